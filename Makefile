@@ -2,11 +2,13 @@
 # make compare-mnist  the comparison on real MNIST                       make test-fast   the fast tests alone
 # make speed          tuneoff's own speed, as ratios                     make kill-test   kill `compare` at 20 random moments
 # make fuzz           10 000 fuzzed experiment files, 2 000 damaged results folders, 1 000 bundles (ARGS='--count 300': of each, found and shrunk by Hypothesis)
+# make image          the image of Katib's trials, by podman, buildah or docker (IMAGE=name:tag, ARGS='--build-arg BASE=...': docs/katib.md)
 # Everything is set up at the first call, in .venv; later calls install nothing.
 
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
+IMAGE ?= tuneoff
 BIN := $(VENV)/bin
 PARALLEL := -n 2 --dist loadfile# two files of tests at a time
 WAITING := -n 3 --dist loadfile# slow tests wait for processes half of their time
@@ -19,7 +21,7 @@ INSTALLED := $(VENV)/.installed
 unexport PYTHONDONTWRITEBYTECODE# without it every process of a test would compile what it imports
 
 .DEFAULT_GOAL := compare
-.PHONY: setup compare compare-mnist test test-fast test-slow lint speed kill-test fuzz clean
+.PHONY: setup compare compare-mnist test test-fast test-slow lint speed kill-test fuzz image clean
 
 setup: $(INSTALLED)
 
@@ -58,6 +60,11 @@ kill-test: $(INSTALLED)
 
 fuzz: $(INSTALLED)
 	$(BIN)/python -m pytest tests/fuzz/test_fuzz.py -k answered --count 0 --hypothesis-seed 0 --timeout 0 -rP -n 2 --dist load $(ARGS)
+
+image:
+	@tool=$$(command -v podman || command -v buildah || command -v docker) \
+	  || { echo 'make image needs podman, buildah or docker, but none of them is here; install one' >&2; exit 1; }; \
+	set -x; "$$tool" build --tag $(IMAGE) --file Containerfile $(ARGS) .
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

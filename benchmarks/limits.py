@@ -24,8 +24,7 @@ from benchmarks.speed.sides import FRAMEWORKS, Side, run_tuneoff, why_missing
 from benchmarks.speed.statistics import interleaved
 from tuneoff.base.output import columns
 from tuneoff.experiment.spec import CpuLimit
-from tuneoff.judge.stats.interval import Interval
-from tuneoff.judge.stats.location import median
+from tuneoff.judge.stats.location import Interval, median
 from tuneoff.judge.stats.paired import judge
 from tuneoff.record.environment import capture
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from tuneoff.experiment.metric_names import general_name
+from tuneoff.experiment.metric_catalogue import general_name
 from tuneoff.record.metric_value import MetricValue
 
 Values = Mapping[str, MetricValue]

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from benchmarks.simulation.distributions import REFERENCE, STATED, Distribution
 from benchmarks.simulation.row import Row, coverage_range
-from tuneoff.judge.stats import order
-from tuneoff.judge.stats.keyed import generator
-from tuneoff.judge.stats.location import students_t
+from tuneoff.judge.stats.location import depth, interpolated, students_t
+from tuneoff.judge.stats.sign_flip import generator
 from tuneoff.judge.stats.tasks import stratified_iqm
 
 Floats = NDArray[np.float64]
@@ -28,9 +27,9 @@ def medians(ordered: Floats, confidence: float) -> tuple[Floats, Floats, Floats]
     """Return what `tuneoff.judge.stats.location.median` gives, for many samples at once."""
     n = ordered.shape[1]
     estimates = (ordered[:, (n - 1) // 2] + ordered[:, n // 2]) / 2
-    if order.depth(n, confidence) == 0:
+    if depth(n, confidence) == 0:
         return estimates, *students_t(ordered, confidence)
-    return estimates, *order.interpolated(ordered, confidence)
+    return estimates, *interpolated(ordered, confidence)
 
 
 @lru_cache

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tuneoff.judge.stats.keyed import generator
+from tuneoff.judge.stats.sign_flip import generator
 
 Floats = NDArray[np.float64]
 IMAGES = 360

@@ -25,8 +25,8 @@ from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import OverTasks, Question
 from tuneoff.judge.answers.over_tasks import Comparison
 from tuneoff.judge.runs import Group, Run, RunRef, Scope
-from tuneoff.judge.stats.keyed import generator
-from tuneoff.judge.stats.proportion import wilson
+from tuneoff.judge.stats.location import wilson
+from tuneoff.judge.stats.sign_flip import generator
 from tuneoff.record.metric_value import known
 from tuneoff.record.run_record import RunRecord
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from benchmarks.simulation.distributions import ALL, NORMAL, Distribution
 from benchmarks.simulation.row import FAMILY_WISE, POWER, Row
-from tuneoff.judge.stats import order, signed_rank
-from tuneoff.judge.stats.keyed import generator
-from tuneoff.judge.stats.location import students_t
+from tuneoff.judge.stats import signed_rank
+from tuneoff.judge.stats.location import depth, students_t
+from tuneoff.judge.stats.sign_flip import generator
 
 Floats = NDArray[np.float64]
 Method = Callable[[Floats, float, float], tuple[Floats, Floats]]  # (differences, alpha, grid step) -> lows, highs
@@ -44,8 +44,8 @@ def students(differences: Floats, alpha: float, step: float) -> tuple[Floats, Fl
 def signs(differences: Floats, alpha: float, step: float) -> tuple[Floats, Floats]:
     """Return the intervals of the median that invert the sign test."""
     ordered = np.sort(differences, axis=1)
-    depth = order.depth(ordered.shape[1], 1 - alpha)
-    return ordered[:, depth - 1], ordered[:, -depth]
+    place = depth(ordered.shape[1], 1 - alpha)
+    return ordered[:, place - 1], ordered[:, -place]
 
 
 METHODS: tuple[tuple[str, Method], ...] = (

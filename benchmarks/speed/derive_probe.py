@@ -11,9 +11,9 @@ from benchmarks.speed.specs import make_spec
 from tuneoff.measure import derived as records_folder
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account
 from tuneoff.measure.evidence import Evidence
+from tuneoff.record.endings import Verdict
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import write_run
-from tuneoff.record.verdict import Verdict
 
 
 def peak_bytes() -> int:

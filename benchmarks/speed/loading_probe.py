@@ -19,9 +19,8 @@ import tuneoff
 from benchmarks.speed.derive_probe import peak_bytes
 from tuneoff.record.results_folder import read_plan
 from tuneoff.tell.frames.columns import CHARGED, TABLES
-from tuneoff.tell.frames.load import load
-from tuneoff.tell.frames.summary import COLUMNS
-from tuneoff.tell.report.export import export
+from tuneoff.tell.frames.export import export
+from tuneoff.tell.frames.load import COLUMNS, load
 
 SUMMARIZED = ["label", "sampler", *COLUMNS]
 REPEATS = 3

@@ -20,9 +20,8 @@ from tuneoff.record.results_folder import PLAN
 from tuneoff.record.run_record import RunRecord, TrialState
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
 from tuneoff.record.store import RUNS, write_run
-from tuneoff.tell.frames.arrow import ParquetTable, schema
 from tuneoff.tell.frames.columns import TABLES, Column
-from tuneoff.tell.frames.manifest import make_manifest, write_manifest
+from tuneoff.tell.frames.parquet import ParquetTable, make_manifest, schema, write_manifest
 
 ADAPTERS = ("serial", "optuna", "ray-tune", "syne-tune")
 SAMPLERS = ("random", "tpe", "cmaes")

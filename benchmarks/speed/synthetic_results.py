@@ -13,8 +13,7 @@ import msgspec
 from benchmarks.speed.specs import make_spec
 from benchmarks.speed.synthetic_log import EXECUTION, MILLISECOND, WORKERS, events_per_trial, write_log
 from tuneoff.base import clock
-from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices
-from tuneoff.experiment.accounting.store import write_accounting
+from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices, write_accounting
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.measure.derived import derive_folder

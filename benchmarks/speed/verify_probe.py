@@ -9,8 +9,7 @@ import time
 from pathlib import Path
 
 from benchmarks.speed.derive_probe import peak_bytes
-from tuneoff.trust.verify.pool import usable_processes
-from tuneoff.trust.verify.results import verify
+from tuneoff.trust.verify.results import usable_processes, verify
 
 
 def main(folder: Path, runs: int) -> None:

@@ -8,7 +8,7 @@ import importlib.metadata
 import inspect
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -138,34 +138,28 @@ def power_meter_class(name: str) -> type[PowerMeter]:
     return _load("power_meter", find("power_meter", name), PowerMeter)
 
 
-def list_adapters() -> list[AdapterListing]:
-    """Return every adapter plugin with its state; a broken one is a line, not an error, and no framework is imported."""
-    return [_list_adapter(plugin) for plugin in scan("adapter")]
+def list_adapters(names: Sequence[str] = ()) -> list[AdapterListing]:
+    """Return these adapters with their state, by name or as "module:Class"; without names every plugin.
 
-
-def list_adapter(name: str) -> AdapterListing:
-    """Return one adapter with its state, by its name or as "module:Class".
+    A broken one is a line, not an error, and no framework is imported.
 
     Raises:
-        UnknownNameError: no plugin has that name, or there is no such module.
+        UnknownNameError: no plugin has such a name, or there is no such module.
         PluginError: two distributions bring one of that name.
     """
-    return _list_adapter(find("adapter", name))
+    return [_list_adapter(plugin) for plugin in _plugins("adapter", names)]
 
 
-def list_workloads() -> list[WorkloadListing]:
-    """Return every workload plugin; a broken one is a line, not an error."""
-    return [_list_workload(plugin) for plugin in scan("workload")]
+def list_workloads(names: Sequence[str] = ()) -> list[WorkloadListing]:
+    """Return these workloads, without names every plugin; a broken one is a line, not an error.
 
-
-def list_workload(name: str) -> WorkloadListing:
-    """Return one workload, by its name or as "module:Class".
-
-    Raises:
-        UnknownNameError: no plugin has that name, or there is no such module.
-        PluginError: two distributions bring one of that name.
+    Raises: as `list_adapters`.
     """
-    return _list_workload(find("workload", name))
+    return [_list_workload(plugin) for plugin in _plugins("workload", names)]
+
+
+def _plugins(kind: Kind, names: Sequence[str]) -> Sequence[Plugin]:
+    return [find(kind, name) for name in names] if names else scan(kind)
 
 
 def broken_power_meters() -> list[str]:

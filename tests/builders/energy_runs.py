@@ -19,8 +19,7 @@ from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples
-from tuneoff.record.samples.schema import Coefficients, ProcessUsage, UsageSample
-from tuneoff.record.samples.series import EnergySeries
+from tuneoff.record.samples.schema import Coefficients, EnergySeries, ProcessUsage, UsageSample
 
 HOST_CPUS = 4
 JOULES_PER_CPU_SECOND, WATTS_PER_CORE = 20.0, 5.0

@@ -15,7 +15,7 @@ from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting
 from tuneoff.experiment.plan import PlannedRun
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.judge.results import Results
-from tuneoff.measure.disturbance import DISTURBED, SHARE
+from tuneoff.measure.use import DISTURBED, SHARE
 from tuneoff.record.metric_value import Kind, MetricValue, known, missing
 from tuneoff.record.run_record import ContinuesRecord, FlagRecord, RunRecord, RunStatus
 

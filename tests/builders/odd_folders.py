@@ -15,7 +15,7 @@ from tuneoff.experiment.spec import run_spec_to_json
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import ContinuesRecord, RunRecord
 from tuneoff.record.store import read_run, write_run
-from tuneoff.tell.report.export import Format, export
+from tuneoff.tell.frames.export import Format, export
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m \u202e\u0000\r\n,\"';é漢\U0001f600"
 

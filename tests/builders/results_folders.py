@@ -15,11 +15,10 @@ from builders.made_runs import plan_of, planned_run
 from builders.worked_examples import write_example
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.measure.derived import derive_folder
-from tuneoff.record.digests import seal
+from tuneoff.record.endings import Verdict
 from tuneoff.record.results_folder import PLAN
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import RUNS, read_run, write_run
-from tuneoff.record.verdict import Verdict
+from tuneoff.record.store import RUNS, read_run, seal, write_run
 from tuneoff.trust.verify.results import verify
 
 EXECUTION = "run1-abc"  # of the examples' logs

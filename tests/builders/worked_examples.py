@@ -10,8 +10,7 @@ from typing import Literal
 import msgspec
 
 from builders.event_logs import BOOT, SECOND, T0, example_a, example_b, ns
-from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices
-from tuneoff.experiment.accounting.store import write_accounting
+from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices, write_accounting
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.record.events.writer import FOLDER
 from tuneoff.record.samples.schema import FILE_NAME, Coefficients, Header, Line, PowerSample, ProcessUsage, UsageSample

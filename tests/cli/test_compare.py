@@ -16,9 +16,9 @@ from builders.made_choices import made_results, runs_of
 from builders.made_runs import write_results
 from command_line import Call, File
 from tuneoff.cli import matrix
-from tuneoff.cli.expected_time import expected_duration
 from tuneoff.cli.folders import folder_to_resume, new_folder, newest_folder
 from tuneoff.cli.matrix import _may_continue, exit_code, reason, resume_command
+from tuneoff.cli.plan import expected_duration
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.errors import ResultsError, UnsupportedError
 from tuneoff.experiment.plan import Plan

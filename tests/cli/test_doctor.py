@@ -11,8 +11,9 @@ import pytest
 import fake_plugins
 from command_line import Call, File
 from tuneoff.base import packages
-from tuneoff.cli import checks
-from tuneoff.cli.checks import DoctorCheck
+from tuneoff.base.code_digest import code_digest
+from tuneoff.cli import doctor
+from tuneoff.cli.doctor import DoctorCheck
 from tuneoff.cli.kubeconfig import kubeconfig_problem
 
 KUBECONFIG = {
@@ -139,6 +140,45 @@ def test_kubeconfigs_are_merged(tmp_path: Path) -> None:
     assert kubeconfig_problem([other, one]) is not None
 
 
+def _container_tool(folder: Path, script: str) -> None:
+    """Write a `podman` that does what a script says."""
+    folder.mkdir(exist_ok=True)
+    (folder / "podman").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "podman").chmod(0o755)
+
+
+def test_an_image_fits_where_its_tuneoff_is_this_one_to_the_letter(
+    call: Call, healthy: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    _container_tool(tmp_path / "bin", f'echo "$@" > {tmp_path}/asked; echo {code_digest()}')
+    code, found = _checks(call, "--image", "registry.example/tuneoff:1")
+    assert (code, found["image"].level) == (0, "ok")
+    asked = (tmp_path / "asked").read_text().split()
+    assert asked[:2] == ["run", "--rm"]
+    assert {"--network=none", "--read-only", "--cap-drop=all", "registry.example/tuneoff:1"} < set(asked)
+    _container_tool(tmp_path / "bin", f"echo {'0' * 64}")
+    code, found = _checks(call, "--image", "registry.example/tuneoff:1")
+    assert (code, found["image"].level) == (3, "fail")
+    assert f"has tuneoff {'0' * 12}, and this is {code_digest()[:12]}; build it anew" in found["image"].text
+    assert "image" not in _checks(call)[1]
+
+
+def test_an_image_that_cannot_be_asked_fails_with_the_reason(
+    call: Call, healthy: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    code, found = _checks(call, "--image", "i")
+    assert (code, found["image"].level) == (1, "fail")
+    assert "asked by podman or docker, but none of them is here" in found["image"].text
+    _container_tool(
+        tmp_path / "bin", "echo 'docker: no such image.' >&2; echo >&2; echo \"Run 'docker run --help'\" >&2; exit 125"
+    )
+    code, found = _checks(call, "--image", "i")
+    assert (code, found["image"].level) == (1, "fail")
+    assert "i does not say which tuneoff it has (docker: no such image.); " in found["image"].text
+
+
 def test_a_broken_plugin_fails(call: Call, healthy: None, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_plugins.register(monkeypatch, fake_plugins.plugin("broken", "no_such_module:Adapter"))
     code, found = _checks(call)
@@ -178,10 +218,10 @@ def test_a_data_folder_that_is_none_fails(call: Call, healthy: None, monkeypatch
 
 
 def test_a_little_machine_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "MIN_MEMORY_BYTES", 2**60)
-    monkeypatch.setattr(checks, "MIN_SHARED_MEMORY_BYTES", 2**60)
-    monkeypatch.setattr(checks, "MIN_DISK_BYTES", 2**60)
-    found = {check.name: check for check in [*checks.machine(), checks.results_folder(Path("/"))]}
+    monkeypatch.setattr(doctor, "MIN_MEMORY_BYTES", 2**60)
+    monkeypatch.setattr(doctor, "MIN_SHARED_MEMORY_BYTES", 2**60)
+    monkeypatch.setattr(doctor, "MIN_DISK_BYTES", 2**60)
+    found = {check.name: check for check in [*doctor.machine(), doctor.results_folder(Path("/"))]}
     for name in ("memory", "/dev/shm", "results"):
         assert found[name].level == "warn"
         assert "; " in found[name].text
@@ -189,7 +229,7 @@ def test_a_little_machine_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_results_folder_that_cannot_be_written_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    check = checks.results_folder(tmp_path / "results")
+    check = doctor.results_folder(tmp_path / "results")
     assert (check.level, check.exit_code) == ("fail", 5)
 
 

@@ -16,7 +16,7 @@ from tuneoff.adapter import Adapter
 from tuneoff.base.process_limits import NOT_JOINED, NOT_PINNED
 from tuneoff.capabilities import Capabilities
 from tuneoff.cli.explain import INTERFACES, TOPICS
-from tuneoff.experiment.metric_names import metric_names
+from tuneoff.experiment.metric_catalogue import metric_names
 from tuneoff.judge.answers.answer import Outcome
 from tuneoff.measure.energy import RESIDUAL_FLAG
 from tuneoff.record import run_record as model

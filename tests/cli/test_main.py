@@ -51,7 +51,7 @@ def _raise(error: BaseException) -> None:
 
 
 def test_a_fault_of_tuneoff_is_one_line_with_its_traceback_saved(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuneoff.registry.list_adapters", lambda: _raise(ZeroDivisionError("planted")))
+    monkeypatch.setattr("tuneoff.registry.list_adapters", lambda names: _raise(ZeroDivisionError("planted")))
     answer = call("adapters")
     assert answer.code == 70
     assert "ZeroDivisionError: planted" in answer.line
@@ -61,7 +61,7 @@ def test_a_fault_of_tuneoff_is_one_line_with_its_traceback_saved(call: Call, mon
 
 
 def test_debug_shows_the_traceback(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuneoff.registry.list_adapters", lambda: _raise(ZeroDivisionError("planted")))
+    monkeypatch.setattr("tuneoff.registry.list_adapters", lambda names: _raise(ZeroDivisionError("planted")))
     for arguments in (["--debug", "adapters"], ["adapters", "--debug"]):
         answer = call(*arguments)
         assert answer.code == 70
@@ -69,7 +69,7 @@ def test_debug_shows_the_traceback(call: Call, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_an_interrupted_command_says_so(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuneoff.registry.list_adapters", lambda: _raise(KeyboardInterrupt()))
+    monkeypatch.setattr("tuneoff.registry.list_adapters", lambda names: _raise(KeyboardInterrupt()))
     answer = call("adapters")
     assert answer.code == 130
     assert answer.line == "tuneoff: interrupted"

@@ -14,7 +14,7 @@ import pytest
 from hatchling.build import build_editable
 
 from command_line import Call
-from tuneoff.cli.from_templates import TEMPLATES
+from tuneoff.cli.new_workload import TEMPLATES
 
 REPOSITORY = Path(__file__).parents[2]
 FILES = {

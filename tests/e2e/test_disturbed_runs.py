@@ -14,8 +14,8 @@ import pytest
 import burning_workload
 from tuneoff.cli.main import main
 from tuneoff.cli.selection import overridden_plan
-from tuneoff.measure.disturbance import DISTURBED, SHARE
 from tuneoff.measure.spans import partition
+from tuneoff.measure.use import DISTURBED, SHARE
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import read_samples
 from tuneoff.record.store import read_runs

@@ -251,7 +251,7 @@ def _with(metrics: Values) -> RunRecord:
 
 
 def test_every_metric_has_a_better_direction_or_a_reason_to_have_none() -> None:
-    from tuneoff.experiment.metric_names import metric_names
+    from tuneoff.experiment.metric_catalogue import metric_names
 
     assert set(DIRECTIONS).isdisjoint(EXCLUDED)
     assert {*DIRECTIONS, *EXCLUDED} == set(metric_names())

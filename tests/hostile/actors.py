@@ -12,14 +12,13 @@ import tuneoff
 from builders.bundles import packed
 from builders.results_folders import Results
 from builders.resume_logs import SPEC
-from tuneoff.base.files import remove_file
+from tuneoff.base.files import pinned
 from tuneoff.cli.main import main
 from tuneoff.errors import TuneoffError
-from tuneoff.record.execution_list import note_begun
-from tuneoff.record.results_folder import ResultsFolder
+from tuneoff.record.endings import KILLED
+from tuneoff.record.results_folder import ResultsFolder, note_begun
 from tuneoff.record.store import write_bytes
-from tuneoff.record.verdict import KILLED
-from tuneoff.run.recover import recover
+from tuneoff.run.finish import recover
 from tuneoff.run.resume import adopt, to_continue
 from tuneoff.run.supervisor.leftovers import clean_results
 from tuneoff.run.supervisor.prepare import new_execution, write_inputs
@@ -62,11 +61,11 @@ def _new_run(folder: Results, out: Path) -> bytes:
     return b""
 
 
-def _cut(folder: Results) -> None:
+def _cut(results: Results) -> None:
     """Remove the record of the execution that was cut, as if its command had been killed."""
-    for path in folder.path.glob(f"runs/*/{CUT_NAME}/run.json"):
-        with suppress(OSError):
-            remove_file(path)
+    for path in results.path.glob(f"runs/*/{CUT_NAME}/run.json"):
+        with suppress(OSError), pinned(path.parent) as folder:
+            (folder / path.name).unlink()
 
 
 def _recovered(folder: Results, out: Path) -> bytes:

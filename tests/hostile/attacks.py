@@ -18,8 +18,8 @@ from builders.resume_logs import SPEC, killed_log
 from builders.worked_examples import write_example
 from hostile.actors import CUT_NAME, Actor
 from tuneoff.errors import TuneoffError
-from tuneoff.record.verdict import KILLED
-from tuneoff.tell.report.export import export
+from tuneoff.record.endings import KILLED
+from tuneoff.tell.frames.export import export
 
 MARK = b"SECRET-7391"
 DONE, CUT = "DONE", "CUT"  # stand for the folders of the executions in the names of places

@@ -50,7 +50,7 @@ def window(seconds: float = 100.0) -> tuple[int, int]:
 
 def energies(found: Sequence[PowerSample], start: int, end: int) -> dict[str, float]:
     """Return the joules of each domain in a window, as the reader of samples does."""
-    from tuneoff.record.samples.series import EnergySeries
+    from tuneoff.record.samples.schema import EnergySeries
 
     by_domain: dict[str, list[PowerSample]] = {}
     for sample in found:

@@ -10,7 +10,7 @@ from typing import Any
 from prometheus.fake_server import FakePrometheus, failure, serving
 from prometheus.test_meter import node_exporter, window
 from tuneoff.base import clock
-from tuneoff.measure.power.collecting import collected
+from tuneoff.measure.power.reading import collected
 from tuneoff.meter import PowerMeter
 from tuneoff.record.samples.schema import NodeSample, PowerSample
 from tuneoff_meters.prometheus.meter import PrometheusMeter

@@ -10,9 +10,9 @@ from builders.specs import make_spec
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.spec import Objective, RunSpec
 from tuneoff.record.derive import best_trial, derive
+from tuneoff.record.endings import Verdict
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import RunRecord, TrialRecord
-from tuneoff.record.verdict import Verdict
 
 
 def one_trial(*, epochs: int = 2) -> tuple[Log, Any]:

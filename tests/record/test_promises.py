@@ -9,8 +9,8 @@ import pytest
 from builders.specs import CURVE, make_spec
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.spec import Objective, RunSpec
+from tuneoff.record.endings import promise_flags
 from tuneoff.record.run_record import AttemptRecord, TrialRecord
-from tuneoff.record.verdict import promise_flags
 
 GIVEN = ({"x": 0.1}, {"x": 0.2}, {"x": 0.3})
 

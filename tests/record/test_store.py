@@ -10,12 +10,10 @@ import pytest
 
 from builders.event_logs import example_a, example_b
 from tuneoff.errors import ResultsError
-from tuneoff.measure.derived import derive_folder
-from tuneoff.measure.with_metrics import with_metrics
+from tuneoff.measure.derived import derive_folder, with_metrics
 from tuneoff.record.derive import derive
-from tuneoff.record.digests import BESIDE, broken_seals, seal
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import FILE_NAME, read_run, read_runs, run_json_schema, standing, write_run
+from tuneoff.record.store import BESIDE, FILE_NAME, broken_seals, read_run, read_runs, run_json_schema, seal, standing, write_run
 
 jsonschema: Any = importlib.import_module("jsonschema")  # it has no types
 

@@ -6,7 +6,7 @@ import pytest
 
 from builders.event_logs import Log, Writer
 from builders.specs import make_spec
-from tuneoff.measure.with_metrics import compute_metrics
+from tuneoff.measure.derived import compute_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
 

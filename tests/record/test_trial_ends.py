@@ -10,8 +10,8 @@ from builders.event_logs import Log, ns
 from builders.specs import make_spec
 from record.test_derive import one_trial, trial
 from tuneoff.record.derive import derive
+from tuneoff.record.endings import Verdict
 from tuneoff.record.events import schema
-from tuneoff.record.verdict import Verdict
 
 
 def test_the_own_end_of_a_trial_wins_over_an_observer_that_was_first() -> None:

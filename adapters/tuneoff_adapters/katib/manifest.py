@@ -25,7 +25,12 @@ def config_map_manifest(plan: KatibPlan) -> Manifest:
     Raises:
         UnsupportedError: it is larger than a config map may be.
     """
-    settings = {**plan.space.to_json(), layout.STOPS: dict(plan.stops), layout.CHECKPOINT_BYTES: plan.checkpoint_bytes}
+    settings = {
+        **plan.space.to_json(),
+        layout.STOPS: dict(plan.stops),
+        layout.CHECKPOINT_BYTES: plan.checkpoint_bytes,
+        layout.CODE: plan.code,
+    }
     text = json.dumps(settings, separators=(",", ":"), ensure_ascii=False)
     return config_map(plan, {layout.TRANSLATION_KEY: text})
 

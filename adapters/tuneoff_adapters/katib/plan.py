@@ -61,7 +61,7 @@ def katib_plan(context: RunContext) -> KatibPlan:
     common = pod_plan(context, options, NAMESPACE_LABELS)
     common["environment"][METRICS_FILE_VARIABLE] = METRICS_FILE
     if spec.platform == EMULATED:
-        common |= {"image": EMULATED_IMAGE, "checkpoint_bytes": UNLIMITED_LOG_BYTES}
+        common |= {"image": EMULATED_IMAGE, "checkpoint_bytes": UNLIMITED_LOG_BYTES, "code": None}
     return KatibPlan(
         **common,
         experiment=common["config_map"],

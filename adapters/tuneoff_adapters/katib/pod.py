@@ -40,8 +40,9 @@ def main(arguments: Sequence[str]) -> int:
     output = os.dup(1)  # the writer of events takes standard output for itself
     katib_trial, values = arguments[0], parameters(arguments[1:])
     context = in_pod.own_context()
-    trial_process(context, POD)  # before anything else: from here on the process is seen
+    events = trial_process(context, POD).events  # before anything else: from here on the process is seen
     settings = json.loads((in_pod.config_dir() / layout.TRANSLATION_KEY).read_text())
+    in_pod.compare_code(settings.get(layout.CODE, "unknown"), events)
     try:
         configuration = KatibSpace.from_json(settings).decode(values)
     except ExperimentError as error:

@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from tuneoff.base.code_digest import code_digest
 from tuneoff.experiment.trial_context import TrialContext
+from tuneoff.record.events.writer import EventWriter
 from tuneoff_adapters.kubernetes import layout
 
 
@@ -25,6 +27,13 @@ def own_context() -> TrialContext:
     context = replace(context, run_dir=str(run_dir))
     context.write()
     return context
+
+
+def compare_code(expected: str | None, events: EventWriter) -> None:
+    """Flag a tuneoff in this image that is not the one that submitted the pod; `expected`: the latter's `code_digest`."""
+    if expected is not None and (found := code_digest()) != expected:
+        text = f"the image has tuneoff {found[:12]}, but the run is one of {expected[:12]}; build it anew (make image)"
+        events.flag(layout.OTHER_CODE, text)
 
 
 def pass_checkpoint_out(path: Path, output: int, most_bytes: int) -> None:

@@ -88,6 +88,7 @@ def _container(plan: PodPlan, command: Sequence[str], has_input: bool) -> Manife
     mounts: list[Manifest] = [
         {"name": "tuneoff", "mountPath": layout.CONFIG_DIR, "readOnly": True},
         {"name": "run", "mountPath": layout.RUN_DIR},
+        {"name": "tmp", "mountPath": layout.TEMPORARY_DIR},
     ]
     if plan.data_claim is not None:
         mounts.append({"name": "data", "mountPath": layout.DATA_DIR, "readOnly": True})
@@ -105,6 +106,7 @@ def _container(plan: PodPlan, command: Sequence[str], has_input: bool) -> Manife
             "privileged": False,
             "runAsNonRoot": True,
             "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
             "seccompProfile": {"type": "RuntimeDefault"},
         },
@@ -124,6 +126,7 @@ def _volumes(plan: PodPlan) -> list[Manifest]:
     volumes: list[Manifest] = [
         {"name": "tuneoff", "configMap": {"name": plan.config_map, "defaultMode": 0o444}},
         {"name": "run", "emptyDir": {}},
+        {"name": "tmp", "emptyDir": {}},
     ]
     if plan.data_claim is not None:
         volumes.append({"name": "data", "persistentVolumeClaim": {"claimName": plan.data_claim, "readOnly": True}})

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tuneoff.base.code_digest import code_digest
 from tuneoff.base.process_limits import thread_environment
 from tuneoff.base.processes import MARK
 from tuneoff.experiment.spec import Workers
@@ -45,6 +46,7 @@ class PodPlan:
     data_claim: str | None  # of a PersistentVolumeClaim in the namespace with a prepared cache folder
     environment: Mapping[str, str]  # of the pod's process
     checkpoint_bytes: int  # the largest checkpoint that a pod passes through its log
+    code: str | None  # the code_digest of this tuneoff, for pods whose image may have another; None: they run this one
 
 
 def pod_plan(context: RunContext, options: ClusterOptions, namespace_labels: Mapping[str, str]) -> dict[str, Any]:
@@ -72,6 +74,7 @@ def pod_plan(context: RunContext, options: ClusterOptions, namespace_labels: Map
             **({} if options.data_claim is None else {CACHE_VARIABLE: DATA_DIR}),
         },
         "checkpoint_bytes": LOG_BYTES,
+        "code": code_digest(),
     }
 
 

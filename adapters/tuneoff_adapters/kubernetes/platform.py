@@ -94,7 +94,7 @@ class OnClusters(Adapter):
         owner = make_place(
             self._connection,
             plan,
-            config_map(plan, {WORKER_KEY: packed((target, arguments, tuple(preload), plan.checkpoint_bytes))}),
+            config_map(plan, {WORKER_KEY: packed((target, arguments, tuple(preload), plan.checkpoint_bytes, plan.code))}),
         )
         self._pods = PodPool(
             context,

@@ -56,8 +56,10 @@ def main(arguments: Sequence[str]) -> int:
     index, given = int(arguments[0]), arguments[1:]
     pipe = _Lines(iter(given or sys.stdin.buffer), os.dup(1))
     worker = PodWorker(index, in_pod.own_context(), pipe, POD if given else POD_WORKER)
-    _ = worker.process  # before anything else: from here on the process is seen
-    target, target_arguments, preload, PodWorker.most_bytes = unpacked((in_pod.config_dir() / layout.WORKER_KEY).read_text())
+    events = worker.process.events  # before anything else: from here on the process is seen
+    work = unpacked((in_pod.config_dir() / layout.WORKER_KEY).read_text())
+    target, target_arguments, preload, PodWorker.most_bytes, code = work
+    in_pod.compare_code(code, events)
     for module in preload:
         importlib.import_module(module)
     pipe.send(READY)

@@ -189,16 +189,6 @@ def open_to_change(path: Path, flags: int, *, shared: bool = False) -> int:
         return _checked(path, os.open(own, flags | os.O_CREAT | _FILE, 0o644))
 
 
-def remove_file(path: Path) -> None:
-    """Remove a name; what a link leads to stays.
-
-    Raises:
-        OSError: as `pinned`, or it is not there, or a folder.
-    """
-    with pinned(path.parent) as folder:
-        (folder / path.name).unlink()
-
-
 def odd_entries(folder: Path, besides: str | None = None) -> Iterator[tuple[Path, str]]:
     """Yield (path, what it is) of all below a folder that is neither a regular file nor a folder, or whose name is no UTF-8.
 

@@ -27,10 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.errors import PluginError
-    from tuneoff.registry import list_adapter, list_adapters
+    from tuneoff.registry import list_adapters
 
     names = list(dict.fromkeys(arguments.names))
-    listings = [list_adapter(name) for name in names] if names else list_adapters()
+    listings = list_adapters(names)
     whole = [(listing, listing.capabilities) for listing in listings if listing.capabilities is not None]
     broken = [listing.text for listing in listings if listing.capabilities is None] if names else []
     if arguments.json:

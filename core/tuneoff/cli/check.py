@@ -12,9 +12,9 @@ from tuneoff.cli.command import ListedAction
 from tuneoff.cli.folders import folder_path
 
 if TYPE_CHECKING:
-    from tuneoff.trust.check.conformance_report import Report
     from tuneoff.trust.check.evidence import Subject
     from tuneoff.trust.check.model import Check
+    from tuneoff.trust.check.run_checks import Report
 
 NAME = "check"
 HELP = "test whether adapters keep their contract, by small real runs; with --workload, whether a training of your own does"
@@ -58,11 +58,11 @@ def execute(arguments: argparse.Namespace) -> int:
     reports = _reports(arguments, checks)
     code = max(report.exit_code for report in reports)
     if arguments.json:
-        from tuneoff.trust.check.conformance_report import to_json
+        from tuneoff.trust.check.run_checks import to_json
 
         write_json({"exit_code": code, "adapters": [to_json(report) for report in reports]})
     elif arguments.markdown:
-        from tuneoff.trust.check.conformance_report import markdown
+        from tuneoff.trust.check.run_checks import markdown
 
         write_exactly("\n".join(markdown(reports)))
     else:
@@ -106,9 +106,8 @@ def _check_workload(arguments: argparse.Namespace) -> int:
 
 def _reports(arguments: argparse.Namespace, checks: Sequence[Check]) -> list[Report]:
     from tuneoff.cli.selection import share_folder
-    from tuneoff.trust.check.conformance_report import answer
     from tuneoff.trust.check.make import subject_of
-    from tuneoff.trust.check.run_checks import check_adapter, make_empty
+    from tuneoff.trust.check.run_checks import answer, check_adapter, make_empty
 
     options = _options(arguments.options)
     found = [subject_of(name, arguments.platform, options) for name in dict.fromkeys(arguments.adapters)]
@@ -159,7 +158,7 @@ def _options(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def _text(report: Report) -> str:
-    from tuneoff.trust.check.conformance_report import HEADER, answer, rows
+    from tuneoff.trust.check.run_checks import HEADER, answer, rows
 
     table = [(name, verdict, one_line(text)) for name, verdict, text in rows(report)]
     return f"{columns(HEADER, table)}\n{answer(report)}"

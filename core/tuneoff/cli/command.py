@@ -1,18 +1,22 @@
-"""What a module of this package gives to be a command, and the parser whose errors are one line."""
+"""What a module of this package gives to be a command, and the parser whose errors are one line.
+
+Completion by a shell asks `tuneoff` itself, by argcomplete, imported for nothing else.
+"""
 
 from __future__ import annotations
 
 import argparse
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, NoReturn, Protocol
 
 from tuneoff.base.format import wrapped
 from tuneoff.base.output import plain_line
 from tuneoff.base.suggest import nearest
 
 BAD_INPUT = 2
+Completer = Callable[..., Iterable[str]]
 
 
 class Command(Protocol):
@@ -129,3 +133,39 @@ def build_parser(commands: Sequence[Command], version: str, description: str, ep
 def script_name() -> str:
     """Return how this program was called, for hints that can be copied."""
     return "python -m tuneoff" if sys.argv[0].endswith("__main__.py") else "tuneoff"
+
+
+def complete(parser: OneLineParser) -> None:
+    """Answer the shell, and end the process; options are named where a hyphen is written."""
+    import argcomplete
+
+    for command, sub in parser.subcommands.items():
+        for action in sub._actions:
+            completer = _completer(command, action)
+            if completer is not None:
+                action.completer = completer  # type: ignore[attr-defined]
+    argcomplete.autocomplete(parser, always_complete_options=False)
+
+
+def _completer(command: str, action: argparse.Action) -> Completer | None:
+    """Return what completes an argument, where it is none of its choices and not any file."""
+    from argcomplete.completers import DirectoriesCompleter, FilesCompleter
+
+    if action.dest in ("adapter", "adapters") or (command, action.dest) == ("adapters", "names"):
+        return _names("adapter")
+    if (command, action.dest) == ("workloads", "names"):
+        return _names("workload")
+    if action.metavar == "DIR":
+        return DirectoriesCompleter()
+    return FilesCompleter(("yaml", "yml")) if action.dest in ("file", "workload") else None
+
+
+def _names(kind: Literal["adapter", "workload"]) -> Completer:
+    """Return what completes the names of installed plugins, also behind a comma; it imports none of them."""
+    from tuneoff.registry import scan
+
+    def complete_name(prefix: str, **_: Any) -> list[str]:
+        before, comma, _begun = prefix.rpartition(",")
+        return [f"{before}{comma}{plugin.name}" for plugin in scan(kind)]
+
+    return complete_name

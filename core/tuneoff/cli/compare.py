@@ -6,11 +6,10 @@ import argparse
 from typing import TYPE_CHECKING
 
 from tuneoff.base.format import counted
-from tuneoff.cli.expected_time import expected_duration
 from tuneoff.cli.folders import add_output
 from tuneoff.cli.matrix import FLAGGED, add_verbose, run_plan
-from tuneoff.cli.metrics_port import add_metrics_port
-from tuneoff.cli.selection import add_file, add_overrides, plan_of
+from tuneoff.cli.plan import expected_duration
+from tuneoff.cli.selection import add_file, add_metrics_port, add_overrides, plan_of
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan

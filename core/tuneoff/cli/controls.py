@@ -21,8 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.errors import MissingPackageError
     from tuneoff.judge.controls.compute import controls
-    from tuneoff.judge.controls.controls_json import to_json
-    from tuneoff.judge.controls.controls_text import lines
+    from tuneoff.judge.controls.controls_output import lines, to_json
     from tuneoff.judge.results import read_results
     from tuneoff.tell.report.interference import interference, interference_json, interference_lines
 

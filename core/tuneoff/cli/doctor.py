@@ -3,14 +3,279 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from tuneoff.base.output import columns, one_line, write, write_json
+from tuneoff.cli.folders import RESULTS
+from tuneoff.errors import DataError, MissingPackageError, PluginError, ResultsError, TuneoffError
 
+if TYPE_CHECKING:
+    from tuneoff.experiment.plan import Plan
+    from tuneoff.workload import Workload
+
+GIB = 2**30
+MIN_MEMORY_BYTES = 2 * GIB  # a Ray cluster and two torch processes
+MIN_SHARED_MEMORY_BYTES = GIB  # Ray's object store lies there
+MIN_DISK_BYTES = GIB
 NAME = "doctor"
 HELP = "check Python, machine, frameworks, conflicts, data and the results folder"
 EXAMPLE = "tuneoff doctor benchmarks/digits.yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorCheck:
+    """One line: `warn` is worth knowing, `fail` keeps something from running. `exit_code` counts for `fail` alone."""
+
+    name: str
+    level: Literal["ok", "warn", "fail"]
+    text: str
+    exit_code: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """Two distributions that do not go together: `package` needs `other` below a version."""
+
+    package: str
+    other: str
+    below: str
+    why: str
+    level: Literal["warn", "fail"] = "fail"
+
+
+CONFLICTS = (
+    Conflict(package="kubeflow-katib", other="kubernetes", below="36", why="its client fails on every object with labels"),
+    Conflict(
+        package="kubeflow-katib",
+        other="protobuf",
+        below="5",
+        why="its SDK declares that bound (only Optuna's gRPC storage, which tuneoff does not use, needs 5.28 or later)",
+        level="warn",
+    ),
+)
+
+
+def all_checks(file: Path | None = None, image: str | None = None) -> list[DoctorCheck]:
+    """Return every check; with a file, also those of what it needs; with an image of trials, also whether it fits.
+
+    Raises:
+        ExperimentError: the file breaks a rule.
+    """
+    plan = _plan(file) if file is not None else None
+    checks = (machine(), power(plan), charges(plan), adapters(plan), conflicts(), cluster(), trial_image(image), data(plan))
+    return [*(check for group in checks for check in group), results_folder(RESULTS)]
+
+
+def machine() -> Iterator[DoctorCheck]:
+    """Check Python, platform, cores, memory, control groups and shared memory."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield _check("python", sys.version_info >= (3, 11), version, "tuneoff needs Python 3.11; make a new environment", exit_code=3)
+    linux = sys.platform == "linux"
+    yield _check("platform", linux, sys.platform, "limits and clean-up after a kill need Linux; there they are guaranteed")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    yield _check("cores", cores >= 2, f"{cores} usable", "two workers share one core; set workers.count to 1")
+    yield _memory()
+    yield _cgroup()
+    yield _space(
+        "/dev/shm", Path("/dev/shm"), MIN_SHARED_MEMORY_BYTES, "Ray is slow with less than 1 GiB; docker run --shm-size=2g"
+    )
+
+
+def power(plan: Plan | None) -> Iterator[DoctorCheck]:
+    """Check which power meter the plan gets, or this host without one, and that every plugin is a meter."""
+    from tuneoff.experiment.power_settings import PowerSettings
+    from tuneoff.measure.power.metering import open_power
+    from tuneoff.registry import broken_power_meters
+
+    try:
+        opened = open_power(plan.power if plan is not None else PowerSettings())
+    except TuneoffError as error:
+        yield DoctorCheck(name="power", level="fail", text=str(error), exit_code=error.exit_code)
+    else:
+        has_all = opened.chosen is not None and not opened.problems
+        text = opened.line().removeprefix("power: ")
+        opened.close()
+        yield DoctorCheck(name="power", level="ok" if has_all else "warn", text=text)
+    for number, text in enumerate(broken_power_meters(), 1):
+        yield DoctorCheck(name=f"power meter {number}", level="warn", text=text)
+
+
+def charges(plan: Plan | None) -> Iterator[DoctorCheck]:
+    """Say what of energy, carbon and cost the plan's runs will not have."""
+    from tuneoff.run.provenance import uncharged_lines
+
+    for number, line in enumerate(uncharged_lines(plan, time.time_ns()) if plan is not None else (), 1):
+        yield DoctorCheck(name=f"foreseen null {number}", level="warn", text=line)
+
+
+def adapters(plan: Plan | None) -> Iterator[DoctorCheck]:
+    """Check the framework of each installed adapter; one that the plan needs must be there."""
+    from tuneoff.registry import list_adapters
+
+    needed = {run.spec.adapter for run in plan.counted} if plan is not None else set()
+    for listing in list_adapters():
+        name = f"adapter {listing.plugin.name}"
+        if listing.state == "ready":
+            text = f"{listing.framework} {listing.framework_version}".strip()
+            yield DoctorCheck(name=name, level="ok", text="no framework needed" if text == "none" else text)
+        elif listing.state == "missing" and listing.plugin.name not in needed:
+            yield DoctorCheck(name=name, level="warn", text=listing.text)
+        else:
+            code = PluginError.exit_code if listing.state == "broken" else MissingPackageError.exit_code
+            yield DoctorCheck(name=name, level="fail", text=listing.text, exit_code=code)
+
+
+def conflicts() -> Iterator[DoctorCheck]:
+    """Check installed distributions that are known not to go together."""
+    from tuneoff.base.packages import install_command, installed_version, release
+
+    found = False
+    for conflict in CONFLICTS:
+        version = installed_version(conflict.other)
+        if installed_version(conflict.package) is None or version is None or release(version) < release(conflict.below):
+            continue
+        found = True
+        text = (
+            f"{conflict.package} needs {conflict.other} < {conflict.below}, but {version} is installed: {conflict.why}; "
+            f"run: {install_command(f'{conflict.other}<{conflict.below}')}"
+        )
+        code = MissingPackageError.exit_code if conflict.level == "fail" else 0
+        yield DoctorCheck(name=f"conflict {conflict.other}", level=conflict.level, text=text, exit_code=code)
+    if not found:
+        yield DoctorCheck(name="conflict", level="ok", text="none known among the installed packages")
+
+
+def cluster() -> Iterator[DoctorCheck]:
+    """Hint at the kubeconfig, where Katib's SDK is installed: whether one names a cluster, not whether that can be used."""
+    from tuneoff.base.packages import installed_version
+    from tuneoff.cli.kubeconfig import kubeconfig_problem
+
+    if installed_version("kubeflow-katib") is None:
+        return
+    named = [Path(part).expanduser() for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    looked = named or [Path("~/.kube/config").expanduser()]
+    found = [path for path in looked if path.is_file()]
+    problem = kubeconfig_problem(found) if found else None
+    if problem is not None:
+        yield DoctorCheck(name="kubeconfig", level="warn", text=problem)
+    elif found:
+        yield DoctorCheck(
+            name="kubeconfig", level="ok", text=f"{', '.join(map(str, found))}; katib on platform kubernetes takes it"
+        )
+    elif named:
+        text = f"KUBECONFIG names {', '.join(map(str, named))}, but no such file is there; correct or unset it"
+        yield DoctorCheck(name="kubeconfig", level="warn", text=text)
+    else:
+        text = f"none ({looked[0]}): katib needs one on platform kubernetes, and none on platform emulated"
+        yield DoctorCheck(name="kubeconfig", level="ok", text=text)
+
+
+def trial_image(image: str | None) -> Iterator[DoctorCheck]:
+    """Check that the tuneoff in an image of trials is this one, to the letter."""
+    from tuneoff.cli.trial_image import problem_of
+
+    if image is not None:
+        problem, exit_code = problem_of(image)
+        text = problem or f"{image} has this tuneoff"
+        yield DoctorCheck(name="image", level="fail" if problem else "ok", text=text, exit_code=exit_code)
+
+
+def data(plan: Plan | None) -> Iterator[DoctorCheck]:
+    """Check each workload's packages and data: as the plan asks for it (fetched where missing), else with its defaults."""
+    from tuneoff.base.identity import canonical_json
+    from tuneoff.registry import list_workloads, workload_class
+
+    folder = os.environ.get("TUNEOFF_DATA_DIR")
+    if folder is not None and not Path(folder).is_dir():
+        text = f"TUNEOFF_DATA_DIR must be a folder, but {folder} is none; correct or unset it"
+        yield DoctorCheck(name="data folder", level="fail", text=text, exit_code=DataError.exit_code)
+    else:
+        yield DoctorCheck(name="data folder", level="ok", text=folder or "TUNEOFF_DATA_DIR is not set: a cache folder is used")
+    specs = [run.spec.experiment.workload for run in plan.counted] if plan is not None else []
+    asked = {canonical_json([spec.name, dict(spec.options)]): spec for spec in specs}
+    for spec in asked.values():
+        yield _workload(f"data {spec.name}", workload_class(spec.name), spec.options, level="fail")
+    for listing in list_workloads():
+        name = f"workload {listing.plugin.name}"
+        if listing.workload is None:
+            yield DoctorCheck(name=name, level="fail", text=listing.text, exit_code=PluginError.exit_code)
+        elif listing.plugin.name not in {spec.name for spec in specs}:
+            yield _workload(name, listing.workload, {}, level="warn")
+
+
+def results_folder(path: Path) -> DoctorCheck:
+    """Check that results can be written there, and the space that is left."""
+    existing = next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
+    if not os.access(existing, os.W_OK | os.X_OK):
+        text = f"{existing} must be writable, but is not; go to another folder, or use --output"
+        return DoctorCheck(name="results", level="fail", text=text, exit_code=ResultsError.exit_code)
+    return _space("results", existing, MIN_DISK_BYTES, "free some, or use --output")
+
+
+def _plan(file: Path) -> Plan:
+    from tuneoff.cli.selection import overridden_plan
+
+    return overridden_plan(file)
+
+
+def _check(name: str, holds: bool, text: str, way_out: str, *, exit_code: int = 0) -> DoctorCheck:
+    """Return a check that holds or not; it fails where it has an exit code, else it warns."""
+    if holds:
+        return DoctorCheck(name=name, level="ok", text=text)
+    return DoctorCheck(name=name, level="fail" if exit_code else "warn", text=f"{text}; {way_out}", exit_code=exit_code)
+
+
+def _memory() -> DoctorCheck:
+    from tuneoff.record.environment import capture
+
+    environment = capture()
+    total, available = environment["memory_total_bytes"], environment["memory_available_bytes"]
+    if total is None or available is None:
+        return DoctorCheck(name="memory", level="warn", text="unknown: /proc/meminfo cannot be read")
+    text = f"{available / GIB:.1f} GiB available of {total / GIB:.1f} GiB"
+    return _check("memory", available >= MIN_MEMORY_BYTES, text, "close other programs, or use fewer workers")
+
+
+def _cgroup() -> DoctorCheck:
+    from tuneoff.run.supervisor.cgroups import places
+
+    found = places(("memory", "cpu"))
+    memory, cpu = found["memory"], found["cpu"]
+    possible = memory.parent is not None and cpu.parent is not None
+    text = f"memory limits by {memory.text}" if memory.parent else f"memory limits by the watchdog alone ({memory.text})"
+    text += f", CPU quotas by {cpu.text}" if cpu.parent else f", no CPU quotas for workers.cpu_limit ({cpu.text})"
+    way_out = "for hard limits run as root or with delegated memory and cpu controllers"
+    return _check("cgroup", possible, text, way_out)
+
+
+def _space(name: str, path: Path, least: int, way_out: str) -> DoctorCheck:
+    try:
+        free = shutil.disk_usage(path).free
+    except OSError as error:
+        return DoctorCheck(name=name, level="warn", text=f"{path} cannot be read: {error.strerror}; {way_out}")
+    return _check(name, free >= least, f"{free / GIB:.1f} GiB free in {path}", way_out)
+
+
+def _workload(name: str, workload: type[Workload], options: Mapping[str, Any], *, level: Literal["warn", "fail"]) -> DoctorCheck:
+    from tuneoff.base.packages import install_command, missing_modules
+
+    missing = missing_modules(workload.preload)
+    if missing:
+        text = f"needs {', '.join(missing)}; run: {install_command(' '.join(missing))}"
+        return DoctorCheck(name=name, level=level, text=text, exit_code=MissingPackageError.exit_code)
+    try:
+        found = workload(options).prepare()
+    except TuneoffError as error:
+        return DoctorCheck(name=name, level=level, text=str(error), exit_code=error.exit_code)
+    size = f", {found.size_bytes / 1e6:.1f} MB" if found.size_bytes else ""
+    return DoctorCheck(name=name, level="ok", text=f"{found.name} {found.version}{size}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,13 +286,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="also check what this experiment file needs: its frameworks, and its data (fetched where they are missing)",
     )
+    parser.add_argument("--image", metavar="NAME", help="also run an image of Katib's trials, and check that it has this tuneoff")
     parser.add_argument("--json", action="store_true", help="write JSON: a list with one object per check")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.cli.checks import all_checks
-
-    checks = all_checks(arguments.file)
+    checks = all_checks(arguments.file, arguments.image)
     if arguments.json:
         write_json([asdict(check) for check in checks])
     else:

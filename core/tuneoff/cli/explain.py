@@ -90,7 +90,7 @@ def _explained(name: str) -> list[tuple[str, str, str, str]]:
 
 
 def _is_of(name: str, topic: str, entry: str) -> bool:
-    from tuneoff.experiment.metric_names import general_name, metric
+    from tuneoff.experiment.metric_catalogue import general_name, metric
 
     if topic == "metrics":
         return entry == general_name(name) or name == metric(entry).heading

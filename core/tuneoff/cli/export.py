@@ -10,7 +10,7 @@ from tuneoff.cli.folders import add_results, folder_path, newest_folder
 NAME = "export"
 HELP = "write the results as tables (runs, trials, epochs, metrics, steps, declared) for other tools"
 EXAMPLE = "tuneoff export --format csv"
-FORMATS = ("csv", "json", "parquet")  # as tuneoff.tell.report.export has them, without its imports
+FORMATS = ("csv", "json", "parquet")  # as tuneoff.tell.frames.export has them, without its imports
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.record.results_folder import read_plan
-    from tuneoff.tell.report.export import export
+    from tuneoff.tell.frames.export import export
 
     results = arguments.results or newest_folder()
     plan = read_plan(results)  # a folder that is none must not get tables without rows

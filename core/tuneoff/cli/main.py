@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import logging
 import os
 import sys
+import tempfile
 import traceback
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import tuneoff
 from tuneoff.base.current_folder import current_folder_problem
-from tuneoff.base.output import note
+from tuneoff.base.output import note, plain_line
 from tuneoff.cli import (
     adapters,
     bundle,
@@ -25,7 +27,6 @@ from tuneoff.cli import (
     explain,
     export,
     faults,
-    logs,
     new_adapter,
     new_workload,
     plan,
@@ -41,7 +42,7 @@ from tuneoff.cli import (
     watch,
     workloads,
 )
-from tuneoff.cli.command import Command, OneLineParser, build_parser
+from tuneoff.cli.command import Command, OneLineParser, build_parser, complete
 from tuneoff.errors import ResultsError, TuneoffError
 
 COMMANDS: tuple[Command, ...] = (
@@ -101,14 +102,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     debug = False
     try:
         if "_ARGCOMPLETE" in os.environ:  # a shell asks
-            from tuneoff.cli.completion import complete
-
             complete(_parser())
         arguments = _parse(argv)
         if isinstance(arguments, int):
             return arguments
         debug = arguments.debug
-        logs.set_up(debug)
+        set_up(debug)
         return int(arguments.execute(arguments))
     except TuneoffError as error:
         if debug:
@@ -130,7 +129,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if debug:
             return INTERNAL
         text = f"{type(error).__name__}: {error}"
-        note(f"tuneoff: a fault of tuneoff itself: {text}; please report it with the traceback in {logs.save_traceback(error)}")
+        note(f"tuneoff: a fault of tuneoff itself: {text}; please report it with the traceback in {save_traceback(error)}")
         return INTERNAL
 
 
@@ -173,3 +172,43 @@ def _forget_standard_output() -> None:
     """Point standard output at nothing, or the interpreter complains when it flushes it at its end."""
     with contextlib.suppress(OSError, ValueError):  # ValueError: a test's capture has no descriptor
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _StandardError(logging.StreamHandler[TextIO]):
+    """Writes to whatever `sys.stderr` is at the moment: the live display replaces it while it is shown."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> TextIO:  # type: ignore[override]
+        return sys.stderr
+
+
+class _OneLine(logging.Formatter):
+    """Each message is one line, whatever text of a user or of a file is in it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return plain_line(super().format(record))
+
+
+def set_up(debug: bool) -> None:
+    """Send messages of tuneoff to standard error: warnings, or everything with `debug`."""
+    logger = logging.getLogger("tuneoff")
+    for handler in list(logger.handlers):
+        if isinstance(handler, _StandardError):
+            logger.removeHandler(handler)
+    handler = _StandardError()
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s") if debug else _OneLine("tuneoff: %(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG if debug else logging.WARNING)
+
+
+def save_traceback(error: BaseException) -> str:
+    """Write the traceback to a new file and return its path, or why there is none."""
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="tuneoff-fault-", suffix=".txt", delete=False) as file:
+            file.writelines(traceback.format_exception(error))
+    except OSError as problem:
+        return f"nowhere ({problem.strerror}); use --debug"
+    return file.name

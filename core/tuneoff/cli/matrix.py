@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from tuneoff.base.output import note, printable, terminal_width, write, write_json
 from tuneoff.cli.command import script_name
 from tuneoff.cli.folders import folder_to_resume, new_folder
-from tuneoff.cli.metrics_port import metrics_of
 from tuneoff.cli.report import written_report
+from tuneoff.cli.selection import metrics_of
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
@@ -96,7 +96,7 @@ def _answered(results: Path) -> Answered | None:
 
 def shown_ending(found: Answered) -> str:
     """Return the short ending of a results folder."""
-    from tuneoff.tell.report.choice_table import ending
+    from tuneoff.tell.report.tables import ending
 
     return "\n".join(printable(line) for line in ending(found.choice, terminal_width()))
 
@@ -174,7 +174,7 @@ def to_json(plan: Plan, results: Path, ends: Sequence[RunEnd]) -> dict[str, Any]
 def compared_json(plan: Plan, results: Path) -> dict[str, Any]:
     """Return the controls of a results folder, and which blocks were repeated, as JSON values."""
     from tuneoff.judge.controls.compute import controls
-    from tuneoff.judge.controls.controls_json import to_json
+    from tuneoff.judge.controls.controls_output import to_json
     from tuneoff.judge.results import Results
     from tuneoff.record.store import read_runs
     from tuneoff.run.repeat import repeat_json, repeated
@@ -203,14 +203,14 @@ def table(plan: Plan, results: Path) -> str:
     """Return the table of a results folder: it fits the terminal, and has all columns where there is none."""
     from tuneoff.base.format import wrapped
     from tuneoff.judge.controls.compute import controls
-    from tuneoff.judge.controls.controls_text import headlines
+    from tuneoff.judge.controls.controls_output import headlines
     from tuneoff.judge.results import Results
     from tuneoff.judge.summary_rows import summary_rows
     from tuneoff.record.store import read_runs
     from tuneoff.run.repeat import repeat_lines, repeated
-    from tuneoff.tell.report.accounting_sources import circumstances
-    from tuneoff.tell.report.figures_table import render
+    from tuneoff.tell.report.cost_notes import circumstances
     from tuneoff.tell.report.interference import interference, interference_lines
+    from tuneoff.tell.report.tables import render
 
     width = terminal_width()
     found = Results.of(results, plan, list(read_runs(results)))

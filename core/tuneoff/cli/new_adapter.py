@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from tuneoff.base.output import write
-from tuneoff.cli.from_templates import TEMPLATES, camel_case, check_name, write_templates
+from tuneoff.cli.new_workload import TEMPLATES, camel_case, check_name, write_templates
 
 NAME = "new-adapter"
 HELP = "write a plugin package: an ask-and-tell adapter, its entry point and its tests"

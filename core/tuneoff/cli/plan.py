@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuneoff.base.format import counted
+from tuneoff.base.format import counted, duration_text
 from tuneoff.base.output import filled_columns, write, write_json
+from tuneoff.cli.folders import plans
 from tuneoff.cli.selection import add_file, add_overrides, plan_of
+from tuneoff.errors import TuneoffError
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan, PlannedRun
@@ -91,8 +94,8 @@ def _emulated(plan: Plan) -> list[str]:
 
 def _accounting(plan: Plan) -> list[str]:
     """Return what is metered and charged in the runs, one line each, and what of it will be lacking."""
-    from tuneoff.experiment.accounting.text import carbon_line, prices_line
-    from tuneoff.run.uncharged import uncharged_lines
+    from tuneoff.experiment.accounting.declared import carbon_line, prices_line
+    from tuneoff.run.provenance import uncharged_lines
 
     lacking = uncharged_lines(plan, time.time_ns())
     return [plan.power.line, carbon_line(plan.accounting), prices_line(plan.accounting), *lacking]
@@ -112,7 +115,6 @@ def _detectable(plan: Plan, earlier: Path | None) -> list[str]:
 
 def _summary(plan: Plan) -> str:
     from tuneoff.base.format import duration_text
-    from tuneoff.cli.expected_time import expected_duration
 
     totals = plan.totals
     runs = [counted(totals.runs, "run")]
@@ -125,3 +127,21 @@ def _summary(plan: Plan) -> str:
             f"{expected_duration(plan)} ({duration_text(totals.seconds_at_most)} only if every timeout strikes)"
         )
     return f"{', '.join(runs)}{budget}; plan {plan.plan_id}, analysis {plan.analysis_digest[:16]}"
+
+
+def expected_duration(plan: Plan) -> str:
+    """Return how long a matrix will take, by the newest folder that has runs of it by each framework."""
+    from tuneoff.record.store import read_runs
+    from tuneoff.tell.live.state import Estimate
+
+    estimate, labels = Estimate(plan.to_run), {run.run_id: run.label for run in plan.to_run}
+    with contextlib.suppress(TuneoffError):  # an earlier folder that cannot be read must not stop a new one
+        for folder, earlier in plans():
+            if {labels[run.run_id] for run in earlier.to_run if run.run_id in labels} != set(labels.values()):
+                continue
+            done = [record for record in read_runs(folder) if record.status == "done" and record.run_id in labels]
+            took = {record.run_id: seconds for record in done if (seconds := estimate.taken(record)) is not None}
+            total = estimate.seconds(labels, took, None)
+            if total is not None and {labels[run_id] for run_id in took} == set(labels.values()):
+                return f"about {duration_text(total)}, by {folder}"
+    return "how long it takes is known after the warm-ups"

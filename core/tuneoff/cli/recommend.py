@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tuneoff.base.output import write, write_json
 from tuneoff.cli.command import ListedAction
 from tuneoff.cli.folders import folder_path, newest_folder
-from tuneoff.experiment.metric_names import QUESTIONS
+from tuneoff.experiment.metric_catalogue import QUESTIONS
 
 if TYPE_CHECKING:
     from tuneoff.judge.recommend.request import Request
@@ -59,10 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.judge.choice.choose import answered
-    from tuneoff.judge.recommend.eligibility import check_request
-    from tuneoff.judge.recommend.fault_results import check_names, read_faults
-    from tuneoff.judge.recommend.recommend import listings, recommend
-    from tuneoff.judge.recommend.recommendation_json import to_json
+    from tuneoff.judge.recommend.eligibility import check_names, check_request, read_faults
+    from tuneoff.judge.recommend.recommend import listings, recommend, to_json
     from tuneoff.judge.recommend.recommendation_text import lines
     from tuneoff.judge.results import read_results
 

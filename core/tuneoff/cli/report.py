@@ -41,14 +41,13 @@ def execute(arguments: argparse.Namespace) -> int:
 
     found = answered(read_results(results))
     if arguments.json:
-        from tuneoff.judge.answers.answers_json import to_json
-        from tuneoff.judge.choice import choice_json
+        from tuneoff.judge.answers.answers_json import choice_to_json, to_json
 
-        write_json({"choice": choice_json.to_json(found.choice), **to_json(found.answers)})
+        write_json({"choice": choice_to_json(found.choice), **to_json(found.answers)})
     else:
-        from tuneoff.judge.answers.answers_text import lines
+        from tuneoff.judge.answers.phrases import lines
         from tuneoff.judge.choice.curve import curve_lines
-        from tuneoff.tell.report.choice_table import ending
+        from tuneoff.tell.report.tables import ending
 
         told = [line for setting in found.choice.settings for line in curve_lines(setting)]
         write("\n".join(map(printable, (*ending(found.choice, terminal_width()), "", *told, *lines(found.answers)))))

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from tuneoff.cli.folders import add_output
 from tuneoff.cli.matrix import add_verbose, run_plan
-from tuneoff.cli.metrics_port import add_metrics_port
-from tuneoff.cli.selection import add_file, overridden_plan
+from tuneoff.cli.selection import add_file, add_metrics_port, overridden_plan
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan

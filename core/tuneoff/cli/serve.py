@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from tuneoff.base.output import note, write
 from tuneoff.cli.folders import add_results, newest_folder
-from tuneoff.cli.metrics_port import LOOPBACK, port_number
+from tuneoff.cli.selection import LOOPBACK, port_number
 
 NAME = "serve"
 HELP = "show report and live state of a results folder in a browser, read only, until Ctrl-C"
@@ -30,9 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.tell.live.reports import rendered
     from tuneoff.tell.live.server import serving
-    from tuneoff.tell.live.site import Site
+    from tuneoff.tell.live.site import Site, rendered
     from tuneoff.tell.live.watcher import Watcher
 
     site = Site(Watcher((arguments.results or newest_folder()).absolute()), rendered)

@@ -153,7 +153,7 @@ def _to_json(found: Verification, code: int) -> dict[str, Any]:
 
 
 def _tolerance() -> float:
-    from tuneoff.trust.verify.record_differences import TOLERANCE
+    from tuneoff.trust.verify.findings import TOLERANCE
 
     return TOLERANCE
 

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.tell.live import sentences
-    from tuneoff.tell.live.state_json import to_json
+    from tuneoff.tell.live.sentences import to_json
     from tuneoff.tell.live.watcher import Watcher
     from tuneoff.tell.live.watching import watch
 

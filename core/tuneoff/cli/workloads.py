@@ -30,10 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.errors import PluginError
-    from tuneoff.registry import list_workload, list_workloads
+    from tuneoff.registry import list_workloads
 
     names = list(dict.fromkeys(arguments.names))
-    listings = [list_workload(name) for name in names] if names else list_workloads()
+    listings = list_workloads(names)
     lines = [_to_json(listing) for listing in listings]
     whole = [(line, listing.workload) for line, listing in zip(lines, listings, strict=True) if listing.workload is not None]
     broken = [listing.text for listing in listings if listing.workload is None] if names else []

@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import Any
 
 from tuneoff.base.identity import canonical_json, digest
-from tuneoff.experiment.accounting.text import frozen
+from tuneoff.experiment.accounting.declared import frozen
 from tuneoff.experiment.expand import Cell, Entry
 from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.spec import WorkloadSpec

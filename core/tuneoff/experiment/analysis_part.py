@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from tuneoff.experiment.metric_names import QUESTIONS, is_metric, unknown_metric
+from tuneoff.experiment.metric_catalogue import QUESTIONS, is_metric, unknown_metric
 from tuneoff.experiment.part import Count, Name, Part, PlainName
 
 

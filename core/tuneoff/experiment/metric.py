@@ -1,4 +1,7 @@
-"""A metric as the catalogue has it."""
+"""A metric as the catalogue has it.
+
+Here are its rows on what a run uses up: energy, carbon, cost, memory, processors.
+"""
 
 from __future__ import annotations
 
@@ -63,3 +66,96 @@ def family(
             heading="".join(heading),
             shown=shown,
         )
+
+
+def _steps(prefix: str, unit: str, title: str) -> Iterator[Metric]:
+    return family(f"{prefix}.step.", unit, *((name, title.format(name)) for name in STEPS))
+
+
+RESOURCES = (
+    *family("energy.", "kWh", ("trial", "TWH: mean energy of the busy segments of a used trial", "TWH"), survives="summed"),
+    *family("energy.", "W", ("trial_power", "mean over the used trials of energy / busy time"), survives="summed"),
+    *family("energy.", "J", ("trials", "the busy segments of all trials"), survives="summed"),
+    *family(
+        "energy.",
+        "J",
+        ("job", "all slots from start of deploy to end of un-deploy, coordinator, services, test"),
+        ("job_low", "the job with the lower bounds of the model's weights"),
+        ("job_high", "the job with the upper bounds of the model's weights"),
+        ("per_completed_trial", "the job over its completed trials: the framework's price, the headline", "job/trial"),
+        ("per_trained_epoch", "the job over its trained epochs"),
+        ("overhead", "of the slots: overhead"),
+        ("idle", "of the slots: idle within the slot window (end of deploy to best known)"),
+        ("outside", "of the slots: neither busy nor overhead, outside of the slot window"),
+        ("coordinator", "of the process that calls the adapter"),
+        ("services", "of every other process of the framework"),
+        ("test", "of the test's process"),
+        ("suite", "tuneoff's supervision; not the job's"),
+        ("other", "other programs; not the job's"),
+        ("unreserved", "idle power of processors that no slot reserves; not the job's"),
+        ("node", "the host (or hosts) as a whole, over the run"),
+        ("window.busy", "all slots while busy, in the slot window"),
+        ("window.overhead", "all slots while overhead, in the slot window"),
+        ("window.idle", "all slots while idle, in the slot window"),
+        ("second_opinion", "what `power.second` says of the whole host"),
+    ),
+    *family("energy.", "J", ("residual", "node - all parts, signed; null with the model"), is_signed=True),
+    *family("energy.", "%", ("residual_share", "residual / node; flagged above 2 %"), scale="difference", is_signed=True),
+    *family("energy.", "%", ("idle_share", "WR: idle / (busy + overhead + idle), in the slot window", "WR"), scale="difference"),
+    *_steps("energy", "J", "the job in the part {}"),
+    *family("energy.", "s", ("cpu_seconds", "CPU time of the job", "CPU"), ("trial_cpu_seconds", "CPU time of busy trials")),
+    *family("energy.", "s", ("reserved_core_seconds", "workers.cpus by the time of all slots", "cores"), shown="core-s"),
+    *family("energy.", "s", ("trial_core_seconds", "workers.cpus by the busy time of trials")),
+    *family("energy.", "J/s", ("joules_per_cpu_second", "a weight of the model")),
+    *family("energy.", "W", ("watts_per_core", "a weight of the model")),
+    *family(
+        "energy.",
+        "ratio",
+        ("weight_ratio_low", "low end of the plausible watts_per_core / joules_per_cpu_second; its source names the servers"),
+        ("weight_ratio_high", "high end of that"),
+    ),
+    *family(
+        "carbon.",
+        "g/kWh",
+        ("trial_intensity", "CINT: mean over the trials of their intensity, weighted by power over time"),
+        ("trial_intensity_weighted", "the same over all trials at once"),
+        ("job_intensity", "JCINT: the same over the job"),
+    ),
+    *family("carbon.", "count", ("trials_left_out", "trials without energy, which CINT leaves out")),
+    *family(
+        "carbon.",
+        "g",
+        ("trials", "CO2e of the trials: power by intensity over time"),
+        ("job", "CO2e of the job", "CO2e"),
+        ("per_completed_trial", "CO2e of the job over the completed trials"),
+    ),
+    *_steps("carbon", "g", "CO2e of the part {}"),
+    *family(
+        "cost.",
+        "USD",
+        ("job", "OC: price per hour by billed hours of slots, head node and database; own premises: cost.energy", "OC"),
+        ("slots", "of the slots, rounded up as billed"),
+        ("head_node", "of the head node, rounded up as billed"),
+        ("database", "of the database, rounded up as billed"),
+        ("energy", "own premises: energy of the job by the tariff"),
+        ("per_completed_trial", "cost.job over the completed trials", "OC/trial"),
+    ),
+    *_steps("cost", "USD", "price by time of the part {}, without rounding"),
+    *family(
+        "memory.",
+        "MB",
+        ("peak_rss", "highest peak of a trial's process, by its own reading"),
+        ("peak_pss", "the same with shared pages divided among their users, as samples saw it: the true peak may be higher"),
+        ("tree_peak_rss", "highest sum over all processes of the run, shared pages counted in each", "peak memory"),
+    ),
+    *family("nodes.", "s", ("cpu_seconds", "CPU time in use on whole nodes during the run, all programs included (Prometheus)")),
+    *family("nodes.", "MB", ("peak_memory", "highest memory in use on one node at a scrape in the run (Prometheus)")),
+    *family(
+        "host.",
+        "%",
+        ("other_cpu_share", "CPU time of other programs in the trial step (job if under 1 s), of the run's processors"),
+        scale="difference",
+    ),
+    *family("suite.", "%", ("sampler_cpu_share", "CPU time of the sampling thread, of one core"), scale="difference"),
+    *family("suite.", "s", ("cpu_seconds", "CPU time of tuneoff's supervising process during the run")),
+)

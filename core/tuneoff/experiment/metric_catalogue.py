@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
-from tuneoff.experiment.metric import Metric, Survives, family
-from tuneoff.experiment.resource_metrics import RESOURCES
+from tuneoff.base.suggest import nearest
+from tuneoff.experiment.metric import RESOURCES, Metric, Survives, family
 
 _POLICIES = {
     "strict": "attempts that failed, timed out, were cancelled or superseded; all work after a stop was due",
@@ -24,6 +25,13 @@ _WASTED = {
     "cost": ("USD", "busy hours by the price of a slot"),
 }
 _ABBREVIATIONS = {"waste.default.time": "WTT", "waste.default.energy": "WTE", "waste.default.cost": "WTC"}
+QUESTIONS = {  # and the primary metric of each
+    "quality": "quality.test",
+    "time": "time.jct_without_test",
+    "overhead": "overhead.per_trial",
+    "energy": "energy.per_completed_trial",
+    "cost": "cost.per_completed_trial",
+}
 
 
 def _waste() -> Iterator[Metric]:
@@ -229,3 +237,35 @@ _ROWS = (
     ),
 )
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (*_ROWS, *RESOURCES)}
+
+
+def metric_names() -> tuple[str, ...]:
+    """Return every name by family; `N` stands for a slot, `NAME` for a score of the test or a stage of the framework."""
+    return tuple(METRICS)
+
+
+def general_name(name: str) -> str:
+    """Return a metric's name with `N` for its slot and `NAME` for its score or stage: "test.accuracy" is a "test.NAME"."""
+    return re.sub(r"^(test|stage)\..+", r"\1.NAME", re.sub(r"\[\d+\]$", "[N]", name))
+
+
+def metric(name: str) -> Metric:
+    """Return what is known of a metric; of one that no run can have, but a damaged plan may name, that it is a count."""
+    found = METRICS.get(name) or METRICS.get(general_name(name))
+    return found or Metric(name=name, title="no metric of this name is known", unit="count")
+
+
+def is_metric(name: str) -> bool:
+    """Tell whether a run can have a metric of that name."""
+    return general_name(name) in METRICS and not name.endswith("[N]")
+
+
+def unknown_metric(name: str) -> str:
+    """Return one line: no metric of that name, the nearest one, and the others of its family, else the families."""
+    family = name.partition(".")[0]
+    families = dict.fromkeys(item.partition(".")[0] for item in METRICS)
+    if family in families:
+        known = f"known of {family!r}: {', '.join(item for item in metric_names() if item.startswith(f'{family}.'))}"
+    else:
+        known = f"a name begins with one of: {', '.join(f'{item}.' for item in families)}"
+    return f"no metric named {name!r}{nearest(name, metric_names())}; {known}"

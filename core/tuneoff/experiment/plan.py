@@ -13,8 +13,7 @@ import msgspec
 from tuneoff.base.identity import digest
 from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment import analysis
-from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting
-from tuneoff.experiment.accounting.text import to_json
+from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting, to_json
 from tuneoff.experiment.expand import Cell, entries, expand, warm_ups
 from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.power_settings import PowerSettings

@@ -15,11 +15,10 @@ from pydantic import (
     model_validator,
 )
 
+from tuneoff.experiment.accounting.declared import WORLD
 from tuneoff.experiment.accounting.parts import Carbon, CarbonPart, PricesPath
-from tuneoff.experiment.accounting.resolve import WORLD
 from tuneoff.experiment.analysis_part import AnalysisPart, AnchorsPart
-from tuneoff.experiment.dimension_parts import DimensionPart
-from tuneoff.experiment.part import Count, Name, Options, Part, PlainName, show
+from tuneoff.experiment.part import Count, DimensionPart, Name, Options, Part, PlainName, show
 from tuneoff.experiment.power_settings import NO_METER, PowerSettings
 from tuneoff.experiment.spec import CpuLimit, Timeouts, Workers
 from tuneoff.experiment.yaml_reader import NAMED, named

@@ -1,19 +1,27 @@
-"""Summarize runs per adapter, sampler and variant: the medians over the seeds, and what the trials and runs came to."""
+"""Summarize runs per adapter, sampler and variant: the medians over the seeds, and what the trials and runs came to.
+
+A run that failed counts as worse than any that is done, in every table alike.
+
+The lines under a table: the meaning of its figures, skips with reasons, runs that are not done, flags.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tuneoff.base.format import counted, listed, number
 from tuneoff.experiment.names import variant_text
-from tuneoff.judge.conditions import NO_CONDITIONS, Conditions, conditions
-from tuneoff.judge.estimates import Figure, failures, figure
+from tuneoff.judge.answers.run_values import better, value
+from tuneoff.judge.conditions import NO_CONDITIONS, Conditions, condition_lines, conditions
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Group, Run, grouped
-from tuneoff.measure.attribution.gpu import trained_on_gpu
-from tuneoff.measure.energy_order import WeightRange, weight_range
+from tuneoff.judge.stats.location import middle
 from tuneoff.measure.spans import PARTS
+from tuneoff.record.flag_meanings import marked
+from tuneoff.record.metric_value import Kind
 from tuneoff.record.run_record import RunStatus
 
 COLUMNS = (  # of the table of figures, the most important first
@@ -29,6 +37,64 @@ FIGURES = (
     "pruning.saved_time",
     "pruning.saved_energy",
 )
+MEDIANS = "Medians over seeds, in which a failed run is worse than any; below them lowest–highest of the runs that are done."
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Median of `n` values and `failed` runs that are worse than any; lowest and highest of the values. ±inf: a failure."""
+
+    median: float
+    low: float
+    high: float
+    n: int
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One metric over the runs of a group: its spread, the kinds of its values, and why runs that are done have none."""
+
+    spread: Spread | None
+    unit: str
+    kinds: frozenset[Kind] = frozenset()  # of the values that are there
+    reasons: Mapping[str, int] = field(default_factory=dict)  # runs by why they have no value
+
+    @property
+    def is_estimated(self) -> bool:
+        return "estimated" in self.kinds
+
+
+def with_failures(values: Sequence[float], failed: int, direction: str) -> list[float]:
+    """Return values and, for each run that failed, what is worse than any; nothing where there is no value."""
+    return [*values, *[math.inf if direction == "min" else -math.inf] * failed] if values else []
+
+
+def spread(values: Iterable[float | None], failed: int = 0, direction: str = "min") -> Spread | None:
+    """Return the spread of the values that are there, or None; `direction`: which values are better, "min" or "max"."""
+    known = [value for value in values if value is not None]
+    numbers = with_failures(known, failed, direction)
+    return Spread(middle(numbers), min(known), max(known), len(known), failed) if known else None
+
+
+def figure(group: Group, metric: str) -> Figure:
+    """Return a metric over a group's own runs."""
+    objective = group.spec.experiment.objective
+    direction = better(metric, objective.metric, objective.mode)
+    done = [value(run, metric) for run in group.own if run.is_done]
+    there = [one for one in done if one.value is not None]
+    units = (found.unit for run in group.own if run.is_done and (found := run.metric(metric)) is not None)
+    return Figure(
+        spread=spread((one.value for one in there), failures(group.own), direction),
+        unit=next(units, ""),
+        kinds=frozenset(one.kind for one in there if one.kind is not None),
+        reasons=dict(Counter(one.reason for one in done if one.reason is not None)),
+    )
+
+
+def failures(runs: Iterable[Run]) -> int:
+    """Return how many of some runs failed or timed out."""
+    return sum(run.has_failed for run in runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +103,6 @@ class Incident:
 
     seeds: tuple[int, ...]
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """CPU seconds and reserved core seconds of a run that is done, per completed trial: what an energy model weighs."""
-
-    seed: int
-    cpu_seconds: float
-    core_seconds: float
-    weights: WeightRange = field(default_factory=lambda: weight_range(()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +128,7 @@ class SummaryRow:
     skips: tuple[Incident, ...] = ()
     not_done: tuple[Incident, ...] = ()  # "failed: why"
     figures: Mapping[str, Figure] = field(default_factory=dict)  # by metric, see FIGURES
-    uses: tuple[Use, ...] = ()
     conditions: Conditions = NO_CONDITIONS  # of the executed runs
-    replicate: int = 0
 
     @property
     def runs_executed(self) -> int:
@@ -126,23 +180,8 @@ def summary_row(group: Group) -> SummaryRow:
         skips=_incidents((run, run.ref.reason) for run in group.runs if run.is_skipped),
         not_done=_incidents((run, _why(run)) for run in runs if run.record is not None and not run.is_done),
         figures={name: figure(group, name) for name in FIGURES},
-        uses=tuple(_uses(runs)),
         conditions=conditions(executed),
-        replicate=spec.replicate,
     )
-
-
-def _uses(runs: Sequence[Run]) -> Iterator[Use]:
-    """Yield the uses of the runs whose energy is by the model alone: with an accelerator's energy they do not tell the order."""
-    for run in runs:
-        record = run.record
-        if record is None or not run.is_done or record.continues is not None or trained_on_gpu(record):
-            continue
-        names = ("energy.cpu_seconds", "energy.reserved_core_seconds", "energy.joules_per_cpu_second")
-        cpu, cores, weight = (run.value(name) for name in names)
-        completed = sum(trial.state == "completed" for trial in record.trials)
-        if cpu is not None and cores is not None and weight is not None and completed:
-            yield Use(run.seed, cpu / completed, cores / completed, weight_range([record]))
 
 
 def _why(run: Run) -> str:
@@ -156,3 +195,80 @@ def _incidents(found: Iterable[tuple[Run, str | None]]) -> tuple[Incident, ...]:
     for run, text in found:
         seeds.setdefault(text or "", set()).add(run.seed)
     return tuple(Incident(tuple(sorted(of)), text) for text, of in sorted(seeds.items()))
+
+
+def notes(rows: Sequence[SummaryRow]) -> list[str]:
+    """Return what the table cannot hold."""
+    lines = _emulated(rows)
+    if any(row.runs_done > 1 or row.runs_failed for row in rows):
+        lines.append(MEDIANS)
+    if any(row.runs_done for row in rows):
+        lines += [
+            "JCT w/o test: JCT less the test of the best model, which is tuneoff's own fresh process, the same for all.",
+            "Both also hold the collection of metrics: tuneoff's own work, without a column.",
+        ]
+    uncertainty = max((row.clock_uncertainty for row in rows), default=0.0)
+    if uncertainty:
+        lines.append(f"Clocks of the hosts agree within {number(uncertainty)} ms.")
+    lines += condition_lines((row.label, row.conditions) for row in rows)
+    lines += _same(rows)
+    for row in rows:
+        if row.same_as is None:
+            lines += [f"{row_name(row)} {_seeds(skip.seeds)}: skipped: {skip.text}" for skip in row.skips]
+        lines += [f"{row_name(row)} {_seeds(end.seeds)}: {end.text}" for end in row.not_done]
+        if row.trials_cancelled:
+            lines.append(f"{row_name(row)}: {counted(row.trials_cancelled, 'trial')} cancelled")
+    return lines + _flags(rows)
+
+
+def _emulated(rows: Sequence[SummaryRow]) -> list[str]:
+    found = [row.label for row in rows if row.emulated]
+    if not found:
+        return []
+    means = "a local stand-in for the platform; its figures are not the framework's, and are in no ranking or comparison"
+    return [f"{listed(found)} {'is' if len(set(found)) == 1 else 'are'} emulated: {means}."]
+
+
+def _same(rows: Sequence[SummaryRow]) -> list[str]:
+    """Return one line per pair of samplers that are the same for some adapters."""
+    pairs: dict[tuple[str, str], list[SummaryRow]] = {}
+    for row in rows:
+        if row.same_as is not None:
+            pairs.setdefault((row.sampler, row.same_as), []).append(row)
+    return [
+        f"{sampler} is {same_as} for {listed(row.label for row in found)}: "
+        f"{counted(sum(row.runs_planned for row in found), 'run')} not repeated"
+        for (sampler, same_as), found in pairs.items()
+    ]
+
+
+def _flags(rows: Sequence[SummaryRow]) -> list[str]:
+    executed = sum(row.runs_executed for row in rows)
+    lines = []
+    for mark in marked(name for row in rows for name in sorted(row.flags)):
+        name = mark.removeprefix("! ")
+        found = [row for row in rows if row.flags.get(name)]
+        total = sum(row.flags[name] for row in found)
+        frameworks = [_flagged(label, name, rows) for label in dict.fromkeys(row.label for row in found)]
+        lines.append(f"{mark}: {total} of {counted(executed, 'run')}: {', '.join(frameworks)}")
+    head = "Flags (serious: !; what one means: tuneoff explain NAME):"
+    return [head, *(f"  {line}" for line in lines)] if lines else []
+
+
+def _flagged(label: str, name: str, rows: Sequence[SummaryRow]) -> str:
+    """Return an adapter with its runs of that flag, and its samplers where not all of them have it: `syne-tune tpe 3`."""
+    own = [row for row in rows if row.label == label and row.runs_executed]
+    found = [row for row in own if row.flags.get(name)]
+    samplers = list(dict.fromkeys(row.sampler for row in found))
+    which = f" {'/'.join(samplers)}" if set(samplers) != {row.sampler for row in own} else ""
+    return f"{label}{which} {sum(row.flags[name] for row in found)}"
+
+
+def row_name(row: SummaryRow) -> str:
+    """Return what tells a row from the others, as lines below the table write it."""
+    pruner = f" + {row.pruner}" if row.pruner != "none" else ""
+    return f"{row.label} {row.sampler}{pruner}" + (f" {row.variant}" if row.variant else "")
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"

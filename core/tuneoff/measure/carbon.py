@@ -6,12 +6,10 @@ import bisect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tuneoff.experiment.accounting.declared import Accounting, Intensity
-from tuneoff.experiment.accounting.text import intensity_text, series_window, wall_time
+from tuneoff.experiment.accounting.declared import Accounting, Intensity, intensity_text, series_window, wall_time
 from tuneoff.measure.attribution.account import EnergyAccount, EnergyPiece, job_pieces
 from tuneoff.measure.evidence import Evidence
-from tuneoff.measure.segments import Interval
-from tuneoff.measure.spans import jct_ns, part_reasons, partition
+from tuneoff.measure.spans import Interval, jct_ns, part_reasons, partition
 from tuneoff.record.metric_value import Kind, MetricValue, known, missing, weakest
 from tuneoff.record.run_record import RunRecord, TrialRecord
 

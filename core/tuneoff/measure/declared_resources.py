@@ -7,11 +7,10 @@ from typing import Any
 
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.evidence import Evidence
-from tuneoff.measure.memory_metrics import MEGABYTE
 from tuneoff.measure.presence import most_present, processes_of
-from tuneoff.measure.segments import on_slots
 from tuneoff.measure.slots import greatest_overlap, trial_window
-from tuneoff.measure.use import busy_cpu, process_keys, started_attempts, usages_of
+from tuneoff.measure.spans import on_slots
+from tuneoff.measure.use import MEGABYTE, busy_cpu, process_keys, started_attempts, usages_of
 from tuneoff.record.run_record import DeclaredVariable, RunRecord
 
 TOLERANCE = 0.05  # of the threads: clocks are read a little before and after the work

@@ -1,30 +1,190 @@
-"""From an execution's folder to its record: derive, measure, seal."""
+"""From an execution's folder to its record: derive, measure, seal.
+
+With all its metrics; made here: what trials did against the budget, and what whole nodes used, other tenants included.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import gc
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tuneoff.experiment.accounting.store import read_accounting
+from tuneoff.experiment.accounting.declared import read_accounting
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.measure.attribution.account import EnergyAccount, energy_account
+from tuneoff.measure.attribution.account import LEAST_COVERAGE, NO_SAMPLES, EnergyAccount, energy_account
+from tuneoff.measure.carbon import carbon_metrics
+from tuneoff.measure.cost import cost_metrics, waste_cost_metrics
 from tuneoff.measure.declared_experiment import with_declared
-from tuneoff.measure.evidence import Evidence, on_run_clock
-from tuneoff.measure.resumed import Segment, digest_of, joined_account, read_segments
-from tuneoff.measure.with_metrics import with_metrics
+from tuneoff.measure.energy import RESIDUAL_FLAG, energy_metrics, residual_flags
+from tuneoff.measure.evidence import NO_EVIDENCE, Evidence, on_run_clock
+from tuneoff.measure.incumbent import quality_metrics
+from tuneoff.measure.overhead import overhead_metrics, stop_metrics
+from tuneoff.measure.presence import CROWDED_FLAG, DOUBLED_FLAG, Presence, presence_flags, presence_of
+from tuneoff.measure.resumed import Segment, digest_of, joined_account, read_segments, without_times
+from tuneoff.measure.slots import slot_metrics
+from tuneoff.measure.spans import NO_END, busy_ns, jct_ns, span_metrics
+from tuneoff.measure.use import DISTURBED, MEGABYTE, SAMPLES, disturbance_flags, disturbance_metrics, memory_metrics
+from tuneoff.measure.waste import (
+    LOWER_BOUND_FLAG,
+    as_lower_bounds,
+    lower_bound_flags,
+    pruning_metrics,
+    waste_energy_metrics,
+    waste_metrics,
+)
 from tuneoff.record.derive import derive
-from tuneoff.record.digests import seal
+from tuneoff.record.endings import Verdict
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.writer import FOLDER
 from tuneoff.record.history import read_history
 from tuneoff.record.join import own_trials
+from tuneoff.record.metric_value import MetricValue, known, milliseconds, missing
 from tuneoff.record.run_record import FlagRecord, RunRecord
-from tuneoff.record.samples.reader import read_samples, sample_flags
-from tuneoff.record.verdict import Verdict
+from tuneoff.record.samples.reader import Samples, read_samples, sample_flags
+from tuneoff.record.store import seal
+
+NOT_TOLD = "no database told what whole nodes used; the power meter prometheus asks for it, where node_exporter is scraped"
+NO_CPU = "too few samples of a node's CPU time: none of the run lies between two of them"
+NO_MEMORY = "no sample of a node's memory lies in the run"
+STATES = ("completed", "pruned", "failed", "cancelled", "timed_out")
+CHARGES = ("framework", "workload", "infrastructure", "user")
+
+
+def compute_metrics(run: RunRecord, evidence: Evidence = NO_EVIDENCE) -> dict[str, MetricValue]:
+    """Return every metric of a run by its dotted name."""
+    return _compute(run, presence_of(run), evidence, energy_account(run, evidence))
+
+
+def with_metrics(run: RunRecord, evidence: Evidence = NO_EVIDENCE, account: EnergyAccount | None = None) -> RunRecord:
+    """Return the same record with its metrics and the flags that follow: disturbed, residual, bounds of waste, doubled slots.
+
+    `account`: the run's `energy_account`, where the caller has it already.
+    """
+    account = account or energy_account(run, evidence)
+    of_metrics = (RESIDUAL_FLAG, LOWER_BOUND_FLAG, DISTURBED, CROWDED_FLAG, DOUBLED_FLAG)
+    flags = tuple(flag for flag in run.flags if flag.name not in of_metrics)
+    flags += (*disturbance_flags(run, evidence, account), *residual_flags(account))
+    presence = presence_of(run)
+    flags += (*lower_bound_flags(run), *presence_flags(run, presence))
+    return replace(run, metrics=_compute(run, presence, evidence, account), flags=flags)
+
+
+def _compute(run: RunRecord, presence: Presence, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
+    values = {
+        **span_metrics(run),
+        **quality_metrics(run),
+        **budget_metrics(run),
+        **slot_metrics(run, presence),
+        **overhead_metrics(run, presence),
+        **stop_metrics(run),
+        **waste_metrics(run),
+    }
+    for measured in (  # they read samples and prices too
+        energy_metrics,
+        waste_energy_metrics,
+        pruning_metrics,
+        carbon_metrics,
+        cost_metrics,
+        waste_cost_metrics,
+        memory_metrics,
+        node_metrics,
+        disturbance_metrics,
+    ):
+        values.update(measured(run, evidence, account))
+    values.update(as_lower_bounds(run, values))
+    return values if run.continues is None else without_times(values)
+
+
+def node_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
+    """Return the CPU seconds of all nodes between the run's start and end, and the greatest memory in use on one of them.
+
+    The first is estimated where the samples of any node cover less than 95 % of the run, null where they cover nothing.
+    """
+    samples, end_ns = evidence.samples, jct_ns(run)
+    if samples is None or end_ns is None or not (samples.node_cpu or samples.node_memory):
+        reason = NO_SAMPLES if samples is None else NO_END if end_ns is None else NOT_TOLD
+        cpu = missing("s", reason, kind="measured", source=SAMPLES)
+        return {"nodes.cpu_seconds": cpu, "nodes.peak_memory": missing("MB", reason, kind="measured", source=SAMPLES)}
+    return {"nodes.cpu_seconds": _cpu_seconds(samples, end_ns), "nodes.peak_memory": _peak_memory(samples, end_ns)}
+
+
+def _cpu_seconds(samples: Samples, end_ns: int) -> MetricValue:
+    nodes = samples.node_cpu.values()
+    coverage = min((one.coverage(0, end_ns, samples.header.longest_gap_ns) for one in nodes), default=0.0)
+    if not coverage:
+        return missing("s", NO_CPU, kind="measured", source=SAMPLES)
+    return known(
+        sum(one.energy(0, end_ns) for one in nodes),
+        "s",
+        kind="measured" if coverage >= LEAST_COVERAGE else "estimated",
+        source=SAMPLES,
+        n_samples=sum(len(one.times) for one in nodes),
+        coverage=coverage,
+    )
+
+
+def _peak_memory(samples: Samples, end_ns: int) -> MetricValue:
+    seen = [value for one in samples.node_memory.values() for t, value in one if 0 <= t <= end_ns]
+    if not seen:
+        return missing("MB", NO_MEMORY, kind="measured", source=SAMPLES)
+    return known(max(seen) / MEGABYTE, "MB", kind="measured", source=SAMPLES, n_samples=len(seen))
+
+
+def budget_metrics(run: RunRecord) -> dict[str, MetricValue]:
+    """Return counts of trials and epochs, shares of the budget in %, and busy time per trial in ms.
+
+    A trial is one budget ticket: attempts are segments of one trial. Trials that never took a ticket (submitted, but
+    never started) count as submitted only.
+    """
+    budget = run.run_spec().experiment.budget
+    used = [trial for trial in run.trials if trial.used_ticket]
+    epochs = sum(trial.epochs_trained for trial in run.trials)
+    values = {
+        "trials.submitted": _count(len(run.trials) + len({refusal.trial for refusal in run.refusals})),
+        "trials.used": _count(len(used)),
+        "trials.never_started": _count(len(run.trials) - len(used)),
+        "trials.refused": _count(len(run.refusals)),
+        "trials.retries": _count(sum(max(0, len(trial.attempts) - 1) for trial in run.trials)),
+        "trials.distinct_configurations": _count(len({trial.digest for trial in used})),
+        "trials.of_budget": known(100 * len(used) / budget.trials, "%"),
+        "epochs.trained": _count(epochs),
+        "epochs.of_budget": (
+            known(100 * epochs / budget.epochs_total, "%")
+            if budget.epochs_total is not None
+            else known(100 * epochs / (budget.trials * budget.epochs_per_trial), "%")
+        ),
+    }
+    for state in STATES:
+        values[f"trials.{state}"] = _count(sum(trial.state == state for trial in used))
+    failed = [trial for trial in run.trials if trial.state in ("failed", "timed_out")]
+    for charge in CHARGES:
+        values[f"failures.{charge}"] = _count(sum(trial.charged == charge for trial in failed))
+    values["trials.failed_before_start"] = _count(sum(not trial.used_ticket for trial in failed))
+    values.update(_execution_times(run))
+    return values
+
+
+def _execution_times(run: RunRecord) -> dict[str, MetricValue]:
+    """Return the busy time per trial, all its attempts together."""
+    times = [sum(busy_ns(attempt) for attempt in trial.attempts) for trial in run.trials if trial.used_ticket]
+    none = "no trial started"
+    values = {}
+    for name, pick in (("mean", statistics.fmean), ("median", statistics.median), ("min", min), ("max", max)):
+        picked = round(pick(times)) if times else None
+        values[f"trial_execution.{name}"] = milliseconds(picked, none, n_samples=len(times))
+    span = [attempt.submitted_ns for trial in run.trials for attempt in trial.attempts if attempt.submitted_ns is not None]
+    ends = [attempt.ended_ns for trial in run.trials for attempt in trial.attempts if attempt.ended_ns is not None]
+    seconds = (max(ends) - min(span)) / 1e9 if span and ends else 0.0
+    values["trials.per_second"] = known(len(times) / seconds, "1/s") if seconds > 0 and times else missing("1/s", none)
+    return values
+
+
+def _count(number: int) -> MetricValue:
+    return known(number, "count", kind="measured")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

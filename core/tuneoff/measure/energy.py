@@ -6,16 +6,22 @@ import bisect
 import itertools
 from collections.abc import Iterable, Sequence
 
-from tuneoff.measure.attribution.account import JOB_PARTS, LEAST_COVERAGE, EnergyAccount, EnergyPiece, job_pieces, joules
-from tuneoff.measure.attribution.coverage import to_both_ends, unseen
-from tuneoff.measure.energy_order import RATIO_HIGH, RATIO_LOW
+from tuneoff.measure.attribution.account import (
+    JOB_PARTS,
+    LEAST_COVERAGE,
+    EnergyAccount,
+    EnergyPiece,
+    job_pieces,
+    joules,
+    to_both_ends,
+    unseen,
+)
 from tuneoff.measure.evidence import Evidence
-from tuneoff.measure.segments import busy_ns
+from tuneoff.measure.power.cpu_table import RATIO_HIGH, RATIO_LOW
 from tuneoff.measure.slots import slot_window
-from tuneoff.measure.spans import NO_BEST, NO_END, jct_ns, part_reasons, partition
+from tuneoff.measure.spans import NO_BEST, NO_END, busy_ns, jct_ns, part_reasons, partition
 from tuneoff.record.metric_value import Kind, MetricValue, known, missing
 from tuneoff.record.run_record import FlagRecord, RunRecord
-from tuneoff.record.samples.reader import Samples
 
 JOULES_PER_KWH = 3.6e6
 ROUNDING = 1e-6  # of the job's energy: sums in another order differ by less
@@ -269,9 +275,10 @@ def _use(value: float | None, kind: Kind, source: str, reason: str, none: str | 
 def _second_opinion(run: RunRecord, evidence: Evidence) -> MetricValue:
     """Return what a second meter says of the whole node: its domains together, from the run's start to its end."""
     samples, end = evidence.samples, jct_ns(run)
+    broke = f": {samples.second_notes[0]}" if samples is not None and samples.second_notes else ""  # what went wrong first
     if samples is None or not samples.second:
         silent = samples.header.second if samples is not None else ""
-        reason = f"the second meter {silent} gave no sample in this run{_broke(samples)}" if silent else NO_SECOND
+        reason = f"the second meter {silent} gave no sample in this run{broke}" if silent else NO_SECOND
         return missing("J", reason, kind="estimated", source="samples")
     source = samples.header.second or "second meter"
     if end is None:
@@ -279,17 +286,12 @@ def _second_opinion(run: RunRecord, evidence: Evidence) -> MetricValue:
     longest_gap_ns = samples.header.second_longest_gap_ns
     coverage = min(series.coverage(0, end, longest_gap_ns) for series in samples.second.values())
     if not coverage:
-        reason = f"no sample of the second meter lies in the run{_broke(samples)}"
+        reason = f"no sample of the second meter lies in the run{broke}"
         return missing("J", reason, kind="estimated", source=source)
     unknown = unseen(samples.second, (), end, longest_gap_ns)
     if unknown is not None:
-        return missing("J", f"{unknown}{_broke(samples)}", kind="estimated", source=source)
+        return missing("J", f"{unknown}{broke}", kind="estimated", source=source)
     kind: Kind = "measured" if samples.header.second_kind == "measured" and coverage >= LEAST_COVERAGE else "estimated"
     total = sum(series.energy(0, end) for series in to_both_ends(samples.second, end).values())
     count = sum(len(series.times) for series in samples.second.values())
     return known(total, "J", kind=kind, source=source, n_samples=count, coverage=coverage)
-
-
-def _broke(samples: Samples | None) -> str:
-    """Return what went wrong with the second meter first, if anything did."""
-    return f": {samples.second_notes[0]}" if samples is not None and samples.second_notes else ""

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from tuneoff.measure.presence import Presence, Present, following
-from tuneoff.measure.segments import Interval, busy_ns, length, waits
 from tuneoff.measure.slots import trial_window
+from tuneoff.measure.spans import Interval, busy_ns, length, waits
 from tuneoff.record.metric_value import MetricValue, known, milliseconds, missing
 from tuneoff.record.run_record import RunRecord, TrialRecord
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tuneoff.measure.segments import Interval, OnSlot, on_slots
+from tuneoff.measure.spans import Interval, OnSlot, on_slots
 from tuneoff.record.layout import IN_PODS
 from tuneoff.record.run_record import FlagRecord, RunRecord
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tuneoff.errors import ResultsError
-from tuneoff.experiment.accounting.store import read_accounting
-from tuneoff.experiment.metric_names import metric
+from tuneoff.experiment.accounting.declared import read_accounting
+from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.attribution.account import AttemptKey, EnergyAccount, EnergyPiece
 from tuneoff.measure.evidence import Evidence, on_run_clock
 from tuneoff.record.derive import derive
+from tuneoff.record.endings import Verdict
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import EARLIER, EarlierExecution
@@ -21,7 +22,6 @@ from tuneoff.record.join import attempts_before, shift_ns
 from tuneoff.record.metric_value import MetricValue, missing, weakest
 from tuneoff.record.run_record import RunRecord, SealedFile
 from tuneoff.record.samples.reader import read_samples
-from tuneoff.record.verdict import Verdict
 
 RESUMED = "resumed: the run was interrupted and continued, so its whole has no time of its own"
 

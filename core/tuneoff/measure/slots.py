@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tuneoff.measure.presence import Presence
-from tuneoff.measure.segments import Interval, OnSlot, busy, length, on_slots, union, waits
-from tuneoff.measure.spans import NO_BEST, boundaries
+from tuneoff.measure.spans import NO_BEST, Interval, OnSlot, boundaries, busy, length, on_slots, union, waits
 from tuneoff.record.metric_value import MetricValue, known, milliseconds, missing
 from tuneoff.record.run_record import RunRecord
 

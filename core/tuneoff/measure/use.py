@@ -1,15 +1,108 @@
-"""What a trial's process used: CPU time of its busy segments, memory as the sampler saw it."""
+"""What attempts, workers and supervision used of processors and memory; how much others used, and whether that disturbed the run.
+
+Other programs are all but the run's own process tree (its framework's services included) and tuneoff's supervision. The
+run's processors are those that the command may use: all of the host, or those of its affinity or control group. So it is where
+slots are pinned too: no sample tells on which of them others were, and what is not pinned moves to where there is room.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from tuneoff.measure.segments import busy_ns
-from tuneoff.record.run_record import AttemptRecord, RunRecord
+from tuneoff.base.clock import NANOSECONDS
+from tuneoff.measure.attribution.account import LEAST_COVERAGE, NO_SAMPLES, EnergyAccount
+from tuneoff.measure.attribution.uses import foreign_attempts
+from tuneoff.measure.evidence import Evidence
+from tuneoff.measure.resumed import RESUMED
+from tuneoff.measure.spans import NO_END, busy_ns, jct_ns, partition
+from tuneoff.record.metric_value import MetricValue, known, missing
+from tuneoff.record.run_record import AttemptRecord, FlagRecord, RunRecord
 from tuneoff.record.samples.reader import Samples
 from tuneoff.record.samples.schema import ProcessUsage
 
+MEGABYTE = 1e6
+SAMPLES = "samples"
+NOT_SEEN = "no sample saw a process that trained"
+NO_USE = "the sampler recorded no use of processes"
 ProcessKey = tuple[int, int]  # pid, start as the kernel has it
+DISTURBED = "disturbed"  # flag
+SHARE = "host.other_cpu_share"
+LARGEST_SHARE = 10.0  # % of the time of the run's processors; more is flagged
+LEAST_STEP_NS = NANOSECONDS  # a shorter trial step is no window: the whole job is
+TICKS_SECONDS = 0.02  # per processor: kernels count the host's time in ticks of up to 10 ms, so as little is no sign of anybody
+NO_HOST_USE = "the use of the host was not sampled"
+ELSEWHERE = "trials ran on another host or in pods, where nobody sampled"
+
+
+def memory_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
+    """Return peaks in MB (10^6 bytes), and the CPU of tuneoff's supervision.
+
+    `memory.peak_rss` is the greatest peak that a trial's process read of itself (VmHWM, which sampling cannot miss);
+    `peak_pss` and `tree_peak_rss` are the greatest that a sample saw, so real peaks may be higher.
+    """
+    samples = evidence.samples
+    return {
+        "memory.peak_rss": _peak_rss(run, samples),
+        "memory.peak_pss": _peak_pss(run, samples),
+        "memory.tree_peak_rss": _tree_peak(samples),
+        "suite.sampler_cpu_share": _sampler_share(samples),
+        "suite.cpu_seconds": _suite_cpu(samples),
+    }
+
+
+def _peak_rss(run: RunRecord, samples: Samples | None) -> MetricValue:
+    read = [attempt.peak_rss_bytes for attempt in started_attempts(run) if attempt.peak_rss_bytes is not None]
+    if read:
+        return known(max(read) / MEGABYTE, "MB", kind="measured", source="trial_ended", n_samples=len(read))
+    if samples is None:
+        return missing("MB", f"no trial could say it at its end, and {NO_SAMPLES}", kind="measured")
+    seen = [usage.rss_bytes for usage in usages_of(samples, process_keys(run, samples.header.host)) if usage.rss_bytes]
+    return _peak(seen, NOT_SEEN)
+
+
+def _peak_pss(run: RunRecord, samples: Samples | None) -> MetricValue:
+    if samples is None:
+        return missing("MB", NO_SAMPLES, kind="measured", source=SAMPLES)
+    usages = usages_of(samples, process_keys(run, samples.header.host))
+    return _peak([usage.pss_bytes for usage in usages if usage.pss_bytes is not None], f"{NOT_SEEN} with its PSS")
+
+
+def _tree_peak(samples: Samples | None) -> MetricValue:
+    if samples is None:
+        return missing("MB", NO_SAMPLES, kind="measured", source=SAMPLES)
+    return _peak([sample.rss_bytes for sample in samples.usage if sample.rss_bytes], NO_USE)
+
+
+def _peak(values: list[int], reason: str) -> MetricValue:
+    if not values:
+        return missing("MB", reason, kind="measured", source=SAMPLES)
+    return known(max(values) / MEGABYTE, "MB", kind="measured", source=SAMPLES, n_samples=len(values))
+
+
+def _sampler_share(samples: Samples | None) -> MetricValue:
+    """Return the CPU time of the sampling thread in % of one core, between the first and the last sample."""
+    if samples is None:
+        return missing("%", NO_SAMPLES, source=SAMPLES)
+    usage = samples.usage
+    if len(usage) < 2:
+        return missing("%", NO_USE, source=SAMPLES)
+    used, elapsed = usage[-1].own_cpu_ns - usage[0].own_cpu_ns, usage[-1].t - usage[0].t
+    return known(100 * max(0, used) / elapsed, "%", source=SAMPLES, n_samples=len(usage))
+
+
+def _suite_cpu(samples: Samples | None) -> MetricValue:
+    """Return the CPU seconds of the process that supervises the run, sampling included, between its first and last sight."""
+    if samples is None:
+        return missing("s", NO_SAMPLES, source=SAMPLES)
+    supervisor = samples.header.supervisor
+    if not supervisor:
+        return missing("s", "the samples do not name the process that supervised", source=SAMPLES)
+    _, pid, started = supervisor.rsplit(":", 2)
+    seen = [usage.cpu_ns for usage in usages_of(samples, {(int(pid), int(started))})]
+    if len(seen) < 2:
+        return missing("s", "fewer than two samples saw the process that supervised", source=SAMPLES)
+    return known((max(seen) - min(seen)) / 1e9, "s", source=SAMPLES, n_samples=len(seen))
 
 
 def started_attempts(run: RunRecord) -> Iterator[AttemptRecord]:
@@ -52,3 +145,68 @@ def usages_of(samples: Samples, keys: set[ProcessKey]) -> Iterator[ProcessUsage]
         for usage in sample.processes:
             if (usage.pid, usage.started_ns) in keys:
                 yield usage
+
+
+class _Others(NamedTuple):
+    window: str
+    seconds: float  # of the window
+    processors: int
+    cpu_seconds: float  # of other programs
+    coverage: float
+    looks: int
+
+    @property
+    def share(self) -> float:
+        return 100 * self.cpu_seconds / (self.processors * self.seconds)
+
+
+def disturbance_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
+    """Return what other programs used of the run's processors in its trial step, in %; below 1 s, in the whole job."""
+    found = _others(run, evidence, account)
+    if isinstance(found, str):
+        return {SHARE: missing("%", found, source="samples")}
+    source, share = f"samples in {found.window}", max(0.0, found.share)  # ticks that lag behind may make it negative
+    return {SHARE: known(share, "%", source=source, n_samples=found.looks, coverage=found.coverage)}
+
+
+def disturbance_flags(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> tuple[FlagRecord, ...]:
+    """Return the flag of a run whose processors other programs used by more than 10 %, and by more than ticks may be wrong."""
+    found = _others(run, evidence, account)
+    if isinstance(found, str) or found.share <= LARGEST_SHARE:
+        return ()
+    limit = LARGEST_SHARE / 100 * found.processors * found.seconds
+    if found.cpu_seconds <= limit + TICKS_SECONDS * found.processors:
+        return ()
+    of = "its only processor" if found.processors == 1 else f"its {found.processors} processors"
+    text = f"other programs used {found.share:.0f} % of {of} in {found.window}: its times are longer, by nobody knows how much"
+    return (FlagRecord(name=DISTURBED, text=text),)
+
+
+def _others(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> _Others | str:
+    """Return what others used in the run's window, or why that is not known."""
+    samples, used = evidence.samples, account.other_cpu
+    if samples is None:
+        return NO_SAMPLES
+    if used is None:
+        return NO_HOST_USE if run.continues is None else RESUMED
+    if foreign_attempts(run, samples.header.host):
+        return ELSEWHERE
+    part, end_ns = partition(run)["trial"], jct_ns(run)
+    if part is not None and part[1] - part[0] >= LEAST_STEP_NS:
+        name, window = "the trial step", part
+    elif end_ns:
+        name, window = "the whole job", (0, end_ns)
+    else:
+        return NO_END
+    start, end = max(window[0], used.times[0]), min(window[1], used.times[-1])
+    coverage = max(0, end - start) / (window[1] - window[0])
+    if coverage < LEAST_COVERAGE:
+        return f"samples cover {coverage:.0%} of {name}"
+    return _Others(
+        window=name,
+        seconds=(end - start) / NANOSECONDS,
+        processors=samples.header.usable_cpus or samples.header.cpus,
+        cpu_seconds=used.energy(start, end),
+        coverage=coverage,
+        looks=len(used.cuts(start, end)),
+    )

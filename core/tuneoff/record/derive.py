@@ -7,8 +7,8 @@ from typing import Any
 
 from tuneoff.base.identity import is_finite
 from tuneoff.experiment.spec import Objective, RunSpec, run_spec_to_json
-from tuneoff.record.endings import RunStop
-from tuneoff.record.event_index import Collected, collect
+from tuneoff.record.endings import RunStop, Verdict, promise_flags, verdict_of
+from tuneoff.record.event_index import Collected, Timeline, collect
 from tuneoff.record.events.schema import EMULATED_FLAG, OF_ONE_TRIAL, STEPS, Event, Process
 from tuneoff.record.join import continues_record, joined_trials, resume_flags
 from tuneoff.record.run_record import (
@@ -21,9 +21,7 @@ from tuneoff.record.run_record import (
     TestRecord,
     TrialRecord,
 )
-from tuneoff.record.timeline import Timeline
 from tuneoff.record.trials import trial_records
-from tuneoff.record.verdict import Verdict, promise_flags, verdict_of
 
 VALUE_TOLERANCE = 1e-6  # relative: a framework may keep its values in single precision
 

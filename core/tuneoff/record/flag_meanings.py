@@ -32,6 +32,7 @@ SERIOUS: Mapping[str, str] = {  # a result, a trial or a figure of the run is wr
     "optimum_not_completed": "Katib: its optimal trial did not complete, or it names none; core's best completed one was taken",
     "collector_died": "Katib: a completed trial counts there as failed, because the metrics collector failed",
     "metrics_unavailable": "Katib: a completed trial counts there as without metrics, because the metrics collector failed",
+    "other_code": "Katib: the trials' image has another tuneoff than the one that ran the experiment",
     "pod_log_rotated": "Katib: a node cut a pod's log, so lines of it may be missing",
     "sampler_exhausted": "Syne Tune: it proposed fewer configurations than were asked for",
 }

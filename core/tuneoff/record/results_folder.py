@@ -1,4 +1,7 @@
-"""The results folder of a matrix: who may write to it, which plan it holds, what each planned run came to."""
+"""The results folder of a matrix: who may write to it, which plan it holds, what each planned run came to.
+
+Its list of the executions that were begun is what tells that one was removed whole.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,25 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from tuneoff.base.files import open_to_change, read_json, read_regular
+from tuneoff.base.files import append_line, open_to_change, read_json, read_regular
 from tuneoff.base.processes import CLEANING_SECONDS, GUARDIAN, command_line, is_alive, is_stopped, openers
 from tuneoff.errors import ResultsError
 from tuneoff.experiment import analysis
 from tuneoff.experiment.plan import Plan
+from tuneoff.record.endings import KILLED, UNWRITABLE, Verdict
 from tuneoff.record.store import RUNS, read_runs, standing, write_bytes
-from tuneoff.record.verdict import KILLED, UNWRITABLE, Verdict
 
 PLAN = "matrix.json"
 LOCK = ".lock"
 _UNWRITABLE = "e"  # in the lock, before an errno: not more bytes than a pid has
+FILE_NAME = ".executions"
+_LINE = re.compile(rb"([0-9a-zA-Z][0-9a-zA-Z._-]*)/([0-9a-zA-Z][0-9a-zA-Z._-]*)\n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,3 +199,34 @@ def run_ends(path: Path, plan: Plan | None = None) -> list[RunEnd]:
             )
         ends.append(end)
     return ends
+
+
+def note_begun(results: Path, run_id: str, execution_id: str) -> None:
+    """Add an execution, whose folder is there by now, to the list.
+
+    Raises:
+        ResultsError: the list cannot be written.
+    """
+    path = results / FILE_NAME
+    try:
+        descriptor = open_to_change(path, os.O_WRONLY | os.O_APPEND)
+        try:
+            append_line(descriptor, f"{run_id}/{execution_id}\n".encode())
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise ResultsError(f"{path} cannot be written: {error.strerror}; free space or choose another --output") from error
+
+
+def begun(results: Path) -> list[tuple[str, str]]:
+    """Return (run id, execution id) of each execution of the list, in its order; none where there is no list.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    try:
+        content = read_regular(results / FILE_NAME)
+    except FileNotFoundError:
+        return []
+    found = (_LINE.fullmatch(line) for line in content.splitlines(keepends=True))  # a kill may have cut the last one
+    return [(line[1].decode(), line[2].decode()) for line in found if line is not None]

@@ -12,10 +12,9 @@ from tuneoff.base.clock import NANOSECONDS
 from tuneoff.base.identity import configuration_digest, is_finite
 from tuneoff.experiment.spec import ExperimentSpec, Objective
 from tuneoff.record.endings import Ending, RunStop, ending
-from tuneoff.record.event_index import NOT_REPORTED, AttemptEvents, Collected, Key
+from tuneoff.record.event_index import NOT_REPORTED, AttemptEvents, Collected, Key, Timeline
 from tuneoff.record.layout import POD
 from tuneoff.record.run_record import AttemptRecord, EpochRecord, TrialRecord
-from tuneoff.record.timeline import Timeline
 
 _TICK_NS = NANOSECONDS // os.sysconf("SC_CLK_TCK")  # the grain of a process's start
 TIE_LOSSES = ("validation_loss", "val_loss", "loss")

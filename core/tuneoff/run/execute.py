@@ -25,19 +25,17 @@ from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.power_settings import NO_METER
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.power.metering import HostPower, PowerPlan, baseline_seconds
-from tuneoff.record.execution_list import FILE_NAME as BEGUN
-from tuneoff.record.execution_list import begun
+from tuneoff.record.endings import UNWRITABLE
 from tuneoff.record.flag_meanings import SERIOUS
-from tuneoff.record.results_folder import PLAN, ResultsFolder, RunEnd, run_ends
+from tuneoff.record.results_folder import FILE_NAME as BEGUN
+from tuneoff.record.results_folder import PLAN, ResultsFolder, RunEnd, begun, run_ends
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import REPEAT, is_final, read_runs, standing
-from tuneoff.record.verdict import UNWRITABLE
 from tuneoff.registry import adapter_class
 from tuneoff.run import machine
-from tuneoff.run.finish import finish
+from tuneoff.run.finish import finish, recover
 from tuneoff.run.listener import Listener
-from tuneoff.run.provenance import Provenance, prepare
-from tuneoff.run.recover import recover
+from tuneoff.run.provenance import Provenance, prepare, uncharged_lines
 from tuneoff.run.repeat import Repeat, to_repeat
 from tuneoff.run.resume import to_continue
 from tuneoff.run.supervisor.guardian import Guardian
@@ -45,7 +43,6 @@ from tuneoff.run.supervisor.leftovers import clean_results
 from tuneoff.run.supervisor.limits import ReservedProcessors, reserve_processors
 from tuneoff.run.supervisor.remote_leftovers import undeploy_outside
 from tuneoff.run.supervisor.run import RunRequest, supervise
-from tuneoff.run.uncharged import uncharged_lines
 
 log = logging.getLogger(__name__)
 

@@ -1,28 +1,39 @@
-"""From an ended execution to its record: derived from its events, with metrics, sealed, stored."""
+"""From an ended execution to its record: derived from its events, with metrics, sealed, stored.
+
+A command that was killed left executions without a record: the next one on the folder derives them.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tuneoff.adapter import Adapter
-from tuneoff.base.files import pinned
+from tuneoff.base.files import pinned, read_json
 from tuneoff.base.packages import installed_version
 from tuneoff.base.process_limits import thread_environment
 from tuneoff.capabilities import Capabilities
-from tuneoff.errors import ResultsError
-from tuneoff.experiment.spec import RunSpec
+from tuneoff.errors import ResultsError, TuneoffError
+from tuneoff.experiment.plan import Plan
+from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.measure.derived import derive_folder
+from tuneoff.record.endings import Verdict
 from tuneoff.record.environment import capture
+from tuneoff.record.layout import SPEC
 from tuneoff.record.run_context import noted_versions
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import power_of
-from tuneoff.record.store import is_final, write_run
-from tuneoff.record.verdict import Verdict
+from tuneoff.record.store import FILE_NAME, RUNS, is_final, write_run
+from tuneoff.registry import adapter_class
 from tuneoff.run.resume import kept_checkpoints
+from tuneoff.run.supervisor.prepare import is_named_for
 from tuneoff.run.trial.checkpoint import FOLDER as CHECKPOINTS
+
+log = logging.getLogger(__name__)
 
 
 def finish(
@@ -90,3 +101,23 @@ def _keep_best_checkpoint(folder: Path, record: RunRecord) -> None:
         for path in slots.iterdir():
             path.unlink()
         (folder / "slots").rmdir()
+
+
+def recover(results: Path, plan: Plan, verdict: Verdict) -> None:
+    """Write the record of the plan's executions that have none: their finished trials are kept, their status is the verdict's."""
+    planned = {run.run_id: run.spec for run in plan.runs}
+    for spec_file in sorted(results.glob(f"{RUNS}/*/*/{SPEC}")):
+        folder = spec_file.parent
+        if (folder / FILE_NAME).exists():
+            continue
+        try:
+            spec = planned.get(folder.parent.name)
+            if spec is None or not is_named_for(spec, folder):
+                raise ResultsError("it is no execution of a run that is planned here; remove the folder")
+            # of the folder's word only the timeouts: they are no part of the id, and may have changed in the plan since
+            timeouts = run_spec_from_json(read_json(spec_file)["run"]).experiment.timeouts
+            spec = replace(spec, experiment=replace(spec.experiment, timeouts=timeouts))
+            finish(folder, spec, verdict, adapter_class(spec.adapter))
+        except (OSError, ValueError, KeyError, TypeError, TuneoffError) as error:
+            # killed while it was being made, or made by a plugin that is gone: the folder stays as it is
+            log.warning("%s has no record and none can be derived: %s", folder, error)

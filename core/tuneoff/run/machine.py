@@ -20,7 +20,7 @@ import msgspec
 
 from tuneoff.base import clock
 from tuneoff.base.processes import command_line, with_mark
-from tuneoff.measure.disturbance import DISTURBED
+from tuneoff.measure.use import DISTURBED
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK
 
 PROC, SYS = Path("/proc"), Path("/sys")

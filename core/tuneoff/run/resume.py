@@ -16,13 +16,12 @@ from tuneoff.experiment.names import run_name
 from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.spec import Budget, Objective, RunSpec
 from tuneoff.measure.resumed import read_segments
-from tuneoff.record.digests import broken_seals
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import EARLIER, FILE_NAME, EarlierExecution, History, read_history
 from tuneoff.record.join import history_of, is_finished
 from tuneoff.record.run_record import RunRecord, TrialRecord
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
-from tuneoff.record.store import RUNS, is_final, read_run, read_runs, standing, write_bytes
+from tuneoff.record.store import RUNS, broken_seals, is_final, read_run, read_runs, standing, write_bytes
 from tuneoff.registry import adapter_class
 from tuneoff.run.trial.checkpoint import FOLDER as CHECKPOINTS
 from tuneoff.run.trial.checkpoint import checkpoint_path

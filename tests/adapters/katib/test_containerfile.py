@@ -50,9 +50,23 @@ def test_no_secret_is_built_in(image: list[tuple[str, str]]) -> None:
 
 def test_no_package_is_looked_up_in_two_indexes(image: list[tuple[str, str]]) -> None:
     commands = [command for word, rest in image if word == "RUN" for command in rest.split("&&")]
+    assert any("--index-url" in command for command in commands)
     for command in commands:
         assert "--extra-index-url" not in command
         assert "--index-url" not in command or "--no-deps" in command
+
+
+def test_each_stage_that_uses_a_build_argument_asks_for_it(image: list[tuple[str, str]]) -> None:
+    names = {rest.partition("=")[0] for word, rest in image[: [word for word, _ in image].index("FROM")] if word == "ARG"}
+    assert names == {"BASE", "TORCH_INDEX", "DATASETS"}
+    asked: set[str] = set()
+    for word, rest in image:
+        if word == "FROM":
+            asked = set()
+        elif word == "ARG":
+            asked.add(rest)
+        elif word == "RUN":
+            assert {name for name in names if f"${{{name}" in rest} <= asked  # else it would be empty there
 
 
 WITHOUT_EXTRAS = """

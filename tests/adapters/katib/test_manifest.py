@@ -163,6 +163,9 @@ def test_no_pod_is_privileged_and_none_has_a_token(tmp_path: Path) -> None:
     assert security["runAsNonRoot"] is True
     assert (security["privileged"], security["allowPrivilegeEscalation"]) == (False, False)
     assert security["capabilities"] == {"drop": ["ALL"]}
+    assert security["readOnlyRootFilesystem"] is True
+    assert {"name": "tmp", "mountPath": "/tmp"} in pod["containers"][0]["volumeMounts"]
+    assert {"name": "tmp", "emptyDir": {}} in pod["volumes"]
     assert "securityContext" not in pod  # Katib's own container in it runs as root
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from builders.katib_specs import plan_of, spec_of
+from tuneoff.base.code_digest import code_digest
 from tuneoff.base.identity import configuration_digest
 from tuneoff.base.space import Categorical, Float, SearchSpace
 from tuneoff.experiment.spec import Objective, RunSpec, Strategy, WorkloadSpec
@@ -174,6 +175,12 @@ def test_a_listed_configuration_is_looked_up_by_its_index(tmp_path: Path) -> Non
     ended = run_pod(surrogate_spec(sampler="fixed", configurations=configurations), tmp_path, {"configuration_index": "1"})
     assert ended.code == 0
     assert ended.event(schema.TrialStarted).configuration == {"learning_rate": 0.0625}
+
+
+@pytest.mark.parametrize(("code", "flags"), [(code_digest(), []), ("0" * 64, ["other_code"])])
+def test_a_tuneoff_that_is_not_the_run_s_is_flagged(tmp_path: Path, code: str, flags: list[str]) -> None:
+    ended = run_pod(surrogate_spec(), tmp_path, {"learning_rate": "0.01"}, code=code)
+    assert (ended.code, [event.name for event in ended.events if isinstance(event, schema.Flag)]) == (0, flags)
 
 
 def test_a_crash_of_the_workload_ends_with_1_and_its_cause(tmp_path: Path) -> None:

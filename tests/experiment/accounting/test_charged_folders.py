@@ -9,8 +9,7 @@ import pytest
 
 from builders.worked_examples import accounting_a, write_example
 from tuneoff.errors import ResultsError
-from tuneoff.experiment.accounting.declared import Accounting, Intensity
-from tuneoff.experiment.accounting.store import read_accounting, write_accounting
+from tuneoff.experiment.accounting.declared import Accounting, Intensity, read_accounting, write_accounting
 from tuneoff.measure.derived import derive_folder
 from tuneoff.record.metric_value import MetricValue
 

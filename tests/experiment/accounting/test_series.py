@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tuneoff.errors import ExperimentError
+from tuneoff.experiment.accounting.declared import series_window
 from tuneoff.experiment.accounting.resolve import read_series
-from tuneoff.experiment.accounting.text import series_window
 
 HOUR = 3_600_000_000_000
 MAY = 1_777_593_600_000_000_000  # 2026-05-01T00:00:00Z in ns

@@ -7,8 +7,7 @@ import pickle
 import msgspec
 import pytest
 
-from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices
-from tuneoff.experiment.accounting.text import to_json
+from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices, to_json
 
 PRICES = Prices(name="n", source="s", date="d", usd_per_vcpu_hour=1.0)
 INTENSITY = Intensity(kind="zone", values=(1.0,), zone="DEU", source="s", date="2023")

@@ -9,7 +9,8 @@ import pytest
 
 from benchmarks.intensity_table import make_table, table_text
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.accounting.resolve import TABLE, WORLD, nearest_zones, zone
+from tuneoff.experiment.accounting.declared import WORLD
+from tuneoff.experiment.accounting.resolve import TABLE, nearest_zones, zone
 
 
 def mix(name: str, intensity: float, generated: float, year: int = 2023) -> dict[str, object]:

@@ -10,8 +10,8 @@ import pytest
 from builders.made_results import Draw, Entry, results
 from judge.answers.test_across_tasks import ANCHORS, around, over, p, question
 from tuneoff.judge.answers.answer import Answers, OverTasks
-from tuneoff.judge.answers.answers_text import lines
 from tuneoff.judge.answers.compute import answers
+from tuneoff.judge.answers.phrases import lines
 from tuneoff.record.run_record import RunStatus
 
 pytest.importorskip("scipy")

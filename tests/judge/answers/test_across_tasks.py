@@ -13,7 +13,7 @@ from builders.made_results import Draw, Entry, Metrics, results
 from tuneoff.experiment.analysis_part import AnchorsPart
 from tuneoff.judge.answers.answer import AcrossTasks, Answers, OverTasks
 from tuneoff.judge.answers.compute import answers
-from tuneoff.judge.answers.regret import bounded, normalised
+from tuneoff.judge.answers.over_tasks import bounded, normalised
 from tuneoff.record.run_record import RunStatus
 
 pytest.importorskip("scipy")

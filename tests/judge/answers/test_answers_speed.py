@@ -10,7 +10,7 @@ import pytest
 
 from builders.made_results import Draw, Entry, Metrics, results
 from builders.made_runs import METRIC, made_run
-from tuneoff.experiment.metric_names import QUESTIONS
+from tuneoff.experiment.metric_catalogue import QUESTIONS
 from tuneoff.judge.answers.compute import answers
 
 pytest.importorskip("scipy")

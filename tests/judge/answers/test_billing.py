@@ -13,7 +13,7 @@ from builders.made_results import Draw, Entry, Metrics, results
 from tuneoff.experiment.accounting.declared import Accounting, Prices
 from tuneoff.judge.answers.answer import Answers, Outcome, Verdict
 from tuneoff.judge.answers.compute import answers
-from tuneoff.judge.answers.resolution import log_billing_step
+from tuneoff.judge.answers.run_values import log_billing_step
 from tuneoff.judge.runs import grouped
 from tuneoff.record.metric_value import known
 from tuneoff.record.run_record import RunRecord

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builders.made_results import Entry, results
-from tuneoff.experiment.metric_names import metric_names
+from tuneoff.experiment.metric_catalogue import metric_names
 from tuneoff.judge.answers.run_values import value
 from tuneoff.judge.runs import grouped
 from tuneoff.measure.resumed import is_counted, without_times

@@ -8,8 +8,8 @@ import pytest
 
 from builders.results_folders import write_examples
 from metric_directions import DIRECTIONS
-from tuneoff.judge.answers.directions import better, bounds, default_unit, is_of_objective, scale
-from tuneoff.judge.answers.groups import _median
+from tuneoff.judge.answers.compute import _median
+from tuneoff.judge.answers.run_values import better, bounds, default_unit, is_of_objective, scale
 from tuneoff.judge.results import read_results
 
 OBJECTIVE = "validation_accuracy"

@@ -9,9 +9,9 @@ import pytest
 from builders.made_results import Entry, results, steady
 from tuneoff.judge.answers.answer import WITHOUT_DISTURBED, Answers, Outcome, Sensitivity, Verdict
 from tuneoff.judge.answers.answers_json import to_json
-from tuneoff.judge.answers.answers_text import lines
 from tuneoff.judge.answers.compute import answers
-from tuneoff.judge.answers.disturbance import disturbance
+from tuneoff.judge.answers.phrases import lines
+from tuneoff.judge.answers.run_values import disturbance
 from tuneoff.judge.runs import grouped
 
 pytest.importorskip("scipy")

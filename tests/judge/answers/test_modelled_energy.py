@@ -10,7 +10,7 @@ import pytest
 from builders.made_results import Draw, Entry, Metrics, results
 from tuneoff.judge.answers.answer import Answers, Outcome, Verdict
 from tuneoff.judge.answers.compute import answers
-from tuneoff.measure.energy_order import RATIO_HIGH, RATIO_LOW, weight_range
+from tuneoff.measure.power.cpu_table import RATIO_HIGH, RATIO_LOW, weight_range
 from tuneoff.record.metric_value import Kind, known
 
 pytest.importorskip("scipy")

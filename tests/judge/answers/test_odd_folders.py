@@ -15,9 +15,9 @@ from builders.results_folders import write_examples
 from tuneoff.errors import ResultsError
 from tuneoff.judge.answers.answer import Answers, Outcome
 from tuneoff.judge.answers.answers_json import to_json
-from tuneoff.judge.answers.answers_text import lines
 from tuneoff.judge.answers.anytime import curves
 from tuneoff.judge.answers.compute import answers
+from tuneoff.judge.answers.phrases import lines
 from tuneoff.judge.results import Results, read_results
 from tuneoff.record.metric_value import missing
 from tuneoff.record.store import FILE_NAME, RUNS

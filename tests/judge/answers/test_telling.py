@@ -12,9 +12,9 @@ import pytest
 from builders.made_results import Entry, results, steady
 from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.answers.answers_json import to_json
-from tuneoff.judge.answers.answers_text import lines
 from tuneoff.judge.answers.claims import not_apart
 from tuneoff.judge.answers.compute import answers
+from tuneoff.judge.answers.phrases import lines
 
 pytest.importorskip("scipy")
 

@@ -11,9 +11,9 @@ import pytest
 
 from builders.made_results import Draw, Entry, Metrics, results
 from tuneoff.judge.answers.answer import Outcome
+from tuneoff.judge.answers.answers_json import choice_to_json
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.choice.choice import Certainty, Choice
-from tuneoff.judge.choice.choice_json import to_json
 from tuneoff.judge.choice.choose import choose
 
 QUESTIONS = {"quality": "quality.test", "time": "time.jct", "overhead": "overhead.per_trial"}
@@ -202,7 +202,7 @@ def test_where_no_run_is_done_nothing_is_chosen_and_no_more_seeds_are_asked_for(
 
 def test_as_json_it_is_strict_and_whole() -> None:
     entries = [*different()[:3], Entry("syne-tune", runs(24_000, 1500, "y"), status=dict.fromkeys(range(6), "failed"))]
-    found = json.loads(json.dumps(to_json(chosen_of(entries)), allow_nan=False))
+    found = json.loads(json.dumps(choice_to_json(chosen_of(entries)), allow_nan=False))
     assert found["lines"] == list(chosen_of(entries).lines)
     assert {row["label"] for row in found["settings"][0]["rows"]} == {"serial", *NAMES}
 

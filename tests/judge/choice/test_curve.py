@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from builders.made_results import Draw, Entry, Metrics, results
+from tuneoff.judge.answers.answers_json import choice_to_json
 from tuneoff.judge.choice.choice import Setting
-from tuneoff.judge.choice.choice_json import to_json
 from tuneoff.judge.choice.choose import answered
 from tuneoff.judge.results import Results
 
@@ -114,7 +114,7 @@ def test_where_neither_varies_there_is_no_curve(columns: list[Column]) -> None:
 
 def test_one_seed_has_no_interval_and_json_says_why() -> None:
     choice = answered(results_of((0.1, {"s": 0.1}), (1.0, {"s": 1}), seeds=1)).choice
-    text = json.dumps(to_json(choice), allow_nan=False)
+    text = json.dumps(choice_to_json(choice), allow_nan=False)
     (curve,) = json.loads(text)["settings"][0]["curves"]
     first, last = curve["lines"]["optuna"]
     assert curve["over"] == "trial_seconds"

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import pytest
 
-from tuneoff.judge.controls.statistics import EquivalenceAnswer, equivalence, holm, interval, kolmogorov_smirnov, seeds_needed
+from tuneoff.judge.controls.same_algorithm import EquivalenceAnswer, equivalence, holm, interval, kolmogorov_smirnov, seeds_needed
 
 stats = pytest.importorskip("scipy.stats")
 ALPHA = 0.05

@@ -13,9 +13,8 @@ import pytest
 from builders.made_runs import METRIC, made_run, made_spec, planned, results_of
 from tuneoff.errors import ResultsError
 from tuneoff.judge.controls.compute import Controls, controls
-from tuneoff.judge.controls.controls_json import to_json
-from tuneoff.judge.controls.controls_text import headlines, lines
-from tuneoff.judge.controls.statistics import EquivalenceAnswer
+from tuneoff.judge.controls.controls_output import headlines, lines, to_json
+from tuneoff.judge.controls.same_algorithm import EquivalenceAnswer
 from tuneoff.record.run_record import ContinuesRecord, RunRecord
 
 pytest.importorskip("scipy")

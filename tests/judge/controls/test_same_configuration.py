@@ -11,8 +11,7 @@ import pytest
 from builders.made_runs import METRIC, Curve, made_run, made_spec, planned, results_of
 from tuneoff.base.identity import configuration_digest
 from tuneoff.judge.controls.compute import controls
-from tuneoff.judge.controls.controls_json import to_json
-from tuneoff.judge.controls.controls_text import headlines, lines
+from tuneoff.judge.controls.controls_output import headlines, lines, to_json
 from tuneoff.judge.controls.same_configuration import Equality, SameConfiguration
 from tuneoff.record.run_record import RunRecord, TestRecord
 

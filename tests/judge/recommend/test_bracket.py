@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuneoff.judge.recommend.bracket import NEAR, Bracket, bracket, spans
+from tuneoff.judge.recommend.request import NEAR, Bracket, bracket, spans
 
 
 def points(*settings: tuple[float, float]) -> list[dict[str, tuple[float, float]]]:

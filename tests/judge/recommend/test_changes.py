@@ -17,8 +17,7 @@ from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.answers.answer import Outcome
 from tuneoff.judge.diff.compare import OTHER_MACHINE, compared
 from tuneoff.judge.diff.comparison import Change, Comparison
-from tuneoff.judge.diff.comparison_json import to_json
-from tuneoff.judge.diff.comparison_text import lines
+from tuneoff.judge.diff.comparison_output import lines, to_json
 from tuneoff.judge.results import Results
 from tuneoff.record.metric_value import known
 from tuneoff.record.run_record import RunRecord

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from builders.made_choices import verdict
 from tuneoff.judge.answers.answer import Outcome, Verdict
-from tuneoff.judge.recommend.dominance import Dominance, dominances, front
+from tuneoff.judge.recommend.recommendation import Dominance, dominances, front
 
 LABELS = ("a", "b", "c", "d")
 QUESTIONS = ("quality", "time", "energy")
@@ -37,8 +37,8 @@ def test_better_in_one_question_and_equivalent_in_the_others_dominates() -> None
     verdicts = [verdict("a", "b", Outcome.BETTER, "time"), verdict("a", "b", Outcome.EQUIVALENT, "quality")]
     (found,) = dominances(verdicts, ("a", "b"), {})
     assert (found.one, found.other) == ("a", "b")
-    assert [one.question.name for one in found.better] == ["time"]
-    assert [one.question.name for one in found.as_good] == ["quality"]
+    assert found.better == ("time",)
+    assert found.as_good == ("quality",)
     assert front(("a", "b"), [found]) == ["a"]
 
 
@@ -101,11 +101,11 @@ def test_an_undecided_adapter_changes_nothing_and_is_on_the_front(verdicts: list
 def test_every_dominance_rests_on_a_better_and_on_no_worse(verdicts: list[Verdict]) -> None:
     for found in dominances(verdicts, LABELS, {}):
         assert found.better
-        for one in (*found.better, *found.as_good):
-            outcome = (
-                one.outcome if one.one == found.one else {"better": "worse", "worse": "better"}.get(one.outcome, one.outcome)
-            )
-            assert outcome not in ("worse", *NOTHING_SHOWN)
+        outcomes = {
+            one.question.name: one.outcome_for(found.one) for one in verdicts if {one.one, one.other} == {found.one, found.other}
+        }
+        assert {outcomes[name] for name in found.better} == {Outcome.BETTER}
+        assert {outcomes[name] for name in found.as_good}.isdisjoint((Outcome.WORSE, *NOTHING_SHOWN))
 
 
 @given(verdict_sets(), st.permutations(LABELS))

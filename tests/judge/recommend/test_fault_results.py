@@ -11,14 +11,14 @@ import pytest
 
 from tuneoff.errors import ResultsError, UnknownNameError
 from tuneoff.judge.faults import FAULTS
-from tuneoff.judge.recommend.eligibility import No
-from tuneoff.judge.recommend.fault_results import (
+from tuneoff.judge.recommend.eligibility import (
     NO_SUCH_PART,
     FaultEvidence,
     FaultResult,
+    No,
     check_names,
-    notes,
-    obstacles,
+    fault_notes,
+    fault_obstacles,
     read_faults,
 )
 from tuneoff.judge.recommend.request import Request
@@ -40,7 +40,7 @@ def evidence(*results: dict[str, Any]) -> list[FaultEvidence]:
 def against(
     *results: dict[str, Any], request: Request = SIGKILL, adapter: str = "optuna", emulated: Sequence[str] = ()
 ) -> list[No]:
-    return [one.kind for one in obstacles(adapter, emulated, evidence(*results), request)]
+    return [one.kind for one in fault_obstacles(adapter, emulated, evidence(*results), request)]
 
 
 @pytest.mark.parametrize("outcome", ["recovered", "trial lost"])
@@ -50,7 +50,7 @@ def test_an_answer_that_holds_is_survival(outcome: str) -> None:
 
 @pytest.mark.parametrize("outcome", ["run aborted", "hung until the limit", "silently wrong"])
 def test_no_answer_that_holds_is_none_and_is_cited(outcome: str) -> None:
-    (found,) = obstacles("optuna", (), evidence(result("optuna", outcome)), SIGKILL)
+    (found,) = fault_obstacles("optuna", (), evidence(result("optuna", outcome)), SIGKILL)
     assert found.kind is No.FAULTS
     assert found.text == f"sigkill through its adapter: {outcome}, why (faults.json)"
 
@@ -59,7 +59,7 @@ def test_only_the_settings_that_were_asked_for_decide() -> None:
     both = (result("optuna", "recovered"), result("optuna", "run aborted", by="defaults"))
     assert against(*both) == []
     assert against(*both, request=Request(must_survive=("sigkill",), faults_by="defaults")) == [No.FAULTS]
-    assert notes("optuna", (), evidence(*both), SIGKILL) == ["by its own defaults, sigkill: run aborted (faults.json)"]
+    assert fault_notes("optuna", (), evidence(*both), SIGKILL) == ["by its own defaults, sigkill: run aborted (faults.json)"]
 
 
 def test_what_nobody_tried_is_not_known_and_a_part_that_is_not_there_cannot_fail() -> None:
@@ -93,7 +93,7 @@ def test_never_silently_wrong_is_of_every_fault_that_was_tried() -> None:
 
 def test_how_many_faults_were_tried_is_told() -> None:
     tried = evidence(*(result("optuna", "recovered", fault) for fault in ("none", "nan", "inf")), result("optuna", None, "hang"))
-    assert notes("optuna", (), tried, NEVER_WRONG) == ["2 faults through its adapter were tried: silently wrong in none"]
+    assert fault_notes("optuna", (), tried, NEVER_WRONG) == ["2 faults through its adapter were tried: silently wrong in none"]
 
 
 def test_files_and_folders_of_the_command_are_read_back(tmp_path: Path) -> None:

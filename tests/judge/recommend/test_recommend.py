@@ -15,9 +15,8 @@ from tuneoff.judge.answers.answer import Outcome
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.choice.choose import Answered
 from tuneoff.judge.recommend.eligibility import No
-from tuneoff.judge.recommend.recommend import recommend
+from tuneoff.judge.recommend.recommend import recommend, to_json
 from tuneoff.judge.recommend.recommendation import Cited, Recommendation
-from tuneoff.judge.recommend.recommendation_json import to_json
 from tuneoff.judge.recommend.recommendation_text import lines
 from tuneoff.judge.recommend.request import Request
 from tuneoff.registry import AdapterListing

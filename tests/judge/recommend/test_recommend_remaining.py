@@ -13,9 +13,8 @@ from builders.made_choices import FROZEN, SEEDS, listing, made_folder, runs_of
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.choice.choose import Answered
 from tuneoff.judge.recommend.eligibility import No
-from tuneoff.judge.recommend.recommend import recommend
+from tuneoff.judge.recommend.recommend import recommend, to_json
 from tuneoff.judge.recommend.recommendation import Recommendation
-from tuneoff.judge.recommend.recommendation_json import to_json
 from tuneoff.judge.recommend.recommendation_text import lines
 from tuneoff.judge.recommend.request import Request
 from tuneoff.record.run_record import RunRecord

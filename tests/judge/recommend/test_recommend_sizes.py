@@ -10,9 +10,8 @@ import pytest
 
 from builders.made_choices import FILE, listing, made_folder, runs_of
 from tuneoff.judge.choice.choose import Answered
-from tuneoff.judge.recommend.recommend import recommend
+from tuneoff.judge.recommend.recommend import recommend, to_json
 from tuneoff.judge.recommend.recommendation import Recommendation
-from tuneoff.judge.recommend.recommendation_json import to_json
 from tuneoff.judge.recommend.recommendation_text import lines
 from tuneoff.judge.recommend.request import Request
 from tuneoff.registry import AdapterListing

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tuneoff.judge.stats.keyed import generator
-from tuneoff.judge.stats.location import median, students_t
-from tuneoff.judge.stats.order import coverage, depth
+from tuneoff.judge.stats.location import coverage, depth, median, students_t
+from tuneoff.judge.stats.sign_flip import generator
 
 stats = pytest.importorskip("scipy.stats")
 finite = st.floats(-1e6, 1e6)

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tuneoff.judge.stats import signed_rank
-from tuneoff.judge.stats.keyed import generator
 from tuneoff.judge.stats.paired import Estimator, Relation, judge, judge_without_each
+from tuneoff.judge.stats.sign_flip import generator
 
 stats = pytest.importorskip("scipy.stats")
 

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from tuneoff.judge.stats.failures_as_infinity import midpoint
-from tuneoff.judge.stats.rounding import without_rounding
+from tuneoff.judge.stats.location import midpoint
+from tuneoff.judge.stats.paired import without_rounding
 
 
 def test_sizes_that_differ_in_their_last_bits_are_one_size() -> None:

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tuneoff.judge.stats.keyed import generator
-from tuneoff.judge.stats.sign_flip import DRAWS, MOST_EXACT, least_p, sign_flip
+from tuneoff.judge.stats.sign_flip import DRAWS, MOST_EXACT, generator, least_p, sign_flip
 
 INF = math.inf
 

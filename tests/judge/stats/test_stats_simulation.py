@@ -9,9 +9,9 @@ from benchmarks.simulation import coverage, tasks, verdicts
 from benchmarks.simulation.distributions import ALL, GRID, LOGNORMAL, NORMAL, SPIKED, STATED, TIES, Distribution
 from benchmarks.simulation.row import FAMILY_WISE, POWER, Row, coverage_range, table
 from benchmarks.simulation.tasks import File, Shape
-from tuneoff.judge.stats.keyed import generator
 from tuneoff.judge.stats.location import median
 from tuneoff.judge.stats.paired import judge
+from tuneoff.judge.stats.sign_flip import generator
 
 pytest.importorskip("scipy")
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tuneoff.judge.stats.keyed import generator
-from tuneoff.judge.stats.proportion import wilson
+from tuneoff.judge.stats.location import wilson
+from tuneoff.judge.stats.sign_flip import generator
 from tuneoff.judge.stats.tasks import probability_of_improvement, stratified_iqm
 
 stats = pytest.importorskip("scipy.stats")

@@ -14,15 +14,14 @@ from builders.specs import make_spec
 from builders.worked_examples import header
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account, joules
 from tuneoff.measure.attribution.slots import slot_uses
+from tuneoff.measure.derived import compute_metrics
 from tuneoff.measure.energy import NO_NODE_METER, residual_flags
 from tuneoff.measure.evidence import Evidence
-from tuneoff.measure.with_metrics import compute_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.samples.reader import Samples
-from tuneoff.record.samples.schema import Header, UsageSample
-from tuneoff.record.samples.series import EnergySeries
+from tuneoff.record.samples.schema import EnergySeries, Header, UsageSample
 
 
 def sampled(simulation: Simulation, meter: str = "counter") -> Samples:

@@ -10,11 +10,11 @@ import pytest
 from builders.energy_runs import IDLE_WATTS, one_trial
 from builders.event_logs import ns
 from tuneoff.measure.attribution.account import energy_account
+from tuneoff.measure.derived import compute_metrics
 from tuneoff.measure.evidence import Evidence
-from tuneoff.measure.with_metrics import compute_metrics
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.samples.reader import Samples
-from tuneoff.record.samples.series import EnergySeries
+from tuneoff.record.samples.schema import EnergySeries
 
 ENERGY = ("energy.node", "energy.trial", "energy.trials", "energy.job", "energy.idle", "energy.residual", "energy.idle_share")
 

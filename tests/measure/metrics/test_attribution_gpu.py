@@ -11,12 +11,12 @@ import pytest
 from builders.energy_runs import Simulation, left_over, one_trial
 from builders.event_logs import ns
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account, joules
+from tuneoff.measure.derived import compute_metrics
 from tuneoff.measure.energy import residual
 from tuneoff.measure.evidence import Evidence
-from tuneoff.measure.with_metrics import compute_metrics
 from tuneoff.record.events import schema
 from tuneoff.record.samples.reader import Samples
-from tuneoff.record.samples.series import EnergySeries
+from tuneoff.record.samples.schema import EnergySeries
 
 IDLE, BUSY = 70.0, 300.0  # W of the device
 PID = 101  # of the trial's process; it starts at 3 s, trains from 5 s to 15 s and ends at 16 s

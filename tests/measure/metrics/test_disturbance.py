@@ -11,9 +11,9 @@ import pytest
 from builders.event_logs import T0, Log, example_b, ns
 from builders.specs import make_spec
 from builders.worked_examples import COORDINATOR_B, PROCESSES_B, header, samples_b, used
-from tuneoff.measure.disturbance import DISTURBED, SHARE
+from tuneoff.measure.derived import with_metrics
 from tuneoff.measure.evidence import Evidence
-from tuneoff.measure.with_metrics import with_metrics
+from tuneoff.measure.use import DISTURBED, SHARE
 from tuneoff.record.derive import derive
 from tuneoff.record.run_record import FlagRecord, RunRecord
 from tuneoff.record.samples.reader import Samples

@@ -9,7 +9,7 @@ from builders.event_logs import run_a
 from builders.worked_examples import header
 from tuneoff.measure.attribution.account import EnergyAccount
 from tuneoff.measure.evidence import NO_EVIDENCE, Evidence
-from tuneoff.measure.memory_metrics import memory_metrics
+from tuneoff.measure.use import memory_metrics
 from tuneoff.record.metric_value import Metrics
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples

@@ -8,11 +8,11 @@ from builders.event_logs import Log, example_a, example_b, ns
 from builders.specs import make_spec
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.spec import Objective, RunSpec
+from tuneoff.measure.derived import compute_metrics
 from tuneoff.measure.incumbent import incumbents, test_counterpart
 from tuneoff.measure.presence import presence_of
 from tuneoff.measure.slots import slot_times
 from tuneoff.measure.spans import NO_BEST, partition_ns
-from tuneoff.measure.with_metrics import compute_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
 from tuneoff.record.metric_value import MetricValue, missing

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import pytest
 
 from builders.event_logs import example_a, example_b
-from tuneoff.experiment.metric_names import general_name, is_metric, metric_names, unknown_metric
-from tuneoff.measure.with_metrics import compute_metrics
+from tuneoff.experiment.metric_catalogue import general_name, is_metric, metric_names, unknown_metric
+from tuneoff.measure.derived import compute_metrics
 from tuneoff.record.derive import derive
 
 

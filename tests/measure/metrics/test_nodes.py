@@ -9,13 +9,13 @@ import pytest
 from builders.event_logs import run_a
 from measure.metrics.test_memory import HEADER, MB, SECOND
 from tuneoff.measure.attribution.account import EnergyAccount
+from tuneoff.measure.derived import node_metrics
 from tuneoff.measure.evidence import NO_EVIDENCE, Evidence
-from tuneoff.measure.nodes import node_metrics
 from tuneoff.measure.spans import jct_ns
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples
-from tuneoff.record.samples.series import EnergySeries
+from tuneoff.record.samples.schema import EnergySeries
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,10 @@ import pytest
 from builders.event_logs import Log, example_b, example_c, example_c_of_one_slot, ns
 from builders.specs import make_spec
 from tuneoff.experiment.spec import RunSpec, Workers
-from tuneoff.measure.attribution.intervals import core_seconds
-from tuneoff.measure.attribution.slots import slot_uses
+from tuneoff.measure.attribution.slots import core_seconds, slot_uses
+from tuneoff.measure.derived import compute_metrics, with_metrics
 from tuneoff.measure.presence import presence_of
 from tuneoff.measure.slots import slot_times
-from tuneoff.measure.with_metrics import compute_metrics, with_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import RunRecord

@@ -14,15 +14,14 @@ from hypothesis import strategies as st
 from builders.event_logs import Log
 from builders.specs import make_spec
 from tuneoff.experiment.spec import Objective, RunSpec, Workers
+from tuneoff.measure.derived import compute_metrics
 from tuneoff.measure.incumbent import incumbents
 from tuneoff.measure.overhead import SLOT_STAGES, of_longer_jobs, slot_stages_ns
 from tuneoff.measure.presence import presence_of
-from tuneoff.measure.segments import busy_ns
 from tuneoff.measure.slots import slot_times, slot_window, trial_window
-from tuneoff.measure.spans import PARTS, jct_ns, partition_ns
+from tuneoff.measure.spans import PARTS, busy_ns, jct_ns, partition_ns
 from tuneoff.measure.use import started_attempts
 from tuneoff.measure.waste import wasted_segments
-from tuneoff.measure.with_metrics import compute_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import RunRecord

@@ -6,12 +6,12 @@ import pytest
 
 from builders.event_logs import Log, Writer
 from builders.specs import make_spec
+from tuneoff.measure.derived import with_metrics
 from tuneoff.measure.waste import LOWER_BOUND_FLAG
-from tuneoff.measure.with_metrics import with_metrics
 from tuneoff.record.derive import derive
+from tuneoff.record.endings import KILLED
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.verdict import KILLED
 
 
 def _begun() -> tuple[Log, Writer]:

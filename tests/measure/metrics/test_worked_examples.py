@@ -12,7 +12,7 @@ import pytest
 
 from builders.event_logs import ns, run_b
 from builders.worked_examples import write_example
-from tuneoff.experiment.accounting.store import read_accounting
+from tuneoff.experiment.accounting.declared import read_accounting
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account, joules
 from tuneoff.measure.derived import derive_folder
 from tuneoff.measure.energy import trial_joules

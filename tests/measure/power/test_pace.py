@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tuneoff.measure.power.sampling_interval import FILE_BYTES, LONGEST_SECONDS, Pace
+from tuneoff.measure.power.reading import FILE_BYTES, LONGEST_SECONDS, Pace
 
 
 def test_a_short_run_is_sampled_as_asked() -> None:

@@ -12,8 +12,7 @@ import pytest
 from builders.limits import at_most_bytes
 from builders.worked_examples import header
 from tuneoff.record.samples.reader import power_of, read_samples
-from tuneoff.record.samples.schema import FILE_NAME, Header, PowerSample
-from tuneoff.record.samples.writer import MOST_NOTES, SampleWriter
+from tuneoff.record.samples.schema import FILE_NAME, MOST_NOTES, Header, PowerSample, SampleWriter
 
 
 def rapl(**fields: object) -> Header:

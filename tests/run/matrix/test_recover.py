@@ -12,9 +12,9 @@ import pytest
 from builders.results_folders import Results, edit
 from builders.resume_logs import SPEC, killed_log
 from tuneoff.experiment.spec import run_spec_to_json
+from tuneoff.record.endings import KILLED
 from tuneoff.record.store import FILE_NAME, read_run
-from tuneoff.record.verdict import KILLED
-from tuneoff.run.recover import recover
+from tuneoff.run.finish import recover
 
 EXECUTION = f"{SPEC.run_id}-0a1b2c"
 

@@ -141,7 +141,7 @@ def test_the_command_repeats_whole_blocks_and_keeps_the_old_ones(
     quiet = machine.MachineState(load_1min=0.0, sentinel_ns=20_000_000)
     states = [quiet, quiet, quiet, replace(quiet, sentinel_ns=30_000_000), quiet]  # a warm-up, then two blocks of two
     monkeypatch.setattr(machine, "look", lambda results, **_: states.pop(0))
-    monkeypatch.setattr("tuneoff.measure.disturbance.LARGEST_SHARE", math.inf)  # whatever else runs while this is tested
+    monkeypatch.setattr("tuneoff.measure.use.LARGEST_SHARE", math.inf)  # whatever else runs while this is tested
     file = tmp_path / "x.yaml"
     keys = {"workload": "null", "adapters": ["serial", "serial"], "budget": {"trials": 2}, "seeds": [0, 1], "power": "none"}
     file.write_text(json.dumps(keys))

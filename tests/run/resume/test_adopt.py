@@ -14,9 +14,9 @@ from builders.results_folders import Results
 from builders.resume_logs import SPEC, continuing_log, killed_log
 from tuneoff.errors import ResultsError, UnsupportedError
 from tuneoff.experiment.spec import run_spec_to_json
+from tuneoff.record.endings import KILLED, Verdict
 from tuneoff.record.history import FILE_NAME, read_history
 from tuneoff.record.store import read_run, write_run
-from tuneoff.record.verdict import KILLED, Verdict
 from tuneoff.run.resume import adopt, to_continue
 from tuneoff.run.trial.checkpoint import checkpoint_path
 from tuneoff.trust.verify.results import verify

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from builders.resume_logs import SPEC, continuing_log, killed_log
+from tuneoff.measure.derived import with_metrics
 from tuneoff.measure.resumed import RESUMED
 from tuneoff.measure.waste import LOWER_BOUND_FLAG
-from tuneoff.measure.with_metrics import with_metrics
 from tuneoff.record.derive import derive
+from tuneoff.record.endings import KILLED
 from tuneoff.record.join import CHANGED_FLAG, REPEATED_FLAG, RESUMED_FLAG, history_of
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.verdict import KILLED
 
 
 def killed() -> RunRecord:

@@ -165,6 +165,17 @@ def test_the_quota_of_a_container_is_read(root: Path, version: str, file: str, c
     assert own_quota(root) == expected
 
 
+@pytest.mark.parametrize(("version", "file"), [("cgroup v1", "cpu/cpu.cfs_quota_us"), ("cgroup v2", "cpu.max")])
+def test_the_quota_of_a_container_is_read_where_it_sees_its_own_group_alone(
+    root: Path, version: str, file: str, membership: Path
+) -> None:
+    membership.write_text("1:cpu,cpuacct:/of/the/host\n0::/of/the/host\n")
+    (root / file).write_text("50000" if version == "cgroup v1" else "50000 100000")
+    (root / "cpu").mkdir(exist_ok=True)
+    (root / "cpu" / "cpu.cfs_period_us").write_text("100000")
+    assert own_quota(root) == 0.5
+
+
 # --- making ---
 
 

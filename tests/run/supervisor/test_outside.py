@@ -15,11 +15,11 @@ from builders.specs import make_spec
 from outside_adapter import TEXT, Outside
 from tuneoff.base.tracebacks import LOG
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.record.digests import broken_seals
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import StepEnded
-from tuneoff.record.execution_list import note_begun
 from tuneoff.record.layout import OUTSIDE
+from tuneoff.record.results_folder import note_begun
+from tuneoff.record.store import broken_seals
 from tuneoff.run.finish import finish
 from tuneoff.run.supervisor.guardian import Guardian
 from tuneoff.run.supervisor.leftovers import clean_execution, left_outside

@@ -15,7 +15,7 @@ import tuneoff
 from builders.odd_folders import export_to
 from tuneoff.record.store import read_run, write_run
 from tuneoff.tell.frames.columns import TABLES, Column
-from tuneoff.tell.frames.manifest import FILE_NAME, SURE_NS, changes, read_manifest
+from tuneoff.tell.frames.parquet import FILE_NAME, SURE_NS, changes, read_manifest
 
 AN_HOUR_NS = 3_600_000_000_000
 
@@ -165,7 +165,7 @@ def test_old_files_are_known_by_size_and_time_and_not_read_again(results: Path, 
         read.append(path)
         return ""
 
-    monkeypatch.setattr("tuneoff.tell.frames.manifest._sha256", no_digest)
+    monkeypatch.setattr("tuneoff.tell.frames.parquet._sha256", no_digest)
     assert changes(manifest, results) is None
     assert read == []
     os.utime(record(results))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from builders.odd_folders import export_to
-from tuneoff.tell.frames.summary import QUARTILES, STATES
+from tuneoff.tell.frames.load import QUARTILES, STATES
 
 PAGE = Path(__file__).parents[3] / "docs" / "data.md"
 

@@ -16,7 +16,7 @@ from tuneoff.measure.waste import POLICIES
 from tuneoff.record import store
 from tuneoff.tell.frames import load as loading
 from tuneoff.tell.frames.columns import CHARGED, TABLES
-from tuneoff.tell.report import trial_charges
+from tuneoff.tell.report import export_rows
 
 
 @pytest.mark.parametrize("folder", ["results", "odd"])
@@ -72,11 +72,11 @@ def test_chosen_columns_come_in_the_order_asked_for(results: Path) -> None:
 def test_energy_is_not_computed_for_columns_that_need_none(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Sequence[str]] = []
 
-    def no_charges(*arguments: object) -> dict[str, trial_charges.TrialCharge]:
+    def no_charges(*arguments: object) -> dict[str, export_rows.TrialCharge]:
         asked.append(())
         return {}
 
-    monkeypatch.setattr("tuneoff.tell.frames.executions.trial_charges", no_charges)
+    monkeypatch.setattr("tuneoff.tell.frames.export.trial_charges", no_charges)
     tuneoff.load(results).read("trials", ["label", "value", "cpu_seconds"])
     assert not asked
     tuneoff.load(results).read("trials", ["label", "busy_seconds"])

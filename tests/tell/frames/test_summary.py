@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tuneoff
 from builders.odd_folders import export_to
-from tuneoff.tell.frames.summary import STATES, summary
+from tuneoff.tell.frames.load import STATES, summary
 
 FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "label": st.sampled_from(["serial", "optuna", "ray-tune"]),

@@ -16,10 +16,9 @@ import pytest
 from builders.live_folders import Folder
 from builders.live_states import LIVE
 from tell.live.emulator import Emulator
-from tuneoff.cli import logs
+from tuneoff.cli import main
 from tuneoff.run.listener import Listener
-from tuneoff.tell.live.board import Board
-from tuneoff.tell.live.display import Above, LiveProgress, shown
+from tuneoff.tell.live.display import Above, Board, LiveProgress, shown
 from tuneoff.tell.live.footer import Footer
 from tuneoff.tell.report.progress import PlainProgress, progress
 
@@ -83,7 +82,7 @@ def test_what_ended_in_an_earlier_command_is_on_the_map_from_the_start(tmp_path:
 def test_log_messages_appear_above_the_display(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Emulator(80)
     monkeypatch.setattr(sys, "stderr", terminal)
-    logs.set_up(debug=False)
+    main.set_up(debug=False)
     with shown(Footer(terminal, False, terminal.size), Board(folder.plan, folder.path)) as live:
         live.run_started(1, 3, "serial", folder.plan.runs[0].run_id)
         logging.getLogger("tuneoff.x").warning("something")

@@ -12,7 +12,7 @@ from builders.live_states import LIVE
 from builders.made_runs import made_run
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.record.run_record import StepRecord
-from tuneoff.tell.live.estimate import Estimate
+from tuneoff.tell.live.state import Estimate
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from tell.live.emulator import Emulator
 from tuneoff.tell.live.footer import COLOURS, Footer
-from tuneoff.tell.live.picture import STYLES, Line
+from tuneoff.tell.live.screen import STYLES, Line
 
 
 def of(*texts: str) -> list[Line]:

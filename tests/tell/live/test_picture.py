@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuneoff.tell.live.picture import IMPORTANCE, LEAST_LABEL, SIGNS, STYLES, Picture, cut, most_important, picture
+from tuneoff.tell.live.screen import IMPORTANCE, LEAST_LABEL, SIGNS, STYLES, Picture, cut, most_important, picture
 from tuneoff.tell.live.state import STATUSES, SeedCell, SeedRow
 
 

@@ -11,8 +11,7 @@ from rich.cells import cell_len
 
 from builders.live_states import CURRENT, LIVE, state
 from tuneoff.run.listener import LiveRun
-from tuneoff.tell.live.picture import Line
-from tuneoff.tell.live.screen import bar_text, screen
+from tuneoff.tell.live.screen import Line, bar_text, screen
 from tuneoff.tell.live.state import Activity
 
 

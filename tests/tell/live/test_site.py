@@ -14,11 +14,10 @@ from builders.live_folders import Folder
 from builders.live_states import state
 from tuneoff.errors import MissingPackageError
 from tuneoff.tell.live import site as module
-from tuneoff.tell.live.page import POLICY, SCRIPT, STYLE, page
-from tuneoff.tell.live.picture import SIGNS
-from tuneoff.tell.live.site import Site
+from tuneoff.tell.live.screen import SIGNS
+from tuneoff.tell.live.sentences import to_json
+from tuneoff.tell.live.site import POLICY, SCRIPT, STYLE, Site, page
 from tuneoff.tell.live.state import Activity
-from tuneoff.tell.live.state_json import to_json
 from tuneoff.tell.live.watcher import Watcher
 
 HOSTILE = "<script>alert(1)</script>\"'&\x1b[2J\x00\u202e"

@@ -71,6 +71,6 @@ def test_the_token_is_compared_in_constant_time(guarded: Server, monkeypatch: py
         compared.append((one, other))
         return False
 
-    monkeypatch.setattr("tuneoff.tell.live.access.hmac.compare_digest", compare)
+    monkeypatch.setattr("tuneoff.tell.live.server.hmac.compare_digest", compare)
     get(guarded, "/?token=x", f"Cookie: {guarded.access.cookie}=y")
     assert [one for one, _ in compared] == [b"x", b"y"]

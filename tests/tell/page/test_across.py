@@ -9,7 +9,7 @@ import pytest
 
 from tuneoff.judge.answers.answer import AcrossTasks, OverTasks, Question
 from tuneoff.judge.runs import Scope
-from tuneoff.judge.stats.interval import Interval
+from tuneoff.judge.stats.location import Interval
 from tuneoff.tell.page.render import environment
 from tuneoff.tell.page.texts import confidence
 

@@ -25,7 +25,7 @@ LACKING = next(
         reason
         for is_lacking, reason in (
             (importlib.util.find_spec("playwright") is None, "playwright is not installed"),
-            (not CHROMIUM.exists(), f"there is no {CHROMIUM}; run: .ci/install-chromium"),
+            (not CHROMIUM.exists(), f"there is no {CHROMIUM}; run: .ci/install Chromium chromium fonts-dejavu-core"),
         )
         if is_lacking
     ),

@@ -8,7 +8,7 @@ import pytest
 
 from tell.plots.made_view import SEVERAL, view
 from tuneoff.judge.answers.answer import Outcome
-from tuneoff.judge.stats.interval import Interval
+from tuneoff.judge.stats.location import Interval
 from tuneoff.tell.page import frameworks
 from tuneoff.tell.page.frameworks import ITSELF, SIGNS, added_cell, failed, has_intervals, ratio_cell, ratio_cells, signs_used
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tuneoff.errors import ResultsError
-from tuneoff.tell.page.faults import fault_tables, read_faults
+from tuneoff.tell.page.runs import fault_tables
 
 
 def matrix_file(folder: Path) -> Path:
@@ -43,11 +43,11 @@ def test_a_fault_matrix_beside_the_results_is_a_table_per_setting(tmp_path: Path
 def test_a_damaged_fault_matrix_is_one_line(tmp_path: Path, text: str) -> None:
     path = matrix_file(tmp_path)
     path.write_text(text)
-    with pytest.raises(ResultsError, match=r"faults\.json is no fault matrix: .*; write it by: tuneoff faults --json"):
-        read_faults(tmp_path)
+    with pytest.raises(ResultsError, match=r"faults\.json is not what `tuneoff faults --json` writes: .*; write it again"):
+        fault_tables(tmp_path)
 
 
 def test_a_fault_matrix_that_is_nested_too_deep_is_damaged(tmp_path: Path) -> None:
     (tmp_path / "faults.json").write_text("[" * 200_000)
-    with pytest.raises(ResultsError, match="nested too deep"):
-        read_faults(tmp_path)
+    with pytest.raises(ResultsError, match="is not what `tuneoff faults --json` writes"):
+        fault_tables(tmp_path)

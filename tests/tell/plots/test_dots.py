@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tell.plots.made_view import SEVERAL, question, view
-from tuneoff.tell.plots.dots import MOST_DOTS, axis_unit, shared_scale, strip, values
+from tuneoff.tell.plots.drawing import MOST_DOTS, axis_unit, shared_scale, strip, values
 
 pytest.importorskip("scipy")
 

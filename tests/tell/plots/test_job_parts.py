@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from tell.plots.made_view import SEVERAL, question, view
-from tuneoff.tell.plots.dots import values
-from tuneoff.tell.plots.job_parts import PARTS, bars
+from tuneoff.tell.plots.drawing import values
+from tuneoff.tell.plots.shares import PARTS, bars
 
 pytest.importorskip("scipy")
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuneoff.tell.plots.scale import FAR, MOST_TICKS, scale
+from tuneoff.tell.plots.drawing import FAR, MOST_TICKS, scale
 
 
 @given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=20))

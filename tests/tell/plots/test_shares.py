@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from judge.choice.test_curve import ADDED, LENGTHS, setting_of
-from tuneoff.judge.choice.amounts import share_text
+from tuneoff.judge.choice.choice import share_text
 from tuneoff.tell.plots.anytime import HEIGHT, WIDTH
 from tuneoff.tell.plots.shares import Drawn, drawn
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuneoff.judge.stats.failures_as_infinity import middle
-from tuneoff.tell.plots.steps import combined, order_statistic, spread_out
+from tuneoff.judge.stats.location import middle
+from tuneoff.tell.plots.drawing import combined, order_statistic, spread_out
 
 FINITE = st.floats(-1e6, 1e6)
 

@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 import pytest
 
 from tell.plots.colours import EYES, contrast, difference
-from tuneoff.tell.plots.theme import DARK, LIGHT, SERIES, css, styles
+from tuneoff.tell.plots.drawing import DARK, LIGHT, SERIES, css, styles
 
 ENOUGH = 3.0  # WCAG 2, graphics
 APART = 15.0  # a distance in CIELAB that is seen at a glance

@@ -8,7 +8,7 @@ import pytest
 
 from builders.made_results import Entry
 from judge.choice.test_choose import chosen_of, different, runs
-from tuneoff.tell.report.choice_table import LEAST_COLUMNS, WIDTH, ending, table
+from tuneoff.tell.report.tables import LEAST_COLUMNS, WIDTH, ending, table
 
 TEN_SEEDS = """\
                   job time, s                         added added   test  energy

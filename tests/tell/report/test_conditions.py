@@ -13,9 +13,8 @@ from builders.made_results import Entry, results, steady
 from builders.made_runs import made_run, made_spec, results_of
 from tuneoff.judge.answers.answers_json import to_json
 from tuneoff.judge.answers.compute import answers
-from tuneoff.judge.notes import notes
 from tuneoff.judge.results import Results
-from tuneoff.judge.summary_rows import summary_rows
+from tuneoff.judge.summary_rows import notes, summary_rows
 from tuneoff.record.run_record import RunRecord
 from tuneoff.registry import list_adapters
 from tuneoff.tell.report.export_rows import run_row

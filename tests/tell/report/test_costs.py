@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,14 +8,12 @@ import pytest
 
 from builders.worked_examples import header, write_example, write_samples
 from tuneoff.base.format import figure, number, shown_unit, wrapped
-from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices
-from tuneoff.experiment.accounting.store import write_accounting
-from tuneoff.judge.estimates import Figure, Spread
-from tuneoff.judge.summary_rows import COLUMNS, SummaryRow, Use
+from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices, write_accounting
+from tuneoff.judge.summary_rows import COLUMNS, Figure, Spread, SummaryRow
 from tuneoff.record.derive import derive
 from tuneoff.record.metric_value import Kind
-from tuneoff.tell.report.accounting_sources import Circumstances, circumstances
-from tuneoff.tell.report.figures_table import render
+from tuneoff.tell.report.cost_notes import Circumstances, circumstances
+from tuneoff.tell.report.tables import render
 
 VALUES = {
     "energy.trial": (1.2e-4, "kWh"),
@@ -58,7 +55,6 @@ def row(label: str, *, energy: Kind | None = "estimated", factor: float = 1.0, s
             kinds=frozenset() if lacks else frozenset({kind_of(metric, energy or "derived")}),
             reasons={ABSENT: seeds} if lacks else {},
         )
-    uses = () if energy is None else tuple(Use(seed, 60.0 * factor, 104.0 * factor) for seed in range(seeds))
     fields: dict[str, Any] = {
         "label": label,
         "platform": "local",
@@ -67,7 +63,6 @@ def row(label: str, *, energy: Kind | None = "estimated", factor: float = 1.0, s
         "runs_planned": seeds,
         "statuses": {"done": seeds},
         "figures": figures,
-        "uses": uses,
         **more,
     }
     return SummaryRow(**fields)
@@ -163,54 +158,6 @@ def test_seeds_of_different_kinds_in_one_row_carry_a_note_too() -> None:
     assert "not to be compared or ranked: here they are derived and estimated (a random and b random)." in text
 
 
-def test_an_order_is_claimed_in_words_only_where_it_holds_for_every_weight_and_seed() -> None:
-    more_of_both, other_mix = row("b", factor=2.0), row("c", uses=tuple(Use(seed, 40.0, 160.0) for seed in range(3)))
-    lines = render([row("a"), more_of_both, other_mix]).splitlines()
-    assert "  random (3 seeds): a used less energy than b at every such weight" in lines
-    assert "  random (3 seeds): c used less energy than b at every such weight" in lines
-    assert "  random: no energy order can be claimed between a and c" in lines
-
-
-def test_one_seed_that_says_otherwise_leaves_no_order() -> None:
-    turned = (Use(0, 600.0, 900.0), Use(1, 6.0, 9.0), Use(2, 600.0, 900.0))
-    text = render([row("a"), row("b", uses=turned)])
-    assert "no energy order can be claimed between a and b" in text
-    assert "used less energy" not in text
-
-
-@pytest.mark.parametrize(("seeds", "said"), [(1, "from 1 seed no energy order is claimed; in it"), (2, "from 2 seeds no energy")])
-def test_one_or_two_seeds_are_told_as_what_was_seen_and_never_as_a_finding(seeds: int, said: str) -> None:
-    text = render([row("a", seeds=seeds), row("b", factor=2.0, seeds=seeds)])
-    assert f"  random: {said}" in text
-    assert "a used less than b" in text
-    assert "used less energy" not in text
-    assert "used less energy" in render([row("a"), row("b", factor=2.0)])
-
-
-def test_an_order_of_a_pair_of_equal_entries_is_told_as_chance_and_never_claimed() -> None:
-    equal = row("a#2", factor=1.01, replicate=1)
-    lines = render([row("a"), equal, row("b", factor=2.0)]).splitlines()
-    said = "a and a#2 are the same and yet in one order in every seed: chance alone makes orders here"
-    assert f"  random: {said}" in lines
-    assert not any("a used less energy than a#2" in line for line in lines)
-    assert "  random (3 seeds): a used less energy than b at every such weight" in lines
-    assert said not in render([row("a"), row("a#2", replicate=1), row("b", factor=2.0)]), "no order, nothing to tell"
-    assert "a used less energy than a#2" in render([row("a"), row("a#2", factor=1.01)]), "control: not of one entry"
-
-
-def test_the_seeds_of_an_order_are_those_of_the_two_rows_and_not_of_the_first_one() -> None:
-    few = tuple(Use(seed, 60.0, 104.0) for seed in range(1)), tuple(Use(seed, 120.0, 208.0) for seed in range(1))
-    lines = render([row("a", factor=9.0), row("b", uses=few[0]), row("c", uses=few[1])]).splitlines()
-    assert "  random: from 1 seed no energy order is claimed; in it b used less than c" in lines
-    assert "  random: no energy order can be claimed within any of these pairs: a and b; a and c" in lines
-    assert not any("used less energy" in line for line in lines)
-
-
-@pytest.mark.parametrize("more", [{"emulated": True}, {"sampler": "tpe"}, {"energy": "derived"}])
-def test_emulated_rows_other_samplers_and_measured_energies_are_in_no_order(more: Mapping[str, Any]) -> None:
-    assert "Energy order" not in render([row("a"), row("b", factor=2.0, **more)])
-
-
 def test_waste_is_not_ranked_across_pruners_and_stands_beside_what_pruning_saved() -> None:
     lines = render([row("a"), row("a", pruner="asha")]).splitlines()
     assert any(line.startswith("Waste is not ranked across pruners (none, asha)") for line in lines)
@@ -220,7 +167,7 @@ def test_waste_is_not_ranked_across_pruners_and_stands_beside_what_pruning_saved
 
 def test_a_sampler_that_is_another_one_refers_to_it_and_a_row_without_runs_has_dashes() -> None:
     same = row("a", sampler="default", same_as="random", statuses={}, figures={})
-    failed = row("b", statuses={"failed": 1}, figures={name: Figure(spread=None, unit="") for name in VALUES}, uses=())
+    failed = row("b", statuses={"failed": 1}, figures={name: Figure(spread=None, unit="") for name in VALUES})
     lines = [line.split() for line in render([row("a"), same, failed]).splitlines()]
     assert ["a", "default", "=", "random"] in lines
     assert ["b", "random", *["–"] * len(COLUMNS), "0/0/0", "0/3"] in lines

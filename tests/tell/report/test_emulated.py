@@ -14,13 +14,13 @@ from builders.event_logs import example_a
 from builders.made_runs import results_of
 from tuneoff.experiment.plan import PlannedRun
 from tuneoff.judge.summary_rows import summary_rows
-from tuneoff.measure.with_metrics import with_metrics
+from tuneoff.measure.derived import with_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import encode, read_run, write_run
 from tuneoff.tell.frames.columns import TABLES
 from tuneoff.tell.report import export_rows as rows
-from tuneoff.tell.report.figures_table import render
+from tuneoff.tell.report.tables import render
 
 MEANING = "emulated: a local stand-in for the platform; its figures are not the framework's, and are in no ranking or comparison."
 Make = Callable[..., RunRecord]

@@ -11,11 +11,11 @@ import pytest
 from builders.event_logs import example_a, example_b
 from tuneoff.errors import MissingPackageError, ResultsError
 from tuneoff.measure.declared_experiment import with_declared
-from tuneoff.measure.with_metrics import with_metrics
+from tuneoff.measure.derived import with_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.run_record import FlagRecord
 from tuneoff.record.store import read_run, write_run
-from tuneoff.tell.report.export import Format, export
+from tuneoff.tell.frames.export import Format, export
 
 
 @pytest.fixture

@@ -11,12 +11,11 @@ import msgspec
 import pytest
 
 from builders.worked_examples import write_example
-from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices
-from tuneoff.experiment.accounting.store import write_accounting
+from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices, write_accounting
 from tuneoff.measure.derived import derive_folder
 from tuneoff.measure.spans import PARTS
 from tuneoff.record.store import write_run
-from tuneoff.tell.report.export import export
+from tuneoff.tell.frames.export import export
 from tuneoff.tell.report.export_rows import trial_rows
 
 Rows = list[dict[str, Any]]

@@ -15,8 +15,7 @@ from tuneoff.judge.results import Results
 from tuneoff.judge.summary_rows import summary_rows
 from tuneoff.record.run_record import RunStatus
 from tuneoff.tell.page.frameworks import entries, framework_tables
-from tuneoff.tell.report.figure_cell import FigureCell
-from tuneoff.tell.report.figures_table import render
+from tuneoff.tell.report.tables import FigureCell, render
 
 pytest.importorskip("scipy")
 COLUMN = 3  # "JCT" on the page

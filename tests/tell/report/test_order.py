@@ -13,7 +13,7 @@ from command_line import LEAST, write_file
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.experiment.names import variant_text
 from tuneoff.experiment.plan import Plan
-from tuneoff.judge.order import in_file_order
+from tuneoff.judge.results import in_file_order
 
 
 @pytest.fixture

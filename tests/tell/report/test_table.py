@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import msgspec
 import pytest
 
 from builders.event_logs import example_a
@@ -13,12 +12,12 @@ from builders.made_runs import planned, results_of
 from tuneoff.base.format import folded
 from tuneoff.experiment.plan import PlannedRun
 from tuneoff.experiment.spec import Strategy
-from tuneoff.judge.summary_rows import Use, summary_rows
-from tuneoff.measure.with_metrics import with_metrics
+from tuneoff.judge.summary_rows import summary_rows
+from tuneoff.measure.derived import with_metrics
 from tuneoff.record.derive import derive
-from tuneoff.record.metric_value import known, missing
+from tuneoff.record.metric_value import known
 from tuneoff.record.run_record import FlagRecord, RunRecord
-from tuneoff.tell.report.figures_table import render
+from tuneoff.tell.report.tables import render
 
 Make = Callable[..., RunRecord]
 
@@ -204,24 +203,3 @@ def test_a_part_below_the_uncertainty_of_the_clocks_is_told_as_below_it(make: Ma
     text = render(summary_rows(results_of([make("a", 0, clock_uncertainty_ns=3_000_000_000)])))
     assert "<3.00" in text
     assert "agree within 3000 ms" in text
-
-
-def test_what_a_model_weighs_is_per_completed_trial_and_not_of_runs_on_an_accelerator(make: Make) -> None:
-    run = make("serial", 0)
-    weighed = {
-        "energy.cpu_seconds": known(60.0, "s"),
-        "energy.reserved_core_seconds": known(104.0, "s"),
-        "energy.joules_per_cpu_second": known(20.0, "J/s"),
-    }
-
-    def uses(run: RunRecord, **metrics: Any) -> tuple[Use, ...]:
-        (row,) = summary_rows(results_of([replace(run, metrics={**run.metrics, **metrics})]))
-        return row.uses
-
-    assert uses(run, **weighed) == (Use(0, 30.0, 52.0),), "two trials completed"
-    assert uses(run, **{**weighed, "energy.joules_per_cpu_second": missing("J/s", "the meter is no model")}) == ()
-    trials = tuple(
-        replace(trial, attempts=tuple(msgspec.structs.replace(attempt, device="cuda:x") for attempt in trial.attempts))
-        for trial in run.trials
-    )
-    assert uses(replace(run, trials=trials), **weighed) == ()

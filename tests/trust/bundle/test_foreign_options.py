@@ -18,7 +18,7 @@ from command_line import Call
 from data_workload import Telltale
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec, WorkloadSpec
-from tuneoff.trust.bundle.choose import served_here
+from tuneoff.trust.bundle.opened import served_here
 from tuneoff_workloads.faulty import ALL_KINDS, Faulty
 
 GENTLE = {"kinds": ["raise", "nan"], "rate": 0.5}

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from builders.results_folders import Results, execution
 from tuneoff.record.store import read_run, write_run
-from tuneoff.trust.bundle.contents import executions
-from tuneoff.trust.bundle.describe import lock_of, lock_text
+from tuneoff.trust.bundle.describe import executions, lock_of, lock_text
 
 
 def versions(results: Results, **found: str) -> Results:

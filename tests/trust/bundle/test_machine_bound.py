@@ -11,7 +11,7 @@ import pytest
 from builders.bundles import metric, pair_of, record_of, spec_of
 from tuneoff.record.run_record import FlagRecord
 from tuneoff.trust.bundle.exact import RunPair
-from tuneoff.trust.bundle.machine_bound import BOUNDS, machine_columns
+from tuneoff.trust.bundle.inexact import BOUNDS, machine_columns
 from tuneoff.trust.bundle.verdict import ReproducedColumn, ReproductionAnswer
 
 SPEC = spec_of()

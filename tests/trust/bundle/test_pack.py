@@ -17,8 +17,8 @@ from builders.bundles import LIMIT, packed
 from builders.event_logs import example_a
 from builders.results_folders import Results, edit, execution, write_examples
 from tuneoff.errors import ResultsError
+from tuneoff.record.endings import KILLED
 from tuneoff.record.store import read_run, write_run
-from tuneoff.record.verdict import KILLED
 from tuneoff.trust.bundle.archive import unpack
 from tuneoff.trust.bundle.manifest import BundleManifest
 from tuneoff.trust.bundle.opened import open_bundle

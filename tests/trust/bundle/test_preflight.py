@@ -20,9 +20,8 @@ from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.spec import RunSpec, Strategy, WorkloadSpec
 from tuneoff.record.run_record import ContinuesRecord, RunRecord
 from tuneoff.trust.bundle import preflight as module
-from tuneoff.trust.bundle.choose import choose, plan_of, served_here
 from tuneoff.trust.bundle.manifest import BundleManifest, code_digest
-from tuneoff.trust.bundle.opened import Bundle
+from tuneoff.trust.bundle.opened import Bundle, choose, plan_of, served_here
 from tuneoff.trust.bundle.preflight import EnvironmentRow, preflight
 from tuneoff.trust.bundle.reproduce import prepare
 

@@ -10,7 +10,7 @@ import pytest
 
 from builders.bundles import VALUES, metric, pair_of, record_of, spec_of
 from tuneoff.record.run_record import RunRecord
-from tuneoff.trust.bundle.statistical import quality_columns, t_quantile, value_columns
+from tuneoff.trust.bundle.inexact import quality_columns, t_quantile, value_columns
 from tuneoff.trust.bundle.verdict import ReproducedColumn, ReproductionAnswer
 
 SPEC = spec_of()

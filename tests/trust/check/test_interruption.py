@@ -15,8 +15,8 @@ import pytest
 
 from tuneoff.trust.check import make
 from tuneoff.trust.check.checks import CHECKS
-from tuneoff.trust.check.children import Children
 from tuneoff.trust.check.make import make_evidence, subject_of
+from tuneoff.trust.check.one_run import Children
 from tuneoff.trust.check.planned_runs import DRAWS
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from builders.check_evidence import SUBJECT
-from tuneoff.trust.check.conformance_report import Report, answer, markdown, rows, to_json
 from tuneoff.trust.check.model import Check, CheckResult, Finding, failed, not_applicable, not_tested, passed
+from tuneoff.trust.check.run_checks import Report, answer, markdown, rows, to_json
 
 
 def check(number: int) -> Check:

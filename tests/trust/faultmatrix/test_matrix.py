@@ -18,8 +18,8 @@ from command_line import Call
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.judge.faults import FAULTS, NO_FAULT
 from tuneoff.run.child import ChildEnd
-from tuneoff.trust.faultmatrix import by_adapter, matrix
 from tuneoff.trust.faultmatrix import cell as cells
+from tuneoff.trust.faultmatrix import matrix, run_cells
 from tuneoff.trust.faultmatrix.cell import CellPlace, FaultCell, NotStruck
 from tuneoff.trust.faultmatrix.classify import Claim, SeenRun, best_of, clean_values
 from tuneoff.trust.faultmatrix.matrix import FILE
@@ -132,15 +132,15 @@ def test_each_of_two_entries_of_one_adapter_has_its_own_options(tmp_path: Path, 
     entries = []
 
     def read(cell: FaultCell, place: CellPlace, command: object, seconds: float) -> ChildEnd:
-        content: Mapping[str, Any] = json.loads((place.folder / by_adapter.FILE).read_text())
+        content: Mapping[str, Any] = json.loads((place.folder / run_cells.FILE).read_text())
         entries.extend(content["adapters"])
         return ChildEnd(code=2, seconds=0.0, words="")
 
-    monkeypatch.setattr(by_adapter, "run_cell", read)
+    monkeypatch.setattr(run_cells, "run_cell", read)
     cell, place = a_cell(tmp_path, Part(fault="head_killed", text="", process="none"))
     specs = [replace(run.spec, platform=platform, options={"n": n}) for n, platform in enumerate(["local", "emulated"])]
     for spec in specs:
-        by_adapter.run_by_adapter(replace(cell, spec=spec), place, overridden_plan(FILE).content)
+        run_cells.run_by_adapter(replace(cell, spec=spec), place, overridden_plan(FILE).content)
     assert entries == [{"name": spec.adapter, "platform": spec.platform, "options": spec.options} for spec in specs]
 
 

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from tuneoff.run.child import ANSWER, ChildEnd
-from tuneoff.trust.space_test import draw, process
+from tuneoff.trust.space_test import draw, verify
 
 
 def draw_in_forks(patch: pytest.MonkeyPatch) -> None:
     """Let adapters draw in forks from now on."""
-    patch.setattr(process, "ask", _ask)
+    patch.setattr(verify, "ask", _ask)
 
 
 def _ask(

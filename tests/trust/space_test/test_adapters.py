@@ -12,9 +12,8 @@ from tuneoff.base.identity import canonical_json
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.trust.space_test.draw import DRAWN
 from tuneoff.trust.space_test.judge import Sample, judge
-from tuneoff.trust.space_test.process import Drawing, draw_in_process
 from tuneoff.trust.space_test.targets import SpaceTarget, targets
-from tuneoff.trust.space_test.verify import receive
+from tuneoff.trust.space_test.verify import Drawing, draw_in_process, receive
 
 pytestmark = pytest.mark.slow
 

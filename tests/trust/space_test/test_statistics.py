@@ -18,8 +18,18 @@ from trust.space_test.every_kind import SPACE
 from trust.space_test.null_simulation import false_alarms
 from tuneoff.base.space import Categorical, Dimension, Float, IntegerLog, points, stepped
 from tuneoff.cli.selection import overridden_plan
-from tuneoff.trust.space_test.distribution import ValuePlaces, cells, end_cells, is_continuous, share_below, size_of
-from tuneoff.trust.space_test.statistics import distribution_test, ends_test, independence_tests, rejection_threshold
+from tuneoff.trust.space_test.statistics import (
+    ValuePlaces,
+    cells,
+    distribution_test,
+    end_cells,
+    ends_test,
+    independence_tests,
+    is_continuous,
+    rejection_threshold,
+    share_below,
+    size_of,
+)
 
 
 def test_the_space_of_these_tests_is_the_files() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tuneoff.trust.space_test import verify
 from tuneoff.trust.space_test.draw import DRAWN
-from tuneoff.trust.space_test.process import Drawing
+from tuneoff.trust.space_test.verify import Drawing
 
 
 def test_after_the_first_draws_it_is_told_how_long_the_others_take(monkeypatch: pytest.MonkeyPatch) -> None:

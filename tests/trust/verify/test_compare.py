@@ -11,8 +11,8 @@ from msgspec import UNSET
 
 from tuneoff.measure.attribution.account import EnergyAccount, EnergyPiece
 from tuneoff.record.metric_value import MetricValue, known
-from tuneoff.trust.verify.record_differences import ValueDifference, differences, is_same, show
-from tuneoff.trust.verify.sums import wrong_sums
+from tuneoff.trust.verify.consistency import wrong_sums
+from tuneoff.trust.verify.findings import ValueDifference, differences, is_same, show
 
 JSON = some.recursive(
     some.none() | some.booleans() | some.integers() | some.floats(allow_nan=False) | some.text(),

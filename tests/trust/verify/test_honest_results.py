@@ -18,12 +18,11 @@ from builders.event_logs import Log, Writer, example_a, example_b
 from builders.results_folders import Results, edit, write_examples
 from builders.specs import make_spec
 from tuneoff.errors import ResultsError
+from tuneoff.record.endings import KILLED, Verdict
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import read_run, write_run
-from tuneoff.record.verdict import KILLED, Verdict
-from tuneoff.trust.verify.pool import run_all
-from tuneoff.trust.verify.results import verify
+from tuneoff.trust.verify.results import run_all, verify
 
 
 def keep(writer: Writer, events: Iterable[schema.Event]) -> None:

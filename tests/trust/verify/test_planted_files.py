@@ -14,7 +14,7 @@ from builders.limits import at_most_bytes
 from builders.results_folders import Results, derive_again, edit, events_of, execution, lines, reseal
 from tuneoff.record.samples.reader import power_of
 from tuneoff.record.store import read_run
-from tuneoff.tell.report.export import export
+from tuneoff.tell.frames.export import export
 from tuneoff.trust.verify.results import verify
 
 DEEP = "[" * 200_000

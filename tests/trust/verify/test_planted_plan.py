@@ -14,12 +14,12 @@ import pytest
 
 from builders.results_folders import Results, derive_again, edit, execution, lines
 from builders.worked_examples import accounting_a
-from tuneoff.experiment.accounting.text import frozen
+from tuneoff.experiment.accounting.declared import frozen
 from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.measure.derived import derive_folder
 from tuneoff.record.store import read_run, write_run
-from tuneoff.tell.report.export import export
+from tuneoff.tell.frames.export import export
 from tuneoff.trust.verify.results import verify
 
 

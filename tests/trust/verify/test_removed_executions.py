@@ -11,9 +11,9 @@ import pytest
 from builders.event_logs import example_b
 from builders.results_folders import EXECUTION, Results, lines
 from tuneoff.errors import ResultsError
+from tuneoff.record.endings import Verdict
 from tuneoff.record.events import schema
-from tuneoff.record.execution_list import FILE_NAME, begun, note_begun
-from tuneoff.record.verdict import Verdict
+from tuneoff.record.results_folder import FILE_NAME, begun, note_begun
 from tuneoff.trust.verify.results import verify
 
 

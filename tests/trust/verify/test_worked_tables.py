@@ -15,7 +15,7 @@ import pytest
 
 from builders.results_folders import Results, derive_again, edit, execution, write_examples
 from tuneoff.record.store import read_run
-from tuneoff.tell.report.export import export
+from tuneoff.tell.frames.export import export
 
 Lines = dict[str, dict[str, str | None]]  # line of the table: metric or trial's column -> figure as it stands there; None: null
 

@@ -18,13 +18,12 @@ from pydantic import ValidationError
 
 from tuneoff.base.files import read_regular, reason_of
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices
+from tuneoff.experiment.accounting.declared import WORLD, Accounting, Intensity, Prices
 from tuneoff.experiment.accounting.parts import MOST_G_PER_KWH, NONE, CarbonPart, PriceFile
 from tuneoff.experiment.part import one_line
 from tuneoff.experiment.yaml_reader import read_yaml
 
 TABLE = Path(__file__).parent / "tables" / "intensity.json"
-WORLD = "WORLD"
 _OTHER_NAMES: dict[str, tuple[str, ...]] = {  # whose likeness to a code or a name misleads, e.g. of UK to UKR
     **dict.fromkeys(("uk", "gb", "great britain", "england", "scotland", "wales"), ("GBR",)),
     **dict.fromkeys(("us", "america"), ("USA",)),

@@ -16,13 +16,10 @@ from tuneoff.experiment.variants import TASK
 from tuneoff.judge.answers.across_texts import texts
 from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import AcrossTasks, OverTasks, Question
-from tuneoff.judge.answers.directions import is_of_objective
-from tuneoff.judge.answers.over_tasks import Comparison, data_sets, data_sets_needed
-from tuneoff.judge.answers.regret import anchors_of, bounded, regrets
-from tuneoff.judge.answers.run_values import value
+from tuneoff.judge.answers.over_tasks import Comparison, anchors_of, bounded, data_sets, data_sets_needed, regrets
+from tuneoff.judge.answers.run_values import is_of_objective, value
 from tuneoff.judge.runs import Group, Scope, noise_pairs
-from tuneoff.judge.stats.failures_as_infinity import middle
-from tuneoff.judge.stats.interval import Interval
+from tuneoff.judge.stats.location import Interval, middle
 from tuneoff.judge.stats.tasks import probability_of_improvement, stratified_iqm
 
 Cells = Mapping[str, Mapping[str, Group]]  # by label and task

@@ -8,10 +8,10 @@ from dataclasses import replace
 from tuneoff.base.format import counted, figure, listed
 from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import UNCHECKED, AcrossTasks, OverTasks, Question
-from tuneoff.judge.answers.energy_sensitivity import is_modelled
+from tuneoff.judge.answers.differences import is_modelled
 from tuneoff.judge.answers.phrases import difference_text, estimated, question_text, scope_text, size_text
 from tuneoff.judge.runs import Group
-from tuneoff.judge.stats.interval import Interval
+from tuneoff.judge.stats.location import Interval
 from tuneoff.judge.stats.sign_flip import least_p
 
 _MOST_NAMED = 12

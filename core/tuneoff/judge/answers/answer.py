@@ -14,8 +14,8 @@ from typing import Any, Literal
 from tuneoff.experiment.metric import Scale
 from tuneoff.judge.conditions import NO_CONDITIONS, Conditions
 from tuneoff.judge.runs import RunRef, Scope
-from tuneoff.judge.stats.interval import Interval
-from tuneoff.measure.energy_order import WeightRange
+from tuneoff.judge.stats.location import Interval
+from tuneoff.measure.power.cpu_table import WeightRange
 from tuneoff.record.metric_value import Kind
 
 WITHOUT_DISTURBED = "without disturbed runs"  # the choice of a sensitivity

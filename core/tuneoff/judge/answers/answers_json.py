@@ -1,4 +1,4 @@
-"""Answers as JSON values: no NaN, no infinity, and every null beside its reason."""
+"""Answers, and the choice, as JSON values: no NaN, no infinity, and every null beside its reason."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from tuneoff.judge.answers.answer import AcrossTasks, Answers, Disturbance, Estimate, EstimatedGroup, OverTasks, Value, Verdict
+from tuneoff.judge.choice.choice import Choice, Column, Curve, Point, Row, Setting
 from tuneoff.judge.runs import RunRef
 
 FORMAT_VERSION = 3
 INFINITE = "infinite: {}"
 _NO_WEIGHTS = "no model's weights are in its values"
+_NO_RUNS = "no run that is done has the metric"
 
 
 def to_json(answers: Answers) -> dict[str, Any]:
@@ -121,3 +123,48 @@ def _plain(value: Any) -> Any:
     if isinstance(value, frozenset):
         return sorted(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def choice_to_json(choice: Choice) -> dict[str, Any]:
+    """Return the sentences, and the figures that they rest on."""
+    because = {
+        "deciding": "it is decided, or no reasonable number of seeds would decide it",
+        "best": "no run that is done and not emulated has a validated trial",
+    }
+    return {
+        **field_values(choice, because, without=("settings",)),
+        "lines": list(choice.lines),
+        "settings": [_setting(setting) for setting in choice.settings],
+    }
+
+
+def _setting(setting: Setting) -> dict[str, Any]:
+    because = {"reference": "no framework was measured on a platform of its own"}
+    return {
+        **field_values(setting, because, without=("scopes", "rows", "curves")),
+        "rows": [_row(row) for row in setting.rows],
+        "curves": [_curve(curve) for curve in setting.curves],
+    }
+
+
+def _row(row: Row) -> dict[str, Any]:
+    columns = {name: _column(column) for name, column in row.columns.items()}
+    return {**field_values(row, without=("columns",)), "columns": columns}
+
+
+def _curve(curve: Curve) -> dict[str, Any]:
+    lines = {label: [_point(point) for point in points] for label, points in curve.lines.items()}
+    return {**field_values(curve, without=("lines",)), "lines": lines}
+
+
+def _point(point: Point) -> dict[str, Any]:
+    return field_values(point, {"predicted": "these are the shortest trials, or the curve is over workers"})
+
+
+def _column(column: Column) -> dict[str, Any]:
+    because = {"trial_seconds": _NO_RUNS}
+    return {
+        **field_values(column, because, without=("scope", "group", "added")),
+        "runs": [run.run_id for run in column.group.runs],
+        "added": field_values(column.added, {"per_job": _NO_RUNS, "per_trial": _NO_RUNS}),
+    }

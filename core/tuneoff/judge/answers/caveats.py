@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from tuneoff.base.format import counted, listed
 from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import Answers, Outcome
-from tuneoff.judge.answers.disturbance import disturbance
 from tuneoff.judge.answers.judging import FEWEST_SEEDS, pairs
 from tuneoff.judge.answers.phrases import is_decided
+from tuneoff.judge.answers.run_values import disturbance
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import POOL, Group, Scope
-from tuneoff.measure.disturbance import DISTURBED, LARGEST_SHARE
+from tuneoff.measure.use import DISTURBED, LARGEST_SHARE
 from tuneoff.record.flag_meanings import MACHINE
 
 _UNFINISHED = ("planned", "interrupted")

@@ -11,18 +11,14 @@ from itertools import combinations
 from tuneoff.base.format import counted
 from tuneoff.experiment.accounting.declared import Prices
 from tuneoff.judge.answers.answer import WITHOUT_DISTURBED, Outcome, PairedDifference, Question, Sensitivity, Verdict
-from tuneoff.judge.answers.differences import BOTH_FAILED, pair
-from tuneoff.judge.answers.disturbance import FEWEST_UNDISTURBED, disturbance, is_disturbed
-from tuneoff.judge.answers.energy_sensitivity import ENDS, UNKNOWN, is_modelled, weighted, weights_of
-from tuneoff.judge.answers.resolution import log_billing_step
-from tuneoff.judge.answers.run_values import value
+from tuneoff.judge.answers.differences import BOTH_FAILED, ENDS, UNKNOWN, is_modelled, pair, weighted, weights_of
+from tuneoff.judge.answers.run_values import FEWEST_UNDISTURBED, disturbance, is_disturbed, log_billing_step, value
 from tuneoff.judge.runs import Group, Scope
-from tuneoff.judge.stats.interval import Interval
-from tuneoff.judge.stats.location import median
+from tuneoff.judge.stats.location import Interval, median
 from tuneoff.judge.stats.paired import Estimator, Judgement, judge, judge_without_each
 from tuneoff.judge.stats.power import seeds_needed
 from tuneoff.judge.stats.signed_rank import least_n
-from tuneoff.measure.energy_order import WeightRange
+from tuneoff.measure.power.cpu_table import WeightRange
 from tuneoff.record.metric_value import Kind
 
 FEWEST_SEEDS = 10  # paired; with fewer the intervals are shown, and nothing is claimed

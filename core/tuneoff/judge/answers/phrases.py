@@ -1,17 +1,18 @@
-"""Verdicts, differences and figures in words."""
+"""Verdicts, differences and figures in words, and the answer as text."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from tuneoff.base.format import MISSING, figure, score, shown_unit, times, times_text
 from tuneoff.experiment.metric_catalogue import METRICS
-from tuneoff.judge.answers.answer import Outcome, OverTasks, Question, Verdict
+from tuneoff.judge.answers.answer import Answers, Claim, Outcome, OverTasks, Question, Verdict
 from tuneoff.judge.runs import POOL, Scope
-from tuneoff.judge.stats.interval import Interval
+from tuneoff.judge.stats.location import Interval
 
 _BETTER = {  # what the better one of a pair does, by question
     "quality": "finds better models than",
@@ -198,3 +199,34 @@ def _bound(value: float, metric: str, unit: str) -> str:
 
 def _sign(value: float) -> str:
     return "+" if value > 0 else "−" if value < 0 else ""
+
+
+def lines(answers: Answers) -> Iterator[str]:
+    """Yield the answer's lines."""
+    total = sum(answers.statuses.values())
+    came = ", ".join(f"{count} {status}" for status, count in sorted(answers.statuses.items()))
+    yield f"{answers.name}: {total} planned runs: {came}"
+    yield ""
+    yield from _claims(answers.claims)
+    yield ""
+    yield "What cannot be concluded:"
+    yield from (f"  - {limit}" for limit in answers.limits)
+    percent = 100 * answers.confidence
+    family = answers.family_size
+    looks = f", {len(answers.looks)} looks" if answers.looks else ""
+    yield (
+        f"Intervals of medians: {percent:g} %. Verdicts: paired by seed, {percent:g} % over a family of {family} pairs per "
+        f"question and scope (Bonferroni{looks}). How to read them: docs/verdicts.md"
+    )
+
+
+def _claims(claims: Sequence[Claim]) -> Iterator[str]:
+    """Yield the claims below one heading per question and scope; a claim that is alone keeps its heading in its line."""
+    for (question, where), found in groupby(claims, key=lambda one: (one.question, one.where)):
+        heading = ", ".join(part for part in (question, where) if part)
+        group = list(found)
+        if len(group) == 1 or not heading:
+            yield from (one.sentence for one in group)
+        else:
+            yield f"{heading}:"
+            yield from (f"  - {one.text}" for one in group)

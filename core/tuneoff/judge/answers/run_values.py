@@ -1,14 +1,33 @@
-"""A metric of a run, or why it has none."""
+"""A metric of a run, or why it has none; the step between two values that it can have; and whom other programs disturbed.
+
+A metric is meant as its experiment means it: what the catalogue leaves to the objective, which has a name and a direction.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 
-from tuneoff.judge.answers.answer import Value
-from tuneoff.judge.runs import Run
+from tuneoff.base.files import read_json
+from tuneoff.experiment.accounting.declared import Prices
+from tuneoff.experiment.metric import Scale
+from tuneoff.experiment.metric_catalogue import metric as known
+from tuneoff.judge.answers.answer import Disturbance, Value
+from tuneoff.judge.results import Results
+from tuneoff.judge.runs import Group, Run
+from tuneoff.measure.cost import billed_ns
+from tuneoff.measure.incumbent import test_counterpart
 from tuneoff.measure.resumed import RESUMED, is_counted
+from tuneoff.measure.use import DISTURBED, SHARE
+from tuneoff.record.layout import TEST_RESULT
+from tuneoff.workload import Mode
 
 ABSENT = "its record has no such metric"
+FEWEST_UNDISTURBED = 6  # pairs: with fewer no difference can be shown at 5 %
+LARGEST = 50_000_000  # bytes
+BILLED = ("cost.job", "cost.slots", "cost.head_node", "cost.database", "cost.per_completed_trial")  # by whole units of time
+_LOSSES = ("loss", "error", "rmse", "mae", "mse", "perplexity")
+_SCORES = ("accuracy", "f1", "auc", "precision", "recall")  # of 0 to 1
 
 
 def value(run: Run, metric: str) -> Value:
@@ -40,3 +59,121 @@ def _why(run: Run) -> str:
     record = run.record
     status, reason = (record.status, record.reason) if record is not None else (run.ref.status, run.ref.reason)
     return f"{status}: {reason}" if reason and reason != status else status
+
+
+def disturbance(runs: Iterable[Run]) -> Disturbance:
+    """Return which of these runs were disturbed; an execution that stands for several runs counts once.
+
+    Runs without a record are left out: nothing rests on them.
+    """
+    found = {run.record.execution_id: is_disturbed(run) for run in runs if run.record is not None}
+    return Disturbance(
+        runs=frozenset(found),
+        disturbed=frozenset(name for name, one in found.items() if one is True),
+        unknown=frozenset(name for name, one in found.items() if one is None),
+    )
+
+
+def is_disturbed(run: Run) -> bool | None:
+    """Tell whether other programs disturbed a run; None where its samples do not tell, or there are none."""
+    record = run.record
+    if record is None:
+        return None
+    if any(flag.name == DISTURBED for flag in record.flags):
+        return True
+    share = record.metrics.get(SHARE)
+    return None if share is None or share.value is None else False
+
+
+def grid_step(results: Results, cells: Sequence[Group]) -> float:
+    """Return 1 / the number of cases that the test of a scope counted, 0 where the objective is no accuracy or nothing tells."""
+    if "accuracy" not in cells[0].spec.experiment.objective.metric:
+        return 0.0
+    record = next((run.record for cell in cells for run in cell.runs if run.is_done), None)
+    if record is None:
+        return 0.0
+    try:
+        told = read_json(results.folder / results.run_folder(record) / TEST_RESULT, LARGEST)
+        size = sum(int(count) for row in told["details"]["confusion_matrix"] for count in row)
+    except (OSError, ValueError, TypeError, LookupError):
+        return 0.0
+    return 1 / size if size > 0 else 0.0
+
+
+def billing_step(cell: Group, metric: str, prices: Prices | None) -> float:
+    """Return the greatest step in USD between two costs that runs of a cell can have; 0 where no time is rounded up."""
+    costs = ((run, run.record.metrics.get(metric)) for run in cell.runs if run.record is not None)
+    steps = (cost.value * _share(run, metric, prices) for run, cost in costs if cost is not None and cost.value is not None)
+    return max(steps, default=0.0)
+
+
+def log_billing_step(cells: Sequence[Group], metric: str, prices: Prices | None) -> float:
+    """Return twice what half a step less is on the logarithm of the shortest run's cost, where it is the greatest."""
+    share = max((_share(run, metric, prices) for cell in cells for run in cell.runs), default=0.0)
+    return -2 * math.log1p(-share / 2)
+
+
+def _share(run: Run, metric: str, prices: Prices | None) -> float:
+    """Return the last unit of a run's billed time as a part of it: all at the minimum, 0 where there is no cost to compare."""
+    if value(run, metric).value is None:
+        return 0.0
+    jct = run.record.metrics.get("time.jct") if run.record is not None else None
+    if metric not in BILLED or prices is None or prices.premises == "own" or jct is None or jct.value is None:
+        return 0.0
+    used = round(jct.value * 1e6)
+    billed = billed_ns(used, prices)
+    least = billed_ns(0, prices)
+    unit = least if billed == least else round(prices.billing_granularity_seconds * 1e9)
+    return unit / billed if billed > 0 else 0.0
+
+
+def better(metric: str, objective_metric: str, mode: Mode) -> Mode:
+    """Return which way of a metric is better; quality follows the objective, and another test score its own name."""
+    direction = known(metric).better
+    if direction != "objective":
+        return "max" if direction == "higher" else "min"
+    if is_of_objective(metric, objective_metric):
+        return mode
+    return "min" if any(loss in metric.removeprefix("test.").lower() for loss in _LOSSES) else "max"
+
+
+def scale(metric: str) -> Scale:
+    """Return how two values are compared: scores, counts and shares by their difference, what has a zero by the log ratio."""
+    return known(metric).scale
+
+
+def bounds(metric: str, objective_metric: str) -> tuple[float, float]:
+    """Return what a metric cannot be below and above."""
+    of = known(metric)
+    if of.is_signed:
+        return -math.inf, math.inf
+    if any(word in (metric if of.unit else _score(metric, objective_metric)) for word in _SCORES):
+        return 0.0, 1.0
+    if is_share(metric):
+        return 0.0, 100.0
+    return (0.0, math.inf) if of.unit else (-math.inf, math.inf)
+
+
+def is_share(metric: str) -> bool:
+    """Whether it is in percent."""
+    return known(metric).unit == "%"
+
+
+def is_of_objective(metric: str, objective_metric: str) -> bool:
+    """Whether it is the selected model's quality, so that the quality margin is of it."""
+    if metric.startswith("test."):
+        return test_counterpart(objective_metric, [metric.removeprefix("test.")]) is not None
+    return known(metric).better == "objective"
+
+
+def default_unit(metric: str, objective_metric: str) -> str:
+    """Return the unit of a metric that no record has."""
+    return known(metric).unit or _score(metric, objective_metric)
+
+
+def _score(metric: str, objective_metric: str) -> str:
+    """Return the name of a score, which is its unit."""
+    if metric.startswith("test."):
+        return metric.removeprefix("test.")
+    of_test = f"test_{objective_metric.removeprefix('validation_').removeprefix('val_')}"
+    return of_test if metric == "quality.test" else objective_metric

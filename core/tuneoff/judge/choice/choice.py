@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+from tuneoff.base.format import duration_text, times_text, two_digits
 from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
 from tuneoff.judge.runs import Scope
-from tuneoff.judge.stats.interval import Interval
+from tuneoff.judge.stats.location import Interval
 
 SHARES = (0.05, 0.01)  # of a trial's length, below which what a framework adds to it is called small
 FURTHEST = 10.0  # times the longest measured trial: lengths beyond it are extrapolated
@@ -179,3 +180,18 @@ class Choice:
     def lines(self) -> tuple[str, ...]:
         """The headline and the sentences below it, of the main setting."""
         return self.settings[0].lines if self.settings else ("Nothing was measured yet.",)
+
+
+def ratio_text(ratio: Ratio) -> str:
+    """Return `2.9x (1.5 to 4.8)`; without its range where that is of one seed."""
+    return times_text(ratio.estimate, ratio.low, ratio.high)
+
+
+def length_text(length: Length) -> str:
+    """Return the length of a trial: `8 s`, `8 s (extrapolated)`."""
+    return duration_text(length.seconds) + (" (extrapolated)" if length.is_extrapolated else "")
+
+
+def share_text(share: float) -> str:
+    """Return a share in percent with two digits: `0.62 %`, `31 %`."""
+    return f"{two_digits(100 * share)} %"

@@ -10,20 +10,25 @@ from functools import cached_property
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup, Outcome, Question
 from tuneoff.judge.answers.compute import answers as all_answers
-from tuneoff.judge.choice.added_time import added
-from tuneoff.judge.choice.caveat_lines import caveat_lines
-from tuneoff.judge.choice.choice import Best, Certainty, Choice, Column, Row, Setting
+from tuneoff.judge.choice.caveat_lines import caveat_lines, deciding
+from tuneoff.judge.choice.choice import FURTHEST, SHARES, Added, Best, Certainty, Choice, Column, Length, Row, Setting
 from tuneoff.judge.choice.curve import curves
-from tuneoff.judge.choice.deciding import deciding
-from tuneoff.judge.choice.sentences import sentences
-from tuneoff.judge.choice.shown_better import Shown
+from tuneoff.judge.choice.sentences import Shown, sentences
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import POOL, Group, Scope, grouped
-from tuneoff.judge.stats.failures_as_infinity import middle
+from tuneoff.judge.stats.location import Interval, median, middle
 
 NO_FRAMEWORK = "no framework"
 TRAINING = "trial_execution.median"  # of a run's trials, in ms
 TIME = "time"  # the question that ratios are of
+PER_TRIAL = "overhead.further_trial"
+PER_JOB = (
+    "time.deploy",
+    "time.setup",
+    "time.result_collection",
+    "time.undeploy",
+    "overhead.job_start",
+)  # what a job takes besides its trials and its test
 
 
 @dataclass(frozen=True)
@@ -224,3 +229,39 @@ def _best(groups: Iterable[Group]) -> Best | None:
                 )
                 found.append((sign * trial.value, best))
     return max(found, key=lambda item: item[0])[1] if found else None
+
+
+def added(group: EstimatedGroup, confidence: float, longest_trial: float | None, longest_job: float | None) -> Added:
+    """Return what a group's runs show; `longest_trial`, `longest_job`: of all that were measured, in s."""
+    found = group.estimates[PER_TRIAL].median
+    per_trial = found.over(MILLISECONDS) if found is not None and math.isfinite(found.estimate) else None
+    values = [group.estimates[name].values for name in PER_JOB]
+    totals = [_total(value.value for value in of_run) for of_run in zip(*values, strict=True)]
+    known = [total for total in totals if total is not None]
+    per_job = median(known, confidence).over(MILLISECONDS) if known else None
+    return Added(
+        per_job=per_job,
+        per_trial=per_trial,
+        lengths=_lengths(per_trial, longest_trial),
+        job_lengths=_lengths(per_job, longest_job),
+    )
+
+
+def _total(values: Iterable[float | None]) -> float | None:
+    """Return a sum in ms; None where a part is missing."""
+    total = 0.0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return total
+
+
+def _lengths(added: Interval | None, longest: float | None) -> tuple[Length, ...]:
+    return tuple(_length(share, added, longest) for share in SHARES) if added is not None else ()
+
+
+def _length(share: float, added: Interval, longest: float | None) -> Length:
+    seconds, low, high = (max(0.0, value) / share for value in (added.estimate, added.low, added.high))
+    is_extrapolated = longest is None or seconds > FURTHEST * longest
+    return Length(share=share, seconds=seconds, low=low, high=high, is_extrapolated=is_extrapolated)

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from tuneoff.base.format import counted, duration_text
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.judge.choice.amounts import share_text
-from tuneoff.judge.choice.choice import Column, Curve, Over, Point, Row, Setting
+from tuneoff.judge.choice.choice import Column, Curve, Over, Point, Row, Setting, share_text
 from tuneoff.judge.runs import Scope
 
 LONGER = 2.0  # times the shortest trial: below, trials count as equally long

@@ -1,14 +1,20 @@
-"""The choice in words: the headline, how sure it is, what was not shown, and from which length of trials on it matters little."""
+"""The choice in words: the headline, how sure it is, what was not shown, and from which length of trials on it matters little.
+
+Who was shown to be better than whom is by the verdicts or by the claims over tasks, question by question.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.format import counted, duration_text, listed
-from tuneoff.judge.answers.answer import Answers, Outcome, Question
-from tuneoff.judge.choice.amounts import length_text, ratio_text
-from tuneoff.judge.choice.choice import Certainty, Length, Ratio, Row
-from tuneoff.judge.choice.shown_better import Shown
+from tuneoff.judge.answers.answer import Answers, Outcome, OverTasks, Question, Verdict
+from tuneoff.judge.answers.phrases import median_difference, ratio_of
+from tuneoff.judge.choice.choice import Certainty, Length, Ratio, Row, length_text, ratio_text
+from tuneoff.judge.runs import Scope
+from tuneoff.judge.stats.location import middle
 
 SHRINKING = ("time", "overhead", "energy", "carbon", "cost", "waste")  # kinds of metrics that matter less, the longer trials are
 _DID = {  # what the better one did, by question
@@ -19,6 +25,83 @@ _DID = {  # what the better one did, by question
     "cost": "cost less than",
 }
 _NOUNS = {"quality": "quality of the best model", "time": "job time", "overhead": "time added to a trial"}
+
+
+class Shown:
+    """The outcomes between the frameworks of a setting; `scopes`: its columns."""
+
+    def __init__(self, answers: Answers, scopes: Sequence[Scope]) -> None:
+        self._answers = answers
+        self._scopes = scopes
+        self._error = 1 - answers.confidence
+        self._verdicts = {
+            (verdict.question.name, verdict.scope, frozenset((verdict.one, verdict.other))): verdict
+            for verdict in answers.verdicts
+            if verdict.scope in scopes and not verdict.is_noise
+        }
+
+    def outcome(self, question: Question, label: str, other: str) -> Outcome:
+        """Return what holds of `label` against `other`: of several columns the claim over tasks, or what all columns agree in."""
+        if len(self._scopes) > 1 and (found := self._over_tasks(question, label, other)) is not None:
+            return found
+        outcomes = [self._in_column(question, scope, label, other) for scope in self._scopes]
+        known = {outcome for outcome in outcomes if outcome is not None}
+        if not known or known == {Outcome.NOT_JUDGED}:
+            return Outcome.NOT_JUDGED
+        return known.pop() if len(known) == 1 else Outcome.UNDECIDED
+
+    def ratios(self, question: Question, scope: Scope, labels: Sequence[str]) -> dict[str, dict[str, Ratio]]:
+        """Return by label and other label how many times as long the one takes in a column."""
+        found: dict[str, dict[str, Ratio]] = {label: {} for label in labels}
+        for (name, of, _), verdict in self._verdicts.items():
+            if (name, of) == (question.name, scope):
+                for label, other in ((verdict.one, verdict.other), (verdict.other, verdict.one)):
+                    ratio = _ratio(verdict, label)
+                    if label in found and ratio is not None:
+                        found[label][other] = ratio
+        return found
+
+    def _in_column(self, question: Question, scope: Scope, label: str, other: str) -> Outcome | None:
+        verdict = self._verdicts.get((question.name, scope, frozenset((label, other))))
+        return verdict.outcome_for(label) if verdict is not None else None
+
+    def _over_tasks(self, question: Question, label: str, other: str) -> Outcome | None:
+        for one in self._answers.across:
+            same = (one.scope.sampler, one.scope.pruner) == (self._scopes[0].sampler, self._scopes[0].pruner)
+            if not same or one.question.name != question.name:
+                continue
+            for pair in one.compared:
+                if not pair.is_noise and {pair.one, pair.other} == {label, other} and pair.mean is not None:
+                    return self._of_pair(pair, label, "min" if one.is_regret else question.better)
+        return None
+
+    def _of_pair(self, pair: OverTasks, label: str, better: str) -> Outcome:
+        if pair.p is None or pair.p > self._error or pair.mean is None:
+            return Outcome.UNDECIDED
+        one_is_better = (pair.mean.estimate < 0) == (better == "min")
+        return Outcome.BETTER if one_is_better == (label == pair.one) else Outcome.WORSE
+
+
+def _ratio(verdict: Verdict, label: str) -> Ratio | None:
+    """Return the ratio of a verdict on the ratio scale, as it is for `label`; None without a seed that both have."""
+    sign = 1 if label == verdict.one else -1
+    differences = [sign * one.difference for one in verdict.differences if one.difference is not None]
+    if not differences or verdict.question.scale != "ratio":
+        return None
+    judged = verdict.interval if verdict.outcome is not Outcome.NOT_JUDGED else None
+    if judged is not None:
+        ends, estimate = sorted((sign * judged.low, sign * judged.high)), sign * judged.estimate
+    else:
+        ends, estimate = [min(differences), max(differences)], middle(differences)
+    seconds = median_difference(verdict)
+    return Ratio(
+        estimate=ratio_of(estimate),
+        low=ratio_of(ends[0]),
+        high=ratio_of(ends[1]),
+        is_interval=judged is not None,
+        difference_s=sign * seconds / MILLISECONDS if seconds is not None else math.nan,
+        outcome=verdict.outcome_for(label),
+    )
 
 
 def sentences(

@@ -6,13 +6,13 @@ Whatever differs then between the adapters is orchestration alone, and interfere
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
 
 from tuneoff.base.identity import configuration_digest
-from tuneoff.judge.controls.settings import Setting
-from tuneoff.judge.runs import POOL, Group
+from tuneoff.experiment.names import strategy_text, variant_text
+from tuneoff.judge.runs import POOL, Group, by_scope
 from tuneoff.record.run_record import EpochRecord, RunRecord
 
 SAMPLER = "fixed"
@@ -187,3 +187,37 @@ def _text(epoch: EpochRecord, metric: str) -> str:
     """Return the shortest text that reads back as the same number; -0.0 and 0.0 stay different."""
     value = epoch.metrics[metric]
     return repr(value) if value is not None else (epoch.non_finite or {}).get(metric, "not finite")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Groups of one scope that have runs of their own, in the plan's order; at least one."""
+
+    groups: tuple[Group, ...]
+
+    @property
+    def sampler(self) -> str:
+        return self.groups[0].scope.sampler
+
+    @property
+    def pruner(self) -> str:
+        return self.groups[0].scope.pruner
+
+    @property
+    def variant(self) -> str:
+        return variant_text(self.groups[0].spec.experiment.variant)
+
+    @property
+    def compared(self) -> tuple[Group, ...]:
+        """The groups that are in comparisons."""
+        return tuple(group for group in self.groups if not group.emulated)
+
+    @property
+    def name(self) -> str:
+        """The setting as text, as far as it tells it from others: `random + asha workload=null`."""
+        return f"{strategy_text(self.groups[0].spec.experiment)} {self.variant}".rstrip()
+
+
+def settings(groups: Iterable[Group]) -> list[Setting]:
+    """Return the settings of these groups, those without runs of their own left out."""
+    return [Setting(groups=tuple(own)) for own in by_scope(group for group in groups if group.own).values()]

@@ -14,13 +14,22 @@ from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.judge.answers.analysis_plan import Questions, frozen
 from tuneoff.judge.answers.answer import Question
-from tuneoff.judge.answers.groups import TABLE
+from tuneoff.judge.answers.compute import TABLE
 from tuneoff.judge.answers.judging import Rules, verdict
-from tuneoff.judge.answers.resolution import grid_step
-from tuneoff.judge.answers.run_values import units
+from tuneoff.judge.answers.run_values import grid_step, units
 from tuneoff.judge.controls.same_configuration import same_configuration
-from tuneoff.judge.diff import environment
-from tuneoff.judge.diff.comparison import Change, Comparison, Ended, Exact, Matched, Noise
+from tuneoff.judge.diff.comparison import (
+    Change,
+    Comparison,
+    Ended,
+    Exact,
+    Matched,
+    Noise,
+    differing,
+    frozen_differences,
+    is_same_machine,
+    sentinel_ratio,
+)
 from tuneoff.judge.results import Results, read_results
 from tuneoff.judge.runs import EMULATED, Group, RunRef, by_scope, grouped, noise_pairs
 from tuneoff.measure.resumed import is_counted
@@ -52,15 +61,15 @@ def compared(old: Results, new: Results) -> Comparison:
     sides = tuple(
         [run.record for group in found for run in (group.old, group.new)[side].runs if run.record is not None] for side in (0, 1)
     )
-    same_machine = environment.is_same_machine(*sides)
+    same_machine = is_same_machine(*sides)
     return Comparison(
         folders=(old.folder, new.folder),
         names=(old.plan.name, new.plan.name),
         runs=sum(len(group.old.runs) for group in found),
         same_machine=same_machine,
-        environment=environment.differing(*sides),
-        analysis=environment.frozen_differences(old.plan.analysis, new.plan.analysis),
-        sentinel=environment.sentinel_ratio(*sides) if same_machine else None,
+        environment=differing(*sides),
+        analysis=frozen_differences(old.plan.analysis, new.plan.analysis),
+        sentinel=sentinel_ratio(*sides) if same_machine else None,
         changes=tuple(_changes(found, both, old, same_machine)),
         exact=tuple(exact(found, same_machine=same_machine)),
         ended=tuple(ended(found)),

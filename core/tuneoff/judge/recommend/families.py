@@ -8,11 +8,19 @@ from itertools import combinations
 
 from tuneoff.judge.answers.answer import Outcome, Verdict
 from tuneoff.judge.answers.phrases import seen_text
-from tuneoff.judge.recommend.bracket import bracket, spans
-from tuneoff.judge.recommend.dominance import between, dominances, front, has_figures
-from tuneoff.judge.recommend.measured import MeasuredSetting
-from tuneoff.judge.recommend.recommendation import Against, Cited, Family, Outside, Reason, Weighed
-from tuneoff.judge.recommend.request import Request, size_text
+from tuneoff.judge.recommend.recommendation import (
+    Against,
+    Cited,
+    Family,
+    Outside,
+    Reason,
+    Weighed,
+    between,
+    dominances,
+    front,
+    has_figures,
+)
+from tuneoff.judge.recommend.request import MeasuredSetting, Request, bracket, size_text, spans
 from tuneoff.judge.runs import POOL
 
 _INDIFFERENT = (Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT)

@@ -1,27 +1,31 @@
-"""From constraints and results folders to a recommendation: who can, what was measured, who is dominated by whom."""
+"""From constraints and results folders to a recommendation: who can, what was measured, who dominates whom; and its JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
+
+import msgspec
 
 from tuneoff.base.format import listed
 from tuneoff.errors import ExperimentError, PluginError, UnknownNameError
 from tuneoff.experiment.spec import LOCAL
+from tuneoff.judge.answers.answers_json import choice_to_json
 from tuneoff.judge.choice.caveat_lines import unfinished
 from tuneoff.judge.choice.choose import Answered, choose
-from tuneoff.judge.recommend import fault_results
-from tuneoff.judge.recommend.eligibility import Candidate, No, Obstacle, candidate
+from tuneoff.judge.recommend.eligibility import Candidate, FaultEvidence, No, Obstacle, candidate, fault_notes, fault_obstacles
 from tuneoff.judge.recommend.families import families
-from tuneoff.judge.recommend.fault_results import FaultEvidence
-from tuneoff.judge.recommend.measured import on_stand_ins, settings
-from tuneoff.judge.recommend.recommendation import Recommendation
-from tuneoff.judge.recommend.recommendation_text import headline
-from tuneoff.judge.recommend.request import Request
+from tuneoff.judge.recommend.recommendation import Family, Recommendation, Weighed
+from tuneoff.judge.recommend.recommendation_text import headline, how_to_measure
+from tuneoff.judge.recommend.request import Request, on_stand_ins, settings
 from tuneoff.judge.runs import POOL
-from tuneoff.registry import AdapterListing, list_adapter, list_adapters
+from tuneoff.registry import AdapterListing, list_adapters
 
 ANSWERED, NO_ANSWER = 0, 1
+ASKED = ("platform", "sampler", "pruner", "must_resume", "must_retry", "must_survive", "never_silently_wrong", "prefer")
+OF_FAMILY = ("is_exact", "recommended", "dominated", "against", "without_margin", "differs", "unmeasured")
+OF_SETTING = ("front", "is_judged", "dominances", "reasons")
 
 
 def listings(folders: Sequence[Answered]) -> list[AdapterListing]:
@@ -31,7 +35,7 @@ def listings(folders: Sequence[Answered]) -> list[AdapterListing]:
         for group in folder.answers.groups:
             if group.adapter not in found and ":" in group.adapter:
                 try:
-                    found[group.adapter] = list_adapter(group.adapter)
+                    found[group.adapter] = list_adapters([group.adapter])[0]
                 except (UnknownNameError, PluginError):
                     continue
     return list(found.values())
@@ -85,8 +89,8 @@ def _candidates(known: Sequence[AdapterListing], evidence: Sequence[FaultEvidenc
         one = candidate(listing, request)
         if listing.capabilities is not None:
             emulated = listing.capabilities.emulated_platforms
-            against = fault_results.obstacles(listing.plugin.name, emulated, evidence, request)
-            beside = fault_results.notes(listing.plugin.name, emulated, evidence, request)
+            against = fault_obstacles(listing.plugin.name, emulated, evidence, request)
+            beside = fault_notes(listing.plugin.name, emulated, evidence, request)
             one = replace(one, obstacles=(*one.obstacles, *against), notes=(*one.notes, *beside))
         found.append(one)
     return found
@@ -127,3 +131,55 @@ def _elsewhere(one: Candidate) -> Candidate:
     text = f"runs on {listed(one.platforms or ['a stand-in'])} alone"
     text += f"; --platform {one.platforms[0]} asks for it" if one.platforms else ""
     return replace(one, obstacles=(Obstacle(kind=No.ELSEWHERE, text=text),))
+
+
+def to_json(recommendation: Recommendation) -> dict[str, Any]:
+    """Return everything that the text says, and the runs by folder, run id and execution id."""
+    request = recommendation.request
+    return {
+        "exit_code": recommendation.exit_code,
+        "unfinished": [
+            {"folder": str(folder.resolve()), "waiting": one.waiting, "planned": one.planned}
+            for folder, one in recommendation.unfinished.items()
+        ],
+        "answer": [line.strip() for line in recommendation.headline],
+        "choices": [choice_to_json(choice) for choice in recommendation.choices],
+        "folders": [str(folder.resolve()) for folder in recommendation.folders],
+        "asked": {
+            **request.asked,
+            **_fields(request, ASKED),
+            "faults_by": request.faults_by if request.needs_faults else None,
+        },
+        "recommended": list(dict.fromkeys(label for family in recommendation.families for label in family.recommended)),
+        "settings": [_family(family) for family in recommendation.families],
+        "outside": [
+            {"of": one.family, "measured": _plain(dict(one.measured)), "beyond": list(one.beyond), "files": list(one.files)}
+            for one in recommendation.outside
+        ],
+        "capable": [one.adapter for one in recommendation.capable],
+        "notes": {one.adapter: list(one.notes) for one in recommendation.capable if one.notes},
+        "left_out": {
+            one.adapter: [{"kind": obstacle.kind.value, "reason": obstacle.text} for obstacle in one.obstacles]
+            for one in recommendation.excluded
+        },
+        "not_measured": list(recommendation.not_measured),
+        "only_emulated": [{"adapter": one.adapter, "label": one.label, "runs": one.runs} for one in recommendation.on_stand_ins],
+        "how_to_measure": list(how_to_measure(recommendation)),
+    }
+
+
+def _family(family: Family) -> dict[str, Any]:
+    return {"of": family.name, "measured": [_weighed(one) for one in family.weighed], **_fields(family, OF_FAMILY)}
+
+
+def _weighed(one: Weighed) -> dict[str, Any]:
+    place = {"folder": str(one.setting.folder), "scope": one.setting.scope.text, "sizes": _plain(dict(one.setting.sizes))}
+    return {**place, **_fields(one, OF_SETTING)}
+
+
+def _fields(one: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: _plain(getattr(one, name)) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=str))  # of what JSON has not there are paths alone

@@ -71,10 +71,8 @@ def _family(family: Family, citations: _Citations) -> Iterator[str]:
         yield f"  {place_text(one.setting)}: {'remains' if len(one.front) == 1 else 'remain'}: {front}"
         for dominance in one.dominances:
             if dominance.other not in one.front:
-                better = ", ".join(verdict.question.name for verdict in dominance.better)
-                as_good = ", ".join(verdict.question.name for verdict in dominance.as_good)
-                rest = f", as good in {as_good}" if as_good else ""
-                yield f"    {dominance.one} dominates {dominance.other}: better in {better}{rest}"
+                rest = f", as good in {', '.join(dominance.as_good)}" if dominance.as_good else ""
+                yield f"    {dominance.one} dominates {dominance.other}: better in {', '.join(dominance.better)}{rest}"
         yield from (f"    {citations.mark(reason)}" for reason in one.reasons)
     yield from (f"  {citations.mark(reason)}" for reason in family.differs)
     yield from (f"  {text}" for text in family.unmeasured)

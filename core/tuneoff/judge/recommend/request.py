@@ -1,16 +1,34 @@
-"""What a user asks a recommendation for."""
+"""What a user asks a recommendation for, and what was measured around it: nothing beyond that is ever used.
+
+Emulated platforms are left out of what was measured.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tuneoff.base.format import figure
 from tuneoff.errors import ExperimentError
+from tuneoff.judge.answers.answer import Answers, EstimatedGroup
+from tuneoff.judge.runs import POOL, Run, Scope, grouped
+
+if TYPE_CHECKING:
+    from tuneoff.judge.choice.choose import Answered
+    from tuneoff.record.run_record import RunRecord
 
 WORKERS, TRIAL_SECONDS, TRIALS = "workers", "trial_seconds", "trials"
 _NAMES = {WORKERS: "worker", TRIALS: "trial"}
 ADAPTER, DEFAULTS = "adapter", "defaults"
+Range = tuple[float, float]
+NEAR = 1.1  # nobody knows the length of a trial better: within this factor of a measured one it counts as measured
+_LEAST = 1e-9
+BUSY = "trial_execution.median"  # of a run's trials, in ms
 
 
 def size_text(name: str, ends: tuple[float, float]) -> str:
@@ -71,3 +89,183 @@ class Request:
 
     def _strategies(self) -> list[tuple[str, str | None]]:
         return [("platform", self.platform), ("sampler", self.sampler), ("pruner", self.pruner)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bracket:
+    """The places of the settings that are used; `is_exact`: all of them are at the asked one. Without any, `outside` says
+    why: by size what was asked for and what was measured, or nothing where only the combination was not."""
+
+    used: tuple[int, ...] = ()
+    is_exact: bool = False
+    outside: Mapping[str, Range] | None = None
+
+
+def bracket(asked: Mapping[str, float], measured: Sequence[Mapping[str, Range]]) -> Bracket:
+    """Return the measured settings that surround the asked one, the nearest on each side; all of them without any size.
+
+    For each combination of sides (at most so many workers and at least so long trials, ...) one must have been measured. A
+    setting that is at an asked size is on both of its sides. What lacks an asked size is not used.
+    """
+    known = {place: one for place, one in enumerate(measured) if all(name in one for name in asked)}
+    at = tuple(place for place, one in known.items() if all(_side(name, asked[name], one[name]) == 0 for name in asked))
+    if at:
+        return Bracket(used=at, is_exact=True)
+    used: set[int] = set()
+    for sides in itertools.product((-1, 1), repeat=len(asked)):
+        beside = {
+            place: _distance(asked, one)
+            for place, one in known.items()
+            if all(_side(name, asked[name], one[name]) in (0, side) for name, side in zip(asked, sides, strict=True))
+        }
+        if not beside:
+            return Bracket(outside=_outside(asked, list(known.values())))
+        least = min(beside.values())
+        used |= {place for place, distance in beside.items() if math.isclose(distance, least, rel_tol=1e-6, abs_tol=1e-9)}
+    return Bracket(used=tuple(sorted(used)))
+
+
+def spans(measured: Sequence[Mapping[str, Range]]) -> dict[str, Range]:
+    """Return the least and the greatest of each size."""
+    names = dict.fromkeys(name for one in measured for name in one)
+    ends = {name: [one[name] for one in measured if name in one] for name in names}
+    return {name: (min(low for low, _ in ranges), max(high for _, high in ranges)) for name, ranges in ends.items()}
+
+
+def _outside(asked: Mapping[str, float], measured: Sequence[Mapping[str, Range]]) -> dict[str, Range]:
+    found = spans(measured)
+    return {name: found[name] for name in asked if name in found and _side(name, asked[name], found[name]) != 0}
+
+
+def _side(name: str, asked: float, measured: Range) -> int:
+    """Return -1 if the measured range is below what is asked for, 1 if above, 0 if it holds it."""
+    low, high = measured
+    factor = NEAR if name == TRIAL_SECONDS else 1.0
+    return -1 if high * factor < asked else 1 if low / factor > asked else 0
+
+
+def _distance(asked: Mapping[str, float], measured: Mapping[str, Range]) -> float:
+    """Return the greatest ratio of a size to the nearest measured one, as a logarithm."""
+    ratios = [0.0]
+    for name, value in asked.items():
+        side = _side(name, value, measured[name])
+        if side:
+            ratios.append(abs(math.log(max(measured[name][1 if side < 0 else 0], _LEAST) / value)))
+    return max(ratios)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredSetting:
+    """One setting of a folder: its scope, its sizes, and the groups that were measured there, in the answers' order.
+
+    `floor`: the plain pool beside them, which is no choice; nothing where it was not measured.
+    `family` is what settings must share to lie around another one: workload, sampler and pruner. `sizes` lacks the seconds per
+    trial where no run is done.
+    """
+
+    folder: Path
+    file: str  # the matrix file of the folder
+    answers: Answers
+    scope: Scope
+    family: str
+    sizes: Mapping[str, Range]
+    groups: tuple[EstimatedGroup, ...]
+    floor: tuple[EstimatedGroup, ...]
+    executions: Mapping[str, tuple[str, str]]  # by run id: the run that stands for it, and its execution
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(group.label for group in self.groups)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnStandIn:
+    """Groups of an adapter that were only measured on an emulated platform: they recommend nothing."""
+
+    folder: Path
+    adapter: str
+    label: str
+    runs: int  # done
+
+
+def settings(folders: Sequence[Answered], adapters: Sequence[str], request: Request) -> list[MeasuredSetting]:
+    """Return the settings in which at least one of the adapters has a run that is done, as far as the request asks for them."""
+    return [setting for folder in folders for setting in _of_folder(folder, set(adapters), request)]
+
+
+def on_stand_ins(folders: Sequence[Answered]) -> list[OnStandIn]:
+    """Return what was measured on emulated platforms, by folder and label."""
+    counts: Counter[tuple[Path, str, str]] = Counter()
+    for folder in folders:
+        for group in folder.answers.groups:
+            if group.emulated:
+                counts[folder.results.folder, group.adapter, group.label] += done(group)
+    return [OnStandIn(folder=path, adapter=name, label=label, runs=runs) for (path, name, label), runs in counts.items() if runs]
+
+
+def done(group: EstimatedGroup) -> int:
+    """Return how many of a group's runs are done."""
+    return sum(run.status == "done" for run in group.runs)
+
+
+def _of_folder(folder: Answered, adapters: set[str], request: Request) -> Iterator[MeasuredSetting]:
+    runs = {run.ref.run_id: run for group in grouped(folder.results) for run in group.runs}
+    for scope in folder.answers.scopes:
+        if request.sampler not in (None, scope.sampler) or request.pruner not in (None, scope.pruner):
+            continue
+        here = [group for group in folder.answers.groups if group.scope == scope and _counts(group, {*adapters, POOL})]
+        here = [group for group in here if request.platform in (None, runs[group.runs[0].run_id].spec.platform)]
+        groups = [group for group in here if group.adapter != POOL and any(_records(group, runs))]
+        records = {group.label: list(_records(group, runs)) for group in groups}
+        if not any(record.status == "done" for own in records.values() for record in own):
+            continue
+        experiment = runs[groups[0].runs[0].run_id].spec.experiment
+        sizes = {
+            WORKERS: (float(experiment.workers.count),) * 2,
+            TRIALS: (float(experiment.budget.trials),) * 2,
+        }
+        busy = [seconds for own in records.values() for seconds in _busy_seconds(own)]
+        if busy:
+            sizes[TRIAL_SECONDS] = (min(busy), max(busy))
+        yield MeasuredSetting(
+            folder=folder.results.folder,
+            file=folder.results.plan.path,
+            answers=folder.answers,
+            scope=scope,
+            family=_family(experiment.workload.name, scope),
+            sizes=sizes,
+            groups=tuple(groups),
+            floor=tuple(group for group in here if group.adapter == POOL),
+            executions={
+                run.run_id: (record.run_id, record.execution_id)
+                for group in here
+                for run in group.runs
+                if (record := runs[run.run_id].record) is not None
+            },
+        )
+
+
+def _counts(group: EstimatedGroup, adapters: set[str]) -> bool:
+    """Tell whether a group is one to choose: of a capable adapter, real, and no repetition of another entry."""
+    return group.adapter in adapters and not group.emulated and group.replicate == 0
+
+
+def _records(group: EstimatedGroup, runs: Mapping[str, Run]) -> Iterator[RunRecord]:
+    """Yield the records of the runs that were tried to their end."""
+    for run in group.runs:
+        record = runs[run.run_id].record
+        if record is not None and runs[run.run_id].has_ended:
+            yield record
+
+
+def _busy_seconds(records: Sequence[RunRecord]) -> Iterator[float]:
+    """Yield the median busy time of the trials of each run that is done."""
+    for record in records:
+        value = record.metrics[BUSY].value if BUSY in record.metrics else None
+        if record.status == "done" and value is not None:
+            yield value / 1000
+
+
+def _family(workload: str, scope: Scope) -> str:
+    pruner = f" + {scope.pruner}" if scope.pruner != "none" else ""
+    return f"workload {workload}, sampler {scope.sampler}{pruner}"

@@ -3,24 +3,78 @@
 The choice rests on simulation: docs/statistics.md, `python -m benchmarks.simulation`. A failed run is +inf (or -inf, where
 greater is better): it has the worst rank, and where failures reach the estimate or may reach it, the bound on their side is
 infinite.
+
+Of failures two opposite ones cancel. The intervals of order statistics hold for any distribution.
+Source: T. P. Hettmansperger and S. J. Sheather, Statist. Probab. Lett. 4 (1986) 75 (interpolation).
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-
-from tuneoff.judge.stats import order
-from tuneoff.judge.stats.failures_as_infinity import checked, midpoint
-from tuneoff.judge.stats.interval import Interval
-from tuneoff.judge.stats.quantiles import students_t_quantile
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+
+NEGLIGIBLE = 1e-12  # a weight
+
+
+def checked(values: Sequence[float], what: str = "values") -> NDArray[np.float64]:
+    """Return the values as an array of one dimension.
+
+    Raises:
+        ValueError: there is none, or one is not a number.
+    """
+    import numpy as np
+
+    array = np.asarray(values, dtype=np.float64)  # (n,)
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"`{what}` must hold at least one number, but got {list(values)!r}")
+    if np.isnan(array).any():
+        raise ValueError(f"`{what}` must hold no NaN: leave out what is missing, give inf for a failure; got {list(values)!r}")
+    return array
+
+
+def midpoint(one: float, other: float) -> float:
+    """Return the mean of two values; of opposite infinite ones 0, the middle by symmetry."""
+    if math.isinf(one) and math.isinf(other) and one != other:
+        return 0.0
+    return one / 2 + other / 2 if math.isinf(one) or math.isinf(other) else (one + other) / 2
+
+
+def middle(values: Sequence[float]) -> float:
+    """Return the median of at least one value, of an even number the midpoint of the two in the middle."""
+    ordered = sorted(values)
+    return midpoint(ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """An estimate of `n` values and its two-sided interval of `confidence`; a bound that nothing holds is ±inf.
+
+    `method` says in a few words which estimate and which interval it is: "median, sign test".
+    """
+
+    estimate: float
+    low: float
+    high: float
+    confidence: float
+    n: int
+    method: str
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.estimate <= self.high:
+            raise ValueError(f"`low <= estimate <= high` must hold, but got {self.low}, {self.estimate}, {self.high}")
+
+    def over(self, divisor: float) -> Interval:
+        """Return it in another unit: everything divided by a number above 0."""
+        return replace(self, estimate=self.estimate / divisor, low=self.low / divisor, high=self.high / divisor)
 
 
 def median(values: Sequence[float], confidence: float, *, grid_step: float = 0.0) -> Interval:
@@ -38,11 +92,11 @@ def median(values: Sequence[float], confidence: float, *, grid_step: float = 0.0
     estimate = midpoint(float(ordered[(n - 1) // 2]), float(ordered[n // 2]))
     if n == 1:
         low, high, method = -math.inf, math.inf, "median of one value: no interval"
-    elif order.depth(n, confidence) == 0:
+    elif depth(n, confidence) == 0:
         low, high = _t_bounds(ordered, confidence)
         method = "median, Student's t"
     else:
-        lows, highs = order.interpolated(ordered[None, :], confidence)
+        lows, highs = interpolated(ordered[None, :], confidence)
         low, high, method = float(lows[0]), float(highs[0]), "median, interpolated order statistics"
     low, high = min(low, estimate - grid_step / 2), max(high, estimate + grid_step / 2)
     return Interval(estimate=estimate, low=low, high=high, confidence=confidence, n=n, method=method)
@@ -74,3 +128,68 @@ def _t_bounds(ordered: Floats, confidence: float) -> tuple[float, float]:
     low = float(lows[0]) if math.isfinite(ordered[0]) else -math.inf
     high = float(highs[0]) if math.isfinite(ordered[-1]) else math.inf
     return low, high
+
+
+@functools.cache
+def students_t_quantile(share: float, degrees: int) -> float:
+    """Return the quantile of Student's t-distribution."""
+    from scipy import stats
+
+    return float(stats.t.ppf(share, degrees))
+
+
+@functools.cache
+def wilson(successes: int, n: int, confidence: float) -> Interval:
+    """Return the share of successes with Wilson's score interval.
+
+    Raises:
+        ValueError: `0 <= successes <= n` and `n >= 1` do not hold.
+
+    Source: E. B. Wilson, J. Am. Stat. Assoc. 22 (1927) 209.
+    """
+    if n < 1 or not 0 <= successes <= n:
+        raise ValueError(f"`0 <= successes <= n` and `n >= 1` must hold, but got {successes=}, {n=}")
+    from scipy import stats
+
+    low, high = stats.binomtest(successes, n).proportion_ci(confidence, method="wilson")
+    return Interval(estimate=successes / n, low=float(low), high=float(high), confidence=confidence, n=n, method="share, Wilson")
+
+
+def coverage(n: int, depth: int) -> float:
+    """Return with which probability the `depth`-th smallest and greatest of n values enclose the median."""
+    return 1.0 - 2 * sum(math.comb(n, count) for count in range(depth)) / (1 << n)
+
+
+def depth(n: int, confidence: float) -> int:
+    """Return the greatest depth that holds; 0 where not even the extremes do."""
+    found = 0
+    while 2 * (found + 1) <= n and coverage(n, found + 1) >= confidence - 1e-12:
+        found += 1
+    return found
+
+
+def interpolated(ordered: Floats, confidence: float) -> tuple[Floats, Floats]:
+    """Return the bounds for the medians of sorted rows (rows, n), between the depth that holds and the next."""
+    import numpy as np
+
+    n = ordered.shape[1]
+    outer = depth(n, confidence)
+    if outer == 0:
+        infinite = np.full(len(ordered), np.inf)
+        return -infinite, infinite
+    if 2 * (outer + 1) > n:  # there is no next
+        return ordered[:, outer - 1].copy(), ordered[:, n - outer].copy()
+    wide, narrow = coverage(n, outer), coverage(n, outer + 1)
+    part = (wide - confidence) / (wide - narrow)
+    weight = (n - outer) * part / (outer + (n - 2 * outer) * part)
+    return _between(ordered[:, outer - 1], ordered[:, outer], weight), _between(
+        ordered[:, n - outer], ordered[:, n - outer - 1], weight
+    )
+
+
+def _between(outer: Floats, inner: Floats, weight: float) -> Floats:
+    """Return the value at `weight` from outer to inner; where the outer one is infinite, that: nothing nearer is known."""
+    import numpy as np
+
+    finite = np.isfinite(outer) & np.isfinite(inner)
+    return np.where(finite, np.where(finite, outer, 0.0) * (1 - weight) + np.where(finite, inner, 0.0) * weight, outer)

@@ -11,10 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tuneoff.judge.stats import order, signed_rank
-from tuneoff.judge.stats.failures_as_infinity import checked, midpoint
-from tuneoff.judge.stats.interval import Interval
-from tuneoff.judge.stats.rounding import rounding, without_rounding
+from tuneoff.judge.stats import signed_rank
+from tuneoff.judge.stats.location import Interval, checked, coverage, depth, midpoint
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +23,8 @@ if TYPE_CHECKING:
 Relation = Literal["below", "above", "equivalent", "equivalent though different", "undecided"]
 Estimator = Literal["hodges-lehmann", "median"]
 SIGNED_RANK = "Hodges-Lehmann, exact signed-rank"
+ROUNDING = 1e-12  # of the greatest size: equal values, once subtracted, may differ in their last bits
+OFF_GRID = 1e-6  # of a step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,10 +132,10 @@ def _sign(differences: Floats, alpha: float) -> tuple[Interval, float]:
     ordered = np.sort(differences)
     n = ordered.size
     estimate = midpoint(float(ordered[(n - 1) // 2]), float(ordered[n // 2]))
-    depth = order.depth(n, 1 - alpha)
-    low, high = (float(ordered[depth - 1]), float(ordered[n - depth])) if depth else (-math.inf, math.inf)
+    place = depth(n, 1 - alpha)
+    low, high = (float(ordered[place - 1]), float(ordered[n - place])) if place else (-math.inf, math.inf)
     against = min(int((ordered <= 0).sum()), int((ordered >= 0).sum()))
-    p = min(1.0, 1 - order.coverage(n, against + 1))
+    p = min(1.0, 1 - coverage(n, against + 1))
     return _made(estimate, low, high, alpha, n, "median, sign test"), p
 
 
@@ -148,3 +148,39 @@ def _scaled(interval: Interval, unit: float, half: float) -> Interval:
     estimate = interval.estimate * unit
     low, high = min(interval.low * unit, estimate - half), max(interval.high * unit, estimate + half)
     return _made(estimate, low, high, 1 - interval.confidence, interval.n, interval.method)
+
+
+def rounding(differences: NDArray[np.float64], scale: float = 0.0) -> float:
+    """Return the size up to which a difference is rounding alone; `scale`: the greatest size of what was subtracted."""
+    import numpy as np
+
+    finite = np.abs(differences[np.isfinite(differences)])
+    return ROUNDING * max(scale, float(finite.max(initial=0.0)))
+
+
+def without_rounding(differences: NDArray[np.float64], grid_step: float, scale: float) -> tuple[NDArray[np.float64], float]:
+    """Return the differences with equal ones made exactly equal, and the grid step they are on: 0 where they are on none.
+
+    On a grid they are counted in steps, where sums and halves are exact; multiply by the step to get the unit back.
+    """
+    import numpy as np
+
+    if grid_step > 0:
+        steps = differences / grid_step
+        whole = np.round(steps)
+        finite = np.isfinite(steps)
+        if np.all(np.abs(steps[finite] - whole[finite]) <= OFF_GRID):
+            return whole, grid_step
+    return _merged(differences, rounding(differences, scale)), 0.0
+
+
+def _merged(differences: NDArray[np.float64], tolerance: float) -> NDArray[np.float64]:
+    """Return the differences where sizes that follow each other within the tolerance are one size, and 0 is one of them."""
+    import numpy as np
+
+    sizes = np.unique(np.append(np.abs(differences), 0.0))
+    with np.errstate(invalid="ignore"):
+        is_new = np.append(True, np.diff(sizes) > tolerance)
+    firsts = sizes[is_new]
+    places = np.searchsorted(firsts, np.abs(differences), side="right") - 1
+    return np.asarray(np.sign(differences) * firsts[places])

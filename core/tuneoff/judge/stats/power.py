@@ -13,7 +13,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from tuneoff.judge.stats import signed_rank
-from tuneoff.judge.stats.keyed import generator
+from tuneoff.judge.stats.sign_flip import generator
 
 if TYPE_CHECKING:
     import numpy as np

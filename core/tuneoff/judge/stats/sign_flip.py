@@ -16,16 +16,15 @@ for drawn flips B. Phipson and G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 9 (201
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from tuneoff.judge.stats.failures_as_infinity import checked
-from tuneoff.judge.stats.interval import Interval
-from tuneoff.judge.stats.keyed import generator
-from tuneoff.judge.stats.rounding import rounding
+from tuneoff.judge.stats.location import Interval, checked
+from tuneoff.judge.stats.paired import rounding
 from tuneoff.judge.stats.signed_rank import EQUAL
 
 if TYPE_CHECKING:
@@ -136,3 +135,12 @@ def _subsets(n: int) -> NDArray[np.int64]:
     draw = generator("sign flips", str(n))
     drawn = np.array([draw.integers(0, 2 ** min(8, n - place), DRAWS) for place in places])
     return np.asarray(drawn[:, drawn.any(axis=0)])
+
+
+def generator(*key: str) -> np.random.Generator:
+    """Return a generator of its own for this key (pair, question, scope, ...); no global state is read or changed."""
+    import numpy as np
+
+    # The length before each part tells ("ab", "c") from ("a", "bc").
+    text = "".join(f"{len(part)}:{part}" for part in key)
+    return np.random.default_rng(int.from_bytes(hashlib.sha256(text.encode()).digest(), "big"))

@@ -9,9 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tuneoff.judge.stats.failures_as_infinity import NEGLIGIBLE, checked
-from tuneoff.judge.stats.interval import Interval
-from tuneoff.judge.stats.keyed import generator
+from tuneoff.judge.stats.location import NEGLIGIBLE, Interval, checked
+from tuneoff.judge.stats.sign_flip import generator
 
 if TYPE_CHECKING:
     import numpy as np

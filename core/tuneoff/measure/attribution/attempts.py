@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tuneoff.measure.attribution.intervals import AttemptKey, CpuPiece
-from tuneoff.measure.segments import busy
+from tuneoff.measure.attribution.slots import AttemptKey, CpuPiece
+from tuneoff.measure.spans import busy
 from tuneoff.record.run_record import AttemptRecord, RunRecord
 
 Reading = tuple[int, int]  # time in ns since the run's start, CPU time in ns

@@ -7,14 +7,14 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from tuneoff.measure.attribution.intervals import AttemptKey, Attributed, EnergyPiece, merged, metered
 from tuneoff.measure.attribution.methods import grid_of, split
+from tuneoff.measure.attribution.slots import AttemptKey, Attributed, EnergyPiece, merged, metered
 from tuneoff.measure.attribution.tree import PARTS
 from tuneoff.measure.attribution.uses import Uses
-from tuneoff.measure.segments import Interval, busy
+from tuneoff.measure.spans import Interval, busy
 from tuneoff.record.run_record import AttemptRecord, RunRecord
 from tuneoff.record.samples.reader import Samples
-from tuneoff.record.samples.series import EnergySeries
+from tuneoff.record.samples.schema import EnergySeries
 
 NO_USER = "which processes used the accelerators is not known"
 NO_GPU_BASELINE = "the idle power of the accelerators is not known"

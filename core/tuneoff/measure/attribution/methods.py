@@ -6,12 +6,21 @@ import bisect
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tuneoff.measure.attribution.intervals import AttemptKey, Attributed, CpuPiece, EnergyPiece, Share, held, merged, metered
-from tuneoff.measure.attribution.slots import SLOT_PARTS, SlotUse
+from tuneoff.measure.attribution.slots import (
+    SLOT_PARTS,
+    AttemptKey,
+    Attributed,
+    CpuPiece,
+    EnergyPiece,
+    Share,
+    SlotUse,
+    held,
+    merged,
+    metered,
+)
 from tuneoff.measure.attribution.tree import PARTS
 from tuneoff.measure.attribution.uses import Uses
-from tuneoff.record.samples.schema import Coefficients
-from tuneoff.record.samples.series import EnergySeries
+from tuneoff.record.samples.schema import Coefficients, EnergySeries
 
 SLOTS_ONLY = "the meter sees slots only"
 OTHER_HOSTS = "trials ran on other hosts than the one that was metered"

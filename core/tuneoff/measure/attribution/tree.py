@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from tuneoff.measure.attribution.attempts import LONGEST_GAP_NS, Reading, Sampled, attempts_by_process
-from tuneoff.measure.attribution.intervals import CpuPiece
+from tuneoff.measure.attribution.slots import CpuPiece
 from tuneoff.record.run_record import AttemptRecord, RunRecord
 from tuneoff.record.samples.reader import Samples
 from tuneoff.record.samples.schema import LATE, ProcessUsage, UsageSample

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tuneoff.measure.attribution.attempts import CpuUse, cpu_use
-from tuneoff.measure.attribution.intervals import AttemptKey, CpuPiece, clipped, core_seconds, cpu_seconds
-from tuneoff.measure.attribution.slots import SlotUse, slot_uses
+from tuneoff.measure.attribution.slots import AttemptKey, CpuPiece, SlotUse, clipped, core_seconds, cpu_seconds, slot_uses
 from tuneoff.measure.attribution.tree import PARTS, TreeUse, tree_use
 from tuneoff.measure.spans import boundaries
 from tuneoff.record.run_record import RunRecord

@@ -1,10 +1,13 @@
-"""Watts per hardware thread by CPU: this host's CPU, and its entry of the shipped table, or the stated default."""
+"""Watts per hardware thread by CPU: this host's CPU, and its entry of the shipped table, or the stated default.
+
+Of two modelled energies it is said which is less only where it holds for all plausible weights, of stated servers.
+"""
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ from typing import Any
 import msgspec
 
 from tuneoff.measure.power.generations import ARM, GENERATIONS, TELLING, Generation, all_named, plain
+from tuneoff.record.run_record import RunRecord
 
 _MADE_UP = re.compile(
     r"qemu|\bkvm\b|virtual|\bbhyve\b"  # QEMU Virtual CPU, Common KVM processor
@@ -22,6 +26,7 @@ _MADE_UP = re.compile(
 TABLE = Path(__file__).parent / "tables" / "cpu_watts.json"
 FEWEST_SERVERS = 30  # of a row whose 5 and 95 % quantiles of the ratio of the weights are taken; below, the default's
 KNOWN_SPREAD = 0.3  # of a known CPU at least: what servers of one CPU, memory and cooling differ by
+RATIO_LOW, RATIO_HIGH = "energy.weight_ratio_low", "energy.weight_ratio_high"  # metrics
 
 
 class CpuRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -230,3 +235,48 @@ def _number(text: str) -> int:
         return int(text, 0)
     except ValueError:
         return -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightRange:
+    """The plausible range of r, watts per reserved core over joules per CPU second: 5 to 95 % quantile over `servers`."""
+
+    low: float
+    high: float
+    servers: str
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low <= self.high:
+            raise ValueError(f"`0 <= low <= high` must hold, but got {self.low} and {self.high}")
+
+    @property
+    def text(self) -> str:
+        """In words: `0.19 to 0.937, 287 servers published since 2023`."""
+        return f"{self.low:.3g} to {self.high:.3g}, {self.servers}"
+
+
+def weight_range(records: Iterable[RunRecord]) -> WeightRange:
+    """Return the range that holds for all of these runs: the widest; the table's default where a record does not tell."""
+    return widest(map(_weight_range, records))
+
+
+def widest(ranges: Iterable[WeightRange]) -> WeightRange:
+    """Return the range that holds all of these, of all their servers; of none the default."""
+    found = list(dict.fromkeys(ranges)) or [_default_range()]
+    return WeightRange(
+        low=min(one.low for one in found),
+        high=max(one.high for one in found),
+        servers=" and ".join(dict.fromkeys(one.servers for one in found)),
+    )
+
+
+def _weight_range(record: RunRecord) -> WeightRange:
+    low, high = (record.metrics.get(name) for name in (RATIO_LOW, RATIO_HIGH))
+    if low is None or high is None or low.value is None or high.value is None:
+        return _default_range()
+    return WeightRange(low=low.value, high=high.value, servers=low.source)
+
+
+def _default_range() -> WeightRange:
+    (low, high), servers = default_ratio()
+    return WeightRange(low=low, high=high, servers=servers)

@@ -14,9 +14,8 @@ from tuneoff.base.suggest import unknown_name
 from tuneoff.errors import ExperimentError, PluginError, UnknownNameError
 from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.power_settings import AUTO, NO_METER, PowerSettings
-from tuneoff.measure.power.collecting import collected
 from tuneoff.measure.power.procfs import HostClock
-from tuneoff.measure.power.reading import MeterReader, mean_watts
+from tuneoff.measure.power.reading import MeterReader, collected, mean_watts
 from tuneoff.measure.power.select_meter import Chosen, JointMeter, SecondError, check_options, choose
 from tuneoff.meter import MeterError, OptionError
 from tuneoff.record.samples.schema import PowerSample

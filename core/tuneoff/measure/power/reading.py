@@ -1,4 +1,8 @@
-"""A meter read again and again in a thread of its own: one that hangs stops nothing else."""
+"""A meter read again and again in a thread of its own: one that hangs stops nothing else.
+
+It is read more rarely where a look is dear and as the file grows. A database is asked once for the run's time, afterwards, and
+not for ever.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,21 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from tuneoff.base import clock
-from tuneoff.measure.power.sampling_interval import Pace
+from tuneoff.base.clock import Anchor
 from tuneoff.meter import MeterError, PowerMeter
-from tuneoff.record.samples.schema import PowerSample
+from tuneoff.record.samples.schema import NodeSample, PowerSample
 
 MOST_SHARE = 0.003  # of one core, for reading
 AFTER_A_PROBLEM_SECONDS = 1.0  # at the least, to the next reading
 
 Shares = tuple[tuple[str, int, float], ...]
+FILE_BYTES = 10_000_000  # of a run's samples: beyond, the interval is the longest
+STEPS = 8  # the interval doubles each time that so many parts of it are full
+LONGEST_SECONDS = 5.0  # counters wrap, and a gap between samples that is too long is not covered
+_FORGETTING = 0.2  # weight of the last look in the mean cost
 
 
 class MeterReader:
@@ -129,3 +139,75 @@ def mean_watts(samples: Sequence[PowerSample]) -> dict[str, float]:
         for domain, sample in first.items()
         if last[domain].t > sample.t
     }
+
+
+class Pace:
+    """The interval between looks, in seconds."""
+
+    def __init__(self, asked_seconds: float, most_share: float) -> None:
+        """`most_share`: of one core's time, that looking may take on the mean."""
+        self._asked, self._most_share = asked_seconds, most_share
+        self._cost: float | None = None
+
+    def spent(self, cpu_seconds: float) -> None:
+        """Count what a look cost."""
+        if self._cost is None:
+            self._cost = 0.0  # the first look meets everything as new
+        else:
+            self._cost += _FORGETTING * (cpu_seconds - self._cost)
+
+    def interval(self, written_bytes: int) -> float:
+        """Return how long to wait from one look to the next, with a file of so many bytes."""
+        by_size = self._asked * 2.0 ** (written_bytes * STEPS // FILE_BYTES)
+        by_cost = (self._cost or 0.0) / self._most_share
+        return max(self._asked, min(LONGEST_SECONDS, max(by_size, by_cost)))
+
+
+def collected(
+    meter: PowerMeter,
+    name: str,
+    lock: threading.Lock,
+    start: Anchor,
+    *,
+    within_seconds: float,
+    note: Callable[[str], None],
+    take_node: Callable[[NodeSample], None] | None = None,
+) -> Sequence[PowerSample]:
+    """Return the samples from `start` to now, on the monotonic clock; what goes wrong is noted. `lock` is the meter's.
+
+    `take_node` gets what the meter says of whole nodes, if it says anything.
+    """
+    found: list[PowerSample] = []
+    has_power, is_done = threading.Event(), threading.Event()
+    shift_ns = start.monotonic_ns - start.wall_ns
+
+    def tell_problems() -> None:
+        for problem in meter.problems:
+            note(problem)
+
+    def ask() -> None:
+        with lock:
+            try:
+                end_wall_ns = time.time_ns()
+                samples = checked(list(meter.collect(start.wall_ns, end_wall_ns)))
+                found.extend(msgspec.structs.replace(sample, t=sample.t + shift_ns) for sample in samples)
+                has_power.set()
+                tell_problems()
+                if not samples:
+                    note(f"the power meter {name} has no samples of this run")
+                if take_node is not None:
+                    for used in meter.collect_nodes(start.wall_ns, end_wall_ns):
+                        take_node(msgspec.structs.replace(used, t=used.t + shift_ns))
+                    tell_problems()
+            except MeterError as error:
+                note(str(error))
+            except Exception as error:  # a plugin's own code may fail in any way, and must not end the run
+                note(f"the power meter {name} failed: {type(error).__name__}: {error}")
+        is_done.set()
+
+    threading.Thread(target=ask, name=f"meter-{name}", daemon=True).start()
+    if not is_done.wait(within_seconds):
+        late = f"the power meter {name} did not answer within {within_seconds:g} s after the run"
+        note(f"{late}: what the nodes used is not known" if has_power.is_set() else f"{late}; its samples are missing")
+        return list(found) if has_power.is_set() else ()
+    return found

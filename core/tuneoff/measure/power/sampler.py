@@ -15,15 +15,12 @@ import msgspec
 
 from tuneoff.base import clock
 from tuneoff.experiment.power_settings import NO_METER
-from tuneoff.measure.power.collecting import collected
 from tuneoff.measure.power.metering import NO_POWER, PowerPlan
 from tuneoff.measure.power.procfs import HostClock
-from tuneoff.measure.power.reading import MeterReader
-from tuneoff.measure.power.sampling_interval import Pace
+from tuneoff.measure.power.reading import MeterReader, Pace, collected
 from tuneoff.measure.power.tree import ProcessTree
 from tuneoff.meter import MeterDescription, PowerMeter
-from tuneoff.record.samples.schema import LATE, SCHEMA_VERSION, Header, PowerSample, UsageSample
-from tuneoff.record.samples.writer import SampleWriter
+from tuneoff.record.samples.schema import LATE, SCHEMA_VERSION, Header, PowerSample, SampleWriter, UsageSample
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,16 @@ import msgspec
 from tuneoff.base.files import open_regular
 from tuneoff.errors import ResultsError
 from tuneoff.record.run_record import FlagRecord
-from tuneoff.record.samples.schema import FILE_NAME, SCHEMA_VERSION, Header, Line, NodeSample, PowerSample, UsageSample
-from tuneoff.record.samples.series import EnergySeries
+from tuneoff.record.samples.schema import (
+    FILE_NAME,
+    SCHEMA_VERSION,
+    EnergySeries,
+    Header,
+    Line,
+    NodeSample,
+    PowerSample,
+    UsageSample,
+)
 
 MOST_NOTES = 3  # in the text of a flag
 STEAL_LIMIT = 0.02  # of the host's processor time: with more of it, the host itself shares its processors with others

@@ -1,19 +1,37 @@
 """The lines of a run's `power.jsonl`: a header, then power samples and usage samples in the order of their times.
 
 Times are the host's monotonic nanoseconds, as in event files. The same format is what the `replay` meter reads.
+
+They are written by one `os.write` each, so a kill costs at most the last one, and a full disk only lines.
+
+The energy of a domain over time is cumulative, linear between samples, and unknown outside of them.
 """
 
 from __future__ import annotations
 
+import bisect
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import msgspec
+
+from tuneoff.base import clock
+from tuneoff.base.files import append_line
 
 FILE_NAME = "power.jsonl"
 SCHEMA_VERSION = 1
 LATE = 3  # intervals between two readings or looks, where the sampler had to wait for its turn
 
 MeterKind = Literal["measured", "estimated"]
+MOST_NOTES = 20  # of different texts: what fails again and again may say something new each time
+
+_encode = msgspec.json.Encoder().encode
+Interval = tuple[int, int]  # start, end in ns since the run's start
+NEAREST_NS = 1_000_000_000  # over so long the power at an end is a mean: counters are read in steps
 
 
 class Coefficients(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -134,3 +152,127 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="n
 
 
 Line = Header | PowerSample | NodeSample | UsageSample | Note
+
+
+class SampleWriter:
+    """Appends lines from several threads; a line that the disk does not take is counted, and noted once lines are taken again."""
+
+    def __init__(self, folder: Path, header: Header) -> None:
+        """Make the file with its header.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        self.path = folder / FILE_NAME
+        self.written_bytes = 0
+        self._lock = threading.Lock()
+        self._noted: set[str] = set()
+        self._lost, self._problem = 0, ""
+        self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            self._append(header)
+        except OSError:  # nothing can follow a header that is not there
+            self.close()
+            self.path.unlink(missing_ok=True)
+            raise
+
+    def write(self, line: Line) -> None:
+        """Append a line."""
+        with self._lock:
+            if self._descriptor < 0:
+                return
+            try:
+                if self._lost:
+                    text = f"{self._lost} samples could not be written: {self._problem}"
+                    self._append(Note(t=clock.monotonic_ns(), text=text))
+                    self._lost = 0
+                self._append(line)
+            except OSError as error:
+                self._lost, self._problem = self._lost + 1, error.strerror or str(error)
+
+    def note(self, text: str, *, second: bool = False) -> None:
+        """Append a note, maybe of the `second` meter; each text once, and no more than `MOST_NOTES`."""
+        text = " ".join(text.split())
+        if text not in self._noted and len(self._noted) < MOST_NOTES:
+            self._noted.add(text)
+            self.write(Note(t=clock.monotonic_ns(), text=text, second=second))
+
+    def close(self, within_seconds: float = 1.0) -> None:
+        """End the file: nothing is written any more, whoever still tries. May be called twice."""
+        if not self._lock.acquire(timeout=within_seconds):  # a write hangs: the descriptor stays its own
+            return
+        try:
+            if self._descriptor >= 0:
+                os.close(self._descriptor)
+                self._descriptor = -1
+        finally:
+            self._lock.release()
+
+    def _append(self, line: Line) -> None:
+        text = _encode(line) + b"\n"
+        append_line(self._descriptor, text)
+        self.written_bytes += len(text)
+
+
+@dataclass(frozen=True, slots=True)
+class EnergySeries:
+    """Sample times (ns, strictly increasing) and the energy (J, never falling) used since the first of them."""
+
+    times: Sequence[int]
+    joules: Sequence[float]
+
+    def __post_init__(self) -> None:
+        if len(self.times) != len(self.joules):
+            raise ValueError(f"one energy per time is needed, but got {len(self.times)} times and {len(self.joules)} energies")
+
+    def energy(self, start_ns: int, end_ns: int) -> float:
+        """Return the joules of an interval; what lies outside of the samples counts nothing (see `coverage`)."""
+        return self.at(end_ns) - self.at(start_ns)
+
+    def at(self, t: int) -> float:
+        """Return the joules used up to a moment, linear between samples."""
+        times, joules = self.times, self.joules
+        if not times or t <= times[0]:
+            return 0.0
+        if t >= times[-1]:
+            return joules[-1] - joules[0]
+        index = bisect.bisect_right(times, t)
+        before, after = times[index - 1], times[index]
+        return joules[index - 1] - joules[0] + (joules[index] - joules[index - 1]) * (t - before) / (after - before)
+
+    def cuts(self, start_ns: int, end_ns: int) -> Sequence[int]:
+        """Return the sample times strictly inside an interval: between two cuts the power is constant."""
+        return self.times[bisect.bisect_right(self.times, start_ns) : bisect.bisect_left(self.times, end_ns)]
+
+    def reaching(self, start_ns: int, end_ns: int) -> EnergySeries:
+        """Return the series from `start_ns` to `end_ns` at the least: outside of its samples, the power of the nearest second.
+
+        The same series where it reaches that far already, and where it has no two samples.
+        """
+        times, joules = self.times, self.joules
+        if len(times) < 2 or (times[0] <= start_ns and times[-1] >= end_ns):
+            return self
+        found = [(t, energy - joules[0]) for t, energy in zip(times, joules, strict=True)]
+        if times[-1] < end_ns:
+            before = times[max(0, bisect.bisect_right(times, times[-1] - NEAREST_NS, hi=len(times) - 1) - 1)]
+            watts = self.energy(before, times[-1]) / (times[-1] - before)
+            found.append((end_ns, found[-1][1] + watts * (end_ns - times[-1])))
+        if times[0] > start_ns:
+            after = times[min(len(times) - 1, bisect.bisect_left(times, times[0] + NEAREST_NS))]
+            missing = self.energy(times[0], after) / (after - times[0]) * (times[0] - start_ns)
+            found = [(start_ns, 0.0), *((t, energy + missing) for t, energy in found)]
+        return EnergySeries([t for t, _ in found], [energy for _, energy in found])
+
+    def coverage(self, start_ns: int, end_ns: int, longest_gap_ns: int) -> float:
+        """Return the share of an interval, in [0, 1], that lies between samples at most `longest_gap_ns` apart."""
+        if end_ns <= start_ns:
+            return 0.0
+        first = max(0, bisect.bisect_right(self.times, start_ns) - 1)
+        covered = 0
+        for index in range(first, len(self.times) - 1):
+            before, after = self.times[index], self.times[index + 1]
+            if before >= end_ns:
+                break
+            if after - before <= longest_gap_ns:
+                covered += max(0, min(after, end_ns) - max(before, start_ns))
+        return covered / (end_ns - start_ns)

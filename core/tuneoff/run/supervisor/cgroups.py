@@ -110,7 +110,8 @@ def _own_group(mount: Path, controller: str) -> Path:
         for line in MEMBERSHIP.read_text().splitlines():
             _, names, path = line.split(":", 2)
             if (controller and controller in names.split(",")) or (not controller and not names):
-                return mount / path.lstrip("/")
+                group = mount / path.lstrip("/")
+                return group if group.is_dir() else mount  # a container may see its own group alone, in place of the mount
     return mount
 
 

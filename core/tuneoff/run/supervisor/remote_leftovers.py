@@ -11,8 +11,8 @@ from pathlib import Path
 from tuneoff.base.files import odd_entries, pinned, read_json
 from tuneoff.errors import TuneoffError
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
-from tuneoff.record.execution_list import begun
 from tuneoff.record.layout import FRAMEWORK, OUTSIDE, SPEC
+from tuneoff.record.results_folder import begun
 from tuneoff.record.store import RUNS
 from tuneoff.run.supervisor.coordinator import Coordinator, Undeploy
 from tuneoff.run.supervisor.leftovers import left_outside

@@ -16,21 +16,20 @@ from tuneoff.base import clock
 from tuneoff.base.processes import command_line, last_words, reap
 from tuneoff.base.targets import load_target
 from tuneoff.base.tracebacks import LOG
-from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting
-from tuneoff.experiment.accounting.store import write_accounting
+from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting, write_accounting
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.measure.power.metering import NO_POWER, PowerPlan
 from tuneoff.measure.power.sampler import COLLECT_SECONDS, Sampler
+from tuneoff.record.endings import Verdict
 from tuneoff.record.events.schema import Charged
 from tuneoff.record.events.tail import Tail
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.events.writer import EventWriter
-from tuneoff.record.execution_list import note_begun
 from tuneoff.record.history import History
+from tuneoff.record.results_folder import note_begun
 from tuneoff.record.run_context import remember
 from tuneoff.record.store import RUNS
-from tuneoff.record.verdict import Verdict
 from tuneoff.run.lifecycle.run import DONE, FAILED, INTERRUPTED, INTERRUPTED_SECONDS, UNCAUGHT
 from tuneoff.run.listener import Listener
 from tuneoff.run.resume import adopt

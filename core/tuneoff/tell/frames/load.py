@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
 
@@ -14,20 +14,24 @@ from tuneoff.base.files import regular, without_links
 from tuneoff.base.packages import install_command, missing_modules
 from tuneoff.errors import MissingPackageError, ResultsError, UnknownNameError
 from tuneoff.record.results_folder import PLAN, read_plan
-from tuneoff.tell.frames.arrow import MADE_FROM, joined, parts, same_columns, schema
+from tuneoff.record.run_record import TrialState
 from tuneoff.tell.frames.columns import TABLES, Columns
-from tuneoff.tell.frames.executions import executions
-from tuneoff.tell.frames.manifest import Manifest, changes, read_manifest
+from tuneoff.tell.frames.export import executions
+from tuneoff.tell.frames.parquet import MADE_FROM, Manifest, changes, joined, parts, read_manifest, same_columns, schema
 
 if TYPE_CHECKING:
+    import numpy
     from pandas import DataFrame, Series
-
 
 INT64 = range(-(2**63), 2**63)
 EXPORT = "export"
 AGAIN = "the records are read instead; for speed export again: tuneoff export %s --format parquet"
 
 log = logging.getLogger(__name__)
+COLUMNS = ("is_selected", "state", "value", "started_seconds", "busy_seconds")  # of `trials`, beside those to group by
+STATES: tuple[str, ...] = get_args(TrialState)
+SUCCESSES, FAILURES = ("completed", "pruned"), ("failed", "timed_out")
+QUARTILES = {"q1": 25, "median": 50, "q3": 75}
 
 
 class Frames:
@@ -113,8 +117,6 @@ class Frames:
         Raises:
             UnknownNameError: there is no such column.
         """
-        from tuneoff.tell.frames.summary import COLUMNS, summary
-
         return summary(self.read("trials", [*by, *(name for name in COLUMNS if name not in by)]), by)
 
     def _kept(self, table: str) -> DataFrame:
@@ -219,3 +221,62 @@ def _column(values: Sequence[Any]) -> Series[Any]:
     if types == {float} or types == {int, float}:
         return pandas.Series([None if value is None else float(value) for value in values], dtype="float64")
     return pandas.Series(values, dtype="str" if types == {str} else "object")
+
+
+def summary(trials: DataFrame, by: Sequence[str]) -> DataFrame:
+    """Return a row per group of the selected trials: see `Frames.summary`."""
+    import numpy
+    import pandas
+
+    if not trials["is_selected"].all():
+        trials = trials[trials["is_selected"]]
+    group, keys = _groups(trials, by)
+    states = pandas.Categorical(trials["state"], categories=STATES)
+    size = len(STATES) + 1  # one for a state that is none of them
+    counts = numpy.bincount(group * size + states.codes + 1, minlength=len(keys) * size).reshape(len(keys), size)
+    table: dict[str, Any] = {"trials": counts.sum(axis=1)}
+    table.update({state: counts[:, place] for place, state in enumerate(STATES, 1)})
+    table["failures"] = sum(table[state] for state in FAILURES)
+    table["success_share"] = sum(table[state] for state in SUCCESSES) / table["trials"]
+    small = group.astype(numpy.uint16) if len(keys) < 1 << 16 else group  # sorted in a fraction of the time
+    order = numpy.argsort(small, kind="stable")
+    completed = states.codes == STATES.index("completed")
+    values = numpy.where(completed, trials["value"].to_numpy(), numpy.nan)
+    table.update(_quartiles("value_{}", values, order, table["trials"]))
+    busy = numpy.where(trials["started_seconds"].notna(), trials["busy_seconds"].to_numpy(), numpy.nan)
+    table.update(_quartiles("busy_{}_seconds", busy, order, table["trials"]))
+    return pandas.DataFrame(table, index=keys)
+
+
+def _groups(trials: DataFrame, by: Sequence[str]) -> tuple[numpy.ndarray, Any]:
+    """Return the number of each trial's group, and the groups: in the order of the tables, what is missing first."""
+    import numpy
+    import pandas
+
+    combined = numpy.zeros(len(trials), dtype=numpy.int64)
+    columns = [pandas.Categorical(trials[name]) for name in by]
+    for column in columns:
+        combined = combined * (len(column.categories) + 1) + column.codes + 1
+    codes, found = pandas.factorize(combined, sort=True)
+    names: list[Any] = []
+    for column in reversed(columns):
+        found, places = numpy.divmod(found, len(column.categories) + 1)
+        names.insert(0, pandas.Categorical.from_codes(places - 1, dtype=column.dtype))
+    if len(by) == 1:
+        return codes, pandas.Index(names[0], name=by[0])
+    return codes, pandas.MultiIndex.from_arrays(names, names=list(by))
+
+
+def _quartiles(name: str, values: numpy.ndarray, order: numpy.ndarray, sizes: numpy.ndarray) -> dict[str, numpy.ndarray]:
+    """Return the quartiles of each group's values, those that are NaN left out; NaN for a group without any.
+
+    `order`: the trials by their groups, whose `sizes` follow each other.
+    """
+    import numpy
+
+    found = numpy.full((len(QUARTILES), len(sizes)), numpy.nan)
+    for place, part in enumerate(numpy.split(values[order], numpy.cumsum(sizes)[:-1])):
+        part = part[~numpy.isnan(part)]
+        if part.size:
+            found[:, place] = numpy.percentile(part, list(QUARTILES.values()))
+    return {name.format(quartile): row for quartile, row in zip(QUARTILES, found, strict=True)}

@@ -12,7 +12,7 @@ from typing import TextIO
 
 from rich.cells import cell_len
 
-from tuneoff.tell.live.picture import Line
+from tuneoff.tell.live.screen import Line
 
 Size = tuple[int, int]  # columns, rows
 DEFAULT_SIZE: Size = (80, 24)

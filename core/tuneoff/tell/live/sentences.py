@@ -1,18 +1,24 @@
-"""The live state in words: the same sentences on a terminal, as text and in a browser."""
+"""The live state in words, the same sentences on a terminal, as text and in a browser; and as JSON values.
+
+Control characters of names and errors are escapes in JSON: no reader obeys them.
+"""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from dataclasses import asdict, fields
+from typing import Any
 
 from tuneoff.base.format import counted, duration_text
 from tuneoff.base.output import printable
-from tuneoff.tell.live.state import Activity, Current, LiveState
-from tuneoff.tell.report.progress import end_text, trials_text
+from tuneoff.tell.live.state import Activity, Current, LiveState, SeedCell
+from tuneoff.tell.report.progress import end_text, rate_text, trials_text
 
 NOT_JUDGED = "Not judged yet: the report judges when the seeds that the plan names have ended."
 JUDGED = "All planned runs have ended: the verdicts are in the report."
 MOST_FAILURES = 5
+FORMAT_VERSION = 1
 
 
 def headline(state: LiveState) -> str:
@@ -98,3 +104,86 @@ def lines(state: LiveState) -> Iterator[str]:
         yield text
     yield from failures(state)
     yield from (printable(f"cannot be read: {problem}") for problem in state.problems)
+
+
+def to_json(state: LiveState) -> dict[str, Any]:
+    """Return the state as JSON values."""
+    values: dict[str, Any] = {
+        "format_version": FORMAT_VERSION,
+        "name": state.name,
+        "plan_id": state.plan_id,
+        "folder": state.folder,
+        "file": state.file,
+        "activity": state.activity.value,
+        "pid": state.pid,
+        "host": state.host,
+        "exit_code": state.exit_code,
+        "runs": state.total,
+        "ended": state.ended,
+        "counts": dict(state.counts),
+        "seconds_left": state.seconds_left,
+        "seeds": list(state.seeds),
+        "rows": [
+            {
+                "name": row.text,
+                "adapter": row.adapter,
+                "cells": [_cell(cell) if cell is not None else None for cell in row.cells],
+            }
+            for row in state.rows
+        ],
+        "so_far": [{"name": one.label, "seconds": one.seconds, "best": one.best} for one in state.so_far],
+        "current": _current(state.current) if state.current is not None else None,
+        "problems": list(state.problems),
+        "texts": _texts(state),
+    }
+    visible: dict[str, Any] = _visible(values)
+    return visible
+
+
+def _cell(cell: SeedCell) -> dict[str, Any]:
+    return {"run_id": cell.run_id, "name": cell.name, "seed": cell.seed, "status": cell.status, "reason": cell.reason}
+
+
+def _current(current: Current) -> dict[str, Any]:
+    live = current.live
+    about = {item.name: getattr(current, item.name) for item in fields(current) if item.name != "live"}
+    return {**asdict(live), **about, "ended": live.ended, "seconds_left": live.seconds_left}
+
+
+def _texts(state: LiveState) -> dict[str, Any]:
+    """Return the sentences that the display has too."""
+    return {
+        "headline": headline(state),
+        "ended": ended(state),
+        "judged": judged(state),
+        "left": left(state),
+        "activity": activity(state),
+        "current": current_title(state.current) if state.current is not None else between(state),
+        "progress": current_text(state.current) if state.current is not None else "",
+        "figures": _figures(state.current) if state.current is not None else {},
+        "failures": list(failures(state)),
+    }
+
+
+def _figures(current: Current) -> dict[str, str]:
+    """Return the current run's figures one by one, as the page has them."""
+    live = current.live
+    return {
+        "step": live.step,
+        "trials": f"{live.ended} of {live.trials}",
+        "running": str(live.running),
+        "completed": str(live.completed),
+        "pruned": str(live.pruned),
+        "failed": str(live.failed),
+        "incumbent": f"{live.incumbent:.5g} {current.metric}" if live.incumbent is not None else "none yet",
+        "rate": rate_text(live) or "not known yet",
+        "left": duration_text(live.seconds_left) if live.seconds_left is not None else "not known yet",
+    }
+
+
+def _visible(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {printable(key): _visible(item) for key, item in value.items()}
+    return [_visible(item) for item in value] if isinstance(value, list) else value

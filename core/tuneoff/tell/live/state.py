@@ -1,13 +1,24 @@
-"""The live state of a matrix at a moment. Terminal, text, JSON and page show this, and compute nothing."""
+"""The live state of a matrix at a moment, with its map and how long the rest will take, by what ended before.
+
+Terminal, text, JSON and page show this, and compute nothing.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from statistics import median
+from typing import NamedTuple
 
+from tuneoff.base.identity import canonical_json
+from tuneoff.experiment.names import cell_name, emulated_label, label_texts, run_name
+from tuneoff.experiment.plan import Plan, PlannedRun
+from tuneoff.judge.results import in_file_order
+from tuneoff.record.run_record import RunRecord
 from tuneoff.run.listener import LiveRun
+from tuneoff.tell.live.executions import BEST
 
 STATUSES = ("done", "failed", "timeout", "interrupted", "skipped", "running", "planned")
 LEFT = ("interrupted", "running", "planned")  # not yet what the plan asked for
@@ -127,3 +138,124 @@ def with_status(row: SeedRow, run_id: str, status: str, reason: str | None = Non
         replace(cell, status=status, reason=reason) if cell is not None and cell.run_id == run_id else cell for cell in row.cells
     )
     return replace(row, cells=cells)
+
+
+class Ended(NamedTuple):
+    """What a run came to."""
+
+    status: str
+    reason: str | None = None
+    seconds: float | None = None
+
+
+class Grid:
+    """The rows of a plan in the file's order. `names`: of each run, as progress has them, warm-ups included."""
+
+    def __init__(self, plan: Plan) -> None:
+        labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
+        shown = {
+            run.run_id: emulated_label(labels[run.label], run.spec) if run.emulated else labels[run.label] for run in plan.runs
+        }
+        self.names = {run.run_id: run_name(shown[run.run_id], run.spec) for run in plan.runs}
+        self.seeds = tuple(dict.fromkeys(run.spec.seed for run in plan.counted))
+        self._skipped = {run.run_id: run.skip_reason for run in plan.counted if run.skip_reason is not None}
+        self._frameworks: dict[str, dict[str, str]] = {}  # run ids and modes of the objective, by label
+        rows: dict[tuple[str, str], tuple[str, str, dict[int, str]]] = {}  # text, adapter, run id by seed
+        for run in in_file_order(plan):
+            if run.same_as is not None:
+                continue
+            text = cell_name(shown[run.run_id], run.spec.experiment)
+            row = rows.setdefault((run.label, run.spec.scope_key()), (text, shown[run.run_id], {}))
+            row[2][run.spec.seed] = run.run_id
+            self._frameworks.setdefault(shown[run.run_id], {})[run.run_id] = run.spec.experiment.objective.mode
+        self._rows = list(rows.values())
+
+    def so_far(self, records: Mapping[str, RunRecord], took: Mapping[str, float]) -> tuple[SoFar, ...]:
+        """Return what the frameworks' runs that are done came to."""
+        found = []
+        for label, modes in self._frameworks.items():
+            done = [run_id for run_id in modes if run_id in took and run_id in records and records[run_id].status == "done"]
+            values = [records[run_id].metrics.get(BEST) for run_id in done]
+            known = [value.value for value in values if value is not None and value.value is not None]
+            best = (max if "max" in modes.values() else min)(known) if known else None
+            if done:
+                found.append(SoFar(label=label, seconds=median(took[run_id] for run_id in done), best=best))
+        return tuple(found)
+
+    def rows(self, ended: Mapping[str, Ended], running: str | None) -> tuple[SeedRow, ...]:
+        """Return the rows with what each run came to. `running`: the run that runs now."""
+
+        def cell(run_id: str, seed: int) -> SeedCell:
+            if run_id == running:
+                end = Ended("running")
+            elif run_id in self._skipped:
+                end = Ended("skipped", self._skipped[run_id])
+            else:
+                end = ended.get(run_id, Ended("planned"))
+            name = self.names[run_id]
+            return SeedCell(run_id=run_id, name=name, seed=seed, status=end.status, reason=end.reason, seconds=end.seconds)
+
+        return tuple(
+            SeedRow(
+                text=text,
+                adapter=adapter,
+                cells=tuple(cell(by_seed[seed], seed) if seed in by_seed else None for seed in self.seeds),
+            )
+            for text, adapter, by_seed in self._rows
+        )
+
+
+class Estimate:
+    """Tells a run's likely seconds: the mean of its own cell, else of its framework, else its warm-up's, else of all runs.
+
+    A warm-up has fewer trials: its trial step counts as often as they go into the trials of a run.
+    """
+
+    def __init__(self, runs: Sequence[PlannedRun]) -> None:
+        trials = {run.label: run.spec.experiment.budget.trials for run in runs if not run.spec.warm_up}
+        self._keys: dict[str, tuple[tuple[str, ...], ...]] = {}
+        self._times: dict[str, float] = {}  # by a warm-up's id
+        for run in runs:
+            if run.spec.warm_up:
+                self._keys[run.run_id] = (("warm-up", run.label),)
+                self._times[run.run_id] = trials.get(run.label, 1) / run.spec.experiment.budget.trials
+            else:
+                self._keys[run.run_id] = (_cell(run), ("framework", run.label), ("warm-up", run.label), ("all",))
+
+    def taken(self, record: RunRecord) -> float | None:
+        """Return how long an execution took, from deploy to the end of its last step; a warm-up: as a run would have."""
+        ends = [step.ended_ns for step in record.steps if step.ended_ns is not None]
+        if not ends:
+            return None
+        trial_ns = sum(step.ended_ns - step.started_ns for step in record.steps if step.step == "trial" and step.ended_ns)
+        return (max(ends) + (self._times.get(record.run_id, 1.0) - 1.0) * trial_ns) / 1e9
+
+    def seconds(self, to_come: Iterable[str], took: Mapping[str, float], live: LiveRun | None) -> float | None:
+        """Return the seconds left; None until they can be told.
+
+        `to_come`: ids of the runs after the current one. `took`: seconds by run id, as `taken` has them. `live`: the current one.
+        """
+        sums: dict[tuple[str, ...], list[float]] = defaultdict(lambda: [0.0, 0.0])
+        for run_id, seconds in took.items():
+            is_warm_up = run_id in self._times
+            for key in self._keys.get(run_id, ()):
+                if is_warm_up or key[0] != "warm-up":
+                    sums[key][0] += seconds
+                    sums[key][1] += 1
+
+        def likely(run_id: str) -> float | None:
+            found = next((sums[key] for key in self._keys.get(run_id, ()) if key in sums), None)
+            return found[0] / found[1] if found is not None else None
+
+        parts = [likely(run_id) for run_id in to_come]
+        if live is not None:
+            whole = likely(live.run_id) if live.seconds_left is None else None
+            parts.append(live.seconds_left if whole is None else max(0.0, whole - live.seconds))
+        known = [part for part in parts if part is not None]
+        return sum(known) if len(known) == len(parts) else None
+
+
+def _cell(run: PlannedRun) -> tuple[str, ...]:
+    experiment = run.spec.experiment
+    parts = (experiment.sampler.name, experiment.pruner.name, dict(experiment.variant))
+    return ("cell", run.label, canonical_json(list(parts)))

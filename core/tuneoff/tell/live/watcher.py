@@ -1,25 +1,133 @@
-"""Watch a results folder in which another process works: every look gives its state, and nothing is written."""
+"""Watch a results folder in which another process works: every look gives its state, and nothing is written.
+
+Who works there is found out without touching the lock: even to try it could refuse a command that starts. Of the event files
+each look reads only what was appended since the last one.
+"""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+from tuneoff.base import clock
+from tuneoff.base.files import read_regular
+from tuneoff.base.processes import is_alive
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.plan import Plan
-from tuneoff.record.results_folder import PLAN, read_plan
+from tuneoff.experiment.spec import RunSpec
+from tuneoff.record.events.schema import Process
+from tuneoff.record.events.tail import Tail
+from tuneoff.record.events.writer import FOLDER as EVENTS
+from tuneoff.record.history import read_history
+from tuneoff.record.results_folder import LOCK, PLAN, read_plan
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import is_final, standing
-from tuneoff.tell.live.estimate import Estimate
+from tuneoff.run.listener import LiveRun
+from tuneoff.run.supervisor.tracker import Tracker
 from tuneoff.tell.live.executions import Executions
-from tuneoff.tell.live.following import Following
-from tuneoff.tell.live.grid import Ended, Grid
-from tuneoff.tell.live.holder import Holder, holder
-from tuneoff.tell.live.state import LEFT, Activity, Current, LiveState, SeedRow, SoFar, cells_of, counted_statuses
+from tuneoff.tell.live.state import (
+    LEFT,
+    Activity,
+    Current,
+    Ended,
+    Estimate,
+    Grid,
+    LiveState,
+    SeedRow,
+    SoFar,
+    cells_of,
+    counted_statuses,
+)
 
 KILLED = "its command was killed"
 MOST_PROBLEMS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """The command that took the folder last. `pid` None: it came to its end, or never was."""
+
+    pid: int | None
+    works: bool  # it lives, on this machine, and has the lock open
+    took_ns: int  # when it took the folder (wall clock); 0: not known
+
+
+def holder(results: Path) -> Holder:
+    """Return who took the folder last, and whether it still works there."""
+    path = results / LOCK
+    try:
+        text = read_regular(path, 1000).decode(errors="replace").strip()
+        found = os.lstat(path)
+    except OSError:  # no lock: a folder that was copied without it
+        return Holder(pid=None, works=False, took_ns=0)
+    if not (text.isascii() and text.isdigit()):
+        return Holder(pid=None, works=False, took_ns=found.st_mtime_ns)
+    pid = int(text)
+    return Holder(pid=pid, works=is_alive(pid) and _has_open(pid, found), took_ns=found.st_mtime_ns)
+
+
+def _has_open(pid: int, file: os.stat_result) -> bool:
+    """Tell whether a process has a file open; a process of somebody else, into which nobody may look, counts as one that has.
+
+    A pid that was used again by another process is told apart so.
+    """
+    try:
+        descriptors = os.listdir(f"/proc/{pid}/fd")
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return any(_is_same(f"/proc/{pid}/fd/{name}", file) for name in descriptors)
+
+
+def _is_same(path: str, file: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), file)
+    except OSError:  # closed meanwhile
+        return False
+
+
+class Following:
+    """A run that is under way. A line that is not yet whole is read when it is."""
+
+    def __init__(self, folder: Path, spec: RunSpec) -> None:
+        self.folder = folder
+        self._tail = Tail(folder / EVENTS)
+        self._tracker = Tracker(experiment=spec.experiment, run_id=folder.parent.name)
+        self._coordinator: Process | None = None  # whose clock the steps are on
+        self._problems: list[str] = []
+        try:
+            self._tracker.begin_with(read_history(folder))
+        except ResultsError as error:
+            self._problems.append(str(error))
+
+    @property
+    def host(self) -> str | None:
+        """The host on which it runs; None: it has written nothing yet."""
+        return self._coordinator.host if self._coordinator is not None else None
+
+    @property
+    def problems(self) -> list[str]:
+        """What could not be read."""
+        return [*self._problems, *self._tail.problems]
+
+    def look(self) -> LiveRun:
+        """Return where the run stands now."""
+        for process, event in self._tail.poll():
+            if self._coordinator is None or (process.role == "coordinator" and self._coordinator.role != "coordinator"):
+                self._coordinator = process
+            self._tracker.take(process, event)
+        return self._tracker.live(self._now_ns())
+
+    def _now_ns(self) -> int:
+        """Return the moment on the monotonic clock of the run's host: by its anchor, where that is not this boot of this host."""
+        there = self._coordinator
+        if there is None or there.boot_id == clock.boot_id():
+            return clock.monotonic_ns()
+        return there.anchor_monotonic_ns + (time.time_ns() - there.anchor_wall_ns)
 
 
 class Watcher:

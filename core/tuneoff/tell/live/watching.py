@@ -9,8 +9,7 @@ from typing import TextIO
 from tuneoff.base.output import has_colour, plain_line, printable
 from tuneoff.tell.live import sentences
 from tuneoff.tell.live.footer import Footer, is_terminal
-from tuneoff.tell.live.picture import STYLES
-from tuneoff.tell.live.screen import screen
+from tuneoff.tell.live.screen import STYLES, screen
 from tuneoff.tell.live.state import LiveState, cells_of
 from tuneoff.tell.live.watcher import Watcher
 from tuneoff.tell.report.progress import LINE_EVERY_SECONDS, end_text

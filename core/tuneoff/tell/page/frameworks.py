@@ -9,18 +9,16 @@ from typing import NamedTuple
 
 from tuneoff.base.format import MISSING, duration_text
 from tuneoff.experiment.metric import Metric
-from tuneoff.experiment.metric_names import metric
+from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup, Outcome
-from tuneoff.judge.choice.amounts import ratio_text
-from tuneoff.judge.choice.choice import Column, Ratio, Row, Setting, failures
-from tuneoff.judge.estimates import figure
+from tuneoff.judge.choice.choice import Column, Ratio, Row, Setting, failures, ratio_text
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Group, grouped
-from tuneoff.judge.stats.interval import Interval
-from tuneoff.judge.summary_rows import SummaryRow, summary_row
+from tuneoff.judge.stats.location import Interval
+from tuneoff.judge.summary_rows import SummaryRow, figure, summary_row
 from tuneoff.record.run_record import RunRecord
 from tuneoff.tell.page.texts import MARKS, percent
-from tuneoff.tell.report.figure_cell import FigureCell, figure_cell, unit_of
+from tuneoff.tell.report.tables import FigureCell, figure_cell, unit_of
 
 MOST_REFERENCES = 30  # rows, of which each has its ratio to each other one on the page
 _WORDS = {  # of an outcome on time

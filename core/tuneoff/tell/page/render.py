@@ -17,11 +17,11 @@ from tuneoff.experiment.names import strategy_text, variant_text
 from tuneoff.judge.answers.across_texts import compared_by
 from tuneoff.judge.answers.answer import AcrossTasks, OverTasks
 from tuneoff.judge.answers.phrases import scope_text
-from tuneoff.judge.stats.interval import Interval
+from tuneoff.judge.stats.location import Interval
 from tuneoff.tell.page import frameworks, runs, texts
 from tuneoff.tell.page.texts import sentence, size_cell, visible
-from tuneoff.tell.plots import dots, job_parts, shares, theme
-from tuneoff.tell.report.figure_cell import FigureCell
+from tuneoff.tell.plots import drawing, shares
+from tuneoff.tell.report.tables import FigureCell
 
 LEAST_P = 0.001  # that is shown
 STYLE, SCRIPT = "report.css", "report.js"
@@ -57,7 +57,7 @@ _FILTERS = (  # `{{ verdict | pair_cell }}`
     *(pairs_over_tasks, mean_difference, interval_cell, p_text),
     *(frameworks.added_cell, frameworks.added_range, frameworks.failed, frameworks.has_intervals),
     *(frameworks.ratio_cell, frameworks.ratio_cells, frameworks.rows_of, frameworks.signs_used),
-    *(frameworks.spread_cell, dots.axis_unit, dots.strip, job_parts.bars, shares.drawn),
+    *(frameworks.spread_cell, drawing.axis_unit, drawing.strip, shares.bars, shares.drawn),
     *(runs.run_cell, runs.run_status, runs.run_reason, runs.run_flags, runs.run_label, strategy_text, variant_text),
     *(texts.about, texts.judged, texts.look, texts.noise_floor, texts.pair_cell, texts.pairs),
     *(texts.robustness, texts.seeds_to_decide, counted, duration_text, number, scope_text, sentence),
@@ -111,7 +111,7 @@ def environment() -> Environment:
 
 def style() -> str:
     """Return the page's style sheet, with the colours that the plots are drawn in."""
-    light, dark = theme.css("light"), theme.css("dark")
+    light, dark = drawing.css("light"), drawing.css("dark")
     colours = (
         f":root{{{light}}}\n"
         f"@media screen and (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}\n"

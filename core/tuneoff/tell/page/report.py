@@ -14,30 +14,25 @@ from tuneoff.base.identity import canonical_json
 from tuneoff.base.packages import install_command, missing_modules
 from tuneoff.errors import MissingPackageError, ResultsError
 from tuneoff.experiment.metric import Metric
-from tuneoff.experiment.metric_names import metric
+from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.experiment.names import label_texts, variant_text
 from tuneoff.judge.answers.answer import Answers, Question
 from tuneoff.judge.answers.anytime import curves
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.choice.choice import Choice, Setting
 from tuneoff.judge.choice.choose import Answered, time_question
-from tuneoff.judge.notes import notes
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Scope
+from tuneoff.judge.summary_rows import notes
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import FILE_NAME, write_bytes
-from tuneoff.tell.page import environment, texts
-from tuneoff.tell.page.environment import Facts
-from tuneoff.tell.page.faults import fault_tables
+from tuneoff.tell.page import texts
 from tuneoff.tell.page.frameworks import ENERGY_AND_COST, Entry, FrameworkTable, column_groups, entries, framework_tables
-from tuneoff.tell.page.runs import status_counts
+from tuneoff.tell.page.runs import Facts, fault_tables, framework_facts, machine_facts, package_facts, status_counts
 from tuneoff.tell.page.texts import confidence, path_link
 from tuneoff.tell.plots.anytime import Panel, panels
-from tuneoff.tell.plots.dots import shared_scale
-from tuneoff.tell.plots.scale import Scale
-from tuneoff.tell.plots.theme import styles
-from tuneoff.tell.report.accounting_sources import Circumstances, circumstances
-from tuneoff.tell.report.cost_notes import cost_notes
+from tuneoff.tell.plots.drawing import Scale, shared_scale, styles
+from tuneoff.tell.report.cost_notes import Circumstances, circumstances, cost_notes
 
 if TYPE_CHECKING:
     from tuneoff.judge.choice.choose import Answered
@@ -104,7 +99,7 @@ def page(of: Answered, folder: Path) -> dict[str, Any]:
     results, answers, choice = of.results, of.answers, of.choice
     found = entries(results, answers)
     measured_by = circumstances(results.folder, results.standing.values())
-    same, differing = environment.packages(results)
+    same, differing = package_facts(results)
     main = choice.settings[0] if choice.settings else None
     time = time_question(answers)
     drawn, left_out = _anytime(results, main)
@@ -134,7 +129,7 @@ def page(of: Answered, folder: Path) -> dict[str, Any]:
         "has_variants": any(variant_text(run.spec.experiment.variant) for run in results.planned),
         "labels": label_texts((run.label, run.spec.adapter) for run in results.planned),
         "executions": Counter(record.run_id for record in results.records),
-        "environment": (*environment.machine(results), environment.frameworks(results, answers), same),
+        "environment": (*machine_facts(results), framework_facts(results, answers), same),
         "differing": [differing] if differing.rows else [],
         "basis": basis(results, answers, measured_by),
     }

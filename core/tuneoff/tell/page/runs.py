@@ -1,21 +1,34 @@
-"""The runs of the plan: they are the denominator, so none is left out."""
+"""The runs of the plan: they are the denominator, so none is left out.
+
+In which environment they ran: what all share once, and what differs by itself. And the fault matrix that may lie beside them.
+"""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from tuneoff.base.format import ESTIMATED, MISSING
+from tuneoff.base.format import ESTIMATED, MISSING, counted, listed
+from tuneoff.base.identity import canonical_json
 from tuneoff.experiment.metric import Metric
 from tuneoff.experiment.names import emulated_label
 from tuneoff.experiment.plan import PlannedRun
+from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.answers.run_values import ABSENT
+from tuneoff.judge.faults import FAULTS, TITLES
+from tuneoff.judge.recommend.eligibility import FaultResult, read_fault_file
 from tuneoff.judge.results import Results
 from tuneoff.record.flag_meanings import FLAGS, SERIOUS, marked
 from tuneoff.record.run_record import RunRecord
-from tuneoff.tell.report.figure_cell import FigureCell, amount_text
+from tuneoff.tell.report.tables import FigureCell, amount_text
 
 STATUSES = {"done": "●", "failed": "✕", "timeout": "◷", "interrupted": "◐", "skipped": "–", "planned": "○"}
+FILE = "faults.json"  # what `tuneoff faults --json` wrote, beside the plan
+WORST = frozenset(("hung until the limit", "silently wrong"))
+GIGABYTE = 1e9
 
 
 def status_counts(results: Results) -> list[tuple[str, int]]:
@@ -68,3 +81,175 @@ def run_cell(record: RunRecord | None, column: Metric) -> FigureCell:
     if value is None or value.value is None:
         return FigureCell(MISSING, reason=ABSENT if value is None else value.reason_if_null or "")
     return FigureCell(amount_text(value.value, value.unit, column), mark=ESTIMATED if value.kind == "estimated" else "")
+
+
+class FaultCell(NamedTuple):
+    """What a framework's run came to under a fault, and why."""
+
+    text: str
+    is_serious: bool
+    reason: str
+
+
+class FaultTable(NamedTuple):
+    """The outcomes in one setting, a row per fault and a column per framework."""
+
+    title: str
+    frameworks: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[FaultCell, ...]], ...]
+
+
+def fault_tables(folder: Path) -> list[FaultTable]:
+    """Return a table per setting, nothing where the folder has no fault matrix.
+
+    Raises:
+        ResultsError: the file is damaged.
+    """
+    path = folder / FILE
+    runs = read_fault_file(path) if os.path.lexists(path) else []
+    order = {fault.name: place for place, fault in enumerate(FAULTS)}
+    faults = sorted(dict.fromkeys(run.fault for run in runs), key=lambda name: order.get(name, len(order)))
+    frameworks = tuple(dict.fromkeys(run.adapter for run in runs))
+    found = {(run.setting, run.fault, run.adapter): run for run in runs}
+    return [
+        FaultTable(
+            title=next((text for name, text in TITLES.items() if name == setting), setting),
+            frameworks=frameworks,
+            rows=tuple((fault, tuple(_cell(found.get((setting, fault, name))) for name in frameworks)) for fault in faults),
+        )
+        for setting in dict.fromkeys(run.setting for run in runs)
+    ]
+
+
+def _cell(run: FaultResult | None) -> FaultCell:
+    if run is None or run.outcome is None:
+        return FaultCell(MISSING, False, "not run, or no such part")
+    return FaultCell(run.outcome, run.outcome in WORST, run.reason)
+
+
+class Facts(NamedTuple):
+    """A list of names, each with its values."""
+
+    title: str
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def machine_facts(results: Results) -> list[Facts]:
+    """Return what the standing executions ran on; a value that differs between them is listed with its runs' number."""
+    records = list(results.standing.values())
+    rows = [
+        (name, tuple(_shares([text for record in records if (text := read(record.environment))])))
+        for name, read in _MACHINE.items()
+    ]
+    return [Facts(title="Machine", rows=tuple((name, values) for name, values in rows if values))]
+
+
+def framework_facts(results: Results, answers: Answers) -> Facts:
+    """Return which version of its framework, and which classes, each adapter used."""
+    rows: dict[str, dict[str, None]] = {}
+    for group in answers.groups:
+        for ref in group.runs:
+            record = results.standing.get(ref.run_id)
+            if record is not None and record.versions:
+                rows.setdefault(group.label, {})[_framework(record.versions)] = None
+    return Facts(title="Frameworks", rows=tuple((label, tuple(texts)) for label, texts in rows.items()))
+
+
+def package_facts(results: Results) -> tuple[Facts, Facts]:
+    """Return the packages with one version in all runs, and those that differ between runs, with the runs' adapters."""
+    found: dict[str, dict[str, list[RunRecord]]] = {}
+    for record in results.standing.values():
+        versions = record.environment.get("versions")
+        for name, version in (versions if isinstance(versions, Mapping) else {}).items():
+            if version is not None:
+                found.setdefault(str(name), {}).setdefault(str(version), []).append(record)
+    same = [(name, tuple(versions)) for name, versions in sorted(found.items()) if len(versions) == 1]
+    differing = [(name, tuple(_by_version(versions))) for name, versions in sorted(found.items()) if len(versions) > 1]
+    return (
+        Facts(title="Packages", rows=tuple(same)),
+        Facts(title="Packages that differ between runs", rows=tuple(differing)),
+    )
+
+
+def _by_version(versions: Mapping[str, Sequence[RunRecord]]) -> Iterator[str]:
+    for version, records in versions.items():
+        adapters = listed(str(record.specification.get("adapter")) for record in records)
+        yield f"{version} in {counted(len(records), 'run')} of {adapters}"
+
+
+def _framework(versions: Mapping[str, Any]) -> str:
+    named = versions.get("framework"), versions.get("framework_version")
+    text = " ".join(str(part) for part in named if part)
+    rest = [f"{key} {_plain(value)}" for key, value in versions.items() if not key.startswith("framework") and value]
+    return "; ".join(filter(None, (text, *rest)))
+
+
+def _shares(texts: Iterable[str]) -> list[str]:
+    counts: dict[str, int] = {}
+    for text in texts:
+        counts[text] = counts.get(text, 0) + 1
+    if len(counts) == 1:
+        return list(counts)
+    return [f"{text} ({counted(count, 'run')})" for text, count in counts.items()]
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else canonical_json(value)
+
+
+def _part(environment: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = environment.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _processor(environment: Mapping[str, Any]) -> str:
+    cpu = _part(environment, "cpu")
+    if not cpu.get("name"):
+        return ""
+    return f"{cpu['name']}, {counted(cpu['logical_count'], 'processor')}" if cpu.get("logical_count") else str(cpu["name"])
+
+
+def _memory(environment: Mapping[str, Any]) -> str:
+    size = environment.get("memory_total_bytes")
+    return f"{size / GIGABYTE:.1f} GB" if isinstance(size, int | float) else ""
+
+
+def _system(environment: Mapping[str, Any]) -> str:
+    return " ".join(str(environment[name]) for name in ("system", "kernel", "machine", "libc") if environment.get(name))
+
+
+def _python(environment: Mapping[str, Any]) -> str:
+    return " ".join(str(environment[name]) for name in ("python_implementation", "python") if environment.get(name))
+
+
+def _inside(environment: Mapping[str, Any]) -> str:
+    found = [environment.get("container"), environment.get("virtual_machine")]
+    return ", ".join(str(one) for one in found if one)
+
+
+def _accelerators(environment: Mapping[str, Any]) -> str:
+    found = environment.get("accelerators")
+    return "" if not found else _plain(found)
+
+
+def _code(environment: Mapping[str, Any]) -> str:
+    git = _part(_part(environment, "workload"), "git")
+    return str(git.get("commit") or _part(environment, "workload").get("sha256") or "")
+
+
+def _data(environment: Mapping[str, Any]) -> str:
+    data = _part(environment, "data")
+    return " ".join(str(data[name]) for name in ("name", "version") if data.get(name))
+
+
+_MACHINE = {
+    "host": lambda environment: str(environment.get("host") or ""),
+    "processor": _processor,
+    "memory": _memory,
+    "accelerators": _accelerators,
+    "system": _system,
+    "runs in": _inside,
+    "Python": _python,
+    "data": _data,
+    "workload's code": _code,
+}

@@ -12,8 +12,8 @@ from tuneoff.base.format import ESTIMATED, MISSING, counted
 from tuneoff.judge.answers.answer import Answers, Outcome, Question, Verdict
 from tuneoff.judge.answers.phrases import difference_text, floor_text
 from tuneoff.judge.runs import Scope
-from tuneoff.judge.stats.interval import Interval
-from tuneoff.tell.report.figure_cell import FigureCell
+from tuneoff.judge.stats.location import Interval
+from tuneoff.tell.report.tables import FigureCell
 
 MARKS = {  # symbol and CSS class; words stand beside them: never colour alone
     Outcome.BETTER: ("▲", "better"),

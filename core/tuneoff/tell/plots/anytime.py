@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 from tuneoff.judge.answers.anytime import Curve
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
-from tuneoff.tell.plots.scale import Scale, scale
-from tuneoff.tell.plots.steps import combined, spread_out
+from tuneoff.tell.plots.drawing import Scale, combined, scale, spread_out
 
 WIDTH, HEIGHT = 640.0, 240.0  # of a panel, in the drawing's units
 MOST_POINTS = 200  # of a median

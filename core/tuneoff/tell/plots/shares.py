@@ -1,23 +1,121 @@
-"""What a framework adds to a trial as a share of it, over trial length or workers: a point per column, joined by a line."""
+"""What a framework adds to a trial as a share of it, over trial length or workers: a point per column, joined by a line.
+
+And where the time of a job goes: the parts of the run in the middle, which add up to the median that the table has.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.format import MISSING
-from tuneoff.judge.choice.amounts import share_text
-from tuneoff.judge.choice.choice import SHARES, Curve, Point, Setting
+from tuneoff.judge.answers.answer import EstimatedGroup, Question
+from tuneoff.judge.choice.choice import SHARES, Curve, Point, Row, Setting, share_text
 from tuneoff.judge.choice.curve import place_text
 from tuneoff.tell.plots.anytime import HEIGHT, WIDTH, apart
-from tuneoff.tell.plots.scale import Scale, scale
-from tuneoff.tell.report.figure_cell import FigureCell
+from tuneoff.tell.plots.drawing import Scale, scale
+from tuneoff.tell.report.tables import FigureCell
 
+PARTS = {  # by the name of its colour
+    "start": ("time.deploy", "time.setup"),
+    "training": ("time.trial",),
+    "waiting": ("time.trial",),
+    "stop": ("time.result_collection", "time.metric_collection", "time.undeploy"),
+    "test": ("time.test",),
+}
+TEXTS = {"waiting": "waiting for the framework"}
+TRAINED = "slots.utilization"  # % of the trials' span in which the workers trained
 LEAST = 1e-5  # share, which a smaller one is drawn at: the axis is logarithmic
 FAR = 1.2  # from this factor on an axis is logarithmic
 NEAR = 0.05  # of the axis: a tick this near to a level would be written over it
 TITLES = {"trial_seconds": "length of a trial, s", "workers": "workers"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPart:
+    """A part of a bar: `start` and `width` are shares of the longest bar."""
+
+    name: str
+    seconds: float
+    start: float
+    width: float
+
+    @property
+    def text(self) -> str:
+        """What it is, in words."""
+        return TEXTS.get(self.name, self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A framework's job. `seconds`: the median job time; `seeds`: the runs in the middle, of which the parts are."""
+
+    row: Row
+    seconds: float
+    seeds: tuple[int, ...]
+    parts: tuple[JobPart, ...]
+
+    @property
+    def end(self) -> float:
+        """Where the bar ends."""
+        return max((part.start + part.width for part in self.parts), default=0.0)
+
+
+def bars(rows: Sequence[Row], scope: str, time: Question) -> list[Bar]:
+    """Return a bar per row that has runs with all parts in this column."""
+    found = []
+    for row in rows:
+        group = row.columns[scope].group if scope in row.columns else None
+        middle = _middle(group, time) if group is not None else ()
+        if group is not None and middle:
+            seconds = sum(_value(group, time.metric, seed) or 0.0 for seed in middle) / len(middle) / MILLISECONDS
+            parts = _mean([parts for seed in middle if (parts := _parts(group, seed)) is not None])
+            found.append((row, seconds, middle, parts))
+    longest = max((sum(parts.values()) for *_, parts in found), default=0.0) or 1.0
+    return [Bar(row=row, seconds=seconds, seeds=seeds, parts=_placed(parts, longest)) for row, seconds, seeds, parts in found]
+
+
+def _placed(parts: Mapping[str, float], longest: float) -> tuple[JobPart, ...]:
+    placed, at = [], 0.0
+    for name, seconds in parts.items():
+        placed.append(JobPart(name=name, seconds=seconds, start=at / longest, width=seconds / longest))
+        at += seconds
+    return tuple(placed)
+
+
+def _middle(group: EstimatedGroup, time: Question) -> tuple[int, ...]:
+    """Return the seeds of the one or two runs in the middle by job time; none where one failed or lacks a part."""
+    estimate = group.estimates.get(time.metric)
+    known = [(one.value, one.seed) for one in (estimate.values if estimate else ()) if one.value is not None]
+    ordered = sorted([*known, *((math.inf, run.seed) for run in group.runs if run.is_failure)])
+    if not ordered:
+        return ()
+    pair = {ordered[(len(ordered) - 1) // 2][1], ordered[len(ordered) // 2][1]}
+    return tuple(sorted(pair)) if all(_parts(group, seed) is not None for seed in pair) else ()
+
+
+def _parts(group: EstimatedGroup, seed: int) -> dict[str, float] | None:
+    """Return the seconds of each part of a run; None where one is missing."""
+    trained = _value(group, TRAINED, seed)
+    totals = {name: [_value(group, metric, seed) for metric in metrics] for name, metrics in PARTS.items()}
+    if trained is None or any(one is None for of_part in totals.values() for one in of_part):
+        return None
+    shares = {"training": trained / 100, "waiting": 1 - trained / 100}
+    return {
+        name: shares.get(name, 1.0) * sum(one for one in of_part if one is not None) / MILLISECONDS
+        for name, of_part in totals.items()
+    }
+
+
+def _value(group: EstimatedGroup, metric: str, seed: int) -> float | None:
+    estimate = group.estimates.get(metric)
+    return next((one.value for one in (estimate.values if estimate else ()) if one.seed == seed), None)
+
+
+def _mean(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: sum(parts[name] for parts in runs) / len(runs) for name in PARTS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,32 +1,140 @@
 """The rows of the long tables, as `tuneoff.tell.frames.columns` describes them. Times are seconds since the run's start.
 
+What a trial is charged and is not known is None, never 0.
 `is_selected`: this execution stands for its run, and the run counts.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from tuneoff.base.identity import canonical_json
+from tuneoff.experiment.accounting.declared import Accounting
 from tuneoff.experiment.names import emulated_label
 from tuneoff.judge.conditions import cpu_limit
-from tuneoff.measure.spans import PARTS
-from tuneoff.measure.waste import POLICIES
+from tuneoff.measure.attribution.account import EnergyAccount, EnergyPiece, energy_account
+from tuneoff.measure.carbon import JOULES_PER_KWH, emission, uncovered
+from tuneoff.measure.cost import NANOSECONDS_PER_HOUR, rent
+from tuneoff.measure.evidence import Evidence
+from tuneoff.measure.incumbent import goal_reached
+from tuneoff.measure.spans import PARTS, busy_ns
+from tuneoff.measure.waste import POLICIES, Policy, wasted_segments
+from tuneoff.record.metric_value import Kind, weakest
 from tuneoff.record.run_record import RunRecord, TrialRecord
-from tuneoff.tell.report.trial_charges import TrialCharge
 
 Row = dict[str, Any]
-
+AMOUNTS = {"energy": "energy_joules", "carbon": "co2e_g", "cost": "cost_usd"}  # metrics of steps, by their column
 NO_CHARGES: Mapping[str, TrialCharge] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialCharge:
+    """A trial's own work. `cost_usd`: busy hours times the slot's price, or on own premises energy times the tariff."""
+
+    busy_seconds: float
+    energy_joules: float | None
+    energy_kind: Kind | None
+    co2e_g: float | None
+    co2e_kind: Kind | None
+    cost_usd: float | None
+    cost_kind: Kind | None
+    wasted_seconds: Mapping[Policy, float | None] = field(default_factory=dict)  # None: no goal, or it was not met
+
+
+def trial_charges(run: RunRecord, evidence: Evidence) -> dict[str, TrialCharge]:
+    """Return what each trial of a run used, by its id."""
+    account = energy_account(run, evidence)
+    has_carbon = account.reason is None and uncovered(run, account, evidence.accounting) is None
+    wasted = {policy: _wasted_ns(run, policy) for policy in POLICIES}
+    costs = _costs(run, evidence.accounting)
+    charges = {}
+    for trial in run.trials:
+        pieces = _pieces(trial, account)
+        energy = None if pieces is None else _finite(sum(piece.joules for piece in pieces))
+        grams = _finite(_grams(run, pieces, evidence.accounting) if has_carbon and pieces is not None else None)
+        usd = _finite(costs.get(trial.trial) if costs is not None else _tariff(energy, evidence.accounting))
+        charges[trial.trial] = TrialCharge(
+            busy_seconds=sum(busy_ns(attempt) for attempt in trial.attempts) / 1e9,
+            energy_joules=energy,
+            energy_kind=None if energy is None else account.kind,
+            co2e_g=grams,
+            co2e_kind=None if grams is None else weakest(account.kind, "declared"),
+            cost_usd=usd,
+            cost_kind=None if usd is None else "declared" if costs is not None else weakest(account.kind, "declared"),
+            wasted_seconds={
+                policy: None if found is None else found.get(trial.trial, 0) / 1e9 for policy, found in wasted.items()
+            },
+        )
+    return charges
+
+
+def _pieces(trial: TrialRecord, account: EnergyAccount) -> list[EnergyPiece] | None:
+    """Return the energy of a trial's busy segments over all its attempts; None where that of one is not known."""
+    if account.reason is not None or "trials" in account.reasons:
+        return None
+    found: list[EnergyPiece] = []
+    for position, attempt in enumerate(trial.attempts):
+        pieces = account.attempts.get((trial.trial, position))
+        if pieces is None and attempt.started_ns is not None:
+            return None
+        found += pieces or ()
+    return found
+
+
+def _finite(value: float | None) -> float | None:
+    """Return a figure, or None where it overflowed; the run's metrics say why."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _grams(run: RunRecord, pieces: list[EnergyPiece], accounting: Accounting) -> float | None:
+    if accounting.intensity is None:
+        return None
+    return emission(pieces, accounting.intensity, run.clock.start_wall_ns if run.clock is not None else 0).grams
+
+
+def _costs(run: RunRecord, accounting: Accounting) -> dict[str, float | None] | None:
+    """Return each trial's share of its slots' rent; None where energy is paid instead, or nothing is known."""
+    prices = accounting.prices
+    if prices is None or prices.premises == "own":
+        return None
+    rented = rent(run, accounting, prices)
+    found: dict[str, float | None] = {}
+    for trial in run.trials:
+        total: float | None = None if rented.slot.usd is None else 0.0  # no time at an unknown price is unknown too
+        for attempt in trial.attempts:
+            usd = rented.of_slot(attempt.slot).usd if attempt.slot is not None else 0.0
+            total = None if usd is None or total is None else total + usd * busy_ns(attempt) / NANOSECONDS_PER_HOUR
+        found[trial.trial] = total
+    return found
+
+
+def _tariff(energy: float | None, accounting: Accounting) -> float | None:
+    prices = accounting.prices
+    if energy is None or prices is None or prices.premises != "own" or prices.usd_per_kwh is None:
+        return None
+    return energy / JOULES_PER_KWH * prices.usd_per_kwh
+
+
+def _wasted_ns(run: RunRecord, policy: Policy) -> dict[str, int] | None:
+    """Return the wasted busy time of each trial that has any; None for `post_goal` without a goal that was met."""
+    if policy == "post_goal" and goal_reached(run) is None:
+        return None
+    owners = {id(attempt): trial.trial for trial in run.trials for attempt in trial.attempts}
+    found: dict[str, int] = {}
+    for attempt, (start, end) in wasted_segments(run, policy):
+        trial = owners[id(attempt)]
+        found[trial] = found.get(trial, 0) + end - start
+    return found
 
 
 def trial_rows(run: RunRecord, is_selected: bool, charges: Mapping[str, TrialCharge] = NO_CHARGES) -> Iterator[Row]:
     """Yield one row per trial; `charges`: what each used, by its id; without them these columns are null."""
     keys = _keys(run, is_selected)
     for trial in run.trials:
-        last = trial.attempts[-1] if trial.attempts else None
-        first = trial.attempts[0] if trial.attempts else None
+        first, last = (trial.attempts[0], trial.attempts[-1]) if trial.attempts else (None, None)
         yield {
             **keys,
             "trial": trial.trial,
@@ -98,12 +206,11 @@ def step_rows(run: RunRecord, is_selected: bool) -> Iterator[Row]:
             **keys,
             "step": part,
             "milliseconds": _value(run, f"time.{part}"),
-            "energy_joules": _value(run, f"energy.step.{part}"),
-            "energy_kind": _kind(run, f"energy.step.{part}"),
-            "co2e_g": _value(run, f"carbon.step.{part}"),
-            "co2e_kind": _kind(run, f"carbon.step.{part}"),
-            "cost_usd": _value(run, f"cost.step.{part}"),
-            "cost_kind": _kind(run, f"cost.step.{part}"),
+            **{
+                name: of(run, f"{kind}.step.{part}")
+                for kind, column in AMOUNTS.items()
+                for name, of in ((column, _value), (f"{column.rpartition('_')[0]}_kind", _kind))
+            },
         }
 
 

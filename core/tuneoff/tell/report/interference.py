@@ -9,10 +9,10 @@ from typing import Any
 from tuneoff.base.format import MISSING, counted, number
 from tuneoff.base.identity import canonical_json, digest
 from tuneoff.experiment.names import variant_text
-from tuneoff.judge.estimates import Spread, spread
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import EMULATED, POOL, Group, grouped
-from tuneoff.measure.segments import busy_ns
+from tuneoff.judge.summary_rows import Spread, spread
+from tuneoff.measure.spans import busy_ns
 from tuneoff.measure.use import busy_cpu
 from tuneoff.record.run_record import TrialRecord
 

@@ -26,8 +26,7 @@ def progress(stream: TextIO, plan: Plan, results: Path) -> Iterator[Listener]:
     if not is_terminal(stream):
         yield PlainProgress(stream)
         return
-    from tuneoff.tell.live.board import Board
-    from tuneoff.tell.live.display import shown
+    from tuneoff.tell.live.display import Board, shown
 
     with shown(Footer(stream, has_colour()), Board(plan, results)) as live:
         yield live

@@ -10,7 +10,7 @@ from typing import Any
 
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.record.run_record import EpochRecord, RunRecord, TrialRecord
-from tuneoff.trust.bundle.verdict import ReproducedColumn, ReproductionAnswer, exact
+from tuneoff.trust.bundle.verdict import ReproducedColumn, ReproductionAnswer, exact, inconclusive
 
 GIVEN = frozenset({"fixed", "grid"})  # the list says what is trained
 INDEPENDENT = GIVEN | {"random", "sobol"}  # do not follow the values
@@ -110,9 +110,7 @@ def status(pair: RunPair) -> ReproducedColumn:
         return exact("status", pair.where, "done", "")
     why = f"{pair.here.status} here: {' '.join((pair.here.reason or '').split())}"
     if pair.here.status == "interrupted" or pair.here.charged in ("infrastructure", "user"):
-        return ReproducedColumn(
-            name="status", tolerance="exact", where=pair.where, answer=ReproductionAnswer.INCONCLUSIVE, why=why
-        )
+        return inconclusive("status", pair.where, why)
     return exact("status", pair.where, None, why)
 
 
@@ -165,15 +163,7 @@ def validation(pair: RunPair) -> ReproducedColumn:
             unequal += 1
             greatest = max([greatest, *(_gap(one, other, pair.spec.experiment.objective.metric) for one, other in epochs)])
     if not compared:
-        why = "no configuration was trained in both"
-        return ReproducedColumn(
-            name="validation metrics",
-            tolerance="exact",
-            where=pair.where,
-            answer=ReproductionAnswer.INCONCLUSIVE,
-            why=why,
-            decides=False,
-        )
+        return inconclusive("validation metrics", pair.where, "no configuration was trained in both", decides=False)
     equal = f"equal bits in every epoch of {compared} configurations" if not unequal else None
     metric = pair.spec.experiment.objective.metric
     different = f"{unequal} of {compared} configurations have other metrics, {metric} by up to {greatest:.3g}"

@@ -1,17 +1,26 @@
-"""Open a bundle: unpack it to a temporary folder, check it, read what it holds, and remove the folder again."""
+"""Open a bundle: unpack it to a temporary folder, check it, read what it holds, and remove the folder again.
+
+Chosen to be run again are by default the cheapest runs of each adapter.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import tempfile
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tuneoff import registry
 from tuneoff.base.files import open_regular, without_links
 from tuneoff.base.interrupting import interrupting
-from tuneoff.errors import ResultsError, TuneoffError
-from tuneoff.experiment.plan import Plan
+from tuneoff.errors import ExperimentError, MissingPackageError, ResultsError, TuneoffError, UnknownNameError
+from tuneoff.experiment.plan import Plan, PlannedRun
+from tuneoff.experiment.power_settings import PowerSettings
+from tuneoff.experiment.skips import SkipCheck
+from tuneoff.experiment.spec import LOCAL, RunSpec, WorkloadSpec
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import read_runs, standing
@@ -21,6 +30,7 @@ from tuneoff.trust.verify.results import verify
 
 GREATEST = 1e18  # of a number of bytes or ns: more is none, and a larger integer breaks arithmetic with decimal ones
 _OBJECTS = ("versions", "cpu", "data", "workload", "machine_before")
+SAFE_METERS = ("auto", "model", "constant")  # others read files, ask servers or start programs that the bundle would name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,3 +125,140 @@ def _is_number(value: Any) -> bool:
 
 def _are_texts(values: Any) -> bool:
     return all(isinstance(value, str) for value in values)
+
+
+def eligible(bundle: Bundle) -> list[PlannedRun]:
+    """Return the runs that can be compared: those that are done in the bundle."""
+    return [run for run in bundle.plan.counted if run.run_id in bundle.records and bundle.records[run.run_id].status == "done"]
+
+
+def choose(bundle: Bundle, *, adapters: Sequence[str] | None = None, runs: int = 1, everything: bool = False) -> list[PlannedRun]:
+    """Return the runs to run again, in the plan's order: of each adapter the `runs` cheapest by wall time.
+
+    Every sampler and variant comes once before one comes twice, and a continued run after all others. A platform that is
+    neither local nor emulated is used only where it is asked for by name.
+
+    Raises:
+        ExperimentError: the bundle has no run that is done, or none of such an adapter.
+    """
+    found = eligible(bundle)
+    if not found:
+        raise ExperimentError(f"{bundle.path} has no run that is done, so there is nothing to reproduce")
+    if adapters is not None:
+        found = [run for run in found if {run.label, run.spec.adapter, f"{run.spec.adapter}@{run.spec.platform}"} & {*adapters}]
+        known = {run.label for run in eligible(bundle)} | {run.spec.adapter for run in eligible(bundle)}
+        unknown = [name for name in adapters if name.partition("@")[0] not in {label.partition("@")[0] for label in known}]
+        if unknown or not found:
+            wrong = (unknown or list(adapters))[0]
+            raise UnknownNameError(
+                f"{bundle.path} has no run of adapter {wrong!r} that is done; it has: {', '.join(sorted(known))}"
+            )
+    else:
+        outside = found[0]
+        found = [run for run in found if run.spec.platform == LOCAL or run.emulated]
+        if not found:
+            where = f"{outside.spec.adapter}@{outside.spec.platform}"
+            raise ExperimentError(f"{bundle.path} has only runs outside one machine ({where}); ask for them by --adapter {where}")
+    if everything:
+        return found
+    chosen = set()
+    for label in dict.fromkeys(run.label for run in found):
+        ranked = _ranked([run for run in found if run.label == label], bundle.records)
+        chosen |= {run.run_id for run in ranked[:runs]}
+    return [run for run in found if run.run_id in chosen]
+
+
+def group_of(run: PlannedRun) -> tuple[str, str]:
+    """Return what all seeds of a run share: adapter entry and scope."""
+    return run.label, run.spec.scope_key()
+
+
+def why_not(run: PlannedRun, check: SkipCheck) -> TuneoffError | None:
+    """Return why a run cannot be run here, or None."""
+    try:
+        reason = check.reason(run.spec, registry.adapter_class(run.spec.adapter))
+        refuse_foreign(run.spec.experiment.workload)
+    except TuneoffError as error:
+        return error
+    if reason is None:
+        return None
+    missing = "; run: pip install" in reason
+    return MissingPackageError(reason) if missing else ExperimentError(reason)
+
+
+def refuse_foreign(workload: WorkloadSpec) -> None:
+    """Refuse what a bundle's options would let a workload do here beyond its trials.
+
+    Raises:
+        ExperimentError: the workload refuses them.
+        TuneoffError: the workload is not there or broken.
+    """
+    reason = registry.workload_class(workload.name).refuse_foreign(workload.options)
+    if reason is not None:
+        way_out = "unpack the bundle and run its experiment.json if you trust it"
+        raise ExperimentError(f"workload {workload.name!r} does not obey these options of a bundle: {reason}; {way_out}")
+
+
+def served_here(spec: RunSpec) -> RunSpec:
+    """Return a bundle's specification with the classes that are installed here: a bundle names code, it does not bring it.
+
+    Raises:
+        TuneoffError: the adapter or workload is not there or broken, or does not obey the bundle's options.
+    """
+    registry.adapter_class(spec.adapter)
+    refuse_foreign(spec.experiment.workload)
+    workload = replace(spec.experiment.workload, target=registry.find("workload", spec.experiment.workload.name).target)
+    return replace(
+        spec,
+        adapter_target=registry.find("adapter", spec.adapter).target,
+        experiment=replace(spec.experiment, workload=workload),
+    )
+
+
+def plan_of(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None = None) -> Plan:
+    """Return the plan that runs `runs` again, each adapter's warm-up first where the bundle had one.
+
+    `seed`: another seed for all of them, so that it is another run and no repetition.
+    """
+    entries = {run.label for run in runs}
+    warm = [run for run in bundle.plan.runs if run.spec.warm_up and run.skip_reason is None and run.label in entries]
+    served = [replace(run, spec=served_here(run.spec)) for run in (*warm, *runs)]
+    if seed is not None:
+        other = [replace(run.spec, seed=seed) for run in served]
+        served = [replace(run, spec=spec, run_id=spec.run_id) for run, spec in zip(served, other, strict=True)]
+        served = list({run.run_id: run for run in served}.values())
+    power = bundle.plan.power if bundle.plan.power.meter in SAFE_METERS and bundle.plan.power.second is None else PowerSettings()
+    content: Mapping[str, Any] = {"reproduces": bundle.manifest.plan_id, "bundle_sha256": bundle.sha256}
+    return Plan(
+        name=f"{bundle.manifest.name}-reproduced",
+        path=str(bundle.path),
+        runs=tuple(served),
+        analysis=bundle.plan.analysis,
+        content=content,
+        power=power,
+        accounting=bundle.plan.accounting,
+    )
+
+
+def _ranked(runs: list[PlannedRun], records: Mapping[str, RunRecord]) -> list[PlannedRun]:
+    """Return the runs of one adapter, cheapest first, each group once before one comes twice; those that were continued last.
+
+    A continued run has no times, and its configurations may be others than those of the same run in one go.
+    """
+    groups: dict[tuple[str, str], list[PlannedRun]] = defaultdict(list)
+    for run in sorted(runs, key=lambda run: _cost(records[run.run_id])):
+        groups[group_of(run)].append(run)
+    places = {run.run_id: place for group in groups.values() for place, run in enumerate(group)}
+
+    def rank(run: PlannedRun) -> tuple[bool, int, float, str]:
+        was_continued, cost = _cost(records[run.run_id])
+        return was_continued, places[run.run_id], cost, run.run_id
+
+    return sorted(runs, key=rank)
+
+
+def _cost(record: RunRecord) -> tuple[bool, float]:
+    """Return whether a run was continued, and its wall time in ms."""
+    found = record.metrics.get("time.jct")
+    cost = float(found.value) if found is not None and found.value is not None else float("inf")
+    return record.continues is not None, cost

@@ -21,8 +21,17 @@ from tuneoff.experiment.plan import Plan
 from tuneoff.record.results_folder import LOCK, read_plan, run_ends
 from tuneoff.trust.bundle import manifest as names
 from tuneoff.trust.bundle.archive import Content, describe, read_manifest, write_archive
-from tuneoff.trust.bundle.contents import executions, result_files
-from tuneoff.trust.bundle.describe import data_of, environments_of, lock_of, lock_text, missing_of, readme, tells_of
+from tuneoff.trust.bundle.describe import (
+    data_of,
+    environments_of,
+    executions,
+    lock_of,
+    lock_text,
+    missing_of,
+    readme,
+    result_files,
+    tells_of,
+)
 from tuneoff.trust.bundle.manifest import BundleManifest, code_digest, top_folder, wrong_files
 from tuneoff.trust.verify.exports import FOLDER as EXPORTS
 from tuneoff.trust.verify.results import Verification, verify

@@ -16,9 +16,8 @@ from tuneoff.experiment.spec import WorkloadSpec
 from tuneoff.record.environment import capture
 from tuneoff.record.run_record import RunRecord
 from tuneoff.run.provenance import Provenance, prepare
-from tuneoff.trust.bundle.choose import refuse_foreign
 from tuneoff.trust.bundle.manifest import code_digest
-from tuneoff.trust.bundle.opened import Bundle
+from tuneoff.trust.bundle.opened import Bundle, refuse_foreign
 
 Level = Literal["identity", "numerics", "machine", "notice"]
 UNKNOWN = "not recorded"

@@ -16,13 +16,11 @@ from tuneoff.experiment.skips import SkipCheck
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import read_runs, standing, write_bytes
-from tuneoff.trust.bundle.choose import choose, eligible, group_of, plan_of, served_here, why_not
 from tuneoff.trust.bundle.exact import RunPair, exact_columns
-from tuneoff.trust.bundle.machine_bound import machine_columns
-from tuneoff.trust.bundle.opened import Bundle
+from tuneoff.trust.bundle.inexact import machine_columns, quality_columns, value_columns
+from tuneoff.trust.bundle.opened import Bundle, choose, eligible, group_of, plan_of, served_here, why_not
 from tuneoff.trust.bundle.preflight import Preflight, preflight, workload_key
-from tuneoff.trust.bundle.statistical import quality_columns, value_columns
-from tuneoff.trust.bundle.verdict import UNEXPLAINED, ReproducedColumn, ReproductionAnswer, of_columns, overall
+from tuneoff.trust.bundle.verdict import UNEXPLAINED, ReproducedColumn, ReproductionAnswer, inconclusive, of_columns, overall
 
 REPORT = "reproduction.json"  # in the results folder
 FORMAT_VERSION = 1
@@ -140,10 +138,7 @@ def compare(request: ReproduceRequest, results: Path | None) -> Reproduction:
         record = here.get(_id_here(request, run))
         if record is None:
             why = request.not_here.get(run.run_id, "--plan was given" if results is None else "the command was interrupted")
-            text = f"not run: {why}"
-            columns.append(
-                ReproducedColumn(name="status", tolerance="exact", where=where, answer=ReproductionAnswer.INCONCLUSIVE, why=text)
-            )
+            columns.append(inconclusive("status", where, f"not run: {why}"))
             continue
         pair = _pair(request, run, record)
         columns += [*exact_columns(pair), *(value_columns(pair) if record.status == "done" else ())]

@@ -43,11 +43,14 @@ def exact(name: str, where: str, equal: str | None, different: str, excuse: str 
     if equal is not None:
         return ReproducedColumn(name=name, tolerance="exact", where=where, answer=ReproductionAnswer.REPRODUCED, why=equal)
     if excuse is not None:
-        why = f"{different}, which need not be equal: {excuse}"
-        return ReproducedColumn(
-            name=name, tolerance="exact", where=where, answer=ReproductionAnswer.INCONCLUSIVE, why=why, decides=False
-        )
+        return inconclusive(name, where, f"{different}, which need not be equal: {excuse}", decides=False)
     return ReproducedColumn(name=name, tolerance="exact", where=where, answer=ReproductionAnswer.DIFFERENT, why=different)
+
+
+def inconclusive(name: str, where: str, why: str, *, decides: bool = True) -> ReproducedColumn:
+    """Return an exact column that tells nothing."""
+    answer = ReproductionAnswer.INCONCLUSIVE
+    return ReproducedColumn(name=name, tolerance="exact", where=where, answer=answer, why=why, decides=decides)
 
 
 def of_columns(columns: Iterable[ReproducedColumn]) -> ReproductionAnswer:

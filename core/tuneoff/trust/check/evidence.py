@@ -17,12 +17,12 @@ from tuneoff.capabilities import Capabilities
 from tuneoff.errors import TuneoffError
 from tuneoff.experiment.spec import ExperimentSpec, RunSpec
 from tuneoff.measure.power.procfs import HostClock
+from tuneoff.record.endings import Verdict
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Event, Flag, Process
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import read_run
-from tuneoff.record.verdict import Verdict
 from tuneoff.run.finish import finish
 from tuneoff.trust.check.fault_injection import RAISED
 from tuneoff.trust.check.footprint import Left, ListeningSocket

@@ -18,15 +18,15 @@ from tuneoff.errors import ExperimentError, MissingPackageError, UnsupportedErro
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.run.supervisor.guardian import Announce
 from tuneoff.trust.check import specs
-from tuneoff.trust.check.children import Children
 from tuneoff.trust.check.evidence import AdapterEvidence, Drawn, Made, Refusals, RequestAnswer, Subject, finished
 from tuneoff.trust.check.fault_injection import wrapped_target
 from tuneoff.trust.check.footprint import Left, own_folders
 from tuneoff.trust.check.model import Check, Finding, not_applicable, not_tested
+from tuneoff.trust.check.one_run import Children
 from tuneoff.trust.check.planned_runs import DRAWS, MANY, REFUSALS, CheckRun, planned_runs
 from tuneoff.trust.check.refusals import plain_refusal
 from tuneoff.trust.space_test.draw import DRAWN, FAILED, NOT_OFFERED
-from tuneoff.trust.space_test.process import draw_in_process
+from tuneoff.trust.space_test.verify import draw_in_process
 
 DRAW_COUNT, DRAW_SECONDS = 1000, 180.0
 REFUSAL_SECONDS = 60.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tuneoff.base.suggest import unknown_name
 from tuneoff.errors import ExperimentError
@@ -100,31 +100,9 @@ class Check:
             return not_tested(" ".join(f"the runs cannot be judged: {type(error).__name__}: {error}".split()))
 
 
-def check(
-    id: str,
-    *,
-    rule: str,
-    reason: str,
-    way_out: str,
-    reads: tuple[str, ...],
-    has_time_limit: bool = False,
-    needs_all: bool = True,
-) -> Callable[[Judge], Check]:
-    """Make a check of the function below, its `judge`."""
-
-    def made(judge: Judge) -> Check:
-        return Check(
-            id=id,
-            rule=rule,
-            reason=reason,
-            way_out=way_out,
-            reads=reads,
-            judge=judge,
-            has_time_limit=has_time_limit,
-            needs_all=needs_all,
-        )
-
-    return made
+def check(id: str, **about: Any) -> Callable[[Judge], Check]:
+    """Make a check of the function below, its `judge`; `about`: the other fields of a `Check`."""
+    return lambda judge: Check(id=id, judge=judge, **about)
 
 
 def of_runs(*names: str) -> Callable[[Callable[[Made], Iterable[str]]], Judge]:

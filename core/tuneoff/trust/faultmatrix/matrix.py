@@ -19,10 +19,9 @@ from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.judge.faults import NO_FAULT, Class, Fault, Setting
 from tuneoff.registry import adapter_class
 from tuneoff.run.supervisor.guardian import Announce, temporary_folder, watching
-from tuneoff.trust.faultmatrix.by_adapter import run_by_adapter
-from tuneoff.trust.faultmatrix.by_defaults import run_by_defaults
 from tuneoff.trust.faultmatrix.cell import CellPlace, FaultCell, NotStruck
 from tuneoff.trust.faultmatrix.classify import FaultOutcome, Truth, best_of, classify, clean_values
+from tuneoff.trust.faultmatrix.run_cells import run_by_adapter, run_by_defaults
 from tuneoff.trust.faultmatrix.small_disk import can_mount
 from tuneoff.trust.faultmatrix.tools import FaultTools
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from tuneoff.base.space import SearchSpace, describe
-from tuneoff.trust.space_test.distribution import ValuePlaces
 from tuneoff.trust.space_test.mapping import WHOLE
 from tuneoff.trust.space_test.statistics import (
     FALSE_DISCOVERY_RATE,
     Test,
+    ValuePlaces,
     distribution_test,
     ends_test,
     independence_tests,

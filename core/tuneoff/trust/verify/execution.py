@@ -13,22 +13,25 @@ from tuneoff.base.files import odd_entries, read_regular
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.measure.derived import Derived, derive_log
-from tuneoff.record.digests import broken_seals, compare_seals
+from tuneoff.record.endings import IN_NO_EVENT, Verdict
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import History
 from tuneoff.record.join import history_of
 from tuneoff.record.layout import FRAMEWORK
 from tuneoff.record.run_record import FORMAT_VERSION, RunRecord, SealedFile
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
-from tuneoff.record.store import FILE_NAME
-from tuneoff.record.verdict import IN_NO_EVENT, Verdict
-from tuneoff.trust.verify.clocks import Moments, WatchedLog, clock_faults
+from tuneoff.record.store import FILE_NAME, broken_seals, compare_seals
+from tuneoff.trust.verify.consistency import Moments, WatchedLog, clock_faults, wrong_sums
+from tuneoff.trust.verify.findings import (
+    TOO_DEEP,
+    VerifiedExecution,
+    count_values,
+    is_same_text,
+    load_json,
+    record_differences,
+)
 from tuneoff.trust.verify.other_files import FileFault, earlier_faults, file_faults, history_faults
 from tuneoff.trust.verify.planned import PlanExpectation, check_charge, check_frozen
-from tuneoff.trust.verify.problem import VerifiedExecution
-from tuneoff.trust.verify.readable import TOO_DEEP, load_json
-from tuneoff.trust.verify.record_differences import count_values, is_same_text, record_differences
-from tuneoff.trust.verify.sums import wrong_sums
 
 STATED = ("versions", "environment")
 _decoder = msgspec.json.Decoder(RunRecord)

@@ -13,13 +13,12 @@ import sys
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tuneoff.base.files import pinned, without_links
 from tuneoff.errors import TuneoffError
-from tuneoff.tell.report.export import TABLES, export
-from tuneoff.trust.verify.problem import Problem
-from tuneoff.trust.verify.record_differences import differences
+from tuneoff.tell.frames.export import TABLES, export
+from tuneoff.trust.verify.findings import Problem, differences
 
 FOLDER = "export"
 MOST_TIMES_LARGER, MOST_BYTES_LARGER = 10, 10_000_000
@@ -28,6 +27,7 @@ AGAIN = "export again"
 _NAMES = ("execution_id", "trial", "attempt", "epoch", "step", "symbol", "name", "metric")  # columns that name a row
 
 Row = dict[str, Any]
+Named = dict[tuple[str, str], tuple[int, Row]]  # by execution and name: place in the table, and the row
 
 
 def export_problems(results: Path, run_ids: Sequence[str], defective: Collection[str], notes: list[str]) -> Iterator[Problem]:
@@ -73,28 +73,17 @@ def export_problems(results: Path, run_ids: Sequence[str], defective: Collection
             later = _later(folder / runs, executions) if runs not in too_large else set()
             if later:
                 notes.append(f"{FOLDER}/*.{format} lack executions that were made later: {len(later)}; {AGAIN}")
-            known = _Known(
-                order={key: place for place, key in enumerate(executions)},
-                left_out={*defective, *later},
-                repeated={key.partition("/")[0] for key in later},
-            )
+            left_out = {*defective, *later}
+            repeated = {key.partition("/")[0] for key in later}  # another execution may stand for them since
             for table in tables:
                 if table.name not in too_large:
-                    yield from _table_problems(table, made[table.name], known)
+                    yield from _table_problems(table, made[table.name], left_out, repeated)
     if defective and present:
         notes.append(
             f"{FOLDER}/: rows of the executions that differ themselves were not compared: {', '.join(sorted(defective))}"
         )
     if any(path.suffix == ".parquet" for path in present):
         notes.append(f"{FOLDER}/*.parquet were not compared: only csv and json are")
-
-
-class _Known(NamedTuple):
-    """What tables are held to: the places of all executions, those that are left out, and the runs of later ones."""
-
-    order: dict[str, int]
-    left_out: set[str]
-    repeated: set[str]  # another execution may stand for them since
 
 
 def _later(runs: Path, executions: dict[str, Row]) -> set[str]:
@@ -128,12 +117,12 @@ def _too_large(stored: Path, recomputed: Path) -> str | None:
     return f"has {before} bytes, but the table of today has {today}; {AGAIN}"
 
 
-def _table_problems(stored: Path, recomputed: Path, known: _Known) -> Iterator[Problem]:
+def _table_problems(stored: Path, recomputed: Path, left_out: set[str], repeated: set[str]) -> Iterator[Problem]:
     where = f"{FOLDER}/{stored.name}"
     try:
         if filecmp.cmp(stored, recomputed, shallow=False):
             return
-        found = _row_differences(stored, recomputed, known)
+        found = _row_differences(_named(stored, left_out), _named(recomputed, left_out), repeated)
         for what, text in itertools.islice(found, MOST_ROWS):
             yield Problem(check="value", where=where, what=what, text=text)
         more = sum(1 for _ in found)
@@ -143,33 +132,24 @@ def _table_problems(stored: Path, recomputed: Path, known: _Known) -> Iterator[P
         yield Problem(check="file", where=where, what="", text=f"cannot be compared: {error}; {AGAIN}")
 
 
-def _row_differences(stored: Path, recomputed: Path, known: _Known) -> Iterator[tuple[str, str]]:
-    """Yield (name of the row and column, how it differs), execution by execution: both tables have a fixed order.
-
-    An execution that a table lacks, or that has no record, is one line.
-    """
-    order, left_out = known.order, known.left_out
-    groups = [itertools.groupby(enumerate(_rows(path), 2), _execution) for path in (stored, recomputed)]
-    old, new = (next(group, None) for group in groups)
-    while old is not None or new is not None:
-        before, today = (order.get(group[0], -1) if group is not None else len(order) for group in (old, new))
-        if old is not None and new is not None and old[0] == new[0]:
-            if old[0] not in left_out:
-                yield from _group_differences([row for _, row in old[1]], list(new[1]), known.repeated)
-            old, new = (next(group, None) for group in groups)
-        elif old is not None and (before <= today or new is None):
-            if old[0] not in left_out:
-                yield old[0], f"has rows, but {'they stand elsewhere' if old[0] in order else 'no record'}; {AGAIN}"
-            old = next(groups[0], None)
-        else:
-            assert new is not None
-            if new[0] not in left_out:
-                yield new[0], f"has no rows: they were removed; {AGAIN}"
-            new = next(groups[1], None)
-
-
-def _execution(item: tuple[int, Row]) -> str:
-    return _key(item[1])
+def _row_differences(old: Named, new: Named, repeated: set[str]) -> Iterator[tuple[str, str]]:
+    """Yield (name of the row and column, how it differs); an execution that a table lacks, or that has no record, is one line."""
+    before, today = (dict.fromkeys(execution for execution, _ in rows) for rows in (old, new))
+    yield from ((execution, f"has rows, but no record; {AGAIN}") for execution in before if execution not in today)
+    yield from ((execution, f"has no rows: they were removed; {AGAIN}") for execution in today if execution not in before)
+    for (execution, name), (number, row) in new.items():
+        label = f"row {number} ({name})"
+        if (execution, name) not in old:
+            yield from [(label, "is missing")] if execution in before else []
+            continue
+        for difference in differences(old[execution, name][1], row):
+            if difference.path != "is_selected" or row["run_id"] not in repeated:
+                yield f"{label} {difference.path}", difference.text
+    for execution, name in old:
+        if execution in today and (execution, name) not in new:
+            yield f"row ({name})", "is no row of the records"
+    if set(old) == set(new) and list(old) != list(new):
+        yield "", f"its rows stand in another order; {AGAIN}"
 
 
 def _key(row: Row) -> str:
@@ -177,36 +157,18 @@ def _key(row: Row) -> str:
     return f"{row.get('run_id')}/{row.get('execution_id')}"
 
 
-def _group_differences(old: list[Row], new: list[tuple[int, Row]], repeated: set[str]) -> Iterator[tuple[str, str]]:
-    """Compare the rows of one execution, by their names; rows that a table lacks or has besides are named once."""
-    olds, news = _named(old), _named([row for _, row in new])
-    numbers = [number for number, _ in new]
-    for place, (name, row) in enumerate(news.items()):
-        label = f"row {numbers[place] - 1} ({name})"
-        if name not in olds:
-            yield label, "is missing"
+def _named(path: Path, left_out: set[str]) -> Named:
+    """Return a table's rows by what names them, without executions that are left out; a name that stands twice is numbered."""
+    found: Named = {}
+    for number, row in enumerate(_rows(path), 1):
+        if (execution := _key(row)) in left_out:
             continue
-        for difference in differences(olds[name], row):
-            if difference.path == "is_selected" and row["run_id"] in repeated:
-                continue
-            yield f"{label} {difference.path}", difference.text
-    for name in olds:
-        if name not in news:
-            yield f"row ({name})", "is no row of the records"
-    if list(olds) != list(news) and set(olds) == set(news):
-        yield "", f"its rows stand in another order; {AGAIN}"
-
-
-def _named(rows: list[Row]) -> dict[str, Row]:
-    """Return rows by what names them; a name that stands twice is numbered."""
-    found: dict[str, Row] = {}
-    for row in rows:
         base = name = _name(row)
-        for number in itertools.count(2):
-            if name not in found:
+        for again in itertools.count(2):
+            if (execution, name) not in found:
                 break
-            name = f"{base}, {number}"
-        found[name] = row
+            name = f"{base}, {again}"
+        found[execution, name] = (number, row)
     return found
 
 

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from tuneoff.base.files import open_regular, read_regular
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.trial_context import FILE_NAME as TRIAL_CONTEXT
-from tuneoff.record.digests import seal
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import EARLIER, History, read_history
 from tuneoff.record.history import FILE_NAME as CONTINUES
@@ -18,11 +17,10 @@ from tuneoff.record.layout import BEST_CONFIGURATION, SPEC, TEST_RESULT, VERSION
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import power_of
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
-from tuneoff.record.store import FILE_NAME
+from tuneoff.record.store import FILE_NAME, seal
 from tuneoff.run.resume import budget_left
 from tuneoff.run.trial.checkpoint import checkpoint_path
-from tuneoff.trust.verify.readable import load_json
-from tuneoff.trust.verify.record_differences import differences, show
+from tuneoff.trust.verify.findings import differences, load_json, show
 
 
 class FileFault(NamedTuple):

@@ -14,17 +14,14 @@ from tuneoff.base.files import read_regular
 from tuneoff.base.identity import digest
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.accounting.declared import FILE_NAME as ACCOUNTING
-from tuneoff.experiment.accounting.declared import Accounting
-from tuneoff.experiment.accounting.text import frozen, to_json
+from tuneoff.experiment.accounting.declared import Accounting, frozen, to_json
 from tuneoff.experiment.names import run_name
 from tuneoff.experiment.plan import FORMAT_VERSION, WARM_UP_BLOCK, Plan, PlannedRun
 from tuneoff.experiment.spec import run_spec_from_json
 from tuneoff.measure.derived import Derived
 from tuneoff.record.results_folder import PLAN
 from tuneoff.record.store import RUNS
-from tuneoff.trust.verify.problem import Check, Problem, VerifiedExecution
-from tuneoff.trust.verify.readable import load_json
-from tuneoff.trust.verify.record_differences import differences, show
+from tuneoff.trust.verify.findings import Check, Problem, VerifiedExecution, differences, load_json, show
 
 STATED = ("name", "path", "content", "labels")  # of the plan: nothing else says them
 

@@ -1,0 +1,282 @@
+"""What the controls say, as lines for people and as JSON values: each null has its reason beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tuneoff.base.format import counted, number
+from tuneoff.judge.controls.compute import Controls, Effect
+from tuneoff.judge.controls.same_algorithm import QUALITY, EntryPair, EquivalenceAnswer, MeanInterval, differing_pairs
+from tuneoff.judge.controls.same_configuration import Compared, Difference, Equality, SameConfiguration
+
+MOST_DIFFERENCES = 10  # shown; the JSON has all
+FEW_DIFFERENCES = 3  # at the end of a comparison
+_EFFECTS = {
+    "algorithm": "Algorithm effect (a sampler − random search in the same framework)",
+    "runtime": "Runtime effect (random search in a framework − in {pool})",
+    "noise floor": "Noise floor (a framework again − itself)",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One control: its answer, what contradicts equal treatment, and the evidence."""
+
+    answer: str
+    alarms: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+    is_control: bool = True  # False: an effect, which is no question of equal treatment
+
+
+def lines(found: Controls) -> list[str]:
+    """Return the lines of all controls, the answer first in each."""
+    result = []
+    for section in _sections(found, MOST_DIFFERENCES):
+        result += [section.answer, *(f"  {line}" for line in (*section.alarms, *section.evidence))]
+    return result
+
+
+def headlines(found: Controls) -> list[str]:
+    """Return the answers alone, with what contradicts equal treatment: the end of a comparison."""
+    result = []
+    for section in _sections(found, FEW_DIFFERENCES):
+        if section.is_control:
+            result += [section.answer, *(f"  {line}" for line in section.alarms)]
+    return [*result, "Their evidence, effects and noise floor: tuneoff controls"] if result else []
+
+
+def _sections(found: Controls, most: int) -> Iterator[Section]:
+    """Yield all sections; `most`: differing values that are listed."""
+    for one in found.same_configurations:
+        yield _same_configuration(one, most)
+    if found.pairs:
+        yield _same_algorithm(found)
+    yield from _effects(found)
+    if found.lacking is not None:
+        yield Section(answer=f"Same algorithm and effects: not judged: {found.lacking}")
+
+
+def _same_configuration(one: SameConfiguration, most: int) -> Section:
+    held = [item for item in one.adapters if not item.emulated]
+    what = {
+        Equality.EQUAL: f"all values of {len(held)} frameworks are equal bit for bit",
+        Equality.DIFFERENT: f"{counted(len(one.contradicting), 'value')} not the same in all frameworks",
+        Equality.INCOMPLETE: "what could be compared is equal bit for bit, but some of the plan is not there",
+        Equality.NOTHING: "fewer than two frameworks have an epoch in common",
+    }[one.answer]
+    width = max(len(item.label) for item in one.adapters)
+    return Section(
+        answer=f"Same configurations (sampler {one.setting}): {one.answer.value}: {what}.",
+        alarms=tuple(_listed("differs", one.contradicting, most)),
+        evidence=(
+            *(f"{item.label.ljust(width)}  {_compared(item, one.reference)}" for item in one.adapters),
+            *_listed("differs where emulated, in no answer", [item for item in one.differences if item.emulated_only], most),
+        ),
+    )
+
+
+def _listed(what: str, differences: Sequence[Difference], most: int) -> Iterator[str]:
+    for one in differences[:most]:
+        values = ", ".join(f"{value} ({', '.join(labels)})" for value, labels in one.values.items())
+        yield f"{what}: seed {one.seed}, configuration {one.configuration}, epoch {one.epoch}, {one.metric}: {values}"
+    if len(differences) > most:
+        yield f"and {len(differences) - most} more: tuneoff controls --json has all"
+
+
+def _compared(item: Compared, reference: str | None) -> str:
+    what = f"{item.configurations} configurations, {item.epochs} epochs, {item.values} values"
+    if item.is_reference:
+        text = f"{what}: what the others are held to"
+    elif not item.values:
+        text = f"nothing in common with {reference}" if reference is not None else "nothing to hold it to"
+    elif item.unequal:
+        text = f"{what}: {item.unequal} differ"
+    else:
+        text = f"{what}: all equal"
+    if item.same_model is not None:
+        text += "; the tested model has the same bytes" if item.same_model else "; another model was tested"
+    if item.lacking:
+        whom = "" if item.is_reference or reference is None else f" with {reference}"
+        text += f"; {item.lacking} planned configurations not compared{whom}"
+    if item.not_done:
+        text += "; " + ", ".join(f"seed {seed} {status}" for seed, status in sorted(item.not_done.items()))
+    return f"{text} (emulated: shown, in no answer)" if item.emulated else text
+
+
+def _same_algorithm(found: Controls) -> Section:
+    pairs = [pair for pair in found.pairs if not pair.is_noise]
+    alarms = [
+        f"WARNING: {pair.one} and {pair.other} ({pair.setting}) select models of different quality with the same algorithm: "
+        "the interval is outside the margin"
+        for pair in differing_pairs(found.pairs)
+    ]
+    margins = dict.fromkeys((pair.margin.value, pair.margin.source) for pair in found.pairs)
+    evidence = [
+        f"margin ±{value:g} of {QUALITY}: {source}; intervals of {100 * (1 - 2 * found.alpha):.0f} % by seed (TOST)"
+        for value, source in margins
+        if value is not None
+    ]
+    rows = [_pair(pair, many=len({one.setting for one in found.pairs}) > 1) for pair in found.pairs]
+    widths = [max(len(row[column]) for row in rows) for column in range(2)]
+    evidence += ["  ".join((name.ljust(widths[0]), scores.ljust(widths[1]), quality)) for name, scores, quality in rows]
+    answer = f"Same algorithm (sampler {_names(found.pairs)}): {_headline(found, pairs)}"
+    return Section(answer=answer, alarms=tuple(alarms), evidence=tuple(evidence))
+
+
+def _names(pairs: Sequence[EntryPair]) -> str:
+    return ", ".join(dict.fromkeys(pair.setting for pair in pairs))
+
+
+def _headline(found: Controls, pairs: Sequence[EntryPair]) -> str:
+    if not pairs:
+        return "no two frameworks to compare; the noise floor alone."
+    judged = [pair.quality.verdict for pair in pairs if pair.quality is not None]
+    scores = [pair.scores for pair in pairs if pair.scores is not None]
+    parts = []
+    if judged:
+        counts = {verdict: judged.count(verdict) for verdict in EquivalenceAnswer}
+        equivalent, different = counts[EquivalenceAnswer.EQUIVALENT], counts[EquivalenceAnswer.DIFFERENT]
+        part = f"selected quality equivalent in {equivalent} of {counted(len(pairs), 'pair')}"
+        part += f", different in {different}" if different else ""
+        part += (
+            f", not shown in {counts[EquivalenceAnswer.NOT_SHOWN]}, which is not different"
+            if counts[EquivalenceAnswer.NOT_SHOWN]
+            else ""
+        )
+        parts.append(part)
+    if scores:
+        least = min(score.adjusted or 0.0 for score in scores)
+        differing = sum(score.differs for score in scores)
+        shown = f"{differing} of {len(scores)} differ" if differing else "none is shown to differ"
+        parts.append(f"distributions of scores: {shown} (least p {least:.2g}, KS, Holm over {counted(len(scores), 'pair')})")
+    return "; ".join(parts) + "." if parts else "nothing could be judged."
+
+
+def _pair(pair: EntryPair, *, many: bool) -> tuple[str, str, str]:
+    setting = f" ({pair.setting})" if many else ""
+    name = f"{pair.one}, {pair.other}{setting}" + (" [A/A]" if pair.is_noise else "")
+    if pair.scores is None:
+        scores = f"scores: {pair.no_scores}"
+    else:
+        test = pair.scores.test
+        p = f"p {test.p:.2g}" if pair.scores.adjusted is None else f"p {pair.scores.adjusted:.2g}"
+        scores = f"scores: D {test.distance:.3f}, {p}, {test.n} and {test.m} trials"
+    return name, scores, _quality(pair)
+
+
+def _quality(pair: EntryPair) -> str:
+    if pair.quality is None:
+        return f"quality: {pair.no_quality}"
+    found = pair.quality.interval
+    text = f"quality: {_interval(found)}, {counted(found.n, 'seed')}: {pair.quality.verdict.value}"
+    if found.deviation == 0 and found.mean == 0:
+        return f"quality: equal in all {counted(found.n, 'seed')}: {pair.quality.verdict.value}"
+    if pair.quality.verdict is EquivalenceAnswer.NOT_SHOWN and pair.quality.seeds_needed is not None:
+        text += f" (if equal, about {pair.quality.seeds_needed} seeds would show it)"
+    return text
+
+
+def _interval(found: MeanInterval) -> str:
+    return f"{found.mean:+.4f} [{found.low:+.4f}, {found.high:+.4f}]".replace("-", "−")
+
+
+def _effects(found: Controls) -> Iterator[Section]:
+    pool = next((one.other for one in found.effects if one.kind == "runtime"), "")
+    for kind, title in _EFFECTS.items():
+        own = [one for one in found.effects if one.kind == kind]
+        if own:
+            widths = [max(len(one.one) for one in own), max(len(one.metric) for one in own)]
+            yield Section(
+                answer=f"{title.format(pool=pool)}, {100 * found.confidence:.0f} % intervals by seed:",
+                evidence=tuple(f"{one.one.ljust(widths[0])}  {one.metric.ljust(widths[1])}  {_effect(one)}" for one in own),
+                is_control=False,
+            )
+
+
+def _effect(one: Effect) -> str:
+    if one.interval is None:
+        return f"– ({one.reason})"
+    found = one.interval
+    if one.metric == QUALITY:
+        return f"{_interval(found)}, {counted(found.n, 'seed')}"
+    factor, unit = (1e-3, "s") if one.unit == "ms" else (1.0, one.unit)
+    mean, low, high = (_signed(value * factor) for value in (found.mean, found.low, found.high))
+    return f"{mean} {unit} [{low}, {high}], {counted(found.n, 'seed')}"
+
+
+def _signed(value: float) -> str:
+    return f"{'+' if value >= 0 else '−'}{number(abs(value))}"
+
+
+def to_json(found: Controls) -> dict[str, Any]:
+    """Return all controls as JSON values."""
+    return {
+        "contradicts": found.contradicts,
+        "same_configurations": [_same_configuration_json(one) for one in found.same_configurations],
+        "same_algorithm": {
+            "alpha": round(found.alpha, 12),
+            "correction": "holm, over the pairs that are not A/A",
+            "metric": QUALITY,
+            "reason_if_null": found.lacking,
+            "pairs": [_pair_json(pair) for pair in found.pairs],
+        },
+        "effects": [_effect_json(one) for one in found.effects],
+    }
+
+
+def _same_configuration_json(one: SameConfiguration) -> dict[str, Any]:
+    return {
+        "setting": one.setting,
+        "answer": one.answer.value,
+        "reference": one.reference,
+        "adapters": [
+            {**asdict(item), "not_done": {str(seed): why for seed, why in item.not_done.items()}} for item in one.adapters
+        ],
+        "differences": [
+            {**asdict(item), "values": [{"value": value, "adapters": list(labels)} for value, labels in item.values.items()]}
+            for item in one.differences
+        ],
+    }
+
+
+def _pair_json(pair: EntryPair) -> dict[str, Any]:
+    scores: dict[str, Any] = {"value": None, "reason_if_null": pair.no_scores}
+    if pair.scores is not None:
+        test = pair.scores.test
+        scores = {
+            "distance": test.distance,
+            "p": test.p,
+            "p_adjusted": pair.scores.adjusted,  # null: A/A, in no family
+            "n": test.n,
+            "m": test.m,
+            "differs": None if pair.is_noise else pair.scores.differs,
+        }
+    quality: dict[str, Any] = {"value": None, "reason_if_null": pair.no_quality}
+    if pair.quality is not None:
+        quality = {
+            **asdict(pair.quality.interval),
+            "margin": pair.quality.margin,
+            "p": pair.quality.p,
+            "verdict": pair.quality.verdict.value,
+            "seeds_needed": pair.quality.seeds_needed,
+        }
+    return {
+        "setting": pair.setting,
+        "one": pair.one,
+        "other": pair.other,
+        "is_noise_floor": pair.is_noise,
+        "seeds": pair.seeds,
+        "margin": {"value": pair.margin.value, "source": pair.margin.source},
+        "scores": scores,
+        "quality": quality,
+    }
+
+
+def _effect_json(one: Effect) -> dict[str, Any]:
+    about = {"kind": one.kind, "one": one.one, "other": one.other, "metric": one.metric, "unit": one.unit}
+    values = {"mean": None, "low": None, "high": None, "deviation": None, "n": 0, "confidence": None}
+    if one.interval is not None:
+        values = asdict(one.interval)
+    return {**about, **values, "reason_if_null": one.reason}

@@ -1,0 +1,229 @@
+"""The executions of a results folder in the order of its tables, the rows that each gives to a table, and these tables as files.
+
+Long tables (`TABLES`) are written for other tools as CSV, JSON or Parquet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, Protocol
+
+import msgspec
+
+from tuneoff.base.files import make_folder, read_regular, replacing
+from tuneoff.base.packages import install_command, missing_modules
+from tuneoff.errors import MissingPackageError, ResultsError
+from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, read_accounting
+from tuneoff.measure.evidence import Evidence, on_run_clock
+from tuneoff.record.run_record import RunRecord, RunStatus
+from tuneoff.record.samples.reader import read_samples
+from tuneoff.record.store import read_run, run_paths, standing
+from tuneoff.tell.frames.columns import CHARGED, Columns
+from tuneoff.tell.frames.columns import TABLES as COLUMNS
+from tuneoff.tell.frames.parquet import ParquetTable, make_manifest, write_manifest
+from tuneoff.tell.report.export_rows import (
+    Row,
+    declared_rows,
+    epoch_rows,
+    metric_rows,
+    run_row,
+    step_rows,
+    trial_charges,
+    trial_rows,
+)
+
+log = logging.getLogger(__name__)
+Format = Literal["csv", "json", "parquet"]
+FORMATS: tuple[Format, ...] = ("csv", "json", "parquet")
+TABLES = tuple(COLUMNS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredExecution:
+    """An execution: where its record is, and whether it stands for its run. Warm-ups count nowhere."""
+
+    path: Path
+    is_selected: bool
+
+    def read(self) -> RunRecord:
+        """Read its record.
+
+        Raises:
+            ResultsError: it cannot be read.
+        """
+        return read_run(self.path)
+
+    def rows(self, table: str, run: RunRecord, columns: Collection[str] | None = None) -> Iterable[Row]:
+        """Return its rows of a table. `columns`: those that are wanted (None: all); the others may be null."""
+        if table == "trials":
+            wants_charges = columns is None or not {*CHARGED}.isdisjoint(columns)
+            charges = trial_charges(run, _evidence(run, self.path.parent)) if wants_charges else {}
+            return trial_rows(run, self.is_selected, charges)
+        return _ROWS[table](run, self.is_selected)
+
+
+_ROWS: Mapping[str, Callable[[RunRecord, bool], Iterable[Row]]] = {
+    "runs": lambda run, is_selected: [run_row(run, is_selected)],
+    "epochs": epoch_rows,
+    "metrics": metric_rows,
+    "steps": step_rows,
+    "declared": declared_rows,
+}
+
+
+class _Head(msgspec.Struct):
+    """What decides the place of an execution; the rest of its record is not built."""
+
+    run_id: str
+    execution_id: str
+    specification: dict[str, Any]
+    status: RunStatus
+    charged: Any = None
+    started_at: str | None = None
+    environment: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+_decode = msgspec.json.Decoder(_Head).decode
+
+
+def executions(results: Path, run_ids: Sequence[str] = ()) -> list[StoredExecution]:
+    """Return the executions in the order of `run_ids`, those of one run by their start; further runs come last.
+
+    Raises:
+        ResultsError: the folder or a record cannot be read.
+    """
+    heads = [(path, _head(path)) for path in run_paths(results)]
+    counted = [_stub(head) for _, head in heads if head.specification.get("warm_up") is not True]
+    stand = {(run.run_id, run.execution_id) for run in standing(counted).values()}
+    places = {run_id: place for place, run_id in enumerate(run_ids)}
+    heads.sort(key=lambda one: _place(one[1], places))
+    return [StoredExecution(path=path, is_selected=(head.run_id, head.execution_id) in stand) for path, head in heads]
+
+
+def _place(head: _Head, places: Mapping[str, int]) -> tuple[int, str, str, str]:
+    return places.get(head.run_id, len(places)), head.run_id, head.started_at or "", head.execution_id
+
+
+def _head(path: Path) -> _Head:
+    try:
+        return _decode(read_regular(path))
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        read_run(path)  # says what is wrong with it
+        raise ResultsError(f"{path} is no run record: {error}; derive it again from its events or remove it") from error
+
+
+def _stub(head: _Head) -> RunRecord:
+    """Return a record with no more than what decides which execution stands."""
+    return RunRecord(
+        run_id=head.run_id,
+        execution_id=head.execution_id,
+        specification={},
+        status=head.status,
+        reason=None if head.status == "done" else "as its record says",
+        charged=head.charged,
+        started_at=head.started_at,
+        environment=head.environment,
+    )
+
+
+def _evidence(run: RunRecord, folder: Path) -> Evidence:
+    """Return a run's samples and prices; what is damaged is left out with a warning, so that the rest is there."""
+    samples, accounting = None, NO_ACCOUNTING
+    try:
+        samples = on_run_clock(read_samples(folder), run)
+    except ResultsError as error:
+        log.warning("trials without energy and CO2e: %s", error)
+    try:
+        accounting = read_accounting(folder)
+    except ResultsError as error:
+        log.warning("trials without CO2e and cost: %s", error)
+    return Evidence(samples=samples, accounting=accounting)
+
+
+def export(results: Path, destination: Path, format: Format = "csv", run_ids: Sequence[str] = ()) -> list[Path]:
+    """Write the tables of all executions into `destination` and return their paths; one run in memory at a time.
+
+    Times are seconds since the run's start. In `epochs` each metric of an epoch has its own row.
+    `run_ids`: the runs in the order of the rows; runs that are not among them come last. Beside tables in Parquet stands
+    what they were made from, so that `tuneoff.load` can tell whether they are current.
+
+    Raises:
+        ResultsError: a record cannot be read, or the destination cannot be written.
+        MissingPackageError: Parquet without pyarrow.
+    """
+    if format == "parquet" and missing_modules(("pyarrow",)):
+        command = install_command("tuneoff[export]")
+        raise MissingPackageError(f"Parquet needs the pyarrow package; run: {command}, or export as csv or json")
+    paths = [destination / f"{name}.{format}" for name in TABLES]
+    try:
+        manifest = make_manifest(results) if format == "parquet" else None
+        found = executions(results, run_ids)
+        open_table = _table_writer(format, manifest.made_from if manifest is not None else "")
+        make_folder(destination)
+        with contextlib.ExitStack() as replaced:
+            writers: list[_Table] = []
+            try:
+                for path, columns in zip(paths, COLUMNS.values(), strict=True):
+                    writers.append(open_table(replaced.enter_context(replacing(path)), columns))
+                for execution in found:
+                    run = execution.read()
+                    for name, writer in zip(TABLES, writers, strict=True):
+                        writer.write(execution.rows(name, run))
+            finally:
+                for writer in writers:
+                    writer.close()
+        if manifest is not None:
+            write_manifest(destination, manifest)
+    except OSError as error:
+        raise ResultsError(f"{destination} cannot be written: {error.strerror or error}; choose another folder") from error
+    return paths
+
+
+class _Table(Protocol):
+    def write(self, rows: Iterable[Row]) -> None: ...
+    def close(self) -> None: ...
+
+
+class _CsvTable:
+    """Comma-separated values; a missing value is an empty field."""
+
+    def __init__(self, file: BinaryIO, columns: Columns) -> None:
+        self._file = io.TextIOWrapper(file, newline="", encoding="utf-8")
+        self._writer = csv.DictWriter(self._file, list(columns))
+        self._writer.writeheader()
+
+    def write(self, rows: Iterable[Row]) -> None:
+        self._writer.writerows(rows)
+
+    def close(self) -> None:
+        self._file.detach()
+
+
+class _JsonTable:
+    """One array of objects, one object per line."""
+
+    def __init__(self, file: BinaryIO, columns: Columns) -> None:
+        self._file = io.TextIOWrapper(file, encoding="utf-8")
+        self._separator = "[\n"
+
+    def write(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            self._file.write(self._separator + json.dumps(row, allow_nan=False, ensure_ascii=False))
+            self._separator = ",\n"
+
+    def close(self) -> None:
+        self._file.write("[]\n" if self._separator == "[\n" else "\n]\n")
+        self._file.detach()
+
+
+def _table_writer(format: Format, made_from: str) -> Callable[[BinaryIO, Columns], _Table]:
+    if format == "parquet":
+        return lambda file, columns: ParquetTable(file, columns, made_from)
+    return _CsvTable if format == "csv" else _JsonTable

@@ -1,0 +1,245 @@
+"""An axis: where a value stands on it, and its ticks; and step functions over several runs. Nothing is interpolated.
+
+Colours and line styles: colour is never the only sign, and a framework keeps its own everywhere.
+
+The seeds of a framework are dots on an axis that all frameworks share, each with the run behind it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tuneoff.base.format import figure
+from tuneoff.judge.answers.answer import EstimatedGroup, Question
+from tuneoff.judge.answers.phrases import shown, value_text
+from tuneoff.judge.stats.location import middle
+
+# Those of frameworks, c1 to c8, were found by a search for the largest difference between any two, also as seen with each kind of
+# colour blindness; at least 3:1 against the paper. The parts of a job are greys, and one colour that no framework has.
+LIGHT: Mapping[str, str] = {
+    "ink": "#1b1f24",
+    "paper": "#ffffff",
+    "grid": "#dde1e6",
+    "muted": "#737a83",
+    "c1": "#2e32e1",
+    "c2": "#b08d00",
+    "c3": "#d769ae",
+    "c4": "#176242",
+    "c5": "#5b8afb",
+    "c6": "#3a1257",
+    "c7": "#590b00",
+    "c8": "#7f7332",
+    "part-start": "#8f98a3",
+    "part-training": "#333b44",
+    "part-waiting": "#c2410c",
+    "part-test": "#ccd2d8",
+    "part-stop": "#646d77",
+}
+DARK: Mapping[str, str] = {
+    "ink": "#e8eaed",
+    "paper": "#16191d",
+    "grid": "#343a42",
+    "muted": "#8b929b",
+    "c1": "#5162ff",
+    "c2": "#e3b505",
+    "c3": "#c86c99",
+    "c4": "#49f4a7",
+    "c5": "#bcf5ff",
+    "c6": "#ab99f5",
+    "c7": "#da252f",
+    "c8": "#e5f27a",
+    "part-start": "#77818c",
+    "part-training": "#e4e8ec",
+    "part-waiting": "#ff7f50",
+    "part-test": "#454d57",
+    "part-stop": "#a3acb6",
+}
+SERIES = tuple(name for name in LIGHT if name.startswith("c"))
+DASHES = ("", "6 3", "2 2", "8 3 2 3", "4 2 1 2 1 2")  # "": solid
+FAR = 20.0  # values that differ by more than this factor need a logarithmic axis
+STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+MOST_TICKS = 5
+Steps = Sequence[tuple[float, float]]  # (from here on, value), in order
+MOST_DOTS = 100  # of a row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Style:
+    """How one framework is drawn. `colour`: the name of one of the page's colours."""
+
+    colour: str
+    dashes: str
+
+
+def styles(labels: Iterable[tuple[str, int, bool]]) -> dict[str, Style]:
+    """Return a style per label, given (label, replicate, emulated) in the order of the file.
+
+    An entry that is there again has the colour of the first one. What is emulated is grey.
+    """
+    found: dict[str, Style] = {}
+    places: dict[str, int] = {}
+    for label, replicate, emulated in labels:
+        if label in found:
+            continue
+        entry = label.rpartition("#")[0] if replicate and "#" in label else label
+        place = places.setdefault(entry, len(places))
+        found[label] = Style(
+            colour="muted" if emulated else SERIES[place % len(SERIES)],
+            dashes=DASHES[(place // len(SERIES) + replicate) % len(DASHES)],
+        )
+    return found
+
+
+def css(theme: Literal["light", "dark"]) -> str:
+    """Return the variables of a theme as CSS declarations."""
+    return " ".join(f"--{name}: {colour};" for name, colour in (LIGHT if theme == "light" else DARK).items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """From `low` to `high`, both in the unit of the values."""
+
+    low: float
+    high: float
+    is_log: bool = False
+
+    def at(self, value: float) -> float:
+        """Return where a value stands, from 0 to 1; what lies beyond an end is put on it."""
+        low, high, there = (self._moved(one) for one in (self.low, self.high, min(max(value, self.low), self.high)))
+        return (there - low) / (high - low)
+
+    @property
+    def ticks(self) -> tuple[tuple[float, str], ...]:
+        """Some round values: (where, text)."""
+        return tuple((self.at(value), _short(figure(value))) for value in self._round())
+
+    def _moved(self, value: float) -> float:
+        return math.log(value) if self.is_log else value
+
+    def _round(self) -> list[float]:
+        if self.is_log:
+            first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+            found = [number * 10.0**power for power in range(first, last + 1) for number in (1, 2, 5)]
+            inside = [value for value in found if self.low <= value <= self.high]
+            return inside if len(inside) <= MOST_TICKS else [value for value in inside if _is_power(value)] or inside[:1]
+        size = 10.0 ** math.floor(math.log10((self.high - self.low) / MOST_TICKS))
+        step = next(size * number for number in STEPS if (self.high - self.low) / (size * number) <= MOST_TICKS)
+        return [number * step for number in range(math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9) + 1)]
+
+
+def scale(values: Iterable[float], far: float = FAR) -> Scale | None:
+    """Return an axis on which all finite values stand, logarithmic from a factor of `far` on; None without one."""
+    found = [value for value in values if math.isfinite(value)]
+    if not found:
+        return None
+    low, high = min(found), max(found)
+    if low > 0 and high / low > far:
+        return Scale(low=low / 1.1, high=high * 1.1, is_log=True)
+    margin = (high - low) * 0.05 or abs(high) * 0.05 or 0.5
+    return Scale(low=low - margin, high=high + margin)
+
+
+def _is_power(value: float) -> bool:
+    return math.isclose(math.log10(value), round(math.log10(value)), abs_tol=1e-9)
+
+
+def _short(text: str) -> str:
+    """Return a number without the zeros at the end of its decimals."""
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def order_statistic(values: Sequence[float], share: float) -> float:
+    """Return the value that at least `share` of the values do not exceed: one of them, so an infinite one mixes with none."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered) - 1e-9) - 1)]
+
+
+def combined(runs: Sequence[Steps], worst: float, most: int = 400) -> list[tuple[float, float, float, float]]:
+    """Return (x, median, lower quartile, upper quartile) at each point where a run improves, at most at so many of them.
+
+    A run has `worst`, ±inf, before its first improvement; one that failed has no step at all.
+    """
+    points = sorted({x for steps in runs for x, _ in steps})
+    points = [points[place] for place in spread_out(len(points), most)]
+    places = [0] * len(runs)
+    values = [worst] * len(runs)
+    found: list[tuple[float, float, float, float]] = []
+    for x in points:
+        for index, steps in enumerate(runs):
+            while places[index] < len(steps) and steps[places[index]][0] <= x:
+                values[index] = steps[places[index]][1]
+                places[index] += 1
+        found.append((x, middle(values), order_statistic(values, 0.25), order_statistic(values, 0.75)))
+    return found
+
+
+def spread_out(count: int, most: int) -> list[int]:
+    """Return at most `most` places among `count`, evenly, with the first and the last."""
+    if count <= most:
+        return list(range(count))
+    if most == 1:
+        return [0]
+    return sorted({round(place * (count - 1) / (most - 1)) for place in range(most)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dot:
+    """A run. `at`: from 0 to 1; `text`: its seed and value."""
+
+    at: float
+    text: str
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strip:
+    """A row of dots. `median`: where it stands, None where most runs failed; `failed`: seeds without a value as they failed."""
+
+    dots: tuple[Dot, ...]
+    median: float | None
+    failed: tuple[int, ...]
+    more: int  # dots that are not drawn
+
+
+def shared_scale(groups: Sequence[EstimatedGroup], question: Question) -> Scale | None:
+    """Return the axis of a question's values over some groups, in the unit that people read."""
+    _, factor = shown(question.metric, question.unit)
+    return scale(factor * value for group in groups for _, value in values(group, question))
+
+
+def axis_unit(question: Question) -> str:
+    """Return the unit of its axis, "" for a score."""
+    return shown(question.metric, question.unit)[0]
+
+
+def strip(group: EstimatedGroup, question: Question, axis: Scale) -> Strip:
+    """Return the dots of a group."""
+    found = sorted(values(group, question), key=lambda item: item[1])
+    _, factor = shown(question.metric, question.unit)
+    runs = {run.seed: run.run_id for run in group.runs}
+    drawn = [found[place] for place in spread_out(len(found), MOST_DOTS)]
+    failed = tuple(run.seed for run in group.runs if run.is_failure)
+    worst = math.inf if question.better == "min" else -math.inf
+    middle_value = middle([*(value for _, value in found), *(worst for _ in failed)]) if found else worst
+    return Strip(
+        dots=tuple(
+            Dot(
+                at=axis.at(factor * value),
+                text=f"seed {seed}: {value_text(value, question.metric, question.unit)}",
+                run_id=runs[seed],
+            )
+            for seed, value in drawn
+        ),
+        median=axis.at(factor * middle_value) if math.isfinite(middle_value) else None,
+        failed=failed,
+        more=len(found) - len(drawn),
+    )
+
+
+def values(group: EstimatedGroup, question: Question) -> list[tuple[int, float]]:
+    """Return (seed, value) of the runs that have one."""
+    estimate = group.estimates.get(question.metric)
+    return [(one.seed, one.value) for one in (estimate.values if estimate else ()) if one.value is not None]

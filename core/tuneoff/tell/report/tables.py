@@ -1,0 +1,298 @@
+"""What `run` and `compare` end with: a table of frameworks with the choice in words; with `--verbose` that of all figures.
+
+Of both as many columns are shown as fit the terminal. A figure has the same digits, units and marks in them and on the page.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from tuneoff.base.clock import MILLISECONDS
+from tuneoff.base.format import (
+    ESTIMATED,
+    MISSING,
+    counted,
+    duration_text,
+    figure,
+    folded,
+    number,
+    score,
+    seconds,
+    shown_unit,
+    wrapped,
+)
+from tuneoff.experiment.metric import STEPS, Metric
+from tuneoff.experiment.metric_catalogue import metric
+from tuneoff.experiment.names import platform_text
+from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
+from tuneoff.judge.choice.choice import Best, Choice, Row, Setting, failures, ratio_text
+from tuneoff.judge.stats.location import Interval
+from tuneoff.judge.summary_rows import COLUMNS, Figure, SummaryRow, notes
+from tuneoff.tell.report.cost_notes import NO_CIRCUMSTANCES, Circumstances, cost_notes
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+FAILED = "failed"  # in place of a median that failed runs reach: they are worse than any that is done
+LEAST_MILLISECONDS = 5.0  # shown as 0.01 s
+WIDEST = 1000  # columns
+LEAST_COLUMNS = 3  # of figures, however narrow the terminal
+WIDTH = 80
+JOB_TIME, ENERGY, QUALITY, VALIDATED = "time.jct_without_test", "energy.per_completed_trial", "quality.test", "quality.validation"
+SIGNS = {Outcome.BETTER: "+", Outcome.WORSE: "-", Outcome.UNDECIDED: "?"}  # against the reference, where there are verdicts
+MOST_CAVEATS = 3
+MOST_PARAMETERS = 4  # of the best configuration, where there is a choice to tell too
+
+Cell = Callable[[Row, Setting], str]
+T = TypeVar("T")
+
+
+class FigureCell(NamedTuple):
+    """A figure: its text, what stands below it, `~` where it is estimated, and why it is missing."""
+
+    text: str
+    below: str = ""
+    mark: str = ""
+    reason: str = ""
+
+
+def figure_cell(found: Figure, column: Metric) -> FigureCell:
+    """Return the median over the seeds, and below it lowest–highest of the runs that are done."""
+    spread = found.spread
+    if spread is None:
+        return FigureCell(MISSING, reason="; ".join(found.reasons) or "no run is done")
+    low, high = (amount_text(value, found.unit, column) for value in (spread.low, spread.high))
+    lacking = sum(found.reasons.values())
+    return FigureCell(
+        text=FAILED if math.isinf(spread.median) else amount_text(spread.median, found.unit, column),
+        below=f"{low}–{high}" if low != high else low if spread.failed else "",
+        mark=ESTIMATED if found.is_estimated else "",
+        reason=f"of {spread.n} of {counted(spread.n + lacking, 'run')}" if lacking else "",
+    )
+
+
+def amount_text(value: float, unit: str, column: Metric) -> str:
+    """Return a value that is in `unit` as a figure in the column's: scores keep four decimals, seconds two."""
+    shown = unit_of(unit, column)
+    if unit == "ms" and shown == "s":
+        return "<0.01" if 0 < value < LEAST_MILLISECONDS else number(value / 1000)
+    if "_" in unit:  # the name of a metric, as `test_accuracy`
+        return score(value)
+    return figure(value * (1.0 if unit == shown else shown_unit(unit)[1]))
+
+
+def unit_of(unit: str, column: Metric) -> str:
+    """Return the unit in which a column shows values that are in `unit`."""
+    return column.shown or shown_unit(unit)[0]
+
+
+def render(rows: Sequence[SummaryRow], width: int | None = None, circumstances: Circumstances = NO_CIRCUMSTANCES) -> str:
+    """Return the table and its notes as text without colours or escape codes.
+
+    `width`: columns of the terminal; None: no terminal, as wide as it comes. The most important figures are shown, as many
+    as fit; all are on the page and in the export. The table is never cut: at worst it is wider than the terminal.
+    Units are the same in all tables. The rows are in the file's order and in no other, which is no ranking.
+    """
+    columns = [*map(metric, COLUMNS)]
+    lines = _fitted(columns, lambda shown: _table(rows, shown), width)
+    below = notes(rows)
+    if any(row.runs_done for row in rows):
+        below += cost_notes(rows, {column.name: column.heading for column in columns}, circumstances)
+    return "\n".join(line.rstrip() for line in (*lines, *wrapped(below, width))) + "\n"
+
+
+def _table(rows: Sequence[SummaryRow], columns: Sequence[Metric]) -> Table:
+    """Return the table: medians, lowest–highest of the runs that are done below them, `~` before what is estimated."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    has_variants = any(row.variant for row in rows)
+    table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
+    for heading in ("framework", *(["variant"] if has_variants else []), "sampler"):
+        table.add_column(heading, no_wrap=True)
+    for heading in (*(_heading(column, rows) for column in columns), "trials\ndone/failed\n/pruned", "runs\ndone/\nplan"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        names = (_adapter(row), *([folded(row.variant)] if has_variants else []), _strategy(row))
+        if row.same_as is not None:
+            cells = [f"= {row.same_as}", *[""] * (len(columns) + 1)]
+        else:
+            trials = f"{row.trials_completed}/{row.trials_failed}/{row.trials_pruned}" if row.statuses else MISSING
+            cells = [*(_figure(row, column) for column in columns), trials, _runs(row)]
+        table.add_row(*(Text(text) for text in (*names, *cells)))
+    return table
+
+
+def _heading(column: Metric, rows: Sequence[SummaryRow]) -> str:
+    """Return a column's name with its unit, which for a score is its metric's name."""
+    units = {row.figures[column.name].unit for row in rows if column.name in row.figures} - {""}
+    unit = column.unit or (units.pop() if len(units) == 1 else "objective")
+    return (
+        f"{column.heading}\n{unit_of(unit, column)}".replace("_", "_\n").replace("w/o test", "\nw/o test").replace("/t", "/\nt")
+    )
+
+
+def _figure(row: SummaryRow, column: Metric) -> str:
+    found = row.figures.get(column.name)
+    if found is None:
+        return MISSING
+    is_part = column.name.removeprefix("time.") in STEPS
+    if is_part and found.spread is not None and found.spread.median < row.clock_uncertainty:
+        return f"<{seconds(row.clock_uncertainty)}"
+    cell = figure_cell(found, column)
+    mark = "" if cell.text == "failed" else cell.mark
+    return f"{mark}{cell.text}" + (f"\n{cell.mark}{cell.below}" if cell.below else "")
+
+
+def _adapter(row: SummaryRow) -> str:
+    """Return the adapter's name, with its platform below it where it has another one."""
+    has_platform = row.platform == "local" or f"@{platform_text(row.platform, row.emulated)}" in row.label
+    return folded(row.label) + ("" if has_platform else f"\n{platform_text(row.platform, row.emulated)}")
+
+
+def _strategy(row: SummaryRow) -> str:
+    """Return the sampler and, below it, the pruner."""
+    return folded(row.sampler) + (f"\n{folded(f'+ {row.pruner}')}" if row.pruner != "none" else "")
+
+
+def _runs(row: SummaryRow) -> str:
+    if row.skips and not row.statuses:
+        return "skip"
+    return f"{row.runs_done}/{row.runs_planned}" + (f"\n{row.runs_failed} failed" if row.runs_failed else "")
+
+
+def ending(choice: Choice, width: int | None = None) -> list[str]:
+    """Return the lines, none wider than `width`, at most 80 columns, where it can be broken."""
+    most = min(width, WIDTH) if width is not None else WIDTH
+    has_choice = sum(not row.is_floor for setting in choice.settings[:1] for row in setting.rows) > 1
+    below = list(choice.lines) if has_choice else []
+    if choice.deciding is not None:
+        about = f", about {duration_text(choice.deciding.seconds)}" if choice.deciding.seconds is not None else ""
+        below += [f"To decide{about}:", f"  {choice.deciding.command}"]
+    if choice.best is not None:
+        below.append(_best(choice, choice.best, MOST_PARAMETERS if has_choice else None))
+    below += [f"! {text}" for text in choice.caveats[:MOST_CAVEATS]]
+    more = len(choice.caveats) - MOST_CAVEATS
+    below += [f"! and {more} more on the page"] if more > 0 else []
+    above = table(choice, most)
+    return [*above, *([""] if above else []), *wrapped(below, most)]
+
+
+def table(choice: Choice, width: int) -> list[str]:
+    """Return a row per framework and sampler, emulated ones left out, with as many columns as fit."""
+    rows = [(row, setting) for setting in choice.settings for row in setting.rows if not row.is_emulated]
+    if not rows:
+        return []
+    return _fitted(list(_columns(choice, [row for row, _ in rows])), lambda shown: _frameworks(shown, rows), width)
+
+
+def _columns(choice: Choice, rows: Sequence[Row]) -> Iterator[tuple[str, Cell]]:
+    """Yield heading and cell of each column, the most important first."""
+    first = choice.settings[0]
+    reference = next((row.name for row in first.rows if row.label == first.reference), "")
+    yield "framework", lambda row, _: row.name
+    if len(choice.settings) > 1:
+        yield "sampler", lambda _, setting: setting.name
+    if all(len(row.columns) == 1 for row in rows):
+        yield "job time, s\nmedian (range)", lambda row, _: _job_time(row.first.group)
+    if len(rows) > 1:
+        yield f"x {reference}", _ratio
+    yield "added\ns/trial", lambda row, _: _added(column.added.per_trial for column in row.columns.values())
+    yield "added\ns/job", lambda row, _: _added(column.added.per_job for column in row.columns.values())
+    if any(map(_failed, rows)):
+        yield "runs\nfailed", lambda row, _: _failed(row)
+    if all(len(row.columns) == 1 for row in rows):
+        name = QUALITY if any(row.first.group.estimates[QUALITY].median is not None for row in rows) else VALIDATED
+        head = "test\nscore" if name == QUALITY else "valid-\nation"
+        yield head, lambda row, _: _quality(row.first.group, name)
+        yield "energy\nJ/trial", lambda row, _: _energy(row.first.group)
+
+
+def _frameworks(columns: Sequence[tuple[str, Cell]], rows: Sequence[tuple[Row, Setting]]) -> Table:
+    from rich.table import Table
+
+    made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    for heading, _ in columns:
+        made.add_column(heading, justify="left" if heading in ("framework", "sampler") else "right", no_wrap=True)
+    for row, setting in rows:
+        made.add_row(*(cell(row, setting) for _, cell in columns))
+    return made
+
+
+def _fitted(columns: list[T], made: Callable[[Sequence[T]], Table], width: int | None) -> list[str]:
+    """Return the lines of a table without colours, with as many of its columns as fit; the others are taken away, last first."""
+    from rich.console import Console
+
+    text = io.StringIO()
+    console = Console(file=text, width=WIDEST, color_system=None, force_terminal=False, highlight=False)
+    while width is not None and len(columns) > LEAST_COLUMNS and console.measure(made(columns)).maximum > width:
+        columns.pop()
+    console.print(made(columns))
+    return [line.rstrip() for line in text.getvalue().splitlines()]
+
+
+def _failed(row: Row) -> str:
+    """Return how many of a row's runs failed: "" for none."""
+    failed, tried = failures(row.columns.values())
+    return f"{failed}/{tried}" if failed else ""
+
+
+def _added(intervals: Iterable[Interval | None]) -> str:
+    """Return what a framework adds; over several columns the least and the most."""
+    found = sorted(max(0.0, added.estimate) for added in intervals if added is not None)
+    if not found:
+        return MISSING
+    return figure(found[0]) if len(found) == 1 else f"{figure(found[0])} to {figure(found[-1])}"
+
+
+def _ratio(row: Row, setting: Setting) -> str:
+    """Return the ratio to the reference of its setting; over several columns the middle, the least and the greatest one."""
+    if row.label == setting.reference:
+        return "1"
+    ratios = [ratio for column in row.columns.values() if (ratio := column.ratios.get(setting.reference or "")) is not None]
+    if not ratios:
+        return MISSING
+    if len(row.columns) == 1:
+        return f"{ratio_text(ratios[0])}{SIGNS.get(ratios[0].outcome, '')}"
+    found = sorted(ratio.estimate for ratio in ratios)
+    return f"{number(found[len(found) // 2])}x ({number(found[0])} to {number(found[-1])} over {len(found)})"
+
+
+def _job_time(group: EstimatedGroup) -> str:
+    estimate = group.estimates[JOB_TIME]
+    known = sorted(value.value / MILLISECONDS for value in estimate.values if value.value is not None)
+    if estimate.median is None or not known:
+        return MISSING
+    median = "failed" if math.isinf(estimate.median.estimate) else number(estimate.median.estimate / MILLISECONDS)
+    return median if len(known) == 1 else f"{median} ({number(known[0])}-{number(known[-1])})"
+
+
+def _energy(group: EstimatedGroup) -> str:
+    estimate = group.estimates[ENERGY]
+    if estimate.median is None or math.isinf(estimate.median.estimate):
+        return MISSING
+    joules = estimate.median.estimate * shown_unit(estimate.unit)[1]
+    return f"{ESTIMATED if 'estimated' in estimate.kinds else ''}{figure(joules)}"
+
+
+def _quality(group: EstimatedGroup, metric: str) -> str:
+    median = group.estimates[metric].median
+    if median is None:
+        return MISSING
+    return "failed" if math.isinf(median.estimate) else score(median.estimate)
+
+
+def _best(choice: Choice, best: Best, most: int | None) -> str:
+    """Return the best score, and the first `most` parameters of its configuration; None: all."""
+    name = next((row.name for setting in choice.settings for row in setting.rows if row.label == best.label), best.label)
+    parameters = [f"{key}={_value(value)}" for key, value in best.configuration.items()]
+    rest = ", ..." if most is not None and len(parameters) > most else ""
+    return f"Best {best.metric}: {score(best.value)} ({name}): {', '.join(parameters[:most])}{rest}"
+
+
+def _value(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,223 @@
+"""The columns that need not be equal: quality, values of equal configurations, and what is bound to the machine.
+
+**Quality of a cell** (an adapter's runs that differ in the seed alone). With n seeds in the bundle, their mean m and standard
+deviation s, and k runs here: a mean of k further runs lies in m ± t · s · sqrt(1/n + 1/k) in 95 of 100 cases (t of n − 1 degrees
+of freedom), if they are of the same kind. Outside is DIFFERENT, from 3 seeds on. Inside is REPRODUCED from 5 seeds on: the
+interval of fewer is so wide that almost anything lies in it. Values that are equal bit for bit need no interval.
+
+**Values of equal configurations**, where bits need not be equal. With d the differences here − bundle over the configurations
+that both completed: the 95 % interval of their mean against a margin of half the standard deviation of the bundle's values.
+Inside the margin is REPRODUCED, wholly outside of it is DIFFERENT, anything else is INCONCLUSIVE.
+
+**Bound to the machine** are times, energy, cost, memory: a ratio in a band, never an equality.
+What goes with time is divided by the ratio of the sentinels (the SHA-256 of 32 MiB that every run is preceded by). CPU seconds
+are only where the machines differ: on the same one a slow sentinel means other work, which costs no CPU seconds. Inside the
+band is REPRODUCED. Outside is DIFFERENT on the same machine where neither run has a flag of a machine at work, else
+INCONCLUSIVE: another machine, or one with other work, explains it. INCONCLUSIVE is also what is too short to compare, inside the
+band or not: 10 ms of a trial have become 49 on one machine without a flag.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tuneoff.base.format import counted
+from tuneoff.judge.controls.same_algorithm import ROUNDING
+from tuneoff.judge.stats import power
+from tuneoff.record.metric_value import MetricValue
+from tuneoff.record.run_record import RunRecord
+from tuneoff.run.machine import PASSING
+from tuneoff.trust.bundle.exact import RunPair, common_values
+from tuneoff.trust.bundle.verdict import ReproducedColumn, ReproductionAnswer
+
+QUALITIES = ("quality.validation", "quality.test")
+LEAST_TO_DIFFER = 3  # seeds of the bundle
+LEAST_TO_AGREE = 5
+MARGIN = 0.5  # standard deviations of the bundle's values
+# 97.5 % quantiles of Student's t with 1, 2, ... 30 degrees of freedom
+_QUANTILES = (
+    *(12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281),
+    *(2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860),
+    *(2.0796, 2.0739, 2.0687, 2.0639, 2.0595, 2.0555, 2.0518, 2.0484, 2.0452, 2.0423),
+)
+MS_PER_SECOND = 1000.0  # times are in ms
+SHORT_TIME_SECONDS = 0.5  # a time that is below this in both
+SHORT_RUN_SECONDS = 2.0  # energy, carbon and cost of runs whose `time.jct` is below this in both
+BUSY_FLAGS = (*sorted(PASSING), "steal", "too_few_processors")
+
+
+def t_quantile(degrees: int) -> float:
+    """Return the 97.5 % quantile of Student's t."""
+    return _QUANTILES[degrees - 1] if degrees <= len(_QUANTILES) else power.t_quantile(0.975, degrees)
+
+
+def quality_columns(where: str, bundle: Sequence[RunRecord], here: Sequence[RunRecord]) -> Iterator[ReproducedColumn]:
+    """Yield the quality of a cell's runs here against all its runs in the bundle."""
+    same = {run.run_id for run in here}
+    for name in QUALITIES:
+        ours = _values(here, name)
+        theirs = _values(bundle, name)
+        paired = _values([run for run in bundle if run.run_id in same], name)
+        if ours and theirs:
+            answer, why = _quality(theirs, ours, is_equal=sorted(paired) == sorted(ours))
+            yield ReproducedColumn(name=name, tolerance="statistical", where=where, answer=answer, why=why)
+
+
+def _quality(theirs: Sequence[float], ours: Sequence[float], *, is_equal: bool) -> tuple[ReproductionAnswer, str]:
+    mean = statistics.fmean(ours)
+    if is_equal:
+        return ReproductionAnswer.REPRODUCED, f"equal: {', '.join(f'{value:.6g}' for value in ours)}"
+    n, k = len(theirs), len(ours)
+    seeds = counted(n, "seed")
+    if n < LEAST_TO_DIFFER:
+        why = f"{mean:.6g} here, {statistics.fmean(theirs):.6g} in the bundle, whose {seeds} tell no spread (it takes 3)"
+        return ReproductionAnswer.INCONCLUSIVE, why
+    spread, centre = statistics.stdev(theirs), statistics.fmean(theirs)
+    if n < LEAST_TO_AGREE and spread <= ROUNDING * max(map(abs, theirs)):
+        why = f"{mean:.6g} here, {centre:.6g} in each of the bundle's {seeds}, too few to tell a spread (it takes 5)"
+        return ReproductionAnswer.INCONCLUSIVE, why
+    half = t_quantile(n - 1) * spread * math.sqrt(1 / n + 1 / k)
+    interval = f"[{centre - half:.6g}, {centre + half:.6g}], where 95 % of such runs lie by the bundle's {seeds}"
+    if abs(mean - centre) > half:
+        return ReproductionAnswer.DIFFERENT, f"{mean:.6g} here is outside {interval}"
+    if n < LEAST_TO_AGREE:
+        return ReproductionAnswer.INCONCLUSIVE, f"{mean:.6g} here is in {interval}, too few to call it equal (it takes 5)"
+    return ReproductionAnswer.REPRODUCED, f"{mean:.6g} here is in {interval}"
+
+
+def value_columns(pair: RunPair) -> Iterator[ReproducedColumn]:
+    """Yield the values of equal configurations, where their bits differ for a known reason."""
+    values = common_values(pair)
+    if pair.bits_excuse is None or not values or all(theirs == ours for theirs, ours in values):
+        return
+    answer, why = _paired(values)
+    name = "values of equal configurations"
+    yield ReproducedColumn(name=name, tolerance="statistical", where=pair.where, answer=answer, why=why)
+
+
+def _paired(values: Sequence[tuple[float, float]]) -> tuple[ReproductionAnswer, str]:
+    n = len(values)
+    if n < 2:
+        return ReproductionAnswer.INCONCLUSIVE, "one configuration tells no spread"
+    gaps = [ours - theirs for theirs, ours in values]
+    scale = max(abs(value) for pair in values for value in pair)
+    if n < LEAST_TO_AGREE and statistics.stdev(gaps) <= ROUNDING * scale:
+        why = f"{n} configurations differ by the same {gaps[0]:.3g}: too few to tell a spread (it takes {LEAST_TO_AGREE})"
+        return ReproductionAnswer.INCONCLUSIVE, why
+    mean, half = statistics.fmean(gaps), t_quantile(n - 1) * statistics.stdev(gaps) / math.sqrt(n)
+    margin = MARGIN * statistics.stdev([theirs for theirs, _ in values])
+    interval = f"mean difference of {n} configurations {mean:.3g} ± {half:.3g}, margin {margin:.3g}"
+    if mean - half >= -margin and mean + half <= margin:
+        return ReproductionAnswer.REPRODUCED, interval
+    if mean - half > margin or mean + half < -margin:
+        return ReproductionAnswer.DIFFERENT, interval
+    return ReproductionAnswer.INCONCLUSIVE, interval
+
+
+def _values(runs: Sequence[RunRecord], name: str) -> list[float]:
+    found = (run.metrics.get(name) for run in runs)
+    return [float(metric.value) for metric in found if metric is not None and metric.value is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A metric, the widest ratio that counts as the same, when it is scaled by the sentinels, and what may be too short."""
+
+    metric: str
+    band: float
+    scaled: Literal["always", "across machines", "never"] = "always"
+    floor: Literal["its time", "the run", "none"] = "its time"
+
+
+BOUNDS = (
+    Bound("time.jct_without_test", 2.0),
+    Bound("time.jct", 2.0),
+    Bound("time.deploy", 2.0),
+    Bound("time.trial", 2.0),
+    Bound("time.test", 2.0),
+    Bound("overhead.per_trial", 2.0),
+    Bound("energy.cpu_seconds", 1.5, "across machines", "the run"),
+    Bound("energy.job", 2.0, floor="the run"),
+    Bound("carbon.job", 2.0, floor="the run"),
+    Bound("cost.job", 2.0, floor="the run"),
+    Bound("memory.peak_rss", 1.25, "never", "none"),
+)
+
+
+def machine_columns(pair: RunPair) -> Iterator[ReproducedColumn]:
+    """Yield the machine-bound columns of a run; metrics that one of both lacks are left out."""
+    speed = _speed(pair)
+    excuse = _excuse(pair, speed)
+    for bound in BOUNDS:
+        theirs, ours = (run.metrics.get(bound.metric) for run in (pair.bundle, pair.here))
+        if theirs is not None and ours is not None and theirs.value and ours.value:
+            yield _column(pair, bound, theirs, ours, speed, excuse)
+
+
+def _column(
+    pair: RunPair, bound: Bound, theirs: MetricValue, ours: MetricValue, speed: float | None, excuse: str | None
+) -> ReproducedColumn:
+    assert theirs.value is not None
+    assert ours.value is not None
+    raw = ours.value / theirs.value
+    is_scaled = bound.scaled == "always" or (bound.scaled == "across machines" and not pair.same_machine)
+    scale = speed if is_scaled and speed is not None else 1.0
+    ratio = raw / scale
+    scaled = f", {ratio:.2f} by the sentinel's {scale:.2f}" if scale != 1.0 else ""
+    text = f"{ours.value:.4g} {ours.unit} here, {theirs.value:.4g} in the bundle: ratio {raw:.2f}{scaled}"
+    band = f"{1 / bound.band:.2g} to {bound.band:g}"
+    if _source(theirs) != _source(ours):
+        answer, why = (
+            ReproductionAnswer.INCONCLUSIVE,
+            f"{text}; another meter: {_source(ours)} here, {_source(theirs)} in the bundle",
+        )
+    elif (short := _short(pair, bound)) is not None:
+        answer, why = ReproductionAnswer.INCONCLUSIVE, f"{text}; too short to compare: {short}"
+    elif 1 / bound.band <= ratio <= bound.band:
+        answer, why = ReproductionAnswer.REPRODUCED, f"{text}; in the band {band}"
+    elif excuse is not None:
+        answer, why = ReproductionAnswer.INCONCLUSIVE, f"{text}; outside {band}, but {excuse}"
+    else:
+        answer, why = ReproductionAnswer.DIFFERENT, f"{text}; outside {band} on the same machine with no sign of other work"
+    return ReproducedColumn(name=bound.metric, tolerance="machine", where=pair.where, answer=answer, why=why, decides=False)
+
+
+def _short(pair: RunPair, bound: Bound) -> str | None:
+    """Return which floor both values are below, in words; None: they are long enough, or the runs' lengths are not known."""
+    if bound.floor == "none":
+        return None
+    name, floor = (bound.metric, SHORT_TIME_SECONDS) if bound.floor == "its time" else ("time.jct", SHORT_RUN_SECONDS)
+    times = [run.metrics.get(name) for run in (pair.bundle, pair.here)]
+    if any(time is None or time.value is None or time.value / MS_PER_SECOND >= floor for time in times):
+        return None
+    return f"{'both are' if bound.floor == 'its time' else 'time.jct of both is'} below {floor:g} s"
+
+
+def _speed(pair: RunPair) -> float | None:
+    """Return how much longer the sentinel took here."""
+    theirs, ours = (_sentinel(run) for run in (pair.bundle, pair.here))
+    return ours / theirs if ours and theirs else None
+
+
+def _sentinel(run: RunRecord) -> float | None:
+    before = run.environment.get("machine_before")
+    found = before.get("sentinel_ns") if isinstance(before, dict) else None
+    return float(found) if isinstance(found, int | float) and found > 0 else None
+
+
+def _excuse(pair: RunPair, speed: float | None) -> str | None:
+    if not pair.same_machine:
+        return "this is another machine"
+    flags = sorted({flag.name for run in (pair.bundle, pair.here) for flag in run.flags} & set(BUSY_FLAGS))
+    if flags:
+        return f"a machine had other work (flags {', '.join(flags)})"
+    return "a run has no sentinel" if speed is None else None
+
+
+def _source(metric: MetricValue) -> str:
+    """Return by what it was metered; a model's coefficients are in its source."""
+    return f"{metric.kind}, {' '.join(metric.source.split())}"

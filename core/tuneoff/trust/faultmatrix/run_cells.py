@@ -1,0 +1,223 @@
+"""A cell by the framework's own defaults: its plain program, without adapter, lifecycle and supervisor; and through the adapter:
+
+`tuneoff compare` on a file of this one run, in a process of its own; a killed one is resumed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tuneoff.base.identity import canonical_json
+from tuneoff.capabilities import Support
+from tuneoff.errors import ResultsError
+from tuneoff.experiment.plan import seconds_at_most
+from tuneoff.record.run_record import RunRecord, TrialRecord
+from tuneoff.record.store import read_runs, standing
+from tuneoff.registry import adapter_class
+from tuneoff.run.child import ChildEnd
+from tuneoff.run.supervisor.cgroups import LIMIT_FILES, V1, joining_problem, places
+from tuneoff.run.supervisor.guardian import Announce
+from tuneoff.run.supervisor.leftovers import remove_cgroup
+from tuneoff.run.supervisor.prepare import MEGABYTE
+from tuneoff.trust.faultmatrix.cell import (
+    HOLD_SECONDS,
+    PROGRAM_MEGABYTES,
+    CellPlace,
+    FaultCell,
+    end,
+    folder_after,
+    python,
+    run_cell,
+    workload_options,
+)
+from tuneoff.trust.faultmatrix.classify import Claim, SeenRun, State
+from tuneoff.trust.faultmatrix.plain import PlainTask, read_answer
+
+_SWAP = {V1: "memory.memsw.limit_in_bytes"}
+_NAME = "tuneoff-"  # of a group, before its cell's
+UNLIMITED = "no control group can be made here, so nothing limits memory and the trial gives up by itself: "
+FILE, RESULTS = "cell.yaml", "results"
+NOTICES = ("best_differs", "best_value_differs", "unknown_best", "missing_configurations", "foreign_configurations")
+RETRIES = 1  # of a trial, none where the adapter repeats no trials
+OVER_LIMIT = 2.0  # times the memory limit that a trial allocates
+_MORE_SECONDS = 30.0  # for the command itself
+
+
+def run_by_defaults(cell: FaultCell, place: CellPlace, limit: float) -> SeenRun:
+    """Run the plain program with the fault, once more after it was killed, and return what was seen.
+
+    Each start of it has `limit` seconds.
+
+    Raises:
+        NotStruck: the part that is to be taken away is not there.
+    """
+    try:
+        with _memory(cell, place) as (group, allocate_mb):
+            ended = _run(cell, place, group, allocate_mb, limit, is_again=False)
+            seconds = ended.seconds
+            if cell.fault.strike == "driver" and place.is_struck and ended.code is not None:
+                ended = _run(cell, place, group, allocate_mb, limit, is_again=True)
+                seconds += ended.seconds
+            end(cell)
+    finally:
+        end(cell)
+    seen = _seen(ended, folder_after(cell, place), seconds)
+    if cell.fault.kind == "out_of_memory" and group is None and seen.failure:
+        return SeenRun(failure=UNLIMITED + seen.failure, seconds=seconds)
+    return seen
+
+
+def _run(cell: FaultCell, place: CellPlace, group: Path | None, allocate_mb: float, limit: float, *, is_again: bool) -> ChildEnd:
+    experiment = cell.spec.experiment
+    assert cell.tools is not None
+    PlainTask(
+        folder=str(place.folder),
+        configurations=experiment.configurations,
+        workload=experiment.workload.target,
+        options=workload_options(
+            cell, place, allocate_mb, hold_seconds=0.0 if cell.fault.kind == "out_of_memory" else HOLD_SECONDS
+        ),
+        metric=experiment.objective.metric,
+        mode=experiment.objective.mode,
+        epochs=experiment.budget.epochs_per_trial,
+        workers=experiment.workers.count,
+        is_again=is_again,
+        parent=os.getpid(),
+    ).write()
+    command = python("-m", cell.tools.plain, str(place.folder))
+    if group is not None:
+        command = entering(group, command)
+    return run_cell(cell, place, command, limit)
+
+
+def _seen(ended: ChildEnd, folder: Path, seconds: float) -> SeenRun:
+    if ended.code is None:
+        return SeenRun(ended=False, words=ended.words, seconds=seconds)
+    answer = read_answer(folder)
+    if ended.code != 0 or answer is None:
+        how = f"killed by signal {-ended.code}" if ended.code < 0 else f"exit code {ended.code}"
+        return SeenRun(failure=f"{how}: {ended.words}" if ended.words else how, seconds=seconds)
+    return SeenRun(claims=answer[0], best=answer[1], seconds=seconds)
+
+
+@contextlib.contextmanager
+def _memory(cell: FaultCell, place: CellPlace) -> Iterator[tuple[Path | None, float]]:
+    """Give the control group, where one is needed and can be made, and how much the trial allocates."""
+    workers = cell.spec.experiment.workers
+    each = workers.memory_mb or 0.0
+    if cell.fault.kind != "out_of_memory":
+        yield None, each
+        return
+    limit_mb = PROGRAM_MEGABYTES + each * workers.count
+    with memory_group(cell.name, int(limit_mb * MEGABYTE), place.announce) as group:
+        yield group, each if group is None else 2 * limit_mb
+
+
+@contextlib.contextmanager
+def memory_group(cell: str, limit_bytes: int, announce: Announce = lambda folder: None) -> Iterator[Path | None]:
+    """Give a cell's group of that limit, announced, and removed at the end, or None: none can be made here."""
+    place = places(["memory"])["memory"]
+    folder = None if place.parent is None else place.parent / f"{_NAME}{cell}"
+    if folder is not None:
+        announce(folder)
+    try:
+        yield folder if folder is not None and _make(folder, place.version, limit_bytes) else None
+    finally:
+        if folder is not None:
+            remove_cgroup(folder)
+
+
+def entering(folder: Path, command: Sequence[str]) -> list[str]:
+    """Return a command whose process enters the group before it becomes `command`."""
+    return ["/bin/sh", "-c", 'echo $$ > "$0" && exec "$@"', str(folder / "cgroup.procs"), *command]
+
+
+def _make(folder: Path, version: str, limit_bytes: int) -> bool:
+    try:
+        folder.mkdir()
+        (folder / LIMIT_FILES[version, "memory"]).write_text(str(limit_bytes))
+    except OSError:
+        return False
+    with contextlib.suppress(OSError):  # absent without swap accounting
+        (folder / _SWAP.get(version, "memory.swap.max")).write_text(str(limit_bytes) if version in _SWAP else "0")
+    return joining_problem(folder) is None
+
+
+def run_by_adapter(cell: FaultCell, place: CellPlace, content: Mapping[str, Any]) -> SeenRun:
+    """Run the command with the fault, resume it after it was killed, and return what its record says.
+
+    Raises:
+        NotStruck: the part that is to be taken away is not there.
+    """
+    _write_file(cell, place, content)
+    command = python("-m", "tuneoff", "compare", FILE, "--output", RESULTS, "--no-report", "--json")
+    limit = seconds_at_most(cell.spec) + _MORE_SECONDS
+    try:
+        ended = run_cell(cell, place, command, limit)
+        seconds = ended.seconds
+        if cell.fault.strike == "driver" and place.is_struck and ended.code is not None:
+            end(cell, wait_seconds=10.0)  # what is left of a killed command ends by itself
+            ended = run_cell(cell, place, [*command, "--resume"], limit)
+            seconds += ended.seconds
+    finally:
+        end(cell)
+    return _seen_through(cell, ended, folder_after(cell, place) / RESULTS, seconds)
+
+
+def _write_file(cell: FaultCell, place: CellPlace, content: Mapping[str, Any]) -> None:
+    """Write the file of this one run: the experiment, with the fault, one adapter, and nothing measured but time."""
+    retries = RETRIES if adapter_class(cell.spec.adapter).capabilities.retry is Support.YES else 0
+    memory_mb = cell.spec.experiment.workers.memory_mb or 0.0
+    options = workload_options(cell, place, OVER_LIMIT * memory_mb)
+    entry = {"name": cell.spec.adapter, "platform": cell.spec.platform, "options": dict(cell.spec.options)}
+    cell_content = {
+        **content,
+        "workload": {"name": cell.spec.experiment.workload.name, "options": options},
+        "adapters": [entry],
+        "failures": {"retries": retries},
+        "seeds": [cell.spec.seed],
+        "warm_up": False,
+        "power": "none",
+        "carbon": "none",
+        "prices": "none",
+    }
+    (place.folder / FILE).write_text(json.dumps(cell_content))
+
+
+def _seen_through(cell: FaultCell, ended: ChildEnd, results: Path, seconds: float) -> SeenRun:
+    if ended.code is None:
+        return SeenRun(ended=False, words=f"the command itself: {ended.words}", seconds=seconds)
+    try:
+        records = list(standing(read_runs(results)).values())
+    except ResultsError:
+        records = []
+    if len(records) != 1:
+        return SeenRun(failure=f"exit code {ended.code}: {ended.words}", seconds=seconds)
+    return seen_of_record(cell, records[0], seconds)
+
+
+def seen_of_record(cell: FaultCell, record: RunRecord, seconds: float) -> SeenRun:
+    """Return what a record says, by the index of the configurations."""
+    if record.status == "timeout":
+        return SeenRun(ended=False, words=str(record.reason), seconds=seconds)
+    if record.status != "done":
+        return SeenRun(failure=f"{record.status}, charged to {record.charged}: {record.reason}", seconds=seconds)
+    indices = {canonical_json(dict(item)): index for index, item in enumerate(cell.spec.experiment.configurations)}
+    claims = tuple(_claim(trial, indices[canonical_json(dict(trial.configuration))]) for trial in record.trials)
+    by_trial = {trial.trial: claim.index for trial, claim in zip(record.trials, claims, strict=True)}
+    best = None
+    if record.best is not None and record.best.trial is not None:
+        best = (by_trial.get(record.best.trial, -1), record.best.framework_value)
+    notices = tuple(flag.name for flag in record.flags if flag.name in NOTICES)
+    return SeenRun(claims=claims, best=best, notices=notices, seconds=seconds)
+
+
+def _claim(trial: TrialRecord, index: int) -> Claim:
+    state: State = "completed" if trial.state == "completed" else "failed"
+    text = f"{trial.state}: {trial.cause}" if trial.cause else trial.state
+    return Claim(index=index, state=state, value=trial.value, text=text)

@@ -1,0 +1,260 @@
+"""What verification found: problems, one line each, and each value of a stored record that differs from the recomputed one."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+import msgspec
+from msgspec import UNSET
+
+from tuneoff.base.files import open_regular
+from tuneoff.record.run_record import AttemptRecord, EpochRecord, RunRecord, TrialRecord
+from tuneoff.record.store import encode
+
+Check = Literal[
+    "version", "schema", "plan", "seal", "file", "clock", "verdict", "sum", "value"
+]  # causes first, then what they change
+CHECKS: tuple[Check, ...] = get_args(Check)
+
+
+MOST_KEPT = 500  # problems of an execution: a folder of a thousand runs must fit into memory even if nothing is as it was
+TOLERANCE = 1e-9  # relative, of decimal numbers: another machine's library may round the last bits otherwise; integers are exact
+SHOWN = 60  # characters of a value in a line
+_KEYS = {  # what names an item of a list; where it is not unique, and in other lists, items go by position: #1, #2
+    "trials": "trial",
+    "attempts": "attempt",
+    "epochs": "epoch",
+    "steps": "step",
+    "stages": "name",
+    "flags": "name",
+    "declared": "symbol",
+}
+_COUNTED = ("steps", "refusals", "stages", "flags", "declared")
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+_decode_items: msgspec.json.Decoder[list[msgspec.Raw]] = msgspec.json.Decoder(list[msgspec.Raw])
+_decode_fields: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
+TOO_DEEP = "is nested too deeply to be read"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something that is not as it must be. `stored` and `recomputed` are UNSET where there is no such value.
+
+    `where`: path in the results folder; `what`: a field, a metric, a file beneath it, or a process.
+    """
+
+    check: Check
+    where: str
+    what: str
+    text: str
+    stored: Any = UNSET
+    recomputed: Any = UNSET
+
+    @property
+    def line(self) -> str:
+        """The problem as one line."""
+        return " ".join(f"{self.where}: {self.what}{': ' if self.what else ''}{self.text}".split())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the problem as JSON values."""
+        values = {"stored": self.stored, "recomputed": self.recomputed}
+        known = {name: value for name, value in values.items() if value is not UNSET}
+        return {"check": self.check, "where": self.where, "what": self.what, "text": self.text, **known}
+
+
+@dataclass(slots=True, kw_only=True)
+class VerifiedExecution:
+    """What the verification of one execution came to.
+
+    `notes`: what a reader should know and is no defect. `stated`: what run.json alone states, so that it was not recomputed.
+    """
+
+    where: str
+    run_id: str
+    execution_id: str
+    status: str | None = None  # None: it has no readable record
+    problems: list[Problem] = field(default_factory=list)
+    is_empty: bool = False  # no file of events and no record: nothing was done, or all was removed
+    has_special_files: bool = False  # links, pipes, devices: nothing of it may be opened
+    left_out: int = 0  # problems beyond the first 500, causes before what they change
+    notes: list[str] = field(default_factory=list)
+    stated: list[str] = field(default_factory=list)
+    trials: int = 0
+    events: int = 0
+    samples: int = 0
+    values: int = 0
+
+    def add(self, check: Check, what: str, text: str, stored: Any = UNSET, recomputed: Any = UNSET) -> None:
+        """Note a problem of this execution."""
+        problem = Problem(check=check, where=self.where, what=what, text=text, stored=stored, recomputed=recomputed)
+        if check != "file" or problem not in self.problems:  # who derives and who seals may meet the same file
+            self.problems.append(problem)
+
+    def close(self) -> None:
+        """Put causes before what they change, else in the order found, and keep the first ones."""
+        self.problems.sort(key=lambda problem: CHECKS.index(problem.check))
+        self.left_out = max(0, len(self.problems) - MOST_KEPT)
+        del self.problems[MOST_KEPT:]
+
+
+class ValueDifference(NamedTuple):
+    """A value that differs; UNSET: there is none on that side."""
+
+    path: str
+    stored: Any
+    recomputed: Any
+
+    @property
+    def text(self) -> str:
+        return f"stored {show(self.stored)}, recomputed {show(self.recomputed)}"
+
+
+def is_same_text(path: Path, record: RunRecord) -> bool:
+    """Tell whether a record's text is what the file holds, byte by byte: then nothing differs and the schema holds.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with open_regular(path) as file:
+        return all(file.read(len(piece)) == piece for piece in encode(record)) and not file.read(1)
+
+
+def record_differences(content: bytes, record: RunRecord, skipped: Sequence[str] = ()) -> Iterator[ValueDifference]:
+    """Yield what differs between the text of a `run.json` and a record; `skipped` fields are left out.
+
+    Only what is not equal byte by byte is decoded: a run may have half a million epochs.
+
+    Raises:
+        msgspec.MsgspecError: the text is no JSON object.
+    """
+    stored = _decode_fields.decode(content)
+    names = [field.name for field in fields(record)]
+    for name in names:
+        if name in skipped:
+            continue
+        value = getattr(record, name)
+        if name not in stored:
+            yield ValueDifference(name, UNSET, _decode(_encode(value)))
+        elif isinstance(value, tuple) and bytes(stored[name]).startswith(b"["):
+            yield from _item_differences(name, _decode_items.decode(stored[name]), value)
+        else:
+            yield from differences(_decode(stored[name]), _decode(_encode(value)), name)
+    for name in stored:
+        if name not in names:
+            yield ValueDifference(name, _decode(stored[name]), UNSET)
+
+
+def differences(stored: Any, recomputed: Any, path: str = "") -> Iterator[ValueDifference]:
+    """Yield what differs between two JSON values."""
+    if isinstance(stored, dict) and isinstance(recomputed, dict):
+        for key in (*stored, *(key for key in recomputed if key not in stored)):
+            below = f"{path}.{key}" if path else key
+            yield from differences(stored.get(key, UNSET), recomputed.get(key, UNSET), below)
+    elif isinstance(stored, list) and isinstance(recomputed, list):
+        yield from _list_differences(stored, recomputed, path)
+    elif not is_same(stored, recomputed):
+        yield ValueDifference(path, stored, recomputed)
+
+
+def is_same(stored: Any, recomputed: Any) -> bool:
+    """Tell whether two JSON values without parts are equal, decimal numbers to `TOLERANCE`."""
+    if isinstance(stored, float) or isinstance(recomputed, float):
+        if not _is_number(stored) or not _is_number(recomputed):
+            return False
+        return math.isclose(stored, recomputed, rel_tol=TOLERANCE, abs_tol=0.0)
+    return type(stored) is type(recomputed) and bool(stored == recomputed)
+
+
+def count_values(record: RunRecord) -> int:
+    """Return how many stored values of a record are recomputed: metrics with what they say of themselves, and fields."""
+    attempts = [attempt for trial in record.trials for attempt in trial.attempts]
+    epochs = sum(len(attempt.epochs) for attempt in attempts)
+    own = len(fields(record)) + sum(len(getattr(record, name)) for name in _COUNTED)
+    return (
+        own
+        + len(record.metrics) * 7  # value, unit, kind, source, n_samples, coverage, reason_if_null
+        + len(record.trials) * len(fields(TrialRecord))
+        + len(attempts) * len(AttemptRecord.__struct_fields__)
+        + epochs * len(EpochRecord.__struct_fields__)
+    )
+
+
+def show(value: Any) -> str:
+    """Return a value as it stands in a line."""
+    if value is UNSET:
+        return "nothing"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+
+
+def _item_differences(name: str, stored: Sequence[msgspec.Raw], value: tuple[Any, ...]) -> Iterator[ValueDifference]:
+    """Compare the items of a field that is a list: those that are equal byte by byte are never decoded."""
+    old, new = [bytes(item) for item in stored], [_encode(item) for item in value]
+    if old == new:
+        return
+    if name not in _KEYS:
+        yield from differences([_decode(item) for item in old], [_decode(item) for item in new], name)
+        return
+    in_old, in_new = set(old), set(new)
+    odd_old = [_decode(item) for item in old if item not in in_new]
+    odd_new = [_decode(item) for item in new if item not in in_old]
+    found = list(_list_differences(odd_old, odd_new, name))
+    yield from found
+    if not found:
+        places = [[_key(_decode(item), _KEYS[name]) for item in items] for items in (old, new)]
+        yield from differences(places[0], places[1], f"the order of {name}")
+
+
+def _list_differences(stored: list[Any], recomputed: list[Any], path: str) -> Iterator[ValueDifference]:
+    key = _KEYS.get(path.rpartition(".")[2].partition("[")[0] if not path.endswith("]") else "", "")
+    names = [[_key(item, key) for item in items] for items in (stored, recomputed)]
+    if key and all(None not in side and len(set(side)) == len(side) for side in names):
+        old, new = (dict(zip(side, items, strict=True)) for side, items in zip(names, (stored, recomputed), strict=True))
+        for name in (*old, *(name for name in new if name not in old)):
+            yield from differences(old.get(name, UNSET), new.get(name, UNSET), f"{path}[{name}]")
+        return
+    for place in range(max(len(stored), len(recomputed))):
+        before = stored[place] if place < len(stored) else UNSET
+        after = recomputed[place] if place < len(recomputed) else UNSET
+        yield from differences(before, after, f"{path}[#{place + 1}]")
+
+
+def _key(item: Any, key: str) -> str | int | None:
+    found = item.get(key) if isinstance(item, dict) else None
+    return found if isinstance(found, str | int) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def load_json(content: bytes) -> tuple[Any, list[str]]:
+    """Return a JSON value and the keys that stand twice in one object, of which readers take one or the other.
+
+    Raises:
+        ValueError: it is no JSON, or nested too deeply.
+    """
+    twice: list[str] = []
+
+    def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice.extend(name for name in found if names.count(name) > 1)
+        return found
+
+    try:
+        return json.loads(content, object_pairs_hook=collect, parse_constant=_refuse), twice
+    except RecursionError as error:
+        raise ValueError(TOO_DEEP) from error
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON value")
