@@ -140,8 +140,11 @@ def test_no_two_names_of_core_import_each_other() -> None:
 
 
 KATIB = ", ".join(
-    f"tuneoff_adapters.katib.{name}"
-    for name in ("options", "platforms", "checks", "removal", "connection", "resources", "api_errors")
+    f"tuneoff_adapters.{name}"
+    for name in (
+        *("katib.options", "katib.platforms", "katib.checks"),
+        *("kubernetes.platform", "kubernetes.pool", "kubernetes.removal", "kubernetes.connection"),
+    )
 )
 PLUGIN_MODULES = ", ".join(
     (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from tuneoff.adapter import Best
@@ -12,26 +12,36 @@ from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.experiment.sampling import draws, listed_configurations
 from tuneoff.experiment.translation import FrameworkSpace
 from tuneoff.run.pool_adapter import PoolAdapter, Proposal, Task
+from tuneoff.run.trial.pool import Pool
 from tuneoff.run.trial.run_trial import TrialOutcome
+from tuneoff_adapters.kubernetes.options import KUBERNETES
+from tuneoff_adapters.kubernetes.platform import JOBS, OnClusters, on_clusters
+
+_LOCAL = Capabilities(
+    framework="none",
+    samplers={
+        "random": Offer(implementation="tuneoff.experiment.sampling.draws"),
+        "grid": Offer(implementation="tuneoff.experiment.sampling.grid_order"),
+        "fixed": Offer(implementation="tuneoff.experiment.sampling.listed_configurations"),
+        "default": Offer(implementation="tuneoff.experiment.sampling.draws", same_as="random"),
+    },
+    pruners={
+        "none": Offer(implementation="none"),
+        "scripted": Offer(implementation="tuneoff.run.trial.pool_worker.work"),
+    },
+    resume=Support.YES,
+    retry=Support.YES,
+)
 
 
-class SerialAdapter(PoolAdapter):
-    """A plain process pool: core's own random, grid or fixed order; no pruner but the scripted one."""
+class SerialAdapter(OnClusters, PoolAdapter):
+    """A plain pool of workers, here or in pods: core's own random, grid or fixed order; no pruner but the scripted one."""
 
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        framework="none",
-        samplers={
-            "random": Offer(implementation="tuneoff.experiment.sampling.draws"),
-            "grid": Offer(implementation="tuneoff.experiment.sampling.grid_order"),
-            "fixed": Offer(implementation="tuneoff.experiment.sampling.listed_configurations"),
-            "default": Offer(implementation="tuneoff.experiment.sampling.draws", same_as="random"),
-        },
-        pruners={
-            "none": Offer(implementation="none"),
-            "scripted": Offer(implementation="tuneoff.run.trial.pool_worker.work"),
-        },
-        resume=Support.YES,
-        retry=Support.YES,
+    capabilities: ClassVar[Capabilities] = on_clusters(
+        _LOCAL,
+        (KUBERNETES, JOBS),
+        resume=Support.NOT_BY_TUNEOFF,
+        notes=("the same on a cluster with Katib tells Katib's own share of a trial's cost",),
     )
     fault_tools: ClassVar[str | None] = "tuneoff_adapters.serial_breaking:TOOLS"
 
@@ -42,6 +52,10 @@ class SerialAdapter(PoolAdapter):
         """Return core's own: one number in [0, 1) per dimension."""
         space = self.context.spec.experiment.search_space
         return FrameworkSpace(ends=dict.fromkeys(space.searched, (0.0, math.nextafter(1.0, 0.0))), decode=space.from_units)
+
+    def make_pool(self, target: str, arguments: tuple[Any, ...], preload: Sequence[str]) -> Pool:
+        make = self.cluster_pool if self.is_elsewhere(self.context.spec) else super().make_pool
+        return make(target, arguments, preload)
 
     def setup(self) -> None:
         super().setup()

@@ -82,14 +82,14 @@ class Adapter(ABC):
 
         This default goes by the capability `resume`; an override names samplers whose state cannot be told.
         """
-        if cls.capabilities.resume is Support.YES:
-            return None
-        return f"continuing inside a run is {cls.capabilities.resume.value}"
+        resume = cls.capabilities.on(spec.platform).resume
+        return None if resume is Support.YES else f"continuing inside a run is {resume.value}"
 
     @classmethod
     def strategies(cls, spec: RunSpec) -> dict[str, str]:
         """Return the framework's classes that serve `sampler` and `pruner`, for the record."""
-        samplers, pruners = cls.capabilities.samplers, cls.capabilities.pruners
+        capabilities = cls.capabilities.on(spec.platform)
+        samplers, pruners = capabilities.samplers, capabilities.pruners
         return {
             "sampler": samplers[spec.experiment.sampler.name].implementation,
             "pruner": pruners[spec.experiment.pruner.name].implementation,

@@ -22,7 +22,7 @@ from tuneoff.record.run_context import RunContext
 from tuneoff.run.pool_adapter import PoolAdapter, Proposal, Task
 from tuneoff.run.trial.budget import TrialBudget
 from tuneoff.run.trial.faults import Retries
-from tuneoff.run.trial.pool import Death, Message, Worker, WorkerPool
+from tuneoff.run.trial.pool import Death, Message, Pool, Worker, WorkerPool
 from tuneoff.run.trial.run_trial import Decision, Report, TrialOutcome, run_trial, trial_process
 from tuneoff.trust.faultmatrix.classify import Claim
 from tuneoff.trust.faultmatrix.plain import PlainTask
@@ -44,6 +44,7 @@ __all__ = [
     "NativeLogInteger",
     "Part",
     "PlainTask",
+    "Pool",
     "PoolAdapter",
     "Proposal",
     "Report",

@@ -78,6 +78,7 @@ class Capabilities:
     slots, on every platform: who rents machines pays for them. `memory_limiter` and `cpu_limiter` name what limits a trial's
     memory and CPU time where core does not; on an emulated platform the latter limits nothing. `changed_defaults`: what the
     adapter sets otherwise than a user of the framework finds it, where that moves a figure; stands beside the figures.
+    `elsewhere`: what another one of the platforms has in place of all this.
     """
 
     framework: str
@@ -99,6 +100,11 @@ class Capabilities:
     cpu_limiter: str = ""  # e.g. "container"; "": core, as `workers.cpu_limit` asks
     changed_defaults: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    elsewhere: Mapping[str, Capabilities] = field(default_factory=dict)
+
+    def on(self, platform: str) -> Capabilities:
+        """Return what can be done on a platform."""
+        return self.elsewhere.get(platform, self)
 
     def __post_init__(self) -> None:
         if not self.platforms:

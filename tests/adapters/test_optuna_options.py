@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from builders.specs import toy_spec
+from builders.specs import make_context, toy_spec
 from tuneoff.base.space import Categorical, Float, SearchSpace
 from tuneoff_adapters.optuna import OptunaAdapter
 
@@ -24,6 +25,8 @@ ONE_ORDERED = SearchSpace({"x": Float(low=0.0, high=1.0), "kind": Categorical(ch
         ({"sampler": "random", "sampler_options": {"seed": 1}}, ["'random'", "'seed'", "it has none"]),
         ({"sampler": "cmaes", "space": ONE_ORDERED}, ["'cmaes'", "at least 2", "has 1"]),
         ({"options": {"storage": "sqlite"}}, ["'optuna'", "storage"]),
+        ({"platform": "kubernetes", "options": {"image": "any"}}, ["option `storage`", "postgresql", "None"]),
+        ({"platform": "kubernetes", "options": {"image": "any", "storage": "sqlite:///x"}}, ["`storage`", "'sqlite:///x'"]),
     ],
 )
 def test_what_cannot_be_served_is_refused_in_one_line(changes: dict[str, Any], words: list[str]) -> None:
@@ -56,7 +59,7 @@ def test_the_packages_own_name_does_not_hide_the_framework() -> None:
     assert hasattr(optuna, "create_study")
 
 
-def test_undeploying_an_instance_that_did_nothing_is_harmless() -> None:
-    adapter = OptunaAdapter(context=None)  # type: ignore[arg-type]
+def test_undeploying_an_instance_that_did_nothing_is_harmless(tmp_path: Path) -> None:
+    adapter = OptunaAdapter(make_context(toy_spec("optuna"), tmp_path))
     adapter.undeploy()
     adapter.undeploy()

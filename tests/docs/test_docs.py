@@ -28,9 +28,9 @@ from tuneoff.record import run_record as model
 from tuneoff.record.events import schema
 from tuneoff.run.trial.faults import Retries
 from tuneoff.trust.check.contract import AdapterContract
-from tuneoff_adapters.katib import layout as katib_layout
 from tuneoff_adapters.katib import offers as katib
 from tuneoff_adapters.katib.options import KatibOptions
+from tuneoff_adapters.kubernetes import layout as katib_layout
 from tuneoff_adapters.optuna import offers as optuna
 from tuneoff_adapters.ray_tune import offers as ray
 from tuneoff_adapters.serial import SerialAdapter

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from adapters.katib.katib_rights import ELSEWHERE, GIVEN, OWN, Rights, needed, optional
+from tuneoff_adapters.kubernetes.pool import POOL_RIGHTS
 
 ROLES = Path(__file__).parents[2] / "deploy" / "katib-rights.yaml"
 OPTIONS = {"tuneoff-katib": OWN, "tuneoff-katib-in-namespace": GIVEN}
@@ -50,6 +51,15 @@ def test_beyond_that_it_only_lets_read_and_has_no_wildcard_and_no_secrets(role: 
 
 def test_in_a_given_namespace_the_namespace_itself_is_only_read() -> None:
     assert {verb for _, resource, verb in given(rules("tuneoff-katib-in-namespace")) if resource == "namespaces"} <= READ_ONLY
+
+
+def test_the_role_for_pods_gives_what_a_pool_uses_besides() -> None:
+    wanted = {
+        (resource.group, f"{resource.plural}/{subresource}".rstrip("/"), verb)
+        for resource, subresource, verbs in POOL_RIGHTS
+        for verb in verbs
+    }
+    assert given(rules("tuneoff-pods")) == wanted
 
 
 @pytest.mark.parametrize("role", OPTIONS)

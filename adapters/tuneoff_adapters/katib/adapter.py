@@ -10,7 +10,8 @@ from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities, import_framework
 from tuneoff.errors import StepError
 from tuneoff_adapters.katib import offers
-from tuneoff_adapters.katib.options import EMULATED, LOCAL_OPTIONS, katib_options
+from tuneoff_adapters.katib.options import EMULATED, katib_options
+from tuneoff_adapters.kubernetes.options import LOCAL_OPTIONS
 from tuneoff_adapters.optuna_samplers import flag_unused_model
 
 if TYPE_CHECKING:
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
     from tuneoff.experiment.translation import FrameworkSpace
     from tuneoff.record.run_context import RunContext
     from tuneoff.workload import Scores
-    from tuneoff_adapters.katib.connection import Connection
     from tuneoff_adapters.katib.follow import Follower
     from tuneoff_adapters.katib.platforms import EmulatedServer
+    from tuneoff_adapters.kubernetes.connection import Connection
 
 SUBMITTED = "experiment.json"  # below the framework's folder: for the reader, and for kubectl
 DRAIN_SECONDS = 1.0  # for what trials that have ended still have to say, before their pods are deleted
@@ -63,10 +64,12 @@ class KatibAdapter(Adapter):
 
     def deploy(self) -> None:
         """Reach the API server, check that it can take a run, and make what its pods read, in the run's own namespace."""
-        from tuneoff_adapters.katib.checks import check_client, reach
-        from tuneoff_adapters.katib.create import made_by, make_place
+        from tuneoff_adapters.katib.checks import check_client, katib_needs
+        from tuneoff_adapters.katib.manifest import config_map_manifest
         from tuneoff_adapters.katib.plan import katib_plan
-        from tuneoff_adapters.katib.removal import left_text
+        from tuneoff_adapters.kubernetes.checks import reach
+        from tuneoff_adapters.kubernetes.create import made_by, make_place
+        from tuneoff_adapters.kubernetes.removal import left_text
 
         spec = self.context.spec
         check_client()
@@ -74,7 +77,7 @@ class KatibAdapter(Adapter):
         plan = katib_plan(self.context)
         if self._server is not None:
             self._server.start()
-        self._connection, cluster = reach(self._connect, katib_options(spec), plan.namespace)
+        self._connection, cluster = reach(self._connect, katib_needs(katib_options(spec)), plan.namespace)
         self.context.note_versions(
             {"kubernetes": cluster.server_version, "katib_image": cluster.katib_image, "image": plan.image}
         )
@@ -82,14 +85,14 @@ class KatibAdapter(Adapter):
         if self._server is None and found is not None:
             self.context.note_emulated(f"the API server at {self._connection.host} is an emulation: it says {found}")
         self._note.write_text(left_text(made_by(plan), self._connection.host) + "\n")
-        make_place(self._connection, plan)
+        make_place(self._connection, plan, config_map_manifest(plan))
 
     def setup(self) -> None:
         """Submit the Experiment; ends when Katib has made its first trial."""
-        from tuneoff_adapters.katib.create import submit
         from tuneoff_adapters.katib.follow import Follower
         from tuneoff_adapters.katib.manifest import experiment_manifest
         from tuneoff_adapters.katib.plan import katib_plan
+        from tuneoff_adapters.kubernetes.create import submit
 
         plan = katib_plan(self.context)
         self._follower = Follower(self.context, plan, katib_options(self.context.spec), self._connection)
@@ -107,8 +110,8 @@ class KatibAdapter(Adapter):
             self.context.note_versions({"image_digests": self._follower.book.image_digests()})
 
     def collect_results(self) -> Best | None:
-        from tuneoff_adapters.katib.layout import OBJECTIVE
         from tuneoff_adapters.katib.results import NOT_COMPLETED, optimum
+        from tuneoff_adapters.kubernetes.layout import OBJECTIVE
 
         follower = self._follower
         found = optimum(follower.experiment, follower.book.outcomes(), self.context.spec.experiment.objective, OBJECTIVE)
@@ -140,9 +143,9 @@ class KatibAdapter(Adapter):
 
     def _remove(self) -> None:
         from tuneoff.base.clock import NANOSECONDS
-        from tuneoff_adapters.katib.create import made_by
         from tuneoff_adapters.katib.plan import katib_plan
-        from tuneoff_adapters.katib.removal import remove
+        from tuneoff_adapters.kubernetes.create import made_by
+        from tuneoff_adapters.kubernetes.removal import remove
 
         plan, options = katib_plan(self.context), katib_options(self.context.spec)
         connection: Connection = getattr(self, "_connection", None) or self._connect()
@@ -162,7 +165,7 @@ class KatibAdapter(Adapter):
         return self.context.outside if self._server is None else self.context.work_dir / "in_cluster"
 
     def _connect(self) -> Connection:
-        from tuneoff_adapters.katib.connection import Connection
+        from tuneoff_adapters.kubernetes.connection import Connection
 
         options, server = katib_options(self.context.spec), self._server
         return Connection.of(options) if server is None else Connection.of(options, server.kubeconfig, server.check)

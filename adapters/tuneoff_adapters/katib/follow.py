@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from tuneoff.base import clock
 from tuneoff.errors import InfrastructureError, StepError
 from tuneoff.record.run_context import RunContext
-from tuneoff_adapters.katib.connection import Connection
-from tuneoff_adapters.katib.diagnosis import View, findings, trial_of
 from tuneoff_adapters.katib.followed import FollowedTrial
 from tuneoff_adapters.katib.options import KatibOptions
-from tuneoff_adapters.katib.patience import Patience
 from tuneoff_adapters.katib.plan import KatibPlan
-from tuneoff_adapters.katib.resources import EXPERIMENTS, PODS, TRIALS, Object, name_of
-from tuneoff_adapters.katib.sources import (
+from tuneoff_adapters.katib.trial_ledger import Book, disagreement
+from tuneoff_adapters.kubernetes.connection import Connection
+from tuneoff_adapters.kubernetes.diagnosis import View, findings, trial_of
+from tuneoff_adapters.kubernetes.patience import Patience
+from tuneoff_adapters.kubernetes.resources import EXPERIMENTS, PODS, TRIALS, Object, name_of
+from tuneoff_adapters.kubernetes.sources import (
     Away,
     Broken,
     Item,
@@ -28,8 +29,7 @@ from tuneoff_adapters.katib.sources import (
     Sources,
     Undeleted,
 )
-from tuneoff_adapters.katib.status import has, terminal
-from tuneoff_adapters.katib.trial_ledger import Book, disagreement
+from tuneoff_adapters.kubernetes.status import has, terminal
 
 LOOK_SECONDS = 0.25  # between two looks at what only time brings: limits, ends
 _FIND_NS = clock.NANOSECONDS  # between two searches for a reason why nothing goes on

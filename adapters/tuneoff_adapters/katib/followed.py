@@ -10,10 +10,10 @@ from tuneoff.base.clock import NANOSECONDS
 from tuneoff.base.identity import is_finite
 from tuneoff.experiment.spec import Objective
 from tuneoff.record.events.schema import EndState, Epoch, Event, TrialEnded, TrialStarted
-from tuneoff_adapters.katib.pod_log import PodLog
-from tuneoff_adapters.katib.resources import Object
 from tuneoff_adapters.katib.results import Outcome
-from tuneoff_adapters.katib.status import terminal
+from tuneoff_adapters.kubernetes.pod_log import PodLog
+from tuneoff_adapters.kubernetes.resources import Object
+from tuneoff_adapters.kubernetes.status import terminal
 
 _NOTICEABLE_NS = NANOSECONDS
 

@@ -1,4 +1,4 @@
-"""What the adapter submits, as plain objects: namespace, config map, Experiment.
+"""What the adapter submits, as plain objects: config map, Experiment.
 
 Every field that the meaning depends on is set, also where a server's default is the same today: Katib's CRDs have no schema,
 so a misspelt field is kept and ignored, and a missing one is filled in by a webhook.
@@ -6,30 +6,17 @@ so a misspelt field is kept and ignored, and a missing one is filled in by a web
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from collections.abc import Mapping
-from typing import Any
 
-from tuneoff.errors import UnsupportedError
-from tuneoff_adapters.katib import layout
-from tuneoff_adapters.katib.amounts import cpu_thousandths, memory_bytes
-from tuneoff_adapters.katib.plan import GRACE_SECONDS, INJECTION_LABEL, Algorithm, KatibPlan
+from tuneoff_adapters.katib.plan import Algorithm, KatibPlan
+from tuneoff_adapters.kubernetes import layout
+from tuneoff_adapters.kubernetes.manifest import Manifest, config_map, job_manifest, metadata
 
-Manifest = dict[str, Any]
-
-CONFIG_MAP_BYTES = 1_048_576
 TRIAL_NAME = "trial-name"  # a trial parameter; no dimension's name has a dash
 # Katib's own pattern of a report, and what tells that a Job is over; its webhook fills these in where they are missing.
 METRICS_FORMAT = r"([\w|-]+)\s*=\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)"
 SUCCESS_CONDITION = 'status.conditions.#(type=="Complete")#|#(status=="True")#'
 FAILURE_CONDITION = 'status.conditions.#(type=="Failed")#|#(status=="True")#'
-
-
-def namespace_manifest(plan: KatibPlan) -> Manifest:
-    """Return the execution's own namespace, with the label without which Katib refuses the Experiment."""
-    labels = {**plan.labels, INJECTION_LABEL: "enabled"}
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": plan.namespace, "labels": labels}}
 
 
 def config_map_manifest(plan: KatibPlan) -> Manifest:
@@ -44,17 +31,8 @@ def config_map_manifest(plan: KatibPlan) -> Manifest:
         layout.CHECKPOINT_BYTES: plan.checkpoint_bytes,
         layout.CODE: plan.code,
     }
-    data = {
-        layout.CONTEXT_KEY: json.dumps(dataclasses.asdict(plan.trial_context)),
-        layout.TRANSLATION_KEY: json.dumps(settings, separators=(",", ":"), ensure_ascii=False),
-    }
-    size = sum(len(key) + len(text.encode()) for key, text in data.items())
-    if size > CONFIG_MAP_BYTES:
-        raise UnsupportedError(
-            f"search space, configurations and workload options must fit into a config map of {CONFIG_MAP_BYTES} bytes, "
-            f"but have {size}; give fewer configurations, or a smaller grid"
-        )
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(plan, plan.config_map), "data": data}
+    text = json.dumps(settings, separators=(",", ":"), ensure_ascii=False)
+    return config_map(plan, {layout.TRANSLATION_KEY: text})
 
 
 def experiment_manifest(plan: KatibPlan) -> Manifest:
@@ -96,13 +74,9 @@ def experiment_manifest(plan: KatibPlan) -> Manifest:
     return {
         "apiVersion": "kubeflow.org/v1beta1",
         "kind": "Experiment",
-        "metadata": _metadata(plan, plan.experiment),
+        "metadata": metadata(plan, plan.experiment),
         "spec": spec,
     }
-
-
-def _metadata(plan: KatibPlan, name: str) -> Manifest:
-    return {"name": name, "namespace": plan.namespace, "labels": dict(plan.labels)}
 
 
 def _algorithm(algorithm: Algorithm) -> Manifest:
@@ -112,74 +86,7 @@ def _algorithm(algorithm: Algorithm) -> Manifest:
 
 def _job(plan: KatibPlan) -> Manifest:
     """Return one trial's Job; Katib gives it its name and namespace."""
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"labels": dict(plan.labels)},
-        "spec": {
-            "backoffLimit": 0,  # else a trial that fails is run again, up to six times
-            "completions": 1,
-            "parallelism": 1,
-            "activeDeadlineSeconds": plan.pod_seconds,
-            "template": {"metadata": {"labels": dict(plan.labels)}, "spec": _pod(plan)},
-        },
-    }
-
-
-def _pod(plan: KatibPlan) -> Manifest:
-    pod: Manifest = {
-        "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": GRACE_SECONDS,
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "containers": [_container(plan)],
-        "volumes": _volumes(plan),
-    }
-    if plan.service_account is not None:
-        pod["serviceAccountName"] = plan.service_account
-    if plan.image_pull_secret is not None:
-        pod["imagePullSecrets"] = [{"name": plan.image_pull_secret}]
-    if plan.node_selector:
-        pod["nodeSelector"] = dict(plan.node_selector)
-    return pod
-
-
-def _container(plan: KatibPlan) -> Manifest:
-    amounts = _amounts(plan)
-    mounts: list[Manifest] = [
-        {"name": "tuneoff", "mountPath": layout.CONFIG_DIR, "readOnly": True},
-        {"name": "run", "mountPath": layout.RUN_DIR},
-        {"name": "tmp", "mountPath": layout.TEMPORARY_DIR},
-    ]
-    if plan.data_claim is not None:
-        mounts.append({"name": "data", "mountPath": layout.DATA_DIR, "readOnly": True})
-    return {
-        "name": layout.CONTAINER,
-        "image": plan.image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": _command(plan),
-        "env": [{"name": name, "value": value} for name, value in plan.environment.items()],
-        "resources": {"requests": amounts, "limits": dict(amounts)},
-        "volumeMounts": mounts,
-        # of this container alone: Katib's webhook adds another one, whose image runs as root
-        "securityContext": {
-            "privileged": False,
-            "runAsNonRoot": True,
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-    }
-
-
-def _amounts(plan: KatibPlan) -> Mapping[str, str]:
-    """Return requests and limits at once: CPU in thousandths, memory in bytes."""
-    amounts = {"cpu": f"{cpu_thousandths(plan.workers)}m"}
-    memory = memory_bytes(plan.workers)
-    if memory is not None:
-        amounts["memory"] = str(memory)
-    return amounts
+    return job_manifest(plan, {}, _command(plan), plan.pod_seconds)
 
 
 def _command(plan: KatibPlan) -> list[str]:
@@ -190,14 +97,3 @@ def _command(plan: KatibPlan) -> list[str]:
 
 def _placeholder(name: str) -> str:
     return "${trialParameters." + name + "}"
-
-
-def _volumes(plan: KatibPlan) -> list[Manifest]:
-    volumes: list[Manifest] = [
-        {"name": "tuneoff", "configMap": {"name": plan.config_map, "defaultMode": 0o444}},
-        {"name": "run", "emptyDir": {}},
-        {"name": "tmp", "emptyDir": {}},
-    ]
-    if plan.data_claim is not None:
-        volumes.append({"name": "data", "persistentVolumeClaim": {"claimName": plan.data_claim, "readOnly": True}})
-    return volumes

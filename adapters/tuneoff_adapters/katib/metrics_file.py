@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tuneoff.run.trial.run_trial import Decision
-from tuneoff_adapters.katib.layout import OBJECTIVE
+from tuneoff_adapters.kubernetes.layout import OBJECTIVE
 
 _GRAIN = timedelta(microseconds=1)  # what Katib's database keeps
 

@@ -11,8 +11,9 @@ from tuneoff.capabilities import Capabilities, Offer, Option, Support
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.strategies import sampler_refusal
 from tuneoff.experiment.translation import LIST_INDEX
-from tuneoff_adapters.katib.options import EMULATED, KUBERNETES, katib_options
+from tuneoff_adapters.katib.options import EMULATED, katib_options
 from tuneoff_adapters.katib.space import GRID, NUMBERS_ONLY
+from tuneoff_adapters.kubernetes.options import KUBERNETES
 
 if TYPE_CHECKING:
     pass

@@ -2,43 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
-from tuneoff.base.identity import is_finite
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
+from tuneoff_adapters.kubernetes.options import TIMES, ClusterOptions, cluster_options, given_options
 
-KUBERNETES, EMULATED = "kubernetes", "emulated"
-
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-_LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
-_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
-_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_NAMESPACES = ("katib_namespace", "namespace")
-_IN_NAMESPACE = ("image_pull_secret", "service_account", "data_claim")  # names of objects that must be there before the run
-_ON_BOTH = ("api_seconds", "pending_seconds")
-LOCAL_OPTIONS = frozenset({"kubeconfig", "context", *_ON_BOTH})  # the way to the cluster and the patience: no part of the run
+EMULATED = "emulated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KatibOptions:
+class KatibOptions(ClusterOptions):
     """What can be set about the cluster. On `emulated` only the two times can: the rest has no meaning there."""
 
-    kubeconfig: Path | None = None  # None: $KUBECONFIG, or else ~/.kube/config
-    context: str | None = None  # None: the kubeconfig's current one
     katib_namespace: str = "kubeflow"  # where Katib's own controller runs
-    namespace: str | None = None  # that is there, and that the run works in; None: one of its own, made and deleted by it
-    image: str | None = None  # of the trials; required on kubernetes
-    image_pull_secret: str | None = None  # name of a Secret in the run's namespace: never its content
-    service_account: str | None = None  # of the trials' pods
-    data_claim: str | None = None  # PersistentVolumeClaim with a prepared cache folder, mounted read-only at /data
-    node_selector: Mapping[str, str] = field(default_factory=dict)  # of the trials' pods
-    api_seconds: float = 60.0  # how long an API server that does not answer is waited for
-    pending_seconds: float = 300.0  # how long a pod may wait for a node, an image, ... before the run ends with its reason
 
 
 def katib_options(spec: RunSpec) -> KatibOptions:
@@ -47,58 +24,13 @@ def katib_options(spec: RunSpec) -> KatibOptions:
     Raises:
         ExperimentError: an option is unknown, has a wrong value, is missing, or has no meaning on the platform.
     """
-    known = [entry.name for entry in fields(KatibOptions)]
-    unknown = sorted(set(spec.options) - set(known))
-    if unknown:
-        raise ExperimentError(f"adapter 'katib' has no option {', '.join(unknown)}; it has {', '.join(known)}")
-    given = {name: value for name, value in spec.options.items() if value is not None}
-    if spec.platform == EMULATED:
-        meaningless = sorted(set(given) - set(_ON_BOTH))
-        if meaningless:
-            raise ExperimentError(
-                f"platform 'emulated' makes its own cluster, so option {', '.join(meaningless)} has no meaning there; "
-                "remove it, or use platform 'kubernetes'"
-            )
-    elif "image" not in given:
+    if spec.platform != EMULATED:
+        return cluster_options(spec, KatibOptions)
+    given = given_options(spec, KatibOptions)
+    meaningless = sorted(set(given) - set(TIMES))
+    if meaningless:
         raise ExperimentError(
-            "platform 'kubernetes' needs option `image`: the trials' image, e.g. registry.example/tuneoff@sha256:..."
+            f"platform 'emulated' makes its own cluster, so option {', '.join(meaningless)} has no meaning there; "
+            "remove it, or use platform 'kubernetes'"
         )
-    options = KatibOptions(**{name: _checked(name, value) for name, value in given.items()})
-    nowhere = [name for name in _IN_NAMESPACE if name in given and "namespace" not in given]
-    if nowhere:
-        raise ExperimentError(
-            f"option {', '.join(nowhere)} must name something in the run's namespace, but one that the run makes is empty; "
-            "give option `namespace` too: an existing one that has it"
-        )
-    return options
-
-
-def _checked(name: str, value: Any) -> Any:
-    """Return an option's value as `KatibOptions` keeps it."""
-    if name in _ON_BOTH:
-        if not is_finite(value) or value <= 0:
-            raise ExperimentError(f"option `{name}` must be a number of seconds > 0, but got {value!r}")
-        return float(value)
-    if name == "node_selector":
-        return _labels(name, value)
-    if not isinstance(value, str) or not value or value != value.strip() or any(sign in value for sign in "\n\r\0"):
-        raise ExperimentError(f"option `{name}` must be a text without blanks at its ends, but got {value!r}")
-    if name in _NAMESPACES and not _NAMESPACE.fullmatch(value):
-        raise ExperimentError(f"option `{name}` must be a namespace's name (a-z, 0-9, `-`; at most 63), but got {value!r}")
-    if name in _IN_NAMESPACE and (len(value) > 253 or not _NAME.fullmatch(value)):
-        raise ExperimentError(f"option `{name}` must be the name of an object (a-z, 0-9, `-`, `.`), but got {value!r}")
-    if name == "image" and any(sign.isspace() for sign in value):
-        raise ExperimentError(f"option `image` must be an image's name without blanks, but got {value!r}")
-    return Path(value).expanduser() if name == "kubeconfig" else value
-
-
-def _labels(name: str, value: Any) -> dict[str, str]:
-    if not isinstance(value, Mapping):
-        raise ExperimentError(f"option `{name}` must be a mapping of labels, e.g. {{pool: trials}}, but got {value!r}")
-    for key, text in value.items():
-        good = isinstance(key, str) and _LABEL_KEY.fullmatch(key)
-        if not good or not isinstance(text, str) or len(text) > 63 or not _LABEL_VALUE.fullmatch(text):
-            raise ExperimentError(
-                f"option `{name}` must have labels (text: text, quote numbers and true), but got {key!r}: {text!r}"
-            )
-    return dict(value)
+    return KatibOptions(**given)

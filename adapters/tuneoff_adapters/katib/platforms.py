@@ -14,7 +14,7 @@ from pathlib import Path
 from tuneoff.base.processes import end_all, is_alive, kill, with_mark
 from tuneoff.errors import InfrastructureError
 from tuneoff.record.run_context import RunContext
-from tuneoff_adapters.katib.amounts import cpu_thousandths, memory_bytes
+from tuneoff_adapters.kubernetes.amounts import cpu_thousandths, memory_bytes
 
 EMULATED_MARK = "TUNEOFF_KATIB_EMULATED"  # environment variable with the execution id in the emulated server's process
 EMULATED_IMAGE = "tuneoff.local/emulated:1"  # what trials on `emulated` name as their image: they run this machine's Python

@@ -15,21 +15,17 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
 
-from tuneoff.base.code_digest import code_digest
 from tuneoff.base.identity import configuration_digest
 from tuneoff.base.process_limits import die_with_parent
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.trial_context import TrialContext
-from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.layout import POD
 from tuneoff.run.trial.checkpoint import checkpoint_path
 from tuneoff.run.trial.run_trial import run_trial, trial_process
-from tuneoff_adapters.katib import layout, sidecar
+from tuneoff_adapters.katib import sidecar
 from tuneoff_adapters.katib.metrics_file import FileReport, create_mark, create_metrics_file
 from tuneoff_adapters.katib.space import KatibSpace
+from tuneoff_adapters.kubernetes import in_pod, layout
 
 PRUNED = 5
 EXIT_CODES = {"completed": 0, "failed": 1, "refused": 4, "cancelled": 4, "pruned": PRUNED}
@@ -43,10 +39,10 @@ def main(arguments: Sequence[str]) -> int:
     die_with_parent()
     output = os.dup(1)  # the writer of events takes standard output for itself
     katib_trial, values = arguments[0], parameters(arguments[1:])
-    context = _context()
+    context = in_pod.own_context()
     events = trial_process(context, POD).events  # before anything else: from here on the process is seen
-    settings = json.loads((_config_dir() / layout.TRANSLATION_KEY).read_text())
-    _compare_code(settings.get(layout.CODE, "unknown"), events)
+    settings = json.loads((in_pod.config_dir() / layout.TRANSLATION_KEY).read_text())
+    in_pod.compare_code(settings.get(layout.CODE, "unknown"), events)
     try:
         configuration = KatibSpace.from_json(settings).decode(values)
     except ExperimentError as error:
@@ -56,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
     report = FileReport(metrics_file, context.metric, settings[layout.STOPS].get(configuration_digest(configuration)))
     outcome = run_trial(context, trial_id, configuration, report, framework_id=katib_trial, role=POD)
     if outcome.state == "completed":
-        _pass_checkpoint_out(checkpoint_path(context.run_dir, trial_id), output, settings[layout.CHECKPOINT_BYTES])
+        in_pod.pass_checkpoint_out(checkpoint_path(context.run_dir, trial_id), output, settings[layout.CHECKPOINT_BYTES])
         sidecar.wait_for_collector(katib_trial)
     return EXIT_CODES[outcome.state]
 
@@ -66,47 +62,5 @@ def parameters(arguments: Sequence[str]) -> Mapping[str, str]:
     return {name: value for name, _, value in (word.partition("=") for word in arguments)}
 
 
-def _config_dir() -> Path:
-    return Path(os.environ.get(layout.CONFIG_DIR_VARIABLE, layout.CONFIG_DIR))
-
-
-def _compare_code(expected: str | None, events: EventWriter) -> None:
-    """Flag a tuneoff in this image that is not the one that submitted the pod; `expected`: the latter's `code_digest`."""
-    if expected is not None and (found := code_digest()) != expected:
-        text = f"the image has tuneoff {found[:12]}, but the run is one of {expected[:12]}; build it anew (make image)"
-        events.flag(layout.OTHER_CODE, text)
-
-
-def _context() -> TrialContext:
-    """Return the trial's context with the pod's own folder, written there as `run_trial` reads it."""
-    context = TrialContext.read(_config_dir() / layout.CONTEXT_KEY)
-    run_dir = Path(os.environ.get(layout.RUN_DIR_VARIABLE, context.run_dir))
-    run_dir.mkdir(parents=True, exist_ok=True)
-    context = replace(context, run_dir=str(run_dir))
-    context.write()
-    return context
-
-
-def _pass_checkpoint_out(path: Path, output: int, most_bytes: int) -> None:
-    from tuneoff_adapters.katib.checkpoint_lines import encode
-
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return  # a workload without state
-    with open(output, "wb") as log:
-        log.writelines(encode(content, most_bytes))
-
-
-def _run(arguments: Sequence[str]) -> int:
-    try:
-        return main(arguments)
-    except SystemExit as error:  # of the workload, or of what it calls: not complete, whatever it says
-        return error.code if isinstance(error.code, int) and error.code != 0 else 1
-
-
 if __name__ == "__main__":
-    code = _run(sys.argv[1:])
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)  # torch takes over a second to tear down
+    in_pod.end(main)

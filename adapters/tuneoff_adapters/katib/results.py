@@ -9,7 +9,7 @@ from typing import Any
 
 from tuneoff.adapter import Best
 from tuneoff.experiment.spec import Objective
-from tuneoff_adapters.katib.resources import Object
+from tuneoff_adapters.kubernetes.resources import Object
 
 NOT_COMPLETED = "optimum_not_completed"
 

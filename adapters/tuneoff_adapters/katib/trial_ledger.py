@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from tuneoff.base import clock
 from tuneoff.record.events.schema import TrialStarted
 from tuneoff.record.run_context import RunContext
-from tuneoff_adapters.katib.clock_skew import Creations, PodClock
-from tuneoff_adapters.katib.diagnosis import died_collector, trial_of
-from tuneoff_adapters.katib.endings import Ending, Limits, ending_of
 from tuneoff_adapters.katib.followed import FollowedTrial
-from tuneoff_adapters.katib.layout import CONTAINER, trial_id
 from tuneoff_adapters.katib.plan import KatibPlan
-from tuneoff_adapters.katib.pod_log import PodLog
-from tuneoff_adapters.katib.resources import Object, name_of
 from tuneoff_adapters.katib.results import Outcome
-from tuneoff_adapters.katib.status import exit_of, has, has_ended, image_id_of, is_running, is_unschedulable
+from tuneoff_adapters.kubernetes.clock_skew import Creations, PodClock
+from tuneoff_adapters.kubernetes.diagnosis import died_collector, trial_of
+from tuneoff_adapters.kubernetes.endings import Ending, Limits, ending_of
+from tuneoff_adapters.kubernetes.layout import CONTAINER, trial_id
+from tuneoff_adapters.kubernetes.pod_log import PodLog
+from tuneoff_adapters.kubernetes.resources import Object, name_of
+from tuneoff_adapters.kubernetes.status import exit_of, has, has_ended, image_id_of, is_running, is_unschedulable
 
 OUT_OF_TIME = "wall-clock budget used up"
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, ClassVar
 
-from tuneoff.adapter import Adapter, Best
+from tuneoff.adapter import Best
 from tuneoff.capabilities import Capabilities, import_framework
 from tuneoff.errors import InfrastructureError, StepError
+from tuneoff.record.events.schema import Event, TrialSubmitted
 from tuneoff.run.trial.locks import Tickets
-from tuneoff.run.trial.pool import Death, WorkerPool
+from tuneoff.run.trial.pool import Death, Pool, WorkerPool
+from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff.workload import workload_at
+from tuneoff_adapters.kubernetes.options import LOCAL_OPTIONS, ClusterOptions, cluster_options
+from tuneoff_adapters.kubernetes.platform import OnClusters
+from tuneoff_adapters.optuna.note import NoteFile, follow
 from tuneoff_adapters.optuna.offers import CAPABILITIES
-from tuneoff_adapters.optuna.plan import Broken, Finished, Order, study_plan
+from tuneoff_adapters.optuna.options import OptunaOptions, storage_refusal
+from tuneoff_adapters.optuna.plan import Broken, Finished, Order, StudyPlan, study_plan
 from tuneoff_adapters.optuna_samplers import flag_unused_model, refuse_untold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tuneoff.experiment.spec import RunSpec
     from tuneoff.experiment.translation import FrameworkSpace
@@ -26,14 +33,21 @@ _PRELOAD = {  # what Optuna would import at the first use of a sampler, inside a
     "cmaes": ("cmaes",),
     "sobol": ("scipy.stats.qmc",),
 }
+WORK = "tuneoff_adapters.optuna.worker:work"
 MAX_FRUITLESS_DEATHS = 10  # workers in a row that died before any of them had a trial
 
 
-class OptunaAdapter(Adapter):
-    """Optuna by ask and tell in `workers.count` long-lived processes over one journal file."""
+class OptunaAdapter(OnClusters):
+    """Optuna by ask and tell in `workers.count` long-lived processes over one journal file, or in pods over one database."""
 
     capabilities: ClassVar[Capabilities] = CAPABILITIES
     fault_tools: ClassVar[str | None] = "tuneoff_adapters.optuna.breaking:TOOLS"
+    local_options: ClassVar[frozenset[str]] = LOCAL_OPTIONS | {"storage"}
+    options_kind: ClassVar[type[ClusterOptions]] = OptunaOptions
+
+    @classmethod
+    def refuse(cls, spec: RunSpec) -> str | None:
+        return super().refuse(spec) or storage_refusal(spec)
 
     @classmethod
     def refuse_continue(cls, spec: RunSpec) -> str | None:
@@ -54,15 +68,25 @@ class OptunaAdapter(Adapter):
         """Start the workers, which have Optuna and what the sampler needs imported: at the return each could take a trial."""
         import_framework(self.context.spec.adapter, self.capabilities)
         experiment = self.context.spec.experiment
-        self._plan = study_plan(self.context.spec, self.context.work_dir, self.context.history)
-        self._pool = WorkerPool(
-            self.context.trial_context,
-            experiment.workers.count,
-            "tuneoff_adapters.optuna.worker:work",
-            (self._plan,),
-            (*_PRELOAD.get(experiment.sampler.name, ()), *workload_at(experiment.workload.target).preload),
-        )
-        self._pool.start()
+        self._plan = self._study_plan()
+        preload = (*_PRELOAD.get(experiment.sampler.name, ()), *workload_at(experiment.workload.target).preload)
+        self._pool = self._make_pool(preload)
+
+    def _study_plan(self) -> StudyPlan:
+        context, shared = self.context, None
+        if self.is_elsewhere(context.spec):
+            url = cluster_options(context.spec, OptunaOptions).storage
+            shared = os.path.expandvars(url or ""), f"tuneoff-{context.execution_id}"
+        return study_plan(context.spec, context.work_dir, context.history, shared)
+
+    def _make_pool(self, preload: Sequence[str]) -> Pool:
+        count = self.context.spec.experiment.workers.count
+        if self.is_elsewhere(self.context.spec):
+            self._notes = [NoteFile(self._plan.note(worker)) for worker in range(count)]
+            return self.cluster_pool(WORK, (self._plan,), preload, (Finished, Broken), self._observe)
+        pool = WorkerPool(self.context.trial_context, count, WORK, (self._plan,), preload)
+        pool.start()
+        return pool
 
     def setup(self) -> None:
         """Create the study and enqueue the given configurations, if any."""
@@ -89,19 +113,34 @@ class OptunaAdapter(Adapter):
 
         return best_of(self._study, self._plan)
 
-    def undeploy(self) -> None:
-        pool = getattr(self, "_pool", None)  # a fresh process has none: the killed coordinator's workers died with it
-        if pool is not None:
-            pool.close()
+    def forget(self) -> None:
+        from tuneoff_adapters.optuna.study import forget_study
+
+        forget_study(self._study_plan())
+
+    def _observe(self, worker: int, event: Event) -> None:
+        """Keep the note of a worker whose folder is not here."""
+        note = self._notes[worker].read()
+        is_first = isinstance(event, TrialSubmitted) and self.context.trial_context.is_first(event.trial, event.attempt)
+        follow(note, event, is_first, self.context.spec.experiment.objective)
+        self._notes[worker].write(note)
 
     def _give_order(self, worker: int, again: Order | None) -> Order | None:
-        """Send a worker its order, if there is one, and return it: it is carried out once nothing is left to ask for."""
+        """Send a worker its order, if there is one, and return it: it is carried out once nothing is left to ask for.
+
+        A worker elsewhere cannot count the asks of the others: each order is for one.
+        """
         order = again or self._orders.pop(worker, None)
+        if order is None and self._plan.storage is not None and not self._budget_over and self._asks.take() is not None:
+            order = Order(generation=self._generations[worker], repeats=1)
         if order is not None:
             self._pool.send(worker, order)
         return order
 
-    def _note(self, order: Order, answer: Finished | Broken) -> None:
+    def _note(self, order: Order, answer: Finished | Broken | TrialOutcome) -> None:
+        if isinstance(answer, TrialOutcome):  # of a pod that was ended because the run's time is used up
+            self._budget_over = True
+            return
         if isinstance(answer, Broken):
             problem = f"Optuna must answer every call, but {answer.text}; see the run's log"
             raise InfrastructureError(problem) if answer.is_infrastructure else StepError(problem)

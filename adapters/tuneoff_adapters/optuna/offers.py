@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from tuneoff.capabilities import Capabilities, Offer, Support
+from tuneoff_adapters.kubernetes.options import KUBERNETES
+from tuneoff_adapters.kubernetes.platform import on_clusters
 from tuneoff_adapters.optuna_samplers import CMAES_DIMENSIONS, SAMPLER_OPTIONS
 
 _WORKER_SEEDS = "each worker asks by itself with its own seed: reproducible configurations only with one worker"
 
-CAPABILITIES = Capabilities(
+_LOCAL = Capabilities(
     framework="Optuna",
     package="optuna",
     module="optuna",
@@ -87,5 +89,19 @@ CAPABILITIES = Capabilities(
         "a continued run is a new study to which the finished trials are added; not with sampler cmaes, whose state lies in the "
         "attributes of the trials that it drew",
         "the study's value of a trial is its best epoch's, so that Optuna's best trial is tuneoff's",
+    ),
+)
+
+CAPABILITIES = on_clusters(
+    _LOCAL,
+    (KUBERNETES,),
+    database=True,
+    resume=Support.NOT_BY_TUNEOFF,
+    changed_defaults=_LOCAL.changed_defaults[1:],
+    notes=(
+        "workers are long-lived pods over one RDBStorage, in a PostgreSQL database of the user's; each asks by itself, and is "
+        "told when it may",
+        "the study is removed at the end; its name is the execution's, so brackets of hyperband differ from run to run",
+        _LOCAL.notes[-1],
     ),
 )

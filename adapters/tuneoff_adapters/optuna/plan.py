@@ -34,6 +34,7 @@ class StudyPlan:
     stops: Mapping[str, int]  # configuration digest -> last epoch, for `scripted`
     seed: int
     continued: tuple[int, int] = (0, 0)  # how many executions were before, and how many trials they began
+    storage: str | None = None  # URL of a database in place of the journal; then the coordinator counts the asks
     first_number: int = 0  # what to add to Optuna's number of a new trial to have tuneoff's: 0, or a trial's event was lost
 
     @property
@@ -86,13 +87,18 @@ class Broken:
     is_infrastructure: bool = False  # the machine is to blame, not Optuna
 
 
-def study_plan(spec: RunSpec, folder: Path, history: History = NO_HISTORY) -> StudyPlan:
-    """Return the plan of a run whose framework files lie in `folder`, and which continues with `history`."""
+def study_plan(spec: RunSpec, folder: Path, history: History = NO_HISTORY, shared: tuple[str, str] | None = None) -> StudyPlan:
+    """Return the plan of a run whose framework files lie in `folder`, and which continues with `history`.
+
+    `shared`: the URL of a database that others use too, and the study's name there.
+    """
     experiment = spec.experiment
     translation = translation_of(spec)
     return StudyPlan(
         folder=str(folder.resolve()),
-        study_name=f"tuneoff-{spec.sampler_seed}",  # Hyperband hashes it: the same run has the same brackets
+        # Hyperband hashes it: the same run has the same brackets
+        study_name=f"tuneoff-{spec.sampler_seed}" if shared is None else shared[1],
+        storage=None if shared is None else shared[0],
         mode=experiment.objective.mode,
         metric=experiment.objective.metric,
         epochs=experiment.budget.epochs_per_trial,

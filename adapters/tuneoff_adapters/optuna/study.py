@@ -9,7 +9,7 @@ import optuna
 from optuna.exceptions import ExperimentalWarning
 from optuna.pruners import BasePruner
 from optuna.samplers import BaseSampler, QMCSampler
-from optuna.storages import JournalStorage
+from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
@@ -50,7 +50,16 @@ def quieten() -> None:
     warnings.filterwarnings("ignore", category=ExperimentalWarning)
 
 
-def _storage(plan: StudyPlan) -> JournalStorage:
+def forget_study(plan: StudyPlan) -> None:
+    """Remove the study from a database that stays; idempotent."""
+    storage = _storage(plan)
+    if plan.study_name in optuna.get_all_study_names(storage):
+        optuna.delete_study(study_name=plan.study_name, storage=storage)
+
+
+def _storage(plan: StudyPlan) -> BaseStorage:
+    if plan.storage is not None:
+        return RDBStorage(plan.storage)
     return JournalStorage(JournalFileBackend(plan.journal, lock_obj=FlockJournalLock(plan.journal)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 
 from optuna.exceptions import TrialPruned
 from optuna.trial import Trial
@@ -13,7 +14,7 @@ from tuneoff.base import clock
 from tuneoff.errors import InfrastructureError, TrialFailedError
 from tuneoff.run.trial.locks import Tickets
 from tuneoff.run.trial.pool import Worker
-from tuneoff.run.trial.run_trial import Decision, TrialOutcome, run_trial, trial_process
+from tuneoff.run.trial.run_trial import Decision, TrialOutcome
 from tuneoff_adapters.optuna.distributions import chosen, distributions
 from tuneoff_adapters.optuna.journal_lock import removed
 from tuneoff_adapters.optuna.note import NoteFile, Stage
@@ -30,6 +31,8 @@ _INFRASTRUCTURE = (InfrastructureError, OSError)  # no trial's own error is amon
 def work(worker: Worker, plan: StudyPlan) -> None:
     """Carry out orders from the pipe until it is closed."""
     quieten()
+    if plan.storage is not None:
+        plan = replace(plan, folder=worker.context.run_dir, trials=0)
     asker: _Asker | None = None
     while (order := worker.pipe.recv()) is not None:
         answer: Finished | Broken
@@ -61,11 +64,11 @@ class _Asker:
     """One worker's study, sampler and pruner."""
 
     def __init__(self, worker: Worker, plan: StudyPlan, generation: int) -> None:
-        self._context, self._plan = worker.context, plan
+        self._worker, self._context, self._plan = worker, worker.context, plan
         self._study = open_study(plan, make_sampler(plan, worker.index, generation), make_pruner(plan))
         self._distributions = distributions(plan.translation.native)
         self._asks = Tickets(plan.asks, plan.trials)
-        self._process = trial_process(worker.context)
+        self._process = worker.process
         self._events = self._process.events
         self._note_file = NoteFile(plan.note(worker.index))
         self._note = self._note_file.read()  # of a predecessor that died, or empty
@@ -113,7 +116,7 @@ class _Asker:
         self._write_note(Stage.RUNNING)
         self._events.write("stage", t=asked, name="ask", duration_ns=asked - self._asking_ns, trial=trial_id)
         report = functools.partial(self._report, trial, trial_id)
-        outcome = run_trial(self._context, trial_id, configuration, report, attempt=note.attempt, framework_id=str(number))
+        outcome = self._worker.run(trial_id, configuration, report, attempt=note.attempt, framework_id=str(number))
         self._ended_ns = clock.monotonic_ns()
         return self._value(outcome)
 

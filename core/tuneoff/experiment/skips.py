@@ -30,7 +30,7 @@ class SkipCheck:
         return next(self._reasons(spec, adapter), None)
 
     def _reasons(self, spec: RunSpec, adapter: AdapterClass) -> Iterator[str]:
-        capabilities = adapter.capabilities
+        capabilities = adapter.capabilities.on(spec.platform)
         if spec.platform not in capabilities.platforms:
             offered = ", ".join(capabilities.platforms) or "none"
             yield f"adapter {spec.adapter!r} does not offer platform {spec.platform!r}; it offers: {offered}"

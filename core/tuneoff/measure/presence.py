@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tuneoff.measure.spans import Interval, OnSlot, on_slots
-from tuneoff.record.layout import POD
+from tuneoff.record.layout import IN_PODS
 from tuneoff.record.run_record import FlagRecord, RunRecord
 
 START_GRAIN_NS = 10_000_000  # the kernel tells a process's start in clock ticks, rounded down
@@ -78,7 +78,7 @@ def most_present(processes: Sequence[Present]) -> int:
 
 def presence_flags(run: RunRecord, presence: Presence) -> Iterator[FlagRecord]:
     """Yield what disturbs the booking of slots; nothing of what is within the grain of process starts, or of pods' exits."""
-    has_pods = any(item.attempt.process_role == POD for one in presence.processes for item in one.items)
+    has_pods = any(item.attempt.process_role in IN_PODS for one in presence.processes for item in one.items)
     grain_ns = POD_GRAIN_NS if has_pods else START_GRAIN_NS
     workers = run.run_spec().experiment.workers.count
     for name, intervals, what in (

@@ -11,3 +11,5 @@ OUTSIDE = "outside.txt"  # there while something of it may be outside this machi
 VERSIONS = "versions.json"  # what an adapter learned of versions while the run went on: a server's, an image's digest
 
 POD = "pod"  # role of a process that its adapter alone observes; another one writes its file, if need be long after its end
+POD_WORKER = "pod-worker"  # the same of one that runs many trials
+IN_PODS = (POD, POD_WORKER)

@@ -168,7 +168,7 @@ class _Matrix:
             interrupt=interrupt,
             notes=notes,
             notes_after=self._guard.after_run,
-            accounting=of_run(self._request.plan.accounting, adapter_class(run.spec.adapter).capabilities),
+            accounting=of_run(self._request.plan.accounting, adapter_class(run.spec.adapter).capabilities.on(run.spec.platform)),
             power=self._power,
             continues=continues,
             processors=self._processors,

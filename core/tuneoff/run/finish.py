@@ -46,7 +46,7 @@ def finish(
     Raises:
         ResultsError: an event file cannot be read, or the record cannot be written.
     """
-    capabilities = adapter.capabilities
+    capabilities = adapter.capabilities.on(spec.platform)
     packages = (capabilities.package,) if capabilities.package else ()
     record = derive_folder(
         folder,

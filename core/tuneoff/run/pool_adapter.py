@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tuneoff.adapter import Adapter
 from tuneoff.run.trial.budget import TrialBudget
 from tuneoff.run.trial.faults import Retries
-from tuneoff.run.trial.pool import Death, WorkerPool
+from tuneoff.run.trial.pool import Death, Pool, WorkerPool
 from tuneoff.run.trial.run_trial import Decision, TrialOutcome
 from tuneoff.workload import workload_at
 
@@ -51,8 +51,14 @@ class PoolAdapter(Adapter):
         experiment = self.context.spec.experiment
         arguments = (dict(experiment.stops), self.is_deciding)
         preload = workload_at(experiment.workload.target).preload
-        self._pool = WorkerPool(self.context.trial_context, experiment.workers.count, WORK, arguments, preload)
-        self._pool.start()
+        self._pool = self.make_pool(WORK, arguments, preload)
+
+    def make_pool(self, target: str, arguments: tuple[Any, ...], preload: Sequence[str]) -> Pool:
+        """Return the workers, started: each could take a trial."""
+        workers = self.context.spec.experiment.workers
+        pool = WorkerPool(self.context.trial_context, workers.count, target, arguments, preload)
+        pool.start()
+        return pool
 
     def setup(self) -> None:
         context = self.context

@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tuneoff_adapters.katib.api_errors import Unreachable
-from tuneoff_adapters.katib.connection import Limits
-from tuneoff_adapters.katib.resources import EXPERIMENTS, PODS, TRIALS, Object, Resource, name_of
+from tuneoff_adapters.kubernetes.api_errors import Unreachable
+from tuneoff_adapters.kubernetes.connection import Limits
+from tuneoff_adapters.kubernetes.resources import EXPERIMENTS, PODS, TRIALS, Object, Resource, name_of
 
 Change = tuple[str, Object]
 

@@ -23,7 +23,7 @@ from tuneoff_adapters.katib import follow
 from tuneoff_adapters.katib.follow import Follower
 from tuneoff_adapters.katib.options import katib_options
 from tuneoff_adapters.katib.plan import katib_plan
-from tuneoff_adapters.katib.resources import EXPERIMENTS, PODS, TRIALS, Object
+from tuneoff_adapters.kubernetes.resources import EXPERIMENTS, PODS, TRIALS, Object
 
 FIRST, SECOND, THIRD = "aaaaaaaa", "bbbbbbbb", "cccccccc"
 SPACE = SearchSpace({"x": Float(low=0.0, high=1.0)})

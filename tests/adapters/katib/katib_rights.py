@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from urllib.parse import parse_qs, urlsplit
 
 from adapters.katib.faulty_proxy import Seen
-from tuneoff_adapters.katib.checks import needed_rights
+from tuneoff_adapters.katib.checks import katib_needs
 from tuneoff_adapters.katib.options import KatibOptions
-from tuneoff_adapters.katib.removal import SERVING
+from tuneoff_adapters.kubernetes.removal import SERVING
 
 Rights = set[tuple[str, str, str]]
 
@@ -26,7 +26,7 @@ def needed(options: KatibOptions) -> Rights:
     """Return the rights without which deploy refuses."""
     return {
         (resource.group, f"{resource.plural}/{subresource}" if subresource else resource.plural, verb)
-        for resource, subresource, verbs in needed_rights(options)
+        for resource, subresource, verbs in katib_needs(options).rights
         for verb in verbs
     }
 

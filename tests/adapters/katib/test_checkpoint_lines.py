@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuneoff.errors import CheckpointError
-from tuneoff_adapters.katib.checkpoint_lines import LOG_BYTES, PART_BYTES, CheckpointLines, encode
+from tuneoff_adapters.kubernetes.checkpoint_lines import LOG_BYTES, PART_BYTES, CheckpointLines, encode
 
 LINE_BYTES = 16_384  # a container's runtime splits lines beyond this
 

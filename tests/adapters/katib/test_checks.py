@@ -14,9 +14,10 @@ from adapters.katib.fake_api import Answer, Asked, FakeApi, Silent, failure
 from adapters.katib.faulty_proxy import FaultyProxy
 from tuneoff.errors import MissingPackageError, StepError
 from tuneoff_adapters.katib import checks
-from tuneoff_adapters.katib.checks import CHECK_SECONDS, FIRST_SECONDS, Cluster, check_client, check_cluster
-from tuneoff_adapters.katib.connection import Connection
+from tuneoff_adapters.katib.checks import check_client, katib_needs
 from tuneoff_adapters.katib.options import KatibOptions
+from tuneoff_adapters.kubernetes.checks import CHECK_SECONDS, FIRST_SECONDS, Cluster, check_cluster
+from tuneoff_adapters.kubernetes.connection import Connection
 
 GROUP, KINDS = "/apis/kubeflow.org", "/apis/kubeflow.org/v1beta1"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/kubeflow/deployments"
@@ -63,7 +64,7 @@ def api(tmp_path: Path) -> Iterator[FakeApi]:
 
 
 def check(api: FakeApi, within_seconds: float = 10.0, options: KatibOptions = DEFAULTS) -> Cluster:
-    return check_cluster(Connection(api.kubeconfig), options, options.namespace or "tuneoff-x", within_seconds)
+    return check_cluster(Connection(api.kubeconfig), katib_needs(options), options.namespace or "tuneoff-x", within_seconds)
 
 
 def problem(api: FakeApi, options: KatibOptions = DEFAULTS) -> str:
@@ -112,7 +113,7 @@ def test_slow_server_is_waited_for_only_twice(api: FakeApi, tmp_path: Path) -> N
     with FaultyProxy(api.url) as proxy:
         proxy.delay_seconds = 0.15
         slow = Connection(proxy.kubeconfig(api.kubeconfig, tmp_path / "slow"))
-        check_cluster(slow, KatibOptions(), "tuneoff-x", 40.0)
+        check_cluster(slow, katib_needs(KatibOptions()), "tuneoff-x", 40.0)
         assert proxy.overlapping() >= 10  # of about 28; one after the other: of none
 
 

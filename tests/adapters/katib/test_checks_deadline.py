@@ -13,9 +13,10 @@ import pytest
 
 from adapters.katib.fake_api import write_kubeconfig
 from tuneoff.errors import InfrastructureError
-from tuneoff_adapters.katib.checks import CHECK_SECONDS, SLACK_SECONDS, reach
-from tuneoff_adapters.katib.connection import Connection
+from tuneoff_adapters.katib.checks import katib_needs
 from tuneoff_adapters.katib.options import KatibOptions
+from tuneoff_adapters.kubernetes.checks import CHECK_SECONDS, SLACK_SECONDS, reach
+from tuneoff_adapters.kubernetes.connection import Connection
 
 TOLD_SECONDS = 15.0  # what the documentation promises
 
@@ -41,7 +42,7 @@ def refusal(connect: Any, within_seconds: float) -> tuple[str, float]:
     """Return why the cluster cannot be used, and after how many seconds that was known."""
     start = time.monotonic()
     with pytest.raises(InfrastructureError) as caught:
-        reach(connect, KatibOptions(), "tuneoff-x", within_seconds)
+        reach(connect, katib_needs(KatibOptions()), "tuneoff-x", within_seconds)
     assert "\n" not in str(caught.value)
     return str(caught.value), time.monotonic() - start
 

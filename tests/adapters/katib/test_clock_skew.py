@@ -10,8 +10,8 @@ import pytest
 from tuneoff.base import clock
 from tuneoff.record.events.reader import read_header
 from tuneoff.record.events.writer import EventWriter
-from tuneoff_adapters.katib.clock_skew import Creations, PodClock
-from tuneoff_adapters.katib.resources import Object
+from tuneoff_adapters.kubernetes.clock_skew import Creations, PodClock
+from tuneoff_adapters.kubernetes.resources import Object
 
 S = clock.NANOSECONDS
 

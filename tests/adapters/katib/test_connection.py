@@ -13,9 +13,9 @@ import pytest
 
 from adapters.katib.fake_api import Answer, Cut, FakeApi, Silent, failure, listing, thing, write_kubeconfig
 from tuneoff.errors import InfrastructureError, StepError
-from tuneoff_adapters.katib.api_errors import ApiError, Conflict, Missing, Unreachable
-from tuneoff_adapters.katib.connection import Connection, Limits
-from tuneoff_adapters.katib.resources import CONFIG_MAPS, EXPERIMENTS, NAMESPACES, PODS
+from tuneoff_adapters.kubernetes.api_errors import ApiError, Conflict, Missing, Unreachable
+from tuneoff_adapters.kubernetes.connection import Connection, Limits
+from tuneoff_adapters.kubernetes.resources import CONFIG_MAPS, EXPERIMENTS, NAMESPACES, PODS
 
 EXPERIMENT_PATH = "/apis/kubeflow.org/v1beta1/namespaces/n/experiments"
 QUICK = Limits(api=2.0, call=0.3, pause=0.01, longest_pause=0.02, watch=1, silence=0.3, settle=0.05)
@@ -249,7 +249,7 @@ def test_process_ends_while_the_server_hangs(tmp_path: Path) -> None:
         api.on("GET", "/version", Silent(gate))
         program = (
             "import sys, threading, pathlib\n"
-            "from tuneoff_adapters.katib.connection import Connection, Limits\n"
+            "from tuneoff_adapters.kubernetes.connection import Connection, Limits\n"
             "c = Connection(pathlib.Path(sys.argv[1]), limits=Limits(call=60.0))\n"
             "threading.Thread(target=c.read, args=('/version',), daemon=True).start()\n"
             "import time\n"

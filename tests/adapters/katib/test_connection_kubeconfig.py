@@ -10,8 +10,8 @@ import pytest
 
 from adapters.katib.fake_api import Answer, FakeApi
 from tuneoff.errors import StepError
-from tuneoff_adapters.katib.connection import Connection, Limits
-from tuneoff_adapters.katib.kubeconfig import client_configuration
+from tuneoff_adapters.kubernetes.connection import Connection, Limits
+from tuneoff_adapters.kubernetes.kubeconfig import client_configuration
 
 
 @pytest.fixture

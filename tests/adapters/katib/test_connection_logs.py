@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from adapters.katib.fake_api import Answer, Cut, FakeApi, Streamed, failure
-from tuneoff_adapters.katib import log_stream
-from tuneoff_adapters.katib.api_errors import ApiError, Missing, Unreachable
-from tuneoff_adapters.katib.connection import Connection, Limits
+from tuneoff_adapters.kubernetes import log_stream
+from tuneoff_adapters.kubernetes.api_errors import ApiError, Missing, Unreachable
+from tuneoff_adapters.kubernetes.connection import Connection, Limits
 
 PATH = "/api/v1/namespaces/n/pods/p/log"
 QUICK = Limits(api=1.0, call=0.3, pause=0.01, longest_pause=0.02, silence=0.2, settle=0.05)

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from adapters.katib.fake_api import Answer, Cut, FakeApi, Streamed, event, failure, listing, thing
-from tuneoff_adapters.katib.api_errors import ApiError, Unreachable
-from tuneoff_adapters.katib.connection import Connection, Limits
-from tuneoff_adapters.katib.resources import PODS
+from tuneoff_adapters.kubernetes.api_errors import ApiError, Unreachable
+from tuneoff_adapters.kubernetes.connection import Connection, Limits
+from tuneoff_adapters.kubernetes.resources import PODS
 from waiting import until
 
 PATH = "/api/v1/namespaces/n/pods"

@@ -12,11 +12,11 @@ from builders.katib_specs import IMAGE, plan_of, spec_of
 from emulated.served import INJECTED, Served, experiment, served
 from katib_emulation import kinds
 from tuneoff.errors import InfrastructureError
-from tuneoff_adapters.katib.connection import Connection, Limits
-from tuneoff_adapters.katib.create import made_by, make_place, submit
-from tuneoff_adapters.katib.manifest import experiment_manifest
+from tuneoff_adapters.katib.manifest import config_map_manifest, experiment_manifest
 from tuneoff_adapters.katib.plan import KatibPlan
-from tuneoff_adapters.katib.removal import remove
+from tuneoff_adapters.kubernetes.connection import Connection, Limits
+from tuneoff_adapters.kubernetes.create import made_by, make_place, submit
+from tuneoff_adapters.kubernetes.removal import remove
 
 TEAM = {"image": IMAGE, "namespace": "team"}
 
@@ -39,7 +39,7 @@ def plan(tmp_path: Path) -> KatibPlan:
 
 
 def make_all(connection: Connection, plan: KatibPlan) -> None:
-    make_place(connection, plan)
+    make_place(connection, plan, config_map_manifest(plan))
     submit(connection, plan, experiment_manifest(plan))
 
 
@@ -91,7 +91,7 @@ def test_namespace_that_is_being_deleted_is_one_line(cluster: Served, connection
 
 
 def test_namespace_that_begins_to_go_in_between_is_one_line(cluster: Served, connection: Connection, plan: KatibPlan) -> None:
-    make_place(connection, plan)
+    make_place(connection, plan, config_map_manifest(plan))
     held = {"metadata": {"name": "held", "finalizers": ["example.org/slow"]}}
     cluster.store.create(kinds.CONFIG_MAPS, held, "team")
     cluster.store.delete(kinds.NAMESPACES, "team")

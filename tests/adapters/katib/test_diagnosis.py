@@ -18,9 +18,9 @@ from adapters.katib.katib_objects import (
     suggestion,
     trial,
 )
-from tuneoff_adapters.katib.diagnosis import Finding, View, died_collector, findings, moment_of
-from tuneoff_adapters.katib.patience import Patience
-from tuneoff_adapters.katib.status import COLLECTOR
+from tuneoff_adapters.kubernetes.diagnosis import Finding, View, died_collector, findings, moment_of
+from tuneoff_adapters.kubernetes.patience import Patience
+from tuneoff_adapters.kubernetes.status import COLLECTOR
 
 NAME = f"{EXPERIMENT}-aaaaaaaa"
 OPEN = trial("aaaaaaaa", condition("Running"))

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from adapters.katib.katib_objects import Object, condition, container, ended, pod, trial
-from tuneoff_adapters.katib import layout
-from tuneoff_adapters.katib.endings import Ending, Limits, ending_of
-from tuneoff_adapters.katib.status import exit_of, terminal
+from tuneoff_adapters.kubernetes import layout
+from tuneoff_adapters.kubernetes.endings import Ending, Limits, ending_of
+from tuneoff_adapters.kubernetes.status import exit_of, terminal
 
 LIMITS = Limits(deadline_seconds=900, memory_bytes=500_000_000)
 FAILED = trial("a", condition("Failed", "TrialFailed. Job reason: BackoffLimitExceeded", "Trial has failed"))

@@ -12,9 +12,9 @@ import pytest
 from adapters.katib.fake_api import write_kubeconfig
 from adapters.katib.faulty_proxy import FaultyProxy
 from emulated.served import Served, served
-from tuneoff_adapters.katib.api_errors import ApiError, Unreachable
-from tuneoff_adapters.katib.connection import Connection, Limits
-from tuneoff_adapters.katib.resources import CONFIG_MAPS, NAMESPACES
+from tuneoff_adapters.kubernetes.api_errors import ApiError, Unreachable
+from tuneoff_adapters.kubernetes.connection import Connection, Limits
+from tuneoff_adapters.kubernetes.resources import CONFIG_MAPS, NAMESPACES
 
 MINE = {"app": "test"}  # the cluster makes config maps of its own
 ONE_TRY = Limits(api=0.1, connect=0.0, call=0.3)

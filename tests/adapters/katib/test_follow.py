@@ -18,12 +18,12 @@ from tuneoff.errors import StepError
 from tuneoff.experiment.spec import Budget, Timeouts
 from tuneoff.record.events import schema
 from tuneoff_adapters.katib import followed
-from tuneoff_adapters.katib.api_errors import Unreachable
 from tuneoff_adapters.katib.follow import Follower
 from tuneoff_adapters.katib.options import katib_options
 from tuneoff_adapters.katib.plan import katib_plan
-from tuneoff_adapters.katib.resources import PODS, Object
-from tuneoff_adapters.katib.status import COLLECTOR
+from tuneoff_adapters.kubernetes.api_errors import Unreachable
+from tuneoff_adapters.kubernetes.resources import PODS, Object
+from tuneoff_adapters.kubernetes.status import COLLECTOR
 from waiting import until
 
 

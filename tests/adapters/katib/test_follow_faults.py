@@ -13,8 +13,9 @@ from adapters.katib.pod_lines import epoch, header, own_end, started
 from tuneoff.base import clock
 from tuneoff.experiment.spec import Budget, Timeouts
 from tuneoff.record.events import schema
-from tuneoff_adapters.katib import follow, sources
-from tuneoff_adapters.katib.api_errors import ApiError
+from tuneoff_adapters.katib import follow
+from tuneoff_adapters.kubernetes import sources
+from tuneoff_adapters.kubernetes.api_errors import ApiError
 from waiting import until
 
 pytestmark = pytest.mark.slow  # processes, or faults that have to last

@@ -17,9 +17,9 @@ from emulated.node_cluster import node_cluster, trial_of
 from katib_emulation.kinds import TRIALS
 from tuneoff.experiment.spec import Budget
 from tuneoff.record.events.reader import read_header
-from tuneoff_adapters.katib import layout
-from tuneoff_adapters.katib.endings import Ending, Limits, ending_of
-from tuneoff_adapters.katib.pod_log import PodLog
+from tuneoff_adapters.kubernetes import layout
+from tuneoff_adapters.kubernetes.endings import Ending, Limits, ending_of
+from tuneoff_adapters.kubernetes.pod_log import PodLog
 
 RULE = {"name": "objective", "value": "0.1", "comparison": "greater", "startStep": 1}
 LATE_RULE = {**RULE, "startStep": 3}  # is never tested: the fault strikes in epoch 2

@@ -23,9 +23,9 @@ from tuneoff.errors import InfrastructureError
 from tuneoff.experiment.spec import RunSpec, Workers, WorkloadSpec
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import decode_lines
-from tuneoff_adapters.katib.endings import Limits, ending_of
-from tuneoff_adapters.katib.layout import CONFIG_DIR, METRICS_FILE
 from tuneoff_adapters.katib.manifest import config_map_manifest, experiment_manifest
+from tuneoff_adapters.kubernetes.endings import Limits, ending_of
+from tuneoff_adapters.kubernetes.layout import CONFIG_DIR, METRICS_FILE
 
 pytestmark = [pytest.mark.slow, needs_podman]
 

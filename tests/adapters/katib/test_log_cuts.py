@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from adapters.katib.pod_lines import EXECUTION, whole_log
 from tuneoff.record.events.reader import EventLog
-from tuneoff_adapters.katib.connection import Limits
-from tuneoff_adapters.katib.log_stream import LogStream
-from tuneoff_adapters.katib.pod_log import PodLog
-from tuneoff_adapters.katib.transport import Body
+from tuneoff_adapters.kubernetes.connection import Limits
+from tuneoff_adapters.kubernetes.log_stream import LogStream
+from tuneoff_adapters.kubernetes.pod_log import PodLog
+from tuneoff_adapters.kubernetes.transport import Body
 
 TRIAL = "x7k2m9qp"
 LINES = whole_log(TRIAL, [0.5, 0.25, 0.5])

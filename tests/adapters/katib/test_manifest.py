@@ -19,10 +19,11 @@ from tuneoff.base.identity import configuration_digest
 from tuneoff.base.space import SearchSpace
 from tuneoff.errors import UnsupportedError
 from tuneoff.experiment.spec import Budget, Objective, Strategy, Timeouts, Workers
-from tuneoff_adapters.katib import layout
-from tuneoff_adapters.katib.manifest import config_map_manifest, experiment_manifest, namespace_manifest
+from tuneoff_adapters.katib.manifest import config_map_manifest, experiment_manifest
 from tuneoff_adapters.katib.offers import ALGORITHMS, EMULATED_SAMPLERS
 from tuneoff_adapters.katib.plan import KatibPlan
+from tuneoff_adapters.kubernetes import layout
+from tuneoff_adapters.kubernetes.manifest import namespace_manifest
 
 FULL = {
     "namespace": "team",

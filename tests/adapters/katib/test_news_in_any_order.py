@@ -23,12 +23,12 @@ from tuneoff.experiment.spec import Budget, Timeouts
 from tuneoff.measure.derived import derive_folder
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
-from tuneoff_adapters.katib import sources
 from tuneoff_adapters.katib.follow import Follower
 from tuneoff_adapters.katib.options import katib_options
 from tuneoff_adapters.katib.plan import katib_plan
-from tuneoff_adapters.katib.resources import PODS, TRIALS, Object
-from tuneoff_adapters.katib.sources import Item, LogEnd, LogLine, Seen, Sources
+from tuneoff_adapters.kubernetes import sources
+from tuneoff_adapters.kubernetes.resources import PODS, TRIALS, Object
+from tuneoff_adapters.kubernetes.sources import Item, LogEnd, LogLine, Seen, Sources
 from waiting import until
 
 S = clock.NANOSECONDS

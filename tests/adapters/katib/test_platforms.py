@@ -19,11 +19,11 @@ from tuneoff.errors import StepError
 from tuneoff.experiment.spec import Workers
 from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.katib import platforms
-from tuneoff_adapters.katib.connection import Connection
 from tuneoff_adapters.katib.manifest import experiment_manifest
 from tuneoff_adapters.katib.plan import katib_plan
 from tuneoff_adapters.katib.platforms import EMULATED_MARK, EmulatedServer
-from tuneoff_adapters.katib.resources import NAMESPACES
+from tuneoff_adapters.kubernetes.connection import Connection
+from tuneoff_adapters.kubernetes.resources import NAMESPACES
 from waiting import until
 
 pytestmark = pytest.mark.slow  # processes, or faults that have to last

@@ -25,10 +25,10 @@ from tuneoff.experiment.spec import Objective, RunSpec, Strategy, WorkloadSpec
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import decode_lines, read_header
 from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
-from tuneoff_adapters.katib import layout
-from tuneoff_adapters.katib.checkpoint_lines import CheckpointLines
 from tuneoff_adapters.katib.manifest import config_map_manifest
 from tuneoff_adapters.katib.metrics_file import FileReport, create_mark, report_line
+from tuneoff_adapters.kubernetes import layout
+from tuneoff_adapters.kubernetes.checkpoint_lines import CheckpointLines
 
 KATIB_TRIAL = "r0123456789abcdef-012345-x7k2m9qp"
 LINE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z) objective=(\S+)")

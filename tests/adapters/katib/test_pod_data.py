@@ -14,7 +14,7 @@ from builders.katib_specs import plan_of, spec_of
 from tuneoff.base.space import Float, SearchSpace
 from tuneoff.experiment.spec import Budget, Objective, RunSpec, WorkloadSpec
 from tuneoff.record.events import schema
-from tuneoff_adapters.katib import layout
+from tuneoff_adapters.kubernetes import layout
 
 TARGET = "tuneoff_workloads.mnist_mlp:MnistMlp"
 OPTIONS = {"image": "any.example/tuneoff:1", "namespace": "team", "data_claim": "prepared"}

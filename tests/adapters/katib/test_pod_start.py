@@ -16,7 +16,7 @@ from adapters.katib.test_pod import KATIB_TRIAL, RATE, environment_of
 from builders.katib_specs import spec_of
 from tuneoff.experiment.sampling import sample_distinct
 from tuneoff.experiment.spec import Objective, RunSpec, WorkloadSpec
-from tuneoff_adapters.katib import layout
+from tuneoff_adapters.kubernetes import layout
 
 IMPORTED = re.compile(r"import time:\s+\d+ \|\s+\d+ \|\s*(\S+)")
 CLIENTS = {"kubernetes", "kubeflow", "urllib3", "optuna", "ray", "syne_tune"}

@@ -15,8 +15,8 @@ from adapters.katib.faulty_proxy import FaultyProxy
 from emulated.served import INJECTED, Served, experiment, served
 from katib_emulation import kinds
 from tuneoff.errors import StepError
-from tuneoff_adapters.katib.connection import Connection, Limits
-from tuneoff_adapters.katib.removal import Made, remove
+from tuneoff_adapters.kubernetes.connection import Connection, Limits
+from tuneoff_adapters.kubernetes.removal import Made, remove
 
 pytestmark = pytest.mark.slow  # processes, or faults that have to last
 

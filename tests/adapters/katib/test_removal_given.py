@@ -13,9 +13,9 @@ from adapters.katib.fake_api import FakeApi, failure, write_kubeconfig
 from emulated.served import INJECTED, Object, Served, experiment, served
 from katib_emulation import kinds
 from tuneoff.errors import StepError
-from tuneoff_adapters.katib import removal
-from tuneoff_adapters.katib.connection import Connection, Limits
-from tuneoff_adapters.katib.removal import Made, remove
+from tuneoff_adapters.kubernetes import removal
+from tuneoff_adapters.kubernetes.connection import Connection, Limits
+from tuneoff_adapters.kubernetes.removal import Made, remove
 
 pytestmark = pytest.mark.slow  # processes, or faults that have to last
 

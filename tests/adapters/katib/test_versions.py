@@ -11,8 +11,8 @@ from builders.katib_specs import spec_of
 from builders.specs import make_context
 from tuneoff.base.space import Float, SearchSpace
 from tuneoff_adapters.katib.plan import katib_plan
-from tuneoff_adapters.katib.status import COLLECTOR, image_id_of
 from tuneoff_adapters.katib.trial_ledger import Book
+from tuneoff_adapters.kubernetes.status import COLLECTOR, image_id_of
 
 DIGEST = "registry.example/tuneoff@sha256:" + "a" * 64
 LATER = "registry.example/tuneoff@sha256:" + "b" * 64

@@ -80,6 +80,8 @@ def test_a_size_that_is_none_is_refused(size: str, value: Any) -> None:
 def test_the_built_in_adapters_answer_a_request_of_each_kind() -> None:
     by_name = {one.plugin.name: one for one in list_adapters()}
     assert kinds(by_name["katib"], must_resume=True) == [No(by_name["katib"].capabilities.resume.value)]  # type: ignore[union-attr]
-    assert kinds(by_name["serial"], platform="kubernetes") == [No.TUNEOFF]
+    assert kinds(by_name["nevergrad"], platform="kubernetes") == [No.TUNEOFF]
+    assert kinds(by_name["serial"], must_resume=True) == []
+    assert kinds(by_name["serial"], platform="kubernetes", must_resume=True) == [No.TUNEOFF]
     assert kinds(by_name["katib"], platform="kubernetes") == []
     assert kinds(by_name["syne-tune"], sampler="cmaes") == [No.FRAMEWORK]

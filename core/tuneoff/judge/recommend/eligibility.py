@@ -91,6 +91,8 @@ def candidate(listing: AdapterListing, request: Request) -> Candidate:
     name, capabilities = listing.plugin.name, listing.capabilities
     if capabilities is None:
         return Candidate(adapter=name, framework="", obstacles=(Obstacle(kind=No.ABSENT, text=listing.text),))
+    if request.platform is not None:
+        capabilities = capabilities.on(request.platform)
     notes = [listing.text] if listing.state != "ready" else []
     notes += [text for text in _missing(name, capabilities, request) if listing.state == "ready"]
     wanted = capabilities.platforms if request.platform is None else (request.platform,)

@@ -35,11 +35,11 @@ class Process(Event, frozen=True, gc=False, tag="process"):
     """First line of each file.
 
     A `pod` may be on another host, with clocks of its own; its lines came through its log. It knows no slot: the `slot` of its
-    `trial_started` says nothing, records give it one by its lifetime.
+    `trial_started` says nothing, records give it one by its lifetime. A `pod-worker` runs many trials, on a slot of its own.
     """
 
     version: int
-    role: str  # coordinator | worker | trial | supervisor | pod
+    role: str  # coordinator | worker | trial | supervisor | pod | pod-worker
     pid: int
     host: str
     boot_id: str

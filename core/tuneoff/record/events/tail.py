@@ -12,7 +12,7 @@ from tuneoff.base.files import open_regular
 from tuneoff.errors import ResultsError
 from tuneoff.record.events.reader import SUFFIX, decode_lines, read_header
 from tuneoff.record.events.schema import Event, Process, TrialEnded
-from tuneoff.record.layout import POD
+from tuneoff.record.layout import POD, POD_WORKER
 
 QUIET_POLLS = 20  # after so many polls without news, a file to which nobody writes any more is read once more and left alone
 SETTLED_NS = 100_000_000  # a folder's modification time may be too coarse to show a file made just after a scan
@@ -121,9 +121,12 @@ class Tail:
 
 
 def _is_whole(followed: _Followed) -> bool:
-    """Tell whether nothing more can come: a pod's file ends with its trial, that of any other process with the process."""
-    if followed.process is not None and followed.process.role == POD:
+    """Tell whether nothing more can come: a pod's file ends with its trial, that of a process of this host with the process."""
+    role = followed.process.role if followed.process is not None else None
+    if role == POD:
         return followed.has_trial_ended
+    if role == POD_WORKER:
+        return False
     return _is_gone(followed.process)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from tuneoff.base import clock, processes
 from tuneoff.record.events.schema import Charged, Limit, Process
 from tuneoff.record.events.writer import EventWriter
-from tuneoff.record.layout import POD
+from tuneoff.record.layout import IN_PODS
 from tuneoff.run.supervisor.prepare import Execution
 from tuneoff.run.supervisor.tracker import OpenAttempt, Tracker
 from tuneoff.run.trial.faults import note_kill, out_of_memory_cause, out_of_memory_kills
@@ -55,7 +55,7 @@ class TrialWatch:
         now = clock.monotonic_ns()
         self._write_exits()
         for attempt in list(self._tracker.open.values()):
-            if attempt.role == POD:
+            if attempt.role in IN_PODS:
                 continue
             if not processes.is_alive(attempt.pid, attempt.process_started_ns):
                 if attempt.gone_since_ns is None:
@@ -71,7 +71,7 @@ class TrialWatch:
         self._write_exits()
         for attempt in list(self._tracker.open.values()):
             now = clock.monotonic_ns()
-            if attempt.gone_since_ns is None and attempt.role != POD:
+            if attempt.gone_since_ns is None and attempt.role not in IN_PODS:
                 self._is_gone(attempt, now)
             self._write_end(attempt, now)
 
@@ -153,7 +153,7 @@ class TrialWatch:
             state=state,
             epochs=attempt.epochs,
             by="supervisor",
-            uncertainty_ns=0 if attempt.role == POD else uncertainty_ns,  # a pod's events may have another clock's times
+            uncertainty_ns=0 if attempt.role in IN_PODS else uncertainty_ns,  # a pod's events may have another clock's times
         )
 
     def _write_exits(self) -> None:

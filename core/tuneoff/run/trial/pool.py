@@ -7,10 +7,11 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing import connection
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from tuneoff.base import clock
 from tuneoff.base.process_limits import die_with_parent
@@ -18,7 +19,7 @@ from tuneoff.base.processes import stat_fields
 from tuneoff.base.targets import load_target
 from tuneoff.errors import StepError
 from tuneoff.experiment.trial_context import TrialContext
-from tuneoff.run.trial.run_trial import trial_process
+from tuneoff.run.trial.run_trial import Report, TrialOutcome, TrialProcess, run_trial, trial_process
 
 if TYPE_CHECKING:
     from multiprocessing.context import ForkServerProcess
@@ -38,29 +39,111 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """A worker process ended: its exit code, negative for a signal."""
+    """A worker process ended: its exit code, negative for a signal; `text`: why, where that is known otherwise."""
 
     worker: int
     pid: int
     exit_code: int | None
+    text: str | None = None
 
     @property
     def cause(self) -> str:
+        if self.text is not None:
+            return self.text
         if self.exit_code is not None and self.exit_code < 0:
             return f"worker process {self.pid} was ended by {signal.Signals(-self.exit_code).name}"
         return f"worker process {self.pid} ended with exit code {self.exit_code}"
 
 
-@dataclass(frozen=True, slots=True)
+class Pipe(Protocol):
+    """A worker's way to its coordinator. `recv` raises EOFError once that is gone."""
+
+    def send(self, content: Any, /) -> None: ...
+
+    def recv(self) -> Any: ...
+
+
+@dataclass(frozen=True)
 class Worker:
     """What a worker's function gets: its number (= preferred slot), the trial context, and the pipe to the coordinator."""
 
     index: int
     context: TrialContext
-    pipe: connection.Connection
+    pipe: Pipe
+    role: str = "worker"  # of its events' process
+
+    @property
+    def process(self) -> TrialProcess:
+        """What the process keeps between trials."""
+        return trial_process(self.context, self.role, self.index % self.context.slots)
+
+    def run(self, trial_id: str, configuration: Mapping[str, Any], report: Report, **identity: Any) -> TrialOutcome:
+        """Run a trial; `identity`: `attempt` and `framework_id` of `run_trial`."""
+        return run_trial(self.context, trial_id, configuration, report, role=self.role, **identity)
 
 
-class WorkerPool:
+class Pool(ABC):
+    """`count` workers, wherever they are. A worker that dies stays dead until `start_worker(index)`."""
+
+    count: int
+
+    @abstractmethod
+    def start_worker(self, index: int) -> None:
+        """Start a worker in place of a dead one; what is sent to it waits until it is ready."""
+
+    @abstractmethod
+    def send(self, index: int, content: Any) -> None:
+        """Send to a worker; a dead one is reported by `wait`, not here."""
+
+    @abstractmethod
+    def wait(self, timeout_seconds: float | None = None) -> list[Message | Death]:
+        """Return what happened, or nothing; messages of a worker come before its death."""
+
+    @abstractmethod
+    def alive(self) -> list[int]:
+        """Return the workers that are not dead."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End all workers; idempotent."""
+
+    def run(
+        self,
+        dispatch: Callable[[int, _Task | None], _Task | None],
+        answered: Callable[[_Task, Any], Any],
+        died: Callable[[Death, _Task | None], _Task | None],
+    ) -> None:
+        """Keep the workers busy until none has anything left to do; start those again that die.
+
+        `dispatch(worker, again)` sends a worker without a task its next one, `again` if that is given, and returns it; None:
+        there is none. `answered(task, content)` takes what a busy worker sent; anything that it returns but None is sent back,
+        and the worker stays with its task. `died(death, task)` returns the task that is to be tried again at once, or None.
+        """
+        busy: dict[int, _Task] = {}
+
+        def give(worker: int, again: _Task | None = None) -> None:
+            task = dispatch(worker, again)
+            if task is not None:
+                busy[worker] = task
+
+        for worker in self.alive():
+            give(worker)
+        while busy:
+            for event in self.wait():
+                task, again = busy.pop(event.worker, None), None
+                if isinstance(event, Death):
+                    again = died(event, task)
+                    self.start_worker(event.worker)
+                elif task is not None:
+                    reply = answered(task, event.content)
+                    if reply is not None:
+                        busy[event.worker] = task
+                        self.send(event.worker, reply)
+                        continue
+                give(event.worker, again)
+
+
+class WorkerPool(Pool):
     """`count` worker processes that run `target` ("module:function", called with a Worker and `arguments`).
 
     A worker that dies is reported as `Death` and stays dead until `start_worker(index)`. The forkserver imports `preload`
@@ -103,7 +186,6 @@ class WorkerPool:
                 raise StepError(f"a worker must start, but {self._bury(index).cause}; see the run's log") from error
 
     def start_worker(self, index: int) -> None:
-        """Start worker `index`, in place of a dead one if there was one."""
         ours, theirs = self._server.Pipe()
         process = self._server.Process(
             target=_work, args=(self._target, index, str(self._context.path), theirs, self._arguments), daemon=True
@@ -115,12 +197,10 @@ class WorkerPool:
         self._processes[index], self._pipes[index] = process, ours
 
     def send(self, index: int, content: Any) -> None:
-        """Send to a worker; a dead one is reported by `wait`, not here."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._pipes[index].send(content)
 
     def wait(self, timeout_seconds: float | None = None) -> list[Message | Death]:
-        """Return what happened, or nothing; messages of a worker come before its death."""
         pipes = {pipe: index for index, pipe in self._pipes.items()}
         found: list[Message | Death] = []
         for ready in connection.wait(list(pipes), timeout_seconds):
@@ -133,41 +213,6 @@ class WorkerPool:
                 if content != _READY:  # of a worker that was started again
                     found.append(Message(index, content))
         return found
-
-    def run(
-        self,
-        dispatch: Callable[[int, _Task | None], _Task | None],
-        answered: Callable[[_Task, Any], Any],
-        died: Callable[[Death, _Task | None], _Task | None],
-    ) -> None:
-        """Keep the workers busy until none has anything left to do; start those again that die.
-
-        `dispatch(worker, again)` sends a worker without a task its next one, `again` if that is given, and returns it; None:
-        there is none. `answered(task, content)` takes what a busy worker sent; anything that it returns but None is sent back,
-        and the worker stays with its task. `died(death, task)` returns the task that is to be tried again at once, or None.
-        """
-        busy: dict[int, _Task] = {}
-
-        def give(worker: int, again: _Task | None = None) -> None:
-            task = dispatch(worker, again)
-            if task is not None:
-                busy[worker] = task
-
-        for worker in self.alive():
-            give(worker)
-        while busy:
-            for event in self.wait():
-                task, again = busy.pop(event.worker, None), None
-                if isinstance(event, Death):
-                    again = died(event, task)
-                    self.start_worker(event.worker)
-                elif task is not None:
-                    reply = answered(task, event.content)
-                    if reply is not None:
-                        busy[event.worker] = task
-                        self.send(event.worker, reply)
-                        continue
-                give(event.worker, again)
 
     def alive(self) -> list[int]:
         return list(self._processes)

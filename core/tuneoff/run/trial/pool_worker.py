@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tuneoff.base.identity import configuration_digest
 from tuneoff.run.trial.pool import Worker
-from tuneoff.run.trial.run_trial import Decision, run_trial
+from tuneoff.run.trial.run_trial import Decision
 
 
 def work(worker: Worker, stops: Mapping[str, int], is_asking: bool = False) -> None:
@@ -26,4 +26,4 @@ def work(worker: Worker, stops: Mapping[str, int], is_asking: bool = False) -> N
                 return decision
             return Decision.STOP if last_epoch is not None and epoch >= last_epoch else Decision.CONTINUE
 
-        worker.pipe.send(run_trial(worker.context, trial_id, configuration, report, attempt=attempt))
+        worker.pipe.send(worker.run(trial_id, configuration, report, attempt=attempt))

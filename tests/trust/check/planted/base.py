@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tuneoff.base.targets import load_target
 from tuneoff.experiment.trial_context import TrialContext
@@ -73,5 +73,9 @@ def work(worker: Worker, target: str, stops: Mapping[str, int]) -> None:
     """Run in a worker process."""
     planted: type[Altered] = load_target(target)
     planted.prepare(worker)
-    pool_worker.run_trial = planted.run  # type: ignore[attr-defined, assignment]
-    pool_worker.work(worker, stops)
+
+    class Planted(Worker):
+        def run(self, trial_id: str, configuration: Configuration, report: Report, **identity: Any) -> TrialOutcome:
+            return planted.run(self.context, trial_id, configuration, report, **identity)
+
+    pool_worker.work(Planted(worker.index, worker.context, worker.pipe), stops)

@@ -13,7 +13,7 @@ from trust.check.planted.base import Altered, Task
 from trust.check.planted.recording import rewrite, whole_events, worker_files
 from tuneoff.base.process_limits import SlotLimits
 from tuneoff.experiment.trial_context import TrialContext
-from tuneoff.run.trial.pool import Death, Worker
+from tuneoff.run.trial.pool import Death, Worker, WorkerPool
 from tuneoff.run.trial.run_trial import Report, TrialOutcome, run_trial, trial_process
 from tuneoff.workload import Configuration
 from tuneoff_adapters.serial import SerialAdapter
@@ -128,6 +128,7 @@ class ForgetsOnInterruption(SerialAdapter):
     def undeploy(self) -> None:
         is_interrupted = self.undeploy_seconds < self.context.spec.experiment.timeouts.undeploy_seconds
         if is_interrupted and hasattr(self, "_pool"):
+            assert isinstance(self._pool, WorkerPool)
             self._pool.close(grace_seconds=0)  # before the next trial completes
             for file in worker_files(self.context.run_dir):
                 events = whole_events(file)
@@ -155,5 +156,6 @@ class PrunesOnInterruption(SerialAdapter):
             for trial_id, _, attempt in self._running.values():
                 end = {"trial": trial_id, "attempt": attempt, "state": "pruned", "epochs": 0}
                 self.context.events.write("trial_ended", t=None, by="coordinator", **end)
+            assert isinstance(self._pool, WorkerPool)
             self._pool.close(grace_seconds=0)
         super().undeploy()

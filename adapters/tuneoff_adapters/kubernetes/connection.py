@@ -1,4 +1,4 @@
-"""The one way to the API server: the unmodified KatibClient, with timeouts, repetitions and readable errors around it.
+"""The one way to the API server: the unmodified clients, with timeouts, repetitions and readable errors around it.
 
 Importing this module imports neither the SDK nor its clients; making a `Connection` does.
 """
@@ -13,12 +13,21 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from tuneoff.errors import StepError
-from tuneoff_adapters.katib.api_errors import Conflict, Failing, Missing, Unreachable, api_error
-from tuneoff_adapters.katib.log_stream import LogStream
-from tuneoff_adapters.katib.options import KatibOptions
-from tuneoff_adapters.katib.resources import ACCESS_REVIEWS, EXPERIMENTS, PODS, Object, Resource, labels_of, name_of, selector
-from tuneoff_adapters.katib.transport import Body, NoAnswer, Refused, Transport
-from tuneoff_adapters.katib.watch import Watch
+from tuneoff_adapters.kubernetes.api_errors import Conflict, Failing, Missing, Unreachable, api_error
+from tuneoff_adapters.kubernetes.log_stream import LogStream
+from tuneoff_adapters.kubernetes.options import ClusterOptions
+from tuneoff_adapters.kubernetes.resources import (
+    ACCESS_REVIEWS,
+    EXPERIMENTS,
+    PODS,
+    Object,
+    Resource,
+    labels_of,
+    name_of,
+    selector,
+)
+from tuneoff_adapters.kubernetes.transport import Body, Input, NoAnswer, Refused, Transport
+from tuneoff_adapters.kubernetes.watch import Watch
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
@@ -65,7 +74,7 @@ class Connection:
         self._lock = threading.Lock()
 
     @classmethod
-    def of(cls, options: KatibOptions, kubeconfig: Path | None = None, check: Callable[[], None] | None = None) -> Connection:
+    def of(cls, options: ClusterOptions, kubeconfig: Path | None = None, check: Callable[[], None] | None = None) -> Connection:
         """Return a connection for the options; `kubeconfig` and `check` (the emulated server's) go before theirs."""
         limits = Limits(api=options.api_seconds)
         if kubeconfig is not None:
@@ -193,6 +202,10 @@ class Connection:
     def follow_log(self, namespace: str, pod: str, container: str, is_over: Callable[[], bool]) -> LogStream:
         """Follow a container's log; `is_over` tells whether the container is known to have ended."""
         return self._keep(LogStream(self, namespace, pod, container, is_over))
+
+    def attach(self, namespace: str, pod: str, container: str) -> Input:
+        """Return the standard input of a running container; the caller closes it."""
+        return self._patiently(f"attach to pod {pod}", lambda seconds: self._transport.attach(namespace, pod, container))
 
     def open_stream(self, path: str, query: list[tuple[str, str]], silence: float) -> Body:
         """Return the body of the answer to a GET, to be read as it comes; `silence`: the most seconds without a byte.

@@ -7,10 +7,10 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tuneoff_adapters.katib.transport import Body
+from tuneoff_adapters.kubernetes.transport import Body
 
 if TYPE_CHECKING:
-    from tuneoff_adapters.katib.connection import Connection
+    from tuneoff_adapters.kubernetes.connection import Connection
 
 
 class Closable:

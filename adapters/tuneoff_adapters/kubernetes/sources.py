@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from tuneoff.base import clock
-from tuneoff_adapters.katib.api_errors import ApiError, Missing, Unreachable
-from tuneoff_adapters.katib.connection import Connection
-from tuneoff_adapters.katib.diagnosis import is_about, is_warning, moment_of, trial_of
-from tuneoff_adapters.katib.layout import CONTAINER
-from tuneoff_adapters.katib.log_stream import LogStream
-from tuneoff_adapters.katib.resources import EVENTS, PODS, SUGGESTIONS, Object, Resource, belongs_to
-from tuneoff_adapters.katib.watch import Watch
+from tuneoff_adapters.kubernetes.api_errors import ApiError, Missing, Unreachable
+from tuneoff_adapters.kubernetes.connection import Connection
+from tuneoff_adapters.kubernetes.diagnosis import is_about, is_warning, moment_of, trial_of
+from tuneoff_adapters.kubernetes.layout import CONTAINER
+from tuneoff_adapters.kubernetes.log_stream import LogStream
+from tuneoff_adapters.kubernetes.resources import EVENTS, PODS, SUGGESTIONS, Object, Resource, belongs_to
+from tuneoff_adapters.kubernetes.watch import Watch
 
 POLL_SECONDS = 5.0
 SEEK_SECONDS = 1.0  # between two questions for a pod that the watch has not told of
@@ -104,7 +104,7 @@ class Sources:
     """Daemon threads that read what there is of one experiment from the cluster, until `close`."""
 
     def __init__(self, connection: Connection, namespace: str, experiment: str, labels: Mapping[str, str]) -> None:
-        """`labels`: of the Experiment; Katib gives them to its trials, and to the pods of these and of its services."""
+        """`experiment`: with which all names begin; `labels`: of all, which Katib gives to what it makes of an Experiment."""
         self._connection, self._namespace, self._experiment, self._labels = connection, namespace, experiment, labels
         limits = connection.limits
         self._once = connection.limited(replace(limits, api=min(limits.api, limits.call), pause=float("inf")))  # one try
@@ -151,13 +151,14 @@ class Sources:
 
         self._start(follow, f"log-{pod}")
 
-    def poll(self) -> None:
+    def poll(self, with_suggestion: bool = True) -> None:
         """Begin to ask for the suggestion and the warnings every few seconds, and whenever `wake` is called."""
 
         def ask() -> None:
             while not self._closed.is_set():
-                suggestion = self._polled(lambda way: way.find(SUGGESTIONS, self._experiment, self._namespace))
-                self._queue.put(Polled(suggestion=suggestion))
+                if with_suggestion:
+                    suggestion = self._polled(lambda way: way.find(SUGGESTIONS, self._experiment, self._namespace))
+                    self._queue.put(Polled(suggestion=suggestion))
                 events = self._polled(lambda way: way.read(EVENTS.path(self._namespace), _WARNINGS)).get("items") or []
                 warnings = [event for event in events if is_warning(event) and is_about(event, self._experiment)]
                 self._queue.put(Polled(warnings=sorted(warnings, key=moment_of)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tuneoff_adapters.katib.resources import Object, condition
+from tuneoff_adapters.kubernetes.resources import Object, condition
 
 COLLECTOR = "metrics-logger-and-collector"  # the container that Katib's webhook adds to a trial's pod
 TERMINAL = ("Succeeded", "Failed", "EarlyStopped", "MetricsUnavailable", "Killed")  # of a trial; the first two of an experiment

@@ -1,6 +1,6 @@
-"""Single HTTP requests through the unmodified KatibClient and its API client. Only this module touches the SDK.
+"""Single requests through the unmodified Kubernetes client and KatibClient. Only this module touches them.
 
-Three traps of the SDK are met here: its own calls have no timeout, they hide the server's text, and what they run asynchronously
+Three traps of theirs are met here: its own calls have no timeout, they hide the server's text, and what they run asynchronously
 blocks the interpreter's exit while a server hangs (so nothing here is asynchronous).
 """
 
@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tuneoff_adapters.katib.api_errors import one_line
-from tuneoff_adapters.katib.kubeconfig import client_configuration
-from tuneoff_adapters.katib.resources import Object
+from tuneoff_adapters.kubernetes.api_errors import one_line
+from tuneoff_adapters.kubernetes.kubeconfig import client_configuration
+from tuneoff_adapters.kubernetes.resources import Object
 
 CONNECT_SECONDS = 5.0  # for the TCP (and TLS) connection alone: a server that takes longer is away
 CONNECTIONS = 64  # kept open for the next request
@@ -39,21 +39,20 @@ class NoAnswer(Exception):
 
 
 class Transport:
-    """One server, one user, one KatibClient; any thread may use it.
+    """One server, one user, one API client; any thread may use it.
 
     Raises:
         StepError: the kubeconfig or its context cannot be used.
     """
 
     def __init__(self, kubeconfig: Path | None, context: str | None) -> None:
-        from kubeflow.katib import KatibClient
+        from kubernetes.client import ApiClient
 
-        configuration = client_configuration(kubeconfig, context)
+        self._configuration = configuration = client_configuration(kubeconfig, context)
         configuration.retries = False  # urllib3 would repeat by itself, and multiply every timeout
         configuration.connection_pool_maxsize = CONNECTIONS
         self.host = str(configuration.host)
-        self._katib = KatibClient(client_configuration=configuration, namespace="default")
-        self._client = self._katib.custom_api.api_client
+        self._client = ApiClient(configuration)
         self._lock = threading.Lock()
         self._requests = 0
         self._seconds = threading.local()  # of the KatibClient's call in this thread
@@ -66,11 +65,15 @@ class Transport:
 
     def create_experiment(self, experiment: Object, namespace: str, seconds: float) -> None:
         """KatibClient.create_experiment, with a timeout, and with the server's own text where it fails."""
+        from kubeflow.katib import KatibClient
+
+        katib = KatibClient(client_configuration=self._configuration, namespace="default")
+        katib.custom_api.api_client = self._client  # with the timeouts
         self._seconds.value = seconds
         try:
             with _mapped():
                 try:
-                    self._katib.create_experiment(experiment, namespace)
+                    katib.create_experiment(experiment, namespace)
                 except Exception as error:  # the SDK raises a bare Exception; what happened is its context
                     raise (error.__context__ or error) from None
         finally:
@@ -104,6 +107,20 @@ class Transport:
         with _mapped():
             timeouts = (min(CONNECT_SECONDS, seconds), silence)
             return Body(self._call("GET", path, query, None, timeouts, False))
+
+    def attach(self, namespace: str, pod: str, container: str) -> Input:
+        """Return the standard input of a running container.
+
+        Raises:
+            NoAnswer: it failed.
+        """
+        from kubernetes.client import ApiClient, CoreV1Api
+        from kubernetes.stream import stream
+
+        call = CoreV1Api(ApiClient(self._configuration)).connect_get_namespaced_pod_attach  # `stream` alters its client
+        with _mapped():
+            ways = {"stdin": True, "stdout": False, "stderr": False, "tty": False}
+            return Input(stream(call, pod, namespace, container=container, _preload_content=False, **ways))
 
     def _call(
         self,
@@ -181,6 +198,34 @@ class Body:
         """Let go of the connection. For the thread that reads."""
         with contextlib.suppress(OSError, ValueError):
             self._response.close()
+
+
+class Input:
+    """The standard input of a container, until either side goes."""
+
+    def __init__(self, socket: Any) -> None:
+        self._socket = socket
+
+    def write(self, text: str) -> None:
+        """Write, and see whether the other side is still there.
+
+        Raises:
+            NoAnswer: it is not.
+        """
+        from websocket import WebSocketException
+
+        try:
+            self._socket.update(timeout=0)  # answers pings, and takes in an end
+            if not self._socket.is_open():
+                raise NoAnswer("the connection was cut")
+            self._socket.write_stdin(text)
+        except (OSError, WebSocketException) as error:
+            raise NoAnswer("the connection was cut") from error
+
+    def close(self) -> None:
+        """Let go: the container sees the end of its input."""
+        with contextlib.suppress(OSError):
+            self._socket.close(timeout=0)
 
 
 @contextlib.contextmanager

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from signal import Signals
 
 from tuneoff.record.events.schema import Charged, EndState, Limit
-from tuneoff_adapters.katib.api_errors import one_line
-from tuneoff_adapters.katib.layout import CONTAINER, EARLY_STOPPED
-from tuneoff_adapters.katib.resources import Object, condition, name_of
-from tuneoff_adapters.katib.status import Exit, exit_of, has, terminal
+from tuneoff_adapters.kubernetes.api_errors import one_line
+from tuneoff_adapters.kubernetes.layout import CONTAINER, EARLY_STOPPED
+from tuneoff_adapters.kubernetes.resources import Object, condition, name_of
+from tuneoff_adapters.kubernetes.status import Exit, exit_of, has, terminal
 
 DEADLINE = "DeadlineExceeded"  # the reason of a pod, or within a trial's
 OUT_OF_MEMORY = "OOMKilled"  # the reason of a container

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.errors import InfrastructureError
-from tuneoff_adapters.katib.api_errors import one_line
+from tuneoff_adapters.kubernetes.api_errors import one_line
 
 LOADING_SECONDS = 10.0  # a kubeconfig may name a program that fetches the credentials
 _LOOPBACK = "127.0.0.1,localhost,::1"  # never through a proxy

@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING
 
-from tuneoff_adapters.katib.api_errors import ApiError, Missing
-from tuneoff_adapters.katib.closable import Closable
-from tuneoff_adapters.katib.resources import PODS
-from tuneoff_adapters.katib.transport import NoAnswer
+from tuneoff_adapters.kubernetes.api_errors import ApiError, Missing
+from tuneoff_adapters.kubernetes.closable import Closable
+from tuneoff_adapters.kubernetes.resources import PODS
+from tuneoff_adapters.kubernetes.transport import NoAnswer
 
 if TYPE_CHECKING:
-    from tuneoff_adapters.katib.connection import Connection
+    from tuneoff_adapters.kubernetes.connection import Connection
 
 _LOOK_SECONDS = 0.05  # between two looks at `is_over`, which costs no request
 _LONGEST_WAIT = 30.0  # before a log is asked for again that ended although its container did not

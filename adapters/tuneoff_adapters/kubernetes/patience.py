@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tuneoff.base.clock import NANOSECONDS
-from tuneoff_adapters.katib.diagnosis import Finding
+from tuneoff_adapters.kubernetes.diagnosis import Finding
 
 
 class Patience:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tuneoff_adapters.katib.resources import Object, Resource, conditions_of, name_of
+from tuneoff_adapters.kubernetes.resources import Object, Resource, conditions_of, name_of
 
 NOT_KATIBS = ("foregroundDeletion", "batch.kubernetes.io/job-tracking")  # finalizers that Kubernetes itself removes
 _NAMED = 5  # objects that a line names

@@ -8,6 +8,8 @@ POD_MODULE = "tuneoff_adapters.katib.pod"
 CONFIG_DIR = "/etc/tuneoff"  # where the config map is mounted
 CONTEXT_KEY = "trial_context.json"  # core's TrialContext
 TRANSLATION_KEY = "translation.json"  # KatibSpace.to_json(), and the settings below
+WORKER_MODULE = "tuneoff_adapters.kubernetes.worker"
+WORKER_KEY = "worker"  # what a worker runs, by `messages.packed`
 STOPS, CHECKPOINT_BYTES, CODE = "stops", "checkpoint_bytes", "code"
 
 RUN_DIR = "/tuneoff/run"  # the pod's own run folder, an emptyDir

@@ -11,10 +11,10 @@ from tuneoff.errors import CheckpointError, ResultsError
 from tuneoff.record.events.reader import SUFFIX, decode_lines, read_header
 from tuneoff.record.events.schema import Event, Process
 from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.layout import POD
+from tuneoff.record.layout import POD, POD_WORKER
 from tuneoff.run.trial.checkpoint import checkpoint_path
-from tuneoff_adapters.katib.checkpoint_lines import CheckpointLines
-from tuneoff_adapters.katib.layout import EARLY_STOPPED, FAILED
+from tuneoff_adapters.kubernetes.checkpoint_lines import CheckpointLines
+from tuneoff_adapters.kubernetes.layout import EARLY_STOPPED, FAILED
 
 PODS = "pods"  # folder of the other lines, below the framework's
 _EVENT = b'{"type":'
@@ -28,10 +28,11 @@ class PodLog:
     `verdict` what the shell around its program said of its end last: EARLY_STOPPED or FAILED, "" if nothing.
     """
 
-    def __init__(self, run_dir: Path, work_dir: Path, execution_id: str, katib_trial: str, trial_id: str) -> None:
+    def __init__(self, run_dir: Path, work_dir: Path, execution_id: str, name: str, trial_id: str | None) -> None:
+        """`name`: of its files; `trial_id`: of the pod's one trial, None: it is a worker's, and has many."""
         self._run_dir, self._execution_id, self._trial_id = run_dir, execution_id, trial_id
-        self._events = _Lines(run_dir / EVENTS / f"{POD}-{katib_trial}{SUFFIX}")
-        self._others = _Lines(work_dir / PODS / f"{katib_trial}.log")
+        self._events = _Lines(run_dir / EVENTS / f"{POD}-{name}{SUFFIX}")
+        self._others = _Lines(work_dir / PODS / f"{name}.log")
         self._checkpoint = CheckpointLines()
         self._next = 0  # sequence number
         self.process: Process | None = None
@@ -70,9 +71,13 @@ class PodLog:
             self.last_line, self.verdict = text, ""
 
     def end(self) -> str | None:
-        """Store the checkpoint, close the files, and return why the checkpoint cannot be had, or None."""
+        """Close the files, store the one trial's checkpoint, and return why that cannot be had, or None."""
         self._events.close()
         self._others.close()
+        return None if self._trial_id is None else self.keep_checkpoint(self._trial_id)
+
+    def keep_checkpoint(self, trial_id: str) -> str | None:
+        """Store the checkpoint whose lines have come, if any, as a trial's; return why it cannot be had, or None."""
         checkpoint, self._checkpoint = self._checkpoint, CheckpointLines()
         if checkpoint.is_empty:
             return None
@@ -80,7 +85,7 @@ class PodLog:
             content = checkpoint.content()
         except CheckpointError as error:
             return str(error)
-        path = checkpoint_path(self._run_dir, self._trial_id)
+        path = checkpoint_path(self._run_dir, trial_id)
         path.parent.mkdir(exist_ok=True)
         temporary = path.with_suffix(".tmp")
         temporary.write_bytes(content)
@@ -96,14 +101,16 @@ class PodLog:
         if not line.startswith(_EVENT):
             return None
         if self.process is None:
-            header = read_header(line, f"the log of trial {self._trial_id}") if line.startswith(_HEADER) else None
-            is_ours = header is not None and (header.execution_id, header.role) == (self._execution_id, POD)
+            whose = "a worker" if self._trial_id is None else f"trial {self._trial_id}"
+            header = read_header(line, f"the log of {whose}") if line.startswith(_HEADER) else None
+            role = POD_WORKER if self._trial_id is None else POD
+            is_ours = header is not None and (header.execution_id, header.role) == (self._execution_id, role)
             return header if is_ours else None
         try:
             (event,) = decode_lines(line + b"\n", "the pod's log", 1)
         except (ResultsError, ValueError):  # ValueError: not exactly one
             return None
-        return event if getattr(event, "trial", self._trial_id) == self._trial_id else None
+        return event if self._trial_id in (None, getattr(event, "trial", self._trial_id)) else None
 
 
 class _Lines:

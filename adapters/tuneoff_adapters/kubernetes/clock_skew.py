@@ -8,7 +8,7 @@ from pathlib import Path
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.record.events.reader import Alignment, read_header
 from tuneoff.record.events.schema import Process
-from tuneoff_adapters.katib.resources import Object
+from tuneoff_adapters.kubernetes.resources import Object
 
 _GRAIN_NS = NANOSECONDS  # of its dates
 

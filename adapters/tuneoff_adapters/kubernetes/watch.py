@@ -7,13 +7,13 @@ import time
 from collections.abc import Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
 
-from tuneoff_adapters.katib.api_errors import ApiError, api_error
-from tuneoff_adapters.katib.closable import Closable
-from tuneoff_adapters.katib.resources import Object, Resource, selector
-from tuneoff_adapters.katib.transport import NoAnswer
+from tuneoff_adapters.kubernetes.api_errors import ApiError, api_error
+from tuneoff_adapters.kubernetes.closable import Closable
+from tuneoff_adapters.kubernetes.resources import Object, Resource, selector
+from tuneoff_adapters.kubernetes.transport import NoAnswer
 
 if TYPE_CHECKING:
-    from tuneoff_adapters.katib.connection import Connection
+    from tuneoff_adapters.kubernetes.connection import Connection
 
 Change = Literal["ADDED", "MODIFIED", "DELETED"]
 GONE = 410  # the server has forgotten the version that the watch would go on from

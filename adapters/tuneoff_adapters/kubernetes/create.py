@@ -1,35 +1,36 @@
-"""What deploy and setup make in the cluster, in a namespace of the run's own or in a given one, and why that may be refused."""
+"""What an execution makes in the cluster, in a namespace of its own or in a given one, and why that may be refused."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tuneoff.errors import InfrastructureError
-from tuneoff_adapters.katib.api_errors import ApiError, Conflict, Missing
-from tuneoff_adapters.katib.connection import Connection
-from tuneoff_adapters.katib.manifest import config_map_manifest, namespace_manifest
-from tuneoff_adapters.katib.plan import INJECTION_LABEL, KatibPlan
-from tuneoff_adapters.katib.removal import Made
-from tuneoff_adapters.katib.resources import CONFIG_MAPS, EXPERIMENTS, NAMESPACES, Object, Resource, labels_of
+from tuneoff_adapters.kubernetes.api_errors import ApiError, Conflict, Missing
+from tuneoff_adapters.kubernetes.connection import Connection
+from tuneoff_adapters.kubernetes.manifest import namespace_manifest
+from tuneoff_adapters.kubernetes.plan import PodPlan
+from tuneoff_adapters.kubernetes.removal import Made
+from tuneoff_adapters.kubernetes.resources import CONFIG_MAPS, EXPERIMENTS, NAMESPACES, Object, Resource, labels_of, selector
 
 TERMINATING = "because it is being terminated"  # the API server's words; the status is 403
 
 
-def made_by(plan: KatibPlan) -> Made:
+def made_by(plan: PodPlan, has_experiment: bool = True) -> Made:
     """Return what an execution makes, by name."""
     return Made(
         namespace=plan.namespace,
         is_own_namespace=plan.is_own_namespace,
-        experiment=plan.experiment,
+        experiment=plan.config_map,
         config_map=plan.config_map,
         labels=plan.labels,
+        has_experiment=has_experiment,
     )
 
 
-def make_place(connection: Connection, plan: KatibPlan) -> None:
-    """Make what must be there before the Experiment: the namespace, unless one is given, and the config map.
+def make_place(connection: Connection, plan: PodPlan, config_map: Object) -> Object:
+    """Make the namespace, unless one is given, and the config map; return that as the server keeps it.
 
     Raises:
         InfrastructureError: something of that name is there already, or the namespace takes nothing.
@@ -38,42 +39,44 @@ def make_place(connection: Connection, plan: KatibPlan) -> None:
         with _readable(NAMESPACES, plan.namespace, plan):
             connection.create(NAMESPACES, namespace_manifest(plan))
     with _readable(CONFIG_MAPS, plan.config_map, plan):
-        connection.create(CONFIG_MAPS, config_map_manifest(plan), plan.namespace)
+        return connection.create(CONFIG_MAPS, config_map, plan.namespace)
 
 
-def submit(connection: Connection, plan: KatibPlan, experiment: Object) -> None:
+def submit(connection: Connection, plan: PodPlan, experiment: Object) -> None:
     """Create the Experiment.
 
     Raises:
         InfrastructureError: there is an older one of its name, or the namespace takes nothing.
     """
-    with _readable(EXPERIMENTS, plan.experiment, plan):
+    with _readable(EXPERIMENTS, plan.config_map, plan):
         connection.create_experiment(experiment)
 
 
-def check_namespace(answer: Any, name: str) -> None:
+def check_namespace(answer: Any, name: str, labels: Mapping[str, str]) -> None:
     """Check a given namespace (or what the API server answered in its place), before anything is made in it.
+
+    `labels`: that Katib asks for.
 
     Raises:
         InfrastructureError: there is none, it is being deleted, or Katib would refuse an Experiment in it.
     """
     if isinstance(answer, Missing):
-        raise _no_namespace(name)
+        raise _no_namespace(name, labels)
     if isinstance(answer, ApiError) and answer.status == 403:
         return  # it may not be read: what is made in it will tell
     if isinstance(answer, Exception):
         raise answer
     if answer.get("metadata", {}).get("deletionTimestamp") or answer.get("status", {}).get("phase") == "Terminating":
         raise _terminating(name)
-    if labels_of(answer).get(INJECTION_LABEL) != "enabled":
+    if not labels.items() <= labels_of(answer).items():
         raise InfrastructureError(
             f"namespace {name!r} lacks the label without which Katib refuses experiments in it; "
-            f"run: kubectl label namespace {name} {INJECTION_LABEL}=enabled"
+            f"run: kubectl label namespace {name} {selector(labels)}"
         )
 
 
 @contextlib.contextmanager
-def _readable(resource: Resource, name: str, plan: KatibPlan) -> Iterator[None]:
+def _readable(resource: Resource, name: str, plan: PodPlan) -> Iterator[None]:
     """Turn what the API server says on a create into what its user can do about it."""
     try:
         yield
@@ -86,16 +89,16 @@ def _readable(resource: Resource, name: str, plan: KatibPlan) -> Iterator[None]:
     except Missing as error:
         if f'namespaces "{plan.namespace}" not found' not in error.message:
             raise
-        raise _no_namespace(plan.namespace) from error
+        raise _no_namespace(plan.namespace, plan.namespace_labels) from error
     except ApiError as error:
         if error.status != 403 or TERMINATING not in error.message:
             raise
         raise _terminating(plan.namespace) from error
 
 
-def _no_namespace(name: str) -> InfrastructureError:
+def _no_namespace(name: str, labels: Mapping[str, str]) -> InfrastructureError:
     return InfrastructureError(
-        f"namespace {name!r} does not exist; let someone make it with label {INJECTION_LABEL}=enabled, "
+        f"namespace {name!r} does not exist; let someone make it{f' with label {selector(labels)}' if labels else ''}, "
         "set option `namespace` to another one, or leave it out: a run can make its own"
     )
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tuneoff.errors import InfrastructureError, StepError
-from tuneoff_adapters.katib.api_errors import ApiError, Missing, Unreachable, one_line
-from tuneoff_adapters.katib.connection import Connection, Propagation
-from tuneoff_adapters.katib.parallel_calls import at_once, value
-from tuneoff_adapters.katib.resources import (
+from tuneoff_adapters.kubernetes.api_errors import ApiError, Missing, Unreachable, one_line
+from tuneoff_adapters.kubernetes.connection import Connection, Propagation
+from tuneoff_adapters.kubernetes.parallel_calls import at_once, value
+from tuneoff_adapters.kubernetes.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     EXPERIMENTS,
@@ -35,11 +35,11 @@ from tuneoff_adapters.katib.resources import (
     name_of,
     selector,
 )
-from tuneoff_adapters.katib.stuck_objects import Left, release, some, why
+from tuneoff_adapters.kubernetes.stuck_objects import Left, release, some, why
 
 CHILDREN = (TRIALS, JOBS, PODS, SUGGESTIONS)  # what Katib makes for an experiment
 SERVING = (DEPLOYMENTS, REPLICA_SETS, SERVICES, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)  # for the suggestion's service
-LABELLED = (NAMESPACES, EXPERIMENTS, TRIALS, JOBS, PODS, CONFIG_MAPS)
+LABELLED = (EXPERIMENTS, TRIALS, JOBS, PODS, CONFIG_MAPS)
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5  # seconds between two requests: at most two per second in the long run
 SLACK_SECONDS = 1.0  # for calls to give up themselves
 LEAST_SECONDS = 1.0  # that any call may take, however late it is
@@ -54,6 +54,25 @@ class Made:
     experiment: str
     config_map: str
     labels: Mapping[str, str]
+    has_experiment: bool = True  # else Jobs alone, which the config map owns
+
+    @property
+    def text(self) -> str:
+        return f"experiment {self.experiment}" if self.has_experiment else f"run {self.experiment}"
+
+    @property
+    def children(self) -> tuple[Resource, ...]:
+        """What is made of it, of which each is to be gone."""
+        if not self.has_experiment:
+            return (JOBS, PODS)
+        # in its own namespace the namespace's end proves that the suggestion's service is gone
+        return CHILDREN if self.is_own_namespace else (*CHILDREN, *SERVING)
+
+    @property
+    def labelled(self) -> tuple[Resource, ...]:
+        """Where its labels may be."""
+        own = (NAMESPACES,) if self.is_own_namespace else ()
+        return (*own, *(LABELLED if self.has_experiment else (JOBS, PODS, CONFIG_MAPS)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +104,7 @@ def remove(connection: Connection, made: Made, within_seconds: float = 50.0, kat
         short = error.short if isinstance(error, ApiError | Unreachable) else one_line(error)
         problem = StepError if isinstance(error, ApiError) else InfrastructureError
         raise problem(
-            f"un-deploy failed ({short}), so experiment {made.experiment} and {_whereabouts(made)} may be left; "
+            f"un-deploy failed ({short}), so {made.text} and {_whereabouts(made)} may be left; "
             f"once it answers, run: {_deletion(made)}"
         ) from error
     return Removal(experiment_seconds=experiment_seconds, total_seconds=time.monotonic() - start)
@@ -94,7 +113,7 @@ def remove(connection: Connection, made: Made, within_seconds: float = 50.0, kat
 def left_text(made: Made, host: str) -> str:
     """Return what the user is told where un-deploy has not come to its end, in one line."""
     return (
-        f"experiment {made.experiment} and {_whereabouts(made)} at {host}; "
+        f"{made.text} and {_whereabouts(made)} at {host}; "
         f"the next tuneoff command on these results removes them, or run: {_deletion(made)}"
     )
 
@@ -104,8 +123,7 @@ class _Removing:
         self._patient, self._made, self._start, self._within = connection, made, start, within
         self._namespace = made.namespace
         self._is_taken = False  # somebody else's experiment has our name, and children that are called after it
-        # in its own namespace the namespace's end proves that the suggestion's service is gone
-        self._kinds = CHILDREN if made.is_own_namespace else (*CHILDREN, *SERVING)
+        self._kinds = made.children
         self._left = list(self._kinds)  # kinds of which something was there when last seen
         self._rest: tuple[Resource, str, str | None] = (NAMESPACES, made.namespace, None)
         if not made.is_own_namespace:
@@ -124,13 +142,10 @@ class _Removing:
         In a namespace that is being deleted nothing can be made again, whoever takes its time to let the experiment go.
         """
         find = self._connection.find
-        found = self._at_once(
-            {
-                "experiment": self._find_experiment,
-                "rest": self._find_rest,
-                "controller": lambda: find(DEPLOYMENTS, "katib-controller", katib_namespace),
-            }
-        )
+        calls: dict[str, Callable[[], Any]] = {"experiment": self._find_experiment, "rest": self._find_rest}
+        if self._made.has_experiment:
+            calls["controller"] = lambda: find(DEPLOYMENTS, "katib-controller", katib_namespace)
+        found = self._at_once(calls)
         experiment, rest = value(found["experiment"]), value(found["rest"])
         try:
             if experiment is not None:
@@ -167,7 +182,7 @@ class _Removing:
 
     def prove(self) -> None:
         """Look for whatever carries the labels: in the whole cluster where that may be read, or in the given namespace."""
-        kinds = LABELLED if self._made.is_own_namespace else LABELLED[1:]
+        kinds = self._made.labelled
         found = self._at_once({resource.full_name: functools.partial(self._labelled, resource) for resource in kinds})
         left = [f"{name} {_place(obj)}" for name, answer in found.items() for obj in value(answer)]
         if left:
@@ -181,6 +196,8 @@ class _Removing:
         return at_once(calls, self._connection.limits.api + SLACK_SECONDS)
 
     def _find_experiment(self) -> Object | None:
+        if not self._made.has_experiment:
+            return None
         found = self._connection.find(EXPERIMENTS, self._made.experiment, self._namespace)
         self._is_taken = found is not None and self._ours(found) is None
         return self._ours(found)
@@ -226,7 +243,7 @@ class _Removing:
             what, see = f"namespace {made.namespace} is still terminating", f"kubectl get namespace {made.namespace} -o yaml"
         else:
             left += [Left(CONFIG_MAPS, rest)] if rest is not None else []
-            what = f"experiment {made.experiment} is still being deleted in namespace {made.namespace}"
+            what = f"{made.text} is still being deleted in namespace {made.namespace}"
             see = f"kubectl get experiments,trials,jobs,pods,configmaps -n {made.namespace} -l {selector(made.labels)}"
         reason = why(left, rest if made.is_own_namespace else None)
         return (
@@ -257,7 +274,8 @@ def _whereabouts(made: Made) -> str:
 def _deletion(made: Made) -> str:
     if made.is_own_namespace:
         return f"kubectl delete namespace {made.namespace}"
-    return f"kubectl delete experiments,configmaps -n {made.namespace} -l {selector(made.labels)}"
+    kind = "experiments" if made.has_experiment else "jobs"
+    return f"kubectl delete {kind},configmaps -n {made.namespace} -l {selector(made.labels)}"
 
 
 def _place(obj: Object) -> str:

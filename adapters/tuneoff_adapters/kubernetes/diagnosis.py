@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tuneoff_adapters.katib.api_errors import one_line
-from tuneoff_adapters.katib.layout import CONTAINER
-from tuneoff_adapters.katib.resources import JOB_NAME_LABELS, Object, condition, is_named_after, labels_of, name_of
-from tuneoff_adapters.katib.status import (
+from tuneoff_adapters.kubernetes.api_errors import one_line
+from tuneoff_adapters.kubernetes.layout import CONTAINER
+from tuneoff_adapters.kubernetes.resources import JOB_NAME_LABELS, Object, condition, is_named_after, labels_of, name_of
+from tuneoff_adapters.kubernetes.status import (
     COLLECTOR,
     containers,
     exit_of,

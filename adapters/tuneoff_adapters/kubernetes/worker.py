@@ -1,0 +1,72 @@
+"""`python -m tuneoff_adapters.kubernetes.worker INDEX [TASK]`: the program of a worker's pod.
+
+It does what a worker process of core's pool does. Its tasks come through standard input, a line each, until that ends; or it
+has the one TASK. Events, best checkpoints and answers go to standard output, all else to standard error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tuneoff.base.targets import load_target
+from tuneoff.record.layout import POD, POD_WORKER
+from tuneoff.run.trial.checkpoint import checkpoint_path
+from tuneoff.run.trial.pool import Worker
+from tuneoff.run.trial.run_trial import TrialOutcome
+from tuneoff_adapters.kubernetes import in_pod, layout
+from tuneoff_adapters.kubernetes.messages import READY, answer_line, unpacked
+
+
+class _Lines:
+    """The way to the coordinator."""
+
+    def __init__(self, tasks: Iterator[str | bytes], output: int) -> None:
+        self._tasks, self.output = tasks, output
+
+    def send(self, content: Any, /) -> None:
+        os.write(self.output, answer_line(content))
+
+    def recv(self) -> Any:
+        for line in self._tasks:
+            if line.strip():  # an empty one only shows that the coordinator is there
+                return unpacked(line)
+        raise EOFError
+
+
+class PodWorker(Worker):
+    """Passes the best checkpoint of a completed trial out after its events."""
+
+    most_bytes: int  # that a checkpoint may have
+
+    def run(self, trial_id: str, *arguments: Any, **identity: Any) -> TrialOutcome:
+        outcome = super().run(trial_id, *arguments, **identity)
+        if outcome.state == "completed":
+            assert isinstance(self.pipe, _Lines)
+            in_pod.pass_checkpoint_out(checkpoint_path(self.context.run_dir, trial_id), self.pipe.output, PodWorker.most_bytes)
+        return outcome
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Work until there is nothing left to do, and return the exit code."""
+    index, given = int(arguments[0]), arguments[1:]
+    pipe = _Lines(iter(given or sys.stdin.buffer), os.dup(1))
+    worker = PodWorker(index, in_pod.own_context(), pipe, POD if given else POD_WORKER)
+    events = worker.process.events  # before anything else: from here on the process is seen
+    work = unpacked((in_pod.config_dir() / layout.WORKER_KEY).read_text())
+    target, target_arguments, preload, PodWorker.most_bytes, code = work
+    in_pod.compare_code(code, events)
+    for module in preload:
+        importlib.import_module(module)
+    pipe.send(READY)
+    with contextlib.suppress(EOFError):
+        load_target(target)(worker, *target_arguments)
+    return 0
+
+
+if __name__ == "__main__":
+    in_pod.end(main)

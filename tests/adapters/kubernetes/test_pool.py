@@ -1,0 +1,192 @@
+"""A worker's input: a task reaches one worker, whatever becomes of the connection."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders.specs import make_context, toy_spec
+from tuneoff.base import clock
+from tuneoff.run.trial.pool import Death, Message
+from tuneoff.run.trial.run_trial import TrialOutcome
+from tuneoff_adapters.kubernetes.api_errors import Unreachable
+from tuneoff_adapters.kubernetes.connection import Limits
+from tuneoff_adapters.kubernetes.layout import CONTAINER
+from tuneoff_adapters.kubernetes.messages import READY, answer_line, unpacked
+from tuneoff_adapters.kubernetes.place import findings
+from tuneoff_adapters.kubernetes.pool import PodPool
+from tuneoff_adapters.kubernetes.resources import PODS
+from tuneoff_adapters.kubernetes.sources import LogEnd, LogLine, Seen
+from tuneoff_adapters.kubernetes.transport import NoAnswer
+from tuneoff_adapters.serial import SerialAdapter
+
+TASK = ("t00000", {"x": 0.5}, 1)
+
+
+class FakeInput:
+    def __init__(self) -> None:
+        self.got: list[str] = []
+        self.is_cut = self.is_closed = False
+
+    def write(self, text: str) -> None:
+        if self.is_cut:
+            raise NoAnswer("the connection was cut")
+        self.got.append(text)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    @property
+    def tasks(self) -> list[Any]:
+        return [unpacked(line) for line in self.got if line.strip()]
+
+
+class EmptyLog:
+    is_complete, was_rotated = True, False
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(())
+
+    def close(self) -> None:
+        pass
+
+
+class FakeConnection:
+    """Makes Jobs and inputs, and asks no server."""
+
+    limits = Limits()
+
+    def __init__(self) -> None:
+        self.jobs: list[dict[str, Any]] = []
+        self.inputs: list[FakeInput] = []
+        self.is_refusing = False
+
+    def limited(self, limits: Limits) -> FakeConnection:
+        return self
+
+    def create(self, resource: Any, obj: dict[str, Any], namespace: str) -> None:
+        self.jobs.append(obj)
+
+    def delete(self, resource: Any, name: str, namespace: str) -> None:
+        pass
+
+    def follow_log(self, *arguments: Any) -> Any:
+        return EmptyLog()
+
+    def attach(self, namespace: str, pod: str, container: str) -> FakeInput:
+        if self.is_refusing:
+            raise Unreachable("no way to it", "no way")
+        self.inputs.append(FakeInput())
+        return self.inputs[-1]
+
+
+class Cluster:
+    def __init__(self, folder: Path) -> None:
+        context = make_context(toy_spec("serial", platform="kubernetes", options={"image": "any"}), folder)
+        self.connection = FakeConnection()
+        owner = {"metadata": {"name": "owner", "uid": "1"}}
+        plan = SerialAdapter(context)._pod_plan
+        self.pool = PodPool(
+            context,
+            plan,
+            self.connection,  # type: ignore[arg-type]
+            owner,
+            pending_seconds=60.0,
+            has_job_per_trial=False,
+            kinds=(TrialOutcome,),
+            observe=lambda worker, event: None,
+        )
+
+    def see(self, number: int, state: dict[str, Any]) -> None:
+        """Have the pool see the pod of the Job of a number."""
+        job = self.connection.jobs[number]["metadata"]["name"]
+        labels = {"job-name": job}
+        status = {"phase": "Running", "containerStatuses": [{"name": CONTAINER, "state": state}]}
+        thing = {"metadata": {"name": f"{job}-pod", "labels": labels}, "status": status}
+        self.pool._take_pod(Seen(resource=PODS, kind="MODIFIED", thing=thing, t=clock.monotonic_ns()))
+
+    def say(self, number: int, line: bytes) -> list[Message | Death]:
+        job = self.connection.jobs[number]["metadata"]["name"]
+        place = self.pool._places[0]
+        assert place.job == job
+        return self.pool._take_log(0, place, LogLine(trial=job, line=line.rstrip(), t=clock.monotonic_ns()))
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Cluster:
+    cluster = Cluster(tmp_path)
+    cluster.pool.start_worker(0)
+    return cluster
+
+
+def test_a_task_waits_for_its_workers_input_and_the_answer_comes_back(cluster: Cluster) -> None:
+    cluster.pool.send(0, TASK)
+    assert cluster.connection.inputs == []
+    cluster.see(0, {"running": {}})
+    assert [one.tasks for one in cluster.connection.inputs] == [[TASK]]
+    assert cluster.say(0, answer_line(READY)) == []
+    outcome = TrialOutcome(state="completed", epochs=3, value=0.5)
+    assert cluster.say(0, answer_line(outcome)) == [Message(0, outcome)]
+
+
+def test_a_task_that_does_not_reach_a_worker_goes_to_another_one(cluster: Cluster) -> None:
+    cluster.see(0, {"running": {}})
+    cluster.connection.inputs[0].is_cut = True
+    cluster.pool.send(0, TASK)
+    assert len(cluster.connection.jobs) == 2
+    cluster.see(1, {"running": {}})
+    assert [one.tasks for one in cluster.connection.inputs] == [[], [TASK]]
+    assert cluster.connection.inputs[0].is_closed
+
+
+def test_a_trial_that_runs_goes_on_when_its_workers_input_is_cut(cluster: Cluster) -> None:
+    cluster.see(0, {"running": {}})
+    cluster.pool.send(0, TASK)
+    place = cluster.pool._places[0]
+    place.trial, place.beat_ns = "t00000", 0  # it was begun, and a sign of life is due
+    cluster.connection.inputs[0].is_cut = True
+    cluster.see(0, {"running": {}})
+    assert cluster.pool._places[0] is place
+    outcome = TrialOutcome(state="completed", epochs=3, value=0.5)
+    place.trial = None
+    assert cluster.say(0, answer_line(outcome)) == [Message(0, outcome)]
+    cluster.pool.send(0, TASK)
+    assert len(cluster.connection.jobs) == 2
+
+
+def test_a_worker_that_ends_without_an_answer_is_dead(cluster: Cluster) -> None:
+    cluster.see(0, {"running": {}})
+    cluster.pool.send(0, TASK)
+    cluster.see(0, {"terminated": {"exitCode": 137, "reason": "Error"}})
+    place = cluster.pool._places[0]
+    cluster.pool._take_log(0, place, LogEnd(trial=place.job, is_complete=True, was_rotated=False))
+    assert place.is_over
+    death = cluster.pool._end(0, place, clock.monotonic_ns())
+    assert isinstance(death, Death)
+    assert death.exit_code == -9
+    assert "was ended by SIGKILL" in death.cause
+
+
+def test_an_input_that_cannot_be_had_is_told_and_tried_again(cluster: Cluster) -> None:
+    cluster.connection.is_refusing = True
+    cluster.see(0, {"running": {}})
+    (found,) = findings(cluster.pool._places.values(), ())
+    assert "NoInput: no way to it" in found.line
+    cluster.connection.is_refusing = False
+    cluster.pool._look(clock.monotonic_ns())
+    assert len(cluster.connection.inputs) == 1
+    assert findings(cluster.pool._places.values(), ()) == []
+
+
+def test_a_job_is_owned_by_the_config_map_and_runs_one_pod_once(cluster: Cluster) -> None:
+    (job,) = cluster.connection.jobs
+    assert [owner["uid"] for owner in job["metadata"]["ownerReferences"]] == ["1"]
+    assert (job["spec"]["backoffLimit"], job["spec"]["completions"]) == (0, 1)
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert (container["stdin"], container["stdinOnce"]) == (True, True)
+    assert container["resources"]["requests"] == container["resources"]["limits"]
+    assert "password" not in json.dumps(job).lower()
