@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from emulated.program import program
-from emulated.tracing import CASES, Object, outline, record_apart
+from emulated.trace_cases import CASES, Object
+from emulated.tracing import outline, record_apart
 
 pytest.importorskip("kubeflow.katib", reason="needs kubeflow-katib")
 pytestmark = pytest.mark.slow
