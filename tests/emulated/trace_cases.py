@@ -42,12 +42,20 @@ _CHOICES = [{"name": "x", "parameterType": "categorical", "feasibleSpace": {"lis
 _GOOD = TRAIN.format(value="${trialParameters.x}", end="")
 CASES: Mapping[str, Case] = {
     "success": Case(train=_GOOD),
-    "goal": Case(train=_GOOD, spec={"objective": {"type": "maximize", "objectiveMetricName": "accuracy", "goal": 0.0}}),
+    "goal": Case(
+        train=_GOOD,
+        spec={
+            "objective": {"type": "maximize", "objectiveMetricName": "accuracy", "goal": 0.0},
+            "parallelTrialCount": 1,  # where two end at once, what is counted at the end is a matter of milliseconds
+        },
+    ),
     "trial-fails": Case(
         train=TRAIN.format(value="0.5", end="; exit ${trialParameters.x}"),
         spec={"algorithm": _GRID, "parameters": _CHOICES, "maxTrialCount": 2, "maxFailedTrialCount": 2},
     ),
-    "too-many-failures": Case(train=f"echo ${{trialParameters.x}} >> {METRICS}; exit 3", end="Failed"),
+    "too-many-failures": Case(
+        train=f"echo ${{trialParameters.x}} >> {METRICS}; exit 3", spec={"parallelTrialCount": 1}, end="Failed"
+    ),
     "no-metrics": Case(
         train=f"echo ${{trialParameters.x}} >> {METRICS}; sleep 1",
         spec={"parallelTrialCount": 1, "maxFailedTrialCount": 2},

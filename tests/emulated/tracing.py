@@ -2,7 +2,7 @@
 
     PYTHONPATH=tests python -m emulated.tracing KUBECONFIG IMAGE FOLDER [NAME ...]
 
-writes a trace per experiment, and prints how long each stage of its trials took, in seconds. `IMAGE` needs `sh`, `sleep` and `date`; every trial is a line of shell.
+writes a trace per experiment, and prints how many seconds each stage of its trials took. `IMAGE` needs `sh`, `sleep` and `date`.
 """
 
 from __future__ import annotations

@@ -43,11 +43,13 @@ def why(left: Sequence[Left], namespace: Object | None) -> str:
 
 def release(left: Sequence[Left], namespace: str) -> str:
     """Return what to run where nobody is there to remove Katib's finalizers; empty where nothing waits for that."""
-    held = next((item for item in left if item.waits_for_katib), None)
-    if held is None:
+    held = [item for item in left if item.waits_for_katib]
+    if not held:
         return ""
+    kind = held[0].resource
+    names = " ".join(name_of(item.thing) for item in held if item.resource == kind)
     return (
-        f"; if Katib is not there to let go, run: kubectl patch {held.resource.full_name} {name_of(held.thing)} -n {namespace} "
+        f"; if Katib is not there to let go, run: kubectl patch {kind.full_name} {names} -n {namespace} "
         """--type=merge -p '{"metadata":{"finalizers":null}}'"""
     )
 
