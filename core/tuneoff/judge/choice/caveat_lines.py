@@ -74,7 +74,7 @@ def _disturbed(results: Results, groups: Sequence[EstimatedGroup], *, is_over: b
     runs = {run.execution_id: run for group in groups if not group.emulated for run in group.runs if run.execution_id}
     disturbed = sum(DISTURBED in run.flags for run in runs.values())
     if disturbed:
-        way_out = f" To repeat these: {again(results)}" if is_over else ""
+        way_out = f" To repeat their seeds: {again(results)}" if is_over else ""
         yield (
             f"Other programs were busy in {disturbed} of {counted(len(runs), 'run')}: times are too long, differences and ratios "
             f"may be wrong too.{way_out}"
