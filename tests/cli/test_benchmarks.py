@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from tuneoff.cli.main import COMMANDS
 from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
+from tuneoff.judge.choice.caveat_lines import again
+from tuneoff.judge.results import Results
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 FILES = sorted(BENCHMARKS.glob("*.yaml"))
@@ -50,6 +53,19 @@ def test_a_file_says_what_it_answers_and_can_be_planned(call: Call, path: Path) 
     for run in plan.counted:
         reason = run.skip_reason or "same as"
         assert "same as" in reason or "; run: pip install" in reason or run.spec.experiment.pruner.name in reason
+
+
+@pytest.mark.parametrize("replaced", [(), ("--adapter", "ray-tune,serial"), ("--seeds", 3, 1, "--trials", 40)])
+@pytest.mark.parametrize("name", ["digits", "overhead", "digits_katib", "sleep"])
+def test_the_command_that_repeats_disturbed_runs_asks_for_the_same_plan(
+    call: Call, name: str, replaced: Sequence[str | int]
+) -> None:
+    path = BENCHMARKS / f"{name}.yaml"
+    plan = Plan.from_json(json.loads(call("plan", path, *replaced, "--json").out))
+    command = shlex.split(again(Results.of(Path("results"), plan, [])))
+    assert command[:3] == ["tuneoff", "compare", plan.path]
+    assert command[-3:] == ["--resume", "--retry", "flagged"]
+    assert json.loads(call("plan", path, *command[3:-3], "--json").out)["plan_id"] == plan.plan_id
 
 
 def test_digits_is_the_embedded_default(call: Call) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,6 +13,7 @@ import msgspec
 import pytest
 
 from command_line import Call
+from judge.choice.test_choose import chosen_of, different
 from tuneoff.adapter import Adapter
 from tuneoff.base.process_limits import NOT_JOINED, NOT_PINNED
 from tuneoff.capabilities import Capabilities
@@ -25,6 +27,7 @@ from tuneoff.record.flag_meanings import FLAGS, HARMLESS, MACHINE, SERIOUS, mark
 from tuneoff.record.run_record import RunStatus
 from tuneoff.run.supervisor.limits import TOO_FEW
 from tuneoff.tell.frames.columns import RUN_KEYS, TABLES
+from tuneoff.tell.report.tables import _columns
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.workload import Workload
 from tuneoff_adapters.katib import results as katib_results
@@ -122,6 +125,25 @@ def test_a_flag_has_its_weight_and_each_has_one() -> None:
 def test_words_of_tables_are_explained(call: Call, words: list[str]) -> None:
     (entry,) = listed(call, *words)
     assert entry["name"] in ("not decided", "time.jct")
+
+
+def test_each_heading_of_the_first_table_is_explained(call: Call) -> None:
+    entries = [*different(), replace(different()[1], sampler="tpe", status={3: "failed"})]
+    choice = chosen_of(entries)
+    rows = [row for setting in choice.settings for row in setting.rows]
+    headings = [heading.replace("valid-\nation", "validation") for heading, _ in _columns(choice, rows)]
+    assert "runs\nfailed" in headings
+    for heading in (*headings, "test\nscore ↓", "energy per trial, J", "added per job", "(extrapolated)", "overhead in all"):
+        assert listed(call, heading.replace("\n", " ").replace(" median (range)", "")), heading
+
+
+@pytest.mark.parametrize(
+    ("heading", "names"),
+    [("added s/trial", "overhead.further_trial"), ("overhead in all", "overhead.per_trial"), ("test score", "quality.test")],
+)
+def test_a_heading_names_its_metric(call: Call, heading: str, names: str) -> None:
+    (entry,) = listed(call, *heading.split())
+    assert names in entry["text"]
 
 
 def test_without_a_name_the_kinds_are_listed(call: Call) -> None:

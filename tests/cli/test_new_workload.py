@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,23 @@ def test_a_file_and_its_experiment_are_written_whole(
     monkeypatch.delitem(sys.modules, "my_own", raising=False)
     monkeypatch.syspath_prepend(folder)
     assert call("plan", "my-own.yaml", "--adapter", "serial").code == 0
+
+
+@pytest.mark.parametrize("like", ["sklearn", "torch"])
+def test_the_dimensions_that_are_commented_out_work_too(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, like: str
+) -> None:
+    assert call("new-workload", "my-own", "--like", like, "--file").code == 0
+    path = tmp_path / "my-own" / "my_own.py"
+    text = re.sub(r'# (".*\),)$', r"\1", path.read_text(), flags=re.MULTILINE)
+    path.write_text(text.replace("import Float,", "import Categorical, Float, stepped,"))
+    monkeypatch.chdir(path.parent)
+    monkeypatch.delitem(sys.modules, "my_own", raising=False)
+    monkeypatch.syspath_prepend(path.parent)
+    answer = call("plan", "my-own.yaml", "--adapter", "serial", "--json")
+    (space, *_) = (run["spec"]["experiment"]["search_space"] for run in json.loads(answer.out)["runs"])
+    kinds = [dimension["type"] for dimension in space["dimensions"]]
+    assert kinds == ["float", "int_log", "stepped", "categorical"]
 
 
 def test_a_package_has_an_entry_point_and_a_test(call: Call, tmp_path: Path) -> None:

@@ -39,8 +39,11 @@ def shown_unit(unit: str) -> tuple[str, float]:
 
 
 def score(value: float) -> str:
-    """Return four decimals: one of 10 000 test images counts."""
-    return f"{value:.4f}" if abs(value) < 100 else f"{value:.5g}"
+    """Return four decimals: one of 10 000 test images counts; or as many as show three digits."""
+    size = abs(value)
+    if size == 0 or 0.00995 <= size < 100:
+        return f"{value:.4f}"
+    return f"{value:.3g}" if size < 1 else f"{value:.5g}"
 
 
 def seconds(milliseconds: float) -> str:
@@ -85,6 +88,16 @@ def duration_text(seconds: float) -> str:
         if seconds < most:
             return f"{two_digits(seconds / size).removesuffix('.0')} {unit}"
     return "never"
+
+
+def duration_range(seconds: Iterable[float]) -> str:
+    """Return the shortest and the longest of some times, the unit once where both have the same: `0.30 to 0.41 s`."""
+    known = [max(0.0, value) for value in seconds]
+    first, last = duration_text(min(known)), duration_text(max(known))
+    if first == last:
+        return first
+    number, _, unit = first.partition(" ")
+    return f"{number if last.endswith(f' {unit}') else first} to {last}"
 
 
 def times(ratio: float) -> str:

@@ -35,7 +35,18 @@ WORDS: Mapping[str, str] = {
     "planned": "of a run: nothing of it has run yet",
     "emulated": "of a run: the platform is a local stand-in, so its figures are not the framework's, and are in no ranking",
     "estimated": "of a figure, marked ~: it rests on a model or a constant, not on a meter",
-    "added": "what a framework adds to a job (deploy, setup, workers' start, collection, un-deploy) or to each further trial",
+    "framework": "what runs the trials; 'no framework' is serial, the floor",
+    "job time": "of a run, without the test, which is tuneoff's own (time.jct_without_test): the median, lowest and highest seed",
+    "x": "job time over the reference's with the same seed: the middle, its range, and + faster, - slower, ? not decided",
+    "added": "by a framework: see 'added per job', 'added per trial'; the verdict is on 'overhead in all'",
+    "added per job": "deploy, setup, workers' start, result collection and un-deploy, in seconds: once, however many trials",
+    "added per trial": "what each trial beyond the workers' first ones adds, in seconds (overhead.further_trial)",
+    "overhead in all": "time without training while trials were to come, workers' start included, per trial (overhead.per_trial)",
+    "extrapolated": "of a length: over ten times the longest trial or job that was measured, so it rests on what those added",
+    "test score": "of the selected model on the test split (quality.test), the median; the arrow says which direction is better",
+    "validation": "the score of the selected trial on validation (quality.validation), where there is no test",
+    "energy per trial": "of the whole job, with start-up and idle slots, over its completed trials (energy.per_completed_trial)",
+    "runs failed": "of the runs that were tried: failed or timed out",
     "floor": "serial, a plain pool of processes without any framework: what is added to it is what a framework costs",
 }
 NAME = "explain"
@@ -53,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
 
     words = " ".join(arguments.names)
-    names = [words] if words in WORDS else list(dict.fromkeys(arguments.names))  # "not decided" needs no quotes
+    names = [words] if _word(words) in WORDS else list(dict.fromkeys(arguments.names))  # "not decided" needs no quotes
     if names and set(names) <= set(INTERFACES):
         write("\n\n".join(interface(*INTERFACES[name]) for name in names))
         return 0
@@ -89,11 +100,19 @@ def _explained(name: str) -> list[tuple[str, str, str, str]]:
     return found
 
 
+def _word(heading: str) -> str:
+    """Return the word of a heading of the first table: `added s/trial` is `added per trial`, `x Optuna` is `x`."""
+    text = re.sub(r"\b[sJ]/", "per ", heading.strip("()")).partition(",")[0].removesuffix(" ↓").removesuffix(" ↑")
+    return "x" if re.match("[x×] ", text) else text
+
+
 def _is_of(name: str, topic: str, entry: str) -> bool:
     from tuneoff.experiment.metric_catalogue import general_name, metric
 
     if topic == "metrics":
         return entry == general_name(name) or name == metric(entry).heading
+    if topic == "words" and entry == _word(name):
+        return True
     return entry == name or (topic in ("columns", "record") and entry.rpartition(".")[2] == name)
 
 

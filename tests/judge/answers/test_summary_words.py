@@ -27,6 +27,15 @@ def test_what_was_tested_and_stays_open_is_not_decided() -> None:
     assert "it is not decided which of a and b is better" in answers(results(entries)).summary[0]
 
 
+def test_seeds_that_decide_several_pairs_are_the_most_that_one_needs() -> None:
+    entries = [Entry(name, steady(1000, spread=spread, key=name)) for name, spread in (("a", 0.05), ("b", 0.08), ("c", 0.12))]
+    found = answers(results(entries))
+    needed = [one.seeds_to_decide for one in found.verdicts if one.question.name == "time"]
+    assert len({*needed}) == 3
+    assert f"a new experiment with at most about {max(filter(None, needed))} seeds" in found.summary[0]
+    assert "with about" in answers(results(entries[1:])).summary[0]
+
+
 def test_the_seeds_of_a_look_are_told_and_not_those_that_have_ended_since() -> None:
     entries = [Entry("a", steady(1000, key="a"), absent=[15]), Entry("b", steady(2000, key="b"))]
     summary = answers(results(entries, seeds=range(20), looks=[12, 20])).summary

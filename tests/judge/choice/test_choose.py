@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -172,6 +173,76 @@ def test_caveats_name_what_could_change_the_choice_the_worst_first() -> None:
     assert "random search" in caveats[2]
     assert "1 of ray-tune" in caveats[3]
     assert "emulated" in caveats[4]
+
+
+def lines_of(entries: Sequence[Entry], **changes: Any) -> list[str]:
+    lines: list[str] = choice_to_json(chosen_of(entries, **changes))["lines"]
+    return lines
+
+
+def test_a_claim_on_all_overhead_is_not_named_as_what_a_trial_adds() -> None:
+    (shown,) = (line for line in lines_of(different()) if line.startswith("Shown"))
+    assert "had less overhead in all (overhead.per_trial)" in shown
+    assert "added" not in shown
+    made = results(different(), questions={**QUESTIONS, "overhead": "overhead.further_trial"}, primary_metric="time.jct")
+    assert not any("overhead in all" in line for line in choose(made, answers(made)).lines)
+
+
+@pytest.mark.parametrize(
+    ("disturbed", "doubt"),
+    [(range(4), ""), (range(9), ", but not checked without disturbed runs (18 of 20 runs disturbed)")],
+)
+def test_what_is_shown_on_disturbed_runs_says_so_in_its_sentence(disturbed: Sequence[int], doubt: str) -> None:
+    names = {"optuna": (4000, 20), "ray-tune": (12_000, 400)}
+    entries = [Entry(name, runs(*of, name), disturbed=disturbed) for name, of in names.items()]
+    (shown,) = (line for line in lines_of(entries) if line.startswith("Shown"))
+    assert shown.startswith(f"Shown at 95 % confidence with sampler random{doubt}: optuna was faster")
+
+
+def test_what_another_choice_changes_is_called_not_robust_and_only_that() -> None:
+    def draw(seed: int) -> Metrics:
+        late = 1000 if seed < 10 else -500  # a median of seeds, and one that other choices change
+        return {**runs(12_000, 400, "r")(seed), "time.jct": 4000.0 + late}
+
+    def fast(seed: int) -> Metrics:
+        return {**runs(4000, 20, "o")(seed), "time.jct": 4000.0 + seed}
+
+    entries = [Entry("optuna", fast), Entry("ray-tune", draw, disturbed=range(9))]
+    made = results(entries, range(13), questions=QUESTIONS, primary_metric="time.jct")
+    found = answers(made)
+    robust = {one.question.name: one.robustness for one in found.verdicts if one.outcome in (Outcome.BETTER, Outcome.WORSE)}
+    (shown,) = (line for line in choose(made, found).lines if line.startswith("Shown"))
+    doubts = {text for text in robust.values() if text != "robust"}
+    assert doubts
+    assert all(text in shown for text in doubts)
+    assert ("in part" in shown) == ("robust" in robust.values())
+
+
+@pytest.mark.parametrize("overhead", [20, 400])
+def test_the_sampler_is_named_with_many_seeds_whatever_is_decided(overhead: float) -> None:
+    entries = [Entry("optuna", runs(4000, 20, "o")), Entry("ray-tune", runs(4000 * overhead / 20, overhead, "r"))]
+    assert sum("sampler random" in line for line in lines_of(entries)) == 1
+    pruned = [replace(entry, sampler="tpe", pruner="asha") for entry in entries]
+    assert sum("sampler tpe + asha" in line for line in lines_of(pruned)) == 1
+
+
+def test_how_long_the_own_trials_and_jobs_took_stands_beside_the_limits() -> None:
+    choice = chosen_of(different())
+    (limits,) = (line for line in choice.lines if "longer than" in line)
+    assert limits.endswith(" Yours took 0.10 s and 3 to 25 s.")
+    columns = {row["label"]: row["columns"]["random"] for row in choice_to_json(choice)["settings"][0]["rows"]}
+    assert columns["serial"]["job_seconds"] == pytest.approx(3, rel=0.1)
+    assert columns["syne-tune"]["job_seconds"] == pytest.approx(24, rel=0.1)
+    assert columns["optuna"]["trial_seconds"] == 0.1
+
+
+def test_disturbed_runs_are_repeated_by_the_command_that_is_named_once_all_have_ended() -> None:
+    entries = [Entry("optuna", runs(4000, 20, "o"), disturbed=range(9)), Entry("ray-tune", runs(12_000, 400, "r"))]
+    (caveat,) = choice_to_json(chosen_of(entries))["caveats"]
+    assert "9 of 20 runs: times are too long, differences and ratios may be wrong too." in caveat
+    assert caveat.endswith("tuneoff compare made.yaml --trials 10 --workers 2 --resume --retry flagged")
+    waiting = [replace(entries[0], absent=(9,)), entries[1]]
+    assert not any("--retry" in text for text in chosen_of(waiting).caveats)
 
 
 def test_runs_in_order_have_no_caveat() -> None:

@@ -13,10 +13,12 @@ from judge.choice.test_curve import ADDED, LENGTHS, results_of
 from tell.page.conftest import made_page
 from tell.page.documents import Document, faults
 from tell.plots.made_view import ANALYSIS, SEVERAL
+from tuneoff.judge.answers.answers_json import choice_to_json
 from tuneoff.judge.choice.choose import answered
 from tuneoff.record.run_record import FlagRecord
 from tuneoff.tell.page.render import content_hash, resource, style
 from tuneoff.tell.page.report import composed
+from tuneoff.tell.report.tables import table
 
 SECTIONS = ["frameworks", "parts", "pairs", "accuracy", "figures", "runs", "best", "environment", "limits"]
 TASKS = tuple(f"task-{number}" for number in range(16))
@@ -53,6 +55,16 @@ def test_the_choice_is_what_the_page_begins_with() -> None:
     assert at == sorted(at)
     assert len(choice.lines) > 1
     assert len(choice.caveats) > 1
+
+
+@pytest.mark.parametrize(("mode", "arrow"), [("min", "↓"), ("max", "↑")])
+def test_the_heading_of_the_test_score_says_which_direction_is_better(mode: str, arrow: str) -> None:
+    found = answered(made_results(replace(SEVERAL, mode=mode)))
+    best = choice_to_json(found.choice)["best"]
+    assert (best["mode"], best["metric"]) == (mode, {"min": "validation_loss", "max": "validation_accuracy"}[mode])
+    heads = [one.text for one in Document(composed(found, Path("report"))).all("th")]
+    assert f"test score {arrow}" in heads
+    assert f"test {arrow}" in table(found.choice, 120)[0]
 
 
 def test_what_would_decide_is_a_command(several: str) -> None:

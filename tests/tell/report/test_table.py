@@ -9,7 +9,7 @@ import pytest
 
 from builders.event_logs import example_a
 from builders.made_runs import planned, results_of
-from tuneoff.base.format import folded
+from tuneoff.base.format import folded, score
 from tuneoff.experiment.plan import PlannedRun
 from tuneoff.experiment.spec import Strategy
 from tuneoff.judge.summary_rows import summary_rows
@@ -196,3 +196,19 @@ def test_a_part_below_the_uncertainty_of_the_clocks_is_told_as_below_it(make: Ma
     text = render(summary_rows(results_of([make("a", 0, clock_uncertainty_ns=3_000_000_000)])))
     assert "<3.00" in text
     assert "agree within 3000 ms" in text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.98765, "0.9877"),
+        (0.0352, "0.0352"),
+        (0.00113, "0.00113"),
+        (2.3548e-05, "2.35e-05"),
+        (0.0, "0.0000"),
+        (1234.5, "1234.5"),
+    ],
+)
+def test_a_score_keeps_four_decimals_or_three_digits(value: float, text: str) -> None:
+    assert score(value) == text
+    assert score(-value) == f"-{text}"

@@ -19,6 +19,7 @@ from tuneoff.measure.power.cpu_table import WeightRange
 from tuneoff.record.metric_value import Kind
 
 WITHOUT_DISTURBED = "without disturbed runs"  # the choice of a sensitivity
+ROBUST = "robust"
 UNCHECKED = f"not checked {WITHOUT_DISTURBED}"
 HOLDS, FAILS = f"holds {WITHOUT_DISTURBED}", f"does not hold {WITHOUT_DISTURBED}"
 
@@ -189,7 +190,7 @@ class Verdict:
             return ""
         if self.changing:
             return "not robust"
-        return UNCHECKED if any(map(self._is_unchecked, self.sensitivities)) else "robust"
+        return UNCHECKED if any(map(self._is_unchecked, self.sensitivities)) else ROBUST
 
     @staticmethod
     def _is_unchecked(one: Sensitivity) -> bool:

@@ -162,7 +162,7 @@ def _point(point: Point) -> dict[str, Any]:
 
 
 def _column(column: Column) -> dict[str, Any]:
-    because = {"trial_seconds": _NO_RUNS}
+    because = {"trial_seconds": _NO_RUNS, "job_seconds": f"{_NO_RUNS}, or most failed"}
     return {
         **field_values(column, because, without=("scope", "group", "added")),
         "runs": [run.run_id for run in column.group.runs],

@@ -117,7 +117,8 @@ def _why(verdicts: Sequence[Verdict], names: Sequence[str]) -> str:
     text = f": {reasons.pop()}" if len(reasons) == 1 else ""
     needed = [one.seeds_to_decide for one in inside if one.seeds_to_decide is not None]
     if needed:
-        text += f"; a new experiment with about {counted(max(needed), 'seed')} would decide it, better, worse or equivalent"
+        seeds = f"{'at most ' if len(set(needed)) > 1 else ''}about {counted(max(needed), 'seed')}"
+        text += f"; a new experiment with {seeds} would decide it, better, worse or equivalent"
     return text
 
 

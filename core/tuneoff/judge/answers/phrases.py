@@ -14,10 +14,10 @@ from tuneoff.judge.answers.answer import Answers, Claim, Outcome, OverTasks, Que
 from tuneoff.judge.runs import POOL, Scope
 from tuneoff.judge.stats.location import Interval
 
-_BETTER = {  # what the better one of a pair does, by question
+_BETTER = {  # what the better one of a pair does, by question or its metric
     "quality": "finds better models than",
     "time": "is faster than",
-    "overhead": "has less overhead than",
+    "overhead.per_trial": "has less overhead in all than",
     "energy": "needs less energy than",
     "cost": "costs less than",
 }
@@ -99,7 +99,7 @@ def signed(value: float, question: Question) -> str:
     if math.isinf(value):
         return "+∞" if value > 0 else "−∞"
     unit, factor = shown(question.metric, question.unit)
-    size = figure(abs(value * factor)) if unit else f"{abs(value):.4f}"
+    size = figure(abs(value * factor)) if unit else score(abs(value))
     return f"{_sign(value)}{size} {unit}".rstrip() if unit != "count" else f"{_sign(value)}{size}"
 
 
@@ -136,7 +136,7 @@ def claim(verdict: Verdict) -> str:
     question = verdict.question
     is_one = verdict.outcome is Outcome.BETTER
     first, second = (verdict.one, verdict.other) if is_one else (verdict.other, verdict.one)
-    verb = _BETTER.get(question.name, f"is better in {question.metric} than")
+    verb = _BETTER.get(question.metric) or _BETTER.get(question.name, f"is better in {question.metric} than")
     size = size_text(verdict.interval, question, is_one=is_one)
     return f"{named(first)} {verb} {named(second)}{size} ({', '.join(_notes(verdict))})"
 

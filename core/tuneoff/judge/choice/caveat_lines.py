@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.format import counted, listed
-from tuneoff.experiment.spec import LOCAL
+from tuneoff.experiment.spec import LOCAL, RunSpec
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.choice.choice import Certainty, Deciding, Setting
@@ -50,7 +50,7 @@ def caveat_lines(results: Results, answers: Answers, settings: Sequence[Setting]
         yield "The same configurations or the same algorithm gave other results by framework: see tuneoff controls."
     if waiting := unfinished(answers):
         yield f"{waiting.text}."
-    yield from _disturbed(groups)
+    yield from _disturbed(results, groups, is_over=waiting is None)
     for flag, meaning in WRONG_RESULT.items():
         if text := _flagged(groups, names, flag):
             yield f"{text}: {meaning}."
@@ -69,11 +69,16 @@ def caveat_lines(results: Results, answers: Answers, settings: Sequence[Setting]
         yield f"Estimated by a model, not measured (~): {listed(estimated)}."
 
 
-def _disturbed(groups: Sequence[EstimatedGroup]) -> Iterator[str]:
+def _disturbed(results: Results, groups: Sequence[EstimatedGroup], *, is_over: bool) -> Iterator[str]:
+    """Say that times are wrong; `is_over`: all runs have ended, so that these can be repeated."""
     runs = {run.execution_id: run for group in groups if not group.emulated for run in group.runs if run.execution_id}
     disturbed = sum(DISTURBED in run.flags for run in runs.values())
     if disturbed:
-        yield f"Other programs were busy in {disturbed} of {counted(len(runs), 'run')}: times may be too long."
+        way_out = f" To repeat their seeds: {again(results)}" if is_over else ""
+        yield (
+            f"Other programs were busy in {disturbed} of {counted(len(runs), 'run')}: times are too long, differences and ratios "
+            f"may be wrong too.{way_out}"
+        )
 
 
 def _flagged(groups: Sequence[EstimatedGroup], names: dict[str, str], flag: str) -> str:
@@ -116,11 +121,29 @@ def _overrides(results: Results) -> list[str]:
     """Return the options that make it these runs again, whatever the command line replaced; none for what the file varies."""
     specs = [run.spec for run in results.planned]
     names = dict.fromkeys(spec.adapter if spec.platform == LOCAL else f"{spec.adapter}@{spec.platform}" for spec in specs)
+    return ["--adapter", ",".join(names), *_sizes(specs)]
+
+
+def _sizes(specs: Sequence[RunSpec]) -> list[str]:
     trials = {spec.experiment.budget.trials for spec in specs}
     workers = {spec.experiment.workers.count for spec in specs}
-    words = ["--adapter", ",".join(names)]
-    words += ["--trials", str(trials.pop())] if len(trials) == 1 else []
+    words = ["--trials", str(trials.pop())] if len(trials) == 1 else []
     return words + (["--workers", str(workers.pop())] if len(workers) == 1 else [])
+
+
+def again(results: Results) -> str:
+    """Return the command that repeats disturbed runs: it must ask for this very plan, whatever the command line replaced.
+
+    What that may have replaced is told by the plan: by `--adapter` all entries are mappings, by `--seeds` there is a list.
+    """
+    adapters, seeds = results.plan.content.get("adapters"), results.plan.content.get("seeds")
+    words = ["tuneoff", "compare", results.plan.path]
+    if isinstance(adapters, list) and all(isinstance(entry, Mapping) for entry in adapters):
+        names = dict.fromkeys("@".join(filter(None, (entry["name"], entry.get("platform")))) for entry in adapters)
+        words += ["--adapter", ",".join(names)]
+    words += _sizes([run.spec for run in results.planned])
+    words += ["--seeds", *map(str, seeds)] if isinstance(seeds, list) else []
+    return shlex.join([*words, "--resume", "--retry", "flagged"])
 
 
 def _needed(answers: Answers, setting: Setting, planned: int) -> int | None:

@@ -15,6 +15,7 @@ from tuneoff.base.format import duration_text, times_text, two_digits
 from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
 from tuneoff.judge.runs import Scope
 from tuneoff.judge.stats.location import Interval
+from tuneoff.workload import Mode
 
 SHARES = (0.05, 0.01)  # of a trial's length, below which what a framework adds to it is called small
 FURTHEST = 10.0  # times the longest measured trial: lengths beyond it are extrapolated
@@ -77,6 +78,7 @@ class Column:
     added: Added
     ratios: Mapping[str, Ratio]
     trial_seconds: float | None  # median of a trial's training, over its runs
+    job_seconds: float | None  # median job time; None also where most runs failed
 
 
 def failures(columns: Iterable[Column]) -> tuple[int, int]:
@@ -163,7 +165,13 @@ class Best:
     run_id: str
     value: float
     metric: str
+    mode: Mode
     configuration: Mapping[str, object]
+
+    @property
+    def arrow(self) -> str:
+        """In which direction a score is better."""
+        return "↓" if self.mode == "min" else "↑"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,8 @@ from tuneoff.judge.answers.compute import answers as all_answers
 from tuneoff.judge.choice.caveat_lines import caveat_lines, deciding
 from tuneoff.judge.choice.choice import FURTHEST, SHARES, Added, Best, Certainty, Choice, Column, Length, Row, Setting
 from tuneoff.judge.choice.curve import curves
-from tuneoff.judge.choice.sentences import Shown, sentences
+from tuneoff.judge.choice.sentences import sentences
+from tuneoff.judge.choice.shown import Shown
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import POOL, Group, Scope, grouped
 from tuneoff.judge.stats.location import Interval, median, middle
@@ -130,6 +131,7 @@ def _rows(
                 added=added(group, answers.confidence, longest, max(jobs, default=None)),
                 ratios=ratios.get(group.label, {}),
                 trial_seconds=trials[group.label, scope],
+                job_seconds=seconds if math.isfinite(seconds := job_time(group, time) / MILLISECONDS) else None,
             )
     rows = [
         Row(
@@ -225,6 +227,7 @@ def _best(groups: Iterable[Group]) -> Best | None:
                     run_id=record.run_id,
                     value=trial.value,
                     metric=objective.metric,
+                    mode=objective.mode,
                     configuration=trial.configuration,
                 )
                 found.append((sign * trial.value, best))

@@ -5,103 +5,24 @@ Who was shown to be better than whom is by the verdicts or by the claims over ta
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from operator import or_
 
-from tuneoff.base.clock import MILLISECONDS
-from tuneoff.base.format import counted, duration_text, listed
-from tuneoff.judge.answers.answer import Answers, Outcome, OverTasks, Question, Verdict
-from tuneoff.judge.answers.phrases import median_difference, ratio_of
+from tuneoff.base.format import counted, duration_range, duration_text, listed
+from tuneoff.judge.answers.answer import ROBUST, Answers, Outcome, Question
 from tuneoff.judge.choice.choice import Certainty, Length, Ratio, Row, length_text, ratio_text
-from tuneoff.judge.runs import Scope
-from tuneoff.judge.stats.location import middle
+from tuneoff.judge.choice.shown import Shown
 
 SHRINKING = ("time", "overhead", "energy", "carbon", "cost", "waste")  # kinds of metrics that matter less, the longer trials are
-_DID = {  # what the better one did, by question
+_DID = {  # what the better one did, by question or its metric
     "quality": "found better models than",
     "time": "was faster than",
-    "overhead": "added less to a trial than",
+    "overhead.per_trial": "had less overhead in all (overhead.per_trial) than",  # not what a table calls added
     "energy": "needed less energy than",
     "cost": "cost less than",
 }
-_NOUNS = {"quality": "quality of the best model", "time": "job time", "overhead": "time added to a trial"}
-
-
-class Shown:
-    """The outcomes between the frameworks of a setting; `scopes`: its columns."""
-
-    def __init__(self, answers: Answers, scopes: Sequence[Scope]) -> None:
-        self._answers = answers
-        self._scopes = scopes
-        self._error = 1 - answers.confidence
-        self._verdicts = {
-            (verdict.question.name, verdict.scope, frozenset((verdict.one, verdict.other))): verdict
-            for verdict in answers.verdicts
-            if verdict.scope in scopes and not verdict.is_noise
-        }
-
-    def outcome(self, question: Question, label: str, other: str) -> Outcome:
-        """Return what holds of `label` against `other`: of several columns the claim over tasks, or what all columns agree in."""
-        if len(self._scopes) > 1 and (found := self._over_tasks(question, label, other)) is not None:
-            return found
-        outcomes = [self._in_column(question, scope, label, other) for scope in self._scopes]
-        known = {outcome for outcome in outcomes if outcome is not None}
-        if not known or known == {Outcome.NOT_JUDGED}:
-            return Outcome.NOT_JUDGED
-        return known.pop() if len(known) == 1 else Outcome.UNDECIDED
-
-    def ratios(self, question: Question, scope: Scope, labels: Sequence[str]) -> dict[str, dict[str, Ratio]]:
-        """Return by label and other label how many times as long the one takes in a column."""
-        found: dict[str, dict[str, Ratio]] = {label: {} for label in labels}
-        for (name, of, _), verdict in self._verdicts.items():
-            if (name, of) == (question.name, scope):
-                for label, other in ((verdict.one, verdict.other), (verdict.other, verdict.one)):
-                    ratio = _ratio(verdict, label)
-                    if label in found and ratio is not None:
-                        found[label][other] = ratio
-        return found
-
-    def _in_column(self, question: Question, scope: Scope, label: str, other: str) -> Outcome | None:
-        verdict = self._verdicts.get((question.name, scope, frozenset((label, other))))
-        return verdict.outcome_for(label) if verdict is not None else None
-
-    def _over_tasks(self, question: Question, label: str, other: str) -> Outcome | None:
-        for one in self._answers.across:
-            same = (one.scope.sampler, one.scope.pruner) == (self._scopes[0].sampler, self._scopes[0].pruner)
-            if not same or one.question.name != question.name:
-                continue
-            for pair in one.compared:
-                if not pair.is_noise and {pair.one, pair.other} == {label, other} and pair.mean is not None:
-                    return self._of_pair(pair, label, "min" if one.is_regret else question.better)
-        return None
-
-    def _of_pair(self, pair: OverTasks, label: str, better: str) -> Outcome:
-        if pair.p is None or pair.p > self._error or pair.mean is None:
-            return Outcome.UNDECIDED
-        one_is_better = (pair.mean.estimate < 0) == (better == "min")
-        return Outcome.BETTER if one_is_better == (label == pair.one) else Outcome.WORSE
-
-
-def _ratio(verdict: Verdict, label: str) -> Ratio | None:
-    """Return the ratio of a verdict on the ratio scale, as it is for `label`; None without a seed that both have."""
-    sign = 1 if label == verdict.one else -1
-    differences = [sign * one.difference for one in verdict.differences if one.difference is not None]
-    if not differences or verdict.question.scale != "ratio":
-        return None
-    judged = verdict.interval if verdict.outcome is not Outcome.NOT_JUDGED else None
-    if judged is not None:
-        ends, estimate = sorted((sign * judged.low, sign * judged.high)), sign * judged.estimate
-    else:
-        ends, estimate = [min(differences), max(differences)], middle(differences)
-    seconds = median_difference(verdict)
-    return Ratio(
-        estimate=ratio_of(estimate),
-        low=ratio_of(ends[0]),
-        high=ratio_of(ends[1]),
-        is_interval=judged is not None,
-        difference_s=sign * seconds / MILLISECONDS if seconds is not None else math.nan,
-        outcome=verdict.outcome_for(label),
-    )
+_NOUNS = {"quality": "quality of the best model", "time": "job time", "overhead.per_trial": "overhead in all"}
 
 
 def sentences(
@@ -124,15 +45,15 @@ def sentences(
         yield from _described(list(compared.values()), seeds)
     else:
         yield from _not_decided(answers, shown, compared, chosen)
-    yield from _lengths(compared.values())
+    yield from _lengths(compared.values(), [row for row in rows if not row.is_emulated])
 
 
 def _chosen(answers: Answers, shown: Shown, rows: Mapping[str, Row], chosen: str) -> Iterator[str]:
     others = [label for label in rows if label != chosen]
     won = _won(answers, shown, rows, chosen)
-    kinds = {question.metric.partition(".")[0] for question in answers.questions if question.name in won}
+    kinds = {question.metric.partition(".")[0] for question in won}
     yield f"Use {rows[chosen].name}{_while(rows[other] for other in others) if kinds <= set(SHRINKING) else ''}."
-    yield f"{_confidence(answers, rows.values())}: {rows[chosen].name} {_facts(won)}."
+    yield f"{_confidence(answers, shown, rows, {chosen: won})}: {rows[chosen].name} {_facts(rows, won)}."
     if times := [f"{ratio_text(ratio)} as long with {row.name}" for row, ratio in _longer(rows, chosen)]:
         yield f"A job took {listed(times)}."
     yield from _not_shown(answers, shown, rows, [(chosen, other) for other in others])
@@ -146,10 +67,11 @@ def _not_decided(answers: Answers, shown: Shown, rows: Mapping[str, Row], chosen
     elif beaten:
         yield f"{names}, but not {_either(beaten)}: between them these runs do not decide."
     else:
-        yield f"{names}: these runs do not decide."
-    facts = [f"{row.name} {_facts(won)}" for label, row in rows.items() if (won := _won(answers, shown, rows, label))]
-    if facts:
-        yield f"{_confidence(answers, rows.values())}: {'; '.join(facts)}."
+        yield f"{names}: these runs of {_strategy(rows)} do not decide."
+    won = {label: found for label in rows if (found := _won(answers, shown, rows, label))}
+    if won:
+        facts = "; ".join(f"{rows[label].name} {_facts(rows, found)}" for label, found in won.items())
+        yield f"{_confidence(answers, shown, rows, won)}: {facts}."
     among = list(chosen or rows)
     yield from _not_shown(answers, shown, rows, [(one, other) for one in among for other in among if one < other])
 
@@ -169,13 +91,19 @@ def _described(rows: Sequence[Row], seeds: int) -> Iterator[str]:
         yield f"A job took {listed(f'{ratio_text(ratio)} as long with {row.name}' for row, ratio in slower)}."
     else:
         yield f"In {few} no framework was the fastest each time."
-    yield f"This describes {few} of sampler {fastest.first.scope.sampler}. It proves nothing."
+    yield f"This describes {few} of {_strategy({fastest.label: fastest})}. It proves nothing."
 
 
-def _lengths(rows: Iterable[Row]) -> Iterator[str]:
-    """Yield from which length of a trial on each framework adds little to it."""
-    if texts := [f"{row.name} {text}" for row in rows if (text := _length(row)) is not None]:
-        yield f"A framework adds less than 5 % to trials and to jobs longer than: {', '.join(texts)}."
+def _lengths(rows: Iterable[Row], measured: Iterable[Row]) -> Iterator[str]:
+    """Yield from which length of a trial on each framework adds little to it, and how long those were that were measured."""
+    texts = [f"{row.name} {text}" for row in rows if (text := _length(row)) is not None]
+    if not texts:
+        return
+    columns = [column for row in measured for column in row.columns.values()]
+    trials = [column.trial_seconds for column in columns if column.trial_seconds is not None]
+    jobs = [column.job_seconds for column in columns if column.job_seconds is not None]
+    yours = f" Yours took {duration_range(trials)} and {duration_range(jobs)}." if trials and jobs else ""
+    yield f"A framework adds less than 5 % to trials and to jobs longer than: {', '.join(texts)}.{yours}"
 
 
 def _length(row: Row) -> str | None:
@@ -208,31 +136,52 @@ def _longest(rows: Sequence[Row]) -> tuple[Length | None, Length | None]:
     )
 
 
-def _won(answers: Answers, shown: Shown, rows: Mapping[str, Row], label: str) -> dict[str, list[str]]:
-    """Return by question whom a framework was shown to be better than."""
+def _won(answers: Answers, shown: Shown, rows: Mapping[str, Row], label: str) -> dict[Question, list[str]]:
+    """Return by question whom a framework was shown to be better than, by label."""
     found = {
-        question.name: [
-            row.name for other, row in rows.items() if other != label and shown.outcome(question, label, other) is Outcome.BETTER
-        ]
+        question: [other for other in rows if other != label and shown.outcome(question, label, other) is Outcome.BETTER]
         for question in answers.questions
     }
-    return {name: beaten for name, beaten in found.items() if beaten}
+    return {question: beaten for question, beaten in found.items() if beaten}
 
 
-def _confidence(answers: Answers, rows: Iterable[Row]) -> str:
-    columns = max(len(row.columns) for row in rows)
-    return f"Shown at {100 * answers.confidence:g} % confidence" + (f", over {columns} settings" if columns > 1 else "")
+def _confidence(
+    answers: Answers, shown: Shown, rows: Mapping[str, Row], won: Mapping[str, Mapping[Question, Sequence[str]]]
+) -> str:
+    """Return how sure the facts are, of which sampler, and what weakens those that are not robust."""
+    columns = max(len(row.columns) for row in rows.values())
+    over = f" over {columns} settings" if columns > 1 else ""
+    support = [
+        shown.support(question, label, other)
+        for label, found in won.items()
+        for question, beaten in found.items()
+        for other in beaten
+    ]
+    doubts = sorted(set().union(*(texts for texts, _ in support)) - {ROBUST, ""})
+    text = f"Shown at {100 * answers.confidence:g} % confidence with {_strategy(rows)}{over}"
+    if not doubts:
+        return text
+    part = "in part " if any(texts <= {ROBUST, ""} for texts, _ in support) else ""
+    return f"{text}, but {part}{listed(doubts)} ({reduce(or_, (found for _, found in support)).text})"
 
 
-def _facts(won: Mapping[str, Sequence[str]]) -> str:
+def _strategy(rows: Mapping[str, Row]) -> str:
+    """Return what all runs of a setting share: `sampler random`, `sampler tpe + asha`."""
+    scope = _only(rows).first.scope
+    return f"sampler {scope.sampler}" + (f" + {scope.pruner}" if scope.pruner != "none" else "")
+
+
+def _facts(rows: Mapping[str, Row], won: Mapping[Question, Sequence[str]]) -> str:
     """Return what a framework was shown to do, questions with the same others together."""
     by_others: dict[tuple[str, ...], list[str]] = {}
-    for name, beaten in won.items():
-        by_others.setdefault(tuple(beaten), []).append(_DID.get(name, f"was better in {name.replace('_', ' ')} than"))
+    for question, beaten in won.items():
+        did = _DID.get(question.metric) or _DID.get(question.name, f"was better in {question.name.replace('_', ' ')} than")
+        by_others.setdefault(tuple(beaten), []).append(did)
     texts = []
-    for beaten, did in by_others.items():
-        *most, last = did
-        texts.append(f"{listed([*(text.removesuffix(' than') for text in most), last])} {listed(beaten)}")
+    for beaten, all_did in by_others.items():
+        *most, last = all_did
+        names = listed(rows[label].name for label in beaten)
+        texts.append(f"{listed([*(text.removesuffix(' than') for text in most), last])} {names}")
     return "; it ".join(texts)
 
 
@@ -264,7 +213,7 @@ def _within(question: Question) -> str:
 
 
 def _noun(question: Question) -> str:
-    return _NOUNS.get(question.name, question.name)
+    return _NOUNS.get(question.metric) or _NOUNS.get(question.name, question.name)
 
 
 def _either(names: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from tuneoff.base.format import MISSING, duration_text
+from tuneoff.base.format import MISSING, duration_range, duration_text
 from tuneoff.experiment.metric import Metric
 from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup, Outcome
@@ -200,13 +200,14 @@ def added_cell(interval: Interval | None) -> FigureCell:
     if interval is None:
         return FigureCell(MISSING, reason="no run has the figure")
     is_known = interval.n > 1 and math.isfinite(interval.low) and math.isfinite(interval.high)
-    return FigureCell(duration_text(max(0.0, interval.estimate)), _from_to(interval.low, interval.high) if is_known else "")
+    below = duration_range((interval.low, interval.high)) if is_known else ""
+    return FigureCell(duration_text(max(0.0, interval.estimate)), below)
 
 
 def added_range(intervals: Iterable[Interval | None]) -> str:
     """Return what a framework adds, from the least to the most of its columns."""
     found = [interval.estimate for interval in intervals if interval is not None]
-    return _from_to(min(found), max(found)) if found else MISSING
+    return duration_range(found) if found else MISSING
 
 
 def failed(columns: Iterable[Column]) -> str:
@@ -236,12 +237,3 @@ def _told(ratio: Ratio) -> RatioCell:
     size = sum(max(ratio.estimate, 1 / ratio.estimate if ratio.estimate else math.inf) >= least for least in SHADES)
     order = ratio.estimate if math.isfinite(ratio.estimate) else None
     return RatioCell(text, rest.removesuffix(")"), *SIGNS[ratio.outcome], size if ratio.estimate >= 1 else -size, order)
-
-
-def _from_to(low: float, high: float) -> str:
-    """Return a range of times, its unit once where both have the same."""
-    first, last = (duration_text(max(0.0, value)) for value in (low, high))
-    if first == last:
-        return first
-    number, _, unit = first.partition(" ")
-    return f"{number if last.endswith(f' {unit}') else first} to {last}"

@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.bccache import Bucket, BytecodeCache
 from markupsafe import Markup
 
-from tuneoff.base.format import MISSING, counted, duration_text, figure, number
+from tuneoff.base.format import MISSING, counted, duration_text, figure, number, score
 from tuneoff.experiment.names import strategy_text, variant_text
 from tuneoff.judge.answers.across_texts import compared_by
 from tuneoff.judge.answers.answer import AcrossTasks, OverTasks
@@ -60,7 +60,7 @@ _FILTERS = (  # `{{ verdict | pair_cell }}`
     *(frameworks.spread_cell, drawing.axis_unit, drawing.strip, shares.bars, shares.drawn),
     *(runs.run_cell, runs.run_status, runs.run_reason, runs.run_flags, runs.run_label, strategy_text, variant_text),
     *(texts.about, texts.judged, texts.look, texts.noise_floor, texts.pair_cell, texts.pairs),
-    *(texts.robustness, texts.seeds_to_decide, counted, duration_text, number, scope_text, sentence),
+    *(texts.robustness, texts.seeds_to_decide, counted, duration_text, number, score, scope_text, sentence),
 )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.base import files
-from tuneoff.base.format import counted, duration_text
+from tuneoff.base.format import counted, duration_range
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.packages import install_command, missing_modules
 from tuneoff.errors import MissingPackageError, ResultsError
@@ -178,7 +178,7 @@ def _facts(results: Results, found: Sequence[Entry], choice: Choice) -> list[str
         counted(frameworks, "framework"),
         *([counted(len(tasks), "task")] if tasks else []),
         counted(len({run.spec.seed for run in planned}), "seed"),
-        *([f"{trials} trials" + (f" of {_lengths(lengths)}" if lengths else "")] if trials else []),
+        *([f"{trials} trials" + (f" of {duration_range(lengths)}" if lengths else "")] if trials else []),
         *([f"{workers} workers"] if workers else []),
         f"{done} of {counted(len(planned), 'run')} done",
         *days[:1],
@@ -188,11 +188,6 @@ def _facts(results: Results, found: Sequence[Entry], choice: Choice) -> list[str
 def _range(values: Iterable[int | None]) -> str:
     known = sorted({value for value in values if value is not None})
     return "" if not known else str(known[0]) if len(known) == 1 else f"{known[0]} to {known[-1]}"
-
-
-def _lengths(seconds: Sequence[float]) -> str:
-    low, high = duration_text(min(seconds)), duration_text(max(seconds))
-    return low if low == high else f"{low} to {high}"
 
 
 def _with_notes(tables: Sequence[FrameworkTable], found: Sequence[Entry], measured_by: Circumstances) -> list[FrameworkTable]:

@@ -207,7 +207,8 @@ def _columns(choice: Choice, rows: Sequence[Row]) -> Iterator[tuple[str, Cell]]:
         yield "runs\nfailed", lambda row, _: _failed(row)
     if all(len(row.columns) == 1 for row in rows):
         name = QUALITY if any(row.first.group.estimates[QUALITY].median is not None for row in rows) else VALIDATED
-        head = "test\nscore" if name == QUALITY else "valid-\nation"
+        arrow = f" {choice.best.arrow}" if choice.best is not None else ""
+        head = f"test{arrow}\nscore" if name == QUALITY else f"valid-\nation{arrow}"
         yield head, lambda row, _: _quality(row.first.group, name)
         yield "energy\nJ/trial", lambda row, _: _energy(row.first.group)
 
