@@ -27,6 +27,7 @@ LOCAL = {"serial", "optuna", "ray-tune", "syne-tune"}
 ALL = {*LOCAL, "katib"}
 WITH_KATIB = ("every_kind", "same_configurations", "control_fixed_mnist")
 KATIB_ALONE = "digits_katib"
+ON_A_CLUSTER = "digits_kubernetes"
 LIGHT = {"adapters", "workloads", "schema", "plan"}
 ENDLESS = {"serve"}  # until a signal
 STARTING = {"check", "compare", "faults", "reproduce", "run", "verify-space"}  # what starts processes gets one of its own
@@ -47,8 +48,8 @@ def _specs(plan: Plan) -> list[RunSpec]:
 def test_a_file_says_what_it_answers_and_can_be_planned(call: Call, path: Path) -> None:
     assert path.read_text().startswith("# ")
     plan = _plan(call, path.stem)
-    planned = ALL if path.stem in WITH_KATIB else {"katib"} if path.stem == KATIB_ALONE else LOCAL
-    assert {spec.adapter for spec in _specs(plan)} == planned
+    planned = {KATIB_ALONE: {"katib"}, ON_A_CLUSTER: {"serial", "optuna", "katib"}, **dict.fromkeys(WITH_KATIB, ALL)}
+    assert {spec.adapter for spec in _specs(plan)} == planned.get(path.stem, LOCAL)
     assert {spec.experiment.workers.count for spec in _specs(plan)} == {2}
     for run in plan.counted:
         reason = run.skip_reason or "same as"

@@ -58,7 +58,7 @@ def test_no_package_is_looked_up_in_two_indexes(image: list[tuple[str, str]]) ->
 
 def test_each_stage_that_uses_a_build_argument_asks_for_it(image: list[tuple[str, str]]) -> None:
     names = {rest.partition("=")[0] for word, rest in image[: [word for word, _ in image].index("FROM")] if word == "ARG"}
-    assert names == {"BASE", "TORCH_INDEX", "DATASETS"}
+    assert names == {"BASE", "TORCH_INDEX", "DATASETS", "EXTRAS"}
     asked: set[str] = set()
     for word, rest in image:
         if word == "FROM":
