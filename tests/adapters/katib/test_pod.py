@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from tuneoff.record.events import schema
 from tuneoff.record.events.reader import decode_lines, read_header
 from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
 from tuneoff_adapters.katib.manifest import config_map_manifest
-from tuneoff_adapters.katib.metrics_file import FileReport, create_mark, report_line
+from tuneoff_adapters.katib.metrics_file import create_mark
 from tuneoff_adapters.kubernetes import layout
 from tuneoff_adapters.kubernetes.checkpoint_lines import CheckpointLines
 
@@ -258,44 +258,6 @@ def test_a_sigterm_ends_the_trial_at_once(tmp_path: Path) -> None:
                 break
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=15) == -signal.SIGTERM  # of an epoch of 30 s
-
-
-# --- the report ---
-
-
-def test_a_clock_that_stands_still_or_goes_back_gives_rising_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tuneoff_adapters.katib import metrics_file
-
-    moments = [datetime.fromisoformat("2026-01-01T12:00:00.000005Z")] * 2
-    moments.append(moments[0] - timedelta(hours=1))
-
-    class Clock(datetime):
-        @classmethod
-        def now(cls, tz: Any = None) -> Any:
-            return moments.pop(0)
-
-    monkeypatch.setattr(metrics_file, "datetime", Clock)
-    report = FileReport(str(tmp_path / "metrics.log"), "loss")
-    for epoch in (1, 2, 3):
-        report(epoch, {"loss": 0.5})
-    lines = (tmp_path / "metrics.log").read_text().splitlines()
-    assert [line.split()[0][-8:] for line in lines] == [".000005Z", ".000006Z", ".000007Z"]
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-def test_the_report_refuses_what_would_stop_the_experiment(value: float) -> None:
-    with pytest.raises(ValueError, match="finite"):
-        report_line(datetime.now(), value)
-
-
-@pytest.mark.parametrize("value", [0.1 + 0.2, -1e-300, 1e22, 5e-324, 0.0, 123456789.0])
-def test_katibs_own_pattern_reads_a_report_bit_for_bit(value: float) -> None:
-    from tuneoff_adapters.katib.manifest import METRICS_FORMAT
-
-    line = report_line(datetime.fromisoformat("2026-01-01T12:00:00Z"), value)
-    ((name, text, *_),) = re.findall(METRICS_FORMAT, line.split(" ", 1)[1])
-    assert name == "objective"
-    assert float(text) == value
 
 
 def test_the_context_of_a_pod_names_no_folder_of_the_coordinator(tmp_path: Path) -> None:
