@@ -26,6 +26,7 @@ from tuneoff_adapters.kubernetes.status import (
 FINAL_REASONS = ("InvalidImageName", "ErrImageNeverPull")  # of a waiting container: another try would not help
 QUIET_REASONS = ("ContainerCreating", "PodInitializing")  # the ordinary way to a start
 PULLING = "ErrImagePull"
+NODE_LOST = "NodeNotReady"  # an event of each pod of a node whose kubelet has been silent for 40 s or more
 _SAME = {"ImagePullBackOff": PULLING}  # one cause, two names in turns
 _WORDS = 400  # characters of a message
 
@@ -107,23 +108,26 @@ def _refused_settings(suggestion: Object, told: Object) -> Finding:
 
 
 def waiting_pod(pod: Object, events: Iterable[Object] = ()) -> Finding | None:
-    """The pod has no node, no image, a configuration that cannot be made, or simply does not start."""
-    if phase_of(pod) != "Pending":
-        return None
+    """The pod has no node, no image, a configuration that cannot be made, or does not start; or its node is lost."""
     subject = f"pod {name_of(pod)}"
+    told = latest(events, "Pod", name_of(pod)) or {}
+    reason, message = str(told.get("reason") or "Pending"), str(told.get("message") or "no node has started it")
+    if phase_of(pod) != "Pending":
+        is_lost = reason == NODE_LOST and not has_ended(pod) and (condition(pod, "Ready") or {}).get("status") != "True"
+        way_out = "bring its node back, or delete the node"
+        return Finding(subject=subject, reason=reason, message=message, way_out=way_out) if is_lost else None
     for name, state in containers(pod):
         waiting = state.get("waiting")
-        reason = str(waiting.get("reason") or "") if isinstance(waiting, dict) else ""
-        if not reason or reason in QUIET_REASONS:
+        held = str(waiting.get("reason") or "") if isinstance(waiting, dict) else ""
+        if not held or held in QUIET_REASONS:
             continue
-        message = f"container {name}: {waiting.get('message') or ''}" if isinstance(waiting, dict) else ""
-        is_pull = reason in (PULLING, "ImagePullBackOff", *FINAL_REASONS)
+        is_pull = held in (PULLING, "ImagePullBackOff", *FINAL_REASONS)
         return Finding(
             subject=subject,
-            reason=_SAME.get(reason, reason),
-            message=message,
+            reason=_SAME.get(held, held),
+            message=f"container {name}: {waiting.get('message') or ''}" if isinstance(waiting, dict) else "",
             way_out="make the image reachable from the nodes" if is_pull else "mend what the container needs",
-            is_final=reason in FINAL_REASONS,
+            is_final=held in FINAL_REASONS,
         )
     if is_unschedulable(pod):
         unscheduled = condition(pod, "PodScheduled") or {}
@@ -133,13 +137,7 @@ def waiting_pod(pod: Object, events: Iterable[Object] = ()) -> Finding | None:
             message=str(unscheduled.get("message") or ""),
             way_out="ask for fewer or smaller workers, or give the cluster room",
         )
-    told = latest(events, "Pod", name_of(pod))
-    return Finding(
-        subject=subject,
-        reason=str(told.get("reason")) if told is not None else "Pending",
-        message=str(told.get("message") or "") if told is not None else "no node has started it",
-        way_out="see its events",
-    )
+    return Finding(subject=subject, reason=reason, message=message, way_out="see its events")
 
 
 def hanging_collector(pod: Object, trial: Object | None = None) -> Finding | None:

@@ -144,7 +144,10 @@ class Sources:
                     self._queue.put(LogLine(trial=trial, line=line, t=clock.monotonic_ns()))
             except Missing:
                 pass  # the pod is gone: what was read is all there is
-            except ApiError as error:  # of this pod alone, whose node is lost: a server that is away breaks the watches
+            except (
+                ApiError,
+                Unreachable,
+            ) as error:  # of this pod alone: a server that is away breaks the watches
                 problem = str(error)
             self._open.discard(stream)
             self._queue.put(LogEnd(trial=trial, is_complete=stream.is_complete, was_rotated=stream.was_rotated, problem=problem))
@@ -180,7 +183,7 @@ class Sources:
                 lines = self._connection.read_log(self._namespace, pod, CONTAINER).count(b"\n")
             except Missing:
                 return  # its end is on its way
-            except ApiError:  # of this pod alone, as above
+            except (ApiError, Unreachable):  # of this pod alone, as above
                 pass
             self._queue.put(Recounted(trial=trial, lines=lines))
 

@@ -96,6 +96,14 @@ CASES = {
         view(trials={NAME: DONE}, events=(event("Suggestion", EXPERIMENT, "ReconcileError", "unexpected trials"),)),
         f"suggestion {EXPERIMENT}: ReconcileError: 1 trials have ended and no further one comes: unexpected trials; ",
     ),
+    "lost node": (
+        view(
+            trials={NAME: OPEN},
+            pods={"p": pod("aaaaaaaa", "Running", container(running={}), conditions=[condition("Ready", status="False")])},
+            events=(event("Pod", f"{NAME}-x7k2m", "NodeNotReady", "Node is not ready"),),
+        ),
+        f"pod {NAME}-x7k2m: NodeNotReady: Node is not ready; ",
+    ),
     "no metrics": (
         view(trials={NAME: OPEN}, pods={"p": pod("aaaaaaaa", "Succeeded", ended(0))}),
         f"trial {NAME}: NoEnd: its pod has ended, but Katib does not end the trial; ",
@@ -123,6 +131,12 @@ def test_a_healthy_run_gives_no_finding() -> None:
     assert findings(HEALTHY) == []
     completed = experiment(condition("Succeeded", "ExperimentMaxTrialsReached"))
     assert findings(view(experiment=completed, trials={NAME: DONE}, pods={"p": pod("aaaaaaaa", "Succeeded", ended(0))})) == []
+
+
+def test_a_node_that_came_back_is_no_finding() -> None:
+    back = pod("aaaaaaaa", "Running", container(running={}), conditions=[condition("Ready")])
+    told = event("Pod", f"{NAME}-x7k2m", "NodeNotReady", "Node is not ready")
+    assert findings(view(trials={NAME: OPEN}, pods={"p": back}, events=(told,))) == []
 
 
 @pytest.mark.parametrize("case", ["settings", "failed by suggestion", "failed"])
