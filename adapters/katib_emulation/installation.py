@@ -6,7 +6,7 @@ import base64
 import json
 from typing import Any
 
-from katib_emulation.admission.experiment import DEFAULTER, INJECTION_LABEL
+from katib_emulation.admission import DEFAULTER, INJECTION_LABEL
 from katib_emulation.admission.katib_config import ALGORITHMS, COLLECTORS, EARLY_STOPPINGS
 from katib_emulation.kinds import (
     CONFIG_MAPS,
@@ -18,7 +18,6 @@ from katib_emulation.kinds import (
     MUTATING_WEBHOOKS,
     NAMESPACES,
     NO_KATIB,
-    SERVICES,
     VALIDATING_WEBHOOKS,
     Kind,
     served_kinds,
@@ -45,8 +44,6 @@ def install(store: Store, katib_version: str = KATIB_VERSION) -> None:
             _ensure(store, CRDS, _definition(kind))
     for name in COMPONENTS:
         _ensure(store, DEPLOYMENTS, _deployment(name), NAMESPACE)
-        service = {"metadata": {"name": name, "labels": _labels(name)}, "spec": {"selector": _labels(name), "type": "ClusterIP"}}
-        _ensure(store, SERVICES, service, NAMESPACE)
     _ensure(store, CONFIG_MAPS, _config(), NAMESPACE)
     _ensure(store, VALIDATING_WEBHOOKS, _webhooks([_experiment_webhook(VALIDATOR, "/validate-experiment")]))
     pods = _webhook(POD_MUTATOR, "/mutate-pod", "", "v1", "pods")
@@ -102,12 +99,11 @@ def _deployment(name: str) -> Object:
     container = {"name": name, "image": f"emulated/{name}:{TAG}"}
     template = {"metadata": {"labels": _labels(name)}, "spec": {"containers": [container]}}
     available = _condition("Available", "MinimumReplicasAvailable", "Deployment has minimum availability.")
-    progressing = _condition("Progressing", "NewReplicaSetAvailable", "ReplicaSet has successfully progressed.")
-    counts = {"replicas": 1, "readyReplicas": 1, "availableReplicas": 1, "updatedReplicas": 1, "observedGeneration": 1}
+    counts = {"replicas": 1, "readyReplicas": 1, "availableReplicas": 1}
     return {
         "metadata": {"name": name, "labels": _labels(name)},
         "spec": {"replicas": 1, "selector": {"matchLabels": _labels(name)}, "template": template},
-        "status": {**counts, "conditions": [available, progressing]},
+        "status": {**counts, "conditions": [available]},
     }
 
 

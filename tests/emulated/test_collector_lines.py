@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from katib_emulation.node.metric_lines import CollectorError, MetricFormat
+from katib_emulation.node.metrics import CollectorError, MetricFormat
 from katib_emulation.observations import UNAVAILABLE, ZERO_TIME, Observation
 
 TEXT = MetricFormat(("loss", "accuracy"))
-JSON = MetricFormat(("loss", "accuracy"), "JSON")
 TIME = "2026-01-01T12:00:00.123456Z"
 
 
@@ -59,38 +58,6 @@ def test_without_the_objective_the_other_metrics_are_not_reported() -> None:
 def test_own_filters_replace_the_default_one() -> None:
     own = MetricFormat(("loss",), filters=(r"(\w+) is ([0-9.]+)", r"\{metric: ([\w|-]+), value: ([0-9.]+)\}"))
     assert losses("loss is 0.5\n{metric: loss, value: 0.25}\nloss=7", own) == ["0.5", "0.25"]
-
-
-def test_a_filter_that_is_no_expression_ends_the_collector() -> None:
-    with pytest.raises(CollectorError, match="regexp"):
-        MetricFormat(("loss",), filters=("(",)).observations("loss=1")
-
-
-def test_json_lines_count_their_strings_and_no_numbers() -> None:
-    content = f'{{"timestamp":"{TIME}","loss":"0.31","accuracy":0.9}}\n\n{{"loss":0.2}}\n'
-    assert JSON.observations(content) == [Observation(TIME, "loss", "0.31")]
-
-
-@pytest.mark.parametrize(
-    ("stamp", "time"),
-    [
-        ("1.05", "1970-01-01T00:00:01.000000005Z"),
-        ("1700000000", "2023-11-14T22:13:20Z"),
-        ("1.5e9", "2017-07-14T02:40:00Z"),
-        ('"x"', ZERO_TIME),
-        ("true", ZERO_TIME),
-        ("null", ZERO_TIME),
-        ("1e300", ZERO_TIME),
-    ],
-)
-def test_json_times_that_are_numbers_lose_the_zeros_of_their_fraction(stamp: str, time: str) -> None:
-    assert JSON.observations(f'{{"timestamp":{stamp},"loss":"1"}}')[0].time == time
-
-
-@pytest.mark.parametrize("content", ["loss=1", '{"loss":"1"}\nWarning: slow', "[1]"])
-def test_a_line_that_is_no_json_object_ends_the_collector(content: str) -> None:
-    with pytest.raises(CollectorError, match="parse the json object"):
-        JSON.observations(content)
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf"])

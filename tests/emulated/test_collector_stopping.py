@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from katib_emulation.node.metric_lines import CollectorError
-from katib_emulation.node.stopping import StopRule, StopRules
+from katib_emulation.node.metrics import CollectorError, StopRule, StopRules
 
 
 def stopped_at(rules: Sequence[StopRule], reports: Sequence[tuple[str, float]], maximize: bool = False) -> int | None:

@@ -120,11 +120,6 @@ def test_the_pauses_count_for_the_deadline(bench: Bench) -> None:
     assert conditions(bench.job)["Failed"] == "DeadlineExceeded"
 
 
-def test_completions_are_run_beside_each_other_up_to_the_parallelism(bench: Bench) -> None:
-    bench.submit(completions=3, parallelism=2)
-    assert len(bench.active()) == 2 == bench.job["status"]["active"]
-
-
 def test_reconciling_again_changes_nothing(bench: Bench) -> None:
     bench.submit(backoffLimit=1)
     for code in (1, 0):

@@ -10,7 +10,7 @@ import pytest
 
 from emulated.node_cluster import NAMESPACE, conditions, node_cluster, script, state_of
 from katib_emulation.kinds import JOBS, PODS
-from katib_emulation.node import pod_logs
+from katib_emulation.node import pod_files
 from katib_emulation.statuses import ApiError
 from tuneoff.base.processes import is_alive
 from waiting import until
@@ -106,7 +106,7 @@ def test_a_followed_log_comes_as_it_is_written_and_ends_with_the_pod(tmp_path: P
 
 
 def test_a_follower_of_a_silent_pod_may_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_logs, "HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr(pod_files, "HEARTBEAT_SECONDS", 0.05)
     with node_cluster(tmp_path) as cluster:
         cluster.submit(command=["sleep", "1000"])
         pieces = cluster.node.follow_log(NAMESPACE, cluster.pod_in("Running")["metadata"]["name"])
@@ -119,19 +119,17 @@ def test_the_container_s_environment_is_the_server_s_and_its_own(tmp_path: Path,
     cluster_text = "import json,os,sys;print(json.dumps([os.environ.get(n) for n in sys.argv[1:]]+[os.getcwd(),sys.executable]))"
     (tmp_path / "show.py").write_text(cluster_text)
     with node_cluster(tmp_path) as cluster:
-        cluster.config_map("settings", rate="0.5")
         env = [
             {"name": "ONE", "value": "1"},
             {"name": "TWO", "value": "$(ONE)2 $$(ONE) $(NONE)"},
-            {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-            {"name": "RATE", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "rate"}}},
+            {"name": "JOB", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['job-name']"}}},
         ]
-        names = ["OF_THE_SERVER", "ONE", "TWO", "POD", "RATE"]
+        names = ["OF_THE_SERVER", "ONE", "TWO", "JOB"]
         cluster.submit(command=["python", str(tmp_path / "show.py"), *names], container={"env": env})
         cluster.ended()
         *values, folder, executable = json.loads(cluster.log())
         [pod] = cluster.pods()
-        assert values == ["here", "1", "12 $(ONE) $(NONE)", pod["metadata"]["name"], "0.5"]
+        assert values == ["here", "1", "12 $(ONE) $(NONE)", "job"]
         assert executable == sys.executable
         assert Path(folder).is_relative_to(tmp_path / "pods" / pod["metadata"]["uid"])
 

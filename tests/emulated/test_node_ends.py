@@ -83,9 +83,11 @@ def test_a_deleted_pod_ends_by_sigterm_and_its_job_fails(tmp_path: Path) -> None
         assert ended["status"]["failed"] == 1
         assert not is_alive(pid)
         until(lambda: not cluster.pods())
-        seen = [changes.get(1) for _ in range(4)]
+        seen = [changes.next(1) for _ in range(4)]
         [code] = {
-            state_of(entry[2])["terminated"]["exitCode"] for entry in seen if entry and entry[2]["status"]["phase"] == "Failed"
+            state_of(change.object)["terminated"]["exitCode"]
+            for change in seen
+            if change and change.object["status"]["phase"] == "Failed"
         }
         assert code == 143
 

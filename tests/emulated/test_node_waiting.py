@@ -12,7 +12,7 @@ from emulated.node_cluster import NAMESPACE, NodeCluster, conditions, node_clust
 from katib_emulation.kinds import JOBS, PODS
 from katib_emulation.node import pod_runner
 from katib_emulation.node.capacity import quantity
-from katib_emulation.node.volumes import Mounts
+from katib_emulation.node.container import Mounts
 from katib_emulation.statuses import ApiError
 from waiting import until
 
@@ -86,7 +86,7 @@ def test_a_missing_image_is_backed_off_and_never_fails_by_itself(tmp_path: Path)
         assert cluster.events("BackOff") == ['Back-off pulling image "nope:1"']
         assert not conditions(cluster.job("bad"))
         name = cluster.pods("bad")[0]["metadata"]["name"]
-        with pytest.raises(ApiError, match=r"is waiting to start: trying and failing to pull image"):
+        with pytest.raises(ApiError, match=r"is waiting to start: ImagePullBackOff"):
             cluster.node.read_log(NAMESPACE, name)
         cluster.submit("good", container={"image": "here:1"})
         assert "Complete" in conditions(cluster.ended("good"))
@@ -141,8 +141,9 @@ def test_a_volume_that_is_not_emulated_is_named(tmp_path: Path) -> None:
 
 
 def test_a_pod_that_cannot_get_its_folders_says_why(tmp_path: Path) -> None:
-    (tmp_path / "pods").write_text("no folder can be made here, as on a full disk")
     with node_cluster(tmp_path) as cluster:
+        (tmp_path / "pods").rmdir()
+        (tmp_path / "pods").write_text("no folder can be made here, as on a full disk")
         cluster.submit()
         assert "cannot make the container's folders" in cluster.waiting("CreateContainerError")["message"]
         assert any("cannot make the container's folders" in text for text in until(lambda: cluster.events("Failed")))

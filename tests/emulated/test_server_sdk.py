@@ -156,7 +156,7 @@ def test_deleting_a_running_experiment_leaves_nothing(user: User) -> None:
     assert user.read("suggestions", "deleted") is None
 
 
-def test_a_client_goes_on_with_a_server_that_was_killed_and_started_again(user: User, tmp_path: Path) -> None:
+def test_an_experiment_goes_on_with_a_server_that_was_killed_and_started_again(user: User, tmp_path: Path) -> None:
     with program(tmp_path / "c") as server:
         client = katib.KatibClient(config_file=str(server.kubeconfig), namespace="sdk")
         client.core_api.create_namespace({"metadata": {"name": "sdk", "labels": INJECTED}})
@@ -167,10 +167,10 @@ def test_a_client_goes_on_with_a_server_that_was_killed_and_started_again(user: 
             ]
         )
         before = {trial.metadata.name for trial in client.list_trials("again")}
-        port = str(server.port)
         server.process.kill()
         server.wait()
-    with program(tmp_path / "c", "--port", port):
+    with program(tmp_path / "c") as server:
+        client = katib.KatibClient(config_file=str(server.kubeconfig), namespace="sdk")
         assert before <= {trial.metadata.name for trial in client.list_trials("again")}
         finished = until(lambda: ended(client.get_experiment("again")), 30)
         assert finished in ("Succeeded", "Failed")  # Failed: both trials that ran were lost, and one failure is allowed

@@ -6,24 +6,79 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from katib_emulation.conditions import has_condition, remove_condition, set_condition, stop_running
-from katib_emulation.controllers.reconciling import ReconcileError
-from katib_emulation.controllers.suggestion_service import deployment, service, service_name
-from katib_emulation.controllers.view import ClusterView
+from katib_emulation.controllers.view import EXPERIMENT_LABEL, ClusterView, ReconcileError, owned_by
 from katib_emulation.kinds import DEPLOYMENTS, EXPERIMENTS, SERVICES, SUGGESTIONS
-from katib_emulation.objects import Key, Object, is_deleting, now, random_suffix
+from katib_emulation.objects import (
+    Key,
+    Object,
+    has_condition,
+    is_deleting,
+    now,
+    random_suffix,
+    remove_condition,
+    set_condition,
+    stop_running,
+)
 from katib_emulation.observations import Observations
 from katib_emulation.suggestions import (
     Algorithm,
     MedianStop,
     algorithm_for,
     told_trials,
-    validate_algorithm,
-    validate_early_stopping,
+    why_refused,
 )
 
-EVER_SUGGESTED = "emulated.katib.kubeflow.org/ever-suggested"
-"""Annotation of a Suggestion: how many suggestions were made, those included that were dropped again. The service counts on."""
+NO_POD = {"emulated.katib.kubeflow.org/no-pod": "the emulated server itself makes the suggestions"}
+
+
+def service_name(suggestion: Mapping[str, Any]) -> str:
+    """Return the name of the Deployment and the Service."""
+    return f"{suggestion['metadata']['name']}-{suggestion['spec']['algorithm']['algorithmName']}"
+
+
+def _labels(suggestion: Mapping[str, Any]) -> dict[str, str]:
+    name = suggestion["metadata"]["name"]
+    return {
+        **(suggestion["metadata"].get("labels") or {}),
+        "katib.kubeflow.org/deployment": service_name(suggestion),
+        EXPERIMENT_LABEL: name,
+        "katib.kubeflow.org/suggestion": name,
+    }
+
+
+def _metadata(suggestion: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": service_name(suggestion),
+        "labels": _labels(suggestion),
+        "annotations": dict(NO_POD),
+        "ownerReferences": owned_by(suggestion),
+    }
+
+
+def service(suggestion: Mapping[str, Any]) -> Object:
+    """Return the Service."""
+    selector = {"katib.kubeflow.org/deployment": service_name(suggestion)}
+    ports = [{"name": "katib-api", "port": 6789, "protocol": "TCP"}]
+    return {"metadata": _metadata(suggestion), "spec": {"selector": selector, "ports": ports, "type": "ClusterIP"}}
+
+
+def deployment(suggestion: Mapping[str, Any]) -> Object:
+    """Return the Deployment, without replicas and yet available."""
+    labels = _labels(suggestion)
+    available = {
+        "type": "Available",
+        "status": "True",
+        "reason": "MinimumReplicasAvailable",
+        "message": "Deployment has minimum availability.",
+        "lastUpdateTime": now(),
+        "lastTransitionTime": now(),
+    }
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "suggestion", "image": "none"}]}}
+    return {
+        "metadata": _metadata(suggestion),
+        "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": template},
+        "status": {"observedGeneration": 1, "conditions": [available]},
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +128,12 @@ class SuggestionReconciler:
         """Let the service of a Suggestion go."""
         self._services.pop(key, None)
 
-    def event_text(self, error: Exception) -> str:
-        """Return the message of the event for a failed step."""
-        return str(error)
-
     def _begin(self, obj: Object, experiment: Object) -> None:
         """Make what stands for the service's pod, and validate the settings."""
         namespace = obj["metadata"]["namespace"]
         self._cluster.create_missing(SERVICES, service(obj), namespace)
         self._cluster.create_missing(DEPLOYMENTS, deployment(obj), namespace, keep_status=True)
-        why = _why_refused(experiment)
+        why = why_refused(experiment)
 
         def begin(fresh: Object) -> None:
             set_condition(fresh, "DeploymentReady", "DeploymentReady", "Deployment is ready")
@@ -103,11 +154,10 @@ class SuggestionReconciler:
         if missing <= 0:
             return
         trials = self._cluster.trials(key.namespace, key.name)
-        first = max(int((obj["metadata"].get("annotations") or {}).get(EVER_SUGGESTED, "0")), len(known))
         try:
             at_work = self._service(key, obj, experiment)
             told = told_trials(trials)
-            configurations = [at_work.algorithm.suggest(first + i, told) for i in range(missing)]
+            configurations = [at_work.algorithm.suggest(len(known) + i, told) for i in range(missing)]
             rules = at_work.early_stopping.rules(trials) if at_work.early_stopping is not None else []
         except Exception as error:  # services raise whatever their libraries raise; the caller of gRPC gets the text of it
             text = f"Exception calling application: {error}"
@@ -124,8 +174,6 @@ class SuggestionReconciler:
         def append(fresh: Object) -> None:
             fresh["status"]["suggestions"] = [*fresh["status"].get("suggestions", ()), *fresh_entries]
             fresh["status"]["suggestionCount"] = len(fresh["status"]["suggestions"])
-            annotations = fresh["metadata"].get("annotations") or {}
-            fresh["metadata"]["annotations"] = {**annotations, EVER_SUGGESTED: str(first + len(fresh_entries))}
 
         self._cluster.update(SUGGESTIONS, obj, append)
 
@@ -135,7 +183,7 @@ class SuggestionReconciler:
         if kept is not None and kept[0] == uid:
             return kept[1]
         past = [
-            (entry["name"], {given["name"]: given["value"] for given in entry.get("parameterAssignments", ())})
+            {given["name"]: given["value"] for given in entry.get("parameterAssignments", ())}
             for entry in obj["status"].get("suggestions", ())
         ]
         early = MedianStop(experiment, self._reports(experiment)) if "earlyStopping" in experiment["spec"] else None
@@ -151,15 +199,6 @@ class SuggestionReconciler:
 def _mark_created(suggestion: Object) -> None:
     suggestion.setdefault("status", {}).setdefault("startTime", now())
     set_condition(suggestion, "Created", "SuggestionCreated", "Suggestion is created")
-
-
-def _why_refused(experiment: Object) -> str | None:
-    why = validate_algorithm(experiment)
-    if why is not None:
-        return f"ValidateAlgorithmSettings Error: {why}"
-    early_stopping = experiment["spec"].get("earlyStopping")
-    why = validate_early_stopping(early_stopping) if early_stopping is not None else None
-    return None if why is None else f"ValidateEarlyStoppingSettings Error: {why}"
 
 
 def _new_name(experiment: str, taken: set[str]) -> str:

@@ -7,13 +7,29 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from katib_emulation.kinds import EXPERIMENTS, JOBS, SUGGESTIONS, TRIALS, Kind
-from katib_emulation.objects import Key, Object, key_of, owners
+from katib_emulation.objects import Key, Object, finalizers, key_of, owners
 from katib_emulation.statuses import ApiError
 from katib_emulation.storage.store import Store
+
+
+def add_finalizer(obj: Object, name: str) -> None:
+    """Add a finalizer, unless it is there."""
+    if name not in finalizers(obj):
+        obj["metadata"]["finalizers"] = [*finalizers(obj), name]
+
+
+def remove_finalizer(obj: Object, name: str) -> None:
+    """Remove a finalizer, if it is there."""
+    obj["metadata"]["finalizers"] = [known for known in finalizers(obj) if known != name]
+
 
 EXPERIMENT_LABEL = "katib.kubeflow.org/experiment"
 
 WATCHED = (EXPERIMENTS, TRIALS, SUGGESTIONS, JOBS)
+
+
+class ReconcileError(Exception):
+    """Something that Katib foresees went wrong: the object gets a Warning event with this text, and another try later."""
 
 
 class ClusterView:

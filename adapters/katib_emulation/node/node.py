@@ -12,16 +12,14 @@ from pathlib import Path
 from katib_emulation.kinds import JOBS, PODS
 from katib_emulation.node import pod_status
 from katib_emulation.node.capacity import Capacity, requests_of, unschedulable_message
-from katib_emulation.node.collector import Reports
 from katib_emulation.node.guardian import Guardian
 from katib_emulation.node.job_controller import FIRST_BACKOFF_SECONDS, JobController
-from katib_emulation.node.pod_files import PodFiles, PodFolders
-from katib_emulation.node.pod_logs import LogFile, log_files
+from katib_emulation.node.pod_files import PodFiles, PodFolders, follow, log_file
 from katib_emulation.node.pod_runner import NodeParts, PodRunner
 from katib_emulation.objects import Object, copied, is_deleting, owners
-from katib_emulation.statuses import ApiError
+from katib_emulation.observations import Observations
 from katib_emulation.storage.store import Store
-from katib_emulation.storage.subscription import Change, Subscription
+from katib_emulation.storage.table import Change, Subscription
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +33,7 @@ class Node:
     def __init__(
         self,
         store: Store,
-        observations: Reports,
+        observations: Observations,
         folder: Path,
         images: Sequence[str] = (),
         cpus: float | None = None,
@@ -98,7 +96,8 @@ class Node:
         Raises:
             ApiError: 404, no such pod; 400, no such container, or it waits to start.
         """
-        return b"".join(file.read() for file in self._log_files(namespace, pod, container)[1])
+        log = self._log_file(namespace, pod, container)[1]
+        return log.read_bytes() if log is not None else b""
 
     def follow_log(self, namespace: str, pod: str, container: str | None = None) -> Iterator[bytes]:
         """Return pieces of a container's log until it has ended; empty pieces let the caller look whether its client is there.
@@ -106,18 +105,15 @@ class Node:
         Raises:
             ApiError: as `read_log`, at once.
         """
-        runner, files = self._log_files(namespace, pod, container)
+        runner, log = self._log_file(namespace, pod, container)
+        if log is None:
+            return iter(())
+        return follow(log, lambda: runner is None or runner.has_ended.is_set() or self._is_stopping)
 
-        def pieces() -> Iterator[bytes]:
-            for file in files:
-                yield from file.follow(lambda: runner is None or runner.has_ended.is_set() or self._is_stopping)
-
-        return pieces()
-
-    def _log_files(self, namespace: str, name: str, container: str | None) -> tuple[PodRunner | None, list[LogFile]]:
+    def _log_file(self, namespace: str, name: str, container: str | None) -> tuple[PodRunner | None, Path | None]:
         pod = self._store.get(PODS, name, namespace)
         uid = pod["metadata"]["uid"]
-        return self._runners.get(uid), log_files(pod, container, self._folders.of(uid))
+        return self._runners.get(uid), log_file(pod, container, self._folders.of(uid))
 
     def _decide(self) -> None:
         """Follow all changes of Jobs and pods, until the node stops."""
@@ -131,9 +127,7 @@ class Node:
                 self._jobs.reconcile_due()
                 if change is not None:
                     self._follow_job(change) if change.kind is JOBS else self._follow_pod(change)
-            except ApiError as error:
-                log.error("a change of the cluster cannot be kept: %s", error)
-            except Exception:  # a defect must not end the thread on which all pods depend
+            except Exception:  # a defect, or a full disk, must not end the thread on which all pods depend
                 log.exception("the node failed at %s", change)
 
     def _follow_job(self, change: Change) -> None:
@@ -234,7 +228,7 @@ class Node:
         owner = next((owner for owner in owners(pod) if owner["kind"] == JOBS.kind), None)
         if owner is not None:
             self._jobs.reconcile(pod["metadata"]["namespace"], owner["name"])
-        self._jobs.let_go_orphan(pod)
+        self._jobs.let_go(pod)
 
     def _change(self, pod: Object, change: Callable[[Object], None]) -> Object | None:
         return self._store.update(PODS, pod["metadata"]["name"], pod["metadata"]["namespace"], change)

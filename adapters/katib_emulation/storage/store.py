@@ -11,19 +11,64 @@ from pathlib import Path
 from typing import Any
 
 from katib_emulation.kinds import CONFIG_MAPS, EVENTS, NAMESPACES, SERVICE_ACCOUNTS, Kind
-from katib_emulation.objects import Key, Object, copied, finalizers, is_deleting, key_of, labels_match, now
+from katib_emulation.objects import (
+    Key,
+    Object,
+    copied,
+    finalizers,
+    is_deleting,
+    key_of,
+    labels_match,
+    now,
+    now_precisely,
+    random_suffix,
+)
 from katib_emulation.statuses import ApiError, already_exists, not_found, terminating
-from katib_emulation.storage import defaults, validation
+from katib_emulation.storage import defaults
 from katib_emulation.storage.deletion import Deletion, Propagation
 from katib_emulation.storage.journal import Journal, JournalError
-from katib_emulation.storage.recording import event_of
-from katib_emulation.storage.subscription import Subscription
-from katib_emulation.storage.table import Table
+from katib_emulation.storage.table import Subscription, Table
+
+COMPONENTS = {
+    "Experiment": "experiment-controller",
+    "Suggestion": "suggestion-controller",
+    "Trial": "trial-controller",
+    "Job": "job-controller",
+    "Pod": "kubelet",
+}
+
+
+def event_of(about: Mapping[str, Any], type_: str, reason: str, message: str) -> Object:
+    """Return the Event for one occurrence.
+
+    The scheduler writes the newer form: `eventTime` is set, and `lastTimestamp` and `count` are null.
+    """
+    metadata = about["metadata"]
+    namespace = metadata.get("namespace") or "default"
+    involved = {"kind": about.get("kind"), "apiVersion": about.get("apiVersion"), "name": metadata["name"]}
+    involved |= {field: metadata[field] for field in ("namespace", "uid", "resourceVersion") if metadata.get(field)}
+    scheduled = reason == "FailedScheduling"
+    component = "default-scheduler" if scheduled else COMPONENTS.get(about.get("kind") or "", "emulated")
+    time = now()
+    return {
+        "metadata": {"name": f"{metadata['name']}.{random_suffix(16)}", "namespace": namespace},
+        "involvedObject": involved,
+        "reason": reason,
+        "message": message,
+        "type": type_,
+        "source": {} if scheduled else {"component": component},
+        "reportingComponent": component,
+        "reportingInstance": "",
+        "eventTime": now_precisely() if scheduled else None,
+        "firstTimestamp": None if scheduled else time,
+        "lastTimestamp": None if scheduled else time,
+        **({"action": "Scheduling"} if scheduled else {"count": 1}),
+    }
+
 
 Objects = list[Object]  # within the class, `list` is a method
 
 FIRST_NAMESPACES = ("default", "kube-system", "kubeflow")
-MORE_NAMES = 7  # that are drawn for a generateName whose first one is taken
 
 
 def _raise(error: JournalError) -> None:
@@ -45,11 +90,6 @@ class Store:
             if self._table.find(Key(NAMESPACES, "", name)) is None:
                 self.create(NAMESPACES, {"metadata": {"name": name}})
 
-    @property
-    def version(self) -> int:
-        """The resourceVersion of the newest change."""
-        return self._table.version
-
     def create(self, kind: Kind, obj: Mapping[str, Any], namespace: str | None = None, *, keep_status: bool = False) -> Object:
         """Store a new object and return it with uid, resourceVersion, generation and creationTimestamp.
 
@@ -61,16 +101,11 @@ class Store:
         """
         fresh: Object = copied(dict(obj))
         metadata = fresh.setdefault("metadata", {})
-        is_generated = not metadata.get("name")
         defaults.name(kind, fresh, namespace)
-        validation.check(kind, fresh)
+        defaults.check(kind, fresh)
         with self._table.lock:
             self._check_namespace(key_of(kind, fresh))
-            for _ in range(MORE_NAMES if is_generated else 0):
-                if self._table.find(key_of(kind, fresh)) is None:
-                    break
-                del metadata["name"]
-                defaults.name(kind, fresh, namespace)
+
             key, name = key_of(kind, fresh), metadata["name"]
             if self._table.find(key) is not None:
                 raise already_exists(kind, name)
@@ -119,7 +154,7 @@ class Store:
             change(after)
             _keep_identity(before, after)
             if after != before:
-                validation.check(kind, after)
+                defaults.check(kind, after)
                 if "generation" in before["metadata"] and after.get("spec") != before.get("spec"):
                     after["metadata"]["generation"] = before["metadata"]["generation"] + 1
                 after = self._table.put(kind, after)
@@ -137,12 +172,6 @@ class Store:
             if self._table.find(key) is None:
                 raise not_found(kind, name)
             return copied(self._deletion.request(key, propagation))
-
-    def discard(self, kind: Kind, name: str, namespace: str | None = None, propagation: Propagation = "Background") -> None:
-        """Delete an object if it exists."""
-        with self._table.lock:
-            if self._table.find(_key(kind, name, namespace)) is not None:
-                self.delete(kind, name, namespace, propagation)
 
     def subscribe(self, *kinds: Kind, since: int | None = None, initial: bool = False) -> Subscription:
         """Return a stream of changes: from now on; after version `since`; or (`initial`) each object as ADDED, then from now on.
