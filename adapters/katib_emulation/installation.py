@@ -41,25 +41,19 @@ def install(store: Store, katib_version: str = KATIB_VERSION) -> None:
     store.update(NAMESPACES, NAMESPACE, None, _allow_experiments)
     for kind in served_kinds(katib_version):
         if kind.group == KATIB_GROUP:
-            _ensure(store, CRDS, _definition(kind))
+            store.ensure(CRDS, _definition(kind), keep_status=True)
     for name in COMPONENTS:
-        _ensure(store, DEPLOYMENTS, _deployment(name), NAMESPACE)
-    _ensure(store, CONFIG_MAPS, _config(), NAMESPACE)
-    _ensure(store, VALIDATING_WEBHOOKS, _webhooks([_experiment_webhook(VALIDATOR, "/validate-experiment")]))
+        store.ensure(DEPLOYMENTS, _deployment(name), NAMESPACE, keep_status=True)
+    store.ensure(CONFIG_MAPS, _config(), NAMESPACE, keep_status=True)
+    store.ensure(VALIDATING_WEBHOOKS, _webhooks([_experiment_webhook(VALIDATOR, "/validate-experiment")]), keep_status=True)
     pods = _webhook(POD_MUTATOR, "/mutate-pod", "", "v1", "pods")
     pods["namespaceSelector"] = {"matchLabels": {INJECTION_LABEL: "enabled"}}
-    _ensure(store, MUTATING_WEBHOOKS, _webhooks([_experiment_webhook(DEFAULTER, "/mutate-experiment"), pods]))
+    store.ensure(MUTATING_WEBHOOKS, _webhooks([_experiment_webhook(DEFAULTER, "/mutate-experiment"), pods]), keep_status=True)
 
 
 def _allow_experiments(namespace: Object) -> None:
     """Label Katib's own namespace as its installation does."""
     namespace["metadata"].setdefault("labels", {}).setdefault(INJECTION_LABEL, "enabled")
-
-
-def _ensure(store: Store, kind: Kind, obj: Object, namespace: str | None = None) -> None:
-    name = obj["metadata"]["name"]
-    if all(known["metadata"]["name"] != name for known in store.view(kind, namespace)[1]):
-        store.create(kind, obj, namespace, keep_status=True)
 
 
 def _labels(name: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from emulated.node_cluster import NAMESPACE, NodeCluster, conditions, node_cluster, script
+from emulated.node_cluster import NAMESPACE, NodeCluster, Object, conditions, node_cluster, script
 from katib_emulation.kinds import JOBS, PODS
 from katib_emulation.node import pod_runner
 from katib_emulation.node.capacity import quantity
@@ -138,6 +138,15 @@ def test_a_volume_that_is_not_emulated_is_named(tmp_path: Path) -> None:
         cluster.submit(pod={"volumes": [{"name": "disk", "persistentVolumeClaim": {"claimName": "c"}}]})
         [message] = until(lambda: cluster.events("FailedMount"))
         assert "no volumes of kind persistentVolumeClaim" in message
+
+
+@pytest.mark.parametrize(
+    "asked", [{"workingDir": "/x"}, {"envFrom": [{}]}, {"volumeMounts": [{"name": "v", "mountPath": "/v", "subPath": "a"}]}]
+)
+def test_what_a_container_cannot_have_is_named(tmp_path: Path, asked: Object) -> None:
+    with node_cluster(tmp_path) as cluster:
+        cluster.submit(container=asked, pod={"volumes": [{"name": "v", "emptyDir": {}}]})
+        assert "the emulated node has no " in cluster.waiting("CreateContainerConfigError")["message"]
 
 
 def test_a_pod_that_cannot_get_its_folders_says_why(tmp_path: Path) -> None:

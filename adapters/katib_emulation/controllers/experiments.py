@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from katib_emulation.controllers.summary import Standing, Standings, count, fail, summarize
 from katib_emulation.controllers.trials import new_trial
-from katib_emulation.controllers.view import ClusterView, add_finalizer, owned_by, remove_finalizer
+from katib_emulation.controllers.view import add_finalizer, owned_by, place_of, remove_finalizer, trials_of
 from katib_emulation.kinds import EXPERIMENTS, SUGGESTIONS, TRIALS
 from katib_emulation.objects import (
     Key,
@@ -19,6 +19,7 @@ from katib_emulation.objects import (
     now,
     set_condition,
 )
+from katib_emulation.storage.store import Store
 
 FINALIZER = "update-prometheus-metrics"
 
@@ -26,8 +27,8 @@ FINALIZER = "update-prometheus-metrics"
 class ExperimentReconciler:
     """Reconciles Experiments."""
 
-    def __init__(self, cluster: ClusterView) -> None:
-        self._cluster = cluster
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._standings = Standings()
 
     def reconcile(self, obj: Object) -> float | None:
@@ -38,10 +39,10 @@ class ExperimentReconciler:
         """
         if is_deleting(obj):
             if FINALIZER in finalizers(obj):
-                self._cluster.update(EXPERIMENTS, obj, lambda fresh: remove_finalizer(fresh, FINALIZER))
+                self._store.update(EXPERIMENTS, *place_of(obj), lambda fresh: remove_finalizer(fresh, FINALIZER))
             return None
         if FINALIZER not in finalizers(obj):
-            self._cluster.update(EXPERIMENTS, obj, lambda fresh: add_finalizer(fresh, FINALIZER))
+            self._store.update(EXPERIMENTS, *place_of(obj), lambda fresh: add_finalizer(fresh, FINALIZER))
             return None
         experiment: Object = {**obj, "status": copied(obj.get("status") or {})}  # what may change here is the status
         if has_condition(experiment, "Succeeded", "Failed"):
@@ -54,7 +55,7 @@ class ExperimentReconciler:
             _mark_created(experiment)
         if experiment["status"] != obj.get("status"):
             status = experiment["status"]
-            self._cluster.update(EXPERIMENTS, obj, lambda fresh: fresh.update(status=status))
+            self._store.update(EXPERIMENTS, *place_of(obj), lambda fresh: fresh.update(status=status))
         return None
 
     def forget(self, key: Key) -> None:
@@ -65,7 +66,7 @@ class ExperimentReconciler:
         """Bring the status up to date, and the number of active Trials to what is asked for."""
         metadata, spec = experiment["metadata"], experiment["spec"]
         key = Key(EXPERIMENTS, metadata["namespace"], metadata["name"])
-        trials = self._standings.of(key, self._cluster.trials(key.namespace, key.name))
+        trials = self._standings.of(key, trials_of(self._store, key))
         if trials:  # as in Katib: whoever deletes the only Trial leaves the counters as they were, and gets no new one
             summarize(experiment, trials)
         if has_condition(experiment, "Succeeded", "Failed"):
@@ -83,27 +84,27 @@ class ExperimentReconciler:
         """Ask for suggestions, and make Trials of all that have none: of the Trials that somebody deleted, too."""
         requests = len(trials) + missing - sum(trial.is_unfinished for trial in trials)
         metadata = experiment["metadata"]
-        suggestion = self._cluster.get(SUGGESTIONS, metadata["namespace"], metadata["name"])
+        suggestion = self._store.find(SUGGESTIONS, metadata["name"], metadata["namespace"])
         if suggestion is None:
-            self._cluster.create_missing(SUGGESTIONS, _new_suggestion(experiment, requests), metadata["namespace"])
+            self._store.ensure(SUGGESTIONS, _new_suggestion(experiment, requests), metadata["namespace"])
             return
         if has_condition(suggestion, "Failed"):
             fail(experiment, "Suggestion has failed")
             return
         if suggestion["spec"].get("requests", 0) != requests:
-            self._cluster.update(SUGGESTIONS, suggestion, lambda fresh: fresh["spec"].update(requests=requests))
+            self._store.update(SUGGESTIONS, *place_of(suggestion), lambda fresh: fresh["spec"].update(requests=requests))
         suggested = (suggestion.get("status") or {}).get("suggestions", [])
         if len(suggested) > len(trials):
             names = {trial.name for trial in trials}
             for entry in suggested:
                 if entry["name"] not in names:
-                    self._cluster.create_missing(TRIALS, new_trial(experiment, entry), metadata["namespace"])
+                    self._store.ensure(TRIALS, new_trial(experiment, entry), metadata["namespace"])
 
     def _end_suggestion(self, experiment: Object) -> None:
         metadata = experiment["metadata"]
-        suggestion = self._cluster.get(SUGGESTIONS, metadata["namespace"], metadata["name"])
+        suggestion = self._store.find(SUGGESTIONS, metadata["name"], metadata["namespace"])
         if suggestion is not None and not has_condition(suggestion, "Succeeded", "Failed"):
-            self._cluster.update(SUGGESTIONS, suggestion, _end_suggestion)
+            self._store.update(SUGGESTIONS, *place_of(suggestion), _end_suggestion)
 
 
 def _mark_created(experiment: Object) -> None:

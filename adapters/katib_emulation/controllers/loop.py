@@ -13,9 +13,9 @@ from typing import Protocol
 from katib_emulation.controllers.experiments import ExperimentReconciler
 from katib_emulation.controllers.suggestions import SuggestionReconciler
 from katib_emulation.controllers.trials import TrialReconciler
-from katib_emulation.controllers.view import ClusterView, ReconcileError, owner_of
+from katib_emulation.controllers.view import ReconcileError, owner_of
 from katib_emulation.kinds import EXPERIMENTS, JOBS, SUGGESTIONS, TRIALS
-from katib_emulation.objects import Key, Object
+from katib_emulation.objects import Key, Object, key_of
 from katib_emulation.observations import Observations
 from katib_emulation.storage.store import Store
 
@@ -97,11 +97,12 @@ class Controllers:
 
     def __init__(self, store: Store, observations: Observations) -> None:
         self._queue = WorkQueue()
-        self._cluster = ClusterView(store, self._touched)
+        self._store = store
+        self._changes = store.subscribe(EXPERIMENTS, TRIALS, SUGGESTIONS, JOBS, initial=True)
         self._reconcilers: dict[object, Reconciler] = {
-            EXPERIMENTS: ExperimentReconciler(self._cluster),
-            SUGGESTIONS: SuggestionReconciler(self._cluster, observations),
-            TRIALS: TrialReconciler(self._cluster, observations),
+            EXPERIMENTS: ExperimentReconciler(store),
+            SUGGESTIONS: SuggestionReconciler(store, observations),
+            TRIALS: TrialReconciler(store, observations),
         }
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="controllers", daemon=True)
@@ -113,23 +114,20 @@ class Controllers:
     def stop(self) -> None:
         """End after the step under way. May be called twice, and without `start`."""
         self._stopping.set()
-        self._cluster.close()
+        self._changes.close()
         if self._thread.is_alive():
             self._thread.join()
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            while self._cluster.learn(0):
-                continue  # all changes first, so that one look serves many of them
-            key = self._queue.take()
-            if key is not None:
+            wait = self._queue.wait_seconds()
+            change = self._changes.next(wait)
+            if change is not None:  # all changes first, so that one look serves many of them
+                self._touched(key_of(change.kind, change.object), change.object)
+            elif (key := self._queue.take()) is not None:
                 self._reconcile(key)
-            elif not self._cluster.write_event():
-                wait = self._queue.wait_seconds()
-                if not self._cluster.learn(wait) and wait is None:
-                    break  # the store was closed
-        while self._cluster.write_event():
-            continue
+            elif wait is None:
+                break  # the store was closed
 
     def _touched(self, key: Key, obj: Object) -> None:
         """Plan what has to look at an object that changed: its own controller, and that of its owner."""
@@ -142,7 +140,7 @@ class Controllers:
 
     def _reconcile(self, key: Key) -> None:
         reconciler = self._reconcilers[key.kind]
-        obj = self._cluster.get(key.kind, key.namespace, key.name)
+        obj = self._store.find(key.kind, key.name, key.namespace)
         if obj is None:
             reconciler.forget(key)
             self._queue.succeeded(key)
@@ -153,7 +151,7 @@ class Controllers:
             if not isinstance(error, ReconcileError):
                 log.exception("%s %s/%s cannot be reconciled", key.kind.kind, key.namespace, key.name)
             text = str(error) if key.kind is SUGGESTIONS else f"Failed to reconcile: {error}"
-            self._cluster.event(obj, "Warning", "ReconcileError", text)
+            self._store.record_event(obj, "Warning", "ReconcileError", text)
             self._queue.retry(key)
             return
         self._queue.succeeded(key)

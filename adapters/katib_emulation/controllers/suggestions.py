@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from katib_emulation.controllers.view import EXPERIMENT_LABEL, ClusterView, ReconcileError, owned_by
+from katib_emulation.controllers.view import EXPERIMENT_LABEL, ReconcileError, owned_by, place_of, trials_of
 from katib_emulation.kinds import DEPLOYMENTS, EXPERIMENTS, SERVICES, SUGGESTIONS
 from katib_emulation.objects import (
     Key,
@@ -20,6 +20,7 @@ from katib_emulation.objects import (
     stop_running,
 )
 from katib_emulation.observations import Observations
+from katib_emulation.storage.store import Store
 from katib_emulation.suggestions import (
     Algorithm,
     MedianStop,
@@ -92,8 +93,8 @@ class Service:
 class SuggestionReconciler:
     """Reconciles Suggestions."""
 
-    def __init__(self, cluster: ClusterView, observations: Observations) -> None:
-        self._cluster = cluster
+    def __init__(self, store: Store, observations: Observations) -> None:
+        self._store = store
         self._observations = observations
         self._services: dict[Key, tuple[str, Service]] = {}  # with the Suggestion's uid
 
@@ -110,12 +111,12 @@ class SuggestionReconciler:
         if has_condition(obj, "Succeeded"):
             self._services.pop(key, None)
             for kind in (DEPLOYMENTS, SERVICES):
-                self._cluster.delete(kind, metadata["namespace"], service_name(obj))
+                self._store.discard(kind, service_name(obj), metadata["namespace"])
             return None
         if not has_condition(obj, "Created"):
-            self._cluster.update(SUGGESTIONS, obj, _mark_created)
+            self._store.update(SUGGESTIONS, *place_of(obj), _mark_created)
             return None
-        experiment = self._cluster.get(EXPERIMENTS, metadata["namespace"], metadata["name"])
+        experiment = self._store.find(EXPERIMENTS, metadata["name"], metadata["namespace"])
         if experiment is None or has_condition(obj, "Failed"):
             return None
         if not has_condition(obj, "Running"):
@@ -131,8 +132,8 @@ class SuggestionReconciler:
     def _begin(self, obj: Object, experiment: Object) -> None:
         """Make what stands for the service's pod, and validate the settings."""
         namespace = obj["metadata"]["namespace"]
-        self._cluster.create_missing(SERVICES, service(obj), namespace)
-        self._cluster.create_missing(DEPLOYMENTS, deployment(obj), namespace, keep_status=True)
+        self._store.ensure(SERVICES, service(obj), namespace)
+        self._store.ensure(DEPLOYMENTS, deployment(obj), namespace, keep_status=True)
         why = why_refused(experiment)
 
         def begin(fresh: Object) -> None:
@@ -144,7 +145,7 @@ class SuggestionReconciler:
                 stop_running(fresh)
                 set_condition(fresh, "Failed", "SuggestionFailed", f"Validation failed: {why}")
 
-        self._cluster.update(SUGGESTIONS, obj, begin)
+        self._store.update(SUGGESTIONS, *place_of(obj), begin)
 
     def _answer(self, key: Key, obj: Object, experiment: Object) -> None:
         """Append the suggestions that are asked for and missing."""
@@ -153,7 +154,7 @@ class SuggestionReconciler:
         missing = obj["spec"].get("requests", 0) - status.get("suggestionCount", 0)
         if missing <= 0:
             return
-        trials = self._cluster.trials(key.namespace, key.name)
+        trials = trials_of(self._store, key)
         try:
             at_work = self._service(key, obj, experiment)
             told = told_trials(trials)
@@ -175,7 +176,7 @@ class SuggestionReconciler:
             fresh["status"]["suggestions"] = [*fresh["status"].get("suggestions", ()), *fresh_entries]
             fresh["status"]["suggestionCount"] = len(fresh["status"]["suggestions"])
 
-        self._cluster.update(SUGGESTIONS, obj, append)
+        self._store.update(SUGGESTIONS, *place_of(obj), append)
 
     def _service(self, key: Key, obj: Object, experiment: Object) -> Service:
         uid = obj["metadata"]["uid"]

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from katib_emulation.admission.rules import TRIAL_NAME
 from katib_emulation.controllers.view import (
     EXPERIMENT_LABEL,
-    ClusterView,
     ReconcileError,
     add_finalizer,
     owned_by,
+    place_of,
     remove_finalizer,
 )
 from katib_emulation.kinds import JOBS, TRIALS
@@ -30,6 +30,7 @@ from katib_emulation.objects import (
 )
 from katib_emulation.observations import Observations, is_available, observe
 from katib_emulation.statuses import ApiError
+from katib_emulation.storage.store import Store
 
 
 def new_trial(experiment: Mapping[str, Any], suggestion: Mapping[str, Any]) -> Object:
@@ -104,8 +105,8 @@ class JobState(NamedTuple):
 class TrialReconciler:
     """Reconciles Trials."""
 
-    def __init__(self, cluster: ClusterView, observations: Observations) -> None:
-        self._cluster = cluster
+    def __init__(self, store: Store, observations: Observations) -> None:
+        self._store = store
         self._observations = observations
 
     def reconcile(self, obj: Object) -> float | None:
@@ -117,10 +118,10 @@ class TrialReconciler:
         if is_deleting(obj):
             if FINALIZER in finalizers(obj):
                 self._observations.delete(obj["metadata"]["name"])
-                self._cluster.update(TRIALS, obj, lambda fresh: remove_finalizer(fresh, FINALIZER))
+                self._store.update(TRIALS, *place_of(obj), lambda fresh: remove_finalizer(fresh, FINALIZER))
             return None
         if FINALIZER not in finalizers(obj) or not has_condition(obj, "Created"):
-            self._cluster.update(TRIALS, obj, _begin)
+            self._store.update(TRIALS, *place_of(obj), _begin)
             return None
         job = self._job(obj)
         if job is None or (has_condition(obj, *ENDS) and not has_condition(obj, "EarlyStopped")):
@@ -133,12 +134,12 @@ class TrialReconciler:
     def _job(self, trial: Object) -> Object | None:
         """Return the Trial's Job; make it if it is missing, delete it if the Trial is over and shall retain nothing."""
         name, namespace = trial["metadata"]["name"], trial["metadata"]["namespace"]
-        job = self._cluster.get(JOBS, namespace, name)
+        job = self._store.find(JOBS, name, namespace)
         if has_condition(trial, *ENDS):
             if job is not None and not trial["spec"].get("retainRun"):
                 if not is_deleting(job):
-                    self._cluster.delete(JOBS, namespace, name, foreground=True)
-                    self._cluster.event(trial, "Normal", "JobDeleted", f"Job {name} has been deleted")
+                    self._store.discard(JOBS, name, namespace, "Foreground")
+                    self._store.record_event(trial, "Normal", "JobDeleted", f"Job {name} has been deleted")
                 return None
             return job
         return job if job is not None else self._create_job(trial)
@@ -147,10 +148,10 @@ class TrialReconciler:
         job = copied(trial["spec"]["runSpec"])
         job["metadata"]["ownerReferences"] = owned_by(trial)
         try:
-            created = self._cluster.create(JOBS, job, trial["metadata"]["namespace"])
+            created = self._store.create(JOBS, job, trial["metadata"]["namespace"])
         except ApiError as error:
             raise ReconcileError(error.message) from error
-        self._cluster.event(trial, "Normal", "JobCreated", f"Job {job['metadata']['name']} has been created")
+        self._store.record_event(trial, "Normal", "JobCreated", f"Job {job['metadata']['name']} has been created")
         return created
 
     def _follow(self, trial: Object, job: Object) -> float | None:
@@ -179,11 +180,11 @@ class TrialReconciler:
                 fresh["status"]["observation"] = copied(dict(observation))
             marked[:] = _mark(fresh, state)
 
-        self._cluster.update(TRIALS, trial, change)
+        self._store.update(TRIALS, *place_of(trial), change)
         for what in marked:
             type_, reason, text = _EVENTS[what]
             details = f". {state.message} {state.reason}" if what == "Failed" and (state.message or state.reason) else ""
-            self._cluster.event(trial, type_, reason, text.format(trial["metadata"]["name"]) + details)
+            self._store.record_event(trial, type_, reason, text.format(trial["metadata"]["name"]) + details)
 
 
 _EVENTS = {

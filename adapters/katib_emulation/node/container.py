@@ -55,13 +55,17 @@ def container_of(pod: Mapping[str, Any]) -> Object:
     """Return the one container whose process runs: the collector beside it is a part of the emulation.
 
     Raises:
-        ConfigError: the pod has others.
+        ConfigError: the pod has others, or it asks for what is not emulated.
     """
     others = [container for container in pod["spec"]["containers"] if container["name"] != COLLECTOR]
     if len(others) != 1 or pod["spec"].get("initContainers"):
         names = [container["name"] for container in (*(pod["spec"].get("initContainers") or ()), *others)]
         raise ConfigError(f"the emulated node runs pods of one container without init containers, but got: {', '.join(names)}")
     container: Object = others[0]
+    sub_paths = [mount["mountPath"] for mount in container.get("volumeMounts") or () if mount.get("subPath")]
+    ignored = [name for name in ("envFrom", "workingDir") if container.get(name)] + [f"subPath of {path}" for path in sub_paths]
+    if ignored:
+        raise ConfigError(f"the emulated node has no {', '.join(ignored)}: set variables by `env`, and mount whole volumes")
     return container
 
 
@@ -100,7 +104,7 @@ def _make_volume(volume: Mapping[str, Any], folder: Path, read_config_map: Confi
     if "hostPath" in volume:
         return Path(volume["hostPath"]["path"])
     folder.mkdir(parents=True, exist_ok=True)
-    if "configMap" in volume:
+    if "configMap" in volume and not volume["configMap"].get("items"):
         data = read_config_map(volume["configMap"]["name"])
         if data is None:
             why = f'configmap "{volume["configMap"]["name"]}" not found'
@@ -109,7 +113,7 @@ def _make_volume(volume: Mapping[str, Any], folder: Path, read_config_map: Confi
             (folder / file).write_text(text)
     elif "emptyDir" not in volume:
         kinds = ", ".join(sorted(set(volume) - {"name"})) or "none"
-        why = f"the emulated node has no volumes of kind {kinds}; use emptyDir, configMap or hostPath"
+        why = f"the emulated node has no volumes of kind {kinds}; use emptyDir, a whole configMap or hostPath"
         raise MountError(f'MountVolume.SetUp failed for volume "{name}" : {why}')
     return folder
 

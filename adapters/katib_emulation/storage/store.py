@@ -129,12 +129,36 @@ class Store:
 
     def list(self, kind: Kind, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Objects:
         """Return copies of the objects that carry all `labels`, by name; of every namespace when None."""
-        return [copied(obj) for obj in self._table.values(kind, namespace) if labels_match(obj, labels or {})]
+        return [copied(obj) for obj in self.view(kind, namespace)[1] if labels_match(obj, labels or {})]
 
     def view(self, kind: Kind, namespace: str | None = None) -> tuple[int, Objects]:
-        """Return (version, the objects themselves) of one moment: for reading only."""
+        """Return (version, the objects themselves by name) of one moment: for reading only."""
         with self._table.lock:
-            return self._table.version, self._table.values(kind, namespace)
+            return self._table.version, sorted(self._table.values(kind, namespace), key=lambda obj: key_of(kind, obj)[1:])
+
+    def oldest_first(self, kind: Kind, namespace: str) -> Objects:
+        """Return the objects themselves: for reading only."""
+        return self._table.values(kind, namespace)
+
+    def find(self, kind: Kind, name: str, namespace: str) -> Object | None:
+        """Return the object itself, or None: for reading only."""
+        return self._table.find(_key(kind, name, namespace))
+
+    def ensure(self, kind: Kind, obj: Mapping[str, Any], namespace: str | None = None, *, keep_status: bool = False) -> None:
+        """Create an object unless there is one of its name.
+
+        Raises:
+            ApiError: as by `create`, but for 409.
+        """
+        with self._table.lock:
+            if self._table.find(_key(kind, obj["metadata"]["name"], namespace)) is None:
+                self.create(kind, obj, namespace, keep_status=keep_status)
+
+    def discard(self, kind: Kind, name: str, namespace: str, propagation: Propagation = "Background") -> None:
+        """Delete an object if it exists."""
+        with self._table.lock:
+            if self._table.find(_key(kind, name, namespace)) is not None:
+                self.delete(kind, name, namespace, propagation)
 
     def update(self, kind: Kind, name: str, namespace: str | None, change: Callable[[Object], None]) -> Object | None:
         """Apply `change` to a copy of the object and store it, as one step; return the result.

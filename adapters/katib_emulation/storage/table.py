@@ -105,10 +105,9 @@ class Table:
             return self._keys.get(uid)
 
     def values(self, kind: Kind, namespace: str | None = None) -> list[Object]:
-        """Return the objects themselves (not copies) by name, of one namespace or of all."""
+        """Return the objects themselves (not copies), the oldest first, of one namespace or of all."""
         with self.lock:
-            found = [(key, obj) for key, obj in self._objects[kind].items() if namespace is None or key.namespace == namespace]
-        return [obj for _, obj in sorted(found, key=lambda item: item[0][1:])]
+            return [obj for key, obj in self._objects[kind].items() if namespace in (None, key.namespace)]
 
     def content(self, namespace: str) -> list[Key]:
         """Return what lies in a namespace."""
