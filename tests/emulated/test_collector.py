@@ -64,24 +64,6 @@ def test_standard_output_s_metrics_are_reported_and_not_in_the_trial_s_own_log(t
         assert cluster.log(container="training-container") == ""
 
 
-def test_a_trial_without_the_objective_reports_unavailable(tmp_path: Path) -> None:
-    with node_cluster(tmp_path) as cluster:
-        job = run(cluster, tmp_path, "echo accuracy=1 > $METRICS", trial_of())
-        assert "Complete" in conditions(job)
-        assert cluster.values() == [("loss", "unavailable")]
-
-
-def test_a_trial_that_fails_reports_nothing_and_its_collector_fails(tmp_path: Path) -> None:
-    with node_cluster(tmp_path) as cluster:
-        job = run(cluster, tmp_path, "echo loss=1 > $METRICS; exit 5", trial_of())
-        assert conditions(job)["Failed"] == "BackoffLimitExceeded"
-        assert cluster.values() == []
-        [pod] = cluster.pods()
-        assert state_of(pod)["terminated"]["exitCode"] == 5
-        assert state_of(pod, CONTAINER)["terminated"]["exitCode"] == 255
-        assert "training container is failed. Unable to read file" in cluster.log(container=CONTAINER)
-
-
 def test_a_missing_metrics_file_fails_the_collector_alone(tmp_path: Path) -> None:
     with node_cluster(tmp_path) as cluster:
         assert "Failed" in conditions(run(cluster, tmp_path, "true", trial_of()))

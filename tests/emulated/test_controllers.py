@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from emulated.katib_world import World, experiment_named
-from katib_emulation.kinds import EVENTS, JOBS, TRIALS
-from katib_emulation.objects import conditions_of, find_condition, has_condition
+from katib_emulation.kinds import EVENTS, JOBS
+from katib_emulation.objects import find_condition, has_condition
 
 Object = dict[str, Any]
 
@@ -53,19 +53,6 @@ def test_without_retain_the_job_goes_with_the_trials_end(katib: World) -> None:
     katib.run_all(lambda i: ["0.5"])
     katib.wait(lambda: katib.store.list(JOBS, "ns") == [])
     katib.wait(lambda: len(events(katib, "JobDeleted")) == 2)
-
-
-def test_the_goal_ends_the_experiment_and_leaves_running_trials_alone(katib: World) -> None:
-    katib.submit(experiment_named(objective={"type": "maximize", "objectiveMetricName": "accuracy", "goal": 0.8}))
-    first, second = katib.wait_jobs(2)
-    katib.end_job(first, ["0.9"])
-    assert katib.wait_condition("Succeeded")["reason"] == "ExperimentGoalReached"
-    assert katib.jobs() == [second]
-    assert katib.experiment()["status"]["trialsRunning"] == 1
-    katib.end_job(second, ["0.95"])
-    katib.wait(lambda: katib.experiment()["status"].get("trialsRunning") is None)
-    assert katib.experiment()["status"]["currentOptimalTrial"]["bestTrialName"] == second
-    assert len(katib.trials()) == 2
 
 
 def test_a_smaller_goal_is_reached_from_above(katib: World) -> None:
@@ -130,27 +117,3 @@ def test_a_configuration_that_breaks_the_template_is_told_by_events(katib: World
     (text,) = katib.wait(lambda: events(katib, "ReconcileError"))
     assert text.startswith("Failed to reconcile: failed to convert string to unstructured: ")
     assert katib.trials() == []
-
-
-def test_early_stopped_trials_keep_running_true_and_have_no_completion_time(katib: World) -> None:
-    stopping = {"algorithmName": "medianstop", "algorithmSettings": [{"name": "min_trials_required", "value": "1"}]}
-    katib.submit(experiment_named(parallelTrialCount=1, maxTrialCount=2, earlyStopping=stopping))
-    (first,) = katib.wait_jobs(1)
-    assert "earlyStoppingRules" not in katib.trial(first)["spec"]
-    katib.end_job(first, ["0.5", "0.7"])
-    second = katib.wait(lambda: [n for n in katib.jobs() if n != first])[0]
-    (rule,) = katib.trial(second)["spec"]["earlyStoppingRules"]
-    assert rule == {"name": "accuracy", "value": "0.6", "comparison": "less", "startStep": 4}
-    katib.wait(lambda: has_condition(katib.trial(second), "Running"))
-    stopped = {"type": "EarlyStopped", "status": "True", "reason": "TrialEarlyStopped", "message": "Trial is early stopped"}
-    katib.store.update(TRIALS, second, "ns", lambda trial: trial["status"]["conditions"].append(stopped))
-    katib.wait(lambda: katib.experiment()["status"].get("trialsEarlyStopped") == 1)
-    katib.end_job(second, ["0.1"])
-    katib.wait(lambda: katib.trial(second)["status"].get("observation"))
-    trial = katib.trial(second)
-    assert [(c["type"], c["status"]) for c in conditions_of(trial)] == [
-        ("Created", "True"),
-        ("Running", "True"),
-        ("EarlyStopped", "True"),
-    ]
-    assert trial["status"]["completionTime"] is None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from emulated.katib_world import World, experiment_named, world
 from emulated.test_controllers import Object
-from katib_emulation.kinds import DEPLOYMENTS, EXPERIMENTS, JOBS, SERVICES, SUGGESTIONS, TRIALS
+from katib_emulation.kinds import JOBS, TRIALS
 
 
 def test_a_deleted_job_is_made_again(katib: World) -> None:
@@ -43,17 +43,6 @@ def test_whoever_deletes_the_only_trial_gets_no_new_one_as_in_katib(katib: World
     katib.edit("e1", maxTrialCount=5)  # makes the controller look again
     assert katib.experiment()["status"]["trialsRunning"] == 1
     assert katib.trials() == []
-
-
-def test_deleting_the_experiment_takes_everything_with_it(katib: World) -> None:
-    katib.submit(experiment_named())
-    first, _ = katib.wait_jobs(2)
-    katib.end_job(first, ["0.5"])
-    katib.wait(lambda: len(katib.trials()) == 3)
-    katib.store.delete(EXPERIMENTS, "e1", "ns")
-    kinds = (EXPERIMENTS, SUGGESTIONS, TRIALS, JOBS, DEPLOYMENTS, SERVICES)
-    katib.wait(lambda: not any(katib.store.list(kind, "ns") for kind in kinds))
-    assert katib.observations.read(first) == []
 
 
 def test_a_restarted_server_goes_on_where_it_was(tmp_path: Path) -> None:

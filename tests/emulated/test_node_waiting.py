@@ -57,12 +57,6 @@ def test_memory_is_shared_out_too(tmp_path: Path) -> None:
         assert "Complete" in conditions(cluster.ended("small"))
 
 
-def test_without_limits_of_the_node_everything_has_a_place(tmp_path: Path) -> None:
-    with node_cluster(tmp_path) as cluster:
-        cluster.submit(container=asking(cpu="1000", memory="1Ei"))
-        assert "Complete" in conditions(cluster.ended())
-
-
 @pytest.mark.parametrize(
     ("text", "number"),
     [("500m", "0.5"), ("2", "2"), ("1Ki", "1024"), ("1.5Gi", "1610612736"), ("2e3", "2000"), ("3M", "3000000"), (4, "4")],

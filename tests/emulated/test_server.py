@@ -10,16 +10,6 @@ from emulated.served import INJECTED, KATIB, Served, experiment, trial
 from katib_emulation.kinds import PODS, TRIALS
 
 
-def test_an_experiment_is_created_with_defaults_and_metadata(api: Served) -> None:
-    path = api.namespace()
-    code, made = api.ask("POST", f"{path}/experiments", {**experiment(), "status": {"conditions": [{}]}})
-    assert code == 201
-    assert made["spec"]["resumePolicy"] == "Never"
-    assert made["metadata"]["generation"] == 1
-    assert "status" not in made
-    assert api.ask("GET", f"{path}/experiments/e1") == (200, made)
-
-
 def test_a_duplicate_is_refused_in_the_servers_words(api: Served) -> None:
     path = api.namespace()
     api.ask("POST", f"{path}/experiments", experiment())

@@ -70,14 +70,6 @@ def test_a_watch_without_a_version_begins_with_what_is_there(api: Served) -> Non
     watcher.close()
 
 
-def test_a_watch_from_a_version_misses_nothing(api: Served) -> None:
-    _, listed = api.ask("GET", f"{KATIB}/namespaces/ns/trials")
-    api.store.create(TRIALS, trial("t1"), "ns")  # between the list and the watch
-    watcher = Watcher(api, f"resourceVersion={listed['metadata']['resourceVersion']}")
-    assert watcher.name() == ("ADDED", "t1")
-    watcher.close()
-
-
 def test_an_object_enters_and_leaves_a_selection(api: Served) -> None:
     watcher = Watcher(api, f"labelSelector=x%3D1&resourceVersion={api.store.view(TRIALS)[0]}")
     api.store.create(TRIALS, trial("other"), "ns")

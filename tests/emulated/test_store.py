@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from emulated.served import Object, trial
-from katib_emulation.kinds import CONFIG_MAPS, EVENTS, JOBS, NAMESPACES, TRIALS
+from katib_emulation.kinds import CONFIG_MAPS, EVENTS, NAMESPACES, TRIALS
 from katib_emulation.statuses import ApiError
 from katib_emulation.storage.store import Store
 
@@ -22,16 +22,6 @@ def test_create_adds_what_the_api_server_adds(store: Store) -> None:
     assert len(metadata["uid"]) == 36
     assert "status" not in made
     assert store.get(TRIALS, "t1", "ns") == made
-
-
-def test_create_keeps_the_status_for_a_controller(store: Store) -> None:
-    assert store.create(TRIALS, {**trial(), "status": {"x": 1}}, "ns", keep_status=True)["status"] == {"x": 1}
-
-
-def test_generated_names_differ_and_keep_their_beginning(store: Store) -> None:
-    names = {store.create(CONFIG_MAPS, {"metadata": {"generateName": "c-"}}, "ns")["metadata"]["name"] for _ in range(5)}
-    assert len(names) == 5
-    assert all(name.startswith("c-") and len(name) == 7 for name in names)
 
 
 def test_what_is_given_and_what_is_returned_are_copies(store: Store) -> None:
@@ -58,18 +48,6 @@ def test_label_values_that_kubernetes_refuses_are_refused(store: Store) -> None:
         store.create(TRIALS, trial(labels={"a": "b" * 64}), "ns")
     with pytest.raises(ApiError, match="a valid label"):
         store.create(TRIALS, trial(labels={"a": "b c"}), "ns")
-
-
-def test_a_job_gets_the_servers_defaults_and_labels(store: Store) -> None:
-    limits = {"limits": {"cpu": "1"}}
-    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i:1", "resources": limits}]}}
-    job = store.create(JOBS, {"metadata": {"name": "b"}, "spec": {"template": template}}, "ns")
-    assert job["spec"]["backoffLimit"] == 6
-    labels = job["spec"]["template"]["metadata"]["labels"]
-    assert labels["job-name"] == labels["batch.kubernetes.io/job-name"] == "b"
-    assert labels["controller-uid"] == job["metadata"]["uid"]
-    container = job["spec"]["template"]["spec"]["containers"][0]
-    assert container["resources"]["requests"] == {"cpu": "1"}
 
 
 def test_a_config_map_of_more_than_a_mebibyte_is_refused(store: Store) -> None:
@@ -115,10 +93,6 @@ def test_an_update_that_fails_leaves_the_object_as_it_was(store: Store) -> None:
     with pytest.raises(ValueError, match="no"):
         store.update(TRIALS, "t1", "ns", fail)
     assert store.get(TRIALS, "t1", "ns") == before
-
-
-def test_an_update_of_a_missing_object_is_none(store: Store) -> None:
-    assert store.update(TRIALS, "nope", "ns", lambda obj: None) is None
 
 
 def test_an_update_cannot_change_the_identity(store: Store) -> None:

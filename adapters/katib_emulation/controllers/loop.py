@@ -23,25 +23,21 @@ FIRST_RETRY_SECONDS = 0.005
 LAST_RETRY_SECONDS = 1000.0
 
 
-RANKS = {TRIALS: 0, SUGGESTIONS: 1, EXPERIMENTS: 2}
-"""Trials first: their Jobs start soonest, and one look at the Experiment then serves all that happened to its Trials."""
-
-
 class WorkQueue:
-    """Every key at most once, the lowest rank first, and within a rank first in, first out; some later. For one thread.
+    """Every key at most once, first in, first out; some later. For one thread.
 
     Failures are retried as by controller-runtime: after 5 ms, doubling up to 1000 s.
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[Key, int] = {}  # with its place in the order of adding
+        self._waiting: dict[Key, None] = {}  # in the order of adding
         self._later: list[tuple[float, int, Key]] = []
         self._counter = itertools.count()
         self._failures: Counter[Key] = Counter()
 
     def add(self, key: Key) -> None:
-        """Put a key at the end of its rank, unless it is there."""
-        self._waiting.setdefault(key, next(self._counter))
+        """Put a key at the end, unless it is there."""
+        self._waiting.setdefault(key)
 
     def add_after(self, key: Key, seconds: float) -> None:
         """Put a key at the end after a time."""
@@ -63,7 +59,7 @@ class WorkQueue:
         self._promote()
         if not self._waiting:
             return None
-        key = min(self._waiting, key=lambda key: (RANKS[key.kind], self._waiting[key]))
+        key = next(iter(self._waiting))
         del self._waiting[key]
         return key
 
