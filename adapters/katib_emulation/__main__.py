@@ -28,9 +28,9 @@ measure Katib.
 
 Served are create, get, list, watch, patch (merge) and delete of Experiments, Trials, Suggestions,
 Jobs, pods (with their logs), events, config maps, Services, service accounts, Deployments, roles,
-role bindings, namespaces, definitions and webhooks, and access reviews. Not served are PUT, gRPC
-(the database manager: KatibClient.get_trial_metrics), the UI, training jobs such as PyTorchJob,
-and any suggestion but random, grid and multivariate-tpe; medianstop is there.
+role bindings, namespaces and webhooks, and access reviews. Not served are PUT, gRPC (the database
+manager: KatibClient.get_trial_metrics), the UI, training jobs such as PyTorchJob, and any
+suggestion but random, grid and multivariate-tpe; medianstop is there.
 
 The server ends on SIGTERM or SIGINT, and when the process that started it ends; the pods' processes
 end with it. It keeps its objects in FOLDER, and goes on with them when it is started there again.

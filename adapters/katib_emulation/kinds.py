@@ -51,7 +51,6 @@ DEPLOYMENTS = Kind("apps", "v1", "deployments", "Deployment", True)
 ROLES = Kind("rbac.authorization.k8s.io", "v1", "roles", "Role", True)
 ROLE_BINDINGS = Kind("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", True)
 NAMESPACES = Kind("", "v1", "namespaces", "Namespace", False)
-CRDS = Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False)
 VALIDATING_WEBHOOKS = Kind(
     "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False
 )
@@ -73,12 +72,11 @@ KINDS: tuple[Kind, ...] = (
     ROLES,
     ROLE_BINDINGS,
     NAMESPACES,
-    CRDS,
     VALIDATING_WEBHOOKS,
     MUTATING_WEBHOOKS,
 )
 
-WITH_STATUS = frozenset({EXPERIMENTS, TRIALS, SUGGESTIONS, JOBS, PODS, SERVICES, DEPLOYMENTS, NAMESPACES, CRDS})
+WITH_STATUS = frozenset({EXPERIMENTS, TRIALS, SUGGESTIONS, JOBS, PODS, SERVICES, DEPLOYMENTS, NAMESPACES})
 """The kinds whose status is a subresource, which clients cannot write here: a create or patch leaves it as it is."""
 
 

@@ -178,11 +178,6 @@ def test_discovery_and_the_installed_katib(api: Served) -> None:
     resources = [entry["name"] for entry in api.ask("GET", KATIB)[1]["resources"]]
     assert {"experiments", "trials", "suggestions"} <= set(resources)
     assert "pods" in [entry["name"] for entry in api.ask("GET", "/api/v1")[1]["resources"]]
-    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    assert len(api.ask("GET", crds)[1]["items"]) == 3
-    crd = api.ask("GET", f"{crds}/trials.kubeflow.org")[1]
-    assert crd["status"]["storedVersions"] == ["v1beta1"]
-    assert {"type": "Established", "status": "True"}.items() <= crd["status"]["conditions"][1].items()
     for name in ("katib-controller", "katib-db-manager", "katib-ui"):
         deployment = api.ask("GET", f"/apis/apps/v1/namespaces/kubeflow/deployments/{name}")[1]
         assert deployment["spec"]["template"]["spec"]["containers"][0]["image"].endswith("emulated")
@@ -190,5 +185,3 @@ def test_discovery_and_the_installed_katib(api: Served) -> None:
     for webhooks in ("validating", "mutating"):
         found = api.ask("GET", f"/apis/admissionregistration.k8s.io/v1/{webhooks}webhookconfigurations/katib.kubeflow.org")[1]
         assert all(webhook["clientConfig"]["caBundle"] for webhook in found["webhooks"])
-    config = api.ask("GET", "/api/v1/namespaces/kubeflow/configmaps/katib-config")[1]["data"]["katib-config.yaml"]
-    assert "multivariate-tpe" in config

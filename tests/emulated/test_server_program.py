@@ -228,8 +228,6 @@ def test_katib_may_be_missing_or_of_another_version(tmp_path: Path, version: str
         assert "batch" in found
         with pytest.raises(urllib.error.HTTPError, match="404"):
             server.ask("GET", "/apis/kubeflow.org/v1beta1/experiments")
-        crds = server.ask("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
-        assert [crd["spec"]["versions"][0]["name"] for crd in crds] == groups * 3
 
 
 def test_requests_are_logged_where_asked(tmp_path: Path) -> None:

@@ -56,12 +56,6 @@ def test_a_config_map_of_more_than_a_mebibyte_is_refused(store: Store) -> None:
         store.create(CONFIG_MAPS, {"metadata": {"name": "c"}, "data": {"a": "x" * (2**20 + 1)}}, "ns")
 
 
-def test_an_object_larger_than_etcd_takes_is_refused(store: Store) -> None:
-    with pytest.raises(ApiError, match="etcdserver: request is too large") as caught:
-        store.create(TRIALS, {**trial(), "spec": {"big": "x" * 1_600_000}}, "ns")
-    assert caught.value.code == 500
-
-
 def test_update_raises_the_generation_only_with_the_spec(store: Store) -> None:
     first = store.create(TRIALS, trial(), "ns")["metadata"]
     with_status = store.update(TRIALS, "t1", "ns", lambda obj: obj.update(status={"a": 1}))

@@ -14,7 +14,8 @@ Object = dict[str, Any]
 
 def with_settings(algorithm: str, part: str = "algorithm", **settings: str) -> Object:
     given = [{"name": name, "value": value} for name, value in settings.items()]
-    return experiment_named(**{part: {"algorithmName": algorithm, "algorithmSettings": given}})
+    changes: Object = {part: {"algorithmName": algorithm, "algorithmSettings": given}}
+    return experiment_named(**changes)
 
 
 @pytest.mark.parametrize(

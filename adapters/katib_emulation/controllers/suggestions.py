@@ -15,9 +15,7 @@ from katib_emulation.objects import (
     is_deleting,
     now,
     random_suffix,
-    remove_condition,
     set_condition,
-    stop_running,
 )
 from katib_emulation.observations import Observations
 from katib_emulation.storage.store import Store
@@ -139,10 +137,8 @@ class SuggestionReconciler:
         def begin(fresh: Object) -> None:
             set_condition(fresh, "DeploymentReady", "DeploymentReady", "Deployment is ready")
             if why is None:
-                remove_condition(fresh, "Succeeded")
                 set_condition(fresh, "Running", "SuggestionRunning", "Suggestion is running")
             else:
-                stop_running(fresh)
                 set_condition(fresh, "Failed", "SuggestionFailed", f"Validation failed: {why}")
 
         self._store.update(SUGGESTIONS, *place_of(obj), begin)

@@ -18,7 +18,7 @@ from katib_emulation.objects import Object, copied, finalizers, find_condition, 
 from katib_emulation.statuses import ApiError, denied
 from katib_emulation.storage.store import Store
 
-FIRST_BACKOFF_SECONDS, LAST_BACKOFF_SECONDS = 10.0, 600.0
+FIRST_BACKOFF_SECONDS, LAST_BACKOFF_SECONDS = 10.0, 600.0  # it doubles with each retry
 REFUSED_POD_SECONDS = 10.0
 
 BACKOFF_LIMIT_EXCEEDED = ("BackoffLimitExceeded", "Job has reached the specified backoff limit")
@@ -36,10 +36,8 @@ _LONGEST_PREFIX = 57  # a generated name has 63 characters at most
 class JobController:
     """Controls all Jobs of a store. Used by one thread, which calls `reconcile_due` when `next_due` is over."""
 
-    def __init__(self, store: Store, backoff_seconds: float = FIRST_BACKOFF_SECONDS) -> None:
-        """`backoff_seconds`: before the first retry; it doubles with each."""
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._backoff_seconds = backoff_seconds
         self._timers: list[tuple[float, str, str]] = []  # (when, by time.time(); namespace; Job)
         self._started: dict[str, float] = {}  # by uid, more precise than the status
         self._retry_at: dict[str, float] = {}  # by uid
@@ -85,7 +83,7 @@ class JobController:
         counts = {name.lower(): job["status"].get(name.lower(), 0) + uncounted.count(name) for name in ("Succeeded", "Failed")}
         if "Failed" in uncounted:
             exponent = min(counts["failed"] - 1, 20)
-            self._retry_at[metadata["uid"]] = time.time() + min(self._backoff_seconds * 2**exponent, LAST_BACKOFF_SECONDS)
+            self._retry_at[metadata["uid"]] = time.time() + min(FIRST_BACKOFF_SECONDS * 2**exponent, LAST_BACKOFF_SECONDS)
         verdict = self._verdict(job, **counts)
         if verdict is None and not active:
             if (due := self._retry_at.get(metadata["uid"], 0.0)) > time.time():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,8 +12,8 @@ from katib_emulation.kinds import JOBS, PODS
 from katib_emulation.node import pod_status
 from katib_emulation.node.capacity import Capacity, requests_of, unschedulable_message
 from katib_emulation.node.guardian import Guardian
-from katib_emulation.node.job_controller import FIRST_BACKOFF_SECONDS, JobController
-from katib_emulation.node.pod_files import PodFiles, PodFolders, follow, log_file
+from katib_emulation.node.job_controller import JobController
+from katib_emulation.node.pod_files import PodFolders, follow, log_file
 from katib_emulation.node.pod_runner import NodeParts, PodRunner
 from katib_emulation.objects import Object, copied, is_deleting, owners
 from katib_emulation.observations import Observations
@@ -38,24 +37,22 @@ class Node:
         images: Sequence[str] = (),
         cpus: float | None = None,
         memory: int | None = None,
-        backoff_seconds: float = FIRST_BACKOFF_SECONDS,
     ) -> None:
         """Make a node that is not yet started.
 
         `images`: those that it can pull (empty: all); `cpus` processors and `memory` bytes are shared out by the requests of pods
-        (None: without end); `backoff_seconds`: before the first retry of a Job.
+        (None: without end).
         """
         self._store = store
         self._observations = observations
         self._images = tuple(images)
         self._folders = PodFolders(folder)
         self._capacity = Capacity(cpus, memory)
-        self._jobs = JobController(store, backoff_seconds)
+        self._jobs = JobController(store)
         self._runners: dict[str, PodRunner] = {}  # by the pod's uid, until the end of the pod is known
         self._waiting: dict[str, Object] = {}  # pods without a place, in the order of their creation
         self._is_stopping = False
-        self._rubbish: queue.SimpleQueue[PodFiles | None] = queue.SimpleQueue()
-        self._threads: list[threading.Thread] = []
+        self._thread = threading.Thread(target=self._decide, name="node", daemon=True)
         self._changes: Subscription | None = None
         self._guardian: Guardian | None = None
 
@@ -64,11 +61,9 @@ class Node:
         self._guardian = Guardian()
         known = {pod["metadata"]["uid"] for pod in self._store.view(PODS)[1]}
         for files in self._folders.without(known):  # a server that died did not come to it
-            self._rubbish.put(files)
+            files.remove()
         self._changes = self._store.subscribe(JOBS, PODS, initial=True)
-        for target in (self._decide, self._tidy):
-            self._threads.append(threading.Thread(target=target, name=f"node {target.__name__.strip('_')}", daemon=True))
-            self._threads[-1].start()
+        self._thread.start()
 
     def stop(self) -> None:
         """Kill all processes and end all threads; pods and Jobs stay as they are. May be called twice."""
@@ -76,16 +71,12 @@ class Node:
         self._is_stopping = True
         if self._changes is not None:
             self._changes.close()
-        self._rubbish.put(None)
-        if self._threads:
-            self._threads[0].join(STOP_SECONDS / 3)  # no pod is started any more
+            self._thread.join(STOP_SECONDS / 3)  # no pod is started any more
         runners = list(self._runners.values())
         for runner in runners:
             runner.abandon()
         for runner in runners:
             runner.join(max(0.0, until - time.monotonic()))
-        for thread in self._threads[1:]:
-            thread.join(max(0.0, until - time.monotonic()))
         if self._guardian is not None:
             self._guardian.dismiss()
         self._folders.close()
@@ -216,7 +207,7 @@ class Node:
             runner.abandon()  # somebody removed the finalizer by hand
         self._free(uid)
         self._tell_job(pod)
-        self._rubbish.put(self._folders.of(uid))
+        self._folders.of(uid).remove()
 
     def _fail_lost(self, pod: Object) -> None:
         started = next((entry["state"].get("running", {}).get("startedAt") for entry in pod["status"]["containerStatuses"]), None)
@@ -232,8 +223,3 @@ class Node:
 
     def _change(self, pod: Object, change: Callable[[Object], None]) -> Object | None:
         return self._store.update(PODS, pod["metadata"]["name"], pod["metadata"]["namespace"], change)
-
-    def _tidy(self) -> None:
-        """Remove the folders of deleted pods, beside everything else."""
-        while (files := self._rubbish.get()) is not None:
-            files.remove()

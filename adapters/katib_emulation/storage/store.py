@@ -254,9 +254,4 @@ def _keep_identity(before: Object, after: Object) -> None:
 
 
 def _count_again(event: Object) -> None:
-    if event.get("eventTime") is not None:
-        series = event.get("series") or {"count": 1}
-        event["series"] = {"count": series["count"] + 1, "lastObservedTime": now()}
-        return
-    event["count"] = (event.get("count") or 1) + 1
-    event["lastTimestamp"] = now()
+    event |= {"count": (event.get("count") or 1) + 1, "lastTimestamp": now()}

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from katib_emulation.kinds import KINDS, Kind
 from katib_emulation.objects import Key, Object, key_of, owners
-from katib_emulation.statuses import ApiError, gone, internal
+from katib_emulation.statuses import gone, internal
 from katib_emulation.storage.journal import Journal, JournalError, encode
 
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
@@ -69,9 +69,6 @@ class Subscription:
 HISTORY = 1_000
 """Changes kept for watches that start at an older version; each holds a whole object."""
 
-MAX_ENTRY_BYTES = 1_572_864
-"""What etcd takes in one request: a Suggestion of some thousands of trials is larger."""
-
 COMPACTION_BYTES = 64 * 2**20
 """The journal is rewritten when it has grown by this."""
 
@@ -123,7 +120,7 @@ class Table:
         """Store `obj` (which must not be changed afterwards) under a new resourceVersion.
 
         Raises:
-            ApiError: 500, it is too large, or could not be kept.
+            ApiError: 500, it could not be kept.
         """
         with self.lock:
             key = key_of(kind, obj)
@@ -211,8 +208,6 @@ class Table:
         if self._closed:
             raise internal("the server is ending")
         line = encode(entry)
-        if len(line) > MAX_ENTRY_BYTES:
-            raise ApiError(500, None, "etcdserver: request is too large")
         try:
             if self._journal.bytes > self._compact_at:
                 self._compact()  # before the new entry, whose object is not in its place yet
