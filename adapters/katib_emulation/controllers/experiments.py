@@ -73,7 +73,7 @@ class ExperimentReconciler:
             return
         status, parallel = experiment["status"], spec["parallelTrialCount"]
         active = count(status, "Pending", "Running")
-        completed = count(status, "Succeeded", "Failed", "Killed", "EarlyStopped")  # not MetricsUnavailable, as in Katib
+        completed = count(status, "Succeeded", "Failed", "EarlyStopped")  # not MetricsUnavailable, as in Katib
         wanted = parallel
         if "maxTrialCount" in spec:
             wanted = min(spec["maxTrialCount"] - completed, parallel)

@@ -10,8 +10,15 @@ from katib_emulation.objects import Key, Object, copied, has_condition, now, set
 from katib_emulation.observations import is_available, number
 from katib_emulation.suggestions import objective_value
 
-STATES = ("Killed", "Failed", "Succeeded", "EarlyStopped", "Running", "MetricsUnavailable")
-"""The conditions of a Trial in the order in which they count: the first that is True; Pending if none is."""
+COUNTED = {
+    # state of a Trial, in the order in which they count: the first whose condition is True; (its list in the status, its counter)
+    "Failed": ("failedTrialList", "trialsFailed"),
+    "Succeeded": ("succeededTrialList", "trialsSucceeded"),
+    "EarlyStopped": ("earlyStoppedTrialList", "trialsEarlyStopped"),
+    "Running": ("runningTrialList", "trialsRunning"),
+    "MetricsUnavailable": ("metricsUnavailableTrialList", "trialMetricsUnavailable"),
+    "Pending": ("pendingTrialList", "trialsPending"),  # there is no such condition: none is True
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +27,14 @@ class Standing:
 
     trial: Object
     name: str
-    state: str  # one of STATES, or Pending
+    state: str  # one of COUNTED
     value: str | None  # the objective's, by its strategy; None: none yet
     is_unfinished: bool  # stopped early, and its observation is not there yet
 
     @classmethod
     def of(cls, trial: Object) -> Standing:
         """Return the standing of a Trial."""
-        state = next((name for name in STATES if has_condition(trial, name)), "Pending")
+        state = next((name for name in COUNTED if has_condition(trial, name)), "Pending")
         unfinished = has_condition(trial, "EarlyStopped") and not is_available(trial)
         return cls(trial, trial["metadata"]["name"], state, objective_value(trial), unfinished)
 
@@ -52,18 +59,6 @@ class Standings:
     def forget(self, experiment: Key) -> None:
         """Let go of an Experiment."""
         self._known.pop(experiment, None)
-
-
-COUNTED = {
-    # state of a Trial: (its list in the status, its counter)
-    "Killed": ("killedTrialList", "trialsKilled"),
-    "Failed": ("failedTrialList", "trialsFailed"),
-    "Succeeded": ("succeededTrialList", "trialsSucceeded"),
-    "EarlyStopped": ("earlyStoppedTrialList", "trialsEarlyStopped"),
-    "Running": ("runningTrialList", "trialsRunning"),
-    "MetricsUnavailable": ("metricsUnavailableTrialList", "trialMetricsUnavailable"),
-    "Pending": ("pendingTrialList", "trialsPending"),
-}
 
 
 def count(status: Mapping[str, Any], *states: str) -> int:
@@ -120,7 +115,7 @@ def _find_best(experiment: Object, trials: Sequence[Standing]) -> bool:
 
 def _conclude(experiment: Object, goal_reached: bool) -> None:
     spec, status = experiment["spec"], experiment["status"]
-    completed = count(status, "Succeeded", "Failed", "Killed", "EarlyStopped", "MetricsUnavailable")
+    completed = count(status, "Succeeded", "Failed", "EarlyStopped", "MetricsUnavailable")
     failed = count(status, "Failed", "MetricsUnavailable")
     most, most_failed = spec.get("maxTrialCount"), spec.get("maxFailedTrialCount")
     if goal_reached:

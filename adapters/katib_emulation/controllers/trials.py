@@ -88,7 +88,7 @@ def _run_spec(template: Mapping[str, Any], name: str, namespace: str, assignment
 
 
 FINALIZER = "clean-metrics-in-db"
-ENDS = ("Succeeded", "Failed", "Killed", "EarlyStopped", "MetricsUnavailable")
+ENDS = ("Succeeded", "Failed", "EarlyStopped", "MetricsUnavailable")
 
 METRICS_RETRY_SECONDS = 1.0
 """How soon Katib looks again at a succeeded Job without metrics."""
