@@ -6,8 +6,7 @@ from argparse import Namespace
 from collections.abc import Callable
 
 from katib_emulation.controllers import Controllers
-from katib_emulation.http.access import Access
-from katib_emulation.http.api import Api
+from katib_emulation.http.api import Access, Api
 from katib_emulation.http.server import Server
 from katib_emulation.installation import install
 from katib_emulation.node.node import Node

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from katib_emulation.http.access import Access
-from katib_emulation.http.api import Api
+from katib_emulation.http.api import Access, Api
 from katib_emulation.http.server import Server
 from katib_emulation.installation import install
 from katib_emulation.storage.store import Store

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from emulated.node_cluster import NodeCluster, conditions, node_cluster, script, state_of, trial_of
 from katib_emulation.kinds import PODS, TRIALS
+from katib_emulation.node import collector
+from katib_emulation.node.file_watch import FileWatch
 from katib_emulation.node.webhook import CONTAINER, CollectorSettings
 from tuneoff.base.processes import is_alive
 from tuneoff_adapters.katib.metrics_file import create_mark
@@ -192,3 +197,21 @@ def test_the_collector_s_settings_survive_its_arguments() -> None:
     settings = CollectorSettings.of_trial(trial)
     assert CollectorSettings.of_arguments(settings.arguments()) == settings
     assert (settings.path, settings.directory, settings.format.names) == ("/out/m.log", "/out", ("loss", "accuracy"))
+
+
+def test_a_rule_is_met_by_what_was_written_before_the_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = tmp_path / "done"
+
+    def late_watch(folder: Path) -> FileWatch:
+        while not done.exists():
+            time.sleep(0.01)
+        return FileWatch(folder)
+
+    monkeypatch.setattr(collector, "FileWatch", late_watch)
+    text = f"echo loss=5 >> $METRICS; echo loss=4 >> $METRICS; echo > {done}; exec sleep 1000"
+    rule = {"name": "loss", "value": "2", "comparison": "greater", "startStep": 2}
+    with node_cluster(tmp_path) as cluster:
+        env = [{"name": "METRICS", "value": "/var/log/katib/metrics.log"}]
+        cluster.submit(trial=trial_of(rules=[MEDIAN_STOP]), command=script(tmp_path, text), container={"env": env})
+        assert "Complete" in conditions(cluster.ended())
+        assert conditions(cluster.store.get(TRIALS, "job", "default")) == {"EarlyStopped": "TrialEarlyStopped"}

@@ -1,18 +1,21 @@
-"""The verbs of the API on resources, without HTTP: from a target, a query and a body to an answer."""
+"""The verbs of the API on resources, and who may use them, without HTTP: from a target, a query and a body to an answer.
+
+The only user may do everything, except what `--deny VERB:RESOURCE` takes away, so that the lack of rights can be tried.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from katib_emulation.admission import admit_experiment
-from katib_emulation.http.access import Access
 from katib_emulation.http.paths import Target
 from katib_emulation.http.watching import Query, selector
 from katib_emulation.kinds import EXPERIMENTS, KATIB_GROUP, NAMESPACES, PODS, WITH_STATUS, Kind
 from katib_emulation.objects import Object, copied, is_deleting
 from katib_emulation.statuses import (
+    ApiError,
     bad_request,
     conflict,
     details_of,
@@ -24,6 +27,40 @@ from katib_emulation.statuses import (
 from katib_emulation.storage import defaults
 from katib_emulation.storage.deletion import Propagation
 from katib_emulation.storage.store import Store
+
+REVIEW_PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+class Access:
+    """The rights of the only user."""
+
+    def __init__(self, denials: Collection[str] = ()) -> None:
+        """`denials`: each VERB:RESOURCE, with "/SUBRESOURCE" where there is one, as in get:pods/log."""
+        self._denials = frozenset(denials)
+
+    def check(self, verb: str, target: Target) -> Kind:
+        """Return the kind that a request is about, unless it is denied.
+
+        Raises:
+            ApiError: 403.
+        """
+        kind, name = target.kind, target.name
+        resource = f"{kind.plural}/log" if target.is_log else kind.plural
+        if f"{verb}:{resource}" in self._denials:
+            where = f' in the namespace "{target.namespace}"' if target.namespace else " at the cluster scope"
+            what = f'User "emulated" cannot {verb} resource "{resource}" in API group "{kind.group}"{where}'
+            about = f'{kind.resource} "{name}"' if name else kind.resource
+            raise ApiError(403, "Forbidden", f"{about} is forbidden: {what}", details_of(kind, name or ""))
+        return kind
+
+    def review(self, review: dict[str, Any]) -> dict[str, Any]:
+        """Answer a SelfSubjectAccessReview."""
+        asked = review["spec"]["resourceAttributes"]
+        resource = "/".join(filter(None, (asked["resource"], asked.get("subresource"))))
+        allowed = f"{asked['verb']}:{resource}" not in self._denials
+        head = {"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1"}
+        return {**head, "metadata": {}, "spec": review["spec"], "status": {"allowed": allowed}}
+
 
 POLICIES: Mapping[str | None, Propagation] = {None: "Background", "Background": "Background", "Foreground": "Foreground"}
 

@@ -19,8 +19,7 @@ from typing import Any, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
 from katib_emulation.http import paths
-from katib_emulation.http.access import REVIEW_PATH
-from katib_emulation.http.api import Api
+from katib_emulation.http.api import REVIEW_PATH, Api
 from katib_emulation.http.watching import is_true, watch
 from katib_emulation.kinds import KATIB_VERSION, served_kinds
 from katib_emulation.statuses import ApiError, bad_request, internal, method_not_allowed, unknown_path
