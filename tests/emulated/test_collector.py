@@ -209,7 +209,6 @@ def test_a_rule_is_met_by_what_was_written_before_the_watch(tmp_path: Path, monk
 
     monkeypatch.setattr(collector, "FileWatch", late_watch)
     text = f"echo loss=5 >> $METRICS; echo loss=4 >> $METRICS; echo > {done}; exec sleep 1000"
-    rule = {"name": "loss", "value": "2", "comparison": "greater", "startStep": 2}
     with node_cluster(tmp_path) as cluster:
         env = [{"name": "METRICS", "value": "/var/log/katib/metrics.log"}]
         cluster.submit(trial=trial_of(rules=[MEDIAN_STOP]), command=script(tmp_path, text), container={"env": env})
