@@ -1,27 +1,19 @@
-"""What an installed Katib looks like through the API: definitions, deployments, webhooks and settings, all marked `emulated`."""
+"""What an installed Katib looks like through the API: its deployments and webhooks, all marked `emulated`."""
 
 from __future__ import annotations
 
 import base64
-import json
 from typing import Any
 
-from katib_emulation.admission.experiment import DEFAULTER, INJECTION_LABEL
-from katib_emulation.admission.katib_config import ALGORITHMS, COLLECTORS, EARLY_STOPPINGS
+from katib_emulation.admission import DEFAULTER, INJECTION_LABEL
 from katib_emulation.kinds import (
-    CONFIG_MAPS,
-    CRDS,
     DEPLOYMENTS,
     EXPERIMENTS,
-    KATIB_GROUP,
     KATIB_VERSION,
     MUTATING_WEBHOOKS,
     NAMESPACES,
     NO_KATIB,
-    SERVICES,
     VALIDATING_WEBHOOKS,
-    Kind,
-    served_kinds,
 )
 from katib_emulation.objects import Object, now
 from katib_emulation.statuses import VALIDATOR
@@ -40,18 +32,12 @@ def install(store: Store, katib_version: str = KATIB_VERSION) -> None:
     if katib_version == NO_KATIB:
         return
     store.update(NAMESPACES, NAMESPACE, None, _allow_experiments)
-    for kind in served_kinds(katib_version):
-        if kind.group == KATIB_GROUP:
-            _ensure(store, CRDS, _definition(kind))
     for name in COMPONENTS:
-        _ensure(store, DEPLOYMENTS, _deployment(name), NAMESPACE)
-        service = {"metadata": {"name": name, "labels": _labels(name)}, "spec": {"selector": _labels(name), "type": "ClusterIP"}}
-        _ensure(store, SERVICES, service, NAMESPACE)
-    _ensure(store, CONFIG_MAPS, _config(), NAMESPACE)
-    _ensure(store, VALIDATING_WEBHOOKS, _webhooks([_experiment_webhook(VALIDATOR, "/validate-experiment")]))
+        store.ensure(DEPLOYMENTS, _deployment(name), NAMESPACE, keep_status=True)
+    store.ensure(VALIDATING_WEBHOOKS, _webhooks([_experiment_webhook(VALIDATOR, "/validate-experiment")]), keep_status=True)
     pods = _webhook(POD_MUTATOR, "/mutate-pod", "", "v1", "pods")
     pods["namespaceSelector"] = {"matchLabels": {INJECTION_LABEL: "enabled"}}
-    _ensure(store, MUTATING_WEBHOOKS, _webhooks([_experiment_webhook(DEFAULTER, "/mutate-experiment"), pods]))
+    store.ensure(MUTATING_WEBHOOKS, _webhooks([_experiment_webhook(DEFAULTER, "/mutate-experiment"), pods]), keep_status=True)
 
 
 def _allow_experiments(namespace: Object) -> None:
@@ -59,68 +45,26 @@ def _allow_experiments(namespace: Object) -> None:
     namespace["metadata"].setdefault("labels", {}).setdefault(INJECTION_LABEL, "enabled")
 
 
-def _ensure(store: Store, kind: Kind, obj: Object, namespace: str | None = None) -> None:
-    name = obj["metadata"]["name"]
-    if all(known["metadata"]["name"] != name for known in store.view(kind, namespace)[1]):
-        store.create(kind, obj, namespace, keep_status=True)
-
-
 def _labels(name: str) -> dict[str, str]:
     return {"katib.kubeflow.org/component": name.removeprefix("katib-")}
-
-
-def _condition(type_: str, reason: str, message: str) -> dict[str, str]:
-    time = now()
-    return {"type": type_, "status": "True", "reason": reason, "message": message, "lastTransitionTime": time}
-
-
-def _definition(kind: Kind) -> Object:
-    names = {"kind": kind.kind, "listKind": f"{kind.kind}List", "plural": kind.plural, "singular": kind.kind.lower()}
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    version = {"name": kind.version, "served": True, "storage": True, "schema": schema, "subresources": {"status": {}}}
-    return {
-        "metadata": {"name": kind.resource, "labels": {"app.kubernetes.io/part-of": "katib-emulated"}},
-        "spec": {
-            "group": kind.group,
-            "names": {**names, "categories": ["all", "kubeflow", "katib"]},
-            "scope": "Namespaced",
-            "versions": [version],
-            "conversion": {"strategy": "None"},
-        },
-        "status": {
-            "acceptedNames": names,
-            "storedVersions": [kind.version],
-            "conditions": [
-                _condition("NamesAccepted", "NoConflicts", "no conflicts found"),
-                _condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
-            ],
-        },
-    }
 
 
 def _deployment(name: str) -> Object:
     container = {"name": name, "image": f"emulated/{name}:{TAG}"}
     template = {"metadata": {"labels": _labels(name)}, "spec": {"containers": [container]}}
-    available = _condition("Available", "MinimumReplicasAvailable", "Deployment has minimum availability.")
-    progressing = _condition("Progressing", "NewReplicaSetAvailable", "ReplicaSet has successfully progressed.")
-    counts = {"replicas": 1, "readyReplicas": 1, "availableReplicas": 1, "updatedReplicas": 1, "observedGeneration": 1}
+    available = {
+        "type": "Available",
+        "status": "True",
+        "reason": "MinimumReplicasAvailable",
+        "message": "Deployment has minimum availability.",
+        "lastTransitionTime": now(),
+    }
+    counts = {"replicas": 1, "readyReplicas": 1, "availableReplicas": 1}
     return {
         "metadata": {"name": name, "labels": _labels(name)},
         "spec": {"replicas": 1, "selector": {"matchLabels": _labels(name)}, "template": template},
-        "status": {**counts, "conditions": [available, progressing]},
+        "status": {**counts, "conditions": [available]},
     }
-
-
-def _config() -> Object:
-    """Return katib-config; its YAML is written as JSON, which is YAML too."""
-    image = f"emulated/suggestion:{TAG}"
-    runtime = {
-        "suggestions": [{"algorithmName": name, "image": image} for name in ALGORITHMS],
-        "earlyStoppings": [{"algorithmName": name, "image": image} for name in EARLY_STOPPINGS],
-        "metricsCollectors": [{"kind": kind, "image": f"emulated/file-metrics-collector:{TAG}"} for kind in COLLECTORS],
-    }
-    config = {"apiVersion": "config.kubeflow.org/v1beta1", "kind": "KatibConfig", "runtime": runtime}
-    return {"metadata": {"name": "katib-config"}, "data": {"katib-config.yaml": json.dumps(config, indent=2)}}
 
 
 def _webhooks(webhooks: list[dict[str, Any]]) -> Object:

@@ -43,15 +43,14 @@ JOBS = Kind("batch", "v1", "jobs", "Job", True)
 PODS = Kind("", "v1", "pods", "Pod", True)
 EVENTS = Kind("", "v1", "events", "Event", True)
 CONFIG_MAPS = Kind("", "v1", "configmaps", "ConfigMap", True)
-SECRETS = Kind("", "v1", "secrets", "Secret", True)
+
 SERVICES = Kind("", "v1", "services", "Service", True)
 SERVICE_ACCOUNTS = Kind("", "v1", "serviceaccounts", "ServiceAccount", True)
-VOLUME_CLAIMS = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", True)
+
 DEPLOYMENTS = Kind("apps", "v1", "deployments", "Deployment", True)
 ROLES = Kind("rbac.authorization.k8s.io", "v1", "roles", "Role", True)
 ROLE_BINDINGS = Kind("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", True)
 NAMESPACES = Kind("", "v1", "namespaces", "Namespace", False)
-CRDS = Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False)
 VALIDATING_WEBHOOKS = Kind(
     "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False
 )
@@ -67,21 +66,18 @@ KINDS: tuple[Kind, ...] = (
     PODS,
     EVENTS,
     CONFIG_MAPS,
-    SECRETS,
     SERVICES,
     SERVICE_ACCOUNTS,
-    VOLUME_CLAIMS,
     DEPLOYMENTS,
     ROLES,
     ROLE_BINDINGS,
     NAMESPACES,
-    CRDS,
     VALIDATING_WEBHOOKS,
     MUTATING_WEBHOOKS,
 )
 
-WITH_STATUS = frozenset({EXPERIMENTS, TRIALS, SUGGESTIONS, JOBS, PODS, SERVICES, VOLUME_CLAIMS, DEPLOYMENTS, NAMESPACES, CRDS})
-"""The kinds whose status is a subresource: a plain create, PUT or PATCH leaves it as it is."""
+WITH_STATUS = frozenset({EXPERIMENTS, TRIALS, SUGGESTIONS, JOBS, PODS, SERVICES, DEPLOYMENTS, NAMESPACES})
+"""The kinds whose status is a subresource, which clients cannot write here: a create or patch leaves it as it is."""
 
 
 def served_kinds(katib_version: str) -> tuple[Kind, ...]:

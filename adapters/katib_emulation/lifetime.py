@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import select
 import signal
 import threading
-
-_PR_SET_PDEATHSIG = 1
-
-_LONGEST_SECONDS = 1.7
-"""The ending itself may take so long; the guardian kills what the pods' processes leave then."""
 
 
 class Ending:
@@ -33,26 +27,15 @@ class Ending:
             signal.signal(number, lambda *_: None)
 
     def with_parent(self, parent: int | None) -> None:
-        """End when the process `parent` ends; None: when the one ends that started this one. It is a failure if there is none.
-
-        A descriptor of the process is watched. Where the kernel gives none, it sends a signal, which has two flaws: it comes only
-        for the process that started this one, and already when the *thread* ends that did so.
-        """
+        """End when the process `parent` ends; None: when the one ends that started this one. It is a failure if there is none."""
         starter = os.getppid()
-        watched = starter if parent is None else parent
         try:
-            descriptor = os.pidfd_open(watched)
-        except OSError as error:  # it is gone, or this kernel or sandbox has no such call
-            if watched != starter:
-                self.fail(
-                    f"process {watched} of --parent cannot be watched: {error.strerror}; "
-                    "give the number of a process that runs, or leave the option out"
-                )
-                return
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-        else:
-            threading.Thread(target=self._watch, args=(descriptor,), name="parent", daemon=True).start()
-        if watched == starter and os.getppid() != starter:
+            descriptor = os.pidfd_open(starter if parent is None else parent)
+        except OSError as error:
+            self.fail(f"process {parent or starter} of --parent cannot be watched: {error.strerror}")
+            return
+        threading.Thread(target=self._watch, args=(descriptor,), name="parent", daemon=True).start()
+        if parent is None and os.getppid() != starter:
             self._end()
 
     def _watch(self, descriptor: int) -> None:
@@ -68,18 +51,9 @@ class Ending:
         self._end()
 
     def wait(self) -> None:
-        """Wait for it. From then on the process has less than 2 s."""
+        """Wait for it."""
         os.read(self._reader, 1)
-        timer = threading.Timer(_LONGEST_SECONDS, _give_up)
-        timer.daemon = True
-        timer.start()
 
     def _end(self) -> None:
         with contextlib.suppress(BlockingIOError):  # it was told often enough
             os.write(self._writer, b"e")
-
-
-def _give_up() -> None:
-    """End the process at once, whatever its threads do."""
-    os.write(2, f"error: the emulated cluster did not end in {_LONGEST_SECONDS:g} s; its process is ended\n".encode())
-    os._exit(1)

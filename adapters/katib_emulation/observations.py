@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 UNAVAILABLE = "unavailable"
 """The value that the collector reports for an objective that is not in the metrics file."""
@@ -88,3 +89,37 @@ def moment(text: str) -> datetime | None:
 def _written(time: datetime) -> str:
     fraction = f".{time.microsecond:06d}".rstrip("0").rstrip(".")
     return f"{time.year:04d}-{time:%m-%dT%H:%M:%S}{fraction}Z"
+
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf|infinity|nan)", re.IGNORECASE | re.ASCII)
+
+
+def number(text: str) -> float | None:
+    """Return the number in a text, None if it has none (stricter than float(): no blanks, no underscores)."""
+    return float(text) if _NUMBER.fullmatch(text) else None
+
+
+def observe(lines: Iterable[Observation], strategies: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """Return the observation over the metrics that have a strategy; `unavailable` where there is no value. Lines are by time."""
+    metrics = {s["name"]: {"name": s["name"], "min": UNAVAILABLE, "max": UNAVAILABLE, "latest": UNAVAILABLE} for s in strategies}
+    for line in lines:
+        metric = metrics.get(line.name)
+        if metric is None:
+            continue
+        value = number(line.value)
+        if value is not None:
+            if metric["min"] == UNAVAILABLE:
+                metric["min"] = metric["max"] = line.value
+            elif value < float(metric["min"]):
+                metric["min"] = line.value
+            elif value > float(metric["max"]):
+                metric["max"] = line.value
+        metric["latest"] = line.value
+    return {"metrics": [{name: value for name, value in metric.items() if value} for metric in metrics.values()]}
+
+
+def is_available(trial: Mapping[str, Any]) -> bool:
+    """Whether the objective has a latest value (an empty one counts)."""
+    objective = trial["spec"]["objective"]["objectiveMetricName"]
+    metrics = ((trial.get("status") or {}).get("observation") or {}).get("metrics", ())
+    return any(metric["name"] == objective and metric.get("latest", "") != UNAVAILABLE for metric in metrics)

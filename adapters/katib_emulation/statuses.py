@@ -57,15 +57,15 @@ def already_exists(kind: Kind, name: str) -> ApiError:
     return ApiError(409, "AlreadyExists", f'{kind.resource} "{name}" already exists', details_of(kind, name))
 
 
-def conflict(kind: Kind, name: str, why: str | None = None) -> ApiError:
+def conflict(kind: Kind, name: str) -> ApiError:
     """409: the change is based on an older version of the object."""
-    text = why or "the object has been modified; please apply your changes to the latest version and try again"
+    text = "the object has been modified; please apply your changes to the latest version and try again"
     return ApiError(409, "Conflict", f'Operation cannot be fulfilled on {kind.resource} "{name}": {text}', details_of(kind, name))
 
 
-def invalid(kind: Kind, name: str, causes: Sequence[tuple[str, str]], reason: str = "FieldValueInvalid") -> ApiError:
+def invalid(kind: Kind, name: str, causes: Sequence[tuple[str, str]]) -> ApiError:
     """422: fields of the object break a rule; each cause is (field, text)."""
-    listed = [{"reason": reason, "message": text, "field": field} for field, text in causes]
+    listed = [{"reason": "FieldValueInvalid", "message": text, "field": field} for field, text in causes]
     texts = [f"{field}: {text}" for field, text in causes]
     whole = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details = {"name": name, "group": kind.group, "kind": kind.kind, "causes": listed}
@@ -77,24 +77,14 @@ def bad_request(message: str) -> ApiError:
     return ApiError(400, "BadRequest", message)
 
 
-def forbidden(kind: Kind, name: str, why: str, causes: Sequence[Mapping[str, str]] = ()) -> ApiError:
-    """403: the request is understood, and not allowed."""
-    details = details_of(kind, name)
-    if causes:
-        details["causes"] = [dict(cause) for cause in causes]
-    what = f'{kind.resource} "{name}"' if name else kind.resource
-    return ApiError(403, "Forbidden", f"{what} is forbidden: {why}", details)
-
-
 def terminating(kind: Kind, name: str, namespace: str) -> ApiError:
     """403: nothing is created in a namespace that is being deleted."""
-    cause = {
-        "reason": "NamespaceTerminating",
-        "message": f"namespace {namespace} is being terminated",
-        "field": "metadata.namespace",
-    }
+    message = f"namespace {namespace} is being terminated"
+    cause = {"reason": "NamespaceTerminating", "message": message, "field": "metadata.namespace"}
     why = f"unable to create new content in namespace {namespace} because it is being terminated"
-    return forbidden(kind, name, why, [cause])
+    return ApiError(
+        403, "Forbidden", f'{kind.resource} "{name}" is forbidden: {why}', {**details_of(kind, name), "causes": [cause]}
+    )
 
 
 def denied(message: str, webhook: str = VALIDATOR) -> ApiError:
@@ -110,21 +100,6 @@ def gone(version: int, oldest: int) -> ApiError:
 def method_not_allowed() -> ApiError:
     """405: the path exists, the verb does not."""
     return ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
-
-
-def too_large(limit: int) -> ApiError:
-    """413: the body is longer than the API server reads."""
-    return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")
-
-
-def unsupported_media_type(given: str, supported: Sequence[str]) -> ApiError:
-    """415: the body's format cannot be read."""
-    listed = ", ".join(supported)
-    return ApiError(
-        415,
-        "UnsupportedMediaType",
-        f"the body of the request was in an unknown format ({given!r}) - accepted media types include: {listed}",
-    )
 
 
 def internal(message: str) -> ApiError:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from katib_emulation.admission import admit_experiment
-from katib_emulation.conditions import conditions_of, has_condition
 from katib_emulation.controllers import Controllers
 from katib_emulation.kinds import EXPERIMENTS, JOBS, NAMESPACES, SUGGESTIONS, TRIALS
+from katib_emulation.objects import conditions_of, has_condition
 from katib_emulation.observations import Observation, Observations
 from katib_emulation.storage.store import Store
 

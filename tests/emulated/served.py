@@ -9,9 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from katib_emulation.admission import admit_experiment
-from katib_emulation.http.access import Access, Denial
-from katib_emulation.http.api import Api
+from katib_emulation.http.api import Access, Api
 from katib_emulation.http.server import Server
 from katib_emulation.installation import install
 from katib_emulation.storage.store import Store
@@ -69,8 +67,7 @@ def served(folder: Path, denials: tuple[str, ...] = (), token: str | None = None
     """Serve a store in `folder`."""
     store = Store(folder)
     install(store)
-    access = Access([Denial.parse(text) for text in denials])
-    server = Server(Api(store, access, admit_experiment), FixedLogs(), token=token)
+    server = Server(Api(store, Access(denials)), FixedLogs(), token=token)
     server.start()
     try:
         yield Served(server, store)

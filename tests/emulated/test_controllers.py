@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from emulated.katib_world import World, experiment_named
-from katib_emulation.conditions import conditions_of, find_condition, has_condition
-from katib_emulation.kinds import DEPLOYMENTS, EVENTS, JOBS, SERVICES, TRIALS
+from katib_emulation.kinds import EVENTS, JOBS
+from katib_emulation.objects import find_condition, has_condition
 
 Object = dict[str, Any]
 
@@ -17,54 +17,6 @@ def texts(conditions: list[Object]) -> list[tuple[str, str, str, str]]:
 
 def events(katib: World, reason: str) -> list[str]:
     return [event["message"] for event in katib.store.list(EVENTS, "ns") if event["reason"] == reason]
-
-
-def test_an_experiment_runs_to_its_maximum(katib: World) -> None:
-    katib.submit(experiment_named())
-    assert katib.run_all(lambda i: [f"0.{i + 1}", f"0.{9 - i}"]) == 4
-    end = katib.experiment()
-    assert texts(conditions_of(end)) == [
-        ("Created", "True", "ExperimentCreated", "Experiment is created"),
-        ("Running", "False", "ExperimentRunning", "Experiment is running"),
-        (
-            "Succeeded",
-            "True",
-            "ExperimentMaxTrialsReached",
-            "Experiment has succeeded because max trial count has reached",
-        ),
-    ]
-    status = end["status"]
-    assert (status["trials"], status["trialsSucceeded"], len(status["succeededTrialList"])) == (4, 4, 4)
-    assert not {"trialsRunning", "trialsFailed", "trialMetricsUnavailable", "runningTrialList"} & set(status)
-    best = status["currentOptimalTrial"]
-    assert best["observation"]["metrics"] == [{"name": "accuracy", "min": "0.1", "max": "0.9", "latest": "0.9"}]
-    assert [a["name"] for a in best["parameterAssignments"]] == ["lr", "act"]
-    assert best["bestTrialName"] in status["succeededTrialList"]
-    assert status["completionTime"] >= status["startTime"]
-    assert end["metadata"]["finalizers"] == ["update-prometheus-metrics"]
-
-
-def test_a_suggestion_has_all_assignments_and_ends_with_the_experiment(katib: World) -> None:
-    katib.submit(experiment_named())
-    katib.wait_jobs(2)
-    running = katib.suggestion()
-    assert texts(conditions_of(running)) == [
-        ("Created", "True", "SuggestionCreated", "Suggestion is created"),
-        ("DeploymentReady", "True", "DeploymentReady", "Deployment is ready"),
-        ("Running", "True", "SuggestionRunning", "Suggestion is running"),
-    ]
-    assert katib.store.get(DEPLOYMENTS, "e1-random", "ns")["metadata"]["labels"]["katib.kubeflow.org/experiment"] == "e1"
-    assert katib.store.get(SERVICES, "e1-random", "ns")["metadata"]["ownerReferences"][0]["kind"] == "Suggestion"
-    katib.run_all(lambda i: ["0.5"])
-    ended = katib.wait(lambda: s if has_condition(s := katib.suggestion(), "Succeeded") else None)
-    assert len(ended["status"]["suggestions"]) == ended["status"]["suggestionCount"] == ended["spec"]["requests"] == 4
-    assert texts(conditions_of(ended))[-1] == (
-        "Succeeded",
-        "True",
-        "Experiment is succeeded",
-        "Suggestion is succeeded, can't be restarted",
-    )
-    katib.wait(lambda: katib.store.list(DEPLOYMENTS, "ns") == [] == katib.store.list(SERVICES, "ns"))
 
 
 def test_a_trial_and_its_job_are_rendered_from_the_suggestion(katib: World) -> None:
@@ -95,63 +47,12 @@ def test_a_trial_and_its_job_are_rendered_from_the_suggestion(katib: World) -> N
     assert katib.experiment()["status"]["currentOptimalTrial"] == {"observation": {}}
 
 
-def test_a_succeeded_trial_tells_the_jobs_reason(katib: World) -> None:
-    katib.submit(experiment_named(parallelTrialCount=1, maxTrialCount=1))
-    (name,) = katib.wait_jobs(1)
-    katib.end_job(name, ["0.25", "0.5", "0.125"])
-    katib.wait_condition("Succeeded")
-    trial = katib.trial(name)
-    assert texts(conditions_of(trial)) == [
-        ("Created", "True", "TrialCreated", "Trial is created"),
-        ("Running", "False", "TrialRunning", "Trial is running"),
-        (
-            "Succeeded",
-            "True",
-            "TrialSucceeded. Job reason: CompletionsReached",
-            "Trial has succeeded. Job message: Reached expected number of succeeded pods",
-        ),
-    ]
-    metrics = [{"name": "accuracy", "min": "0.125", "max": "0.5", "latest": "0.125"}]
-    assert trial["status"]["observation"] == {"metrics": metrics}
-    assert katib.store.list(JOBS, "ns") != []  # retained
-    katib.wait(lambda: events(katib, "JobCreated") == [f"Job {name} has been created"])
-
-
 def test_without_retain_the_job_goes_with_the_trials_end(katib: World) -> None:
     template = {**experiment_named()["spec"]["trialTemplate"], "retain": False}
     katib.submit(experiment_named(trialTemplate=template, maxTrialCount=2))
     katib.run_all(lambda i: ["0.5"])
     katib.wait(lambda: katib.store.list(JOBS, "ns") == [])
     katib.wait(lambda: len(events(katib, "JobDeleted")) == 2)
-
-
-def test_too_many_failures_end_the_experiment(katib: World) -> None:
-    katib.submit(experiment_named(maxTrialCount=8, maxFailedTrialCount=2))
-    katib.run_all(lambda i: [] if i % 2 else ["0.5"], lambda i: "Failed" if i % 2 else "Complete")
-    failed = katib.wait_condition("Failed")
-    assert (failed["reason"], failed["message"]) == (
-        "ExperimentFailed",
-        "Experiment has failed because max failed count has reached",
-    )
-    assert katib.experiment()["status"]["trialsFailed"] == 2
-    one = katib.trial(katib.experiment()["status"]["failedTrialList"][0])
-    end = find_condition(one, "Failed")
-    assert end is not None
-    assert end["reason"] == "TrialFailed. Job reason: BackoffLimitExceeded"
-    assert end["message"] == "Trial has failed. Job message: Job has reached the specified backoff limit"
-
-
-def test_the_goal_ends_the_experiment_and_leaves_running_trials_alone(katib: World) -> None:
-    katib.submit(experiment_named(objective={"type": "maximize", "objectiveMetricName": "accuracy", "goal": 0.8}))
-    first, second = katib.wait_jobs(2)
-    katib.end_job(first, ["0.9"])
-    assert katib.wait_condition("Succeeded")["reason"] == "ExperimentGoalReached"
-    assert katib.jobs() == [second]
-    assert katib.experiment()["status"]["trialsRunning"] == 1
-    katib.end_job(second, ["0.95"])
-    katib.wait(lambda: katib.experiment()["status"].get("trialsRunning") is None)
-    assert katib.experiment()["status"]["currentOptimalTrial"]["bestTrialName"] == second
-    assert len(katib.trials()) == 2
 
 
 def test_a_smaller_goal_is_reached_from_above(katib: World) -> None:
@@ -216,36 +117,3 @@ def test_a_configuration_that_breaks_the_template_is_told_by_events(katib: World
     (text,) = katib.wait(lambda: events(katib, "ReconcileError"))
     assert text.startswith("Failed to reconcile: failed to convert string to unstructured: ")
     assert katib.trials() == []
-
-
-def test_a_job_of_another_kind_is_told_by_events(katib: World) -> None:
-    template = experiment_named()["spec"]["trialTemplate"]
-    template["trialSpec"] |= {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob"}
-    ends = dict.fromkeys(("successCondition", "failureCondition"), 'status.conditions.#(type=="X")#|#(status=="True")#')
-    katib.submit(experiment_named(trialTemplate=template | ends, parallelTrialCount=1))
-    (text,) = katib.wait(lambda: events(katib, "ReconcileError"))
-    assert text == 'Failed to reconcile: no matches for kind "PyTorchJob" in version "kubeflow.org/v1"'
-
-
-def test_early_stopped_trials_keep_running_true_and_have_no_completion_time(katib: World) -> None:
-    stopping = {"algorithmName": "medianstop", "algorithmSettings": [{"name": "min_trials_required", "value": "1"}]}
-    katib.submit(experiment_named(parallelTrialCount=1, maxTrialCount=2, earlyStopping=stopping))
-    (first,) = katib.wait_jobs(1)
-    assert "earlyStoppingRules" not in katib.trial(first)["spec"]
-    katib.end_job(first, ["0.5", "0.7"])
-    second = katib.wait(lambda: [n for n in katib.jobs() if n != first])[0]
-    (rule,) = katib.trial(second)["spec"]["earlyStoppingRules"]
-    assert rule == {"name": "accuracy", "value": "0.6", "comparison": "less", "startStep": 4}
-    katib.wait(lambda: has_condition(katib.trial(second), "Running"))
-    stopped = {"type": "EarlyStopped", "status": "True", "reason": "TrialEarlyStopped", "message": "Trial is early stopped"}
-    katib.store.update(TRIALS, second, "ns", lambda trial: trial["status"]["conditions"].append(stopped))
-    katib.wait(lambda: katib.experiment()["status"].get("trialsEarlyStopped") == 1)
-    katib.end_job(second, ["0.1"])
-    katib.wait(lambda: katib.trial(second)["status"].get("observation"))
-    trial = katib.trial(second)
-    assert [(c["type"], c["status"]) for c in conditions_of(trial)] == [
-        ("Created", "True"),
-        ("Running", "True"),
-        ("EarlyStopped", "True"),
-    ]
-    assert trial["status"]["completionTime"] is None

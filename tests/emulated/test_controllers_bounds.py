@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from emulated.katib_world import World, experiment_named, world
-from katib_emulation.conditions import has_condition
-from katib_emulation.controllers.work_queue import WorkQueue
+from katib_emulation.controllers.loop import WorkQueue
 from katib_emulation.kinds import JOBS, TRIALS
+from katib_emulation.objects import Key, has_condition
 
 ENDS = ("Succeeded", "Failed", "Killed", "EarlyStopped", "MetricsUnavailable")
 
@@ -76,26 +76,11 @@ def test_trials_without_metrics_exceed_the_maximum_by_less_than_the_parallelism(
     raise AssertionError("the surplus of Katib was never there")
 
 
-def test_the_queue_holds_each_key_once_and_in_order() -> None:
-    queue: WorkQueue[str] = WorkQueue()
-    for key in "abab":
-        queue.add(key)
-    assert [queue.take(), queue.take(), queue.take()] == ["a", "b", None]
-    assert queue.wait_seconds() is None
-
-
-def test_lower_ranks_come_first() -> None:
-    queue: WorkQueue[str] = WorkQueue(len)
-    for key in ("bb", "a", "cc", "d"):
-        queue.add(key)
-    assert [queue.take() for _ in range(4)] == ["a", "d", "bb", "cc"]
-
-
 def test_failures_are_retried_later_each_time() -> None:
-    queue: WorkQueue[str] = WorkQueue()
-    assert [queue.retry("a") for _ in range(3)] == [0.005, 0.01, 0.02]
-    queue.succeeded("a")
-    assert queue.retry("a") == 0.005
+    queue, key = WorkQueue(), Key(TRIALS, "ns", "a")
+    assert [queue.retry(key) for _ in range(3)] == [0.005, 0.01, 0.02]
+    queue.succeeded(key)
+    assert queue.retry(key) == 0.005
     wait = queue.wait_seconds()
     assert wait is not None
     assert wait <= 0.005

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from emulated.katib_world import World, experiment_named, world
 from emulated.test_controllers import Object
-from katib_emulation.conditions import has_condition
-from katib_emulation.kinds import DEPLOYMENTS, EXPERIMENTS, JOBS, SERVICES, SUGGESTIONS, TRIALS
+from katib_emulation.kinds import JOBS, TRIALS
 
 
 def test_a_deleted_job_is_made_again(katib: World) -> None:
@@ -44,41 +43,6 @@ def test_whoever_deletes_the_only_trial_gets_no_new_one_as_in_katib(katib: World
     katib.edit("e1", maxTrialCount=5)  # makes the controller look again
     assert katib.experiment()["status"]["trialsRunning"] == 1
     assert katib.trials() == []
-
-
-def test_less_parallelism_deletes_the_newest_trials(katib: World) -> None:
-    katib.submit(experiment_named(parallelTrialCount=3, maxTrialCount=6))
-    katib.wait_jobs(3)
-    order = [s["name"] for s in katib.suggestion()["status"]["suggestions"]]
-    katib.edit("e1", parallelTrialCount=1)
-    katib.wait(lambda: [t["metadata"]["name"] for t in katib.trials()] == order[:1])
-    katib.wait(lambda: katib.jobs() == order[:1])
-    assert [s["name"] for s in katib.suggestion()["status"]["suggestions"]] == order[:1]
-    katib.run_all(lambda i: ["0.5"])
-    status = katib.suggestion()["status"]
-    assert status["suggestionCount"] == len(status["suggestions"]) == 6
-
-
-def test_a_raised_maximum_goes_on_after_the_end_if_the_service_stays(katib: World) -> None:
-    katib.submit(experiment_named(resumePolicy="LongRunning", maxTrialCount=2))
-    katib.run_all(lambda i: ["0.5"])
-    assert not has_condition(katib.suggestion(), "Succeeded")
-    katib.edit("e1", maxTrialCount=4)
-    katib.wait_condition("Restarting")
-    katib.wait_jobs(2)
-    katib.run_all(lambda i: ["0.6"])
-    assert katib.experiment()["status"]["trialsSucceeded"] == 4
-
-
-def test_deleting_the_experiment_takes_everything_with_it(katib: World) -> None:
-    katib.submit(experiment_named())
-    first, _ = katib.wait_jobs(2)
-    katib.end_job(first, ["0.5"])
-    katib.wait(lambda: len(katib.trials()) == 3)
-    katib.store.delete(EXPERIMENTS, "e1", "ns")
-    kinds = (EXPERIMENTS, SUGGESTIONS, TRIALS, JOBS, DEPLOYMENTS, SERVICES)
-    katib.wait(lambda: not any(katib.store.list(kind, "ns") for kind in kinds))
-    assert katib.observations.read(first) == []
 
 
 def test_a_restarted_server_goes_on_where_it_was(tmp_path: Path) -> None:

@@ -90,15 +90,6 @@ def test_a_limit_that_is_not_given_is_six_retries(bench: Bench) -> None:
     assert "Failed" in conditions(bench.job)
 
 
-def test_a_deadline_after_the_end_changes_nothing(bench: Bench) -> None:
-    bench.submit(activeDeadlineSeconds=5)
-    bench.end_pod(0)
-    complete = bench.job
-    bench.pass_time(10)
-    assert bench.job == complete
-    assert "Complete" in conditions(complete)
-
-
 def test_a_deadline_first_deletes_the_pod_and_then_fails_the_job(bench: Bench) -> None:
     bench.submit(activeDeadlineSeconds=5)
     bench.pass_time(4.99)
@@ -118,11 +109,6 @@ def test_the_pauses_count_for_the_deadline(bench: Bench) -> None:
     bench.end_pod(1)
     bench.pass_time(5)
     assert conditions(bench.job)["Failed"] == "DeadlineExceeded"
-
-
-def test_completions_are_run_beside_each_other_up_to_the_parallelism(bench: Bench) -> None:
-    bench.submit(completions=3, parallelism=2)
-    assert len(bench.active()) == 2 == bench.job["status"]["active"]
 
 
 def test_reconciling_again_changes_nothing(bench: Bench) -> None:

@@ -10,60 +10,9 @@ import pytest
 
 from emulated.node_cluster import NAMESPACE, conditions, node_cluster, script, state_of
 from katib_emulation.kinds import JOBS, PODS
-from katib_emulation.node import pod_logs
-from katib_emulation.statuses import ApiError
+from katib_emulation.node import pod_files
 from tuneoff.base.processes import is_alive
 from waiting import until
-
-
-def test_a_job_whose_command_succeeds_is_complete(tmp_path: Path) -> None:
-    with node_cluster(tmp_path) as cluster:
-        job = cluster.submit()
-        ended = cluster.ended()
-        assert conditions(ended) == {"SuccessCriteriaMet": "CompletionsReached", "Complete": "CompletionsReached"}
-        assert ended["status"]["succeeded"] == 1
-        assert "active" not in ended["status"]
-        assert "failed" not in ended["status"]
-        assert ended["status"]["startTime"] <= ended["status"]["completionTime"]
-        pod = until(lambda: next((pod for pod in cluster.pods() if "finalizers" not in pod["metadata"]), None))
-        assert pod["metadata"]["name"].startswith("job-")
-        assert len(pod["metadata"]["name"]) == len("job-") + 5
-        assert pod["metadata"]["labels"] == {
-            "job-name": "job",
-            "batch.kubernetes.io/job-name": "job",
-            "controller-uid": job["metadata"]["uid"],
-            "batch.kubernetes.io/controller-uid": job["metadata"]["uid"],
-        }
-        assert pod["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]
-        ending = state_of(pod)["terminated"]
-        assert (pod["status"]["phase"], ending["exitCode"], ending["reason"]) == ("Succeeded", 0, "Completed")
-        assert ending["startedAt"] <= ending["finishedAt"]
-        assert pod["status"]["containerStatuses"][0]["imageID"].startswith("emulated://")
-        assert cluster.events("Completed") == ["Job completed"]
-        assert cluster.events("SuccessfulCreate") == [f"Created pod: {pod['metadata']['name']}"]
-
-
-def test_a_running_container_says_so(tmp_path: Path) -> None:
-    with node_cluster(tmp_path) as cluster:
-        cluster.submit(command=["sleep", "1000"])
-        pod = cluster.pod_in("Running")
-        assert "startedAt" in state_of(pod)["running"]
-        assert {"PodScheduled", "Ready", "ContainersReady", "Initialized"} <= set(conditions(pod))
-        assert pod["spec"]["nodeName"] == "emulated"
-        assert until(lambda: cluster.job()["status"].get("active")) == 1
-        assert not conditions(cluster.job())
-
-
-def test_a_job_whose_command_fails_has_failed_with_its_exit_code(tmp_path: Path) -> None:
-    with node_cluster(tmp_path) as cluster:
-        cluster.submit(command=script(tmp_path, "exit 3"))
-        ended = cluster.ended()
-        assert conditions(ended) == {"FailureTarget": "BackoffLimitExceeded", "Failed": "BackoffLimitExceeded"}
-        assert ended["status"]["conditions"][-1]["message"] == "Job has reached the specified backoff limit"
-        assert ended["status"]["failed"] == 1
-        [pod] = cluster.pods()
-        ending = state_of(pod)["terminated"]
-        assert (pod["status"]["phase"], ending["exitCode"], ending["reason"]) == ("Failed", 3, "Error")
 
 
 @pytest.mark.parametrize(("number", "code"), [("KILL", 137), ("TERM", 143)])
@@ -83,15 +32,6 @@ def test_a_command_that_does_not_exist_ends_the_pod_with_a_start_error(tmp_path:
         assert "no-such-command" in ending["message"]
 
 
-def test_output_and_errors_are_in_the_pod_s_log(tmp_path: Path) -> None:
-    with node_cluster(tmp_path) as cluster:
-        cluster.submit(command=script(tmp_path, "echo out; echo err >&2"))
-        cluster.ended()
-        assert cluster.log() == "out\nerr\n"
-        with pytest.raises(ApiError, match="container other is not valid"):
-            cluster.log(container="other")
-
-
 def test_a_followed_log_comes_as_it_is_written_and_ends_with_the_pod(tmp_path: Path) -> None:
     with node_cluster(tmp_path) as cluster:
         cluster.submit(command=script(tmp_path, f"echo one; until test -e {tmp_path}/go; do sleep 0.01; done; echo two"))
@@ -106,7 +46,7 @@ def test_a_followed_log_comes_as_it_is_written_and_ends_with_the_pod(tmp_path: P
 
 
 def test_a_follower_of_a_silent_pod_may_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_logs, "HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr(pod_files, "HEARTBEAT_SECONDS", 0.05)
     with node_cluster(tmp_path) as cluster:
         cluster.submit(command=["sleep", "1000"])
         pieces = cluster.node.follow_log(NAMESPACE, cluster.pod_in("Running")["metadata"]["name"])
@@ -119,19 +59,17 @@ def test_the_container_s_environment_is_the_server_s_and_its_own(tmp_path: Path,
     cluster_text = "import json,os,sys;print(json.dumps([os.environ.get(n) for n in sys.argv[1:]]+[os.getcwd(),sys.executable]))"
     (tmp_path / "show.py").write_text(cluster_text)
     with node_cluster(tmp_path) as cluster:
-        cluster.config_map("settings", rate="0.5")
         env = [
             {"name": "ONE", "value": "1"},
             {"name": "TWO", "value": "$(ONE)2 $$(ONE) $(NONE)"},
-            {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-            {"name": "RATE", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "rate"}}},
+            {"name": "JOB", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['job-name']"}}},
         ]
-        names = ["OF_THE_SERVER", "ONE", "TWO", "POD", "RATE"]
+        names = ["OF_THE_SERVER", "ONE", "TWO", "JOB"]
         cluster.submit(command=["python", str(tmp_path / "show.py"), *names], container={"env": env})
         cluster.ended()
         *values, folder, executable = json.loads(cluster.log())
         [pod] = cluster.pods()
-        assert values == ["here", "1", "12 $(ONE) $(NONE)", pod["metadata"]["name"], "0.5"]
+        assert values == ["here", "1", "12 $(ONE) $(NONE)", "job"]
         assert executable == sys.executable
         assert Path(folder).is_relative_to(tmp_path / "pods" / pod["metadata"]["uid"])
 

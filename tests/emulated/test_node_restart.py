@@ -15,6 +15,7 @@ import pytest
 
 from emulated import node_process
 from emulated.node_cluster import NAMESPACE, NodeCluster, conditions, node_cluster, script, state_of
+from katib_emulation.node import job_controller
 from katib_emulation.node.guardian import VARIABLE, Guardian
 from tuneoff.base.processes import is_alive
 from waiting import until
@@ -85,7 +86,8 @@ def test_a_killed_server_s_processes_die_with_it(tmp_path: Path, bystander: subp
         assert is_alive(bystander.pid)
 
 
-def test_a_pod_that_ran_when_the_server_was_killed_is_failed_by_the_next(tmp_path: Path) -> None:
+def test_a_pod_that_ran_when_the_server_was_killed_is_failed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_controller, "FIRST_BACKOFF_SECONDS", 0.05)
     first = NodeCluster(tmp_path)
     first.submit(command=sleepers(tmp_path))
     first.submit(
@@ -102,7 +104,7 @@ def test_a_pod_that_ran_when_the_server_was_killed_is_failed_by_the_next(tmp_pat
         )  # a pod that is not yet said to run is run
         server.send_signal(signal.SIGKILL)
         server.wait()
-    with node_cluster(tmp_path, backoff_seconds=0.05) as cluster:
+    with node_cluster(tmp_path) as cluster:
         ended = cluster.ended()
         assert conditions(ended)["Failed"] == "BackoffLimitExceeded"
         ending = state_of(cluster.pods()[0])["terminated"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -35,11 +34,6 @@ def test_times_are_utc_and_cut_to_microseconds(tmp_path: Path) -> None:
     assert written == ["2026-01-01T10:00:00.123456Z", "2026-01-01T10:00:01.5Z", "2026-01-01T10:00:02Z"]
 
 
-def test_a_new_server_still_has_them(tmp_path: Path) -> None:
-    Observations(tmp_path).report("t", [line(ZERO_TIME, "unavailable")])
-    assert Observations(tmp_path).read("t") == [line(ZERO_TIME, "unavailable")]
-
-
 def test_trials_are_kept_apart_and_deleted_alone(tmp_path: Path) -> None:
     observations = Observations(tmp_path)
     observations.report("a", [line(ZERO_TIME, "1")])
@@ -67,7 +61,3 @@ def test_a_name_that_is_a_path_is_refused(tmp_path: Path, name: str) -> None:
 )
 def test_only_rfc_3339_is_a_time(text: str) -> None:
     assert moment(text) is None
-
-
-def test_a_time_with_a_zone_is_a_time() -> None:
-    assert moment("2026-01-01T10:00:00+01:30") == datetime(2026, 1, 1, 8, 30, tzinfo=UTC)

@@ -10,16 +10,6 @@ from emulated.served import INJECTED, KATIB, Served, experiment, trial
 from katib_emulation.kinds import PODS, TRIALS
 
 
-def test_an_experiment_is_created_with_defaults_and_metadata(api: Served) -> None:
-    path = api.namespace()
-    code, made = api.ask("POST", f"{path}/experiments", {**experiment(), "status": {"conditions": [{}]}})
-    assert code == 201
-    assert made["spec"]["resumePolicy"] == "Never"
-    assert made["metadata"]["generation"] == 1
-    assert "status" not in made
-    assert api.ask("GET", f"{path}/experiments/e1") == (200, made)
-
-
 def test_a_duplicate_is_refused_in_the_servers_words(api: Served) -> None:
     path = api.namespace()
     api.ask("POST", f"{path}/experiments", experiment())
@@ -66,12 +56,12 @@ def test_admission_also_guards_updates_of_the_spec(api: Served) -> None:
     [
         (b"{", 400, "it is no JSON"),
         ({"metadata": {"name": "t"}}, 400, "Object 'Kind' is missing"),
-        ({**trial(), "kind": "Pod"}, 422, "kind: Invalid value"),
-        ({**trial(), "apiVersion": "kubeflow.org/v1"}, 400, "the API version in the data"),
+        ({**trial(), "kind": "Pod"}, 400, "the Kind in the data"),
+        ({**trial(), "apiVersion": "kubeflow.org/v1"}, 400, "the apiVersion in the data"),
         (trial(namespace="other"), 400, "the namespace of the provided object does not match"),
-        (trial("T_1"), 422, "a lowercase RFC 1123 subdomain"),
+        (trial("T_1"), 422, "a lowercase RFC 1123 name"),
         ([1], 400, "must be a Trial object"),
-        (trial(labels={"a": 1}), 400, "cannot unmarshal"),
+        (trial(labels={"a": 1}), 422, "a valid label"),
     ],
 )
 def test_bodies_that_are_no_such_object_are_refused(api: Served, body: Any, code: int, text: str) -> None:
@@ -98,8 +88,7 @@ def test_a_missing_namespace(api: Served) -> None:
         ("GET", "/api/v1/namespaces/default/configmaps/c/status", 404),
         ("PUT", "/api/v1/namespaces/default/pods", 405),
         ("POST", "/api/v1/pods", 405),
-        ("POST", "/version", 405),
-        ("OPTIONS", "/api/v1/pods", 405),
+        ("POST", "/version", 404),
         ("DELETE", "/api/v1/namespaces/default/pods/p/log", 405),
     ],
 )
@@ -116,17 +105,14 @@ def test_lists_select_by_labels_and_fields(api: Served) -> None:
     def names(query: str) -> list[str]:
         code, found = api.ask("GET", f"{path}/trials?{query}")
         assert (code, found["kind"], found["apiVersion"]) == (200, "TrialList", "kubeflow.org/v1beta1")
-        assert found["metadata"]["resourceVersion"] == str(api.store.version)
+        assert found["metadata"]["resourceVersion"] == str(api.store.view(TRIALS)[0])
         return [item["metadata"]["name"] for item in found["items"]]
 
     assert names("labelSelector=e%3Da") == ["t1", "t2"]
-    assert names("labelSelector=e%3D%3Da,x") == ["t1"]
-    assert names("labelSelector=e!%3Da") == ["t3"]
-    assert names("labelSelector=e+in+(b,c),!x") == ["t3"]
-    assert names("labelSelector=e+notin+(b)") == ["t1", "t2"]
+    assert names("labelSelector=e%3D%3Da,x%3D1") == ["t1"]
     assert names("fieldSelector=metadata.name%3Dt2") == ["t2"]
-    assert api.ask("GET", f"{path}/trials?labelSelector=e%3D%3D%3Da")[0] == 400
-    assert api.ask("GET", f"{path}/trials?fieldSelector=spec.n%3D1")[0] == 400
+    assert api.ask("GET", f"{path}/trials?labelSelector=e!%3Da")[0] == 400
+    assert api.ask("GET", f"{path}/trials?labelSelector=e")[0] == 400
     assert len(api.ask("GET", f"{KATIB}/trials")[1]["items"]) == 3
 
 
@@ -136,46 +122,6 @@ def test_events_select_by_the_object_they_are_about(api: Served) -> None:
         api.store.record_event(api.store.create(TRIALS, trial(name), "ns"), "Normal", "R", "m")
     events = api.ask("GET", "/api/v1/namespaces/ns/events?fieldSelector=involvedObject.name%3Dt2,involvedObject.kind%3DTrial")[1]
     assert [event["involvedObject"]["name"] for event in events["items"]] == ["t2"]
-
-
-def test_a_stale_version_is_a_conflict(api: Served) -> None:
-    path = api.namespace()
-    _, first = api.ask("POST", f"{path}/trials", trial())
-    _, second = api.ask("PUT", f"{path}/trials/t1", {**first, "spec": {"n": 2}})
-    assert second["metadata"]["generation"] == 2
-    code, status = api.ask("PUT", f"{path}/trials/t1", {**first, "spec": {"n": 3}})
-    assert (code, status["reason"]) == (409, "Conflict")
-    ending = "the object has been modified; please apply your changes to the latest version and try again"
-    assert status["message"] == f'Operation cannot be fulfilled on trials.kubeflow.org "t1": {ending}'
-    patch = {"Content-Type": "application/merge-patch+json"}
-    assert api.ask("PATCH", f"{path}/trials/t1", first, patch)[0] == 409
-    assert api.ask("PATCH", f"{path}/trials/t1", second, patch)[0] == 200
-    del first["metadata"]["resourceVersion"]
-    assert api.ask("PUT", f"{path}/trials/t1", first)[0] == 422
-    assert api.ask("PUT", f"{path}/trials/t9", second)[0] == 404
-    assert api.ask("GET", f"{path}/trials/t1")[1]["spec"] == {"n": 2}
-
-
-def test_the_status_is_a_subresource(api: Served) -> None:
-    path = api.namespace()
-    _, first = api.ask("POST", f"{path}/trials", trial())
-    patch = {"Content-Type": "application/merge-patch+json"}
-    code, same = api.ask("PATCH", f"{path}/trials/t1", {"status": {"a": 1}}, patch)
-    assert (code, same) == (200, first)
-    code, changed = api.ask("PATCH", f"{path}/trials/t1/status", {"status": {"a": 1}, "spec": {"n": 9}}, patch)
-    assert (code, changed["status"], changed["spec"]) == (200, {"a": 1}, {"n": 1})
-    assert changed["metadata"]["generation"] == 1
-    assert changed["metadata"]["resourceVersion"] > first["metadata"]["resourceVersion"]
-    _, changed = api.ask("PUT", f"{path}/trials/t1", {**changed, "spec": {"n": 3}, "status": {"a": 2}})
-    assert (changed["status"], changed["spec"]) == ({"a": 1}, {"n": 3})
-    assert api.ask("GET", f"{path}/trials/t1/status")[1]["status"] == {"a": 1}
-
-
-def test_a_json_patch_is_refused_as_unsupported(api: Served) -> None:
-    path = api.namespace()
-    api.ask("POST", f"{path}/trials", trial())
-    headers = {"Content-Type": "application/json-patch+json"}
-    assert api.ask("PATCH", f"{path}/trials/t1", [{"op": "remove", "path": "/spec"}], headers)[0] == 415
 
 
 def test_deletion_answers_with_a_status_or_with_the_held_object(api: Served) -> None:
@@ -208,21 +154,6 @@ def test_the_propagation_policy_is_read_from_body_and_query(api: Served, where: 
     assert api.ask("DELETE", f"{path}/trials/owner?propagationPolicy=Sideways")[0] == 422
 
 
-def test_a_precondition_on_the_uid_is_kept(api: Served) -> None:
-    path = api.namespace()
-    api.ask("POST", f"{path}/trials", trial())
-    assert api.ask("DELETE", f"{path}/trials/t1", {"preconditions": {"uid": "other"}})[0] == 409
-    assert api.ask("GET", f"{path}/trials/t1")[0] == 200
-
-
-def test_a_collection_is_deleted_by_its_labels(api: Served) -> None:
-    path = api.namespace()
-    for name, value in (("t1", "a"), ("t2", "b")):
-        api.ask("POST", f"{path}/trials", trial(name, labels={"x": value}))
-    assert api.ask("DELETE", f"{path}/trials?labelSelector=x%3Da")[0] == 200
-    assert [item["metadata"]["name"] for item in api.ask("GET", f"{path}/trials")[1]["items"]] == ["t2"]
-
-
 def test_the_namespace_can_be_created_again_when_it_is_gone(api: Served) -> None:
     api.namespace()
     assert api.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "ns"}})[0] == 409
@@ -236,11 +167,7 @@ def test_logs_are_read_and_followed(api: Served) -> None:
     api.store.create(PODS, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}, "ns")
     path = "/api/v1/namespaces/ns/pods/p/log"
     assert api.ask("GET", f"{path}?container=c") == (200, "one\ntwo\nthree\n")
-    assert api.ask("GET", f"{path}?container=c&tailLines=1") == (200, "three\n")
-    assert api.ask("GET", f"{path}?container=c&limitBytes=4") == (200, "one\n")
     assert api.ask("GET", f"{path}?container=c&follow=true") == (200, "one\ntwo\n")
-    assert api.ask("GET", f"{path}?tailLines=x")[0] == 400
-    assert api.ask("GET", "/api/v1/namespaces/ns/pods/q/log")[0] == 404
 
 
 def test_discovery_and_the_installed_katib(api: Served) -> None:
@@ -249,14 +176,8 @@ def test_discovery_and_the_installed_katib(api: Served) -> None:
     assert "kubeflow.org" in [group["name"] for group in api.ask("GET", "/apis")[1]["groups"]]
     assert api.ask("GET", "/apis/kubeflow.org")[1]["preferredVersion"]["version"] == "v1beta1"
     resources = [entry["name"] for entry in api.ask("GET", KATIB)[1]["resources"]]
-    assert {"experiments", "experiments/status", "trials", "suggestions"} <= set(resources)
-    assert "pods/log" in [entry["name"] for entry in api.ask("GET", "/api/v1")[1]["resources"]]
-    assert api.ask("GET", "/healthz") == (200, "ok")
-    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    assert len(api.ask("GET", crds)[1]["items"]) == 3
-    crd = api.ask("GET", f"{crds}/trials.kubeflow.org")[1]
-    assert crd["status"]["storedVersions"] == ["v1beta1"]
-    assert {"type": "Established", "status": "True"}.items() <= crd["status"]["conditions"][1].items()
+    assert {"experiments", "trials", "suggestions"} <= set(resources)
+    assert "pods" in [entry["name"] for entry in api.ask("GET", "/api/v1")[1]["resources"]]
     for name in ("katib-controller", "katib-db-manager", "katib-ui"):
         deployment = api.ask("GET", f"/apis/apps/v1/namespaces/kubeflow/deployments/{name}")[1]
         assert deployment["spec"]["template"]["spec"]["containers"][0]["image"].endswith("emulated")
@@ -264,5 +185,3 @@ def test_discovery_and_the_installed_katib(api: Served) -> None:
     for webhooks in ("validating", "mutating"):
         found = api.ask("GET", f"/apis/admissionregistration.k8s.io/v1/{webhooks}webhookconfigurations/katib.kubeflow.org")[1]
         assert all(webhook["clientConfig"]["caBundle"] for webhook in found["webhooks"])
-    config = api.ask("GET", "/api/v1/namespaces/kubeflow/configmaps/katib-config")[1]["data"]["katib-config.yaml"]
-    assert "multivariate-tpe" in config

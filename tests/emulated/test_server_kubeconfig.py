@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from emulated.program import COMMAND, program
-from katib_emulation.kubeconfig import Kubeconfig, KubeconfigError
+from katib_emulation import kubeconfig
+from katib_emulation.kubeconfig import KubeconfigError
 from katib_emulation.storage.journal import Journal
 from waiting import until
 
@@ -63,20 +64,11 @@ def test_file_of_a_server_that_runs_is_refused_and_kept(tmp_path: Path) -> None:
         assert server.ask("GET", "/version")
 
 
-def test_file_that_was_changed_is_left_at_the_end(tmp_path: Path) -> None:
-    with program(tmp_path / "f") as server:
-        server.kubeconfig.write_text(USERS)
-        code, said = server.end()
-    assert code == 0
-    assert said == f"{server.kubeconfig} was changed by somebody else and is left; nothing serves its address now\n"
-    assert server.kubeconfig.read_text() == USERS
-
-
-def made(tmp_path: Path) -> Kubeconfig:
-    kubeconfig = Kubeconfig(tmp_path / "config", tmp_path / "f")
-    kubeconfig.claim()
-    kubeconfig.write(URL, "secret")
-    return kubeconfig
+def made(tmp_path: Path) -> Path:
+    path = tmp_path / "config"
+    kubeconfig.claim(path)
+    kubeconfig.write(path, URL, "secret", tmp_path / "f")
+    return path
 
 
 def with_another_cluster(path: Path) -> None:
@@ -112,12 +104,12 @@ def as_bytes(path: Path) -> None:
 
 @pytest.mark.parametrize("change", [with_another_cluster, with_another_user, as_link, as_dangling_link, as_folder, as_bytes])
 def test_what_is_not_just_the_servers_own_is_kept(tmp_path: Path, change: Callable[[Path], None]) -> None:
-    kubeconfig = made(tmp_path)
-    change(kubeconfig.path)
-    assert not kubeconfig.remove()
+    path = made(tmp_path)
+    change(path)
+    kubeconfig.remove(path, tmp_path / "f")
     with pytest.raises(KubeconfigError, match="is there and was not written by this program"):
         made(tmp_path)
-    assert os.path.lexists(kubeconfig.path)
+    assert os.path.lexists(path)
 
 
 def test_its_own_goes_unless_its_server_runs(tmp_path: Path) -> None:
@@ -126,19 +118,19 @@ def test_its_own_goes_unless_its_server_runs(tmp_path: Path) -> None:
     with pytest.raises(KubeconfigError, match="another server uses the folder"):
         made(tmp_path)
     journal.close()
-    kubeconfig = made(tmp_path)
-    assert kubeconfig.path.stat().st_mode & 0o077 == 0
-    assert kubeconfig.remove()
-    assert not kubeconfig.path.exists()
-    assert kubeconfig.remove()
+    path = made(tmp_path)
+    assert path.stat().st_mode & 0o077 == 0
+    kubeconfig.remove(path, tmp_path / "f")
+    assert not path.exists()
+    kubeconfig.remove(path, tmp_path / "f")
 
 
 def test_file_that_comes_while_the_server_starts_is_kept(tmp_path: Path) -> None:
-    kubeconfig = Kubeconfig(tmp_path / "config", tmp_path / "f")
-    kubeconfig.claim()
-    kubeconfig.path.write_text(USERS)
-    with pytest.raises(KubeconfigError, match="made by somebody else meanwhile"):
-        kubeconfig.write(URL, "secret")
-    kubeconfig.remove()
+    path = tmp_path / "config"
+    kubeconfig.claim(path)
+    path.write_text(USERS)
+    with pytest.raises(FileExistsError):
+        kubeconfig.write(path, URL, "secret", tmp_path / "f")
+    kubeconfig.remove(path, tmp_path / "f")
     assert [path.name for path in tmp_path.iterdir()] == ["config"]
-    assert kubeconfig.path.read_text() == USERS
+    assert path.read_text() == USERS

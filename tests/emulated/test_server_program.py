@@ -66,11 +66,11 @@ def test_objects_and_token_survive_a_kill(tmp_path: Path) -> None:
         for name in ("c1", "c2"):
             server.ask("POST", CONFIG_MAPS, {"metadata": {"name": name}, "data": {"a": "b"}})
         before = server.ask("GET", CONFIG_MAPS)
-        config, port = server.config, server.port
+        token = server.config["users"][0]["user"]["token"]
         server.process.kill()
         server.wait()
-    with program(tmp_path / "f", "--port", str(port)) as again:
-        assert again.config == config  # a client goes on without a new kubeconfig
+    with program(tmp_path / "f") as again:
+        assert again.config["users"][0]["user"]["token"] == token
         assert again.ask("GET", CONFIG_MAPS) == before
 
 
@@ -125,7 +125,7 @@ def test_a_parent_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     other = subprocess.Popen(["true"])
     other.wait()
     line = one_line_of_failure(tmp_path, "--parent", str(other.pid))
-    assert f"process {other.pid} of --parent cannot be watched: No such process; give " in line
+    assert f"process {other.pid} of --parent cannot be watched: No such process" in line
     assert not (tmp_path / "f").exists()
 
 
@@ -202,26 +202,11 @@ def test_a_full_disk_ends_a_running_server_with_one_line(tmp_path: Path) -> None
         assert names(again) == []
 
 
-def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
-    with program(tmp_path / "g") as server:
-        line = one_line_of_failure(tmp_path, "--port", str(server.port))
-        assert f"cannot listen on port {server.port} of 127.0.0.1: Address already in use; give another --port" in line
-
-
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (["--deny", "eat:pods"], "must be VERB:RESOURCE"),
-        (["--deny", "get:cakes"], "must be VERB:RESOURCE"),
-        (["--deny", "foo"], "must be VERB:RESOURCE with one of create, get, "),
-        (["--cpus", "0"], "must be above 0"),
-        (["--port", "99999"], "must be a whole number from 0 to 65535, but got '99999'"),
-        (["--port", "-1"], "must be a whole number from 0 to 65535, but got '-1'"),
-        (["--parent", "0"], "must be a whole number from 1 to "),
-        (["--parent", "99999999999"], "must be a whole number from 1 to "),
+        (["--cpus", "many"], "invalid float value: 'many'"),
         (["--katib-version", "v9"], "invalid choice: 'v9'"),
-        (["--image", ""], "must be an image's name"),
-        (["--image", "a b"], "must be an image's name"),
     ],
 )
 def test_wrong_arguments_are_refused(tmp_path: Path, options: list[str], text: str) -> None:
@@ -243,8 +228,6 @@ def test_katib_may_be_missing_or_of_another_version(tmp_path: Path, version: str
         assert "batch" in found
         with pytest.raises(urllib.error.HTTPError, match="404"):
             server.ask("GET", "/apis/kubeflow.org/v1beta1/experiments")
-        crds = server.ask("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
-        assert [crd["spec"]["versions"][0]["name"] for crd in crds] == groups * 3
 
 
 def test_requests_are_logged_where_asked(tmp_path: Path) -> None:
@@ -256,8 +239,8 @@ def test_requests_are_logged_where_asked(tmp_path: Path) -> None:
 
 def test_help_says_what_is_served_and_what_not() -> None:
     text = " ".join(subprocess.run([*COMMAND, "--help"], capture_output=True, text=True, timeout=20, check=True).stdout.split())
-    assert "Served are create, get, list, watch, update, patch and delete of Experiments, Trials," in text
-    assert "Not served are gRPC (the database manager: KatibClient.get_trial_metrics)" in text
+    assert "Served are create, get, list, watch, patch (merge) and delete of Experiments, Trials," in text
+    assert "Not served are PUT, gRPC (the database manager: KatibClient.get_trial_metrics)" in text
 
 
 def test_pods_find_the_python_that_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

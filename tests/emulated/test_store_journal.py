@@ -30,13 +30,13 @@ def names(store: Store) -> list[str]:
 def test_objects_and_versions_survive(tmp_path: Path) -> None:
     store = filled(tmp_path)
     store.delete(TRIALS, "t2", "default")
-    before, version = store.list(TRIALS), store.version
+    before, version = store.list(TRIALS), store.view(TRIALS)[0]
     store.close()
     again = Store(tmp_path)
-    assert (again.list(TRIALS), again.version) == (before, version)
+    assert (again.list(TRIALS), again.view(TRIALS)[0]) == (before, version)
     again.close()
     third = Store(tmp_path)  # what was compacted at the second start is read at the third
-    assert (third.list(TRIALS), third.version) == (before, version)
+    assert (third.list(TRIALS), third.view(TRIALS)[0]) == (before, version)
     assert int(third.create(TRIALS, trial("t3"), "default")["metadata"]["resourceVersion"]) == version + 1
     third.close()
 
@@ -54,7 +54,7 @@ def test_owners_are_known_after_a_restart(tmp_path: Path) -> None:
 
 def test_a_watch_from_before_the_restart_is_told_to_list_again(tmp_path: Path) -> None:
     store = filled(tmp_path)
-    version = store.version
+    version = store.view(TRIALS)[0]
     store.close()
     again = Store(tmp_path)
     with pytest.raises(ApiError, match="too old resource version"):
@@ -82,7 +82,7 @@ def test_a_changed_byte_is_damage(tmp_path: Path) -> None:
     filled(tmp_path).close()
     journal = tmp_path / "journal"
     journal.write_bytes(journal.read_bytes().replace(b'"t1"', b'"tX"', 1))
-    with pytest.raises(JournalError, match=r"is damaged in line \d+ \(the checksum differs\)") as caught:
+    with pytest.raises(JournalError, match=r"is damaged in line \d+;") as caught:
         Store(tmp_path)
     assert "\n" not in str(caught.value)
 
@@ -114,11 +114,11 @@ def test_the_journal_does_not_grow_for_ever(tmp_path: Path, monkeypatch: pytest.
     for number in range(300):
         store.update(TRIALS, "t1", "default", lambda obj, number=number: obj.update(status={"number": number}))  # type: ignore[misc]
     assert (tmp_path / "journal").stat().st_size < 40_000
-    version = store.version
+    version = store.view(TRIALS)[0]
     store.close()
     again = Store(tmp_path)
     assert again.get(TRIALS, "t1", "default")["status"] == {"number": 299}
-    assert again.version == version
+    assert again.view(TRIALS)[0] == version
     again.close()
 
 
@@ -146,5 +146,5 @@ def test_a_full_disk_is_told_and_changes_nothing(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(JournalError, match="cannot use the folder"):
+    with pytest.raises(JournalError, match="cannot write"):
         Store(tmp_path / "file" / "store")

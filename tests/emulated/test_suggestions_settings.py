@@ -7,63 +7,44 @@ from typing import Any
 import pytest
 
 from emulated.katib_world import experiment_named
-from katib_emulation.suggestions import MedianStop, told_trials, validate_algorithm, validate_early_stopping
+from katib_emulation.suggestions import MedianStop, told_trials, why_refused
 
 Object = dict[str, Any]
 
 
-def with_settings(algorithm: str, **settings: str) -> Object:
+def with_settings(algorithm: str, part: str = "algorithm", **settings: str) -> Object:
     given = [{"name": name, "value": value} for name, value in settings.items()]
-    experiment = experiment_named(algorithm={"algorithmName": algorithm, "algorithmSettings": given})
-    for parameter in experiment["spec"]["parameters"]:
-        parameter["feasibleSpace"]["distribution"] = "uniform"
-    return experiment
+    changes: Object = {part: {"algorithmName": algorithm, "algorithmSettings": given}}
+    return experiment_named(**changes)
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "settings", "why"),
+    ("algorithm", "part", "settings", "why"),
     [
-        ("random", {"seed": "1"}, "unknown setting seed for algorithm random"),
-        ("random", {"random_state": "-1"}, "random_state should be great or equal than zero"),
-        ("random", {"random_state": "x"}, "failed to validate random_state(x): invalid literal for int() with base 10: 'x'"),
-        ("multivariate-tpe", {"gamma": "0.5"}, "unknown setting gamma for algorithm multivariate-tpe"),
-        ("multivariate-tpe", {"n_startup_trials": "-1"}, "n_startup_trials should be greate or equal than zero"),
-        ("grid", {"sigma": "1"}, "unknown setting sigma for algorithm grid"),
+        ("random", "algorithm", {"seed": "1"}, "unknown setting seed for algorithm random"),
+        ("random", "algorithm", {"random_state": "x"}, "random_state must be a whole number of at least 0, but is x"),
+        ("multivariate-tpe", "algorithm", {"gamma": "0.5"}, "unknown setting gamma for algorithm multivariate-tpe"),
+        ("medianstop", "earlyStopping", {"start_step": "0"}, "start_step must be a whole number of at least 1, but is 0"),
+        ("medianstop", "earlyStopping", {"percentile": "50"}, "unknown setting percentile for algorithm medianstop"),
     ],
 )
-def test_a_refused_setting_is_named_in_the_services_words(algorithm: str, settings: dict[str, str], why: str) -> None:
-    assert validate_algorithm(with_settings(algorithm, **settings)) == why
+def test_a_refused_setting_is_named(algorithm: str, part: str, settings: dict[str, str], why: str) -> None:
+    assert (why_refused(with_settings(algorithm, part, **settings)) or "").endswith(f"Settings Error: {why}")
 
 
 def test_sound_settings_pass() -> None:
-    assert validate_algorithm(with_settings("random", random_state="3")) is None
-    assert validate_algorithm(with_settings("multivariate-tpe", n_startup_trials="5", n_ei_candidates="24")) is None
+    assert why_refused(with_settings("random", random_state="3")) is None
+    assert why_refused(with_settings("multivariate-tpe", n_startup_trials="5", n_ei_candidates="24")) is None
+    assert why_refused(with_settings("medianstop", "earlyStopping", start_step="2")) is None
 
 
 def test_a_grid_needs_steps_and_enough_combinations() -> None:
     experiment = with_settings("grid")
-    why = validate_algorithm(experiment)
-    assert why is not None
-    assert why.startswith("failed to validate parameters")
-    assert "must include step" in why
+    assert "must include step" in (why_refused(experiment) or "")
     experiment["spec"]["parameters"][0]["feasibleSpace"]["step"] = "0.8"
-    assert validate_algorithm(experiment) is None
+    assert why_refused(experiment) is None
     experiment["spec"]["maxTrialCount"] = 5
-    assert validate_algorithm(experiment) == "Max Trial Count: 5 > all possible search combinations: 4"
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "why"),
-    [
-        ("start_step", "0", "start_step must be greater or equal than one (>=1)"),
-        ("min_trials_required", "0", "min_trials_required must be greater than zero (>0)"),
-        ("percentile", "50", "unknown setting percentile for algorithm medianstop"),
-        ("start_step", "x", "failed to validate start_step(x): invalid literal for int() with base 10: 'x'"),
-        ("start_step", "2", None),
-    ],
-)
-def test_medianstop_validates_its_settings(name: str, value: str, why: str | None) -> None:
-    assert validate_early_stopping({"algorithmSettings": [{"name": name, "value": value}]}) == why
+    assert (why_refused(experiment) or "").endswith("Max Trial Count: 5 > all possible search combinations: 4")
 
 
 def trial(name: str, end: str, latest: str = "0.5") -> Object:

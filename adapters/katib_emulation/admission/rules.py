@@ -1,134 +1,148 @@
-"""The rules of Katib's validating webhook on an Experiment's spec (validator.go of v0.19.0), but for the trial template."""
+"""The rules of Katib's validating webhook on an Experiment's spec (validator.go of v0.19.0)."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from katib_emulation.admission.fields import FieldErrors
-from katib_emulation.admission.katib_config import (
-    ALGORITHMS,
-    AUTO_INJECTED,
-    COLLECTORS,
-    EARLY_STOPPINGS,
-    missing_algorithm,
-    missing_collector,
-    missing_early_stopping,
-)
-from katib_emulation.admission.trial_template import check_template
+from katib_emulation.admission.katib_config import ALGORITHMS, COLLECTORS, EARLY_STOPPINGS, missing
+from katib_emulation.admission.structs import Decoder, table
 
-PARAMETER_TYPES = ("int", "double", "categorical", "discrete", "unknown")
-DISTRIBUTIONS = ("uniform", "logUniform", "normal", "logNormal", "unknown")
+TEMPLATE = "spec.trialTemplate"
+PLACEHOLDER = re.compile(r"\$\{trialParameters\..+?\}")
+TRIAL_NAME = "${trialSpec.Name}"
+"""The one reference to the trial itself that is understood."""
 
 
-def check_spec(spec: Mapping[str, Any], errors: FieldErrors) -> None:
-    """Add what is wrong with a defaulted spec. After a wrong objective the rest is not looked at, as in Katib."""
-    if not _check_objective(spec.get("objective"), errors):
-        return
-    _check_algorithm(spec.get("algorithm"), errors)
-    _check_early_stopping(spec.get("earlyStopping"), errors)
-    if spec.get("resumePolicy", "") not in ("", "Never", "LongRunning", "FromVolume"):
-        errors.invalid("spec.resumePolicy", spec["resumePolicy"], "invalid ResumePolicyType")
-    check_template(spec, errors)
-    if "nasConfig" in spec:
-        errors.forbidden("spec.nasConfig", "the emulated Katib has no NAS algorithms")
-    elif not spec.get("parameters"):
-        errors.required("spec", "spec.parameters or spec.nasConfig must be specified")
+def invalid(path: str, value: Any, why: str) -> str:
+    """Say that a value breaks a rule, as the Kubernetes field validation words it."""
+    return f"{path}: Invalid value: {json.dumps(value, ensure_ascii=False)}: {why}"
+
+
+def required(path: str, why: str = "must be specified") -> str:
+    """Say that a field is missing or empty."""
+    return f"{path}: Required value: {why}"
+
+
+def check_spec(spec: Mapping[str, Any], conditions: Mapping[str, str]) -> list[str]:
+    """Return what is wrong with a defaulted spec. After a wrong objective the rest is not looked at, as in Katib.
+
+    `conditions`: the success and the failure condition of a template, by the names of their fields.
+    """
+    wrong = list(_objective(spec.get("objective") or {}))
+    if wrong:
+        return wrong
+    services = (
+        ("algorithm", "Suggestion", "algorithm", ALGORITHMS),
+        ("earlyStopping", "EarlyStopping", "algorithm", EARLY_STOPPINGS),
+    )
+    for field, what, kind, known in services:
+        name = spec.get(field, {}).get("algorithmName", "")
+        if name not in known and (field == "algorithm" or field in spec):
+            wrong.append(invalid(f"spec.{field}.algorithmName", name, missing(what, kind, name)))
+    if spec["resumePolicy"] != "Never":
+        wrong.append(invalid("spec.resumePolicy", spec["resumePolicy"], "the emulated Katib restarts no experiment: use Never"))
+    wrong += _template(spec, conditions)
+    if not spec.get("parameters"):
+        wrong.append(required("spec", "spec.parameters or spec.nasConfig must be specified; the emulated Katib has no NAS"))
     for index, parameter in enumerate(spec.get("parameters", ())):
-        _check_parameter(f"spec.parameters[{index}]", parameter, errors)
-    _check_collector(spec["metricsCollectorSpec"], errors)
+        wrong += _parameter(f"spec.parameters[{index}]", parameter)
+    return [*wrong, *_collector(spec["metricsCollectorSpec"])]
 
 
-def _check_objective(objective: Mapping[str, Any] | None, errors: FieldErrors) -> bool:
+def _objective(objective: Mapping[str, Any]) -> Iterator[str]:
     path = "spec.objective"
-    if objective is None:
-        errors.required(path, "must be specified")
-        return False
-    kind, name = objective.get("type", ""), objective.get("objectiveMetricName", "")
-    additional = objective.get("additionalMetricNames", [])
-    if kind not in ("minimize", "maximize"):
-        errors.invalid(f"{path}.type", kind, "must be minimize or maximize")
-    if not name:
-        errors.required(f"{path}.objectiveMetricName", "must be specified")
-    if name in additional:
-        errors.invalid(f"{path}.additionalMetricNames", additional, "should not contain spec.objective.objectiveMetricName")
-    return kind in ("minimize", "maximize") and bool(name) and name not in additional
+    if objective.get("type") not in ("minimize", "maximize"):
+        yield invalid(f"{path}.type", objective.get("type", ""), "must be minimize or maximize")
+    if not objective.get("objectiveMetricName"):
+        yield required(f"{path}.objectiveMetricName")
 
 
-def _check_algorithm(algorithm: Mapping[str, Any] | None, errors: FieldErrors) -> None:
-    if algorithm is None:
-        errors.required("spec.algorithm", "must be specified")
-        return
-    name = algorithm.get("algorithmName", "")
-    if not name:
-        errors.required("spec.algorithm.algorithmName", "must be specified")
-    if name not in ALGORITHMS:
-        errors.invalid("spec.algorithm.algorithmName", name, missing_algorithm(name))
-
-
-def _check_early_stopping(early_stopping: Mapping[str, Any] | None, errors: FieldErrors) -> None:
-    if early_stopping is None:
-        return
-    name = early_stopping.get("algorithmName", "")
-    if not name:
-        errors.required("spec.earlyStopping.algorithmName", "must be specified")
-    if name not in EARLY_STOPPINGS:
-        errors.invalid("spec.earlyStopping.algorithmName", name, missing_early_stopping(name))
-
-
-def _check_parameter(path: str, parameter: Mapping[str, Any], errors: FieldErrors) -> None:
+def _parameter(path: str, parameter: Mapping[str, Any]) -> Iterator[str]:
     """Check one parameter. Katib compares no numbers: min above max passes, and so does a log scale from 0."""
     kind, space = parameter.get("parameterType", ""), parameter["feasibleSpace"]
-    if kind not in PARAMETER_TYPES:
-        errors.invalid(f"{path}.parameterType", kind, f"parameterType: {kind} is not supported")
-    if space["distribution"] not in DISTRIBUTIONS:
-        why = f"distribution: {space['distribution']} is not supported"
-        errors.invalid(f"{path}.feasibleSpace.distribution", space["distribution"], why)
+    if space["distribution"] not in ("uniform", "logUniform"):
+        why = "the emulated Katib draws uniform and logUniform only"
+        yield invalid(f"{path}.feasibleSpace.distribution", space["distribution"], why)
     if kind in ("int", "double"):
         if space.get("list"):
             why = f"feasibleSpace.list is not supported for parameterType: {kind}"
-            errors.invalid(f"{path}.feasibleSpace.list", space["list"], why)
+            yield invalid(f"{path}.feasibleSpace.list", space["list"], why)
         if not space.get("max") or not space.get("min"):
             why = f"feasibleSpace.max or feasibleSpace.min must be specified for parameterType: {kind}"
-            errors.required(f"{path}.feasibleSpace.max", why)
-    elif kind in ("categorical", "discrete") and any(space.get(name) for name in ("max", "min", "step")):
+            yield required(f"{path}.feasibleSpace.max", why)
+    elif kind not in ("categorical", "discrete"):
+        yield invalid(f"{path}.parameterType", kind, f"parameterType: {kind} is not supported")
+    elif any(space.get(name) for name in ("max", "min", "step")):
         why = f"feasibleSpace .max, .min and .step is not supported for parameterType: {kind}"
-        errors.invalid(f"{path}.feasibleSpace", space, why)
+        yield invalid(f"{path}.feasibleSpace", space, why)
 
 
-def _check_collector(collector_spec: Mapping[str, Any], errors: FieldErrors) -> None:
-    path = "spec.metricsCollectorSpec"
-    kind, source = collector_spec["collector"].get("kind", ""), collector_spec.get("source") or {}
-    if kind in AUTO_INJECTED and kind not in COLLECTORS:
-        errors.invalid(f"{path}.collector.kind", kind, missing_collector(kind))
-    elif kind == "Custom":
-        errors.invalid(f"{path}.collector.kind", kind, "the emulated Katib runs no custom metrics collector")
-    elif kind not in (*COLLECTORS, "Push"):
-        errors.invalid(f"{path}.collector.kind", kind, f"invalid metrics collector kind: {kind}")
-    if kind in ("Push", "StdOut"):
+def _collector(spec: Mapping[str, Any]) -> Iterator[str]:
+    path, kind = "spec.metricsCollectorSpec", spec["collector"].get("kind", "")
+    if kind not in COLLECTORS:
+        yield invalid(f"{path}.collector.kind", kind, f"the emulated Katib has the collectors {' and '.join(COLLECTORS)} only")
+    if kind != "File":
         return
-    if kind == "File":
-        _check_file(f"{path}.source", source, errors)
-    _check_filter(f"{path}.source.filter.metricsFormat", (source.get("filter") or {}).get("metricsFormat", ()), errors)
-
-
-def _check_file(path: str, source: Mapping[str, Any], errors: FieldErrors) -> None:
-    file = source["fileSystemPath"]
+    file = spec["source"]["fileSystemPath"]
     if file["kind"] != "File" or not file["path"].startswith("/"):
-        errors.required(f"{path}.fileSystemPath.path", "file path where metrics file exists is required")
-    if file["format"] not in ("TEXT", "JSON"):
-        errors.required(f"{path}.fileSystemPath.format", "format of metrics file is required for metrics collector")
-    if file["format"] == "JSON" and "filter" in source:
-        errors.invalid(f"{path}.filter", "", "filter must be nil when format of metrics file is json")
+        yield required(f"{path}.source.fileSystemPath.path", "file path where metrics file exists is required")
+    if file["format"] != "TEXT":
+        yield invalid(f"{path}.source.fileSystemPath.format", file["format"], "the emulated Katib reads TEXT only")
+    for pattern in (spec["source"].get("filter") or {}).get("metricsFormat", ()):
+        if not re.search(r".*\(.*\).*\(.*\).*", pattern):
+            yield invalid(f"{path}.source.filter.metricsFormat", pattern, "two top subexpressions are required")
 
 
-def _check_filter(path: str, formats: Sequence[str], errors: FieldErrors) -> None:
-    for pattern in formats:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            errors.invalid(path, pattern, f"invalid filter: error parsing regexp: {error}")
-        else:
-            if not re.search(r".*\(.*\).*\(.*\).*", pattern):
-                errors.invalid(path, pattern, "two top subexpressions are required")
+def _template(spec: Mapping[str, Any], conditions: Mapping[str, str]) -> Iterator[str]:
+    template = spec.get("trialTemplate") or {}
+    for name in ("primaryContainerName", "trialParameters", "trialSpec"):
+        if not template.get(name):
+            yield required(f"{TEMPLATE}.{name}")
+    for name, expression in conditions.items():
+        if template.get(name) != expression:
+            yield invalid(f"{TEMPLATE}.{name}", template.get(name), f"the emulated Katib understands {expression} only")
+    if not template.get("trialParameters") or not template.get("trialSpec"):
+        return
+    text = json.dumps(template["trialSpec"], ensure_ascii=False)
+    known = {TRIAL_NAME, *(parameter.get("name", "") for parameter in spec.get("parameters", ()))}
+    for index, parameter in enumerate(template["trialParameters"]):
+        path, name, reference = f"{TEMPLATE}.trialParameters[{index}]", parameter.get("name", ""), parameter.get("reference", "")
+        if reference not in known:
+            yield invalid(f"{path}.reference", reference, f"parameter reference {reference} does not exist in spec.parameters")
+        placeholder = f"${{trialParameters.{name}}}"
+        if placeholder not in text:
+            yield invalid(f"{path}.name", name, f"parameter name: {name} in spec.trialParameters not found in {TEMPLATE}: {text}")
+        text = text.replace(placeholder, "test-value")
+    unknown = PLACEHOLDER.findall(text)
+    if unknown:
+        why = f"parameters: [{' '.join(unknown)}] in {TEMPLATE} not found in spec.trialParameters"
+        yield invalid(TEMPLATE, "", why)
+    yield from _run_spec(json.loads(text))
+
+
+def _run_spec(job: Mapping[str, Any]) -> Iterator[str]:
+    """Check that the template is a Job that survives the way through the typed structure."""
+    metadata = job.get("metadata") or {}
+    if metadata.get("name") or metadata.get("namespace"):
+        yield invalid(TEMPLATE, "", f"metadata.name and metadata.namespace in {TEMPLATE} must be omitted")
+    if (job.get("apiVersion"), job.get("kind")) != ("batch/v1", "Job"):
+        yield invalid(TEMPLATE, job.get("kind"), "the emulated Katib runs Jobs of batch/v1 only")
+        return
+    if any((job.get("spec") or {}).get(name, 1) != 1 for name in ("completions", "parallelism")):
+        yield invalid(TEMPLATE, "", "the emulated Katib runs Jobs of one pod only")
+    decoder = Decoder(table("job_fields"))
+    kept = decoder.read(job, "Job")
+    for wrong in decoder.mismatches:
+        why = f"unable to convert spec.TrialTemplate: {'.'.join(wrong.path)} to Job: cannot convert {wrong.got} to {wrong.wanted}"
+        yield invalid(TEMPLATE, "", f"invalid {TEMPLATE}: {why}")
+        return
+    for lost in decoder.lost:
+        path = "/" + "/".join(lost.path)
+        if "/resources/limits/" not in path and "/resources/requests/" not in path:
+            what = f"{path} - {json.dumps(lost.value, ensure_ascii=False)}"
+            why = f"unable to convert: {what} to Job, converted template: {json.dumps(kept, ensure_ascii=False)}"
+            yield invalid(TEMPLATE, "", f"invalid {TEMPLATE}: {why}")
+            return

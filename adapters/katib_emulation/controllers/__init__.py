@@ -8,7 +8,7 @@ can be started. That is kept as it is, because whoever uses Katib has to live wi
 What is not: the suggestion service has no pod (its Deployment and Service are objects only, ready at once), no service account
 and no volume; controllers do nothing for an object whose deletion was requested but remove their finalizer (Katib would make
 missing children again while another finalizer holds the object); the trials told to a service are those of the experiment's own
-namespace; an experiment without maxTrialCount is not restarted for ever after its end.
+namespace; no experiment is restarted after its end, and none deletes its trials.
 """
 
 from __future__ import annotations

@@ -6,24 +6,78 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from katib_emulation.conditions import has_condition, remove_condition, set_condition, stop_running
-from katib_emulation.controllers.reconciling import ReconcileError
-from katib_emulation.controllers.suggestion_service import deployment, service, service_name
-from katib_emulation.controllers.view import ClusterView
+from katib_emulation.controllers.view import EXPERIMENT_LABEL, ReconcileError, owned_by, place_of, trials_of
 from katib_emulation.kinds import DEPLOYMENTS, EXPERIMENTS, SERVICES, SUGGESTIONS
-from katib_emulation.objects import Key, Object, is_deleting, now, random_suffix
+from katib_emulation.objects import (
+    Key,
+    Object,
+    has_condition,
+    is_deleting,
+    now,
+    random_suffix,
+    set_condition,
+)
 from katib_emulation.observations import Observations
+from katib_emulation.storage.store import Store
 from katib_emulation.suggestions import (
     Algorithm,
     MedianStop,
     algorithm_for,
     told_trials,
-    validate_algorithm,
-    validate_early_stopping,
+    why_refused,
 )
 
-EVER_SUGGESTED = "emulated.katib.kubeflow.org/ever-suggested"
-"""Annotation of a Suggestion: how many suggestions were made, those included that were dropped again. The service counts on."""
+NO_POD = {"emulated.katib.kubeflow.org/no-pod": "the emulated server itself makes the suggestions"}
+
+
+def service_name(suggestion: Mapping[str, Any]) -> str:
+    """Return the name of the Deployment and the Service."""
+    return f"{suggestion['metadata']['name']}-{suggestion['spec']['algorithm']['algorithmName']}"
+
+
+def _labels(suggestion: Mapping[str, Any]) -> dict[str, str]:
+    name = suggestion["metadata"]["name"]
+    return {
+        **(suggestion["metadata"].get("labels") or {}),
+        "katib.kubeflow.org/deployment": service_name(suggestion),
+        EXPERIMENT_LABEL: name,
+        "katib.kubeflow.org/suggestion": name,
+    }
+
+
+def _metadata(suggestion: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": service_name(suggestion),
+        "labels": _labels(suggestion),
+        "annotations": dict(NO_POD),
+        "ownerReferences": owned_by(suggestion),
+    }
+
+
+def service(suggestion: Mapping[str, Any]) -> Object:
+    """Return the Service."""
+    selector = {"katib.kubeflow.org/deployment": service_name(suggestion)}
+    ports = [{"name": "katib-api", "port": 6789, "protocol": "TCP"}]
+    return {"metadata": _metadata(suggestion), "spec": {"selector": selector, "ports": ports, "type": "ClusterIP"}}
+
+
+def deployment(suggestion: Mapping[str, Any]) -> Object:
+    """Return the Deployment, without replicas and yet available."""
+    labels = _labels(suggestion)
+    available = {
+        "type": "Available",
+        "status": "True",
+        "reason": "MinimumReplicasAvailable",
+        "message": "Deployment has minimum availability.",
+        "lastUpdateTime": now(),
+        "lastTransitionTime": now(),
+    }
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "suggestion", "image": "none"}]}}
+    return {
+        "metadata": _metadata(suggestion),
+        "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": template},
+        "status": {"observedGeneration": 1, "conditions": [available]},
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +91,8 @@ class Service:
 class SuggestionReconciler:
     """Reconciles Suggestions."""
 
-    def __init__(self, cluster: ClusterView, observations: Observations) -> None:
-        self._cluster = cluster
+    def __init__(self, store: Store, observations: Observations) -> None:
+        self._store = store
         self._observations = observations
         self._services: dict[Key, tuple[str, Service]] = {}  # with the Suggestion's uid
 
@@ -55,12 +109,12 @@ class SuggestionReconciler:
         if has_condition(obj, "Succeeded"):
             self._services.pop(key, None)
             for kind in (DEPLOYMENTS, SERVICES):
-                self._cluster.delete(kind, metadata["namespace"], service_name(obj))
+                self._store.discard(kind, service_name(obj), metadata["namespace"])
             return None
         if not has_condition(obj, "Created"):
-            self._cluster.update(SUGGESTIONS, obj, _mark_created)
+            self._store.update(SUGGESTIONS, *place_of(obj), _mark_created)
             return None
-        experiment = self._cluster.get(EXPERIMENTS, metadata["namespace"], metadata["name"])
+        experiment = self._store.find(EXPERIMENTS, metadata["name"], metadata["namespace"])
         if experiment is None or has_condition(obj, "Failed"):
             return None
         if not has_condition(obj, "Running"):
@@ -73,27 +127,21 @@ class SuggestionReconciler:
         """Let the service of a Suggestion go."""
         self._services.pop(key, None)
 
-    def event_text(self, error: Exception) -> str:
-        """Return the message of the event for a failed step."""
-        return str(error)
-
     def _begin(self, obj: Object, experiment: Object) -> None:
         """Make what stands for the service's pod, and validate the settings."""
         namespace = obj["metadata"]["namespace"]
-        self._cluster.create_missing(SERVICES, service(obj), namespace)
-        self._cluster.create_missing(DEPLOYMENTS, deployment(obj), namespace, keep_status=True)
-        why = _why_refused(experiment)
+        self._store.ensure(SERVICES, service(obj), namespace)
+        self._store.ensure(DEPLOYMENTS, deployment(obj), namespace, keep_status=True)
+        why = why_refused(experiment)
 
         def begin(fresh: Object) -> None:
             set_condition(fresh, "DeploymentReady", "DeploymentReady", "Deployment is ready")
             if why is None:
-                remove_condition(fresh, "Succeeded")
                 set_condition(fresh, "Running", "SuggestionRunning", "Suggestion is running")
             else:
-                stop_running(fresh)
                 set_condition(fresh, "Failed", "SuggestionFailed", f"Validation failed: {why}")
 
-        self._cluster.update(SUGGESTIONS, obj, begin)
+        self._store.update(SUGGESTIONS, *place_of(obj), begin)
 
     def _answer(self, key: Key, obj: Object, experiment: Object) -> None:
         """Append the suggestions that are asked for and missing."""
@@ -102,12 +150,11 @@ class SuggestionReconciler:
         missing = obj["spec"].get("requests", 0) - status.get("suggestionCount", 0)
         if missing <= 0:
             return
-        trials = self._cluster.trials(key.namespace, key.name)
-        first = max(int((obj["metadata"].get("annotations") or {}).get(EVER_SUGGESTED, "0")), len(known))
+        trials = trials_of(self._store, key)
         try:
             at_work = self._service(key, obj, experiment)
             told = told_trials(trials)
-            configurations = [at_work.algorithm.suggest(first + i, told) for i in range(missing)]
+            configurations = [at_work.algorithm.suggest(len(known) + i, told) for i in range(missing)]
             rules = at_work.early_stopping.rules(trials) if at_work.early_stopping is not None else []
         except Exception as error:  # services raise whatever their libraries raise; the caller of gRPC gets the text of it
             text = f"Exception calling application: {error}"
@@ -124,10 +171,8 @@ class SuggestionReconciler:
         def append(fresh: Object) -> None:
             fresh["status"]["suggestions"] = [*fresh["status"].get("suggestions", ()), *fresh_entries]
             fresh["status"]["suggestionCount"] = len(fresh["status"]["suggestions"])
-            annotations = fresh["metadata"].get("annotations") or {}
-            fresh["metadata"]["annotations"] = {**annotations, EVER_SUGGESTED: str(first + len(fresh_entries))}
 
-        self._cluster.update(SUGGESTIONS, obj, append)
+        self._store.update(SUGGESTIONS, *place_of(obj), append)
 
     def _service(self, key: Key, obj: Object, experiment: Object) -> Service:
         uid = obj["metadata"]["uid"]
@@ -135,7 +180,7 @@ class SuggestionReconciler:
         if kept is not None and kept[0] == uid:
             return kept[1]
         past = [
-            (entry["name"], {given["name"]: given["value"] for given in entry.get("parameterAssignments", ())})
+            {given["name"]: given["value"] for given in entry.get("parameterAssignments", ())}
             for entry in obj["status"].get("suggestions", ())
         ]
         early = MedianStop(experiment, self._reports(experiment)) if "earlyStopping" in experiment["spec"] else None
@@ -151,15 +196,6 @@ class SuggestionReconciler:
 def _mark_created(suggestion: Object) -> None:
     suggestion.setdefault("status", {}).setdefault("startTime", now())
     set_condition(suggestion, "Created", "SuggestionCreated", "Suggestion is created")
-
-
-def _why_refused(experiment: Object) -> str | None:
-    why = validate_algorithm(experiment)
-    if why is not None:
-        return f"ValidateAlgorithmSettings Error: {why}"
-    early_stopping = experiment["spec"].get("earlyStopping")
-    why = validate_early_stopping(early_stopping) if early_stopping is not None else None
-    return None if why is None else f"ValidateEarlyStoppingSettings Error: {why}"
 
 
 def _new_name(experiment: str, taken: set[str]) -> str:

@@ -3,23 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from katib_emulation.conditions import has_condition, set_condition, stop_running
-from katib_emulation.controllers.observation import number
-from katib_emulation.controllers.standing import Standing
-from katib_emulation.objects import Object, copied, now
+from katib_emulation.objects import Key, Object, copied, has_condition, now, set_condition, stop_running
+from katib_emulation.observations import is_available, number
+from katib_emulation.suggestions import objective_value
 
 COUNTED = {
-    # state of a Trial: (its list in the status, its counter)
-    "Killed": ("killedTrialList", "trialsKilled"),
+    # state of a Trial, in the order in which they count: the first whose condition is True; (its list in the status, its counter)
     "Failed": ("failedTrialList", "trialsFailed"),
     "Succeeded": ("succeededTrialList", "trialsSucceeded"),
     "EarlyStopped": ("earlyStoppedTrialList", "trialsEarlyStopped"),
     "Running": ("runningTrialList", "trialsRunning"),
     "MetricsUnavailable": ("metricsUnavailableTrialList", "trialMetricsUnavailable"),
-    "Pending": ("pendingTrialList", "trialsPending"),
+    "Pending": ("pendingTrialList", "trialsPending"),  # there is no such condition: none is True
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One Trial as its Experiment sees it."""
+
+    trial: Object
+    name: str
+    state: str  # one of COUNTED
+    value: str | None  # the objective's, by its strategy; None: none yet
+    is_unfinished: bool  # stopped early, and its observation is not there yet
+
+    @classmethod
+    def of(cls, trial: Object) -> Standing:
+        """Return the standing of a Trial."""
+        state = next((name for name in COUNTED if has_condition(trial, name)), "Pending")
+        unfinished = has_condition(trial, "EarlyStopped") and not is_available(trial)
+        return cls(trial, trial["metadata"]["name"], state, objective_value(trial), unfinished)
+
+
+class Standings:
+    """Keeps the standings of the Trials of each Experiment."""
+
+    def __init__(self) -> None:
+        self._known: dict[Key, dict[str, Standing]] = {}  # by Experiment, then by the Trial's uid
+
+    def of(self, experiment: Key, trials: Sequence[Object]) -> list[Standing]:
+        """Return the standings of all Trials of an Experiment, in their order."""
+        known = self._known.get(experiment, {})
+        fresh: dict[str, Standing] = {}
+        for trial in trials:
+            uid = trial["metadata"]["uid"]
+            before = known.get(uid)
+            fresh[uid] = before if before is not None and before.trial is trial else Standing.of(trial)
+        self._known[experiment] = fresh
+        return list(fresh.values())
+
+    def forget(self, experiment: Key) -> None:
+        """Let go of an Experiment."""
+        self._known.pop(experiment, None)
 
 
 def count(status: Mapping[str, Any], *states: str) -> int:
@@ -76,7 +115,7 @@ def _find_best(experiment: Object, trials: Sequence[Standing]) -> bool:
 
 def _conclude(experiment: Object, goal_reached: bool) -> None:
     spec, status = experiment["spec"], experiment["status"]
-    completed = count(status, "Succeeded", "Failed", "Killed", "EarlyStopped", "MetricsUnavailable")
+    completed = count(status, "Succeeded", "Failed", "EarlyStopped", "MetricsUnavailable")
     failed = count(status, "Failed", "MetricsUnavailable")
     most, most_failed = spec.get("maxTrialCount"), spec.get("maxFailedTrialCount")
     if goal_reached:

@@ -1,19 +1,20 @@
-"""Watches: the changes of one collection as lines of JSON."""
+"""Selectors, and watches: the changes of one collection as lines of JSON."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
-from katib_emulation.http.api import Query
 from katib_emulation.http.paths import Target
-from katib_emulation.http.queries import count
 from katib_emulation.objects import Object
-from katib_emulation.selectors import Selector
-from katib_emulation.statuses import ApiError
+from katib_emulation.statuses import ApiError, bad_request
 from katib_emulation.storage.store import Store
-from katib_emulation.storage.subscription import Change
+from katib_emulation.storage.table import Change
+
+Query = Mapping[str, str]
+Selector = Callable[[Object], bool]
 
 DEFAULT_SECONDS = 1800.0
 
@@ -21,18 +22,50 @@ QUIET_SECONDS = 1.0
 """How often a watch without changes looks whether its client is still there."""
 
 
-def watch(store: Store, target: Target, query: Query, selects: Selector) -> Iterator[bytes | None]:
+def is_true(text: str | None) -> bool:
+    """Whether a parameter is set, in any of the ways that Go understands (the Python client sends `True`)."""
+    return text in ("1", "t", "T", "true", "True", "TRUE")
+
+
+def selector(query: Query) -> Selector:
+    """Return the test of `labelSelector` and `fieldSelector`: `a=b`, joined by commas.
+
+    Raises:
+        ApiError: 400, it is another form.
+    """
+    labels = [(("metadata", "labels", name), value) for name, value in _pairs(query.get("labelSelector"))]
+    fields = [(tuple(name.split(".")), value) for name, value in _pairs(query.get("fieldSelector"))]
+    return lambda obj: all(_at(obj, path) == value for path, value in (*labels, *fields))
+
+
+def _pairs(text: str | None) -> Iterator[tuple[str, str]]:
+    for part in filter(None, (text or "").split(",")):
+        name, equals, value = part.replace("==", "=").partition("=")
+        if not equals or name.endswith("!"):
+            raise bad_request(f"unable to parse requirement: found '{part}'; the emulation has selectors of the form a=b")
+        yield name.strip(), value.strip()
+
+
+def _at(obj: Any, path: tuple[str, ...]) -> Any:
+    for step in path:
+        obj = (obj or {}).get(step)
+    return obj
+
+
+def watch(store: Store, target: Target, query: Query) -> Iterator[bytes | None]:
     """Yield one line per change until `timeoutSeconds` are over or the server ends; None: nothing happened for a while.
 
     Without a resourceVersion (or with 0) every object comes as ADDED first. A version that is too old ends the stream with an
     ERROR line that carries the Status (code 410), as on a real cluster.
 
     Raises:
-        ApiError: 400, the resourceVersion or the timeout is no number.
+        ApiError: 400, the resourceVersion, the timeout or a selector cannot be read.
     """
-    version = count(query, "resourceVersion") or 0
-    seconds = count(query, "timeoutSeconds") or DEFAULT_SECONDS
-    return _lines(store, target, selects, version, time.monotonic() + seconds)
+    try:
+        version, seconds = int(query.get("resourceVersion") or 0), float(query.get("timeoutSeconds") or DEFAULT_SECONDS)
+    except ValueError as error:
+        raise bad_request(f"resourceVersion and timeoutSeconds must be numbers: {error}") from error
+    return _lines(store, target, selector(query), version, time.monotonic() + seconds)
 
 
 def _lines(store: Store, target: Target, selects: Selector, version: int, deadline: float) -> Iterator[bytes | None]:

@@ -5,41 +5,25 @@ As Katib's sidecar (v0.19), without its delays: it looks when the file has chang
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
-from katib_emulation.node.collector_settings import CollectorSettings
 from katib_emulation.node.file_watch import FileWatch
-from katib_emulation.node.metric_lines import CollectorError
-from katib_emulation.node.stopping import StopRules
-from katib_emulation.node.webhook import COMPLETED, EARLY_STOPPED
-from katib_emulation.observations import Observation
+from katib_emulation.node.metrics import CollectorError, StopRules
+from katib_emulation.node.processes import ProcessGroup
+from katib_emulation.node.webhook import COMPLETED, EARLY_STOPPED, CollectorSettings
+from katib_emulation.observations import Observations
 
 EXIT_CODE_OF_FAILURE = 255
-
-
-class Reports(Protocol):
-    """Where metrics go: the database manager."""
-
-    def report(self, trial: str, lines: Sequence[Observation]) -> None: ...
-
-
-class Training(Protocol):
-    """The main process of the primary container."""
-
-    pid: int
-
-    def children(self) -> list[int]: ...
 
 
 class Collector:
     """One trial's collector. Used by the one thread that runs the pod."""
 
-    def __init__(self, settings: CollectorSettings, metrics_file: Path, log: Path, reports: Reports) -> None:
+    def __init__(self, settings: CollectorSettings, metrics_file: Path, log: Path, reports: Observations) -> None:
         """`metrics_file`: the file on this machine; `log`: of the collector's container."""
         self.is_stopping = False
         self._settings = settings
@@ -67,7 +51,7 @@ class Collector:
         """How long may pass between two calls of `look`; None: until a descriptor is readable."""
         return self._watch.poll_seconds if self._watch is not None else None
 
-    def look(self, training: Training) -> None:
+    def look(self, training: ProcessGroup) -> None:
         """Apply the rules to the new lines; when all are met, stop the training and report what it has."""
         if self._watch is None or self._rules is None:
             return
@@ -82,7 +66,7 @@ class Collector:
         except (CollectorError, OSError) as error:
             self._fail(str(error))
 
-    def finish(self, training: Training) -> int:
+    def finish(self, training: ProcessGroup) -> int:
         """After the training has ended: report its metrics if it completed; return the collector's exit code.
 
         A trial that was stopped has reported already, but the shell's mark has to say that it completed too.
@@ -98,7 +82,7 @@ class Collector:
             self._stop_looking()
         return 0 if self._failure is None else EXIT_CODE_OF_FAILURE
 
-    def is_waiting(self, training: Training) -> bool:
+    def is_waiting(self, training: ProcessGroup) -> bool:
         """Tell whether the mark still says that the trial is being stopped: then Katib's collector waits for the shell to write
         that it completed, for ever where the shell has ended without."""
         try:
@@ -106,7 +90,7 @@ class Collector:
         except OSError:
             return False
 
-    def _stop(self, training: Training) -> None:
+    def _stop(self, training: ProcessGroup) -> None:
         self._say("I", "Training container is early stopped")
         self._mark(training).write_text(EARLY_STOPPED)
         children = training.children()
@@ -127,13 +111,10 @@ class Collector:
             text = f"open {self._settings.path}: {(error.strerror or str(error)).lower()}"
             raise CollectorError(f"Failed to collect logs: failed to open the file: {text}") from error
         found = self._settings.format.observations(content)
-        try:
-            self._reports.report(self._settings.trial, found)
-        except OSError as error:
-            raise CollectorError(f"Failed to Report logs: {error}") from error
+        self._reports.report(self._settings.trial, found)
         self._say("I", f"Metrics reported: {len(found)}")
 
-    def _check_mark(self, training: Training) -> None:
+    def _check_mark(self, training: ProcessGroup) -> None:
         mark = self._mark(training)
         try:
             content = mark.read_text().strip()
@@ -158,7 +139,7 @@ class Collector:
         self._offset += len(complete)
         return complete.decode(errors="replace").split("\n")[:-1]
 
-    def _mark(self, training: Training) -> Path:
+    def _mark(self, training: ProcessGroup) -> Path:
         return self._metrics_file.parent / f"{training.pid}.pid"
 
     def _fail(self, message: str) -> None:
@@ -172,13 +153,5 @@ class Collector:
             self._watch = None
 
     def _say(self, severity: str, message: str) -> None:
-        try:
-            with self._log.open("a") as log:
-                log.write(f"{klog_prefix(severity)}{message}\n")
-        except OSError:
-            pass  # the disk is full: the exit code says the rest
-
-
-def klog_prefix(severity: str = "I") -> str:
-    """Return how the collector begins a line of its log."""
-    return f"{severity}{datetime.now(UTC):%m%d %H:%M:%S.%f}      14 main.go:142] "
+        with contextlib.suppress(OSError), self._log.open("a") as log:  # the disk is full: the exit code says the rest
+            log.write(f"{severity}{datetime.now(UTC):%m%d %H:%M:%S.%f}      14 main.go:142] {message}\n")

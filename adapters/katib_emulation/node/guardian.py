@@ -1,25 +1,33 @@
-"""The server's side of the guardian: the mark of its processes, and the pipe whose end lets the guardian kill them."""
+"""The process that outlives a killed server and kills the processes of its pods: `python -I -S guardian.py NAME=VALUE`.
 
-from __future__ import annotations
+It reads a pipe from the server. When the pipe ends, it kills every process that carries the mark `NAME=VALUE` in its environment.
+So no process has to be announced to it, and none is missed, not even one that was starting or that left its process group.
+"""
 
+import os
 import secrets
+import signal
 import subprocess
 import sys
-from pathlib import Path
-
-from katib_emulation.node import guardian_process
+import time
 
 VARIABLE = "KATIB_EMULATED_NODE"
 """The environment variable that every process of a pod has; never set in the server's own environment."""
 
+SCANS_WITHOUT_A_FIND = 2
+"""A process between fork and exec shows another environment for a moment: one scan that finds nothing proves nothing."""
+
+PAUSE_SECONDS = 0.01
+GIVE_UP_SECONDS = 5.0
+
 
 class Guardian:
-    """The guardian process. It starts with the object, and ends when the server ends, however that happens."""
+    """The guardian process, as the server sees it. It starts with the object, and ends when the server ends, in whatever way."""
 
     def __init__(self) -> None:
         self.mark = secrets.token_hex(8)
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(Path(guardian_process.__file__)), f"{VARIABLE}={self.mark}"],
+            [sys.executable, "-I", "-S", __file__, f"{VARIABLE}={self.mark}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             start_new_session=True,  # what kills the server's own group must not kill it
@@ -30,3 +38,44 @@ class Guardian:
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process.wait()
+
+
+def marked(mark: bytes) -> list[int]:
+    """Return the processes, without this one, whose environment at their start had the mark."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != os.getpid():
+            try:
+                with open(f"/proc/{name}/environ", "rb") as file:
+                    if mark in file.read().split(b"\0"):
+                        found.append(int(name))
+            except OSError:  # it has ended, or it is another user's
+                continue
+    return found
+
+
+def kill_marked(mark: bytes) -> None:
+    """Kill until no process with the mark is left."""
+    until = time.monotonic() + GIVE_UP_SECONDS
+    empty = 0
+    while empty < SCANS_WITHOUT_A_FIND and time.monotonic() < until:
+        found = marked(mark)
+        for pid in found:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                continue
+        empty = 0 if found else empty + 1
+        time.sleep(PAUSE_SECONDS)
+
+
+def main(mark: str) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    while os.read(0, 1):
+        pass
+    kill_marked(mark.encode())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,16 +11,14 @@ from pathlib import Path
 from katib_emulation.kinds import JOBS, PODS
 from katib_emulation.node import pod_status
 from katib_emulation.node.capacity import Capacity, requests_of, unschedulable_message
-from katib_emulation.node.collector import Reports
 from katib_emulation.node.guardian import Guardian
-from katib_emulation.node.job_controller import FIRST_BACKOFF_SECONDS, JobController
-from katib_emulation.node.pod_files import PodFiles, PodFolders
-from katib_emulation.node.pod_logs import LogFile, log_files
+from katib_emulation.node.job_controller import JobController
+from katib_emulation.node.pod_files import PodFolders, follow, log_file
 from katib_emulation.node.pod_runner import NodeParts, PodRunner
 from katib_emulation.objects import Object, copied, is_deleting, owners
-from katib_emulation.statuses import ApiError
+from katib_emulation.observations import Observations
 from katib_emulation.storage.store import Store
-from katib_emulation.storage.subscription import Change, Subscription
+from katib_emulation.storage.table import Change, Subscription
 
 log = logging.getLogger(__name__)
 
@@ -35,29 +32,27 @@ class Node:
     def __init__(
         self,
         store: Store,
-        observations: Reports,
+        observations: Observations,
         folder: Path,
         images: Sequence[str] = (),
         cpus: float | None = None,
         memory: int | None = None,
-        backoff_seconds: float = FIRST_BACKOFF_SECONDS,
     ) -> None:
         """Make a node that is not yet started.
 
         `images`: those that it can pull (empty: all); `cpus` processors and `memory` bytes are shared out by the requests of pods
-        (None: without end); `backoff_seconds`: before the first retry of a Job.
+        (None: without end).
         """
         self._store = store
         self._observations = observations
         self._images = tuple(images)
         self._folders = PodFolders(folder)
         self._capacity = Capacity(cpus, memory)
-        self._jobs = JobController(store, backoff_seconds)
+        self._jobs = JobController(store)
         self._runners: dict[str, PodRunner] = {}  # by the pod's uid, until the end of the pod is known
         self._waiting: dict[str, Object] = {}  # pods without a place, in the order of their creation
         self._is_stopping = False
-        self._rubbish: queue.SimpleQueue[PodFiles | None] = queue.SimpleQueue()
-        self._threads: list[threading.Thread] = []
+        self._thread = threading.Thread(target=self._decide, name="node", daemon=True)
         self._changes: Subscription | None = None
         self._guardian: Guardian | None = None
 
@@ -66,11 +61,9 @@ class Node:
         self._guardian = Guardian()
         known = {pod["metadata"]["uid"] for pod in self._store.view(PODS)[1]}
         for files in self._folders.without(known):  # a server that died did not come to it
-            self._rubbish.put(files)
+            files.remove()
         self._changes = self._store.subscribe(JOBS, PODS, initial=True)
-        for target in (self._decide, self._tidy):
-            self._threads.append(threading.Thread(target=target, name=f"node {target.__name__.strip('_')}", daemon=True))
-            self._threads[-1].start()
+        self._thread.start()
 
     def stop(self) -> None:
         """Kill all processes and end all threads; pods and Jobs stay as they are. May be called twice."""
@@ -78,16 +71,12 @@ class Node:
         self._is_stopping = True
         if self._changes is not None:
             self._changes.close()
-        self._rubbish.put(None)
-        if self._threads:
-            self._threads[0].join(STOP_SECONDS / 3)  # no pod is started any more
+            self._thread.join(STOP_SECONDS / 3)  # no pod is started any more
         runners = list(self._runners.values())
         for runner in runners:
             runner.abandon()
         for runner in runners:
             runner.join(max(0.0, until - time.monotonic()))
-        for thread in self._threads[1:]:
-            thread.join(max(0.0, until - time.monotonic()))
         if self._guardian is not None:
             self._guardian.dismiss()
         self._folders.close()
@@ -98,7 +87,8 @@ class Node:
         Raises:
             ApiError: 404, no such pod; 400, no such container, or it waits to start.
         """
-        return b"".join(file.read() for file in self._log_files(namespace, pod, container)[1])
+        log = self._log_file(namespace, pod, container)[1]
+        return log.read_bytes() if log is not None else b""
 
     def follow_log(self, namespace: str, pod: str, container: str | None = None) -> Iterator[bytes]:
         """Return pieces of a container's log until it has ended; empty pieces let the caller look whether its client is there.
@@ -106,18 +96,15 @@ class Node:
         Raises:
             ApiError: as `read_log`, at once.
         """
-        runner, files = self._log_files(namespace, pod, container)
+        runner, log = self._log_file(namespace, pod, container)
+        if log is None:
+            return iter(())
+        return follow(log, lambda: runner is None or runner.has_ended.is_set() or self._is_stopping)
 
-        def pieces() -> Iterator[bytes]:
-            for file in files:
-                yield from file.follow(lambda: runner is None or runner.has_ended.is_set() or self._is_stopping)
-
-        return pieces()
-
-    def _log_files(self, namespace: str, name: str, container: str | None) -> tuple[PodRunner | None, list[LogFile]]:
+    def _log_file(self, namespace: str, name: str, container: str | None) -> tuple[PodRunner | None, Path | None]:
         pod = self._store.get(PODS, name, namespace)
         uid = pod["metadata"]["uid"]
-        return self._runners.get(uid), log_files(pod, container, self._folders.of(uid))
+        return self._runners.get(uid), log_file(pod, container, self._folders.of(uid))
 
     def _decide(self) -> None:
         """Follow all changes of Jobs and pods, until the node stops."""
@@ -131,9 +118,7 @@ class Node:
                 self._jobs.reconcile_due()
                 if change is not None:
                     self._follow_job(change) if change.kind is JOBS else self._follow_pod(change)
-            except ApiError as error:
-                log.error("a change of the cluster cannot be kept: %s", error)
-            except Exception:  # a defect must not end the thread on which all pods depend
+            except Exception:  # a defect, or a full disk, must not end the thread on which all pods depend
                 log.exception("the node failed at %s", change)
 
     def _follow_job(self, change: Change) -> None:
@@ -222,7 +207,7 @@ class Node:
             runner.abandon()  # somebody removed the finalizer by hand
         self._free(uid)
         self._tell_job(pod)
-        self._rubbish.put(self._folders.of(uid))
+        self._folders.of(uid).remove()
 
     def _fail_lost(self, pod: Object) -> None:
         started = next((entry["state"].get("running", {}).get("startedAt") for entry in pod["status"]["containerStatuses"]), None)
@@ -234,12 +219,7 @@ class Node:
         owner = next((owner for owner in owners(pod) if owner["kind"] == JOBS.kind), None)
         if owner is not None:
             self._jobs.reconcile(pod["metadata"]["namespace"], owner["name"])
-        self._jobs.let_go_orphan(pod)
+        self._jobs.let_go(pod)
 
     def _change(self, pod: Object, change: Callable[[Object], None]) -> Object | None:
         return self._store.update(PODS, pod["metadata"]["name"], pod["metadata"]["namespace"], change)
-
-    def _tidy(self) -> None:
-        """Remove the folders of deleted pods, beside everything else."""
-        while (files := self._rubbish.get()) is not None:
-            files.remove()

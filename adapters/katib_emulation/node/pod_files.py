@@ -1,4 +1,4 @@
-"""Where the files of a pod lie: logs by container, folders of volumes, and a folder to work in."""
+"""Where the files of a pod lie, and its logs: whole, or followed until the container has ended."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from katib_emulation.node.file_watch import FileWatch
+from katib_emulation.statuses import bad_request
+
+HEARTBEAT_SECONDS = 0.5
+_CHUNK = 1 << 20
 _SAFE_PATH = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 
 
@@ -38,11 +44,7 @@ class PodFiles:
         return self.folder / "volumes" / name
 
     def make(self) -> None:
-        """Make the folders that every pod has.
-
-        Raises:
-            OSError: the disk is full, or the folder cannot be written.
-        """
+        """Make the folders that every pod has."""
         self.work.mkdir(parents=True, exist_ok=True)
         self.logs.mkdir(exist_ok=True)
 
@@ -61,9 +63,11 @@ class PodFolders:
     def __init__(self, folder: Path) -> None:
         self._folder = Path(os.path.abspath(folder)) / "pods"
         self._alias: Path | None = None
+        self._folder.mkdir(parents=True, exist_ok=True)
         if not _SAFE_PATH.fullmatch(str(self._folder)):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._alias = Path(_temporary_folder()) / "pods"
+            where = tempfile.gettempdir()
+            safe = where if _SAFE_PATH.fullmatch(where) else "/tmp"
+            self._alias = Path(tempfile.mkdtemp(prefix="katib-emulated-", dir=safe)) / "pods"
             self._alias.symlink_to(self._folder)
 
     def of(self, uid: str) -> PodFiles:
@@ -72,11 +76,7 @@ class PodFolders:
 
     def without(self, uids: Collection[str]) -> list[PodFiles]:
         """Return the files of the pods that are not among `uids`."""
-        try:
-            names = os.listdir(self._folder)
-        except OSError:
-            return []  # no pod has run yet
-        return [self.of(name) for name in names if name not in uids]
+        return [self.of(name) for name in os.listdir(self._folder) if name not in uids]
 
     def close(self) -> None:
         """Remove the link, if there is one."""
@@ -84,6 +84,39 @@ class PodFolders:
             shutil.rmtree(self._alias.parent, ignore_errors=True)
 
 
-def _temporary_folder() -> str:
-    where = tempfile.gettempdir()
-    return tempfile.mkdtemp(prefix="katib-emulated-", dir=where if _SAFE_PATH.fullmatch(where) else "/tmp")
+def follow(log: Path, has_ended: Callable[[], bool]) -> Iterator[bytes]:
+    """Yield what is in a log, then what is added, until `has_ended`.
+
+    While nothing is added, empty bytes come every half second, so that the caller can see whether anybody still listens.
+    """
+    with FileWatch(log.parent) as watch, log.open("rb") as file:
+        while True:
+            watch.drain()
+            is_last = has_ended()  # asked before reading: what was written before the end is read
+            while chunk := file.read(_CHUNK):
+                yield chunk
+            if is_last:
+                return
+            watch.wait(HEARTBEAT_SECONDS)
+            yield b""
+
+
+def log_file(pod: Mapping[str, Any], container: str | None, files: PodFiles) -> Path | None:
+    """Return the file of a container's log; None for a pod that has no node yet.
+
+    Raises:
+        ApiError: 400, there is no such container, none is named though there are several, or it waits to start.
+    """
+    name = pod["metadata"]["name"]
+    names = [spec["name"] for spec in pod["spec"]["containers"]]
+    if container is None and len(names) > 1:
+        raise bad_request(f"a container name must be specified for pod {name}, choose one of: [{' '.join(names)}]")
+    container = container or names[0]
+    if container not in names:
+        raise bad_request(f"container {container} is not valid for pod {name}")
+    for entry in (pod.get("status") or {}).get("containerStatuses") or ():
+        if entry["name"] == container and "waiting" in entry["state"]:
+            why = entry["state"]["waiting"]["reason"]
+            raise bad_request(f'container "{container}" in pod "{name}" is waiting to start: {why}')
+    log = files.log(container)
+    return log if log.exists() else None

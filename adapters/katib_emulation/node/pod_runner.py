@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import signal
@@ -13,14 +12,13 @@ from dataclasses import dataclass
 
 from katib_emulation.kinds import CONFIG_MAPS, PODS, TRIALS
 from katib_emulation.node import pod_status
-from katib_emulation.node.collector import Collector, Reports
-from katib_emulation.node.collector_settings import CONTAINER as COLLECTOR
-from katib_emulation.node.container_command import ConfigError
+from katib_emulation.node.collector import Collector
+from katib_emulation.node.container import ConfigError, MountError, PodSetup, set_up
 from katib_emulation.node.pod_files import PodFiles
-from katib_emulation.node.pod_setup import PodSetup, missing_image, set_up
 from katib_emulation.node.processes import ProcessGroup
-from katib_emulation.node.volumes import MountError
+from katib_emulation.node.webhook import CONTAINER as COLLECTOR
 from katib_emulation.objects import Object, now
+from katib_emulation.observations import Observations
 from katib_emulation.statuses import ApiError
 from katib_emulation.storage.store import Store
 
@@ -35,7 +33,6 @@ MARK_SECONDS = 1.0
 TERMINATED = 128 + signal.SIGTERM  # exit code of a collector whose pod was deleted, as a real cluster has it
 FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 1.0, 60.0
 DEFAULT_GRACE_SECONDS = 30
-_NO_SUCH_COMMAND = {errno.ENOENT, errno.EACCES, errno.ENOTDIR, errno.ENOEXEC, errno.EISDIR}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +40,7 @@ class NodeParts:
     """What all pods of a node share."""
 
     store: Store
-    reports: Reports
+    reports: Observations
     images: Collection[str]
     mark: str
 
@@ -79,10 +76,9 @@ class PodRunner:
         if group is not None:
             group.signal(signal.SIGKILL)  # its thread may be waiting for the end of a grace period
 
-    def join(self, seconds: float) -> bool:
-        """Wait for the end of the thread; return whether it has ended."""
+    def join(self, seconds: float) -> None:
+        """Wait for the end of the thread."""
         self._thread.join(seconds)
-        return not self._thread.is_alive()
 
     def _wake(self) -> None:
         self._bell.set()
@@ -119,16 +115,15 @@ class PodRunner:
         while not self._is_over:
             setup = self._prepared()
             if setup is not None:
-                states = self._start(setup)
-                if states is not None:
-                    return states
+                return self._start(setup)
             self._bell.wait(delay)
             delay = min(delay * 2, LAST_RETRY_SECONDS)
         return {}
 
     def _has_image(self) -> bool:
-        container = missing_image(self._pod, self._parts.images)
-        if container is None:
+        containers = [spec for spec in self._pod["spec"]["containers"] if spec["name"] != COLLECTOR]
+        container = next((spec for spec in containers if spec.get("image") not in self._parts.images), None)
+        if container is None or not self._parts.images:
             return True
         image, known = container.get("image", ""), ", ".join(self._parts.images)
         text = f'Failed to pull image "{image}": {image}: not found; the emulated node has: {known}'
@@ -151,13 +146,10 @@ class PodRunner:
             self._wait_for("CreateContainerConfigError", str(error))
             self._warn("Failed", f"Error: {error}")
         except OSError as error:
-            self._cannot_create(error)
+            text = f"cannot make the container's folders: {error.filename or self._files.folder}: {error.strerror or error}"
+            self._wait_for("CreateContainerError", text)
+            self._warn("Failed", f"Error: {text}")
         return None
-
-    def _cannot_create(self, error: OSError) -> None:
-        text = f"cannot make the container's folders: {error.filename or self._files.folder}: {error.strerror or error}"
-        self._wait_for("CreateContainerError", text)
-        self._warn("Failed", f"Error: {text}")
 
     def _config_map(self, name: str) -> dict[str, str] | None:
         try:
@@ -166,34 +158,28 @@ class PodRunner:
             return None
         return dict(found.get("data") or {})
 
-    def _start(self, setup: PodSetup) -> dict[str, Object] | None:
-        """Run the container to its end; None if it could not be started for want of something."""
-        container = setup.container
+    def _start(self, setup: PodSetup) -> dict[str, Object]:
+        """Run the container to its end."""
         started = now()
         try:
-            group = ProcessGroup(container.command, container.environment, container.folder, container.log)
+            group = ProcessGroup(setup.command, setup.environment, setup.folder, self._files.log(setup.name))
         except OSError as error:
-            if error.errno not in _NO_SUCH_COMMAND:
-                self._cannot_create(error)
-                return None
-            text = f'exec: "{container.command[0]}": {(error.strerror or str(error)).lower()}'
+            text = f'exec: "{setup.command[0]}": {(error.strerror or str(error)).lower()}'
             self._warn("Failed", f"Error: failed to start container: {text}")
             state = pod_status.terminated(128, started, "StartError")
             state["terminated"]["message"] = text
-            return {container.name: state}
+            return {setup.name: state}
         self._group = group
         collector = None
         try:
             if setup.collector is not None:
-                collector = Collector(
-                    setup.collector.settings, setup.collector.metrics_file, setup.collector.log, self._parts.reports
-                )
+                collector = Collector(setup.collector, setup.metrics_file, self._files.log(COLLECTOR), self._parts.reports)
             self._update(lambda pod: pod_status.set_running(pod, started))
-            self._say("Started", f"Started container {container.name}")
-            reason = self._watch(group, collector, container.memory_limit)
+            self._say("Started", f"Started container {setup.name}")
+            reason = self._watch(group, collector, setup.memory_limit)
         finally:
             code = group.finish()  # also after a defect: no process is left alone
-        states = {container.name: pod_status.terminated(code, started, reason)}
+        states = {setup.name: pod_status.terminated(code, started, reason)}
         if collector is not None and not self._is_abandoned:
             if collector.is_stopping:
                 self._mark_early_stopped(collector)

@@ -1,7 +1,8 @@
-"""What the API server fills in when an object is created."""
+"""What the API server refuses of every object, and what it fills in when one is created. Katib's own rules are in `admission`."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from katib_emulation.kinds import (
@@ -11,17 +12,42 @@ from katib_emulation.kinds import (
     JOBS,
     NAMESPACES,
     PODS,
-    SECRETS,
     SERVICE_ACCOUNTS,
     WITH_STATUS,
     Kind,
 )
 from katib_emulation.objects import Object, now, random_suffix
-from katib_emulation.statuses import bad_request
+from katib_emulation.statuses import bad_request, invalid
 
-MANAGER = "tuneoff-emulated"
+MAX_CONFIG_MAP_BYTES = 1_048_576
+WITHOUT_GENERATION = frozenset({NAMESPACES, CONFIG_MAPS, SERVICE_ACCOUNTS, EVENTS})
 
-WITHOUT_GENERATION = frozenset({NAMESPACES, CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, EVENTS})
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_VALUE = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
+
+
+def check(kind: Kind, obj: Object) -> None:
+    """Check name, labels and a config map's size.
+
+    Raises:
+        ApiError: 422.
+    """
+    metadata = obj["metadata"]
+    name = metadata.get("name") or ""
+    causes = []
+    longest, pattern = (63, _LABEL) if kind is NAMESPACES else (253, _SUBDOMAIN)
+    if len(name) > longest or not re.fullmatch(pattern, name):
+        what = f"a lowercase RFC 1123 name of at most {longest} bytes (regex used for validation is '{pattern}')"
+        causes.append(("metadata.name", f'Invalid value: "{name}": must be {what}'))
+    for value in (metadata.get("labels") or {}).values():
+        if not isinstance(value, str) or len(value) > 63 or not re.fullmatch(_VALUE, value):
+            what = f"a valid label of at most 63 bytes (regex used for validation is '{_VALUE}')"
+            causes.append(("metadata.labels", f'Invalid value: "{value}": must be {what}'))
+    if kind is CONFIG_MAPS and sum(map(len, map(str.encode, (obj.get("data") or {}).values()))) > MAX_CONFIG_MAP_BYTES:
+        causes.append(("[]", f"Too long: may not be more than {MAX_CONFIG_MAP_BYTES} bytes"))
+    if causes:
+        raise invalid(kind, name, causes)
 
 
 def name(kind: Kind, obj: Object, namespace: str | None) -> None:
@@ -46,15 +72,12 @@ def apply(kind: Kind, obj: Object, uid: str, keep_status: bool) -> None:
     """Complete a checked new object in place: type, metadata, first status, and the defaults of jobs and pods."""
     obj["apiVersion"], obj["kind"] = kind.api_version, kind.kind
     metadata = obj["metadata"]
-    for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
-        metadata.pop(name, None)
     metadata.update(uid=uid, creationTimestamp=now())
     if kind not in WITHOUT_GENERATION:
         metadata["generation"] = 1
     if kind is NAMESPACES:
         metadata["labels"] = {"kubernetes.io/metadata.name": metadata["name"], **(metadata.get("labels") or {})}
         obj["spec"] = {"finalizers": ["kubernetes"]}
-    metadata["managedFields"] = [_managed(kind, obj)]
     if kind in WITH_STATUS and not keep_status:
         obj.pop("status", None)
         first = {NAMESPACES: {"phase": "Active"}, JOBS: {}, DEPLOYMENTS: {}, PODS: {"phase": "Pending", "qosClass": "BestEffort"}}
@@ -66,32 +89,13 @@ def apply(kind: Kind, obj: Object, uid: str, keep_status: bool) -> None:
         _complete_pod_spec(obj["spec"])
 
 
-def _managed(kind: Kind, obj: Object) -> dict[str, Any]:
-    """Say who set which fields: clients parse this map of every object."""
-    fields: dict[str, Any] = {f"f:{name}": {} for name in obj if name not in ("apiVersion", "kind", "metadata", "status")}
-    labels = obj["metadata"].get("labels")
-    if labels:
-        fields["f:metadata"] = {"f:labels": {".": {}, **{f"f:{name}": {} for name in labels}}}
-    entry = {"manager": MANAGER, "operation": "Update", "apiVersion": kind.api_version, "time": now()}
-    return {**entry, "fieldsType": "FieldsV1", "fieldsV1": fields}
-
-
 def _complete_job(job: Object, uid: str) -> None:
     spec = job["spec"]
-    for name, value in {
-        "parallelism": 1,
-        "completions": 1,
-        "backoffLimit": 6,
-        "completionMode": "NonIndexed",
-        "suspend": False,
-    }.items():
+    for name, value in (("parallelism", 1), ("completions", 1), ("backoffLimit", 6), ("suspend", False)):
         spec.setdefault(name, value)
-    spec.setdefault("podReplacementPolicy", "TerminatingOrFailed")
-    spec["manualSelector"] = False
     spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
-    name = job["metadata"]["name"]
     metadata = spec["template"].get("metadata") or {}
-    ours = {"controller-uid": uid, "job-name": name}
+    ours = {"controller-uid": uid, "job-name": job["metadata"]["name"]}
     ours |= {f"batch.kubernetes.io/{label}": value for label, value in ours.items()}
     spec["template"]["metadata"] = {**metadata, "labels": {**(metadata.get("labels") or {}), **ours}}
     job["metadata"].setdefault("labels", dict(spec["template"]["metadata"]["labels"]))
@@ -101,15 +105,7 @@ def _complete_job(job: Object, uid: str) -> None:
 def _complete_pod_spec(spec: dict[str, Any]) -> None:
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
-    spec.setdefault("dnsPolicy", "ClusterFirst")
-    spec.setdefault("schedulerName", "default-scheduler")
-    spec.setdefault("securityContext", {})
     for container in spec.get("containers") or ():
-        _, _, tag = str(container.get("image", "")).rpartition("/")[2].partition(":")
-        container.setdefault("imagePullPolicy", "Always" if tag in ("", "latest") else "IfNotPresent")
-        container.setdefault("resources", {})
-        container.setdefault("terminationMessagePath", "/dev/termination-log")
-        container.setdefault("terminationMessagePolicy", "File")
-        limits = (container["resources"] or {}).get("limits") or {}
+        limits = (container.setdefault("resources", {}) or {}).get("limits") or {}
         if limits:
             container["resources"]["requests"] = {**limits, **(container["resources"].get("requests") or {})}

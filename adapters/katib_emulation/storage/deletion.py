@@ -13,7 +13,7 @@ from katib_emulation.kinds import NAMESPACES, PODS
 from katib_emulation.objects import Key, Object, copied, finalizers, is_deleting, now, owners
 from katib_emulation.storage.table import Table
 
-Propagation = Literal["Background", "Foreground", "Orphan"]
+Propagation = Literal["Background", "Foreground"]
 
 FOREGROUND = "foregroundDeletion"
 
@@ -31,9 +31,6 @@ class Deletion:
             return self._end_namespace(key)
         obj = self._stored(key)
         dependents = self._table.owned(obj["metadata"]["uid"])
-        if propagation == "Orphan":
-            for dependent in dependents:
-                self._disown(dependent, obj["metadata"]["uid"])
         waits = propagation == "Foreground" and bool(dependents)
         if not waits and not finalizers(obj):
             return self._drop(key)
@@ -104,11 +101,6 @@ class Deletion:
         self._table.put(key.kind, released)
         self.settle(key)
 
-    def _disown(self, key: Key, uid: str) -> None:
-        changed = copied(self._stored(key))
-        changed["metadata"]["ownerReferences"] = [owner for owner in owners(changed) if owner["uid"] != uid]
-        self._table.put(key.kind, changed)
-
     def _end_namespace(self, key: Key) -> Object:
         obj = copied(self._stored(key))
         if not is_deleting(obj):
@@ -135,15 +127,9 @@ class Deletion:
         if not remaining:
             self._table.drop(key)
             return
-        conditions = _remaining_conditions([self._stored(content) for content in remaining], remaining)
-        known = {c["type"]: c for c in (namespace.get("status") or {}).get("conditions") or ()}
-        fresh = [
-            {**condition, "lastTransitionTime": known.get(condition["type"], {}).get("lastTransitionTime") or now()}
-            for condition in conditions
-        ]
-        if fresh != list(known.values()):
-            changed = copied(namespace)
-            changed["status"] = {**(changed.get("status") or {}), "conditions": fresh}
+        changed = copied(namespace)
+        changed["status"]["conditions"] = _remaining_conditions([self._stored(content) for content in remaining], remaining)
+        if changed != namespace:
             self._table.put(NAMESPACES, changed)
 
 

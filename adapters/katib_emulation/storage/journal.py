@@ -26,51 +26,29 @@ class Journal:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / NAME
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._lock = os.open(folder / f"{NAME}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise JournalError(f"cannot use the folder {folder}: {error.strerror or error}") from error
+        self._broken = False
+        self._guarded(lambda: folder.mkdir(mode=0o700, parents=True, exist_ok=True))
+        self._lock = os.open(folder / f"{NAME}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._lock)
             raise JournalError(f"another server uses the folder {folder}; end it, or give another folder") from error
         self._file = -1
-        self._broken = False
         self.bytes = 0
 
     def read(self) -> Iterator[dict[str, Any]]:
-        """Yield the entries, oldest first, and cut a torn last line off the file.
+        """Yield the entries, oldest first; a torn last line is left out, and goes with the next `rewrite`.
 
         Raises:
-            JournalError: a whole line is damaged, or the file cannot be read.
+            JournalError: a whole line is damaged.
         """
-        try:
-            content = self.path.read_bytes() if self.path.exists() else b""
-        except OSError as error:
-            raise JournalError(f"cannot read {self.path}: {error.strerror or error}") from error
-        whole = content.rfind(b"\n") + 1
-        for number, line in enumerate(content[:whole].splitlines(), start=1):
-            yield self._entry(number, line)
-        if whole < len(content):
-            self._guarded(lambda: os.truncate(self.path, whole))
-
-    def _entry(self, number: int, line: bytes) -> dict[str, Any]:
-        checksum, _, text = line.partition(b" ")
-        try:
-            if int(checksum, 16) != zlib.crc32(text):
-                raise ValueError("the checksum differs")
-            entry = json.loads(text)
-        except ValueError as error:
-            raise JournalError(
-                f"{self.path} is damaged in line {number} ({error}); remove the folder to start without its objects"
-            ) from error
-        if not isinstance(entry, dict):
-            raise JournalError(
-                f"{self.path} is damaged in line {number} (no object); remove the folder to start without its objects"
-            )
-        return entry
+        content = self.path.read_bytes() if self.path.exists() else b""
+        for number, line in enumerate(content[: content.rfind(b"\n") + 1].splitlines(), start=1):
+            checksum, _, text = line.partition(b" ")
+            if checksum != b"%08x" % zlib.crc32(text):
+                raise JournalError(f"{self.path} is damaged in line {number}; remove the folder to start without its objects")
+            yield json.loads(text)
 
     def append(self, line: bytes) -> None:
         """Write one encoded entry in one call.
@@ -82,8 +60,6 @@ class Journal:
         self.bytes += len(line)
 
     def _write(self, line: bytes) -> None:
-        if self._file < 0:
-            self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         rest = memoryview(line)
         while rest:
             rest = rest[os.write(self._file, rest) :]
@@ -108,7 +84,7 @@ class Journal:
         fresh.replace(self.path)
         if self._file >= 0:
             os.close(self._file)
-            self._file = -1
+        self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
 
     def _guarded(self, step: Callable[[], object]) -> None:
         if self._broken:  # a later line would be glued to the torn one
@@ -128,7 +104,7 @@ class Journal:
 
 
 def is_in_use(folder: Path) -> bool:
-    """Whether a living server holds the folder's journal; a folder that is gone or cannot be opened counts as free."""
+    """Whether a living server holds the folder's journal; a folder that is gone counts as free."""
     try:
         descriptor = os.open(folder / f"{NAME}.lock", os.O_RDWR | os.O_CLOEXEC)
     except OSError:

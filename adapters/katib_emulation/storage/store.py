@@ -11,19 +11,64 @@ from pathlib import Path
 from typing import Any
 
 from katib_emulation.kinds import CONFIG_MAPS, EVENTS, NAMESPACES, SERVICE_ACCOUNTS, Kind
-from katib_emulation.objects import Key, Object, copied, finalizers, is_deleting, key_of, labels_match, now
+from katib_emulation.objects import (
+    Key,
+    Object,
+    copied,
+    finalizers,
+    is_deleting,
+    key_of,
+    labels_match,
+    now,
+    now_precisely,
+    random_suffix,
+)
 from katib_emulation.statuses import ApiError, already_exists, not_found, terminating
-from katib_emulation.storage import defaults, validation
+from katib_emulation.storage import defaults
 from katib_emulation.storage.deletion import Deletion, Propagation
 from katib_emulation.storage.journal import Journal, JournalError
-from katib_emulation.storage.recording import event_of
-from katib_emulation.storage.subscription import Subscription
-from katib_emulation.storage.table import Table
+from katib_emulation.storage.table import Subscription, Table
+
+COMPONENTS = {
+    "Experiment": "experiment-controller",
+    "Suggestion": "suggestion-controller",
+    "Trial": "trial-controller",
+    "Job": "job-controller",
+    "Pod": "kubelet",
+}
+
+
+def event_of(about: Mapping[str, Any], type_: str, reason: str, message: str) -> Object:
+    """Return the Event for one occurrence.
+
+    The scheduler writes the newer form: `eventTime` is set, and `lastTimestamp` and `count` are null.
+    """
+    metadata = about["metadata"]
+    namespace = metadata.get("namespace") or "default"
+    involved = {"kind": about.get("kind"), "apiVersion": about.get("apiVersion"), "name": metadata["name"]}
+    involved |= {field: metadata[field] for field in ("namespace", "uid", "resourceVersion") if metadata.get(field)}
+    scheduled = reason == "FailedScheduling"
+    component = "default-scheduler" if scheduled else COMPONENTS.get(about.get("kind") or "", "emulated")
+    time = now()
+    return {
+        "metadata": {"name": f"{metadata['name']}.{random_suffix(16)}", "namespace": namespace},
+        "involvedObject": involved,
+        "reason": reason,
+        "message": message,
+        "type": type_,
+        "source": {} if scheduled else {"component": component},
+        "reportingComponent": component,
+        "reportingInstance": "",
+        "eventTime": now_precisely() if scheduled else None,
+        "firstTimestamp": None if scheduled else time,
+        "lastTimestamp": None if scheduled else time,
+        **({"action": "Scheduling"} if scheduled else {"count": 1}),
+    }
+
 
 Objects = list[Object]  # within the class, `list` is a method
 
 FIRST_NAMESPACES = ("default", "kube-system", "kubeflow")
-MORE_NAMES = 7  # that are drawn for a generateName whose first one is taken
 
 
 def _raise(error: JournalError) -> None:
@@ -45,11 +90,6 @@ class Store:
             if self._table.find(Key(NAMESPACES, "", name)) is None:
                 self.create(NAMESPACES, {"metadata": {"name": name}})
 
-    @property
-    def version(self) -> int:
-        """The resourceVersion of the newest change."""
-        return self._table.version
-
     def create(self, kind: Kind, obj: Mapping[str, Any], namespace: str | None = None, *, keep_status: bool = False) -> Object:
         """Store a new object and return it with uid, resourceVersion, generation and creationTimestamp.
 
@@ -61,16 +101,11 @@ class Store:
         """
         fresh: Object = copied(dict(obj))
         metadata = fresh.setdefault("metadata", {})
-        is_generated = not metadata.get("name")
         defaults.name(kind, fresh, namespace)
-        validation.check(kind, fresh)
+        defaults.check(kind, fresh)
         with self._table.lock:
             self._check_namespace(key_of(kind, fresh))
-            for _ in range(MORE_NAMES if is_generated else 0):
-                if self._table.find(key_of(kind, fresh)) is None:
-                    break
-                del metadata["name"]
-                defaults.name(kind, fresh, namespace)
+
             key, name = key_of(kind, fresh), metadata["name"]
             if self._table.find(key) is not None:
                 raise already_exists(kind, name)
@@ -94,12 +129,36 @@ class Store:
 
     def list(self, kind: Kind, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Objects:
         """Return copies of the objects that carry all `labels`, by name; of every namespace when None."""
-        return [copied(obj) for obj in self._table.values(kind, namespace) if labels_match(obj, labels or {})]
+        return [copied(obj) for obj in self.view(kind, namespace)[1] if labels_match(obj, labels or {})]
 
     def view(self, kind: Kind, namespace: str | None = None) -> tuple[int, Objects]:
-        """Return (version, the objects themselves) of one moment: for reading only."""
+        """Return (version, the objects themselves by name) of one moment: for reading only."""
         with self._table.lock:
-            return self._table.version, self._table.values(kind, namespace)
+            return self._table.version, sorted(self._table.values(kind, namespace), key=lambda obj: key_of(kind, obj)[1:])
+
+    def oldest_first(self, kind: Kind, namespace: str) -> Objects:
+        """Return the objects themselves: for reading only."""
+        return self._table.values(kind, namespace)
+
+    def find(self, kind: Kind, name: str, namespace: str) -> Object | None:
+        """Return the object itself, or None: for reading only."""
+        return self._table.find(_key(kind, name, namespace))
+
+    def ensure(self, kind: Kind, obj: Mapping[str, Any], namespace: str | None = None, *, keep_status: bool = False) -> None:
+        """Create an object unless there is one of its name.
+
+        Raises:
+            ApiError: as by `create`, but for 409.
+        """
+        with self._table.lock:
+            if self._table.find(_key(kind, obj["metadata"]["name"], namespace)) is None:
+                self.create(kind, obj, namespace, keep_status=keep_status)
+
+    def discard(self, kind: Kind, name: str, namespace: str, propagation: Propagation = "Background") -> None:
+        """Delete an object if it exists."""
+        with self._table.lock:
+            if self._table.find(_key(kind, name, namespace)) is not None:
+                self.delete(kind, name, namespace, propagation)
 
     def update(self, kind: Kind, name: str, namespace: str | None, change: Callable[[Object], None]) -> Object | None:
         """Apply `change` to a copy of the object and store it, as one step; return the result.
@@ -119,7 +178,7 @@ class Store:
             change(after)
             _keep_identity(before, after)
             if after != before:
-                validation.check(kind, after)
+                defaults.check(kind, after)
                 if "generation" in before["metadata"] and after.get("spec") != before.get("spec"):
                     after["metadata"]["generation"] = before["metadata"]["generation"] + 1
                 after = self._table.put(kind, after)
@@ -137,12 +196,6 @@ class Store:
             if self._table.find(key) is None:
                 raise not_found(kind, name)
             return copied(self._deletion.request(key, propagation))
-
-    def discard(self, kind: Kind, name: str, namespace: str | None = None, propagation: Propagation = "Background") -> None:
-        """Delete an object if it exists."""
-        with self._table.lock:
-            if self._table.find(_key(kind, name, namespace)) is not None:
-                self.delete(kind, name, namespace, propagation)
 
     def subscribe(self, *kinds: Kind, since: int | None = None, initial: bool = False) -> Subscription:
         """Return a stream of changes: from now on; after version `since`; or (`initial`) each object as ADDED, then from now on.
@@ -201,9 +254,4 @@ def _keep_identity(before: Object, after: Object) -> None:
 
 
 def _count_again(event: Object) -> None:
-    if event.get("eventTime") is not None:
-        series = event.get("series") or {"count": 1}
-        event["series"] = {"count": series["count"] + 1, "lastObservedTime": now()}
-        return
-    event["count"] = (event.get("count") or 1) + 1
-    event["lastTimestamp"] = now()
+    event |= {"count": (event.get("count") or 1) + 1, "lastTimestamp": now()}

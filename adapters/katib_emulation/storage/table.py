@@ -5,22 +5,69 @@ Stored objects are never changed in place: a reader may hold one without the loc
 
 from __future__ import annotations
 
+import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from katib_emulation.kinds import KINDS, Kind
 from katib_emulation.objects import Key, Object, key_of, owners
-from katib_emulation.statuses import ApiError, gone, internal
+from katib_emulation.statuses import gone, internal
 from katib_emulation.storage.journal import Journal, JournalError, encode
-from katib_emulation.storage.subscription import Change, ChangeType, Subscription
+
+ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of one object. Objects in it are shared by all subscribers: copy before changing."""
+
+    type: ChangeType
+    kind: Kind
+    object: Object
+    previous: Object | None  # None: the object is new
+    version: int
+
+
+class Subscription:
+    """Delivers every change of the asked kinds in order, from the moment at which it was made, until it is closed."""
+
+    def __init__(self, kinds: frozenset[Kind], forget: Callable[[Subscription], None]) -> None:
+        self.kinds = kinds
+        self._forget = forget
+        self._changes: queue.SimpleQueue[Change | None] = queue.SimpleQueue()
+        self._closed = False
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called, here or by the end of the store."""
+        return self._closed
+
+    def deliver(self, change: Change) -> None:
+        """Hand over a change (called by the table, under its lock)."""
+        self._changes.put(change)
+
+    def next(self, timeout: float | None = None) -> Change | None:
+        """Return the next change; None after `timeout` seconds without one, and at once when closed."""
+        if self._closed:
+            return None
+        try:
+            return self._changes.get(timeout=timeout)
+        except queue.Empty:
+            return None
+
+    def close(self) -> None:
+        """End the stream: a waiting `get` returns None. May be called twice and from any thread."""
+        if not self._closed:
+            self._closed = True
+            self._forget(self)
+            self._changes.put(None)
+
 
 HISTORY = 1_000
 """Changes kept for watches that start at an older version; each holds a whole object."""
-
-MAX_ENTRY_BYTES = 1_572_864
-"""What etcd takes in one request: a Suggestion of some thousands of trials is larger."""
 
 COMPACTION_BYTES = 64 * 2**20
 """The journal is rewritten when it has grown by this."""
@@ -55,10 +102,9 @@ class Table:
             return self._keys.get(uid)
 
     def values(self, kind: Kind, namespace: str | None = None) -> list[Object]:
-        """Return the objects themselves (not copies) by name, of one namespace or of all."""
+        """Return the objects themselves (not copies), the oldest first, of one namespace or of all."""
         with self.lock:
-            found = [(key, obj) for key, obj in self._objects[kind].items() if namespace is None or key.namespace == namespace]
-        return [obj for _, obj in sorted(found, key=lambda item: item[0][1:])]
+            return [obj for key, obj in self._objects[kind].items() if namespace in (None, key.namespace)]
 
     def content(self, namespace: str) -> list[Key]:
         """Return what lies in a namespace."""
@@ -74,7 +120,7 @@ class Table:
         """Store `obj` (which must not be changed afterwards) under a new resourceVersion.
 
         Raises:
-            ApiError: 500, it is too large, or could not be kept.
+            ApiError: 500, it could not be kept.
         """
         with self.lock:
             key = key_of(kind, obj)
@@ -162,8 +208,6 @@ class Table:
         if self._closed:
             raise internal("the server is ending")
         line = encode(entry)
-        if len(line) > MAX_ENTRY_BYTES:
-            raise ApiError(500, None, "etcdserver: request is too large")
         try:
             if self._journal.bytes > self._compact_at:
                 self._compact()  # before the new entry, whose object is not in its place yet
@@ -182,7 +226,7 @@ class Table:
                     self._place(key, entry["object"], self._objects[key.kind].get(key))
                 elif "drop" in entry:
                     self._remove(Key(kinds[entry["drop"]], entry["namespace"], entry["name"]))
-            except (KeyError, TypeError) as error:
+            except (KeyError, TypeError) as error:  # a line is missing, or is no entry
                 raise JournalError(f"{self._journal.path} does not fit together at version {self.version}: {error!r}") from error
         self._compact()
 

@@ -1,7 +1,7 @@
 """`multivariate-tpe`: Optuna's TPESampler with `multivariate` and `constant_liar`, as Katib's Optuna service uses it.
 
 Each suggestion is drawn by a sampler with a seed of its own, so that it depends on nothing but the seed, its number, and the
-trials told before. `normal` and `logNormal` parameters are missing from the answer, as in Katib v0.19.0.
+trials told before.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from katib_emulation.suggestions.parameters import Parameter
-from katib_emulation.suggestions.seeds import derived
-from katib_emulation.suggestions.told import Told
+from katib_emulation.suggestions.results import Told
+from katib_emulation.suggestions.spaces import Parameter, derived
 
 if TYPE_CHECKING:
     import optuna
@@ -27,7 +26,7 @@ class MultivariateTpe:
         seed: str,
         settings: Mapping[str, str],
         direction: str,
-        past: Sequence[tuple[str, Mapping[str, str]]],
+        past: Sequence[Mapping[str, str]],
     ) -> None:
         """Prepare the study.
 
@@ -36,7 +35,7 @@ class MultivariateTpe:
             seed: what all random numbers depend on.
             settings: the validated settings n_startup_trials and n_ei_candidates, as far as given.
             direction: minimize or maximize.
-            past: (trial name, configuration) of the suggestions that were made before this object was.
+            past: the configurations that were suggested before this object was.
 
         Raises:
             ValueError: the space cannot be searched.
@@ -47,10 +46,10 @@ class MultivariateTpe:
         self._numbers: dict[str, list[int]] = {}
         self._told: set[str] = set()
         self._study = _new_study(direction)
-        self._distributions = {p.name: d for p in parameters if (d := distribution_of(p)) is not None}
-        for _, configuration in past:
+        self._distributions = {parameter.name: distribution_of(parameter) for parameter in parameters}
+        for configuration in past:
             self._study.enqueue_trial({p.name: _parsed(p, configuration[p.name]) for p in parameters if p.name in configuration})
-        for _, configuration in past:
+        for configuration in past:
             self._remember(configuration, self._study.ask(self._distributions).number)
 
     def suggest(self, index: int, told: Sequence[Told]) -> dict[str, str]:
@@ -106,8 +105,8 @@ def _sampler(seed: int, settings: Mapping[str, int]) -> optuna.samplers.TPESampl
         )
 
 
-def distribution_of(parameter: Parameter) -> optuna.distributions.BaseDistribution | None:
-    """Return Optuna's distribution as Katib's service chooses it; None where the service leaves the parameter out.
+def distribution_of(parameter: Parameter) -> optuna.distributions.BaseDistribution:
+    """Return Optuna's distribution as Katib's service chooses it.
 
     Raises:
         ValueError: the parameter cannot be searched.
@@ -118,11 +117,11 @@ def distribution_of(parameter: Parameter) -> optuna.distributions.BaseDistributi
     if parameter.type == "int":
         if scale == "logUniform":
             return IntDistribution(max(1, int(low)), int(high), log=True)
-        return IntDistribution(int(low), int(high), step=int(step)) if scale == "uniform" else None
+        return IntDistribution(int(low), int(high), step=int(step))
     if parameter.type == "double":
         if scale == "logUniform":
             return FloatDistribution(max(1e-10, float(low)), float(high), log=True)
-        return FloatDistribution(float(low), float(high), step=float(step) if step else None) if scale == "uniform" else None
+        return FloatDistribution(float(low), float(high), step=float(step) if step else None)
     return CategoricalDistribution(parameter.values)
 
 
