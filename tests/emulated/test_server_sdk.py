@@ -9,7 +9,7 @@ import pytest
 
 from emulated.program import Program, program
 from emulated.served import INJECTED
-from emulated.tracing import CASES, manifest
+from emulated.trace_cases import CASES, manifest
 from waiting import until
 
 katib = pytest.importorskip("kubeflow.katib", reason="needs kubeflow-katib")
