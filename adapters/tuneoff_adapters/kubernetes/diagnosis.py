@@ -17,6 +17,7 @@ from tuneoff_adapters.kubernetes.status import (
     exit_of,
     has,
     has_ended,
+    has_value,
     is_running,
     is_unschedulable,
     phase_of,
@@ -241,6 +242,14 @@ def no_more_trials(view: View) -> Finding | None:
         return None
     if any(terminal(trial) is None for trial in view.trials.values()):
         return None
+    for trial in view.trials.values():
+        if has(trial, "EarlyStopped") and not has_value(trial):
+            return Finding(
+                subject=f"trial {name_of(trial)}",
+                reason="MetricsUnavailable",
+                message="it was pruned, and Katib makes no further trial before its metrics are there",
+                way_out="see whether the image has the command `head`, which Katib runs then",
+            )
     told = latest(view.events, "Suggestion", name_of(view.suggestion or {}))
     told = told or latest(view.events, "Experiment", name_of(view.experiment))
     count = f"{len(view.trials)} trials have ended and no further one comes"

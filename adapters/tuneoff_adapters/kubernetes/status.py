@@ -43,6 +43,12 @@ def terminal(thing: Object) -> Object | None:
     return next((condition(thing, type_) for type_ in ("EarlyStopped", *TERMINAL) if has(thing, type_)), None)
 
 
+def has_value(trial: Object) -> bool:
+    """Tell whether Katib has a value of a trial's objective, its only metric."""
+    metrics = _list(_map(_map(trial, "status"), "observation"), "metrics")
+    return any(metric.get("latest") != "unavailable" for metric in metrics)
+
+
 def phase_of(pod: Object) -> str:
     return str(_map(pod, "status").get("phase") or "Pending")
 
