@@ -135,7 +135,10 @@ class Follower(PodFollower[FollowedTrial]):
 
     def take_log_end(self, name: str, is_complete: bool, was_rotated: bool, problem: str | None = None) -> None:
         super().take_log_end(name, is_complete, was_rotated, problem)
-        self.book.take_log_end(self.book.trials[name])
+        trial = self.book.trials[name]
+        unusable = trial.log.end()
+        if unusable is not None:
+            self.checkpoint_problems[trial.trial_id] = unusable
 
     def _find(self, name: str) -> FollowedTrial | None:
         return self.book.trials.get(name)

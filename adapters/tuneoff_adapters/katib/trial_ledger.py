@@ -13,10 +13,9 @@ from tuneoff_adapters.katib.results import Outcome
 from tuneoff_adapters.kubernetes.clock_skew import Creations, PodClock
 from tuneoff_adapters.kubernetes.diagnosis import trial_of
 from tuneoff_adapters.kubernetes.endings import Ending, Limits, ending_of
-from tuneoff_adapters.kubernetes.layout import CONTAINER, trial_id
+from tuneoff_adapters.kubernetes.layout import trial_id
 from tuneoff_adapters.kubernetes.pod_log import PodLog
 from tuneoff_adapters.kubernetes.resources import Object, name_of
-from tuneoff_adapters.kubernetes.status import image_id_of
 
 OUT_OF_TIME = "wall-clock budget used up"
 
@@ -36,18 +35,12 @@ class Book:
         self.trials: dict[str, FollowedTrial] = {}  # by Katib's name
         self.over_budget: set[str] = set()
         self.pods: dict[str, Object] = {}  # by name, as last seen, while they are there
-        self.checkpoint_problems: dict[str, str] = {}  # by trial id
 
     def __iter__(self) -> Iterator[FollowedTrial]:
         return iter(list(self.trials.values()))  # a copy: the main thread may look while the book is written
 
     def outcomes(self) -> list[Outcome]:
         return [trial.outcome(self._planned) for trial in self]
-
-    def image_digests(self) -> list[str]:
-        """Return what the trials' pods ran; more than one where a tag was moved meanwhile."""
-        found = {image_id_of(trial.pod or {}, CONTAINER) for trial in self}
-        return sorted(image for image in found if image is not None)
 
     # What the cluster tells
 
@@ -99,12 +92,6 @@ class Book:
             assert trial.log.process is not None
             self._announce(trial, self._clock.here(trial.log.process, event.t))
         trial.take(event, t, self._objective)
-
-    def take_log_end(self, trial: FollowedTrial) -> None:
-        """Take in that no further line of a trial's log comes."""
-        problem = trial.log.end()
-        if problem is not None:
-            self.checkpoint_problems[trial.trial_id] = problem
 
     # What follows from it
 

@@ -12,7 +12,6 @@ from tuneoff.errors import InfrastructureError
 from tuneoff_adapters.kubernetes.api_errors import ApiError
 from tuneoff_adapters.kubernetes.connection import Connection, Limits
 from tuneoff_adapters.kubernetes.create import check_namespace
-from tuneoff_adapters.kubernetes.kubeconfig import too_long
 from tuneoff_adapters.kubernetes.options import ClusterOptions
 from tuneoff_adapters.kubernetes.parallel_calls import at_once, value
 from tuneoff_adapters.kubernetes.resources import CONFIG_MAPS, EVENTS, NAMESPACES, PODS, Object, Resource
@@ -59,10 +58,7 @@ def reach(
         InfrastructureError: as for `check_cluster`, or there is no usable kubeconfig.
     """
     deadline = time.monotonic() + within_seconds
-    answer = at_once({"connection": connect}, within_seconds)["connection"]
-    if isinstance(answer, TimeoutError):
-        raise InfrastructureError(too_long(within_seconds))
-    connection: Connection = value(answer)
+    connection = connect()  # has a limit of its own
     return connection, check_cluster(connection, needs, namespace, max(deadline - time.monotonic(), 0.0))
 
 

@@ -23,12 +23,10 @@ def client_configuration(kubeconfig: Path | None, context: str | None, within_se
     """
     answer = at_once({"kubeconfig": lambda: _configuration(kubeconfig, context)}, within_seconds)["kubeconfig"]
     if isinstance(answer, TimeoutError):  # it may start a program that waits for a person
-        raise InfrastructureError(too_long(within_seconds))
+        raise InfrastructureError(
+            f"reading the kubeconfig takes longer than {within_seconds:g} s; does its credential program wait for a person?"
+        )
     return value(answer)
-
-
-def too_long(seconds: float) -> str:
-    return f"reading the kubeconfig takes longer than {seconds:g} s; does its credential program wait for a person?"
 
 
 def _configuration(kubeconfig: Path | None, context: str | None) -> Any:

@@ -13,10 +13,12 @@ from tuneoff_adapters.kubernetes.connection import Connection
 from tuneoff_adapters.kubernetes.diagnosis import Finding
 from tuneoff_adapters.kubernetes.endings import Ending
 from tuneoff_adapters.kubernetes.followed_pod import FollowedPod
+from tuneoff_adapters.kubernetes.layout import CONTAINER
 from tuneoff_adapters.kubernetes.patience import Patience
 from tuneoff_adapters.kubernetes.plan import PodPlan
 from tuneoff_adapters.kubernetes.resources import PODS, Object, Resource
 from tuneoff_adapters.kubernetes.sources import Sources
+from tuneoff_adapters.kubernetes.status import image_id_of
 
 LOOK_SECONDS = 0.25  # between two looks at what only time brings: limits, ends
 FIND_NS = clock.NANOSECONDS  # between two searches for a reason why nothing goes on
@@ -32,6 +34,8 @@ class PodFollower(ABC, Generic[_Pod]):
         self._context, self._timeouts = context, context.spec.experiment.timeouts
         self._sources = Sources(connection, plan.namespace, plan.config_map, plan.labels, self)
         self._patience, self._pending_seconds = Patience(pending_seconds), pending_seconds
+        self.checkpoint_problems: dict[str, str] = {}  # why a trial's checkpoint cannot be had, by its id
+        self._images: set[str] = set()
         self._suggestion: Object | None = None
         self._warnings: Sequence[Object] = ()
         self._is_away = False  # the API server fails to answer: nothing known is taken for true
@@ -69,6 +73,10 @@ class PodFollower(ABC, Generic[_Pod]):
     @abstractmethod
     def _fail(self, error: Exception) -> None:
         """End with an error."""
+
+    def image_digests(self) -> list[str]:
+        """Return what the pods ran; more than one where a tag was moved meanwhile."""
+        return sorted(self._images)
 
     def take_line(self, name: str, line: bytes, t: int) -> None:
         pod = self._find(name)
@@ -168,7 +176,9 @@ class PodFollower(ABC, Generic[_Pod]):
         self._sources.delete(PODS, pod.pod_name)
 
     def _open_log(self, pod: _Pod) -> None:
-        """Follow the log of a pod that has begun, once."""
+        """Follow the log of a pod that has begun, once, and note its image."""
+        image = image_id_of(pod.pod or {}, CONTAINER)
+        self._images |= set() if image is None else {image}
         if not pod.is_log_open and (pod.running_ns is not None or pod.training_ended_ns is not None):
             pod.is_log_open = True
             self._sources.follow_log(pod.name, pod.pod_name, lambda: pod.training_ended_ns is not None or pod.gone_ns is not None)

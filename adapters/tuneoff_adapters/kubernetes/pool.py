@@ -19,7 +19,7 @@ from tuneoff_adapters.kubernetes.clock_skew import PodClock
 from tuneoff_adapters.kubernetes.connection import Connection
 from tuneoff_adapters.kubernetes.diagnosis import Finding, trial_of
 from tuneoff_adapters.kubernetes.endings import Ending, Limits, ending_of
-from tuneoff_adapters.kubernetes.layout import CONTAINER, WORKER_MODULE
+from tuneoff_adapters.kubernetes.layout import WORKER_MODULE
 from tuneoff_adapters.kubernetes.manifest import job_manifest
 from tuneoff_adapters.kubernetes.messages import READY, answer_of, packed
 from tuneoff_adapters.kubernetes.place import Place, findings
@@ -27,7 +27,6 @@ from tuneoff_adapters.kubernetes.plan import PodPlan
 from tuneoff_adapters.kubernetes.pod_follower import PodFollower
 from tuneoff_adapters.kubernetes.pod_log import PodLog
 from tuneoff_adapters.kubernetes.resources import JOBS, PODS, Object, Resource, name_of
-from tuneoff_adapters.kubernetes.status import image_id_of
 
 POOL_RIGHTS: Rights = (
     (JOBS, "", ("create", "list")),
@@ -63,8 +62,6 @@ class PodPool(PodFollower[Place], Pool):
         self._jobs = 0
         self._places: dict[int, Place] = {}
         self._news: list[Message | Death] = []  # that have not been told yet
-        self.checkpoint_problems: dict[str, str] = {}  # by trial id
-        self.image_digests: set[str] = set()  # what the pods ran
 
     def start(self, within_seconds: float) -> None:
         """Start all workers; at the return each has its imports and could take a trial. Nothing, with a Job per trial.
@@ -169,8 +166,6 @@ class PodPool(PodFollower[Place], Pool):
         if index is None:
             return
         place = self._places[index]
-        image = image_id_of(thing, CONTAINER)
-        self.image_digests |= {image} if image is not None else set()
         place.take_pod(kind, thing, t)
         self._open_log(place)
         if not self._has_job_per_trial:
