@@ -44,7 +44,7 @@ def terminal(thing: Object) -> Object | None:
 
 def has_value(trial: Object) -> bool:
     """Tell whether Katib has a value of a trial's objective, its only metric."""
-    metrics = _list(_map(_map(trial, "status"), "observation"), "metrics")
+    metrics = ((trial.get("status") or {}).get("observation") or {}).get("metrics") or []
     return any(metric.get("latest") != "unavailable" for metric in metrics)
 
 
