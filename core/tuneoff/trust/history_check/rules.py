@@ -17,7 +17,6 @@ from tuneoff.record.layout import POD
 from tuneoff.trust.history_check.counterexample import Counterexample, counterexample
 from tuneoff.trust.history_check.trial_histories import Attempt, Moment, RunHistory, Training, Trial
 
-
 BEFORE = 4  # events of a process that are drawn before the one that is wrong
 
 

@@ -103,7 +103,7 @@ class RunHistory:
         """Return by how much that may be wrong: another host's clock is known to an uncertainty only."""
         return self._timelines[moment.execution].uncertainty_ns(moment.process)
 
-    def _read(self, execution: int, events: Iterable[tuple[Process, Event]]) -> None:
+    def _read(self, execution: int, events: Iterable[tuple[Process, Any]]) -> None:
         found = Collected()
         attempts: dict[tuple[str, int], Attempt] = {}
         refused: dict[str, list[Moment]] = {}

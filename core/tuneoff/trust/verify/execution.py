@@ -14,8 +14,8 @@ from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.measure.derived import Derived, derive_log
 from tuneoff.record.endings import IN_NO_EVENT, Verdict
-from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.events.reader import EventLog
+from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import EARLIER, History
 from tuneoff.record.join import history_of
 from tuneoff.record.layout import FRAMEWORK
