@@ -49,7 +49,7 @@ def check_history(executions: Sequence[Iterable[tuple[Process, Event]]], spec: R
 
 
 def _of_trial(history: RunHistory, trial: Trial, spec: RunSpec, is_done: bool) -> Iterator[Breach]:
-    is_limited = _is_limited(spec)
+    planned, is_limited = spec.experiment.budget.epochs_per_trial, _is_limited(spec)
     before: Attempt | None = None
     first = 1
     for attempt in trial.attempts:
@@ -64,9 +64,11 @@ def _of_trial(history: RunHistory, trial: Trial, spec: RunSpec, is_done: bool) -
             yield Breach("too-many-retries", text, seen, seen[:1])
         if before is not None:
             yield from _after(trial, before, attempt)
-        yield from _of_attempt(name, attempt, seen, is_done and attempt.execution == history.last, is_limited)
+        yield from _of_attempt(name, attempt, seen)
+        if is_done and attempt.execution == history.last and attempt.end is None:
+            yield from _open(name, attempt, seen, planned, is_limited)
         for training in attempt.trainings:
-            yield from _of_training(name, attempt, training, spec.experiment.budget.epochs_per_trial)
+            yield from _of_training(name, attempt, training, planned)
         before = attempt
     yield from _configuration(trial)
     yield from _at_once(history, trial)
@@ -81,15 +83,18 @@ def _after(trial: Trial, before: Attempt, attempt: Attempt) -> Iterator[Breach]:
     """An attempt follows another one only where that failed, by no doing of its workload; or was cut with its execution."""
     seen = [*before.moments(), *attempt.moments()]
     begun = attempt.moments()[:1]
-    if before.is_over:
-        text = f"trial {trial.name} had ended for good in attempt {before.number}, and was begun again"
+    if before.is_finished:
+        text = f"trial {trial.name} had ended in attempt {before.number}, and was begun again"
         yield Breach("resurrected", text, seen, begun)
+    elif before.failed_by_itself:
+        text = f"attempt {before.number} of trial {trial.name} failed by its workload's doing, and was tried again"
+        yield Breach("retried-own-failure", text, seen, begun)
     elif before.execution == attempt.execution and before.end is None:
         text = f"attempt {attempt.number} of trial {trial.name} was begun, though nobody saw the end of attempt {before.number}"
         yield Breach("retried-without-end", text, seen, begun)
 
 
-def _of_attempt(name: str, attempt: Attempt, seen: list[Moment], must_end: bool, is_limited: bool) -> Iterator[Breach]:
+def _of_attempt(name: str, attempt: Attempt, seen: list[Moment]) -> Iterator[Breach]:
     if len(attempt.submitted) > 1:
         count = counted(len(attempt.submitted), "time")
         yield Breach("handed-out-twice", f"{name} was handed out {count}", seen, attempt.submitted[1:])
@@ -99,11 +104,14 @@ def _of_attempt(name: str, attempt: Attempt, seen: list[Moment], must_end: bool,
     if attempt.strays:
         text = f"a process wrote of {name}, but never started it"
         yield Breach("never-started", text, [*seen, *attempt.strays], attempt.strays)
-    if must_end and attempt.end is None:
-        if starts:
-            yield Breach("no-end", f"{name} was started, but nobody saw its end, and the run is done", seen)
-        elif attempt.submitted and not is_limited:
-            yield Breach("lost", f"{name} was handed out, but neither started nor failed, and the run is done", seen)
+
+
+def _open(name: str, attempt: Attempt, seen: list[Moment], planned: int, is_limited: bool) -> Iterator[Breach]:
+    """In a run that is done every attempt has an end; one that trained all its epochs is complete without."""
+    if not attempt.trainings and attempt.submitted and not is_limited:
+        yield Breach("lost", f"{name} was handed out, but neither started nor failed, and the run is done", seen)
+    elif attempt.trainings and sum(isinstance(moment.event, schema.Epoch) for moment in attempt.trainings[-1].rest) < planned:
+        yield Breach("no-end", f"{name} was started, but nobody saw its end, and the run is done", seen)
 
 
 def _of_training(name: str, attempt: Attempt, training: Training, planned: int) -> Iterator[Breach]:

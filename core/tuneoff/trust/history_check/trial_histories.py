@@ -58,12 +58,14 @@ class Attempt:
         return own or next(iter(self.observed), None)
 
     @property
-    def is_over(self) -> bool:
-        """Whether it ended for good: completed, pruned, or failed by its workload's doing."""
-        if self.end is None or not self.trainings:
-            return False
-        event = self.end.event
-        return getattr(event, "state", None) in FINISHED or getattr(event, "charged", None) == "workload"
+    def is_finished(self) -> bool:
+        """Whether it completed or was pruned."""
+        return self.end is not None and bool(self.trainings) and getattr(self.end.event, "state", "") in FINISHED
+
+    @property
+    def failed_by_itself(self) -> bool:
+        """Whether it failed by its workload's doing, as far as that was written down."""
+        return self.end is not None and bool(self.trainings) and getattr(self.end.event, "charged", "") == "workload"
 
     def moments(self) -> list[Moment]:
         """Return what draws it: handed out, each start and last word, what observers saw."""
