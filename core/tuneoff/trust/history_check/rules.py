@@ -216,33 +216,25 @@ def _is_limited(spec: RunSpec) -> bool:
 
 
 def _given(history: RunHistory, spec: RunSpec, is_done: bool) -> Iterator[Breach]:
-    """Each point of a given list (`fixed`, `grid`) is run once, equal ones as often as they are given; no other one is."""
+    """Each point of a given list (`fixed`, `grid`) is handed out once, equal ones as often as they are given; no other one is."""
     listed = listed_configurations(spec)
     if listed is None:
         return
     left = Counter(configuration_digest(configuration) for configuration in listed)
     given = set(left)
     last: dict[str, Moment] = {}
-    starts = [next(trial.trainings).start for trial in history.trials.values() if any(trial.trainings)]
-    for start in sorted(starts, key=lambda start: (start.execution, history.at(start))):
-        digest, name = start.event.digest, start.event.trial
+    firsts = [trial.first for trial in history.trials.values() if trial.first is not None]
+    for first in sorted(firsts, key=lambda moment: (moment.execution, history.at(moment))):
+        digest, name = configuration_digest(first.event.configuration), first.event.trial
         left[digest] -= 1
         if digest not in given:
-            yield Breach(
-                "not-given", f"trial {name} ran {start.event.configuration}, which is not on the given list", [start], [start]
-            )
+            text = f"trial {name} has {first.event.configuration}, which is not on the given list"
+            yield Breach("not-given", text, [first], [first])
         elif left[digest] < 0:
-            text = f"trial {name} ran a given point once more, after trial {last[digest].event.trial}"
-            yield Breach("given-point-twice", text, [last[digest], start], [start])
-        last[digest] = start
+            text = f"trial {name} is a given point once more, after trial {last[digest].event.trial}"
+            yield Breach("given-point-twice", text, [last[digest], first], [first])
+        last[digest] = first
     never = [configuration for configuration in listed if left[configuration_digest(configuration)] > 0]
     if is_done and never and not _is_limited(spec):
-        submitted = [
-            moment
-            for trial in history.trials.values()
-            for attempt in trial.attempts
-            for moment in attempt.submitted
-            if moment.event.configuration == never[0]
-        ]
-        text = f"{counted(len(never), 'given point')} never ran, first {never[0]}, and the run is done"
-        yield Breach("given-point-never", text, submitted)
+        text = f"never handed out: {counted(len(never), 'given point')}, first {never[0]}, and the run is done"
+        yield Breach("given-point-never", text, firsts[-3:])

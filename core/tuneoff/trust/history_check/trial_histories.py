@@ -82,6 +82,12 @@ class Trial:
     refused: list[Moment] = field(default_factory=list)
 
     @property
+    def first(self) -> Moment | None:
+        """Return the first start, else the first submission: both have a configuration."""
+        starts = (training.start for training in self.trainings)
+        return next(starts, None) or next((moment for attempt in self.attempts for moment in attempt.submitted), None)
+
+    @property
     def trainings(self) -> Iterator[Training]:
         return (training for attempt in self.attempts for training in attempt.trainings)
 
