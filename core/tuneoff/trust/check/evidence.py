@@ -29,7 +29,7 @@ from tuneoff.trust.check.footprint import Left, ListeningSocket
 from tuneoff.trust.check.model import Finding
 from tuneoff.trust.check.probe_workload import NOTES
 from tuneoff.trust.history_check.counterexample import Counterexample
-from tuneoff.trust.history_check.rules import check_history
+from tuneoff.trust.history_check.rules import check_run
 
 E = TypeVar("E", bound=Event)
 
@@ -119,8 +119,7 @@ class Made:
     @cached_property
     def breaches(self) -> tuple[Counterexample, ...]:
         """What breaks the rules of a sound history, in no other way than `tuneoff verify` finds it."""
-        log, record = EventLog(self.folder / EVENTS), self.record
-        return tuple(check_history([log], record.run_spec(), is_done=record.status == "done"))
+        return tuple(check_run(self.folder, self.record))
 
     def of(self, kind: type[E]) -> list[E]:
         """Return the events of one type in order of time."""

@@ -98,15 +98,8 @@ def _drawn(history: RunHistory, moment: Moment, is_wrong: bool) -> DrawnEvent:
 
 
 def _words(event: Any) -> str:
-    match event:
-        case schema.TrialSubmitted():
-            return "handed out"
-        case schema.TrialEnded():
-            return f"ended: {event.state}" + ("" if event.by == "trial" else f" (seen by the {event.by})")
-        case schema.Epoch() | schema.Reported():
-            return f"{'epoch' if isinstance(event, schema.Epoch) else 'reported'} {event.epoch}"
-        case schema.TrialStarted() | schema.TrialLoaded() | schema.TrialKilled():
-            return type(event).__name__.removeprefix("Trial").lower()
-        case schema.WorkerDied():
-            return "process died"
-    return f"refused: {event.reason}"
+    """Return an event's type, as its file has it, with what tells it from others."""
+    details = (getattr(event, name, None) for name in ("epoch", "state", "reason"))
+    words = [event.__struct_config__.tag.removeprefix("trial_"), *(str(detail) for detail in details if detail is not None)]
+    by = getattr(event, "by", "trial")
+    return " ".join([*words, f"(by the {by})"] if by != "trial" else words)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from tuneoff.base.format import counted
@@ -12,8 +13,12 @@ from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.sampling import listed_configurations
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.record.events import schema
+from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Event, Process
+from tuneoff.record.events.writer import FOLDER as EVENTS
+from tuneoff.record.history import EARLIER
 from tuneoff.record.layout import POD
+from tuneoff.record.run_record import RunRecord
 from tuneoff.trust.history_check.counterexample import Counterexample, counterexample
 from tuneoff.trust.history_check.trial_histories import Attempt, Moment, RunHistory, Training, Trial
 
@@ -27,6 +32,17 @@ class Breach(NamedTuple):
     text: str
     moments: Sequence[Moment]
     wrong: Sequence[Moment] = ()
+
+
+def check_run(folder: Path, record: RunRecord) -> list[Counterexample]:
+    """Return what `check_history` finds in the events of a run's folder, those of the executions that it continues included.
+
+    Raises:
+        ResultsError: they cannot be read.
+    """
+    before = record.continues.executions if record.continues is not None else ()
+    logs = [EventLog(path / EVENTS) for path in (*(folder / EARLIER / name for name in before), folder)]
+    return check_history(logs, record.run_spec(), is_done=record.status == "done")
 
 
 def check_history(executions: Sequence[Iterable[tuple[Process, Event]]], spec: RunSpec, *, is_done: bool) -> list[Counterexample]:
@@ -63,7 +79,7 @@ def _of_trial(history: RunHistory, trial: Trial, spec: RunSpec, is_done: bool) -
             text = f"{name} is retry {attempt.number - first}, but `failures.retries` is {spec.experiment.failures.retries}"
             yield Breach("too-many-retries", text, seen, seen[:1])
         if before is not None:
-            yield from _after(trial, before, attempt)
+            yield from _after(trial, before, attempt, planned)
         yield from _of_attempt(name, attempt, seen)
         if is_done and attempt.execution == history.last and attempt.end is None:
             yield from _open(name, attempt, seen, planned, is_limited)
@@ -79,17 +95,19 @@ def _of_trial(history: RunHistory, trial: Trial, spec: RunSpec, is_done: bool) -
         )
 
 
-def _after(trial: Trial, before: Attempt, attempt: Attempt) -> Iterator[Breach]:
+def _after(trial: Trial, before: Attempt, attempt: Attempt, planned: int) -> Iterator[Breach]:
     """An attempt follows another one only where that failed, by no doing of its workload; or was cut with its execution."""
     seen = [*before.moments(), *attempt.moments()]
     begun = attempt.moments()[:1]
-    if before.is_finished:
+    is_same = before.execution == attempt.execution
+    was_complete = not is_same and any(training.epochs >= planned for training in before.trainings)
+    if before.outcome in ("completed", "pruned") or was_complete:
         text = f"trial {trial.name} had ended in attempt {before.number}, and was begun again"
         yield Breach("resurrected", text, seen, begun)
-    elif before.failed_by_itself:
+    elif before.outcome == "workload":
         text = f"attempt {before.number} of trial {trial.name} failed by its workload's doing, and was tried again"
         yield Breach("retried-own-failure", text, seen, begun)
-    elif before.execution == attempt.execution and before.end is None:
+    elif is_same and before.end is None:
         text = f"attempt {attempt.number} of trial {trial.name} was begun, though nobody saw the end of attempt {before.number}"
         yield Breach("retried-without-end", text, seen, begun)
 
@@ -110,7 +128,7 @@ def _open(name: str, attempt: Attempt, seen: list[Moment], planned: int, is_limi
     """In a run that is done every attempt has an end; one that trained all its epochs is complete without."""
     if not attempt.trainings and attempt.submitted and not is_limited:
         yield Breach("lost", f"{name} was handed out, but neither started nor failed, and the run is done", seen)
-    elif attempt.trainings and sum(isinstance(moment.event, schema.Epoch) for moment in attempt.trainings[-1].rest) < planned:
+    elif attempt.trainings and attempt.trainings[-1].epochs < planned:
         yield Breach("no-end", f"{name} was started, but nobody saw its end, and the run is done", seen)
 
 
@@ -118,8 +136,7 @@ def _of_training(name: str, attempt: Attempt, training: Training, planned: int) 
     """A process trains epochs 1, 2, 3, ... once each, and says nothing after its end; yields its first breach."""
     epoch = 0
     is_over = False
-    for place, moment in enumerate(training.rest):
-        event = moment.event
+    for place, event in enumerate(training.rest):
         breach = None
         if is_over:
             is_end = isinstance(event, schema.TrialEnded)
@@ -135,8 +152,9 @@ def _of_training(name: str, attempt: Attempt, training: Training, planned: int) 
             if event.epochs != epoch or (event.state == "completed" and epoch < planned):
                 breach = "result-lost", f"is {event.state} after {event.epochs} epochs, but {epoch} of {planned} were trained"
         if breach is not None:
-            seen = [*attempt.submitted, training.start, *training.rest[max(0, place - BEFORE) : place]]
-            yield Breach(breach[0], f"{name} {breach[1]}", [*seen, moment], [moment])
+            moments = [training.moment(one) for one in training.rest[max(0, place - BEFORE) : place + 1]]
+            seen = [*attempt.submitted, training.start, *moments]
+            yield Breach(breach[0], f"{name} {breach[1]}", seen, moments[-1:])
             return
 
 
@@ -203,11 +221,11 @@ def _budget(history: RunHistory, spec: RunSpec, is_done: bool) -> Iterator[Breac
         text = f"{len(history.trials)} trials were handed out, but the budget is {expected}, and the run is done"
         yield Breach("budget-short", text, starts[-3:])
     if budget.epochs_total is not None:
-        rests = (training.rest for trial in history.trials.values() for training in trial.trainings)
-        epochs = [moment for rest in rests for moment in rest if isinstance(moment.event, schema.Epoch)]
-        if len(epochs) > budget.epochs_total:
-            text = f"{len(epochs)} epochs were trained, but the budget is {budget.epochs_total}"
-            yield Breach("budget-over", text, epochs[-3:])
+        trainings = [training for trial in history.trials.values() for training in trial.trainings]
+        epochs = sum(training.epochs for training in trainings)
+        if epochs > budget.epochs_total:
+            text = f"{epochs} epochs were trained, but the budget is {budget.epochs_total}"
+            yield Breach("budget-over", text, [training.last for training in trainings[-3:]])
 
 
 def _is_limited(spec: RunSpec) -> bool:
@@ -220,21 +238,21 @@ def _given(history: RunHistory, spec: RunSpec, is_done: bool) -> Iterator[Breach
     listed = listed_configurations(spec)
     if listed is None:
         return
-    left = Counter(configuration_digest(configuration) for configuration in listed)
-    given = set(left)
+    digests = [configuration_digest(configuration) for configuration in listed]
+    left = Counter(digests)
     last: dict[str, Moment] = {}
     firsts = [trial.first for trial in history.trials.values() if trial.first is not None]
     for first in sorted(firsts, key=lambda moment: (moment.execution, history.at(moment))):
         digest, name = configuration_digest(first.event.configuration), first.event.trial
         left[digest] -= 1
-        if digest not in given:
+        if digest not in last and left[digest] < 0:
             text = f"trial {name} has {first.event.configuration}, which is not on the given list"
             yield Breach("not-given", text, [first], [first])
         elif left[digest] < 0:
             text = f"trial {name} is a given point once more, after trial {last[digest].event.trial}"
             yield Breach("given-point-twice", text, [last[digest], first], [first])
         last[digest] = first
-    never = [configuration for configuration in listed if left[configuration_digest(configuration)] > 0]
+    never = [configuration for configuration, digest in zip(listed, digests, strict=True) if left[digest] > 0]
     if is_done and never and not _is_limited(spec):
         text = f"never handed out: {counted(len(never), 'given point')}, first {never[0]}, and the run is done"
         yield Breach("given-point-never", text, firsts[-3:])

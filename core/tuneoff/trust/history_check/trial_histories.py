@@ -10,7 +10,6 @@ from tuneoff.record.event_index import Collected, EventOfProcess, Timeline
 from tuneoff.record.events import schema
 from tuneoff.record.events.schema import Event, Process
 
-FINISHED = ("completed", "pruned")
 _OBSERVED = (schema.TrialEnded, schema.TrialKilled, schema.WorkerDied)
 _IN_TRAINING = (schema.TrialLoaded, schema.Epoch, schema.Reported, schema.TrialEnded)
 
@@ -28,16 +27,23 @@ class Training:
     """One process's start of an attempt, and what it wrote of it from then on, in its own order."""
 
     start: Moment
-    rest: list[Moment] = field(default_factory=list)
+    rest: list[Any] = field(default_factory=list)  # events alone: most of a run's are here
+
+    def moment(self, event: Any) -> Moment:
+        return self.start._replace(event=event)
 
     @property
     def last(self) -> Moment:
-        return self.rest[-1] if self.rest else self.start
+        return self.moment(self.rest[-1]) if self.rest else self.start
 
     @property
     def end(self) -> Moment | None:
         """Return the first end that the process wrote."""
-        return next((moment for moment in self.rest if isinstance(moment.event, schema.TrialEnded)), None)
+        return next((self.moment(event) for event in self.rest if isinstance(event, schema.TrialEnded)), None)
+
+    @property
+    def epochs(self) -> int:
+        return sum(isinstance(event, schema.Epoch) for event in self.rest)
 
 
 @dataclass(slots=True)
@@ -58,18 +64,19 @@ class Attempt:
         return own or next(iter(self.observed), None)
 
     @property
-    def is_finished(self) -> bool:
-        """Whether it completed or was pruned."""
-        return self.end is not None and bool(self.trainings) and getattr(self.end.event, "state", "") in FINISHED
-
-    @property
-    def failed_by_itself(self) -> bool:
-        """Whether it failed by its workload's doing, as far as that was written down."""
-        return self.end is not None and bool(self.trainings) and getattr(self.end.event, "charged", "") == "workload"
+    def outcome(self) -> str:
+        """Return `completed`, `pruned` or `failed`, `workload` where it failed by its workload's doing; "" where nobody says."""
+        event = self.end.event if self.end is not None and self.trainings else None
+        charged = getattr(event, "charged", None)
+        return charged if charged == "workload" else getattr(event, "state", "")
 
     def moments(self) -> list[Moment]:
         """Return what draws it: handed out, each start and last word, what observers saw."""
-        ends = [moment for training in self.trainings for moment in (training.start, *training.rest[-1:])]
+        ends = [
+            moment
+            for training in self.trainings
+            for moment in ((training.start, training.last) if training.rest else (training.start,))
+        ]
         return [*self.submitted, *ends, *self.observed]
 
 
@@ -134,11 +141,11 @@ class RunHistory:
             elif kind in _IN_TRAINING or kind in _OBSERVED or kind is schema.TrialSubmitted or kind is schema.TrialStarted:
                 if event.trial is None:
                     continue
-                key, moment = (event.trial, event.attempt), Moment(execution, process, event)
-                training = running.get(key)
-                if training is not None and kind in _IN_TRAINING and getattr(event, "by", "trial") == "trial":
-                    training.rest.append(moment)
+                key = event.trial, event.attempt
+                if key in running and kind in _IN_TRAINING and getattr(event, "by", "trial") == "trial":
+                    running[key].rest.append(event)
                     continue
+                moment = Moment(execution, process, event)
                 attempt = attempts.get(key)
                 if attempt is None:
                     attempt = attempts[key] = Attempt(execution, event.attempt)

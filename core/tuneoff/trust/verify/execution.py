@@ -14,15 +14,14 @@ from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.measure.derived import Derived, derive_log
 from tuneoff.record.endings import IN_NO_EVENT, Verdict
-from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.history import EARLIER, History
+from tuneoff.record.history import History
 from tuneoff.record.join import history_of
 from tuneoff.record.layout import FRAMEWORK
 from tuneoff.record.run_record import FORMAT_VERSION, RunRecord, SealedFile
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
 from tuneoff.record.store import FILE_NAME, broken_seals, compare_seals
-from tuneoff.trust.history_check.rules import check_history
+from tuneoff.trust.history_check.rules import check_run
 from tuneoff.trust.verify.consistency import Moments, WatchedLog, clock_faults, wrong_sums
 from tuneoff.trust.verify.findings import (
     TOO_DEEP,
@@ -109,19 +108,12 @@ def _verify(folder: Path, given: _Given, expected: PlanExpectation | None, outco
     _check_times(log, derived, outcome)
     for fault in _file_faults(folder, derived, outcome.notes):
         outcome.add("file", fault.file, fault.text)
-    _check_history(folder, spec, derived, outcome)
+    for found in check_run(folder, record):
+        outcome.add("history", found.rule, found.line, shown_by=found)
     check_charge(derived, expected, outcome)
     for wrong in wrong_sums(record.metrics, derived.account):
         outcome.add("sum", f"metrics.{wrong.metric}", wrong.text)
     check_frozen(given.environment, expected, outcome)
-
-
-def _check_history(folder: Path, spec: RunSpec, derived: Derived, outcome: VerifiedExecution) -> None:
-    """Hold what was handed out, started and ended to the rules of a sound history, over all executions of the run."""
-    before = [folder / EARLIER / record.execution_id / EVENTS for record in derived.earlier]
-    logs = [EventLog(path) for path in (*before, folder / EVENTS)]
-    for found in check_history(logs, spec, is_done=derived.record.status == "done"):
-        outcome.add("history", found.rule, found.line, shown_by=found)
 
 
 def _file_faults(folder: Path, derived: Derived, notes: list[str]) -> Iterator[FileFault]:
