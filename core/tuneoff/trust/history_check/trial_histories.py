@@ -72,11 +72,8 @@ class Attempt:
 
     def moments(self) -> list[Moment]:
         """Return what draws it: handed out, each start and last word, what observers saw."""
-        ends = [
-            moment
-            for training in self.trainings
-            for moment in ((training.start, training.last) if training.rest else (training.start,))
-        ]
+        pairs = ((training.start, training.last) for training in self.trainings)
+        ends = [moment for start, last in pairs for moment in ((start, last) if last is not start else (start,))]
         return [*self.submitted, *ends, *self.observed]
 
 
