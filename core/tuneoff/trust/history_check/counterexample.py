@@ -100,6 +100,5 @@ def _drawn(history: RunHistory, moment: Moment, is_wrong: bool) -> DrawnEvent:
 def _words(event: Any) -> str:
     """Return an event's type, as its file has it, with what tells it from others."""
     details = (getattr(event, name, None) for name in ("epoch", "state", "reason"))
-    words = [event.__struct_config__.tag.removeprefix("trial_"), *(str(detail) for detail in details if detail is not None)]
-    by = getattr(event, "by", "trial")
-    return " ".join([*words, f"(by the {by})"] if by != "trial" else words)
+    told = [str(detail) for detail in details if detail is not None]
+    return " ".join([event.__struct_config__.tag.removeprefix("trial_"), *told])
