@@ -81,8 +81,9 @@ def _of_trial(history: RunHistory, trial: Trial, spec: RunSpec, is_done: bool) -
         if before is not None:
             yield from _after(trial, before, attempt, planned)
         yield from _of_attempt(name, attempt, seen)
-        if is_done and attempt.execution == history.last and attempt.end is None:
-            yield from _open(name, attempt, seen, planned, is_limited)
+        is_cut = is_limited and (attempt.execution < history.last or not attempt.trainings)
+        if is_done and attempt is trial.attempts[-1] and attempt.end is None and not is_cut:
+            yield from _open(name, attempt, seen, planned)
         for training in attempt.trainings:
             yield from _of_training(name, attempt, training, planned)
         before = attempt
@@ -124,11 +125,11 @@ def _of_attempt(name: str, attempt: Attempt, seen: list[Moment]) -> Iterator[Bre
         yield Breach("never-started", text, [*seen, *attempt.strays], attempt.strays)
 
 
-def _open(name: str, attempt: Attempt, seen: list[Moment], planned: int, is_limited: bool) -> Iterator[Breach]:
-    """In a run that is done every attempt has an end; one that trained all its epochs is complete without."""
-    if not attempt.trainings and attempt.submitted and not is_limited:
+def _open(name: str, attempt: Attempt, seen: list[Moment], planned: int) -> Iterator[Breach]:
+    """In a run that is done each trial has an end; one that trained all its epochs is complete without."""
+    if not attempt.trainings:
         yield Breach("lost", f"{name} was handed out, but neither started nor failed, and the run is done", seen)
-    elif attempt.trainings and attempt.trainings[-1].epochs < planned:
+    elif attempt.trainings[-1].epochs < planned:
         yield Breach("no-end", f"{name} was started, but nobody saw its end, and the run is done", seen)
 
 
