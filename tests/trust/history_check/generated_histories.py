@@ -230,7 +230,9 @@ class Execution:
                 break
             if writer not in writers:
                 role, started, host = self.roles[writer]
-                place = {"host": f"node{host}", "boot": f"boot-of-{host}", "clock_shift": 100.0 * host} if host else {}
+                place: dict[str, Any] = (
+                    {"host": f"node{host}", "boot": f"boot-of-{host}", "clock_shift": 100.0 * host} if host else {}
+                )
                 writers[writer] = log.process(role, started, pid=1000 + writer, **place)
             if kind is schema.TrialStarted:
                 writers[writer].start(fields["trial"], at, fields["slot"], fields.get("attempt", 1), x=fields["x"])
