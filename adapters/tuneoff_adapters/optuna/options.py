@@ -158,7 +158,7 @@ def _package_refusal(storage: Storage, extra: str | None = None) -> str | None:
         because = f"; kubeflow-katib {pin} allows none from 5 on" if pin else ""
         command = install_command("tuneoff[optuna,grpc,postgresql]")
         return (
-            f"Optuna's gRPC proxy needs protobuf >= {PROTOBUF}, but {found} is installed{because}; use an environment of its own, "
-            f"without extra katib: python -m venv ENVIRONMENT && ENVIRONMENT/bin/{command}"
+            f"Optuna's gRPC proxy needs protobuf >= {PROTOBUF}, but {found} is installed{because}; use an environment "
+            f"of its own without extra katib: python -m venv ENVIRONMENT && ENVIRONMENT/bin/{command}"
         )
     return None

@@ -81,7 +81,7 @@ class Server:
         """End the processes, the last one first, and remove the data; idempotent."""
         while self._processes:
             _, process = self._processes.pop()
-            process.send_signal(signal.SIGINT)  # PostgreSQL: end now, and cut the connections
+            process.send_signal(signal.SIGINT if self.data and not self._processes else signal.SIGTERM)
             try:
                 process.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:

@@ -73,7 +73,8 @@ def stored_bytes(plan: StudyPlan, data: Path | None) -> int | None:
     if plan.storage.is_shared:
         return None
     if plan.storage.kind == "redis":
-        return int(JournalRedisBackend(plan.storage.url or "")._redis.info("memory")["used_memory_dataset"])
+        redis = JournalRedisBackend(plan.storage.url or "")._redis
+        return sum(redis.strlen(key) for key in redis.scan_iter(match=f"{plan.study_name}:*"))
     if data is not None:
         return sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
     return os.path.getsize(plan.journal if plan.storage.kind == "journal" else plan.database)
