@@ -181,6 +181,7 @@ def _start_postgresql(server: Server, workers: int) -> None:
         "max_connections": 2 * workers + SPARE_CONNECTIONS,
         "dynamic_shared_memory_type": "mmap",
         "restart_after_crash": "off",
+        "log_min_messages": "fatal",  # so that its last line says why it ended
     }
     command = [postgres, "-D", str(data), *(part for name, value in settings.items() for part in ("-c", f"{name}={value}"))]
     server.start("PostgreSQL", command, lambda: _is_up(data), user=user)
