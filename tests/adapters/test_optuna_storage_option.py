@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from builders.specs import toy_spec
-from tuneoff.errors import ExperimentError
+from tuneoff.errors import ExperimentError, InfrastructureError
 from tuneoff_adapters.optuna import OptunaAdapter, options, servers
 from tuneoff_adapters.optuna.options import Storage, storage_of
 
@@ -64,9 +64,10 @@ def test_a_password_comes_from_the_environment_and_is_never_shown(monkeypatch: p
     monkeypatch.setattr(options, "missing_modules", lambda names: [])
     spec = toy_spec("optuna", options={"storage": URL})
     monkeypatch.delenv("A_PASSWORD", raising=False)
-    assert "$A_PASSWORD" in str(OptunaAdapter.refuse(spec))
+    assert OptunaAdapter.refuse(spec) is None  # a plan needs no secrets
+    with pytest.raises(InfrastructureError, match=r"names \$A_PASSWORD, which the environment must have"):
+        storage_of(URL).at(URL)
     monkeypatch.setenv("A_PASSWORD", "secret")
-    assert OptunaAdapter.refuse(spec) is None
     assert storage_of(URL).at(URL).url == URL.replace("$A_PASSWORD", "secret")
     written = OptunaAdapter.refuse(toy_spec("optuna", options={"storage": URL.replace("$A_PASSWORD", "secret")}))
     assert "no password itself" in str(written)

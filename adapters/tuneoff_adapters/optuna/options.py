@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from tuneoff.base.packages import install_command, installed_version, missing_modules, release
 from tuneoff.capabilities import Option
-from tuneoff.errors import ExperimentError
+from tuneoff.errors import ExperimentError, InfrastructureError
 from tuneoff.experiment.spec import RunSpec
 from tuneoff_adapters.kubernetes.options import KUBERNETES, ClusterOptions
 from tuneoff_adapters.optuna.servers import server_refusal
@@ -47,7 +47,13 @@ class Storage:
         return self.url is not None and not self.managed
 
     def at(self, url: str | None) -> Storage:
-        """Return it with the address of its server, $NAMEs replaced."""
+        """Return it with the address of its server, $NAMEs replaced.
+
+        Raises:
+            InfrastructureError: the environment has no such variable.
+        """
+        if unset := [name for pair in _NAMES.findall(url or "") if (name := "".join(pair)) not in os.environ]:
+            raise InfrastructureError(f"option `storage` names ${', $'.join(unset)}, which the environment must have; set it")
         return replace(self, url=os.path.expandvars(url or ""))
 
 
@@ -133,13 +139,8 @@ def storage_refusal(spec: RunSpec) -> str | None:
 
 
 def _url_refusal(url: str | None) -> str | None:
-    """Return why a URL's names and password cannot be used; no text prints it: there may be a password in it."""
-    if url is None:
-        return None
-    unset = [name for pair in _NAMES.findall(url) if (name := "".join(pair)) not in os.environ]
-    if unset:
-        return f"option `storage` names ${', $'.join(unset)}, which the environment must have, but it has not; set it"
-    if "$" not in (urlsplit(url).password or "$"):
+    """Return why a URL cannot be used, without printing it: there may be a password in it."""
+    if url is not None and "$" not in (urlsplit(url).password or "$"):
         return "the URL of option `storage` must have no password itself, as results keep it; write $NAME, and set that variable"
     return None
 

@@ -74,7 +74,7 @@ def stored_bytes(plan: StudyPlan, data: Path | None) -> int | None:
         return None
     if plan.storage.kind == "redis":
         redis = JournalRedisBackend(plan.storage.url or "")._redis
-        return sum(redis.strlen(key) for key in redis.scan_iter(match=f"{plan.study_name}:*"))
+        return sum(int(redis.strlen(key)) for key in redis.scan_iter(match=f"{plan.study_name}:*"))
     if data is not None:
         return sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
     return os.path.getsize(plan.journal if plan.storage.kind == "journal" else plan.database)
