@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import signal
 import socket
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,8 +95,9 @@ def test_redis_takes_its_password_alone(folder: Path) -> None:
         server.stop()
 
 
-def test_a_killed_postgresql_leaves_no_shared_memory(folder: Path) -> None:
+def test_a_postgresql_killed_without_own_memory_leaves_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which the kernel keeps of a killed process, unless told otherwise: what is seen before shows that the look finds it."""
+    monkeypatch.setattr(shutil, "which", lambda program: None)  # no `unshare`
     server = started("postgresql", folder)
     pid = next(pid for pid in mine() if "postgres" in command_line(pid))
     assert len(segments(pid)) == 1
@@ -100,6 +105,28 @@ def test_a_killed_postgresql_leaves_no_shared_memory(folder: Path) -> None:
     assert server.dead() == "the managed PostgreSQL must run until the run's end, but ended with exit code -9"
     assert until(lambda: not segments(pid), 5.0)
     server.stop()
+
+
+def test_an_initdb_that_is_killed_leaves_no_shared_memory(folder: Path) -> None:
+    if subprocess.run(["unshare", "--ipc", "--mount", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("the kernel gives this user no shared memory of its own")
+    started("postgresql", folder).stop()  # or skip
+    before = {*os.listdir("/dev/shm")}, Path("/proc/sysvipc/shm").read_text().count("\n")
+    start = "import sys; from pathlib import Path; from tuneoff_adapters.optuna.servers import *"
+    command = [sys.executable, "-c", f"{start}; start_server('postgresql', Path({str(folder)!r}), 2)"]
+    process = subprocess.Popen(command)
+    until(lambda: any(shared_memory_of(pid) for pid in descendants(process.pid)))
+    end_all(lambda: [process.pid] if is_alive(process.pid) else [])
+    process.wait()
+    assert {*os.listdir("/dev/shm")} == before[0]
+    assert Path("/proc/sysvipc/shm").read_text().count("\n") == before[1]
+
+
+def shared_memory_of(pid: int) -> list[str]:
+    """Return PostgreSQL's files of shared memory as a process sees them."""
+    with contextlib.suppress(OSError):
+        return [name for name in os.listdir(f"/proc/{pid}/root/dev/shm") if name.startswith("PostgreSQL")]
+    return []
 
 
 def test_a_server_that_does_not_start_is_told_with_its_own_words(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,6 +157,6 @@ def test_a_run_whose_server_ends_is_charged_to_the_infrastructure(tmp_path: Path
     os.kill(until(find)[0], signal.SIGKILL)
     run = running.wait(60)
     failed = [event for event in run.of(StepEnded) if event.error]
-    assert [event.charged for event in failed] == ["infrastructure"]
+    assert [event.charged for event in failed] == ["infrastructure"], (failed, run.log[-3000:])
     assert "the managed Redis must run until the run's end" in str(failed[0].error)
     assert "storage" not in run.left_in_temporary

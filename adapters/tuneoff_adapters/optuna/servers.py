@@ -23,7 +23,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from tuneoff.base.packages import install_command
 from tuneoff.base.processes import last_words
@@ -89,7 +88,7 @@ class Server:
                 process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def start(self, name: str, command: Sequence[str], is_ready: Callable[[], bool], stdin: str = "", user: User = None) -> None:
+    def start(self, name: str, command: Sequence[str], is_ready: Callable[[], bool], stdin: str = "") -> None:
         """Start a process and wait until it is ready.
 
         Raises:
@@ -97,7 +96,7 @@ class Server:
         """
         log = self.folder / f"{name}.log"
         with log.open("wb") as output:
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output, cwd="/", **_as_user(user))
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output, cwd="/")
         self._processes.append((name, process))
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
@@ -152,28 +151,13 @@ def _start_postgresql(server: Server, workers: int) -> None:
         server.folder.parent.chmod(0o711)  # the run's temporary folder: its user may pass through, and see nothing
         for path in (server.folder, data, secret):
             os.chown(path, user.pw_uid, user.pw_gid)
-    command = [
-        initdb,
-        "-D",
-        str(data),
-        "-U",
-        USER,
-        "-A",
-        "scram-sha-256",
-        f"--pwfile={secret}",
-        "-E",
-        "UTF8",
-        "--no-locale",
-        "-N",
-    ]
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd="/", check=False, **_as_user(user)
-    )
+    alone, options = _alone(user), f"-U {USER} -A scram-sha-256 -E UTF8 --no-locale --no-sync --pwfile={secret}".split()
+    command = [*alone, initdb, "-D", str(data), *options]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd="/", check=False)
     secret.unlink()
     if done.returncode != 0:
-        raise InfrastructureError(
-            f"initdb must make a database below {server.folder}, but: {' '.join(done.stderr.split())[-300:]}"
-        )
+        said = " ".join(done.stderr.split())[-300:]
+        raise InfrastructureError(f"initdb must make a database below {server.folder}, but: {said}")
     settings = {
         "listen_addresses": HOST,
         "port": port,
@@ -183,8 +167,14 @@ def _start_postgresql(server: Server, workers: int) -> None:
         "restart_after_crash": "off",
         "log_min_messages": "fatal",  # so that its last line says why it ended
     }
-    command = [postgres, "-D", str(data), *(part for name, value in settings.items() for part in ("-c", f"{name}={value}"))]
-    server.start("PostgreSQL", command, lambda: _is_up(data), user=user)
+    command = [
+        *alone,
+        postgres,
+        "-D",
+        str(data),
+        *(part for name, value in settings.items() for part in ("-c", f"{name}={value}")),
+    ]
+    server.start("PostgreSQL", command, lambda: _is_up(data, has_own_memory="unshare" in alone))
     server.url, server.data = f"postgresql+psycopg://{USER}:{password}@{HOST}:{port}/postgres", data / "base"
 
 
@@ -195,15 +185,13 @@ def _start_proxy(server: Server) -> None:
     server.url = f"grpc://{HOST}:{port}"
 
 
-def _is_up(data: Path) -> bool:
-    """Tell whether PostgreSQL takes connections; if so, have its segment of shared memory removed with its last process.
-
-    That segment, of 56 bytes, would outlive a kill.
-    """
+def _is_up(data: Path, has_own_memory: bool) -> bool:
+    """Tell whether PostgreSQL takes connections; if so, have what it holds of this machine's shared memory end with it."""
     with contextlib.suppress(OSError):
         lines = (data / "postmaster.pid").read_text().splitlines()
         if len(lines) > _STATE and lines[_STATE].strip() == "ready":
-            ctypes.CDLL(None).shmctl(int(lines[_SEGMENT].split()[1]), _IPC_RMID, None)
+            if not has_own_memory:
+                ctypes.CDLL(None).shmctl(int(lines[_SEGMENT].split()[1]), _IPC_RMID, None)
             return True
     return False
 
@@ -241,6 +229,13 @@ def _unprivileged() -> User:
     return None
 
 
-def _as_user(user: User) -> dict[str, Any]:
-    """Return the arguments of `Popen` that make a child another user's."""
-    return {} if user is None else {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+def _alone(user: User) -> list[str]:
+    """Return the begin of a command that runs as a user, where the kernel lets it with shared memory that ends with it.
+
+    PostgreSQL's segments and files there would outlive a kill, and those of `initdb` cannot be placed elsewhere.
+    """
+    in_own_user = [] if os.geteuid() == 0 else ["--user", "--map-current-user"]
+    own_memory = ["unshare", *in_own_user, "--ipc", "--mount", "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh"]
+    may = shutil.which("unshare") is not None and subprocess.run([*own_memory, "true"], capture_output=True).returncode == 0
+    drop = [] if user is None else ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+    return [*(own_memory if may else []), *drop]
