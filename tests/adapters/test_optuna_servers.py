@@ -140,7 +140,8 @@ def test_a_server_that_does_not_start_is_told_with_its_own_words(folder: Path, m
     assert not folder.exists()
 
 
-def test_a_run_whose_server_ends_is_charged_to_the_infrastructure(tmp_path: Path) -> None:
+@pytest.mark.parametrize("began", ["asks", "events/worker-*"])  # in setup, and among the trials
+def test_a_run_whose_server_ends_is_charged_to_the_infrastructure(began: str, tmp_path: Path) -> None:
     storage = {"kind": "redis", "managed": True}
     if reason := OptunaAdapter.refuse(toy_spec("optuna", options={"storage": storage})):
         pytest.skip(reason)
@@ -153,7 +154,7 @@ def test_a_run_whose_server_ends_is_charged_to_the_infrastructure(tmp_path: Path
         options={"storage": storage},
     )
     find = lambda: [pid for pid in descendants(running.process.pid) if "redis-server" in command_line(pid)]  # noqa: E731
-    until(lambda: (running.folder / "framework" / "asks").exists())
+    until(lambda: [*running.folder.glob(began), *(running.folder / "framework").glob(began)])
     os.kill(until(find)[0], signal.SIGKILL)
     run = running.wait(60)
     failed = [event for event in run.of(StepEnded) if event.error]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -125,7 +126,8 @@ class OptunaAdapter(OnClusters):
 
         quieten()
         flag_unused_model(self.context)
-        self._study = create_study(self._plan, self.context.history)
+        with self._blaming_server():
+            self._study = create_study(self._plan, self.context.history)
         self._asks = Tickets(self._plan.asks, self._plan.trials)
         self._mender: Mender = Mender(self.context, self._plan, self._study)
         self._generations = [0] * self._pool.count
@@ -135,15 +137,27 @@ class OptunaAdapter(OnClusters):
         self._budget_over = False
 
     def run_trials(self) -> None:
-        while self._orders:
-            self._pool.run(self._give_order, self._note, self._bury)
-            lost = self._mender.settle()
-            self._repeat(0 if self._budget_over else lost)
+        with self._blaming_server():
+            while self._orders:
+                self._pool.run(self._give_order, self._note, self._bury)
+                lost = self._mender.settle()
+                self._repeat(0 if self._budget_over else lost)
 
     def collect_results(self) -> Best | None:
         from tuneoff_adapters.optuna.study import best_of
 
-        return best_of(self._study, self._plan)
+        with self._blaming_server():
+            return best_of(self._study, self._plan)
+
+    @contextlib.contextmanager
+    def _blaming_server(self) -> Iterator[None]:
+        """Charge an error to this run's server where that has ended: the error follows from it."""
+        try:
+            yield
+        except Exception as error:
+            if self._server is not None and (dead := self._server.dead()):
+                raise InfrastructureError(dead) from error
+            raise
 
     def collect_metrics(self) -> None:
         """Write what the storage was asked and holds, and what that cost on both sides; of pods nobody knows."""
@@ -198,8 +212,6 @@ class OptunaAdapter(OnClusters):
             self._budget_over = True
             return
         if isinstance(answer, Broken):
-            if self._server is not None and (dead := self._server.dead()):
-                raise InfrastructureError(dead)
             problem = f"Optuna must answer every call, but {answer.text}; see the run's log"
             raise InfrastructureError(problem) if answer.is_infrastructure else StepError(problem)
         self._budget_over |= answer.budget_over

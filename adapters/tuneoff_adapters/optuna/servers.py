@@ -32,7 +32,7 @@ from tuneoff.run.trial.usage import tree_cpu_ns
 HOST = "127.0.0.1"
 USER = "tuneoff"  # in the database
 UNPRIVILEGED = ("postgres", "nobody")  # PostgreSQL refuses to run as root; these users exist already, where they do
-START_SECONDS, STOP_SECONDS = 60.0, 5.0
+START_SECONDS, STOP_SECONDS, DYING_SECONDS = 60.0, 5.0, 0.2
 SPARE_CONNECTIONS = 20  # beside two per worker
 _IPC_RMID = 0
 _SEGMENT, _STATE = 6, 7  # lines of postmaster.pid, from 0
@@ -70,9 +70,10 @@ class Server:
         return sum(tree_cpu_ns(process.pid) for _, process in self._processes)
 
     def dead(self) -> str | None:
-        """Return which process ended by itself, or None."""
+        """Return which process ended by itself, or None; for who met an error: what dies closes its sockets first."""
         for name, process in self._processes:
-            if process.poll() is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(DYING_SECONDS)
                 return f"the managed {name} must run until the run's end, but ended with exit code {process.returncode}"
         return None
 
