@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import runpy
 from typing import Any
 
 import pytest
@@ -120,3 +122,13 @@ def test_a_missing_package_or_program_is_named(monkeypatch: pytest.MonkeyPatch) 
     assert "without a user no-such-user" in str(OptunaAdapter.refuse(managed["postgresql"]))
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     assert OptunaAdapter.refuse(managed["postgresql"]) is None
+
+
+def test_a_managed_proxy_serves_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over a bare `RDBStorage` each ask through the proxy reads every trial."""
+    served: list[tuple[object, str, int]] = []
+    monkeypatch.setattr("optuna.storages.run_grpc_proxy_server", lambda storage, host, port: served.append((storage, host, port)))
+    monkeypatch.setattr("sys.stdin", io.StringIO("sqlite:///:memory:"))
+    monkeypatch.setattr("sys.argv", ["proxy", "127.0.0.1", "7"])
+    runpy.run_module("tuneoff_adapters.optuna.proxy", run_name="__main__")
+    assert [(type(storage).__name__, host, port) for storage, host, port in served] == [("_CachedStorage", "127.0.0.1", 7)]
