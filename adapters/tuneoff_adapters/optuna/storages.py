@@ -74,7 +74,10 @@ def stored_bytes(plan: StudyPlan, data: Path | None) -> int | None:
         return None
     if plan.storage.kind == "redis":
         redis = JournalRedisBackend(plan.storage.url or "")._redis
-        return sum(int(redis.strlen(key)) for key in redis.scan_iter(match=f"{plan.study_name}:*"))
+        lengths = redis.pipeline(transaction=False)
+        for key in redis.scan_iter(match=f"{plan.study_name}:*", count=1000):
+            lengths.strlen(key)
+        return sum(map(int, lengths.execute()))
     if data is not None:
         return sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
     return os.path.getsize(plan.journal if plan.storage.kind == "journal" else plan.database)
