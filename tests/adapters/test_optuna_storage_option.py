@@ -47,6 +47,7 @@ def test_each_form_is_read(value: Any, storage: Storage) -> None:
         ({"kind": "sqlite", "managed": True}, ["a file has neither"]),
         ({"url": URL, "managed": True}, ["either its URL or `managed: true`"]),
         ({"kind": "redis", "url": URL}, ["fit to `kind`"]),
+        ({"kind": "redis", "url": 5}, ["a URL must begin"]),
         ({"kind": "redis", "managed": "yes"}, ["true or false"]),
         ({"kind": "journal", "lock": "fcntl"}, ["`lock`", "flock, open, symlink"]),
         ({"kind": "sqlite", "lock": "open"}, ["`lock`", "of a journal alone"]),

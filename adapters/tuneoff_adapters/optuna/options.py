@@ -111,12 +111,13 @@ def _problem(storage: Storage) -> str | None:
 
 
 def _url_problem(kind: str, url: str) -> str | None:
+    is_of_kind = kind == _kind_of(url)
     try:
         found = urlsplit(url)
-        complete = bool(found.hostname) and (kind != "grpc" or found.port is not None)
+        is_complete = bool(found.hostname) and (kind != "grpc" or found.port is not None)
     except ValueError:
-        complete = False
-    if kind != _kind_of(url) or not complete:
+        is_complete = False
+    if not (is_of_kind and is_complete):
         return "a URL must name its host (grpc its port too), and fit to `kind`"
     return None
 

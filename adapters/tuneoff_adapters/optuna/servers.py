@@ -81,7 +81,8 @@ class Server:
         """End the processes, the last one first, and remove the data; idempotent."""
         while self._processes:
             _, process = self._processes.pop()
-            process.send_signal(signal.SIGINT if self.data and not self._processes else signal.SIGTERM)
+            is_postgresql = self.data is not None and not self._processes
+            process.send_signal(signal.SIGINT if is_postgresql else signal.SIGTERM)  # for it: now, whoever is connected
             try:
                 process.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:
