@@ -32,6 +32,11 @@ from tuneoff.run.trial.usage import tree_cpu_ns
 HOST = "127.0.0.1"
 USER = "tuneoff"  # in the database
 UNPRIVILEGED = ("postgres", "nobody")  # PostgreSQL refuses to run as root; these users exist already, where they do
+_NOBODY = 65534
+_APART = (  # begin of a command: the same user under another number, with shared memory that ends with it
+    *("unshare", "--user", f"--map-user={_NOBODY}", f"--map-group={_NOBODY}", "--keep-caps", "--ipc", "--mount"),
+    *("sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh"),
+)
 START_SECONDS, STOP_SECONDS, DYING_SECONDS = 60.0, 5.0, 0.2
 SPARE_CONNECTIONS = 20  # beside two per worker
 _IPC_RMID = 0
@@ -51,7 +56,7 @@ def server_refusal(kind: str) -> str | None:
             f"a managed PostgreSQL needs {' and '.join(missing)} in PATH or in /usr/lib/postgresql/*/bin; "
             "install your distribution's package, e.g. apt-get install postgresql"
         )
-    if os.geteuid() == 0 and _unprivileged() is None:
+    if os.geteuid() == 0 and _unprivileged() is None and not _can_be_apart():
         return f"PostgreSQL must not run as root, but this is root without a user {' or '.join(UNPRIVILEGED)}; use another one"
     return None
 
@@ -143,7 +148,8 @@ def _start_redis(server: Server) -> None:
 
 def _start_postgresql(server: Server, workers: int) -> None:
     """With PostgreSQL's defaults, but what keeps all of it below `folder`, and ends it should one of its processes crash."""
-    initdb, postgres, user = _postgresql("initdb"), _postgresql("postgres"), _unprivileged() if os.geteuid() == 0 else None
+    initdb, postgres, is_apart = _postgresql("initdb"), _postgresql("postgres"), _can_be_apart()
+    user = _unprivileged() if os.geteuid() == 0 and not is_apart else None
     assert initdb is not None
     assert postgres is not None
     port, password, data, secret = _free_port(), secrets.token_urlsafe(24), server.folder / "data", server.folder / "password"
@@ -153,8 +159,11 @@ def _start_postgresql(server: Server, workers: int) -> None:
         server.folder.parent.chmod(0o711)  # the run's temporary folder: its user may pass through, and see nothing
         for path in (server.folder, data, secret):
             os.chown(path, user.pw_uid, user.pw_gid)
-    alone, options = _alone(user), f"-U {USER} -A scram-sha-256 -E UTF8 --no-locale --no-sync --pwfile={secret}".split()
-    command = [*alone, initdb, "-D", str(data), *options]
+    begin: Sequence[str] = _APART if is_apart else ()
+    if user is not None:
+        begin = ("setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups")
+    options = f"-U {USER} -A scram-sha-256 -E UTF8 --no-locale --no-sync".split()
+    command = [*begin, initdb, "-D", str(data), f"--pwfile={secret}", *options]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd="/", check=False)
     secret.unlink()
     if done.returncode != 0:
@@ -169,14 +178,9 @@ def _start_postgresql(server: Server, workers: int) -> None:
         "restart_after_crash": "off",
         "log_min_messages": "fatal",  # so that its last line says why it ended
     }
-    command = [
-        *alone,
-        postgres,
-        "-D",
-        str(data),
-        *(part for name, value in settings.items() for part in ("-c", f"{name}={value}")),
-    ]
-    server.start("PostgreSQL", command, lambda: _is_up(data, has_own_memory="unshare" in alone))
+    parts = (part for name, value in settings.items() for part in ("-c", f"{name}={value}"))
+    command = [*begin, postgres, "-D", str(data), *parts]
+    server.start("PostgreSQL", command, lambda: _is_up(data, is_apart))
     server.url, server.data = f"postgresql+psycopg://{USER}:{password}@{HOST}:{port}/postgres", data / "base"
 
 
@@ -187,12 +191,12 @@ def _start_proxy(server: Server) -> None:
     server.url = f"grpc://{HOST}:{port}"
 
 
-def _is_up(data: Path, has_own_memory: bool) -> bool:
+def _is_up(data: Path, is_apart: bool) -> bool:
     """Tell whether PostgreSQL takes connections; if so, have what it holds of this machine's shared memory end with it."""
     with contextlib.suppress(OSError):
         lines = (data / "postmaster.pid").read_text().splitlines()
         if len(lines) > _STATE and lines[_STATE].strip() == "ready":
-            if not has_own_memory:
+            if not is_apart:
                 ctypes.CDLL(None).shmctl(int(lines[_SEGMENT].split()[1]), _IPC_RMID, None)
             return True
     return False
@@ -231,13 +235,9 @@ def _unprivileged() -> User:
     return None
 
 
-def _alone(user: User) -> list[str]:
-    """Return the begin of a command that runs as a user, where the kernel lets it with shared memory that ends with it.
+def _can_be_apart() -> bool:
+    """Tell whether the kernel lets PostgreSQL run apart.
 
-    PostgreSQL's segments and files there would outlive a kill, and those of `initdb` cannot be placed elsewhere.
+    If not, root needs an ordinary user who may reach TMPDIR, and a kill of `initdb` leaves what it has in shared memory.
     """
-    in_own_user = [] if os.geteuid() == 0 else ["--user", "--map-current-user"]
-    own_memory = ["unshare", *in_own_user, "--ipc", "--mount", "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh"]
-    may = shutil.which("unshare") is not None and subprocess.run([*own_memory, "true"], capture_output=True).returncode == 0
-    drop = [] if user is None else ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
-    return [*(own_memory if may else []), *drop]
+    return shutil.which(_APART[0]) is not None and subprocess.run([*_APART, "true"], capture_output=True).returncode == 0
