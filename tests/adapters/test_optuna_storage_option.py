@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import runpy
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from builders.specs import toy_spec
 from tuneoff.errors import ExperimentError, InfrastructureError
+from tuneoff.experiment.spec import Workers
 from tuneoff_adapters.optuna import OptunaAdapter, options, servers
 from tuneoff_adapters.optuna.options import Storage, storage_of
 
@@ -83,6 +85,18 @@ def test_a_password_comes_from_the_environment_and_is_never_shown(monkeypatch: p
 def test_other_options_than_storage_are_of_a_cluster() -> None:
     assert "image" in str(OptunaAdapter.refuse(toy_spec("optuna", options={"storage": "sqlite", "image": "any"})))
     assert OptunaAdapter.refuse(toy_spec("optuna", options={"storage": "sqlite"})) is None
+
+
+@pytest.mark.parametrize("enqueued", [{"sampler": "grid"}, {"retries": 1}])
+def test_sqlite_enqueues_for_one_worker_alone(enqueued: dict[str, Any]) -> None:
+    spec = toy_spec("optuna", options={"storage": "sqlite"}, workers=Workers(count=2), **enqueued)
+    assert "workers.count=2; use another storage" in str(OptunaAdapter.refuse(spec))
+    one = replace(spec, experiment=replace(spec.experiment, workers=Workers(count=1)))
+    assert "SQLite" not in str(OptunaAdapter.refuse(one))
+    assert "SQLite" not in str(OptunaAdapter.refuse(replace(spec, options={})))
+    random = toy_spec("optuna", options={"storage": "sqlite"}, workers=Workers(count=2))
+    assert OptunaAdapter.refuse(random) is None
+    assert "--continue" in str(OptunaAdapter.refuse_continue(random))
 
 
 def test_another_storage_is_another_run() -> None:

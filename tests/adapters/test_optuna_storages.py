@@ -103,6 +103,8 @@ def test_a_killed_run_leaves_its_study_at_the_url_until_it_is_undeployed(url: st
 @pytest.fixture(scope="module")
 def beaten(tmp_path_factory: pytest.TempPathFactory) -> LifecycleRun:
     """One trial's worker is killed in its second epoch; the other trials last longer than two heartbeats."""
+    storage = {"kind": "postgresql", "managed": True, "heartbeat_seconds": 1}
+    skip_without(storage)
     folder = tmp_path_factory.mktemp("beaten")
     return run_lifecycle(
         folder,
@@ -113,7 +115,7 @@ def beaten(tmp_path_factory: pytest.TempPathFactory) -> LifecycleRun:
         trials=8,
         retries=1,
         workload_options={"folder": str(folder), "epoch_seconds": 0.5},
-        options={"storage": {"kind": "sqlite", "heartbeat_seconds": 1}},
+        options={"storage": storage},
     )
 
 

@@ -18,7 +18,7 @@ from tuneoff_adapters.kubernetes.options import ClusterOptions
 from tuneoff_adapters.kubernetes.platform import OnClusters
 from tuneoff_adapters.optuna.note import NoteFile, follow
 from tuneoff_adapters.optuna.offers import CAPABILITIES
-from tuneoff_adapters.optuna.options import OptunaOptions, Storage, storage_of, storage_refusal
+from tuneoff_adapters.optuna.options import OptunaOptions, Storage, storage_of, storage_refusal, twice_refusal
 from tuneoff_adapters.optuna.plan import Broken, Finished, Order, StudyPlan, study_plan
 from tuneoff_adapters.optuna.servers import Server, start_server
 from tuneoff_adapters.optuna_samplers import flag_unused_model, refuse_untold
@@ -60,7 +60,8 @@ class OptunaAdapter(OnClusters):
 
     @classmethod
     def refuse_continue(cls, spec: RunSpec) -> str | None:
-        return refuse_untold(spec) or super().refuse_continue(spec)
+        is_local = not cls.is_elsewhere(spec)
+        return refuse_untold(spec) or (twice_refusal(spec) if is_local else None) or super().refuse_continue(spec)
 
     def draw(self, count: int) -> Iterator[Mapping[str, object]]:
         import_framework(self.context.spec.adapter, self.capabilities)

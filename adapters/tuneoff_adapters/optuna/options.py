@@ -126,9 +126,10 @@ def storage_refusal(spec: RunSpec) -> str | None:
     """Return why a run cannot have its storage here, or None."""
     if spec.platform != KUBERNETES:
         storage = storage_of(spec.options.get("storage"))
-        return (
-            _url_refusal(storage.url) or _package_refusal(storage) or (server_refusal(storage.kind) if storage.managed else None)
-        )
+        experiment = spec.experiment
+        enqueues = experiment.sampler.name in ("fixed", "grid") or experiment.failures.retries > 0
+        refusal = _url_refusal(storage.url) or _package_refusal(storage) or (twice_refusal(spec) if enqueues else None)
+        return refusal or (server_refusal(storage.kind) if storage.managed else None)
     url = spec.options.get("storage")
     if not isinstance(url, str) or not url.startswith("postgresql"):
         return (
@@ -137,6 +138,16 @@ def storage_refusal(spec: RunSpec) -> str | None:
         )
     storage = storage_of(url)
     return _url_refusal(url) or _package_refusal(storage, "kubernetes")
+
+
+def twice_refusal(spec: RunSpec) -> str | None:
+    """Return why a run cannot enqueue configurations (listed ones, retries, those begun before), or None."""
+    if storage_of(spec.options.get("storage")).kind != "sqlite" or spec.experiment.workers.count == 1:
+        return None
+    return (
+        "Optuna over SQLite may give an enqueued configuration to two workers (it locks no rows), so samplers fixed and "
+        f"grid, retries and --continue need one, but got workers.count={spec.experiment.workers.count}; use another storage"
+    )
 
 
 def _url_refusal(url: str | None) -> str | None:
