@@ -38,7 +38,7 @@ class EventWriter:
         anchor, slept_ns = clock.anchor(), clock.slept_ns()
         self.write(
             "process",
-            version=2,
+            version=3,
             role=role,
             pid=self.pid,
             host=os.uname().nodename,
