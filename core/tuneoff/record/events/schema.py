@@ -12,7 +12,7 @@ import msgspec
 
 from tuneoff.base.files import PLAIN_NAME
 
-SCHEMA_VERSION = 3  # history: 1 = first, 2 = `process_exited`, 3 = `storage_used`
+SCHEMA_VERSION = 2  # history: 1 = first, 2 = `process_exited`
 
 Step = Literal["deploy", "setup", "trial", "collect", "test", "metrics", "undeploy"]
 STEPS: tuple[Step, ...] = ("deploy", "setup", "trial", "collect", "test", "metrics", "undeploy")

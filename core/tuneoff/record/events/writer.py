@@ -38,7 +38,7 @@ class EventWriter:
         anchor, slept_ns = clock.anchor(), clock.slept_ns()
         self.write(
             "process",
-            version=3,
+            version=2,
             role=role,
             pid=self.pid,
             host=os.uname().nodename,
