@@ -75,6 +75,7 @@ def watched(
         started_ns=now - 10_000_000_000,
         last_event_ns=now - 5_000_000_000,
         slot=0,
+        boot_id=clock.boot_id(),
     )
     take_events = tracker.open.clear if ended_since else lambda: None
     return TrialWatch(execution, writer, memory, list(cgroups), tracker, take_events), tracker
