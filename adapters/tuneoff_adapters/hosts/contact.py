@@ -80,8 +80,8 @@ class Contact:
             for what, value in there.items():
                 if value != here[what]:
                     raise StepError(
-                        f"{what} must be the same on all hosts, but host {name} has {_text(value)}, and this one {_text(here[what])}; "
-                        "install the same there, or name another option `host_python`"
+                        f"{what} must be the same on all hosts, but host {name} has {_text(value)}, and this one "
+                        f"{_text(here[what])}; install the same there, or name another option `host_python`"
                     )
         for node in self.nodes:
             self._try_folder(node)
@@ -107,7 +107,7 @@ class Contact:
         if problem is not None:
             raise StepError(
                 f"the results folder must be shared by all hosts, but host {node.name} and this one do not share "
-                f"{self.context.work_dir}: {problem}; use a folder on a shared file system with locks (NFS 4, Lustre with -o flock)"
+                f"{self.context.work_dir}: {problem}; use a shared file system with locks (NFS 4, Lustre with -o flock)"
             )
 
     def keep(self, look: Callable[[], None] = lambda: None) -> None:
@@ -158,8 +158,8 @@ class Contact:
         silent = (clock.monotonic_ns() - seen.heard_ns) / clock.NANOSECONDS
         self.context.flag(
             LOST,
-            f"host {seen.node.name} has not answered for {silent:.0f} s{error and f' ({error})'}; whatever lives there of this run "
-            f"ends itself {self.lost_seconds:g} s after it last heard from here",
+            f"host {seen.node.name} has not answered for {silent:.0f} s{error and f' ({error})'}; whatever lives there of this "
+            f"run ends itself {self.lost_seconds:g} s after it last heard from here",
         )
 
     def _wall_ns(self) -> int:

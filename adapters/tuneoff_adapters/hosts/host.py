@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
@@ -78,10 +79,8 @@ class Host:
         """End the connection: its agent then cleans, if it has not, and goes."""
         with self._lock:
             assert self._process.stdin is not None
-            try:
+            with contextlib.suppress(OSError):  # what was not sent
                 self._process.stdin.close()
-            except OSError:
-                pass  # what was not sent
         try:
             self._process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:

@@ -41,7 +41,7 @@ def refuse_cluster(spec: RunSpec) -> str | None:
     options, address = host_options(spec.options), spec.options.get(ADDRESS)
     if (address is None) == (not options.hosts):
         raise ExperimentError(
-            f"platform {CLUSTER!r} needs option `hosts`, where tuneoff starts and ends Ray, or option `address`, of a cluster's head"
+            f"platform {CLUSTER!r} needs option `hosts`, where tuneoff starts and ends Ray, or option `address`, of Ray's head"
         )
     if address is not None and (not isinstance(address, str) or not address.rpartition(":")[2].isdigit()):
         raise ExperimentError(f"option `address` must be HOST:PORT of a Ray head, e.g. 10.0.0.1:6379, but got {address!r}")
