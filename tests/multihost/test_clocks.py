@@ -20,7 +20,7 @@ SOURCES = ":".join(str(REPOSITORY / name) for name in ("core", "adapters", "work
 
 
 def dated(log: EventLog) -> tuple[list[int], list[int], int]:
-    """Return when the host's events were on the coordinator's clock and on its own wall clock, and the stated uncertainty (ns)."""
+    """Return when the host's events were on the coordinator's clock and on its own wall clock, and the uncertainty (ns)."""
     events: list[tuple[Process, Event]] = list(log)
     alignment = Alignment(process for process, event in events if isinstance(event, Process))
     flags = [(process, event) for process, event in events if isinstance(event, Flag)]
