@@ -1,6 +1,5 @@
-"""Two programs of the test of clocks: `python -m multihost.dated_events write RUN_DIR EXECUTION COUNT` and `... ask FOLDER
-COMMAND PYTHON COUNT`. The first one, on a host, writes an event with its wall clock whenever a file asks for it; the second one is the
-coordinator, which notes when it asked and when it was done.
+"""Two programs of the test of clocks. `python -m multihost.dated_events write RUN_DIR EXECUTION COUNT`: on a host, an event with
+its wall clock whenever a file asks for it. `... ask FOLDER COMMAND PYTHON COUNT`: the coordinator, which notes when that was.
 """
 
 from __future__ import annotations
@@ -8,7 +7,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from builders.specs import make_context, toy_spec
@@ -47,5 +45,4 @@ def ask(folder: str, template: str, python: str, count: str) -> None:
 
 
 if __name__ == "__main__":
-    program: Callable[..., None] = {"write": write, "ask": ask}[sys.argv[1]]
-    program(*sys.argv[2:])
+    (write if sys.argv[1] == "write" else ask)(*sys.argv[2:])
