@@ -53,20 +53,26 @@ class Contact:
     def nodes(self) -> list[Node]:
         return [seen.node for seen in self._hosts]
 
-    def add(self, nodes: Sequence[Node]) -> None:
-        """Begin with hosts: each says that it is there."""
-        begun = {
-            node.name: node.send(
-                "begin",
-                execution_id=self.context.execution_id,
-                run_dir=str(self.context.run_dir),
-                folder=self.folder,
-                lost_seconds=self.lost_seconds,
-            )
-            for node in nodes
-        }
-        answers(begun, CHECK_SECONDS)
-        self._hosts += [_Seen(node, clock.monotonic_ns()) for node in nodes]
+    def add(self, nodes: Sequence[Node], seconds: float = CHECK_SECONDS) -> list[str]:
+        """Begin with hosts, and return what is wrong with each that does not say that it is there: it is let go."""
+        asked = sent(
+            nodes,
+            "begin",
+            execution_id=self.context.execution_id,
+            run_dir=str(self.context.run_dir),
+            folder=self.folder,
+            lost_seconds=self.lost_seconds,
+        )
+        problems, deadline_ns = [], _after(seconds)
+        for node in nodes:
+            try:
+                answers({node.name: asked[node.name]}, _until(deadline_ns))
+            except InfrastructureError as error:
+                problems.append(str(error))
+                node.close(at_once=True)
+            else:
+                self._hosts.append(_Seen(node, clock.monotonic_ns()))
+        return problems
 
     def check(self, package: str) -> None:
         """Compare what is installed on each host with what is here, and try the shared folder.
@@ -169,24 +175,31 @@ class Contact:
             header = read_header(file.readline(), str(self.context.events.path))
         return header.anchor_wall_ns - header.anchor_monotonic_ns
 
-    def end(self) -> list[str]:
+    def end(self, seconds: float = CLEAN_SECONDS) -> list[str]:
         """Clean every host that answers, let all go, and return what is left on them."""
         self._stop.set()
         if self._thread is not None:
-            self._thread.join()
-        asked, left = sent(self.nodes, "clean"), []
-        deadline_ns = clock.monotonic_ns() + int(CLEAN_SECONDS * clock.NANOSECONDS)
+            self._thread.join(BEAT_SECONDS)
+        asked, left, deadline_ns = sent(self.nodes, "clean"), [], _after(seconds)
         for seen in self._hosts:
             try:
-                remaining = 1.0 if seen.is_lost else max(0.0, (deadline_ns - clock.monotonic_ns()) / clock.NANOSECONDS)
-                told: Any = asked[seen.node.name].result(remaining).answer
+                told = asked[seen.node.name].result(0.0 if seen.is_lost else _until(deadline_ns)).answer
                 left += [f"{entry} on host {seen.node.name}" for entry in told]
             except (TimeoutError, InfrastructureError) as error:
                 if not seen.is_lost:
                     self._lose(seen, str(error))
-        for node in self.nodes:
-            node.close()
+        for seen in self._hosts:
+            seen.node.close(at_once=seen.is_lost)
+        self._hosts.clear()
         return left
+
+
+def _after(seconds: float) -> int:
+    return clock.monotonic_ns() + int(seconds * clock.NANOSECONDS)
+
+
+def _until(deadline_ns: int) -> float:
+    return max(0.0, (deadline_ns - clock.monotonic_ns()) / clock.NANOSECONDS)
 
 
 def _text(value: Any) -> str:

@@ -37,7 +37,7 @@ class Node(Protocol):
     def send(self, do: str, **arguments: Any) -> Future[Timed]:
         """Ask for one of the agent's methods; the future fails with `InfrastructureError`."""
 
-    def close(self) -> None:
+    def close(self, at_once: bool = False) -> None:
         """Let the agent go."""
 
 
@@ -75,14 +75,14 @@ class Host:
                 self._fail()
         return future
 
-    def close(self) -> None:
-        """End the connection: its agent then cleans, if it has not, and goes."""
+    def close(self, at_once: bool = False) -> None:
+        """End the connection: its agent then cleans, if it has not, and goes. `at_once`: that cannot be waited for."""
         with self._lock:
             assert self._process.stdin is not None
             with contextlib.suppress(OSError):  # what was not sent
                 self._process.stdin.close()
         try:
-            self._process.wait(_END_SECONDS)
+            self._process.wait(0.0 if at_once else _END_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -126,7 +126,7 @@ def answers(asked: Mapping[str, Future[Timed]], seconds: float) -> dict[str, Any
         try:
             found[name] = future.result(max(0.0, (deadline - clock.monotonic_ns()) / clock.NANOSECONDS)).answer
         except TimeoutError as error:
-            raise InfrastructureError(f"host {name} must answer within {seconds:g} s, but did not") from error
+            raise InfrastructureError(f"host {name} must answer within {seconds:.2g} s, but did not") from error
     return found
 
 

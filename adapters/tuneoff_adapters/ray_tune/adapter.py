@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
     from tuneoff.experiment.translation import FrameworkSpace
 
+REMOVAL_SHARE = 0.8  # of un-deploy's own limit: what hangs on a host is to be named before it
 EXPERIMENT = "tune"  # the folder of Tune's own files
 
 
@@ -140,7 +141,7 @@ class RayTuneAdapter(Adapter):
         if self._cluster is None:
             stop_ray(self.context)
         elif self.context.outside.exists() or ADDRESS in self.context.spec.options:
-            self._cluster.stop()
+            self._cluster.stop(REMOVAL_SHARE * self.undeploy_seconds)
 
     @functools.cached_property
     def _cluster(self) -> RayHosts | RayAddress | None:

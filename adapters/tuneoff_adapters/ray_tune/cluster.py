@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import socket
@@ -15,10 +16,10 @@ from tuneoff.base.processes import MARK
 from tuneoff.errors import ExperimentError, InfrastructureError, StepError
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.record.run_context import RunContext
-from tuneoff_adapters.hosts.contact import Contact
+from tuneoff_adapters.hosts.contact import CHECK_SECONDS, LOST, Contact
 from tuneoff_adapters.hosts.host import PASSED_ON, Host, Node, Timed, answers
 from tuneoff_adapters.hosts.options import LOCAL_OPTIONS, HostOptions, host_options, slots_of
-from tuneoff_adapters.ray_tune.environment import TOKEN, prepare_environment
+from tuneoff_adapters.ray_tune.environment import OF_A_CLUSTER, OF_ONE_MACHINE, SETTINGS, TOKEN, prepare_environment
 from tuneoff_adapters.ray_tune.session import shut_down
 from tuneoff_adapters.ray_tune.signals import kept_handler
 
@@ -68,7 +69,8 @@ def placement(spec: RunSpec) -> str:
 
 
 def _is_here(host: str) -> bool:
-    return host in ("localhost", socket.gethostname())
+    """Tell whether a host is this machine, by its name without the domain."""
+    return host.partition(".")[0] in ("localhost", socket.gethostname().partition(".")[0])
 
 
 class RayHosts:
@@ -92,7 +94,8 @@ class RayHosts:
             f"{self._folder}\n"
         )
         record = prepare_environment(on_cluster=True)
-        self._open()
+        for problem in self._open(CHECK_SECONDS):
+            raise InfrastructureError(problem)
         self._contact.check(_PACKAGE)
         self._contact.keep()
         own, port = _own_address(self._options.hosts), _free_port()
@@ -111,34 +114,29 @@ class RayHosts:
         connect(ray, f"{own}:{port}", {})
         return {"environment": record, "hosts": self._shares, "address": f"{own}:{port}"}
 
-    def stop(self) -> None:
-        """End all of the run on every host. Works in a fresh process too.
+    def stop(self, seconds: float) -> None:
+        """End all of the run on every host within some time. Works in a fresh process too.
 
         Raises:
             StepError: something is left on a host that answers.
         """
         shut_down()
         if not self._contact.nodes:
-            self._open(must=False)
-        left = self._contact.end()
+            for problem in self._open(seconds / 2):
+                self._context.flag(LOST, f"{problem}; its agent ends what is left there")
+        left = self._contact.end(seconds / 2)
         if left:
             raise StepError(f"nothing of Ray may be left, but there is {', '.join(left)}; end it by hand")
         self._context.outside.unlink(missing_ok=True)
 
-    def _open(self, must: bool = True) -> None:
+    def _open(self, seconds: float) -> list[str]:
+        """Reach all hosts at once, and return what is wrong with those that do not answer."""
         options, folder = self._options, self._context.work_dir
         names = list(options.hosts) if any(map(_is_here, options.hosts)) else ["localhost", *options.hosts]
-        for name in names:
-            template = None if _is_here(name) else options.host_command
-            node = Host(name, template, sys.executable if template is None else options.host_python, folder / f"host-{name}.log")
-            try:
-                self._contact.add([node])
-            except InfrastructureError as error:
-                if must:
-                    node.close()
-                    raise
-                self._context.flag("host_lost", f"{error}; its agent ends what is left there")
-                node.close()
+        here = {name: (None, sys.executable) for name in names if _is_here(name)}
+        ways = {name: here.get(name, (options.host_command, options.host_python)) for name in names}
+        nodes = [Host(name, template, python, folder / f"host-{name}.log") for name, (template, python) in ways.items()]
+        return self._contact.add(nodes, seconds)
 
     def _run(self, starts: dict[Node, list[str]]) -> None:
         environment = {
@@ -173,7 +171,7 @@ class RayAddress:
                 f"Ray's cluster at {self._address} needs a token, but none is given; set RAY_AUTH_TOKEN_PATH to the file with "
                 "the cluster's (RAY_AUTH_MODE=disabled for a cluster that asks for none)"
             )
-        names = (*THREAD_VARIABLES, *PASSED_ON, *(name for name in os.environ if name.startswith("TUNE_")))
+        names = (*THREAD_VARIABLES, *PASSED_ON, *(name for name in SETTINGS if name not in (*OF_ONE_MACHINE, *OF_A_CLUSTER)))
         variables = {name: os.environ[name] for name in names if name in os.environ}
         ray = load()
         variables[MARK] = self._context.execution_id
@@ -187,14 +185,15 @@ class RayAddress:
         """Take in nodes that have joined since."""
         import ray
 
-        for entry in ray.nodes():
-            if entry["Alive"] and entry["NodeID"] not in self._known:
-                self._known.add(entry["NodeID"])
-                self._contact.add([_ActorNode(entry["NodeManagerAddress"], entry["NodeID"])])
+        with contextlib.suppress(ray.exceptions.RayError):  # what is wrong with the cluster, the driver meets itself
+            for entry in ray.nodes():
+                if entry["Alive"] and entry["NodeID"] not in self._known:
+                    self._known.add(entry["NodeID"])
+                    self._contact.add([_ActorNode(entry["NodeManagerAddress"], entry["NodeID"])])
 
-    def stop(self) -> None:
+    def stop(self, seconds: float) -> None:
         """End the run's processes on all nodes; the cluster stays."""
-        left = self._contact.end()
+        left = self._contact.end(seconds / 2)
         shut_down()
         if left:
             raise StepError(f"nothing of the run may be left, but there is {', '.join(left)}; end it by hand")
@@ -228,7 +227,7 @@ class _ActorNode:
         getattr(self._actor, do).remote(**arguments).future().add_done_callback(pass_on)
         return found
 
-    def close(self) -> None:
+    def close(self, at_once: bool = False) -> None:
         import ray
 
         ray.kill(self._actor)

@@ -29,7 +29,7 @@ def contact(tmp_path: Path) -> Iterator[Contact]:
     made = Contact(make_context(toy_spec("ray-tune"), tmp_path), str(tmp_path / "temporary"), 60.0)
     host = Host("there", "sh -c", sys.executable, tmp_path / "log")
     try:
-        made.add([host])
+        assert made.add([host]) == []
         yield made
     finally:
         made.end()
@@ -66,7 +66,7 @@ def test_a_folder_that_is_not_shared_is_refused(tmp_path: Path, told: dict[str, 
             future.set_result(Timed(told if do == "share" else Agent().probe("ray", ()), 0))
             return future
 
-        def close(self) -> None:
+        def close(self, at_once: bool = False) -> None:
             pass
 
     contact = Contact(make_context(toy_spec("ray-tune"), tmp_path), None, 60.0)
@@ -111,9 +111,11 @@ def test_a_host_that_hears_nothing_for_long_ends_what_runs_there(tmp_path: Path)
 
 def test_a_command_that_reaches_no_host_gives_its_last_words(tmp_path: Path) -> None:
     host = Host("h9", "sh -c 'echo connect to {host}: timed out >&2; exit 255'", sys.executable, tmp_path / "log")
-    with pytest.raises(InfrastructureError, match=r"host h9 cannot be reached: connect to h9: timed out$"):
-        answers({"h9": host.send("beat")}, 10)
-    host.close()
+    contact = Contact(make_context(toy_spec("ray-tune"), tmp_path), None, 60.0)
+    assert contact.add([host]) == ["host h9 cannot be reached: connect to h9: timed out"]
+    silent = Host("h8", "sh -c 'exec sleep 600'", sys.executable, tmp_path / "log")
+    assert contact.add([silent], 0.2) == ["host h8 must answer within 0.2 s, but did not"]
+    assert contact.nodes == []
 
 
 def test_a_process_is_killed_where_the_supervisor_asked(contact: Contact) -> None:
