@@ -180,7 +180,8 @@ class Contact:
         self._stop.set()
         if self._thread is not None:
             self._thread.join(BEAT_SECONDS)
-        asked, left, deadline_ns = sent(self.nodes, "clean"), [], _after(seconds)
+        besides = None if self.folder is not None else clock.boot_id()  # what is here is the supervisor's
+        asked, left, deadline_ns = sent(self.nodes, "clean", besides=besides), [], _after(seconds)
         for seen in self._hosts:
             try:
                 told = asked[seen.node.name].result(0.0 if seen.is_lost else _until(deadline_ns)).answer

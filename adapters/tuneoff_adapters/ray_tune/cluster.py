@@ -243,7 +243,7 @@ def connect(ray: Any, address: str, runtime_env: dict[str, Any]) -> None:
         try:
             ray.init(address=address, log_to_driver=False, logging_level="ERROR", runtime_env=runtime_env)
         except Exception as error:  # of several classes, some of which only Ray's C code knows
-            if "InvalidAuthToken" in str(error) or "AuthenticationError" in type(error).__name__:
+            if "InvalidAuthToken" in f"{error}{error.__cause__}":  # Ray tries for 20 s
                 raise StepError(
                     f"Ray's cluster at {address} does not take this token; set RAY_AUTH_TOKEN_PATH to the file with the cluster's"
                 ) from error
