@@ -216,11 +216,12 @@ def test_a_trial_beyond_its_time_is_ended_on_a_host_that_has_all_slots(two: Host
     assert [left(two, name) for name in two.names] == [[], []]
 
 
-def test_a_killed_command_leaves_nothing_on_any_host(two: Hosts, runs: Runs) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_an_ended_command_leaves_nothing_on_any_host(two: Hosts, runs: Runs, number: signal.Signals) -> None:
     command = runs(budget={"trials": 4, "epochs_per_trial": 100})
     command.wait_for(lambda: len({event.trial for event in command.events(Epoch)}) == 4)
     (pid,) = two.run("h1", "pgrep -f '[t]uneoff run' | head -1").stdout.split()
-    two.run("h1", f"kill -{signal.SIGKILL.value} {pid}")
+    two.run("h1", f"kill -{number.value} {pid}")
     command.end()
     until(lambda: [left(two, name) for name in two.names] == [[], []], 40)
 
@@ -284,15 +285,3 @@ def test_a_given_cluster_needs_its_token_and_takes_a_node_that_joins_late(two: H
     for name in two.names:
         two.power_off(name)
         two.power_on(name)
-
-
-def test_plans_are_refused_with_the_reason(two: Hosts, runs: Runs) -> None:
-    def said(options: dict[str, Any], **fields: Any) -> str:
-        return runs(options, **fields).end()
-
-    assert "needs option `hosts`" in said({})
-    assert "option `host_command` must have {host} in it" in said({"hosts": ["h1"], "host_command": "ssh h2"})
-    assert "option `address` must be HOST:PORT" in said({"address": "h1"})
-    given = {"hosts": ["h1", "h2"]}
-    assert "each of the 2 hosts must get a slot" in said(given, workers={"count": 1})
-    assert "remove workers.memory_mb" in said(given, workers={"count": 2, "memory_mb": 100})
