@@ -12,21 +12,23 @@ import pytest
 from builders.specs import make_context, toy_spec
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.skips import SkipCheck
-from tuneoff.experiment.spec import Workers
+from tuneoff.experiment.spec import Workers, WorkloadSpec
 from tuneoff_adapters.ray_tune import RayTuneAdapter
 from tuneoff_adapters.ray_tune.environment import OF_ONE_MACHINE, REMOVED, SETTINGS, TOKEN, prepare_environment
 
+SURROGATE = WorkloadSpec(name="surrogate", target="tuneoff_workloads.surrogate:Surrogate", options={})
 HERE = socket.gethostname()
 
 
 def reason(options: dict[str, Any], **changes: Any) -> str | None:
-    return SkipCheck().reason(toy_spec("ray-tune", platform="cluster", options=options, **changes), RayTuneAdapter)
+    given = {"workload": SURROGATE, "platform": "cluster", **changes}
+    return SkipCheck().reason(toy_spec("ray-tune", options=options, **given), RayTuneAdapter)
 
 
 @pytest.mark.parametrize("options", [{"hosts": ["a", "b"]}, {"hosts": ["a"], "lost_seconds": 5}, {"address": "10.0.0.1:6379"}])
 def test_what_can_be_served_is_not_refused(options: dict[str, Any]) -> None:
     assert reason(options) is None
-    assert "has no options, but got" in (SkipCheck().reason(toy_spec("ray-tune", options=options), RayTuneAdapter) or "")
+    assert "has no options, but got" in (reason(options, platform="local") or "")
 
 
 @pytest.mark.parametrize(
