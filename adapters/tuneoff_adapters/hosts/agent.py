@@ -93,7 +93,7 @@ class Agent:
         return {"code": done.returncode, "output": done.stdout + done.stderr}
 
     def clean(self, besides: str | None = None) -> list[str]:
-        """End all of the run on this host, remove its folder, and return what is still there. `besides`: not under that boot id."""
+        """End all of the run on this host, remove its folder, and return what is still there; not under boot id `besides`."""
         if clock.boot_id() == besides:
             return []
         end_all(self._processes)
