@@ -20,7 +20,7 @@ needs_podman = pytest.mark.skipif(
     bool(MISSING), reason=f"not installed: {', '.join(MISSING)}; run: .ci/install Podman podman runc"
 )
 
-SHELL = ("sh", "mkdir", "grep")  # what the Containerfile and Katib's webhook need, and the tests
+SHELL = ("sh", "mkdir", "grep", "head")  # what the Containerfile and Katib's webhook need, and the tests
 LIBRARIES = ("libstdc++.so.6", "libgcc_s.so.1", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1")  # of wheels
 LEFT_OUT = ("site-packages", "test", "tests", "idlelib", "lib2to3", "tkinter", "config-*", "*.a")
 # Some machines allow no higher limits, or mount both versions of control groups, which only runc bears.

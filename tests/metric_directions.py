@@ -72,6 +72,7 @@ _EXCLUDED: dict[str, str] = {
     ),
     "noise: memory and CPU time of interpreters": (
         "memory.peak_rss memory.peak_pss memory.tree_peak_rss suite.sampler_cpu_share suite.cpu_seconds energy.trial_cpu_seconds "
+        "storage.operations storage.bytes storage.client_cpu storage.server_cpu "
         "energy.cpu_seconds nodes.cpu_seconds nodes.peak_memory "  # in short runs they start more than they train
         "energy.trial_power energy.idle_share"
     ),

@@ -57,7 +57,7 @@ class Adapter(ABC):
     """Exit codes with which the framework ends the coordinator when a part of it was lost: charged to the infrastructure, as a
     signal is, so that `--resume` repeats the run. With any other code the adapter ended its process itself."""
 
-    undeploy_seconds: float = 60.0
+    undeploy_seconds: float = 300.0
     """How long `undeploy` may take until its process is killed; core sets it before the call: less after an interruption."""
 
     def __init__(self, context: RunContext) -> None:

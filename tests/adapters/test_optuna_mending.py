@@ -24,6 +24,7 @@ from tuneoff_adapters.optuna.mending import Mender
 from tuneoff_adapters.optuna.note import Note, NoteFile, Stage
 from tuneoff_adapters.optuna.plan import StudyPlan, study_plan
 from tuneoff_adapters.optuna.samplers import make_sampler
+from tuneoff_adapters.optuna.storages import Operations
 from tuneoff_adapters.optuna.study import best_of, create_study, open_study, quieten
 
 KILLED = Death(worker=0, pid=4711, exit_code=-9)
@@ -46,7 +47,7 @@ class Scene:
         self.plan: StudyPlan = study_plan(spec, self.context.work_dir)
         self.study: Study = create_study(self.plan)
         self.mender = Mender(self.context, self.plan, self.study)
-        self.worker = open_study(self.plan, make_sampler(self.plan, 0), NopPruner())
+        self.worker = open_study(self.plan, make_sampler(self.plan, 0), NopPruner(), Operations())
         self.note = NoteFile(self.plan.note(0))
 
     def ask(self) -> int:

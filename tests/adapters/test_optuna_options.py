@@ -24,7 +24,6 @@ ONE_ORDERED = SearchSpace({"x": Float(low=0.0, high=1.0), "kind": Categorical(ch
         ({"sampler": "gp", "sampler_options": {"kernel": "rbf"}}, ["'gp'", "'kernel'", "deterministic_objective"]),
         ({"sampler": "random", "sampler_options": {"seed": 1}}, ["'random'", "'seed'", "it has none"]),
         ({"sampler": "cmaes", "space": ONE_ORDERED}, ["'cmaes'", "at least 2", "has 1"]),
-        ({"options": {"storage": "sqlite"}}, ["'optuna'", "storage"]),
         ({"platform": "kubernetes", "options": {"image": "any"}}, ["option `storage`", "postgresql", "None"]),
         ({"platform": "kubernetes", "options": {"image": "any", "storage": "sqlite:///x"}}, ["`storage`", "'sqlite:///x'"]),
     ],

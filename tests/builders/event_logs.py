@@ -11,7 +11,7 @@ import msgspec
 
 from builders.specs import make_spec
 from tuneoff.base.identity import configuration_digest
-from tuneoff.experiment.spec import RunSpec, Workers
+from tuneoff.experiment.spec import Failures, RunSpec, Workers
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
 from tuneoff.record.events.schema import Event, Process
@@ -212,7 +212,7 @@ def example_b() -> tuple[Log, RunSpec]:
     coordinator.add(schema.Tested, 47, trial="1", scores={"test_accuracy": 0.75}, cpu_ns=ns(2))
     log.step("metrics", 48, 49)
     log.step("undeploy", 49, 52)
-    return log, make_spec(trials=3, workers=Workers(count=2, memory_mb=2000))
+    return log, make_spec(trials=3, workers=Workers(count=2, memory_mb=2000), failures=Failures(retries=1))
 
 
 def example_c() -> tuple[Log, RunSpec]:

@@ -28,6 +28,7 @@ ALL = {*LOCAL, "katib"}
 WITH_KATIB = ("every_kind", "same_configurations", "control_fixed_mnist")
 KATIB_ALONE = "digits_katib"
 ON_A_CLUSTER = "digits_kubernetes"
+WITH_SERVERS = "storages"
 LIGHT = {"adapters", "workloads", "schema", "plan"}
 ENDLESS = {"serve"}  # until a signal
 STARTING = {"check", "compare", "faults", "reproduce", "run", "verify-space"}  # what starts processes gets one of its own
@@ -49,11 +50,17 @@ def test_a_file_says_what_it_answers_and_can_be_planned(call: Call, path: Path) 
     assert path.read_text().startswith("# ")
     plan = _plan(call, path.stem)
     planned = {KATIB_ALONE: {"katib"}, ON_A_CLUSTER: {"serial", "optuna", "katib"}, **dict.fromkeys(WITH_KATIB, ALL)}
+    planned[WITH_SERVERS] = {"optuna"}
     assert {spec.adapter for spec in _specs(plan)} == planned.get(path.stem, LOCAL)
-    assert {spec.experiment.workers.count for spec in _specs(plan)} == {2}
+    assert {spec.experiment.workers.count for spec in _specs(plan)} == ({1, 4, 16} if path.stem == WITH_SERVERS else {2})
     for run in plan.counted:
         reason = run.skip_reason or "same as"
-        assert "same as" in reason or "; run: pip install" in reason or run.spec.experiment.pruner.name in reason
+        assert (
+            "same as" in reason
+            or "pip install" in reason
+            or "a managed PostgreSQL needs" in reason
+            or run.spec.experiment.pruner.name in reason
+        )
 
 
 @pytest.mark.parametrize("replaced", [(), ("--adapter", "ray-tune,serial"), ("--seeds", 3, 1, "--trials", 40)])

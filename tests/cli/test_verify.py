@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from builders.event_logs import example_b
 from builders.results_folders import Results, edit, write_examples
 from command_line import Call
 from tuneoff.base.output import write_json
@@ -51,6 +52,30 @@ def test_each_value_that_differs_is_a_line(call: Call, results: Results) -> None
     where = path.parent.relative_to(results.path)
     assert answer.out.splitlines()[0] == f"{where}: metrics.time.jct.value: stored 175000.0, recomputed 176000.0"
     assert answer.out.splitlines()[-1].startswith("NOT VERIFIED: 1 problem in 1 place; checked: 2 runs, 6 trials, ")
+
+
+def test_a_broken_history_is_a_line_and_a_drawing(call: Call, tmp_path: Path) -> None:
+    log, spec = example_b()
+    log.submit("3", 31, x=0.3)  # once more
+    results = Results(tmp_path / "broken", [spec])
+    where = results.add_log(spec, log).relative_to(results.path)
+    lines = call("verify", results.path).out.splitlines()
+    assert lines[0] == f"{where}: handed-out-twice: attempt 1 of trial 3 was handed out 2 times"
+    assert lines[1:-2] == [
+        "       seconds  coordinator 100     trial 104 (slot 0)",
+        "        30.000  3#1 submitted       |",
+        "        31.000  3#1 submitted       |                   <--",
+        "        32.000  |                   3#1 started",
+        "        40.000  |                   3#1 reported 2",
+        "        43.000  3#1 ended pruned    |",
+    ]
+    assert lines[-1].startswith("NOT VERIFIED: 1 problem in 1 place; ")
+    (problem,) = json.loads(call("verify", results.path, "--json").out)["problems"]
+    assert (problem["check"], problem["what"]) == ("history", "handed-out-twice")
+    assert [(event["seconds"], event["event"], event["is_wrong"]) for event in problem["events"]][:2] == [
+        (30.0, "submitted", False),
+        (31.0, "submitted", True),
+    ]
 
 
 def test_json_stays_json_where_a_stored_number_is_infinite(call: Call, results: Results) -> None:

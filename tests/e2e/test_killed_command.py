@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import daemons
+from builders.specs import toy_spec
 from daemons import daemon_pid
 from e2e.following import Following
 from e2e.matrix_runs import finish, has_trained, start
@@ -19,6 +20,7 @@ from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Flag
 from tuneoff.record.store import read_runs
 from tuneoff.run.lifecycle.__main__ import GUARDIAN_SECONDS
+from tuneoff_adapters.optuna import OptunaAdapter
 
 pytestmark = pytest.mark.slow
 
@@ -66,8 +68,16 @@ def killed_in_trials(file: Path, results: Path, *, guardian_too: bool = False) -
     return following
 
 
-@pytest.mark.parametrize("adapter", ["ray-tune", "syne-tune"])
+MANAGED = {kind: {"storage": {"kind": kind, "managed": True}} for kind in ("postgresql", "redis", "grpc")}
+
+
+@pytest.mark.parametrize(
+    "adapter", ["ray-tune", "syne-tune", *(f"{{name: optuna, options: {given}}}" for given in MANAGED.values())]
+)
 def test_a_command_killed_in_mid_run_leaves_nothing_and_resumes_to_its_end(adapter: str, tmp_path: Path) -> None:
+    options = next((given for kind, given in MANAGED.items() if kind in adapter), {})
+    if reason := OptunaAdapter.refuse(toy_spec("optuna", options=options)):
+        pytest.skip(reason)
     file, results = tmp_path / "matrix.yaml", tmp_path / "results"
     file.write_text(MATRIX.format(adapter=adapter, workload=SLEEP))
     following = killed_in_trials(file, results)

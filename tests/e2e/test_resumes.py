@@ -23,6 +23,13 @@ PLANTED: dict[str, Callable[[Outcome], bool]] = {
     "Shortsighted": lambda found: bool(found.incumbent),
 }
 
+BREAKS = {  # rules of a sound history; naming a wrong best trial breaks none
+    "Forgetful": {"resurrected", "given-point-never"},
+    "Renaming": {"given-point-twice"},
+    "Dropping": {"no-end"},
+    "Overspending": {"not-given"},
+}
+
 
 @pytest.fixture(scope="module", autouse=True)
 def _shorter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
@@ -51,13 +58,16 @@ def test_killed_runs_that_are_continued_lose_and_repeat_nothing(adapter: str, tm
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_a_wrong_resume_is_caught(name: str, tmp_path: Path, uninterrupted: RunRecord) -> None:
+def test_a_wrong_resume_is_caught(
+    name: str, tmp_path: Path, uninterrupted: RunRecord, broken_rules: Callable[[Path], set[str]]
+) -> None:
     adapter, results = f"e2e.planted_resumes:{name}", tmp_path / "results"
     assert random_resumes.kill_once(adapter, "fixed", results, "command", 13, 0.05)
     process = random_resumes.start(adapter, "fixed", results)
     process.communicate(timeout=random_resumes.LONGEST_SECONDS)
     found = outcome(results, uninterrupted)
     assert PLANTED[name](found), found
+    assert BREAKS.get(name, set()) <= broken_rules(results)
     if name == "Shortsighted":
         _lose_a_trial(results)
         assert outcome(results, uninterrupted).lost == ("t00000",)

@@ -6,12 +6,11 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from tuneoff.adapter import Adapter, Best
+from tuneoff.adapter import Best
 from tuneoff.capabilities import Capabilities, import_framework
-from tuneoff.errors import StepError
 from tuneoff_adapters.katib import offers
 from tuneoff_adapters.katib.options import EMULATED, katib_options
-from tuneoff_adapters.kubernetes.options import LOCAL_OPTIONS
+from tuneoff_adapters.kubernetes.platform import REMOVAL_SHARE, ClusterAdapter
 from tuneoff_adapters.optuna_samplers import flag_unused_model
 
 if TYPE_CHECKING:
@@ -20,23 +19,21 @@ if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
     from tuneoff.experiment.translation import FrameworkSpace
     from tuneoff.record.run_context import RunContext
-    from tuneoff.workload import Scores
     from tuneoff_adapters.katib.follow import Follower
     from tuneoff_adapters.katib.platforms import EmulatedServer
     from tuneoff_adapters.kubernetes.connection import Connection
 
 SUBMITTED = "experiment.json"  # below the framework's folder: for the reader, and for kubectl
 DRAIN_SECONDS = 1.0  # for what trials that have ended still have to say, before their pods are deleted
-REMOVAL_SHARE = 0.8  # of un-deploy's own limit: what hangs is to be named before it
-STARTING_SECONDS = 1.1  # of it, before that: the process, or the drain
+STARTING_SECONDS = 1.1  # of un-deploy's own limit, before the removal: the process, or the drain
 
 
-class KatibAdapter(Adapter):
+class KatibAdapter(ClusterAdapter):
     """Drives Katib through its SDK: one Experiment in a namespace of its own, one pod per trial."""
 
     capabilities: ClassVar[Capabilities] = offers.CAPABILITIES
     fault_tools: ClassVar[str | None] = "tuneoff_adapters.katib.breaking:TOOLS"
-    local_options: ClassVar[frozenset[str]] = LOCAL_OPTIONS
+    _follower: Follower | None = None
 
     def __init__(self, context: RunContext) -> None:
         super().__init__(context)
@@ -67,9 +64,6 @@ class KatibAdapter(Adapter):
         from tuneoff_adapters.katib.checks import check_client, katib_needs
         from tuneoff_adapters.katib.manifest import config_map_manifest
         from tuneoff_adapters.katib.plan import katib_plan
-        from tuneoff_adapters.kubernetes.checks import reach
-        from tuneoff_adapters.kubernetes.create import made_by, make_place
-        from tuneoff_adapters.kubernetes.removal import left_text
 
         spec = self.context.spec
         check_client()
@@ -77,15 +71,7 @@ class KatibAdapter(Adapter):
         plan = katib_plan(self.context)
         if self._server is not None:
             self._server.start()
-        self._connection, cluster = reach(self._connect, katib_needs(katib_options(spec)), plan.namespace)
-        self.context.note_versions(
-            {"kubernetes": cluster.server_version, "katib_image": cluster.katib_image, "image": plan.image}
-        )
-        found = next((text for text in (cluster.server_version, cluster.katib_image) if text and EMULATED in text), None)
-        if self._server is None and found is not None:
-            self.context.note_emulated(f"the API server at {self._connection.host} is an emulation: it says {found}")
-        self._note.write_text(left_text(made_by(plan), self._connection.host) + "\n")
-        make_place(self._connection, plan, config_map_manifest(plan))
+        self._make_place(plan, katib_needs(katib_options(spec)), True, lambda: config_map_manifest(plan))
 
     def setup(self) -> None:
         """Submit the Experiment; ends when Katib has made its first trial."""
@@ -95,6 +81,7 @@ class KatibAdapter(Adapter):
         from tuneoff_adapters.kubernetes.create import submit
 
         plan = katib_plan(self.context)
+        assert self._connection is not None
         self._follower = Follower(self.context, plan, katib_options(self.context.spec), self._connection)
         self._follower.start()
         experiment = experiment_manifest(plan)
@@ -104,16 +91,18 @@ class KatibAdapter(Adapter):
         self._follower.wait_first_trial()
 
     def run_trials(self) -> None:
+        assert self._follower is not None
         try:
             self._follower.wait_end()
         finally:
-            self.context.note_versions({"image_digests": self._follower.book.image_digests()})
+            self.context.note_versions({"image_digests": self._follower.image_digests()})
 
     def collect_results(self) -> Best | None:
         from tuneoff_adapters.katib.results import NOT_COMPLETED, optimum
         from tuneoff_adapters.kubernetes.layout import OBJECTIVE
 
         follower = self._follower
+        assert follower is not None
         found = optimum(follower.experiment, follower.book.outcomes(), self.context.spec.experiment.objective, OBJECTIVE)
         if found is None:
             return None
@@ -121,21 +110,13 @@ class KatibAdapter(Adapter):
             self.context.flag(NOT_COMPLETED, found.note)
         return found.best
 
-    def test(self, best: Best) -> Scores:
-        """Score the checkpoint that the best trial passed out through its pod's log."""
-        problem = self._follower.book.checkpoint_problems.get(best.trial_id)
-        if problem is not None:
-            raise StepError(f"the best trial {best.trial_id} cannot be tested: {problem}")
-        return super().test(best)
-
     def undeploy(self) -> None:
         """Delete what was made, wait until it is gone, and end the emulated server if there is one."""
-        follower: Follower | None = getattr(self, "_follower", None)
-        if follower is not None:
-            follower.stop(DRAIN_SECONDS)
+        if self._follower is not None:
+            self._follower.stop(DRAIN_SECONDS)
         try:
             # an emulated server that is gone took its pods along, and its objects are files of the run
-            if self._note.exists() and (self._server is None or self._server.is_running):
+            if self._outside.exists() and (self._server is None or self._server.is_running):
                 self._remove()
         finally:
             if self._server is not None:
@@ -148,20 +129,17 @@ class KatibAdapter(Adapter):
         from tuneoff_adapters.kubernetes.removal import remove
 
         plan, options = katib_plan(self.context), katib_options(self.context.spec)
-        connection: Connection = getattr(self, "_connection", None) or self._connect()
+        connection = self._connection or self._connect()
         within_seconds = max(REMOVAL_SHARE * self.undeploy_seconds - STARTING_SECONDS, STARTING_SECONDS)
         removal = remove(connection, made_by(plan), within_seconds, options.katib_namespace)
         duration_ns = int(removal.experiment_seconds * NANOSECONDS)
         self.context.events.write("stage", name="remove_experiment", duration_ns=duration_ns)
         connection.close()
-        self._note.unlink()
+        self._outside.unlink()
 
     @property
-    def _note(self) -> Path:
-        """A file that is there while something of this run may be in the cluster; made before it.
-
-        An emulated cluster's objects are files of the run, so of them nothing is outside.
-        """
+    def _outside(self) -> Path:
+        """An emulated cluster's objects are files of the run, so of them nothing is outside."""
         return self.context.outside if self._server is None else self.context.work_dir / "in_cluster"
 
     def _connect(self) -> Connection:

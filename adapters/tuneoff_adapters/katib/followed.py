@@ -11,55 +11,44 @@ from tuneoff.base.identity import is_finite
 from tuneoff.experiment.spec import Objective
 from tuneoff.record.events.schema import EndState, Epoch, Event, TrialEnded, TrialStarted
 from tuneoff_adapters.katib.results import Outcome
-from tuneoff_adapters.kubernetes.pod_log import PodLog
+from tuneoff_adapters.kubernetes.diagnosis import died_collector
+from tuneoff_adapters.kubernetes.followed_pod import FollowedPod
 from tuneoff_adapters.kubernetes.resources import Object
-from tuneoff_adapters.kubernetes.status import terminal
+from tuneoff_adapters.kubernetes.status import has, is_unschedulable, terminal
 
 _NOTICEABLE_NS = NANOSECONDS
 
 
 @dataclass(slots=True, kw_only=True)
-class FollowedTrial:
-    """Times are monotonic nanoseconds of this process, None: not yet."""
+class FollowedTrial(FollowedPod):
+    """`seen_ns` is the first sight of the Trial object."""
 
-    name: str  # Katib's
     trial_id: str
     configuration: Mapping[str, Any]
-    seen_ns: int  # the first sight of the Trial object
-    log: PodLog
     thing: Object  # the Trial, as last seen
     is_deleted: bool = False  # the Trial object
     over_ns: int | None = None  # Katib ended it, or it was deleted
-    pod: str = ""  # its name
-    pod_thing: Object | None = None  # as last seen
     unscheduled_ns: int | None = None  # first seen without a node that would take it
     is_pod_sought: bool = False  # though the trial is over, no pod of it was seen
     has_no_pod: bool = False  # the API server says so, after the trial's end
-    is_log_open: bool = False
-    was_log_read: bool = False  # in whole or not: no further line comes
-    is_log_whole: bool = False
-    lines: int = 0
     is_announced: bool = False
     start_t: int | None = None  # of `trial_started`, by the pod's clock
-    started_ns: int | None = None  # the same by ours, no earlier than it was
-    running_ns: int | None = None  # the training container was seen to run
-    last_sign_ns: int | None = None
-    training_ended_ns: int | None = None
-    gone_ns: int | None = None  # the pod has ended or was deleted
-    killed_ns: int | None = None
-    kill_cause: str | None = None
-    is_recounting: bool = False
-    asked_ns: int | None = None  # when its log could not be counted, last
-    epochs: int = 0
     value: float | None = None
     state: EndState | None = None  # how it ended: by its own word, else by ours
-    was_exit_written: bool = False
 
     def take_thing(self, thing: Object, is_deleted: bool, t: int) -> None:
         """Take in the Trial object as it was seen at `t`."""
         self.thing, self.is_deleted = thing, is_deleted
         if self.over_ns is None and (is_deleted or terminal(thing) is not None):
             self.over_ns = t
+
+    def take_pod(self, kind: str, pod: Object, t: int) -> None:
+        FollowedPod.take_pod(self, kind, pod, t)
+        if self.unscheduled_ns is None and is_unschedulable(pod):
+            self.unscheduled_ns = t
+
+    def take_no_pod(self) -> None:
+        self.has_no_pod = True
 
     @property
     def had_to_wait(self) -> bool:
@@ -76,7 +65,24 @@ class FollowedTrial:
         """
         if self.is_log_open:
             return self.was_log_read
-        return self.gone_ns is not None if self.pod else self.has_no_pod
+        return self.gone_ns is not None if self.pod is not None else self.has_no_pod
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it has ended without a word: nothing more can come, and Katib or a limit has ended it."""
+        return self.state is None and self.is_log_done and (self.over_ns is not None or self.killed_ns is not None)
+
+    @property
+    def disagreement(self) -> tuple[str, str] | None:
+        """A flag (name, text) where Katib takes it for something else than it does itself; else None."""
+        if self.state != "completed" or self.is_deleted or has(self.thing, "Succeeded"):
+            return None
+        died = died_collector(self.pod or {})
+        if died is not None:
+            return "collector_died", died
+        if has(self.thing, "MetricsUnavailable"):
+            return "metrics_unavailable", f"Katib has no metrics of trial {self.name}, which reported {self.epochs} epochs"
+        return None
 
     def take(self, event: Event, t: int, objective: Objective) -> None:
         """Take in an event of its log that arrived at `t`."""

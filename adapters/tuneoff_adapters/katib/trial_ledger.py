@@ -11,12 +11,11 @@ from tuneoff_adapters.katib.followed import FollowedTrial
 from tuneoff_adapters.katib.plan import KatibPlan
 from tuneoff_adapters.katib.results import Outcome
 from tuneoff_adapters.kubernetes.clock_skew import Creations, PodClock
-from tuneoff_adapters.kubernetes.diagnosis import died_collector, trial_of
+from tuneoff_adapters.kubernetes.diagnosis import trial_of
 from tuneoff_adapters.kubernetes.endings import Ending, Limits, ending_of
-from tuneoff_adapters.kubernetes.layout import CONTAINER, trial_id
+from tuneoff_adapters.kubernetes.layout import trial_id
 from tuneoff_adapters.kubernetes.pod_log import PodLog
 from tuneoff_adapters.kubernetes.resources import Object, name_of
-from tuneoff_adapters.kubernetes.status import exit_of, has, has_ended, image_id_of, is_running, is_unschedulable
 
 OUT_OF_TIME = "wall-clock budget used up"
 
@@ -36,18 +35,12 @@ class Book:
         self.trials: dict[str, FollowedTrial] = {}  # by Katib's name
         self.over_budget: set[str] = set()
         self.pods: dict[str, Object] = {}  # by name, as last seen, while they are there
-        self.checkpoint_problems: dict[str, str] = {}  # by trial id
 
     def __iter__(self) -> Iterator[FollowedTrial]:
         return iter(list(self.trials.values()))  # a copy: the main thread may look while the book is written
 
     def outcomes(self) -> list[Outcome]:
         return [trial.outcome(self._planned) for trial in self]
-
-    def image_digests(self) -> list[str]:
-        """Return what the trials' pods ran; more than one where a tag was moved meanwhile."""
-        found = {image_id_of(trial.pod_thing, CONTAINER) for trial in self if trial.pod_thing is not None}
-        return sorted(image for image in found if image is not None)
 
     # What the cluster tells
 
@@ -69,9 +62,9 @@ class Book:
             if trial is None:
                 return None
         trial.take_thing(thing, kind == "DELETED", t)
-        if not trial.pod:
+        if trial.pod is None:
             for pod in self.pods_of(name):
-                self._take_pod_of(trial, "ADDED", pod, t)
+                trial.take_pod("ADDED", pod, t)
         return trial
 
     def take_pod(self, kind: str, pod: Object, t: int) -> FollowedTrial | None:
@@ -83,7 +76,7 @@ class Book:
             self.pods[name] = pod
         trial = self.trials.get(trial_of(pod))
         if trial is not None:
-            self._take_pod_of(trial, kind, pod, t)
+            trial.take_pod(kind, pod, t)
         return trial
 
     def pods_of(self, katib_trial: str) -> list[Object]:
@@ -92,46 +85,26 @@ class Book:
 
     def take_line(self, trial: FollowedTrial, line: bytes, t: int) -> None:
         """Take in a line of a trial's log."""
-        trial.lines += 1
-        trial.last_sign_ns = t
         event = trial.log.take(line)
         if event is None:
             return
         if isinstance(event, TrialStarted):
-            self._announce(trial, self._here(trial, event.t))
+            assert trial.log.process is not None
+            self._announce(trial, self._clock.here(trial.log.process, event.t))
         trial.take(event, t, self._objective)
 
-    def _here(self, trial: FollowedTrial, t: int) -> int:
-        assert trial.log.process is not None
-        return self._clock.here(trial.log.process, t)
-
-    def take_log_end(self, trial: FollowedTrial, is_complete: bool, was_rotated: bool) -> None:
-        """Take in that no further line of a trial's log comes; `is_complete`: its last line has come."""
-        trial.was_log_read, trial.is_log_whole = True, is_complete and not was_rotated
-        problem = trial.log.end()
-        if problem is not None:
-            self.checkpoint_problems[trial.trial_id] = problem
-        if was_rotated:
-            self._context.flag("pod_log_rotated", f"the log of pod {trial.pod} was cut by its node: lines may be missing")
-
     # What follows from it
-
-    def announce_all(self) -> None:
-        """Write the submission of all trials, once no start is to come any more: it must not be later than that."""
-        for trial in self:
-            self._announce(trial)
 
     def settle(self, now: int) -> None:
         """Write what is due: exits, and the ends of trials that will not say so themselves."""
         for trial in self:
-            self._write_exit(trial)
-            if trial.state is None and trial.is_log_done and (trial.over_ns is not None or trial.killed_ns is not None):
+            trial.write_exit(self._events, self._clock)
+            if trial.is_due:
                 self._end(trial, now)
 
-    def kill(self, trial: FollowedTrial, cause: str, now: int) -> None:
-        """Write that a trial is about to be killed for its limit of time; the caller then deletes its pod."""
-        trial.killed_ns, trial.kill_cause = now, cause
-        self._events.write("trial_killed", trial=trial.trial_id, cause=cause, charged="workload", limit="time")
+    def kill(self, trial: FollowedTrial, ending: Ending) -> None:
+        """Write that something kills a trial for a limit."""
+        self._events.write("trial_killed", trial=trial.trial_id, cause=ending.cause, charged=ending.charged, limit=ending.limit)
 
     def cut(self, now: int) -> None:
         """Take note that the time of the run is used up: what ends from now on is cancelled, unless by its own word."""
@@ -139,7 +112,8 @@ class Book:
 
     def close(self, now: int, *, is_cut: bool) -> None:
         """Write what is known; `is_cut`: trials that have no end are ended, as their pods were deleted, or will be."""
-        self.announce_all()
+        for trial in self:  # no start is to come any more, which must not be before
+            self._announce(trial)
         self.settle(now)
         for trial in self:
             if is_cut and trial.state is None:
@@ -159,17 +133,6 @@ class Book:
         self.trials[name] = trial
         self._creations.note(thing, t)
         return trial
-
-    def _take_pod_of(self, trial: FollowedTrial, kind: str, pod: Object, t: int) -> None:
-        trial.pod, trial.pod_thing = name_of(pod), pod
-        if trial.unscheduled_ns is None and is_unschedulable(pod):
-            trial.unscheduled_ns = t
-        if trial.running_ns is None and is_running(pod, CONTAINER):
-            trial.running_ns = trial.last_sign_ns = t
-        if trial.training_ended_ns is None and (exit_of(pod, CONTAINER) is not None or kind == "DELETED"):
-            trial.training_ended_ns = t
-        if trial.gone_ns is None and (has_ended(pod) or kind == "DELETED"):
-            trial.gone_ns = t
 
     def _announce(self, trial: FollowedTrial, started_ns: int | None = None) -> None:
         if not trial.is_announced:
@@ -192,54 +155,15 @@ class Book:
             self._write_end(trial, Ending(state="cancelled", cause=OUT_OF_TIME), now)
             return
         log = trial.log
-        ending = ending_of(
-            trial.thing, trial.pod_thing, self._limits, trial.epochs, log.last_line, trial.is_log_whole, log.verdict
-        )
+        ending = ending_of(trial.thing, trial.pod, self._limits, trial.epochs, log.last_line, trial.is_log_whole, log.verdict)
         if ending.stop_epoch is not None:
             self._events.write("stop_decided", trial=trial.trial_id, epoch=ending.stop_epoch)
         if ending.limit is not None:
-            self._events.write(
-                "trial_killed", trial=trial.trial_id, cause=ending.cause, charged=ending.charged, limit=ending.limit
-            )
+            self.kill(trial, ending)
         elif ending.state == "failed":
             self._events.write("worker_died", trial=trial.trial_id, cause=ending.cause, exit_code=ending.exit_code)
         self._write_end(trial, ending, now)
 
     def _write_end(self, trial: FollowedTrial, ending: Ending, now: int) -> None:
         trial.state = ending.state
-        seen_ns = trial.training_ended_ns or trial.gone_ns or now
-        before_ns = max(trial.last_sign_ns or trial.seen_ns, trial.killed_ns or 0)
-        extra = {"cause": ending.cause, "charged": ending.charged} if ending.cause is not None else {}
-        self._events.write(
-            "trial_ended",
-            t=seen_ns,
-            trial=trial.trial_id,
-            state=ending.state,
-            epochs=trial.epochs,
-            by="coordinator",
-            uncertainty_ns=max(0, seen_ns - before_ns),
-            **extra,
-        )
-
-    def _write_exit(self, trial: FollowedTrial) -> None:
-        """Write when the process of a pod was seen to be gone; nothing where that was seen late, for then it is not known."""
-        process = trial.log.process
-        if process is None or trial.training_ended_ns is None or trial.was_exit_written:
-            return
-        trial.was_exit_written = True
-        ended = exit_of(trial.pod_thing, CONTAINER) if trial.pod_thing is not None else None
-        if ended is not None and self._clock.is_late(ended.finished_at, trial.training_ended_ns):
-            return
-        self._events.write("process_exited", t=trial.training_ended_ns, process=process.name)
-
-
-def disagreement(trial: FollowedTrial) -> tuple[str, str] | None:
-    """Return a flag (name, text) where Katib takes a trial for something else than the trial itself does; else None."""
-    if trial.state != "completed" or trial.is_deleted or has(trial.thing, "Succeeded"):
-        return None
-    died = died_collector(trial.pod_thing) if trial.pod_thing is not None else None
-    if died is not None:
-        return "collector_died", died
-    if has(trial.thing, "MetricsUnavailable"):
-        return "metrics_unavailable", f"Katib has no metrics of trial {trial.name}, which reported {trial.epochs} epochs"
-    return None
+        trial.write_end(self._events, trial.trial_id, ending, trial.training_ended_ns or trial.gone_ns or now)

@@ -39,10 +39,10 @@ class Unreachable(InfrastructureError):
 REPEATED = frozenset({429, 500, 502, 503, 504})  # a server that is starting, busy, or waits for its etcd or a webhook
 
 
-def api_error(request: str, status: int, reason: str, body: str | bytes | None, note: str = "") -> ApiError:
+def api_error(request: str, status: int, reason: str, body: str | bytes | None) -> ApiError:
     """Return the error for an answer: a Kubernetes `Status` as JSON, or whatever a proxy wrote.
 
-    `reason` is the HTTP reason phrase, which is used where the body has no message; `note` follows the message.
+    `reason` is the HTTP reason phrase, which is used where the body has no message.
     """
     text = body.decode(errors="replace") if isinstance(body, bytes) else body or ""
     message, word = text, ""
@@ -54,7 +54,7 @@ def api_error(request: str, status: int, reason: str, body: str | bytes | None, 
         message, word = str(parsed.get("message") or text), str(parsed.get("reason") or "")
     message = one_line(message) or one_line(reason) or "no message"
     kind = Failing if status in REPEATED else {404: Missing, 409: Conflict}.get(status, ApiError)
-    return kind(request, status, word, message + note)
+    return kind(request, status, word, message)
 
 
 def one_line(text: object, most: int = 1000) -> str:

@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from tuneoff.errors import StepError
-from tuneoff_adapters.kubernetes.api_errors import Conflict, Failing, Missing, Unreachable, api_error
+from tuneoff_adapters.kubernetes.api_errors import Conflict, Failing, Missing, Unreachable
 from tuneoff_adapters.kubernetes.log_stream import LogStream
 from tuneoff_adapters.kubernetes.options import ClusterOptions
 from tuneoff_adapters.kubernetes.resources import (
@@ -26,7 +26,7 @@ from tuneoff_adapters.kubernetes.resources import (
     name_of,
     selector,
 )
-from tuneoff_adapters.kubernetes.transport import Body, Input, NoAnswer, Refused, Transport
+from tuneoff_adapters.kubernetes.transport import Input, NoAnswer, Transport, mapped
 from tuneoff_adapters.kubernetes.watch import Watch
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
@@ -70,8 +70,6 @@ class Connection:
         self.limits, self._check = limits or Limits(), check
         self._transport = Transport(kubeconfig, context)
         self._closed = threading.Event()
-        self._open: set[Watch | LogStream] = set()
-        self._lock = threading.Lock()
 
     @classmethod
     def of(cls, options: ClusterOptions, kubeconfig: Path | None = None, check: Callable[[], None] | None = None) -> Connection:
@@ -117,7 +115,7 @@ class Connection:
             Conflict: there is another one of this name.
         """
         path = resource.path(namespace)
-        found = self._create(resource, obj, namespace, lambda seconds: self._transport.send("POST", path, seconds, body=obj))
+        found = self._create(resource, obj, namespace, lambda seconds: self._transport.call("POST", path, seconds, body=obj))
         assert found is not None
         return found
 
@@ -149,7 +147,7 @@ class Connection:
 
     def read(self, path: str, query: list[tuple[str, str]] | None = None) -> Object:
         """Return the answer to a GET of a path, e.g. `/version`."""
-        return self._patiently(f"GET {path}", lambda seconds: self._transport.send("GET", path, seconds, query=query))
+        return self._patiently(f"GET {path}", lambda seconds: self._transport.call("GET", path, seconds, query or ()))
 
     def delete(
         self,
@@ -162,7 +160,7 @@ class Connection:
         path = resource.path(namespace, name)
         body: Object = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
         try:
-            self._patiently(f"DELETE {path}", lambda seconds: self._transport.send("DELETE", path, seconds, body=body))
+            self._patiently(f"DELETE {path}", lambda seconds: self._transport.call("DELETE", path, seconds, body=body))
         except Missing:
             return False
         except Conflict:
@@ -180,7 +178,7 @@ class Connection:
             "spec": {"resourceAttributes": attributes},
         }
         path = ACCESS_REVIEWS.path()
-        answer = self._patiently(f"POST {path}", lambda seconds: self._transport.send("POST", path, seconds, body=review))
+        answer = self._patiently(f"POST {path}", lambda seconds: self._transport.call("POST", path, seconds, body=review))
         return answer.get("status", {}).get("allowed") is True
 
     def read_log(self, namespace: str, pod: str, container: str) -> bytes:
@@ -190,57 +188,35 @@ class Connection:
             Missing: there is no such pod.
         """
         path, query = PODS.path(namespace, pod, "log"), [("container", container)]
-        return self._patiently(
-            f"GET {path}",
-            lambda seconds: b"".join(self._transport.stream(path, query, seconds, seconds).chunks()),
-        )
+        call = self._transport.call
+        return self._patiently(f"GET {path}", lambda seconds: bytes(call("GET", path, seconds, query, silence=seconds).read()))
 
     def watch(self, resource: Resource, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Watch:
         """Follow the objects with these labels."""
-        return self._keep(Watch(self, resource, namespace, labels))
+        return Watch(self, resource, namespace, labels)
 
     def follow_log(self, namespace: str, pod: str, container: str, is_over: Callable[[], bool]) -> LogStream:
         """Follow a container's log; `is_over` tells whether the container is known to have ended."""
-        return self._keep(LogStream(self, namespace, pod, container, is_over))
+        return LogStream(self, namespace, pod, container, is_over)
 
     def attach(self, namespace: str, pod: str, container: str) -> Input:
         """Return the standard input of a running container; the caller closes it."""
         return self._patiently(f"attach to pod {pod}", lambda seconds: self._transport.attach(namespace, pod, container))
 
-    def open_stream(self, path: str, query: list[tuple[str, str]], silence: float) -> Body:
-        """Return the body of the answer to a GET, to be read as it comes; `silence`: the most seconds without a byte.
+    def open_stream(self, path: str, query: list[tuple[str, str]], silence: float) -> Any:
+        """Return the answer to a GET, an `HTTPResponse` of urllib3 to be read as it comes, for who closes it.
 
-        For `Watch` and `LogStream`, which close it.
+        `silence`: the most seconds without a byte.
         """
-        return self._patiently(f"GET {path}", lambda seconds: self._transport.stream(path, query, seconds, silence))
+        return self._patiently(f"GET {path}", lambda seconds: self._transport.call("GET", path, seconds, query, silence=silence))
 
     def wait(self, seconds: float) -> bool:
         """Sleep; return whether the connection was closed meanwhile."""
         return self._closed.wait(seconds)
 
-    @property
-    def is_closed(self) -> bool:
-        return self._closed.is_set()
-
     def close(self) -> None:
-        """End all watches and logs; calls that wait for another try fail."""
+        """Let calls that wait for another try fail; who reads a stream closes that."""
         self._closed.set()
-        with self._lock:
-            streams = list(self._open)
-        for stream in streams:
-            stream.close()
-
-    def forget(self, stream: Watch | LogStream) -> None:
-        """Called by a stream that ended."""
-        with self._lock:
-            self._open.discard(stream)
-
-    def _keep(self, stream: _Stream) -> _Stream:
-        with self._lock:
-            self._open.add(stream)
-        if self.is_closed:
-            stream.close()
-        return stream
 
     def _create(
         self, resource: Resource, obj: Object, namespace: str | None, send: Callable[[float], Object | None]
@@ -268,7 +244,8 @@ class Connection:
         while True:
             limit = self.limits.api
             try:
-                return attempt(min(self.limits.call, max(start + limit - time.monotonic(), 0.01)))
+                with mapped(request):
+                    return attempt(min(self.limits.call, max(start + limit - time.monotonic(), 0.01)))
             except NoAnswer as error:
                 if self._check is not None:
                     self._check()
@@ -281,16 +258,11 @@ class Connection:
                 if error.is_lasting:
                     raise problem from error
                 limit = limit if self.limits.connect is None else self.limits.connect
-            except Refused as error:
-                problem = api_error(request, error.status, error.reason, error.body, _waited(start))
-                if not isinstance(problem, Failing):
-                    raise problem from None
-            if self.is_closed or time.monotonic() + pause > start + limit or self.wait(pause):
+            except Failing as error:
+                problem = Failing(request, error.status, error.reason, error.message + _waited(start))
+            if time.monotonic() + pause > start + limit or self.wait(pause):
                 raise problem
             pause = min(2 * pause, self.limits.longest_pause)
-
-
-_Stream = TypeVar("_Stream", Watch, LogStream)
 
 
 def _waited(start: float) -> str:

@@ -17,6 +17,7 @@ from tuneoff_adapters.kubernetes.status import (
     exit_of,
     has,
     has_ended,
+    has_value,
     is_running,
     is_unschedulable,
     phase_of,
@@ -117,15 +118,15 @@ def waiting_pod(pod: Object, events: Iterable[Object] = ()) -> Finding | None:
         way_out = "bring its node back, or delete the node"
         return Finding(subject=subject, reason=reason, message=message, way_out=way_out) if is_lost else None
     for name, state in containers(pod):
-        waiting = state.get("waiting")
-        held = str(waiting.get("reason") or "") if isinstance(waiting, dict) else ""
+        waiting = state.get("waiting") or {}
+        held = str(waiting.get("reason") or "")
         if not held or held in QUIET_REASONS:
             continue
         is_pull = held in (PULLING, "ImagePullBackOff", *FINAL_REASONS)
         return Finding(
             subject=subject,
             reason=_SAME.get(held, held),
-            message=f"container {name}: {waiting.get('message') or ''}" if isinstance(waiting, dict) else "",
+            message=f"container {name}: {waiting.get('message') or ''}",
             way_out="make the image reachable from the nodes" if is_pull else "mend what the container needs",
             is_final=held in FINAL_REASONS,
         )
@@ -241,6 +242,14 @@ def no_more_trials(view: View) -> Finding | None:
         return None
     if any(terminal(trial) is None for trial in view.trials.values()):
         return None
+    for trial in view.trials.values():
+        if has(trial, "EarlyStopped") and not has_value(trial):
+            return Finding(
+                subject=f"trial {name_of(trial)}",
+                reason="MetricsUnavailable",
+                message="it was pruned, and Katib makes no further trial before its metrics are there",
+                way_out="see whether the image has the command `head`, which Katib runs then",
+            )
     told = latest(view.events, "Suggestion", name_of(view.suggestion or {}))
     told = told or latest(view.events, "Experiment", name_of(view.experiment))
     count = f"{len(view.trials)} trials have ended and no further one comes"
@@ -270,8 +279,7 @@ def latest(events: Iterable[Object], kind: str, name: str) -> Object | None:
 
 def moment_of(event: Object) -> str:
     """Return when an event was last seen (RFC 3339): the scheduler's have `eventTime` alone, others `lastTimestamp`."""
-    made = event.get("metadata")
-    created = made.get("creationTimestamp") if isinstance(made, dict) else ""
+    created = event.get("metadata", {}).get("creationTimestamp")
     return str(event.get("eventTime") or event.get("lastTimestamp") or created or "")
 
 
@@ -285,5 +293,4 @@ def is_about(event: Object, experiment: str) -> bool:
 
 
 def _about(event: Object) -> Object:
-    about = event.get("involvedObject")
-    return about if isinstance(about, dict) else {}
+    return event.get("involvedObject") or {}

@@ -78,8 +78,7 @@ def _decided_at(trial: Object, epochs: int) -> int | None:
 
 
 def _rules(trial: Object | None) -> list[Object]:
-    spec = trial.get("spec") if trial is not None else None
-    return list(spec.get("earlyStoppingRules") or []) if isinstance(spec, dict) else []
+    return ((trial or {}).get("spec") or {}).get("earlyStoppingRules") or []
 
 
 def _hidden(pod: Object | None, last_line: str) -> Ending:
@@ -99,8 +98,7 @@ def _over_memory(ended: Exit, memory_bytes: int | None) -> Ending:
 
 
 def _is_over_deadline(trial: Object | None, pod: Object | None) -> bool:
-    status = pod.get("status") if pod is not None else None
-    if isinstance(status, dict) and status.get("reason") == DEADLINE:
+    if ((pod or {}).get("status") or {}).get("reason") == DEADLINE:
         return True
     told = condition(trial, "Failed") if trial is not None else None
     return told is not None and DEADLINE in str(told.get("reason") or "")
@@ -108,9 +106,9 @@ def _is_over_deadline(trial: Object | None, pod: Object | None) -> bool:
 
 def _lost(pod: Object) -> str | None:
     """Return why the cluster itself took the pod away, or None if it did not."""
-    status = pod.get("status")
-    reason = str(status.get("reason") or "") if isinstance(status, dict) else ""
-    if reason in _EVICTIONS and isinstance(status, dict):
+    status = pod.get("status") or {}
+    reason = str(status.get("reason") or "")
+    if reason in _EVICTIONS:
         return f"pod {name_of(pod)}: {reason}: {one_line(status.get('message'))}".rstrip(": ")
     return None
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import os
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tuneoff.errors import InfrastructureError
 from tuneoff_adapters.kubernetes.api_errors import one_line
+from tuneoff_adapters.kubernetes.parallel_calls import at_once, value
 
 LOADING_SECONDS = 10.0  # a kubeconfig may name a program that fetches the credentials
 _LOOPBACK = "127.0.0.1,localhost,::1"  # never through a proxy
@@ -22,7 +21,12 @@ def client_configuration(kubeconfig: Path | None, context: str | None, within_se
     Raises:
         InfrastructureError: there is none, it is broken, it has no such context, or reading it takes too long.
     """
-    return _within(within_seconds, functools.partial(_configuration, kubeconfig, context))
+    answer = at_once({"kubeconfig": lambda: _configuration(kubeconfig, context)}, within_seconds)["kubeconfig"]
+    if isinstance(answer, TimeoutError):  # it may start a program that waits for a person
+        raise InfrastructureError(
+            f"reading the kubeconfig takes longer than {within_seconds:g} s; does its credential program wait for a person?"
+        )
+    return value(answer)
 
 
 def _configuration(kubeconfig: Path | None, context: str | None) -> Any:
@@ -59,25 +63,3 @@ def _context_names(files: Sequence[str]) -> list[str]:
         return [str(entry["name"]) for entry in contexts]
     except Exception:  # the file is broken, which was said already
         return []
-
-
-def _within(seconds: float, load: Callable[[], Any]) -> Any:
-    """Return `load()`, or fail when it takes longer: it may start a program that waits for a person."""
-    result: list[Any] = []
-
-    def run() -> None:
-        try:
-            result.append(load())
-        except Exception as error:  # raised again in the caller's thread
-            result.append(error)
-
-    thread = threading.Thread(target=run, name="kubeconfig", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if not result:
-        raise InfrastructureError(
-            f"reading the kubeconfig takes longer than {seconds:g} s; does its credential program wait for a person?"
-        )
-    if isinstance(result[0], Exception):
-        raise result[0]
-    return result[0]

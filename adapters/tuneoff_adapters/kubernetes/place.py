@@ -14,9 +14,9 @@ from tuneoff_adapters.kubernetes.api_errors import ApiError, Unreachable
 from tuneoff_adapters.kubernetes.connection import Connection
 from tuneoff_adapters.kubernetes.diagnosis import Finding, View, trial_without_pod, waiting_pod
 from tuneoff_adapters.kubernetes.endings import Ending
+from tuneoff_adapters.kubernetes.followed_pod import FollowedPod
 from tuneoff_adapters.kubernetes.layout import CONTAINER
-from tuneoff_adapters.kubernetes.pod_log import PodLog
-from tuneoff_adapters.kubernetes.resources import Object, name_of
+from tuneoff_adapters.kubernetes.resources import Object
 from tuneoff_adapters.kubernetes.status import is_running
 from tuneoff_adapters.kubernetes.transport import Input, NoAnswer
 
@@ -24,40 +24,28 @@ BEAT_NS = 30 * clock.NANOSECONDS  # between two signs of life to a worker: whoev
 
 
 @dataclass(slots=True, kw_only=True)
-class Place:
-    """Times are monotonic nanoseconds."""
+class Place(FollowedPod):
+    """A worker's trials come one after the other: what is known of a trial is of the one that runs."""
 
-    job: str
-    log: PodLog
     unsent: list[str] = field(default_factory=list)  # lines for its standard input, until that is there
     input: Input | None = None
     beat_ns: int = 0
     is_ready: bool = False
-    pod: Object | None = None  # as last seen
-    ended_ns: int | None = None  # the container was seen to have ended, or the pod to be gone
-    is_log_open: bool = False
-    was_log_read: bool = False
-    is_log_whole: bool = False
-    lines: int = 0
     answers: list[Any] = field(default_factory=list)  # of a trial's own pod, until that has ended
     trial: str | None = None  # that runs
     last_trial: str | None = None
     attempt: int = 1
-    epochs: int = 0
-    started_ns: int = 0
-    sign_ns: int = 0
-    is_recounting: bool = False
     was_cut: bool = False  # its input: it ends after its trial
     problem: str | None = None  # why its input cannot be had
-    was_killed: bool = False
+
+    @property
+    def ended_ns(self) -> int | None:
+        """When its end was seen first."""
+        return self.training_ended_ns or self.gone_ns
 
     @property
     def is_over(self) -> bool:
         return self.ended_ns is not None and (self.was_log_read or not self.is_log_open)
-
-    @property
-    def pod_name(self) -> str:
-        return name_of(self.pod or {})
 
     def take(self, event: Event, t: int) -> None:
         """Take in an event of its log that came at `t`."""
@@ -100,26 +88,11 @@ class Place:
         why: dict[str, Any] = {"cause": ending.cause, "charged": ending.charged, "limit": ending.limit}
         context.events.write("trial_killed", trial=self.trial, attempt=self.attempt, **why)
 
-    def write_end(self, context: RunContext, ending: Ending, t: int) -> None:
-        """Write how its trial ended, which cannot say so itself."""
-        cause = {"cause": ending.cause, "charged": ending.charged} if ending.cause is not None else {}
-        context.events.write(
-            "trial_ended",
-            t=t,
-            trial=self.trial,
-            attempt=self.attempt,
-            state=ending.state,
-            epochs=self.epochs,
-            by="coordinator",
-            uncertainty_ns=max(0, t - self.sign_ns),
-            **cause,
-        )
-
 
 def findings(places: Collection[Place], warnings: Sequence[Object]) -> list[Finding]:
     """Return every reason that is seen why a place does not get to work."""
     pods = {place.pod_name: place.pod for place in places if place.pod is not None}
-    jobs: dict[str, Object] = {place.job: {"metadata": {"name": place.job}} for place in places}
+    jobs: dict[str, Object] = {place.name: {"metadata": {"name": place.name}} for place in places}
     view = View(trials=jobs, pods=pods, events=warnings)
     found = [waiting_pod(pod, warnings) for pod in pods.values()]
     found += [trial_without_pod(job, view) for job in jobs.values()]

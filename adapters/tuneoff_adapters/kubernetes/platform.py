@@ -15,12 +15,17 @@ from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff_adapters.kubernetes.options import LOCAL_OPTIONS, ClusterOptions, cluster_options
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tuneoff.experiment.spec import RunSpec
     from tuneoff.record.events.schema import Event
     from tuneoff.run.trial.pool import Pool
     from tuneoff.workload import Scores
+    from tuneoff_adapters.kubernetes.checks import Needs
     from tuneoff_adapters.kubernetes.connection import Connection
-    from tuneoff_adapters.kubernetes.pool import PodPool
+    from tuneoff_adapters.kubernetes.plan import PodPlan
+    from tuneoff_adapters.kubernetes.pod_follower import PodFollower
+    from tuneoff_adapters.kubernetes.resources import Object
 
 JOBS = "kubernetes-jobs"  # platform: a Job per trial, in place of one per worker
 REMOVAL_SHARE = 0.8  # of un-deploy's own limit: what hangs is to be named before it
@@ -42,10 +47,47 @@ def on_clusters(local: Capabilities, platforms: Sequence[str], **changes: Any) -
     return replace(local, platforms=there.platforms, elsewhere=elsewhere)
 
 
-class OnClusters(Adapter):
-    """What an adapter with a pool does on a cluster: it makes the pool there, and removes all that was made."""
+class ClusterAdapter(Adapter):
+    """What every adapter does on a cluster: it looks at it, makes a place for its pods, and scores what came out of one."""
 
     local_options: ClassVar[frozenset[str]] = LOCAL_OPTIONS
+    _connection: Connection | None = None
+    _follower: PodFollower[Any] | None = None  # a fresh process has none: what is left are the cluster's objects
+
+    def _connect(self) -> Connection:
+        raise NotImplementedError
+
+    @property
+    def _outside(self) -> Path:
+        """A file that is there while something of this run may be in the cluster; made before it."""
+        return self.context.outside
+
+    def _make_place(self, plan: PodPlan, needs: Needs, has_experiment: bool, content: Callable[[], Object]) -> Object:
+        """Reach the API server, check that it can take a run, and make what its pods read; return that config map."""
+        from tuneoff_adapters.kubernetes.checks import reach
+        from tuneoff_adapters.kubernetes.create import made_by, make_place
+        from tuneoff_adapters.kubernetes.removal import left_text
+
+        self._connection, cluster = reach(self._connect, needs, plan.namespace)
+        versions = {"kubernetes": cluster.server_version, "katib_image": cluster.katib_image, "image": plan.image}
+        self.context.note_versions({name: version for name, version in versions.items() if version is not None})
+        found = next((text for text in (cluster.server_version, cluster.katib_image) if text and "emulated" in text), None)
+        if self._outside == self.context.outside and found is not None:
+            self.context.note_emulated(f"the API server at {self._connection.host} is an emulation: it says {found}")
+        self._outside.write_text(left_text(made_by(plan, has_experiment), self._connection.host) + "\n")
+        return make_place(self._connection, plan, content())
+
+    def test(self, best: Best) -> Scores:
+        """Score the checkpoint that the best trial passed out through its pod's log."""
+        problem = self._follower.checkpoint_problems.get(best.trial_id) if self._follower is not None else None
+        if problem is not None:
+            raise StepError(f"the best trial {best.trial_id} cannot be tested: {problem}")
+        return super().test(best)
+
+
+class OnClusters(ClusterAdapter):
+    """What an adapter with a pool does on a cluster: it makes the pool there, and removes all that was made."""
+
     options_kind: ClassVar[type[ClusterOptions]] = ClusterOptions
 
     @classmethod
@@ -76,27 +118,18 @@ class OnClusters(Adapter):
         observe: Callable[[int, Event], None] = lambda worker, event: None,
     ) -> Pool:
         """Reach the API server, check that it can take a run, and return a started pool of workers in its pods."""
-        from tuneoff_adapters.kubernetes.checks import Needs, reach, rights_of
-        from tuneoff_adapters.kubernetes.create import made_by, make_place
+        from tuneoff_adapters.kubernetes.checks import Needs, rights_of
         from tuneoff_adapters.kubernetes.layout import WORKER_KEY
         from tuneoff_adapters.kubernetes.manifest import config_map
         from tuneoff_adapters.kubernetes.messages import packed
         from tuneoff_adapters.kubernetes.pool import POOL_RIGHTS, PodPool
-        from tuneoff_adapters.kubernetes.removal import left_text
 
         context, options, plan = self.context, self._cluster_options, self._pod_plan
         needs = Needs(is_own_namespace=plan.is_own_namespace, rights=rights_of(options, POOL_RIGHTS))
-        self._connection, cluster = reach(self._connect, needs, plan.namespace)
-        context.note_versions({"kubernetes": cluster.server_version, "image": plan.image})
-        if "emulated" in cluster.server_version:
-            context.note_emulated(f"the API server at {self._connection.host} is an emulation: it says {cluster.server_version}")
-        context.outside.write_text(left_text(made_by(plan, has_experiment=False), self._connection.host) + "\n")
-        owner = make_place(
-            self._connection,
-            plan,
-            config_map(plan, {WORKER_KEY: packed((target, arguments, tuple(preload), plan.checkpoint_bytes, plan.code))}),
-        )
-        self._pods = PodPool(
+        work = packed((target, arguments, tuple(preload), plan.checkpoint_bytes, plan.code))
+        owner = self._make_place(plan, needs, False, lambda: config_map(plan, {WORKER_KEY: work}))
+        assert self._connection is not None
+        self._follower = pods = PodPool(
             context,
             plan,
             self._connection,
@@ -106,26 +139,18 @@ class OnClusters(Adapter):
             kinds=kinds,
             observe=observe,
         )
-        self._pods.start(SETUP_SHARE * context.spec.experiment.timeouts.deploy_seconds)
-        return self._pods
-
-    def test(self, best: Best) -> Scores:
-        """Score the checkpoint that the best trial passed out through its pod's log."""
-        pods: PodPool | None = getattr(self, "_pods", None)
-        problem = pods.checkpoint_problems.get(best.trial_id) if pods is not None else None
-        if problem is not None:
-            raise StepError(f"the best trial {best.trial_id} cannot be tested: {problem}")
-        return super().test(best)
+        pods.start(SETUP_SHARE * context.spec.experiment.timeouts.deploy_seconds)
+        return pods
 
     def undeploy(self) -> None:
         """End the pool, delete what was made, and wait until it is gone."""
-        pods: PodPool | None = getattr(self, "_pods", None)
-        pool: Pool | None = getattr(self, "_pool", pods)  # a fresh process has none: what is left are the cluster's objects
+        pods = self._follower
+        pool: Any = getattr(self, "_pool", pods)
         if pool is not None:
             pool.close()
         if pods is not None:
-            self.context.note_versions({"image_digests": sorted(pods.image_digests)})
-        if self.is_elsewhere(self.context.spec) and self.context.outside.exists():
+            self.context.note_versions({"image_digests": pods.image_digests()})
+        if self.is_elsewhere(self.context.spec) and self._outside.exists():
             self._remove()
 
     def _remove(self) -> None:
@@ -133,13 +158,13 @@ class OnClusters(Adapter):
         from tuneoff_adapters.kubernetes.parallel_calls import at_once, value
         from tuneoff_adapters.kubernetes.removal import remove
 
-        connection: Connection = getattr(self, "_connection", None) or self._connect()
+        connection = self._connection or self._connect()
         made, seconds = made_by(self._pod_plan, has_experiment=False), REMOVAL_SHARE * self.undeploy_seconds
         done = at_once({"pods": lambda: remove(connection, made, seconds), "besides": self.forget}, self.undeploy_seconds)
         for answer in done.values():
             value(answer)
         connection.close()
-        self.context.outside.unlink()
+        self._outside.unlink()
 
     def forget(self) -> None:
         """Remove what the run has besides in a service of the user's; idempotent. Its pods are being deleted."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tuneoff.base import clock
-from tuneoff.errors import InfrastructureError, StepError
+from tuneoff.errors import StepError
 from tuneoff.record.events.schema import Event, TrialStarted
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.budget import TrialBudget
@@ -17,28 +17,25 @@ from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff_adapters.kubernetes.checks import Rights
 from tuneoff_adapters.kubernetes.clock_skew import PodClock
 from tuneoff_adapters.kubernetes.connection import Connection
-from tuneoff_adapters.kubernetes.diagnosis import trial_of
+from tuneoff_adapters.kubernetes.diagnosis import Finding, trial_of
 from tuneoff_adapters.kubernetes.endings import Ending, Limits, ending_of
-from tuneoff_adapters.kubernetes.layout import CONTAINER, WORKER_MODULE
+from tuneoff_adapters.kubernetes.layout import WORKER_MODULE
 from tuneoff_adapters.kubernetes.manifest import job_manifest
 from tuneoff_adapters.kubernetes.messages import READY, answer_of, packed
-from tuneoff_adapters.kubernetes.patience import Patience
 from tuneoff_adapters.kubernetes.place import Place, findings
 from tuneoff_adapters.kubernetes.plan import PodPlan
+from tuneoff_adapters.kubernetes.pod_follower import PodFollower
 from tuneoff_adapters.kubernetes.pod_log import PodLog
-from tuneoff_adapters.kubernetes.resources import JOBS, PODS, Object, name_of
-from tuneoff_adapters.kubernetes.sources import Away, Broken, LogEnd, LogLine, Polled, Recounted, Seen, Sources
-from tuneoff_adapters.kubernetes.status import exit_of, has_ended, image_id_of, is_running
+from tuneoff_adapters.kubernetes.resources import JOBS, PODS, Object, Resource, name_of
 
 POOL_RIGHTS: Rights = (
     (JOBS, "", ("create", "list")),
     (PODS, "attach", ("create", "get")),  # which of them depends on the server's version
 )
-LOOK_SECONDS = 0.25  # between two looks at what only time brings
 OUT_OF_TIME = "wall-clock budget used up"
 
 
-class PodPool(Pool):
+class PodPool(PodFollower[Place], Pool):
     """`owner`: of the Jobs; `kinds`: the dataclasses that workers answer with; `observe(worker, event)` sees all events."""
 
     def __init__(
@@ -53,25 +50,18 @@ class PodPool(Pool):
         kinds: Sequence[type],
         observe: Callable[[int, Event], None],
     ) -> None:
-        self._context, self._plan, self._connection, self._owner = context, plan, connection, owner
-        self._pending_seconds, self._has_job_per_trial = pending_seconds, has_job_per_trial
-        self._kinds, self._observe = kinds, observe
-        self._timeouts = context.spec.experiment.timeouts
+        super().__init__(context, plan, connection, pending_seconds)
+        self._plan, self._connection, self._owner = plan, connection, owner
+        self._has_job_per_trial, self._kinds, self._observe = has_job_per_trial, kinds, observe
         self.count = context.spec.experiment.workers.count
         self._budget = TrialBudget(context.trial_context)
         assert context.events.path is not None
         self._clock = PodClock(context.events.path)
         patient = connection.limits
         self._once = connection.limited(replace(patient, api=patient.call, pause=float("inf")))  # one try
-        self._sources = Sources(connection, plan.namespace, plan.config_map, plan.labels)
-        self._patience = Patience(pending_seconds)
-        self._warnings: Sequence[Object] = ()
-        self._is_away = False
-        self._looked_ns = 0
         self._jobs = 0
         self._places: dict[int, Place] = {}
-        self.checkpoint_problems: dict[str, str] = {}  # by trial id
-        self.image_digests: set[str] = set()  # what the pods ran
+        self._news: list[Message | Death] = []  # that have not been told yet
 
     def start(self, within_seconds: float) -> None:
         """Start all workers; at the return each has its imports and could take a trial. Nothing, with a Job per trial.
@@ -85,7 +75,7 @@ class PodPool(Pool):
         for worker in range(self.count):
             self.start_worker(worker)
         while not all(place.is_ready for place in self._places.values()):
-            death = next((one for one in self._step() if isinstance(one, Death)), None)
+            death = next((one for one in self.look() if isinstance(one, Death)), None)
             if death is not None:
                 raise StepError(f"a worker must start, but {death.cause}; see the run's log")
         self._patience.seconds = self._pending_seconds
@@ -107,9 +97,9 @@ class PodPool(Pool):
 
     def wait(self, timeout_seconds: float | None = None) -> list[Message | Death]:
         """Return what happened, as soon as something has."""
-        while not (found := self._step()):
+        while not (news := self.look()):
             pass
-        return found
+        return news
 
     def alive(self) -> list[int]:
         return list(range(self.count))
@@ -133,56 +123,51 @@ class PodPool(Pool):
         trial = None if line is None else task[0]
         context = self._context
         log = PodLog(context.run_dir, context.work_dir, context.execution_id, name, trial)
-        self._places[index] = Place(job=name, log=log, last_trial=trial)
+        self._places[index] = Place(name=name, log=log, seen_ns=clock.monotonic_ns(), last_trial=trial)
         self._connection.create(
             JOBS, job_manifest(self._plan, names, command, seconds, has_input=line is None), self._plan.namespace
         )
 
-    def _step(self) -> list[Message | Death]:
-        """Take in one piece of news, or what the passing of time brings."""
-        item = self._sources.get(LOOK_SECONDS)
-        found: list[Message | Death] = []
-        if isinstance(item, Broken):
-            raise item.error
-        if isinstance(item, Away | Polled):
-            self._is_away = isinstance(item, Away)
-            if isinstance(item, Polled) and item.warnings is not None:
-                self._warnings = item.warnings
-        elif isinstance(item, Seen):
-            self._take_pod(item)
-        elif isinstance(item, LogLine | LogEnd | Recounted):
-            index = self._index_of(item.trial)
-            if index is not None:
-                found = self._take_log(index, self._places[index], item)
+    def look(self) -> list[Message | Death]:
+        """Take in one piece of what the cluster tells, or what the passing of time brings; return what came of it."""
+        self._step()
         now = clock.monotonic_ns()
-        if item is None or now - self._looked_ns > LOOK_SECONDS * clock.NANOSECONDS:
-            self._looked_ns = now
-            found += self._look(now)
         for index, place in list(self._places.items()):
             if place.is_over:
-                found.append(self._end(index, place, now))
-        return found
+                self._news.append(self._end(index, place, now))
+        news, self._news = self._news, []
+        return news
 
     def _index_of(self, job: str) -> int | None:
         """Return whose pod a Job has now; None for one that has been given up."""
-        return next((index for index, place in self._places.items() if place.job == job), None)
+        return next((index for index, place in self._places.items() if place.name == job), None)
 
-    def _take_pod(self, item: Seen) -> None:
-        index = self._index_of(trial_of(item.thing))
+    def _find(self, name: str) -> Place | None:
+        index = self._index_of(name)
+        return None if index is None else self._places[index]
+
+    def _pods(self) -> Collection[Place]:
+        return list(self._places.values())
+
+    def _is_limited(self, pod: Place) -> bool:
+        return pod.trial is not None and pod.killed_ns is None and pod.ended_ns is None
+
+    def _note_kill(self, pod: Place, ending: Ending) -> None:
+        pod.announce(self._context, ending)
+
+    def _findings(self) -> Sequence[Finding]:
+        return findings(self._pods(), self._warnings)
+
+    def _fail(self, error: Exception) -> None:
+        raise error
+
+    def take_seen(self, resource: Resource, kind: str, thing: Object, t: int) -> None:
+        index = self._index_of(trial_of(thing))
         if index is None:
             return
-        place, pod = self._places[index], item.thing
-        place.pod = pod
-        image = image_id_of(pod, CONTAINER)
-        self.image_digests |= {image} if image is not None else set()
-        if place.ended_ns is None and (exit_of(pod, CONTAINER) or has_ended(pod) or item.kind == "DELETED"):
-            place.ended_ns = item.t
-            ended = exit_of(pod, CONTAINER)
-            if place.log.process is not None and not (ended and self._clock.is_late(ended.finished_at, item.t)):
-                self._context.events.write("process_exited", t=item.t, process=place.log.process.name)
-        if not place.is_log_open and (is_running(pod, CONTAINER) or exit_of(pod, CONTAINER)):
-            place.is_log_open = True
-            self._sources.follow_log(place.job, name_of(pod), lambda: place.ended_ns is not None)
+        place = self._places[index]
+        place.take_pod(kind, thing, t)
+        self._open_log(place)
         if not self._has_job_per_trial:
             self._serve(index, place)
 
@@ -201,75 +186,45 @@ class PodPool(Pool):
         self._places[index].unsent += [line for line in old.unsent if line.strip()]
         return self._places[index]
 
-    def _take_log(self, index: int, place: Place, item: LogLine | LogEnd | Recounted) -> list[Message | Death]:
-        if isinstance(item, Recounted):
-            place.is_recounting = False
-            if item.lines is None or item.lines > place.lines:
-                place.sign_ns = clock.monotonic_ns()
-            elif place.trial is not None:
-                self._kill(place, f"timed out: silent for {self._timeouts.silence_seconds:g} s")
-            return []
-        if isinstance(item, LogEnd):
-            place.was_log_read, place.is_log_whole = True, item.is_complete and not item.was_rotated
-            return []
+    def _take_line(self, pod: Place, line: bytes, t: int) -> None:
+        index = self._index_of(pod.name)
+        assert index is not None
         context = self._context.trial_context
-        place.lines += 1
-        place.sign_ns = item.t
-        answer = answer_of(item.line, self._kinds)
+        answer = answer_of(line, self._kinds)
         if answer is None:
-            event = place.log.take(item.line)
+            event = pod.log.take(line)
             if event is not None:
                 if isinstance(event, TrialStarted) and context.is_first(event.trial, event.attempt):
                     self._budget.tickets.take()  # its own is of the pod's folder
-                place.take(event, item.t)
+                pod.take(event, t)
                 self._observe(index, event)
-            return []
+            return
         if answer == READY:
-            place.is_ready = True
-            return []
-        if place.last_trial is not None and (problem := place.log.keep_checkpoint(place.last_trial)) is not None:
-            self.checkpoint_problems[place.last_trial] = problem
-        place.answers.append(answer)
-        return [] if self._has_job_per_trial else [Message(index, place.answers.pop())]
+            pod.is_ready = True
+            return
+        if pod.last_trial is not None and (problem := pod.log.keep_checkpoint(pod.last_trial)) is not None:
+            self.checkpoint_problems[pod.last_trial] = problem
+        if self._has_job_per_trial:
+            pod.answers.append(answer)
+        else:
+            self._news.append(Message(index, answer))
 
-    def _look(self, now: int) -> list[Message | Death]:
-        """Act on what only time brings: budget, limits, signs of life, and why a pod does not start."""
-        found: list[Message | Death] = []
+    def _look(self, now: int) -> None:
+        """Act on what only time brings: the budget, input that is due, and what all pods have."""
         if self._budget.is_over_time():
             for index, place in list(self._places.items()):
                 if place.trial is not None:
-                    found.append(self._cut(index, place, now))
-            return found
-        if self._is_away:
-            self._patience.forget()
-            return found
-        for index, place in list(self._places.items()):
-            if not self._has_job_per_trial:
+                    self._news.append(self._cut(index, place, now))
+            return
+        if not self._is_away and not self._has_job_per_trial:
+            for index, place in list(self._places.items()):
                 self._serve(index, place)
-            if place.trial is not None and not place.was_killed and place.ended_ns is None:
-                self._limit(place, now)
-        finding = self._patience.overdue(findings(self._places.values(), self._warnings), now)
-        if finding is not None:
-            raise StepError(finding.line) if finding.is_final else InfrastructureError(finding.line)
-        return found
-
-    def _limit(self, place: Place, now: int) -> None:
-        seconds, silence = self._timeouts.trial_seconds, self._timeouts.silence_seconds
-        if now - place.started_ns > seconds * clock.NANOSECONDS:
-            self._kill(place, f"timed out: longer than {seconds:g} s")
-        elif now - place.sign_ns > silence * clock.NANOSECONDS and not place.is_recounting and not place.was_log_read:
-            place.is_recounting = True
-            self._sources.recount(place.job, place.pod_name)
-
-    def _kill(self, place: Place, cause: str) -> None:
-        place.was_killed = True
-        place.announce(self._context, Ending(state="failed", cause=cause, charged="workload", limit="time"))
-        self._sources.delete(PODS, place.pod_name)
+        super()._look(now)
 
     def _cut(self, index: int, place: Place, now: int) -> Message:
         """End a trial because the time of the run is used up."""
         self._sources.delete(PODS, place.pod_name)
-        place.write_end(self._context, Ending(state="cancelled", cause=OUT_OF_TIME), now)
+        self._write_end(place, Ending(state="cancelled", cause=OUT_OF_TIME), now)
         self._give_up(index)
         return Message(index, TrialOutcome(state="cancelled", epochs=place.epochs, cause=OUT_OF_TIME))
 
@@ -282,13 +237,18 @@ class PodPool(Pool):
         limits = Limits(deadline_seconds=self._timeouts.trial_seconds + self._pending_seconds, memory_bytes=memory)
         ending = ending_of(None, place.pod, limits, place.epochs, place.log.last_line, place.is_log_whole)
         if place.trial is not None:
-            if ending.limit is not None and not place.was_killed:
+            if ending.limit is not None and place.killed_ns is None:
                 place.announce(self._context, ending)
-            place.write_end(self._context, Ending(state="failed") if place.was_killed else ending, place.ended_ns or now)
+            self._write_end(place, ending if place.killed_ns is None else Ending(state="failed"), place.ended_ns or now)
         return Death(index, 0, ending.exit_code, ending.cause)
+
+    def _write_end(self, place: Place, ending: Ending, t: int) -> None:
+        assert place.trial is not None
+        place.write_end(self._context.events, place.trial, ending, t, place.attempt)
 
     def _give_up(self, index: int) -> None:
         place = self._places.pop(index)
+        place.write_exit(self._context.events, self._clock)
         place.log.end()
         if place.input is not None:
             place.input.close()

@@ -248,7 +248,7 @@ class _Removing:
         reason = why(left, rest if made.is_own_namespace else None)
         return (
             f"un-deploy: {what} after {self._within:g} s: {reason}; all of it was asked to go, see: {see}"
-            f"{release(left, made.namespace)}"
+            f"{release(left, made.namespace)}; if it goes by and by, raise timeouts.undeploy_seconds"
         )
 
 

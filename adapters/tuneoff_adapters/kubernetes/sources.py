@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import queue
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tuneoff.base import clock
 from tuneoff_adapters.kubernetes.api_errors import ApiError, Missing, Unreachable
@@ -14,8 +15,11 @@ from tuneoff_adapters.kubernetes.connection import Connection
 from tuneoff_adapters.kubernetes.diagnosis import is_about, is_warning, moment_of, trial_of
 from tuneoff_adapters.kubernetes.layout import CONTAINER
 from tuneoff_adapters.kubernetes.log_stream import LogStream
-from tuneoff_adapters.kubernetes.resources import EVENTS, PODS, SUGGESTIONS, Object, Resource, belongs_to
+from tuneoff_adapters.kubernetes.resources import EVENTS, PODS, SUGGESTIONS, Resource, belongs_to
 from tuneoff_adapters.kubernetes.watch import Watch
+
+if TYPE_CHECKING:
+    from tuneoff_adapters.kubernetes.pod_follower import PodFollower
 
 POLL_SECONDS = 5.0
 SEEK_SECONDS = 1.0  # between two questions for a pod that the watch has not told of
@@ -24,97 +28,32 @@ _T = TypeVar("_T")
 _WAITING = 10_000  # items; a thread whose pod prints faster than this is read has to wait
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """An object of a watch: `kind` is ADDED, MODIFIED or DELETED."""
-
-    resource: Resource
-    kind: str
-    thing: Object
-    t: int  # monotonic, when it arrived
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogLine:
-    """One line of a pod's log, without its end."""
-
-    trial: str  # Katib's name of it
-    line: bytes
-    t: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogEnd:
-    """No further line of a pod's log comes; `is_complete`: the whole log was read; `problem`: why the rest cannot be had."""
-
-    trial: str
-    is_complete: bool
-    was_rotated: bool
-    problem: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Broken:
-    """A thread ended: no source of news is left that could be trusted."""
-
-    error: Exception
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Polled:
-    """What is asked for now and then: the suggestion (None: there is none yet), or the namespace's warnings. A sign of life."""
-
-    suggestion: Object | None = None
-    warnings: Sequence[Object] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Away:
-    """The API server failed to answer a poll; it is asked again until the next Polled, or Broken."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recounted:
-    """How many whole lines a pod's log has: asked where it seems silent. None: the server cannot tell."""
-
-    trial: str
-    lines: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Podless:
-    """A trial has no pod, as the server said after the trial's end."""
-
-    trial: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Undeleted:
-    """The server refused to delete an object."""
-
-    resource: Resource
-    name: str
-    problem: str
-
-
-Item = Seen | LogLine | LogEnd | Polled | Away | Recounted | Podless | Undeleted | Broken
-
-
 class Sources:
     """Daemon threads that read what there is of one experiment from the cluster, until `close`."""
 
-    def __init__(self, connection: Connection, namespace: str, experiment: str, labels: Mapping[str, str]) -> None:
-        """`experiment`: with which all names begin; `labels`: of all, which Katib gives to what it makes of an Experiment."""
+    def __init__(
+        self,
+        connection: Connection,
+        namespace: str,
+        experiment: str,
+        labels: Mapping[str, str],
+        follower: PodFollower[Any],
+    ) -> None:
+        """`experiment`: with which all names begin; `labels`: of all, which Katib gives to what it makes of an Experiment.
+
+        `follower`: whose methods take in what is told, each when `get` gives it to be called.
+        """
+        self._follower = follower
         self._connection, self._namespace, self._experiment, self._labels = connection, namespace, experiment, labels
         limits = connection.limits
         self._once = connection.limited(replace(limits, api=min(limits.api, limits.call), pause=float("inf")))  # one try
-        self._queue: queue.Queue[Item] = queue.Queue(_WAITING)
+        self._queue: queue.Queue[Callable[[], None]] = queue.Queue(_WAITING)
         self._closed = threading.Event()
         self._awake = threading.Event()
         self._open: set[Watch | LogStream] = set()
 
-    def get(self, seconds: float) -> Item | None:
-        """Return the next item, or None if there is none for so long."""
+    def get(self, seconds: float) -> Callable[[], None] | None:
+        """Return what takes in the next piece of news, or None if there is none for so long."""
         try:
             return self._queue.get(timeout=seconds) if seconds > 0 else self._queue.get_nowait()
         except queue.Empty:
@@ -128,7 +67,7 @@ class Sources:
         def follow() -> None:
             for kind, thing in stream:
                 if belongs_to(thing, self._experiment):
-                    self._queue.put(Seen(resource=resource, kind=kind, thing=thing, t=clock.monotonic_ns()))
+                    self._tell(self._follower.take_seen, resource, kind, thing, clock.monotonic_ns())
 
         self._start(follow, f"watch-{resource.plural}")
 
@@ -141,16 +80,13 @@ class Sources:
             problem = None
             try:
                 for line in stream:
-                    self._queue.put(LogLine(trial=trial, line=line, t=clock.monotonic_ns()))
+                    self._tell(self._follower.take_line, trial, line, clock.monotonic_ns())
             except Missing:
                 pass  # the pod is gone: what was read is all there is
-            except (
-                ApiError,
-                Unreachable,
-            ) as error:  # of this pod alone: a server that is away breaks the watches
+            except (ApiError, Unreachable) as error:  # of this pod alone: a server that is away breaks the watches
                 problem = str(error)
             self._open.discard(stream)
-            self._queue.put(LogEnd(trial=trial, is_complete=stream.is_complete, was_rotated=stream.was_rotated, problem=problem))
+            self._tell(self._follower.take_log_end, trial, stream.is_complete, stream.was_rotated, problem)
 
         self._start(follow, f"log-{pod}")
 
@@ -161,10 +97,10 @@ class Sources:
             while not self._closed.is_set():
                 if with_suggestion:
                     suggestion = self._polled(lambda way: way.find(SUGGESTIONS, self._experiment, self._namespace))
-                    self._queue.put(Polled(suggestion=suggestion))
+                    self._tell(self._follower.take_poll, suggestion)
                 events = self._polled(lambda way: way.read(EVENTS.path(self._namespace), _WARNINGS)).get("items") or []
                 warnings = [event for event in events if is_warning(event) and is_about(event, self._experiment)]
-                self._queue.put(Polled(warnings=sorted(warnings, key=moment_of)))
+                self._tell(self._follower.take_poll, None, sorted(warnings, key=moment_of))
                 self._awake.wait(POLL_SECONDS)
                 self._awake.clear()
 
@@ -185,18 +121,18 @@ class Sources:
                 return  # its end is on its way
             except (ApiError, Unreachable):  # of this pod alone, as above
                 pass
-            self._queue.put(Recounted(trial=trial, lines=lines))
+            self._tell(self._follower.take_recount, trial, lines)
 
         self._start(count, f"recount-{pod}")
 
-    def seek_pod(self, trial: str, is_known: Callable[[], bool]) -> None:
+    def seek_pod(self, trial: str, is_known: Callable[[], bool], take_none: Callable[[], None]) -> None:
         """Tell once a trial that is over has no pod; one that it has is left to the watch, after which `is_known`."""
 
         def seek() -> None:
             while not is_known():
                 pods = self._connection.items(PODS, self._namespace, self._labels)
                 if not any(trial_of(pod) == trial for pod in pods):
-                    self._queue.put(Podless(trial=trial))
+                    self._tell(take_none)
                     return
                 if self._closed.wait(SEEK_SECONDS):
                     return
@@ -210,7 +146,7 @@ class Sources:
             try:
                 self._connection.delete(resource, name, self._namespace)
             except ApiError as error:
-                self._queue.put(Undeleted(resource=resource, name=name, problem=str(error)))
+                self._tell(self._follower.take_refusal, resource, name, str(error))
 
         self._start(delete, f"delete-{name}")
 
@@ -226,8 +162,11 @@ class Sources:
         try:
             return ask(self._once)
         except (Unreachable, ApiError):
-            self._queue.put(Away())
+            self._tell(self._follower.take_absence)
             return ask(self._connection)
+
+    def _tell(self, take: Callable[..., None], *news: Any) -> None:
+        self._queue.put(functools.partial(take, *news))
 
     def _start(self, follow: Callable[[], None], name: str) -> None:
         def run() -> None:
@@ -235,6 +174,6 @@ class Sources:
                 follow()
             except Exception as error:  # a thread's fault must end the run, not be printed and forgotten
                 if not self._closed.is_set():
-                    self._queue.put(Broken(error=error))
+                    self._tell(self._follower.take_break, error)
 
         threading.Thread(target=run, name=name, daemon=True).start()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from tuneoff_adapters.kubernetes.resources import Object, condition
 
@@ -43,8 +42,14 @@ def terminal(thing: Object) -> Object | None:
     return next((condition(thing, type_) for type_ in ("EarlyStopped", *TERMINAL) if has(thing, type_)), None)
 
 
+def has_value(trial: Object) -> bool:
+    """Tell whether Katib has a value of a trial's objective, its only metric."""
+    metrics = ((trial.get("status") or {}).get("observation") or {}).get("metrics") or []
+    return any(metric.get("latest") != "unavailable" for metric in metrics)
+
+
 def phase_of(pod: Object) -> str:
-    return str(_map(pod, "status").get("phase") or "Pending")
+    return str(_status(pod).get("phase") or "Pending")
 
 
 def has_ended(pod: Object) -> bool:
@@ -54,10 +59,9 @@ def has_ended(pod: Object) -> bool:
 
 def containers(pod: Object) -> Iterator[tuple[str, Object]]:
     """Yield (name, state) of every container of a pod that the node has reported on, those that prepare it first."""
-    status = _map(pod, "status")
     for group in ("initContainerStatuses", "containerStatuses"):
-        for item in _list(status, group):
-            yield str(item.get("name") or ""), _map(item, "state")
+        for item in _status(pod).get(group) or []:
+            yield str(item.get("name") or ""), item.get("state") or {}
 
 
 def is_running(pod: Object, container: str) -> bool:
@@ -66,7 +70,7 @@ def is_running(pod: Object, container: str) -> bool:
 
 def image_id_of(pod: Object, container: str) -> str | None:
     """Return which image the node ran, by its digest; None while it has not said so."""
-    for item in _list(_map(pod, "status"), "containerStatuses"):
+    for item in _status(pod).get("containerStatuses") or []:
         if item.get("name") == container:
             return str(item.get("imageID") or "") or None
     return None
@@ -81,7 +85,7 @@ def is_unschedulable(pod: Object) -> bool:
 def exit_of(pod: Object, container: str) -> Exit | None:
     """Return how a container ended, or None while it has not (or the node never said)."""
     for name, state in containers(pod):
-        ended = _map(state, "terminated")
+        ended = state.get("terminated")
         if name == container and ended:
             code = ended.get("exitCode")
             return Exit(
@@ -93,11 +97,5 @@ def exit_of(pod: Object, container: str) -> Exit | None:
     return None
 
 
-def _map(thing: Mapping[str, Any], key: str) -> Object:
-    value = thing.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def _list(thing: Mapping[str, Any], key: str) -> list[Any]:
-    value = thing.get(key)
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+def _status(thing: Object) -> Object:
+    return thing.get("status") or {}

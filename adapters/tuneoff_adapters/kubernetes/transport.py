@@ -1,7 +1,7 @@
-"""Single requests through the unmodified Kubernetes client and KatibClient. Only this module touches them.
+"""Single requests through the unmodified Kubernetes client and KatibClient. Only this module and `watch` touch them.
 
-Three traps of theirs are met here: its own calls have no timeout, they hide the server's text, and what they run asynchronously
-blocks the interpreter's exit while a server hangs (so nothing here is asynchronous).
+Two traps of theirs are met here: their calls have no timeout, and the KatibClient hides the server's text. Nothing here is
+asynchronous: what the client runs so blocks the interpreter's exit while a server hangs.
 """
 
 from __future__ import annotations
@@ -13,21 +13,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tuneoff_adapters.kubernetes.api_errors import one_line
+from tuneoff_adapters.kubernetes.api_errors import api_error, one_line
 from tuneoff_adapters.kubernetes.kubeconfig import client_configuration
 from tuneoff_adapters.kubernetes.resources import Object
 
 CONNECT_SECONDS = 5.0  # for the TCP (and TLS) connection alone: a server that takes longer is away
 CONNECTIONS = 64  # kept open for the next request
 _LASTING = ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER", "certificate verify failed", "SSLCertVerificationError")
-
-
-class Refused(Exception):
-    """The server answered with an error: HTTP status, reason phrase, body."""
-
-    def __init__(self, status: int, reason: str, body: str | bytes | None) -> None:
-        super().__init__(f"{status} {reason}")
-        self.status, self.reason, self.body = status, reason, body
 
 
 class NoAnswer(Exception):
@@ -39,7 +31,7 @@ class NoAnswer(Exception):
 
 
 class Transport:
-    """One server, one user, one API client; any thread may use it.
+    """One server, one user, one API client; any thread may use it. What its calls raise is the client's own: see `mapped`.
 
     Raises:
         StepError: the kubeconfig or its context cannot be used.
@@ -54,150 +46,65 @@ class Transport:
         self.host = str(configuration.host)
         self._client = ApiClient(configuration)
         self._lock = threading.Lock()
-        self._requests = 0
-        self._seconds = threading.local()  # of the KatibClient's call in this thread
-        self._give_timeouts()
-
-    @property
-    def requests(self) -> int:
-        """HTTP requests so far."""
-        return self._requests
+        self.requests = 0  # so far
 
     def create_experiment(self, experiment: Object, namespace: str, seconds: float) -> None:
         """KatibClient.create_experiment, with a timeout, and with the server's own text where it fails."""
         from kubeflow.katib import KatibClient
 
         katib = KatibClient(client_configuration=self._configuration, namespace="default")
-        katib.custom_api.api_client = self._client  # with the timeouts
-        self._seconds.value = seconds
+        api = katib.custom_api
+        api.api_client = self._client
+        timeouts = self._counted(seconds, seconds)
+        api.create_namespaced_custom_object = functools.partial(api.create_namespaced_custom_object, _request_timeout=timeouts)
         try:
-            with _mapped():
-                try:
-                    katib.create_experiment(experiment, namespace)
-                except Exception as error:  # the SDK raises a bare Exception; what happened is its context
-                    raise (error.__context__ or error) from None
-        finally:
-            self._seconds.value = None
+            katib.create_experiment(experiment, namespace)
+        except Exception as error:  # the SDK raises a bare Exception; what happened is its context
+            raise (error.__context__ or error) from None
 
-    def send(
+    def call(
         self,
         method: str,
         path: str,
         seconds: float,
-        query: Sequence[tuple[str, str]] | None = None,
+        query: Sequence[tuple[str, str]] = (),
         body: Object | None = None,
-    ) -> Object:
-        """Return the answer's JSON object.
-
-        Raises:
-            Refused, NoAnswer: it failed.
-        """
-        with _mapped():
-            found = self._call(method, path, query, body, (min(CONNECT_SECONDS, seconds), seconds), True)
-        if not isinstance(found, dict):
-            raise NoAnswer("its answer is no JSON object: this is no Kubernetes API", is_lasting=True)
-        return found
-
-    def stream(self, path: str, query: Sequence[tuple[str, str]], seconds: float, silence: float) -> Body:
-        """Return the body of the answer to a GET as soon as its head is there; it fails after `silence` seconds without a byte.
-
-        Raises:
-            Refused, NoAnswer: it failed.
-        """
-        with _mapped():
-            timeouts = (min(CONNECT_SECONDS, seconds), silence)
-            return Body(self._call("GET", path, query, None, timeouts, False))
-
-    def attach(self, namespace: str, pod: str, container: str) -> Input:
-        """Return the standard input of a running container.
-
-        Raises:
-            NoAnswer: it failed.
-        """
-        from kubernetes.client import ApiClient, CoreV1Api
-        from kubernetes.stream import stream
-
-        call = CoreV1Api(ApiClient(self._configuration)).connect_get_namespaced_pod_attach  # `stream` alters its client
-        with _mapped():
-            ways = {"stdin": True, "stdout": False, "stderr": False, "tty": False}
-            return Input(stream(call, pod, namespace, container=container, _preload_content=False, **ways))
-
-    def _call(
-        self,
-        method: str,
-        path: str,
-        query: Sequence[tuple[str, str]] | None,
-        body: Object | None,
-        timeouts: tuple[float, float],
-        is_whole: bool,
+        silence: float | None = None,
     ) -> Any:
-        return self._client.call_api(
+        """Return the answer's JSON object; with `silence`, an `HTTPResponse` of urllib3 as soon as the answer's head is there.
+
+        `seconds`: the most that the answer may take; `silence`: that its body may go without a byte.
+        """
+        found = self._client.call_api(
             path,
             method,
-            query_params=list(query or []),
+            query_params=list(query),
             header_params={"Accept": "application/json, */*", "Content-Type": "application/json"},
             body=body,
             response_type="object",
             auth_settings=["BearerToken"],
             _return_http_data_only=True,
-            _preload_content=is_whole,
-            _request_timeout=timeouts,
+            _preload_content=silence is None,
+            _request_timeout=self._counted(seconds, silence or seconds),
         )
+        if silence is None and not isinstance(found, dict):
+            raise NoAnswer("its answer is no JSON object: this is no Kubernetes API", is_lasting=True)
+        return found
 
-    def _give_timeouts(self) -> None:
-        """Give the client's requests that have no timeout one (the KatibClient's), and count all."""
-        rest = self._client.rest_client
-        request = rest.request
+    def attach(self, namespace: str, pod: str, container: str) -> Input:
+        """Return the standard input of a running container."""
+        from kubernetes.client import ApiClient, CoreV1Api
+        from kubernetes.stream import stream
 
-        @functools.wraps(request)
-        def limited(*arguments: Any, **options: Any) -> Any:
-            with self._lock:
-                self._requests += 1
-            if not options.get("_request_timeout"):
-                seconds = getattr(self._seconds, "value", None) or CONNECT_SECONDS
-                options["_request_timeout"] = (min(CONNECT_SECONDS, seconds), seconds)
-            return request(*arguments, **options)
+        call = CoreV1Api(ApiClient(self._configuration)).connect_get_namespaced_pod_attach  # `stream` alters its client
+        ways = {"stdin": True, "stdout": False, "stderr": False, "tty": False}
+        return Input(stream(call, pod, namespace, container=container, _preload_content=False, **ways))
 
-        rest.request = limited
-
-
-class Body:
-    """An answer's body that is read while it comes."""
-
-    def __init__(self, response: Any) -> None:
-        self._response = response
-
-    def chunks(self) -> Iterator[bytes]:
-        """Yield its parts as they come, until its regular end.
-
-        Raises:
-            NoAnswer: it was cut, or was silent for too long.
-        """
-        with _mapped():
-            if getattr(self._response, "chunked", False):
-                yield from self._response.read_chunked()
-            else:
-                yield from self._response.stream(2**16)
-
-    def lines(self) -> Iterator[tuple[bytes, bool]]:
-        """Yield (line without its end, True) for each line, and at the regular end (rest, False) where there is one."""
-        rest = b""
-        for chunk in self.chunks():
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                yield line, True
-        if rest:
-            yield rest, False
-
-    def shut(self) -> None:
-        """Wake the thread that reads: its `chunks` end with NoAnswer. For another thread."""
-        with contextlib.suppress(OSError, ValueError, RuntimeError, AttributeError):  # it ended or was closed meanwhile
-            self._response.shutdown()
-
-    def close(self) -> None:
-        """Let go of the connection. For the thread that reads."""
-        with contextlib.suppress(OSError, ValueError):
-            self._response.close()
+    def _counted(self, seconds: float, silence: float) -> tuple[float, float]:
+        """Count a request; return its timeouts: for the connection, and between two pieces of the answer."""
+        with self._lock:
+            self.requests += 1
+        return min(CONNECT_SECONDS, seconds), silence
 
 
 class Input:
@@ -229,8 +136,8 @@ class Input:
 
 
 @contextlib.contextmanager
-def _mapped() -> Iterator[None]:
-    """Turn what the client raises into Refused and NoAnswer."""
+def mapped(request: str) -> Iterator[None]:
+    """Turn what the client raises into ApiError and NoAnswer."""
     import urllib3.exceptions
     from kubernetes.client.exceptions import ApiException
 
@@ -239,7 +146,7 @@ def _mapped() -> Iterator[None]:
     except ApiException as error:
         if not error.status:  # the SDK's way of saying that TLS failed
             raise NoAnswer(one_line(str(error.reason), 300)) from error
-        raise Refused(int(error.status), str(error.reason), error.body) from error
+        raise api_error(request, int(error.status), str(error.reason), error.body) from None
     except (urllib3.exceptions.HTTPError, OSError) as error:
         raise NoAnswer(_cause(error)) from error
 

@@ -1,15 +1,14 @@
-"""Follow the objects of one kind as the server changes them."""
+"""Follow the objects of one kind as the server changes them, by the client's own `Watch`."""
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Generator, Iterator, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from tuneoff_adapters.kubernetes.api_errors import ApiError, api_error
-from tuneoff_adapters.kubernetes.closable import Closable
+from tuneoff_adapters.kubernetes.api_errors import ApiError
 from tuneoff_adapters.kubernetes.resources import Object, Resource, selector
+from tuneoff_adapters.kubernetes.stream import Stream
 from tuneoff_adapters.kubernetes.transport import NoAnswer
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ GONE = 410  # the server has forgotten the version that the watch would go on fr
 SLACK_SECONDS = 10.0  # for the server to end a watch itself
 
 
-class Watch(Closable):
+class Watch(Stream):
     """`for change, obj in watch:` gives every change of the objects, for ever, until `close()` in any thread.
 
     It begins with all objects that there are, as ADDED. After a disconnect, or when the server has forgotten where it was, it
@@ -34,9 +33,8 @@ class Watch(Closable):
     def __init__(
         self, connection: Connection, resource: Resource, namespace: str | None, labels: Mapping[str, str] | None
     ) -> None:
-        super().__init__(connection)
+        super().__init__(connection, resource.path(namespace))
         self._resource, self._namespace, self._labels = resource, namespace, labels
-        self._path = resource.path(namespace)
         self._known: dict[str, Object] = {}  # by uid
         self._has_news = False  # the last request brought a change
         self._version: str | None = None  # where to go on; None: list first
@@ -44,20 +42,17 @@ class Watch(Closable):
     def __iter__(self) -> Iterator[tuple[Change, Object]]:
         limits = self._connection.limits
         pause = limits.pause
-        try:
-            while not self._is_closed:
-                if self._version is None:
-                    yield from self._listed()
-                since, self._has_news = time.monotonic(), False
-                is_regular = yield from self._watched()
-                if (is_regular and self._has_news) or time.monotonic() - since > limits.longest_pause:
-                    pause = limits.pause
-                    continue
-                if self._closed.wait(pause) or self._connection.is_closed:
-                    return
-                pause = min(2 * pause, limits.longest_pause)  # it ends at once, again and again
-        finally:
-            self._connection.forget(self)
+        while not self._closed.is_set():
+            if self._version is None:
+                yield from self._listed()
+            since, self._has_news = time.monotonic(), False
+            is_regular = yield from self._watched()
+            if (is_regular and self._has_news) or time.monotonic() - since > limits.longest_pause:
+                pause = limits.pause
+                continue
+            if self._closed.wait(pause):
+                return
+            pause = min(2 * pause, limits.longest_pause)  # it ends at once, again and again
 
     def _listed(self) -> Iterator[tuple[Change, Object]]:
         found, version = self._connection.listing(self._resource, self._namespace, self._labels)
@@ -81,30 +76,26 @@ class Watch(Closable):
         if self._labels:
             query.append(("labelSelector", selector(self._labels)))
         try:
-            body = self._connection.open_stream(self._path, query, limits.watch + SLACK_SECONDS)
+            response = self._connection.open_stream(self._path, query, limits.watch + SLACK_SECONDS)
         except ApiError as error:
             if error.status != GONE:
                 raise
             self._version = None
             return False
         try:
-            with self._reading(body):
-                for line, is_whole in body.lines():
-                    if not is_whole or self._is_closed:
+            with self._reading(response):
+                for event in _events(response):
+                    if self._closed.is_set():
                         break
-                    if not line.strip():
-                        continue
-                    event = json.loads(line)
-                    change, obj = str(event["type"]), event["object"]
-                    if change == "ERROR":
-                        self._version = None
-                        self._check(obj)
-                        return False
-                    yield from self._event(change, obj)
+                    yield from self._event(str(event["type"]), event["object"])
             return True
+        except ApiError as error:  # told by the answer, or by its last event
+            if error.status != GONE and error.status < 500:
+                raise
         except (NoAnswer, ValueError, LookupError, TypeError):  # all but the first: a line that is no event, of a proxy
-            self._version = None
-            return False
+            pass
+        self._version = None
+        return False
 
     def _event(self, change: str, obj: Object) -> Iterator[tuple[Change, Object]]:
         self._version = _version(obj) or self._version
@@ -118,11 +109,17 @@ class Watch(Closable):
             self._known[uid] = obj
             yield "ADDED" if is_new else "MODIFIED", obj
 
-    def _check(self, status: Object) -> None:
-        """Raise what an ERROR event says, unless listing again may mend it."""
-        code = int(status.get("code") or 0)
-        if code != GONE and code < 500:
-            raise api_error(f"watch {self._path}", code, "", json.dumps(status))
+
+def _events(response: Any) -> Iterator[Any]:
+    """Return the events of one answer, which has a time limit of its own: so the client asks for no other one after it."""
+    from kubernetes.watch import Watch as ClientWatch
+
+    def answer(**options: Any) -> Any:
+        """Return the answer, whatever the client's Watch would ask for."""
+        return response
+
+    events: Iterator[Any] = ClientWatch().stream(answer, timeout_seconds=1)
+    return events
 
 
 def _uid(obj: Object) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from tuneoff.adapter import Best
@@ -13,12 +14,13 @@ from tuneoff.run.trial.locks import Tickets
 from tuneoff.run.trial.pool import Death, Pool, WorkerPool
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff.workload import workload_at
-from tuneoff_adapters.kubernetes.options import LOCAL_OPTIONS, ClusterOptions, cluster_options
+from tuneoff_adapters.kubernetes.options import ClusterOptions
 from tuneoff_adapters.kubernetes.platform import OnClusters
 from tuneoff_adapters.optuna.note import NoteFile, follow
 from tuneoff_adapters.optuna.offers import CAPABILITIES
-from tuneoff_adapters.optuna.options import OptunaOptions, storage_refusal
+from tuneoff_adapters.optuna.options import OptunaOptions, Storage, storage_of, storage_refusal, twice_refusal
 from tuneoff_adapters.optuna.plan import Broken, Finished, Order, StudyPlan, study_plan
+from tuneoff_adapters.optuna.servers import Server, start_server
 from tuneoff_adapters.optuna_samplers import flag_unused_model, refuse_untold
 
 if TYPE_CHECKING:
@@ -28,30 +30,38 @@ if TYPE_CHECKING:
     from tuneoff.experiment.translation import FrameworkSpace
     from tuneoff_adapters.optuna.mending import Mender
 
-_PRELOAD = {  # what Optuna would import at the first use of a sampler, inside an ask
+_PRELOAD = {  # what Optuna would import at the first use of a sampler or a storage, inside an ask
     "gp": ("torch", "scipy.optimize", "scipy.stats"),
     "cmaes": ("cmaes",),
     "sobol": ("scipy.stats.qmc",),
+    "sqlite": ("optuna.storages._rdb.models",),
+    "postgresql": ("optuna.storages._rdb.models", "psycopg"),
+    "redis": ("redis",),
+    "grpc": ("optuna.storages._grpc.auto_generated.api_pb2_grpc",),
 }
 WORK = "tuneoff_adapters.optuna.worker:work"
 MAX_FRUITLESS_DEATHS = 10  # workers in a row that died before any of them had a trial
 
 
 class OptunaAdapter(OnClusters):
-    """Optuna by ask and tell in `workers.count` long-lived processes over one journal file, or in pods over one database."""
+    """Optuna by ask and tell in `workers.count` long-lived processes over one storage."""
 
     capabilities: ClassVar[Capabilities] = CAPABILITIES
     fault_tools: ClassVar[str | None] = "tuneoff_adapters.optuna.breaking:TOOLS"
-    local_options: ClassVar[frozenset[str]] = LOCAL_OPTIONS | {"storage"}
     options_kind: ClassVar[type[ClusterOptions]] = OptunaOptions
+    _server: Server | None = None  # that this run started
 
     @classmethod
     def refuse(cls, spec: RunSpec) -> str | None:
+        if not cls.is_elsewhere(spec):
+            others = {name: value for name, value in spec.options.items() if name != "storage"}
+            return super().refuse(replace(spec, options=others)) or storage_refusal(spec)
         return super().refuse(spec) or storage_refusal(spec)
 
     @classmethod
     def refuse_continue(cls, spec: RunSpec) -> str | None:
-        return refuse_untold(spec) or super().refuse_continue(spec)
+        is_local = not cls.is_elsewhere(spec)
+        return refuse_untold(spec) or (twice_refusal(spec) if is_local else None) or super().refuse_continue(spec)
 
     def draw(self, count: int) -> Iterator[Mapping[str, object]]:
         import_framework(self.context.spec.adapter, self.capabilities)
@@ -68,16 +78,37 @@ class OptunaAdapter(OnClusters):
         """Start the workers, which have Optuna and what the sampler needs imported: at the return each could take a trial."""
         import_framework(self.context.spec.adapter, self.capabilities)
         experiment = self.context.spec.experiment
-        self._plan = self._study_plan()
-        preload = (*_PRELOAD.get(experiment.sampler.name, ()), *workload_at(experiment.workload.target).preload)
+        self._plan = self._study_plan(self._start_server())
+        preload = (
+            *_PRELOAD.get(experiment.sampler.name, ()),
+            *_PRELOAD.get(self._plan.storage.kind, ()),
+            *workload_at(experiment.workload.target).preload,
+        )
         self._pool = self._make_pool(preload)
 
-    def _study_plan(self) -> StudyPlan:
-        context, shared = self.context, None
-        if self.is_elsewhere(context.spec):
-            url = cluster_options(context.spec, OptunaOptions).storage
-            shared = os.path.expandvars(url or ""), f"tuneoff-{context.execution_id}"
-        return study_plan(context.spec, context.work_dir, context.history, shared)
+    def _start_server(self) -> Server | None:
+        storage, workers = self._storage, self.context.spec.experiment.workers.count
+        if storage.managed:
+            self._server = start_server(storage.kind, self.context.temporary_dir / "storage", workers)
+        elif storage.is_shared and not self.is_elsewhere(self.context.spec):
+            text = f"study tuneoff-{self.context.execution_id} in the storage of {self.context.spec.adapter}: optuna delete-study"
+            self.context.outside.write_text(text + "\n")
+        return self._server
+
+    @property
+    def _storage(self) -> Storage:
+        return storage_of(self.context.spec.options.get("storage"))
+
+    def _study_plan(self, server: Server | None = None) -> StudyPlan:
+        context, storage = self.context, self._storage
+        return study_plan(
+            context.spec,
+            context.work_dir,
+            context.history,
+            storage.at(server.url if server else storage.url) if storage.url or server else storage,
+            f"tuneoff-{context.execution_id}" if storage.is_shared else None,
+            self.is_elsewhere(context.spec),
+        )
 
     def _make_pool(self, preload: Sequence[str]) -> Pool:
         count = self.context.spec.experiment.workers.count
@@ -91,30 +122,70 @@ class OptunaAdapter(OnClusters):
     def setup(self) -> None:
         """Create the study and enqueue the given configurations, if any."""
         from tuneoff_adapters.optuna.mending import Mender
+        from tuneoff_adapters.optuna.storages import stored_bytes
         from tuneoff_adapters.optuna.study import create_study, quieten
 
         quieten()
         flag_unused_model(self.context)
-        self._study = create_study(self._plan, self.context.history)
+        with self._blaming_server():
+            self._study = create_study(self._plan, self.context.history)
         self._asks = Tickets(self._plan.asks, self._plan.trials)
         self._mender: Mender = Mender(self.context, self._plan, self._study)
         self._generations = [0] * self._pool.count
+        self._stored_bytes = stored_bytes(self._plan, self._server.data if self._server else None)
+        self._server_cpu_ns = self._server.cpu_ns() if self._server else 0
         self._orders = {worker: Order(generation=0, repeats=0) for worker in range(self._pool.count)}
         self._budget_over = False
 
     def run_trials(self) -> None:
-        while self._orders:
-            self._pool.run(self._give_order, self._note, self._bury)
-            lost = self._mender.settle()
-            self._repeat(0 if self._budget_over else lost)
+        with self._blaming_server():
+            while self._orders:
+                self._pool.run(self._give_order, self._note, self._bury)
+                lost = self._mender.settle()
+                self._repeat(0 if self._budget_over else lost)
 
     def collect_results(self) -> Best | None:
         from tuneoff_adapters.optuna.study import best_of
 
-        return best_of(self._study, self._plan)
+        with self._blaming_server():
+            return best_of(self._study, self._plan)
+
+    @contextlib.contextmanager
+    def _blaming_server(self) -> Iterator[None]:
+        """Charge an error to this run's server where that has ended: the error follows from it."""
+        try:
+            yield
+        except Exception as error:
+            if self._server is not None and (dead := self._server.dead()):
+                raise InfrastructureError(dead) from error
+            raise
+
+    def collect_metrics(self) -> None:
+        """Write what the storage was asked and holds, and what that cost on both sides; of pods nobody knows."""
+        from tuneoff_adapters.optuna.storages import stored_bytes
+
+        if self._plan.is_elsewhere:
+            return
+        server, notes = self._server, [NoteFile(self._plan.note(worker)).read() for worker in range(self._pool.count)]
+        held = stored_bytes(self._plan, server.data if server else None)
+        self.context.events.write(
+            "storage_used",
+            operations=sum(note.operations for note in notes),
+            client_cpu_ns=sum(note.cpu_ns for note in notes),
+            bytes=None if held is None or self._stored_bytes is None else held - self._stored_bytes,
+            server_cpu_ns=server.cpu_ns() - self._server_cpu_ns if server else None,
+        )
+
+    def undeploy(self) -> None:
+        super().undeploy()
+        if self._server is not None:
+            self._server.stop()
+        elif not self.is_elsewhere(self.context.spec) and self.context.outside.exists():
+            self.forget()
+            self.context.outside.unlink()
 
     def forget(self) -> None:
-        from tuneoff_adapters.optuna.study import forget_study
+        from tuneoff_adapters.optuna.storages import forget_study
 
         forget_study(self._study_plan())
 
@@ -131,7 +202,7 @@ class OptunaAdapter(OnClusters):
         A worker elsewhere cannot count the asks of the others: each order is for one.
         """
         order = again or self._orders.pop(worker, None)
-        if order is None and self._plan.storage is not None and not self._budget_over and self._asks.take() is not None:
+        if order is None and self._plan.is_elsewhere and not self._budget_over and self._asks.take() is not None:
             order = Order(generation=self._generations[worker], repeats=1)
         if order is not None:
             self._pool.send(worker, order)

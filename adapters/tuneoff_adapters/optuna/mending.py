@@ -11,7 +11,7 @@ from tuneoff.record.events.writer import FOLDER
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.pool import Death
-from tuneoff_adapters.optuna.note import Note, NoteFile, Stage
+from tuneoff_adapters.optuna.note import Note, NoteFile, Stage, note_death
 from tuneoff_adapters.optuna.plan import RETRY_ATTEMPT, RETRY_OF, StudyPlan, trial_name
 
 _ENQUEUED = "fixed_params"  # where Optuna keeps the parameters of an enqueued trial (system attribute)
@@ -45,7 +45,10 @@ class Mender:
         )
         if note.stage in (Stage.IDLE, Stage.ASKING):
             return 0  # a lost ask is found by `settle`: only then is it known which trial was whose
-        self._tell(note)
+        if running and self._plan.storage.heartbeat_seconds:
+            note_death(self._plan.folder, note.number)  # Optuna's heartbeat finds it, if anybody asks in time; else `settle` does
+        else:
+            self._tell(note)
         if not may_retry:
             return 0
         trial = self._study.get_trials(deepcopy=False)[note.number]

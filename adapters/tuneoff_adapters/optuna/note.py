@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import math
 import os
@@ -9,6 +10,7 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
+from tuneoff.base import clock
 from tuneoff.experiment.spec import Objective
 from tuneoff.record.events.schema import Epoch, Event, TrialEnded, TrialSubmitted
 from tuneoff.record.events.schema import Stage as TimedStage
@@ -39,6 +41,8 @@ class Note:
     attempt: int = 1
     submitted: int = 0
     value: float = 0.0  # of a completed trial
+    operations: int = 0  # asked of the storage by the workers of this place, and their CPU time for it
+    cpu_ns: int = 0
 
 
 def follow(note: Note, event: Event, is_first: bool, objective: Objective) -> None:
@@ -57,24 +61,37 @@ def follow(note: Note, event: Event, is_first: bool, objective: Objective) -> No
         note.stage = Stage.IDLE
 
 
+def note_death(folder: str, number: int) -> None:
+    """Write down that a worker died just now in Optuna's trial of this number."""
+    Path(folder, f"died-{number}").write_text(str(clock.monotonic_ns()))
+
+
+def died_at(folder: str, number: int) -> int | None:
+    """Return when the worker of a trial died, in monotonic ns, or None where it did not."""
+    with contextlib.suppress(FileNotFoundError):
+        return int(Path(folder, f"died-{number}").read_text())
+    return None
+
+
 class NoteFile:
     """One worker's note: a record of fixed size, overwritten in place."""
 
-    _RECORD = struct.Struct("<qqqqqd")
+    _RECORD = struct.Struct("<qqqqqdqq")
 
     def __init__(self, path: Path | str) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     def write(self, note: Note) -> None:
-        content = self._RECORD.pack(note.stage, note.number, note.trial, note.attempt, note.submitted, note.value)
-        os.pwrite(self._fd, content, 0)
+        counts = (note.stage, note.number, note.trial, note.attempt, note.submitted)
+        os.pwrite(self._fd, self._RECORD.pack(*counts, note.value, note.operations, note.cpu_ns), 0)
 
     def read(self) -> Note:
         content = os.pread(self._fd, self._RECORD.size, 0)
         if len(content) < self._RECORD.size:
             return Note()  # the worker has not begun
-        stage, number, trial, attempt, submitted, value = self._RECORD.unpack(content)
-        return Note(stage=Stage(stage), number=number, trial=trial, attempt=attempt, submitted=submitted, value=value)
+        note = Note(**dict(zip(Note.__slots__, self._RECORD.unpack(content), strict=True)))
+        note.stage = Stage(note.stage)
+        return note
 
     def close(self) -> None:
         os.close(self._fd)

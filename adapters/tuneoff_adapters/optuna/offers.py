@@ -80,12 +80,14 @@ _LOCAL = Capabilities(
     resume=Support.YES,
     retry=Support.YES,
     changed_defaults=(
-        "flock on the journal (default: a lock file whose waiters back off for up to 1 s)",
-        "a sampler's imports before the first trial (default: at its first use)",
+        "flock on the journal, unless `storage` names another lock (default: a lock file whose waiters back off for up to 1 s)",
+        "a sampler's and a storage's imports before the first trial (default: at its first use)",
+        "a writer of SQLite waits up to 60 s for another one (default: 5 s)",
         "no log line per trial",
     ),
     notes=(
-        "workers are long-lived processes over one JournalStorage file with a flock lock; no server, no port",
+        "workers are long-lived processes over one JournalStorage file with a flock lock: no server, no port; option `storage`: "
+        "another lock, SQLite, PostgreSQL, Redis or Optuna's gRPC proxy, at a URL or started by the run",
         "a continued run is a new study to which the finished trials are added; not with sampler cmaes, whose state lies in the "
         "attributes of the trials that it drew",
         "the study's value of a trial is its best epoch's, so that Optuna's best trial is tuneoff's",
@@ -97,7 +99,7 @@ CAPABILITIES = on_clusters(
     (KUBERNETES,),
     database=True,
     resume=Support.NOT_BY_TUNEOFF,
-    changed_defaults=_LOCAL.changed_defaults[1:],
+    changed_defaults=(_LOCAL.changed_defaults[1], _LOCAL.changed_defaults[3]),
     notes=(
         "workers are long-lived pods over one RDBStorage, in a PostgreSQL database of the user's; each asks by itself, and is "
         "told when it may",

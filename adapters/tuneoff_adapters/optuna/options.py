@@ -1,31 +1,177 @@
-"""The adapter's options on a cluster. Imports neither Optuna nor a database's driver."""
+"""The adapter's options: those about a cluster, and where the study is stored. Imports neither Optuna nor a driver."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
 
-from tuneoff.base.packages import install_command, missing_modules
+from tuneoff.base.packages import install_command, installed_version, missing_modules, release
+from tuneoff.capabilities import Option
+from tuneoff.errors import ExperimentError, InfrastructureError
 from tuneoff.experiment.spec import RunSpec
 from tuneoff_adapters.kubernetes.options import KUBERNETES, ClusterOptions
+from tuneoff_adapters.optuna.servers import server_refusal
+
+FILES = ("journal", "sqlite")
+SERVERS = ("postgresql", "redis", "grpc")
+LOCKS = ("flock", "open", "symlink")
+WITH_HEARTBEAT = ("sqlite", "postgresql")  # of Optuna's storages, `RDBStorage` alone has one
+PROTOBUF = "5.28.1"  # the oldest that the code generated for Optuna's proxy accepts
+_NAMES = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptunaOptions(ClusterOptions):
-    """What can be set on platform kubernetes."""
+    """What can be set on platform kubernetes; on `local`, `storage` alone, which may be more than a text there."""
 
     storage: str | None = None  # URL of a PostgreSQL database that pods and this machine reach; $NAMEs are taken from here
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
+    """Where a study is stored. A server is at `url`, or `managed`: started by the run, on loopback, and ended by it."""
+
+    kind: str = "journal"
+    lock: str = "flock"  # of a journal file
+    url: str | None = None  # with $NAMEs, which stand for variables of the environment
+    managed: bool = False
+    heartbeat_seconds: int | None = None  # of Optuna's own heartbeat; a trial that is silent for two of them is failed by it
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it outlives the run, and others may use it too."""
+        return self.url is not None and not self.managed
+
+    def at(self, url: str | None) -> Storage:
+        """Return it with the address of its server, $NAMEs replaced.
+
+        Raises:
+            InfrastructureError: the environment has no such variable.
+        """
+        if unset := [name for pair in _NAMES.findall(url or "") if (name := "".join(pair)) not in os.environ]:
+            raise InfrastructureError(f"option `storage` names ${', $'.join(unset)}, which the environment must have; set it")
+        return replace(self, url=os.path.expandvars(url or ""))
+
+
+JOURNAL = Storage()
+
+
+def storage_of(value: Any) -> Storage:
+    """Return option `storage`: a kind, a URL, or a mapping with one of them.
+
+    Raises:
+        ExperimentError: it is none that Optuna has, or its parts do not fit together.
+    """
+    given = (
+        dict(value) if isinstance(value, Mapping) else {} if value is None else {"url" if ":" in str(value) else "kind": value}
+    )
+    known = ("kind", "url", "lock", "managed", "heartbeat_seconds")
+    if unknown := [str(name) for name in given if name not in known]:
+        raise ExperimentError(f"option `storage` has no {', '.join(unknown)}; it has {', '.join(known)}")
+    url = given.get("url")
+    if url is not None:
+        given.setdefault("kind", _kind_of(url))
+    storage = Storage(**given)
+    if problem := _problem(storage):
+        raise ExperimentError(f"option `storage`: {problem}, but got {value if url is None else 'a URL of ' + storage.kind!r}")
+    return storage
+
+
+def _kind_of(url: Any) -> str:
+    scheme = str(url).partition(":")[0]
+    kind = scheme.partition("+")[0]
+    if not isinstance(url, str) or kind not in SERVERS or "://" not in url:
+        raise ExperimentError(
+            "option `storage`: a URL must begin with postgresql+psycopg://, redis:// or grpc://, but it begins with "
+            f"{scheme!r}; files are named by `kind` alone: {', '.join(FILES)}"
+        )
+    return kind
+
+
+def _problem(storage: Storage) -> str | None:
+    """Return the rule that does not hold, or None."""
+    kind, url, seconds = storage.kind, storage.url, storage.heartbeat_seconds
+    if kind not in (*FILES, *SERVERS):
+        return f"`kind` must be one of {', '.join((*FILES, *SERVERS))}"
+    if storage.lock not in LOCKS or (storage.lock != JOURNAL.lock and kind != "journal"):
+        return f"`lock` must be one of {', '.join(LOCKS)}, and is of a journal alone"
+    if not isinstance(storage.managed, bool):
+        return "`managed` must be true or false"
+    if (kind in SERVERS) != (storage.managed != (url is not None)) or (kind in FILES and storage.managed):
+        return f"a server ({', '.join(SERVERS)}) needs either its URL or `managed: true`, and a file has neither"
+    if seconds is not None and not (kind in WITH_HEARTBEAT and Option(type="integer", least=1).admits(seconds)):
+        return f"`heartbeat_seconds` must be an integer >= 1, and is of {', '.join(WITH_HEARTBEAT)} alone"
+    if url is not None:
+        return _url_problem(kind, url)
+    return None
+
+
+def _url_problem(kind: str, url: str) -> str | None:
+    is_of_kind = kind == _kind_of(url)
+    try:
+        found = urlsplit(url)
+        is_complete = bool(found.hostname) and (kind != "grpc" or found.port is not None)
+    except ValueError:
+        is_complete = False
+    if not (is_of_kind and is_complete):
+        return "a URL must name its host (grpc its port too), and fit to `kind`"
+    return None
+
+
 def storage_refusal(spec: RunSpec) -> str | None:
-    """Return why a run on a cluster has no database, or None."""
+    """Return why a run cannot have its storage here, or None."""
     if spec.platform != KUBERNETES:
-        return None
-    storage = spec.options.get("storage")
-    if not isinstance(storage, str) or not storage.startswith("postgresql"):
+        storage = storage_of(spec.options.get("storage"))
+        experiment = spec.experiment
+        enqueues = experiment.sampler.name in ("fixed", "grid") or experiment.failures.retries > 0
+        refusal = _url_refusal(storage.url) or _package_refusal(storage) or (twice_refusal(spec) if enqueues else None)
+        return refusal or (server_refusal(storage.kind) if storage.managed else None)
+    url = spec.options.get("storage")
+    if not isinstance(url, str) or not url.startswith("postgresql"):
         return (
             "platform 'kubernetes' of Optuna needs option `storage`: the URL of a PostgreSQL database that its pods and this "
-            f"machine reach, e.g. postgresql+psycopg://tuneoff:$PGPASSWORD@db.example/optuna, but got {storage!r}"
+            f"machine reach, e.g. postgresql+psycopg://tuneoff:$PGPASSWORD@db.example/optuna, but got {url!r}"
         )
-    if missing_modules(("psycopg",)):
-        return f"option `storage` of Optuna needs psycopg; run: {install_command('tuneoff[optuna,kubernetes]')}"
+    storage = storage_of(url)
+    return _url_refusal(url) or _package_refusal(storage, "kubernetes")
+
+
+def twice_refusal(spec: RunSpec) -> str | None:
+    """Return why a run cannot enqueue configurations (listed ones, retries, those begun before), or None."""
+    if storage_of(spec.options.get("storage")).kind != "sqlite" or spec.experiment.workers.count == 1:
+        return None
+    return (
+        "Optuna over SQLite may give an enqueued configuration to two workers (it locks no rows), so samplers fixed and "
+        f"grid, retries and --continue need one, but got workers.count={spec.experiment.workers.count}; use another storage"
+    )
+
+
+def _url_refusal(url: str | None) -> str | None:
+    """Return why a URL cannot be used, without printing it: there may be a password in it."""
+    if url is not None and "$" not in (urlsplit(url).password or "$"):
+        return "the URL of option `storage` must have no password itself, as results keep it; write $NAME, and set that variable"
+    return None
+
+
+def _package_refusal(storage: Storage, extra: str | None = None) -> str | None:
+    """Return which package is missing, or contradicts another one that is installed; None: all are there."""
+    modules = {"redis": ("redis",), "grpc": ("grpc", "google")}.get(storage.kind, ())
+    if storage.kind == "postgresql" or (storage.kind == "grpc" and storage.managed):
+        modules += ((storage.url or "").partition(":")[0].partition("+")[2] or "psycopg",)
+    if missing := missing_modules(modules):
+        extras = extra or ("grpc,postgresql" if storage.kind == "grpc" and storage.managed else storage.kind)
+        return f"option `storage` of Optuna needs {', '.join(missing)}; run: {install_command(f'tuneoff[optuna,{extras}]')}"
+    found = installed_version("protobuf")
+    if storage.kind == "grpc" and found is not None and release(found) < release(PROTOBUF):
+        pin = installed_version("kubeflow-katib")
+        because = f"; kubeflow-katib {pin} allows none from 5 on" if pin else ""
+        command = install_command("tuneoff[optuna,grpc,postgresql]")
+        return (
+            f"Optuna's gRPC proxy needs protobuf >= {PROTOBUF}, but {found} is installed{because}; use an environment "
+            f"of its own without extra katib: python -m venv ENVIRONMENT && ENVIRONMENT/bin/{command}"
+        )
     return None

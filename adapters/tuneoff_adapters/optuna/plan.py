@@ -12,6 +12,7 @@ from tuneoff.experiment.spec import RunSpec, Strategy
 from tuneoff.experiment.translation import ListTranslation, Translation, translation_of
 from tuneoff.record.history import History
 from tuneoff.workload import Mode
+from tuneoff_adapters.optuna.options import JOURNAL, Storage
 
 NO_HISTORY = History()
 RETRY_OF, RETRY_ATTEMPT = "tuneoff_trial", "tuneoff_attempt"  # user attributes, of retries and of what was begun before only
@@ -19,9 +20,9 @@ RETRY_OF, RETRY_ATTEMPT = "tuneoff_trial", "tuneoff_attempt"  # user attributes,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyPlan:
-    """One study: where its journal lies, what it optimizes, with which sampler and pruner."""
+    """One study: where it is stored, what it optimizes, with which sampler and pruner."""
 
-    folder: str  # absolute; holds the journal and this adapter's own small files
+    folder: str  # absolute; holds the journal or SQLite's file, and this adapter's own small files
     study_name: str
     mode: Mode
     metric: str
@@ -34,12 +35,18 @@ class StudyPlan:
     stops: Mapping[str, int]  # configuration digest -> last epoch, for `scripted`
     seed: int
     continued: tuple[int, int] = (0, 0)  # how many executions were before, and how many trials they began
-    storage: str | None = None  # URL of a database in place of the journal; then the coordinator counts the asks
+    storage: Storage = JOURNAL
+    is_elsewhere: bool = False  # the workers run in pods: then the coordinator counts the asks
     first_number: int = 0  # what to add to Optuna's number of a new trial to have tuneoff's: 0, or a trial's event was lost
 
     @property
     def journal(self) -> str:
         return f"{self.folder}/journal.log"
+
+    @property
+    def database(self) -> str:
+        """The file of SQLite."""
+        return f"{self.folder}/study.db"
 
     @property
     def asks(self) -> str:
@@ -87,18 +94,26 @@ class Broken:
     is_infrastructure: bool = False  # the machine is to blame, not Optuna
 
 
-def study_plan(spec: RunSpec, folder: Path, history: History = NO_HISTORY, shared: tuple[str, str] | None = None) -> StudyPlan:
+def study_plan(
+    spec: RunSpec,
+    folder: Path,
+    history: History = NO_HISTORY,
+    storage: Storage = JOURNAL,
+    study_name: str | None = None,
+    is_elsewhere: bool = False,
+) -> StudyPlan:
     """Return the plan of a run whose framework files lie in `folder`, and which continues with `history`.
 
-    `shared`: the URL of a database that others use too, and the study's name there.
+    `study_name`: in a storage that others use too; None: it has its own.
     """
     experiment = spec.experiment
     translation = translation_of(spec)
     return StudyPlan(
         folder=str(folder.resolve()),
         # Hyperband hashes it: the same run has the same brackets
-        study_name=f"tuneoff-{spec.sampler_seed}" if shared is None else shared[1],
-        storage=None if shared is None else shared[0],
+        study_name=study_name or f"tuneoff-{spec.sampler_seed}",
+        storage=storage,
+        is_elsewhere=is_elsewhere,
         mode=experiment.objective.mode,
         metric=experiment.objective.metric,
         epochs=experiment.budget.epochs_per_trial,

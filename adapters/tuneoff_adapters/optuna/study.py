@@ -1,4 +1,4 @@
-"""The study over one journal file: made by the coordinator, opened by each worker; what it is told, and its own best trial."""
+"""The study over one storage: made by the coordinator, opened by each worker; what it is told, and its own best trial."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import optuna
 from optuna.exceptions import ExperimentalWarning
 from optuna.pruners import BasePruner
 from optuna.samplers import BaseSampler, QMCSampler
-from optuna.storages import BaseStorage, JournalStorage, RDBStorage
-from optuna.storages.journal import JournalFileBackend
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
@@ -18,9 +16,9 @@ from tuneoff.adapter import Best
 from tuneoff.experiment.translation import LIST_INDEX, ListTranslation
 from tuneoff.record.history import FinishedTrial, History, begun, not_begun
 from tuneoff_adapters.optuna.distributions import distributions
-from tuneoff_adapters.optuna.journal_lock import FlockJournalLock
 from tuneoff_adapters.optuna.plan import NO_HISTORY, RETRY_ATTEMPT, RETRY_OF, StudyPlan
 from tuneoff_adapters.optuna.samplers import make_sampler
+from tuneoff_adapters.optuna.storages import Operations, Stale, open_storage
 
 _STATES = {"completed": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
 
@@ -28,7 +26,7 @@ _STATES = {"completed": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "faile
 def create_study(plan: StudyPlan, history: History = NO_HISTORY) -> Study:
     """Create the study, tell it what a continued run did before, and enqueue the listed configurations."""
     direction = StudyDirection.MAXIMIZE if plan.mode == "max" else StudyDirection.MINIMIZE
-    study = optuna.create_study(study_name=plan.study_name, storage=_storage(plan), direction=direction)
+    study = optuna.create_study(study_name=plan.study_name, storage=open_storage(plan), direction=direction)
     if history:
         tell(study, plan, history)
     if isinstance(plan.translation, ListTranslation):
@@ -38,9 +36,12 @@ def create_study(plan: StudyPlan, history: History = NO_HISTORY) -> Study:
     return study
 
 
-def open_study(plan: StudyPlan, sampler: BaseSampler, pruner: BasePruner) -> Study:
+def open_study(
+    plan: StudyPlan, sampler: BaseSampler, pruner: BasePruner, operations: Operations, stale: Stale | None = None
+) -> Study:
     """Open the study that the coordinator created; neither sampler nor pruner is stored in it."""
-    return optuna.load_study(study_name=plan.study_name, storage=_storage(plan), sampler=sampler, pruner=pruner)
+    storage = open_storage(plan, operations, stale)
+    return optuna.load_study(study_name=plan.study_name, storage=storage, sampler=sampler, pruner=pruner)
 
 
 def quieten() -> None:
@@ -48,19 +49,6 @@ def quieten() -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     logging.getLogger("optuna.study._optimize").setLevel(logging.ERROR)  # a failed trial's traceback: core logs it already
     warnings.filterwarnings("ignore", category=ExperimentalWarning)
-
-
-def forget_study(plan: StudyPlan) -> None:
-    """Remove the study from a database that stays; idempotent."""
-    storage = _storage(plan)
-    if plan.study_name in optuna.get_all_study_names(storage):
-        optuna.delete_study(study_name=plan.study_name, storage=storage)
-
-
-def _storage(plan: StudyPlan) -> BaseStorage:
-    if plan.storage is not None:
-        return RDBStorage(plan.storage)
-    return JournalStorage(JournalFileBackend(plan.journal, lock_obj=FlockJournalLock(plan.journal)))
 
 
 def best_of(study: Study, plan: StudyPlan) -> Best | None:

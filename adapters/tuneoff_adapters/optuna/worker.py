@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import logging
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 
 from optuna.exceptions import TrialPruned
-from optuna.trial import Trial
+from optuna.study import Study
+from optuna.trial import FrozenTrial, Trial
 
 from tuneoff.base import clock
 from tuneoff.errors import InfrastructureError, TrialFailedError
@@ -17,10 +19,11 @@ from tuneoff.run.trial.pool import Worker
 from tuneoff.run.trial.run_trial import Decision, TrialOutcome
 from tuneoff_adapters.optuna.distributions import chosen, distributions
 from tuneoff_adapters.optuna.journal_lock import removed
-from tuneoff_adapters.optuna.note import NoteFile, Stage
+from tuneoff_adapters.optuna.note import NoteFile, Stage, died_at
 from tuneoff_adapters.optuna.plan import RETRY_ATTEMPT, RETRY_OF, Broken, Finished, Order, StudyPlan, trial_name
 from tuneoff_adapters.optuna.pruners import make_pruner
 from tuneoff_adapters.optuna.samplers import make_sampler
+from tuneoff_adapters.optuna.storages import Operations
 from tuneoff_adapters.optuna.study import open_study, quieten
 
 log = logging.getLogger(__name__)
@@ -31,7 +34,7 @@ _INFRASTRUCTURE = (InfrastructureError, OSError)  # no trial's own error is amon
 def work(worker: Worker, plan: StudyPlan) -> None:
     """Carry out orders from the pipe until it is closed."""
     quieten()
-    if plan.storage is not None:
+    if plan.is_elsewhere:
         plan = replace(plan, folder=worker.context.run_dir, trials=0)
     asker: _Asker | None = None
     while (order := worker.pipe.recv()) is not None:
@@ -65,7 +68,10 @@ class _Asker:
 
     def __init__(self, worker: Worker, plan: StudyPlan, generation: int) -> None:
         self._worker, self._context, self._plan = worker, worker.context, plan
-        self._study = open_study(plan, make_sampler(plan, worker.index, generation), make_pruner(plan))
+        self._operations = Operations()
+        sampler, pruner = make_sampler(plan, worker.index, generation), make_pruner(plan)
+        stale = self._was_stale if plan.storage.heartbeat_seconds else None
+        self._study = open_study(plan, sampler, pruner, self._operations, stale)
         self._distributions = distributions(plan.translation.native)
         self._asks = Tickets(plan.asks, plan.trials)
         self._process = worker.process
@@ -73,7 +79,7 @@ class _Asker:
         self._note_file = NoteFile(plan.note(worker.index))
         self._note = self._note_file.read()  # of a predecessor that died, or empty
         self._budget_over = False
-        self._asking_ns = self._ended_ns = 0
+        self._asking_ns = self._ended_ns = self._cpu_ns = 0
 
     def obey(self, order: Order) -> Finished:
         """Make the repeated asks, then ask for as long as there are tickets."""
@@ -89,8 +95,9 @@ class _Asker:
     def _run_one(self) -> None:
         """Run one trial from ask to tell. (`Study.tell` would do, but it copies the whole trial.)"""
         self._write_note(Stage.ASKING)
-        self._asking_ns = clock.monotonic_ns()
+        self._asking_ns, self._cpu_ns = clock.monotonic_ns(), time.process_time_ns()
         self._study.optimize(self._objective, n_trials=1, catch=(TrialFailedError,))
+        self._count_cpu()
         self._write_note(Stage.IDLE)
         told = clock.monotonic_ns()
         trial_id = trial_name(self._note.trial)
@@ -105,6 +112,7 @@ class _Asker:
         """
         configuration = chosen(trial, self._distributions, self._plan.translation)
         asked = clock.monotonic_ns()
+        self._count_cpu()
         number, attributes, note = trial.number, trial.user_attrs, self._note
         # The note comes before the event: a trial that nobody counted would make the budget overrun. (Mender: the reverse.)
         note.number, note.trial = number, attributes.get(RETRY_OF, number + self._plan.first_number)
@@ -117,7 +125,7 @@ class _Asker:
         self._events.write("stage", t=asked, name="ask", duration_ns=asked - self._asking_ns, trial=trial_id)
         report = functools.partial(self._report, trial, trial_id)
         outcome = self._worker.run(trial_id, configuration, report, attempt=note.attempt, framework_id=str(number))
-        self._ended_ns = clock.monotonic_ns()
+        self._ended_ns, self._cpu_ns = clock.monotonic_ns(), time.process_time_ns()
         return self._value(outcome)
 
     def _value(self, outcome: TrialOutcome) -> float:
@@ -132,12 +140,29 @@ class _Asker:
         self._budget_over = outcome.state in ("refused", "cancelled")
         raise TrialFailedError(outcome.cause or outcome.state)
 
+    def _count_cpu(self) -> None:
+        """Add what was used since `_cpu_ns` to what the storage costs this worker: in ask, report and tell."""
+        self._note.cpu_ns += time.process_time_ns() - self._cpu_ns
+
+    def _was_stale(self, study: Study, trial: FrozenTrial) -> None:
+        """Time how long after a worker's death Optuna's heartbeat found its trial; who never died has no such file."""
+        if (died_ns := died_at(self._plan.folder, trial.number)) is not None:
+            self._events.write("stage", t=(now := clock.monotonic_ns()), name="heartbeat", duration_ns=now - died_ns)
+
     def _write_note(self, stage: Stage) -> None:
-        self._note.stage = stage
+        self._note.stage, self._note.operations = stage, self._note.operations + self._operations.count
+        self._operations.count = 0
         self._note_file.write(self._note)
 
     def _report(self, trial: Trial, trial_id: str, epoch: int, metrics: Mapping[str, float]) -> Decision:
         """Report an epoch, and ask whether to stop, but not after the last epoch: there is nothing left to save."""
+        self._cpu_ns = time.process_time_ns()
+        try:
+            return self._decide(trial, trial_id, epoch, metrics)
+        finally:
+            self._count_cpu()
+
+    def _decide(self, trial: Trial, trial_id: str, epoch: int, metrics: Mapping[str, float]) -> Decision:
         trial.report(metrics[self._plan.metric], epoch)
         if self._plan.pruner.name == "none" or epoch >= self._plan.epochs or not trial.should_prune():
             return Decision.CONTINUE

@@ -1,4 +1,7 @@
-"""Whether an image of trials has this tuneoff. It is run and asked: a label would tell of its build, not of its content."""
+"""Whether an image of trials has this tuneoff, and what Katib runs there.
+
+The image is run and asked: a label would tell of its build, not of its content.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +13,30 @@ from tuneoff.errors import InfrastructureError, MissingPackageError
 
 TOOLS = ("podman", "docker")
 SECONDS = 600.0  # with the download of the image
-_QUESTION = "from tuneoff.base.code_digest import code_digest; print(code_digest())"
+PROGRAMS = ("sh", "head")  # through which Katib runs a trial, and asks whether it was pruned
+_QUESTION = (
+    "import shutil; from tuneoff.base.code_digest import code_digest; "
+    f"print(code_digest(), *(name for name in {PROGRAMS} if shutil.which(name) is None))"
+)
 
 
 def problem_of(image: str) -> tuple[str, int]:
     """Return why an image does not fit this tuneoff, with the exit code for it; an empty text if it does."""
     here = code_digest()
     try:
-        found = code_of(image)
+        found, *missing = answer_of(image)
     except InfrastructureError as error:
         return str(error), error.exit_code
+    if found == here and missing:
+        return f"{image} lacks {' and '.join(missing)}, which Katib runs in it; take another base", MissingPackageError.exit_code
     if found == here:
         return "", 0
     text = f"{image} has tuneoff {found[:12]}, and this is {here[:12]}; build it anew (make image), or go to its commit"
     return text, MissingPackageError.exit_code
 
 
-def code_of(image: str) -> str:
-    """Return the `code_digest` of the tuneoff in an image, which runs without rights and without network.
+def answer_of(image: str) -> list[str]:
+    """Return the `code_digest` of the tuneoff in an image, and which PROGRAMS it lacks; it runs without rights and network.
 
     Raises:
         InfrastructureError: there is no container tool, it cannot run the image, or the image has no such tuneoff.
@@ -46,4 +55,4 @@ def code_of(image: str) -> str:
         told = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith("Run '")]
         reason = told[-1].strip() if told else f"exit code {done.returncode}"
         raise InfrastructureError(f"{image} does not say which tuneoff it has ({reason}); build it anew, or correct its name")
-    return done.stdout.strip()
+    return done.stdout.split()

@@ -71,6 +71,8 @@ def _problem_lines(found: Verification) -> Iterator[str]:
         if shown[problem.where] < SHOWN:
             shown[problem.where] += 1
             yield one_line(problem.line)
+            if problem.shown_by is not None:
+                yield from (f"    {line}" for line in problem.shown_by.drawing())
         else:
             left_out[problem.where] += 1
     for where, count in left_out.items():

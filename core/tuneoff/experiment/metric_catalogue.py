@@ -196,6 +196,18 @@ _ROWS = (
     ),
     *family("stage.", "ms", ("NAME", "mean of the framework's own timed work: ask, tell, stop, ...")),
     *family(
+        "storage.",
+        "count",
+        ("operations", "per used trial: SQL statements and commits, Redis commands, proxy calls, or journal reads and appends"),
+    ),
+    *family("storage.", "bytes", ("bytes", "what the framework's storage grew by, per used trial")),
+    *family(
+        "storage.",
+        "ms",
+        ("client_cpu", "CPU time of the workers in ask, report and tell, per used trial"),
+        ("server_cpu", "CPU time of a storage's server that the run started, per used trial"),
+    ),
+    *family(
         "stop_latency.",
         "ms",
         *(

@@ -106,7 +106,7 @@ class Timeouts:
     collect_seconds: float = 120.0
     test_seconds: float = 600.0
     metrics_seconds: float = 60.0
-    undeploy_seconds: float = 60.0
+    undeploy_seconds: float = 300.0
 
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:

@@ -22,7 +22,7 @@ from tuneoff.measure.declared_experiment import with_declared
 from tuneoff.measure.energy import RESIDUAL_FLAG, energy_metrics, residual_flags
 from tuneoff.measure.evidence import NO_EVIDENCE, Evidence, on_run_clock
 from tuneoff.measure.incumbent import quality_metrics
-from tuneoff.measure.overhead import overhead_metrics, stop_metrics
+from tuneoff.measure.overhead import overhead_metrics, stop_metrics, storage_metrics
 from tuneoff.measure.presence import CROWDED_FLAG, DOUBLED_FLAG, Presence, presence_flags, presence_of
 from tuneoff.measure.resumed import Segment, digest_of, joined_account, read_segments, without_times
 from tuneoff.measure.slots import slot_metrics
@@ -80,6 +80,7 @@ def _compute(run: RunRecord, presence: Presence, evidence: Evidence, account: En
         **budget_metrics(run),
         **slot_metrics(run, presence),
         **overhead_metrics(run, presence),
+        **storage_metrics(run),
         **stop_metrics(run),
         **waste_metrics(run),
     }

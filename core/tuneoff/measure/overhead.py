@@ -15,6 +15,7 @@ from tuneoff.record.run_record import RunRecord, TrialRecord
 
 NO_TRIAL = "no trial started"
 NO_FURTHER = "there were no more trials than workers"
+NO_STORAGE = "the adapter says nothing of a storage"
 NO_EXIT = "no exit of a trial's own process was seen"
 SLOT_STAGES = {
     "process_start": "from the start of a trial's process to its imports done, or to its end in them",
@@ -106,6 +107,25 @@ def overhead_metrics(run: RunRecord, presence: Presence) -> dict[str, MetricValu
             round(record.total_ns / record.count), "", kind="measured", n_samples=record.count
         )
     return values
+
+
+def storage_metrics(run: RunRecord) -> dict[str, MetricValue]:
+    """Return what a used trial asked of the framework's storage, what it left there, and what that cost on both sides."""
+    used = sum(trial.used_ticket for trial in run.trials)
+
+    def per_trial(name: str, unit: str, parts: float = 1, reason: str = "") -> MetricValue:
+        total = run.storage.get(name)
+        if total is None or not used:
+            reason = NO_STORAGE if not run.storage else reason if used else NO_TRIAL
+            return missing(unit, reason, kind="measured", source="storage_used")
+        return known(total / parts / used, unit, kind="measured", source="storage_used", n_samples=used)
+
+    return {
+        "storage.operations": per_trial("operations", "count"),
+        "storage.bytes": per_trial("bytes", "bytes", reason="others may use that storage too"),
+        "storage.client_cpu": per_trial("client_cpu_ns", "ms", 1e6),
+        "storage.server_cpu": per_trial("server_cpu_ns", "ms", 1e6, "the run started no server for its storage"),
+    }
 
 
 def of_longer_jobs(stages: Mapping[str, int | Fraction], *, used: int, processes: int, workers: int) -> dict[str, MetricValue]:

@@ -9,7 +9,7 @@ from tuneoff.base.identity import is_finite
 from tuneoff.experiment.spec import Objective, RunSpec, run_spec_to_json
 from tuneoff.record.endings import RunStop, Verdict, promise_flags, verdict_of
 from tuneoff.record.event_index import Collected, Timeline, collect
-from tuneoff.record.events.schema import EMULATED_FLAG, OF_ONE_TRIAL, STEPS, Event, Process
+from tuneoff.record.events.schema import EMULATED_FLAG, OF_ONE_TRIAL, STEPS, STORAGE_FIGURES, Event, Process
 from tuneoff.record.join import continues_record, joined_trials, resume_flags
 from tuneoff.record.run_record import (
     BestRecord,
@@ -73,6 +73,7 @@ def derive(
         without_attempt=_without_attempt(found, timeline, trials),
         refusals=_refusals(found, timeline),
         stages=tuple(found.stages[name] for name in sorted(found.stages)),
+        storage=_storage(found, timeline),
         best=best,
         test=test,
         flags=tuple(flags),
@@ -82,6 +83,11 @@ def derive(
         events=found.events,
         continues=continues,
     )
+
+
+def _storage(found: Collected, timeline: Timeline) -> dict[str, int | None]:
+    seen = timeline.last(found.storage_used)
+    return {} if seen is None else {name: getattr(seen.event, name) for name in STORAGE_FIGURES}
 
 
 def rank_key(objective: Objective, trial: TrialRecord) -> tuple[float, float, str]:

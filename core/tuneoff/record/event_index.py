@@ -27,6 +27,7 @@ from tuneoff.record.events.schema import (
     StepEnded,
     StepStarted,
     StopDecided,
+    StorageUsed,
     Tested,
     TrialEnded,
     TrialKilled,
@@ -103,6 +104,7 @@ class Collected:
     tested: list[EventOfProcess[Tested]] = field(default_factory=list)
     flags: list[EventOfProcess[Flag]] = field(default_factory=list)
     stages: dict[str, StageRecord] = field(default_factory=dict)
+    storage_used: list[EventOfProcess[StorageUsed]] = field(default_factory=list)
 
 
 def collect(events: Iterable[tuple[Process, Event]]) -> Collected:
@@ -199,6 +201,7 @@ def _add_observation(found: Collected, process: Process, event: Any) -> None:
             BestKnown: found.best,
             Tested: found.tested,
             Flag: found.flags,
+            StorageUsed: found.storage_used,
         }
         lists[type(event)].append(seen)
 

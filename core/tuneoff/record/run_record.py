@@ -261,6 +261,7 @@ class RunRecord:
     without_attempt: tuple[ProcessRecord, ...] = ()  # processes for a trial that ended before an attempt
     refusals: tuple[RefusalRecord, ...] = ()  # requests beyond the budget
     stages: tuple[StageRecord, ...] = ()  # the framework's own timed work
+    storage: Mapping[str, int | None] = field(default_factory=dict)  # the framework's: what `storage_used` has; {}: nothing told
     best: BestRecord | None = None
     test: TestRecord | None = None
     flags: tuple[FlagRecord, ...] = ()

@@ -23,6 +23,7 @@ from tuneoff_adapters.katib import follow
 from tuneoff_adapters.katib.follow import Follower
 from tuneoff_adapters.katib.options import katib_options
 from tuneoff_adapters.katib.plan import katib_plan
+from tuneoff_adapters.kubernetes import pod_follower
 from tuneoff_adapters.kubernetes.resources import EXPERIMENTS, PODS, TRIALS, Object
 
 FIRST, SECOND, THIRD = "aaaaaaaa", "bbbbbbbb", "cccccccc"
@@ -98,8 +99,9 @@ class Run:
 
 def followed_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Run]]:
     """Give what makes runs, and end them: for a fixture."""
-    monkeypatch.setattr(follow, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(follow, "_FIND_NS", 0)
+    for module in (follow, pod_follower):
+        monkeypatch.setattr(module, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(pod_follower, "FIND_NS", 0)
     runs: list[Run] = []
 
     def make_run(*warnings: tuple[str, str, str, str], **changes: Any) -> Run:

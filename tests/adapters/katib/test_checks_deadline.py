@@ -17,6 +17,7 @@ from tuneoff_adapters.katib.checks import katib_needs
 from tuneoff_adapters.katib.options import KatibOptions
 from tuneoff_adapters.kubernetes.checks import CHECK_SECONDS, SLACK_SECONDS, reach
 from tuneoff_adapters.kubernetes.connection import Connection
+from tuneoff_adapters.kubernetes.kubeconfig import LOADING_SECONDS
 
 TOLD_SECONDS = 15.0  # what the documentation promises
 
@@ -56,16 +57,6 @@ def test_name_that_is_never_resolved_is_given_up_in_one_line(silent_dns: None, t
     assert seconds < 3.0 + SLACK_SECONDS + 2.0  # with room for a busy machine
 
 
-def test_kubeconfig_that_is_never_read_is_given_up_in_one_line(gate: threading.Event) -> None:
-    def connect() -> Connection:
-        gate.wait(60.0)
-        raise AssertionError
-
-    text, seconds = refusal(connect, 0.3)
-    assert "reading the kubeconfig takes longer than 0.3 s" in text
-    assert seconds < 10.0
-
-
 @pytest.mark.slow
 def test_reading_the_kubeconfig_takes_from_the_servers_time(silent_dns: None, tmp_path: Path) -> None:
     kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", "https://cluster.example:6443")
@@ -79,4 +70,4 @@ def test_reading_the_kubeconfig_takes_from_the_servers_time(silent_dns: None, tm
 
 
 def test_the_limit_leaves_the_command_time_to_start() -> None:
-    assert CHECK_SECONDS + SLACK_SECONDS < TOLD_SECONDS
+    assert LOADING_SECONDS + SLACK_SECONDS < CHECK_SECONDS + SLACK_SECONDS < TOLD_SECONDS

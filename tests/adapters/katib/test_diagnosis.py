@@ -25,6 +25,7 @@ from tuneoff_adapters.kubernetes.status import COLLECTOR
 NAME = f"{EXPERIMENT}-aaaaaaaa"
 OPEN = trial("aaaaaaaa", condition("Running"))
 DONE = trial("aaaaaaaa", condition("Running", status="False"), condition("Succeeded", "TrialSucceeded"))
+STOPPED = trial("aaaaaaaa", condition("Running"), condition("EarlyStopped"), condition("Failed"))
 NO_NODE = condition("PodScheduled", "Unschedulable", "0/3 nodes are available: 3 Insufficient cpu.", status="False")
 QUOTA = 'Error creating: pods "x" is forbidden: exceeded quota: q, requested: limits.cpu=1'
 HEALTHY = View(
@@ -91,6 +92,10 @@ CASES = {
     "suggestion without pod": (
         view(events=(event("ReplicaSet", f"{EXPERIMENT}-random-5d", "FailedCreate", QUOTA),)),
         f"suggestion {EXPERIMENT}: FailedCreate: {QUOTA}; ",
+    ),
+    "pruned without metrics": (
+        view(trials={NAME: STOPPED}),
+        f"trial {NAME}: MetricsUnavailable: it was pruned, and Katib makes no further trial before its metrics are there; ",
     ),
     "exhausted": (
         view(trials={NAME: DONE}, events=(event("Suggestion", EXPERIMENT, "ReconcileError", "unexpected trials"),)),

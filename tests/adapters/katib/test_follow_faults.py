@@ -13,8 +13,7 @@ from adapters.katib.pod_lines import epoch, header, own_end, started
 from tuneoff.base import clock
 from tuneoff.experiment.spec import Budget, Timeouts
 from tuneoff.record.events import schema
-from tuneoff_adapters.katib import follow
-from tuneoff_adapters.kubernetes import sources
+from tuneoff_adapters.kubernetes import pod_follower, sources
 from tuneoff_adapters.kubernetes.api_errors import ApiError, Unreachable
 from waiting import until
 
@@ -28,7 +27,7 @@ SILENT = Unreachable("GET /log: no answer in time")  # as from a node that hangs
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Run]]:
     monkeypatch.setattr(sources, "POLL_SECONDS", 0.05)
-    monkeypatch.setattr(follow, "_BACK_NS", 0)
+    monkeypatch.setattr(pod_follower, "BACK_NS", 0)
     yield from followed_runs(tmp_path, monkeypatch)
 
 

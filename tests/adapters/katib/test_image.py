@@ -18,7 +18,7 @@ from builders.katib_specs import plan_of, spec_of
 from containers import make_base, need_limits, needs_podman, own_podman, pip_settings
 from tuneoff.base.code_digest import code_digest
 from tuneoff.base.space import Float, SearchSpace
-from tuneoff.cli.trial_image import code_of
+from tuneoff.cli.trial_image import answer_of
 from tuneoff.errors import InfrastructureError
 from tuneoff.experiment.spec import RunSpec, Workers, WorkloadSpec
 from tuneoff.record.events import schema
@@ -184,14 +184,20 @@ def test_an_image_of_another_commit_is_noticed_by_doctor_and_by_its_trials(
 ) -> None:
     for name, value in image.podman.environment.items():
         monkeypatch.setenv(name, value)
-    assert code_of(IMAGE) == code_digest()
-    changed = "import tuneoff; open(tuneoff.__file__, 'a').write('#')"
-    text = f'FROM {IMAGE}\nUSER 0\nRUN ["python", "-c", {json.dumps(changed)}]\nUSER 65532\n'
-    (tmp_path / "Containerfile").write_text(text)
-    image.podman("build", *image.build, "--tag=localhost/other", str(tmp_path))
-    assert len(code_of("localhost/other")) == 64
-    assert code_of("localhost/other") != code_digest()
+    assert answer_of(IMAGE) == [code_digest()]
+    changes = {
+        "other": "import tuneoff; open(tuneoff.__file__, 'a').write('#')",
+        "headless": "import os, shutil; os.remove(shutil.which('head'))",
+    }
+    for name, change in changes.items():
+        text = f'FROM {IMAGE}\nUSER 0\nRUN ["python", "-c", {json.dumps(change)}]\nUSER 65532\n'
+        (tmp_path / "Containerfile").write_text(text)
+        image.podman("build", *image.build, f"--tag=localhost/{name}", str(tmp_path))
+    assert answer_of("localhost/headless") == [code_digest(), "head"]
+    (other,) = answer_of("localhost/other")
+    assert len(other) == 64
+    assert other != code_digest()
     with pytest.raises(InfrastructureError, match="localhost/none does not say which tuneoff it has"):
-        code_of("localhost/none")
+        answer_of("localhost/none")
     ran = replace(image, name="localhost/other").run(surrogate(), tmp_path)
     assert (ran.code, flags(ran)) == (0, ["other_code"]), ran.errors

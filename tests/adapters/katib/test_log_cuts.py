@@ -14,7 +14,6 @@ from tuneoff.record.events.reader import EventLog
 from tuneoff_adapters.kubernetes.connection import Limits
 from tuneoff_adapters.kubernetes.log_stream import LogStream
 from tuneoff_adapters.kubernetes.pod_log import PodLog
-from tuneoff_adapters.kubernetes.transport import Body
 
 TRIAL = "x7k2m9qp"
 LINES = whole_log(TRIAL, [0.5, 0.25, 0.5])
@@ -23,8 +22,6 @@ TEXT = b"".join(line + b"\n" for line in LINES)
 
 class Reply:
     """An HTTP answer's body that comes in pieces of a size, and at a position ends or is cut."""
-
-    chunked = False
 
     def __init__(self, text: bytes, size: int, is_cut: bool) -> None:
         self._text, self._size, self._is_cut = text, size, is_cut
@@ -43,7 +40,6 @@ class Server:
     """Stands in for a Connection: each request is answered by the next reply, the last one after the container's end."""
 
     limits = Limits(pause=0.0, settle=0.0)
-    is_closed = False
 
     def __init__(self, replies: Sequence[Reply]) -> None:
         self._replies = [*replies, Reply(TEXT, len(TEXT), is_cut=False)]
@@ -51,11 +47,8 @@ class Server:
     def is_over(self) -> bool:
         return len(self._replies) == 1
 
-    def open_stream(self, path: str, query: list[tuple[str, str]], silence: float) -> Body:
-        return Body(self._replies.pop(0))
-
-    def forget(self, stream: LogStream) -> None:
-        """Nothing is remembered."""
+    def open_stream(self, path: str, query: list[tuple[str, str]], silence: float) -> Reply:
+        return self._replies.pop(0)
 
 
 def read(server: Server) -> tuple[list[bytes], LogStream]:

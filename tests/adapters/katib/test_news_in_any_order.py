@@ -27,15 +27,15 @@ from tuneoff_adapters.katib.follow import Follower
 from tuneoff_adapters.katib.options import katib_options
 from tuneoff_adapters.katib.plan import katib_plan
 from tuneoff_adapters.kubernetes import sources
-from tuneoff_adapters.kubernetes.resources import PODS, TRIALS, Object
-from tuneoff_adapters.kubernetes.sources import Item, LogEnd, LogLine, Seen, Sources
+from tuneoff_adapters.kubernetes.resources import PODS, TRIALS, Object, Resource
+from tuneoff_adapters.kubernetes.sources import Sources
 from waiting import until
 
 S = clock.NANOSECONDS
 LIVES = {FIRST: (0, 10), SECOND: (5, 15), THIRD: (11, 20)}  # seconds from the start of a pod's trial to its own end
 SLOTS = {FIRST: 0, SECOND: 1, THIRD: 0}
 METRICS = {"validation_loss": 0.5}
-News = tuple[int, Callable[[int], Item]]  # when it happened, and what comes of it at a moment
+News = tuple[int, Callable[[int], None]]  # when it happened, and what takes it in at a moment
 
 
 @pytest.fixture
@@ -83,14 +83,14 @@ class Told:
                 (end, line("trial_ended", 3, trial=suffix, state="completed", epochs=1, t=end)),
             ]
             found[suffix] = [(t, self._line(name, text)) for t, text in texts]
-            found[suffix].append((end + S, lambda t, name=name: LogEnd(trial=name, is_complete=True, was_rotated=False)))  # type: ignore[misc]
+            found[suffix].append((end + S, lambda t, name=name: self.follower.take_log_end(name, True, False)))  # type: ignore[misc]
         for stream in ("trials", "pods"):
             found[stream].sort(key=lambda news: news[0])
         return found
 
     def take(self, news: News) -> None:
         self.now = max(self.now, news[0])
-        self.follower._take(news[1](self.now))
+        news[1](self.now)
 
     def wait(self, seconds: float) -> None:
         self.now += int(seconds * S)
@@ -117,11 +117,11 @@ class Told:
         thing["metadata"]["name"] = name
         return thing
 
-    def _seen(self, resource: object, thing: Object) -> Callable[[int], Item]:
-        return lambda t: Seen(resource=resource, kind="MODIFIED", thing=thing, t=t)  # type: ignore[arg-type]
+    def _seen(self, resource: Resource, thing: Object) -> Callable[[int], None]:
+        return lambda t: self.follower.take_seen(resource, "MODIFIED", thing, t)
 
-    def _line(self, name: str, text: bytes) -> Callable[[int], Item]:
-        return lambda t: LogLine(trial=name, line=text, t=t)
+    def _line(self, name: str, text: bytes) -> Callable[[int], None]:
+        return lambda t: self.follower.take_line(name, text, t)
 
 
 @pytest.mark.slow

@@ -20,7 +20,6 @@ from tuneoff_adapters.kubernetes.messages import READY, answer_line, unpacked
 from tuneoff_adapters.kubernetes.place import findings
 from tuneoff_adapters.kubernetes.pool import PodPool
 from tuneoff_adapters.kubernetes.resources import PODS
-from tuneoff_adapters.kubernetes.sources import LogEnd, LogLine, Seen
 from tuneoff_adapters.kubernetes.transport import NoAnswer
 from tuneoff_adapters.serial import SerialAdapter
 
@@ -107,13 +106,15 @@ class Cluster:
         labels = {"job-name": job}
         status = {"phase": "Running", "containerStatuses": [{"name": CONTAINER, "state": state}]}
         thing = {"metadata": {"name": f"{job}-pod", "labels": labels}, "status": status}
-        self.pool._take_pod(Seen(resource=PODS, kind="MODIFIED", thing=thing, t=clock.monotonic_ns()))
+        self.pool.take_seen(PODS, "MODIFIED", thing, clock.monotonic_ns())
 
     def say(self, number: int, line: bytes) -> list[Message | Death]:
         job = self.connection.jobs[number]["metadata"]["name"]
         place = self.pool._places[0]
-        assert place.job == job
-        return self.pool._take_log(0, place, LogLine(trial=job, line=line.rstrip(), t=clock.monotonic_ns()))
+        assert place.name == job
+        self.pool.take_line(job, line.rstrip(), clock.monotonic_ns())
+        news, self.pool._news = self.pool._news, []
+        return news
 
 
 @pytest.fixture
@@ -163,7 +164,7 @@ def test_a_worker_that_ends_without_an_answer_is_dead(cluster: Cluster) -> None:
     cluster.pool.send(0, TASK)
     cluster.see(0, {"terminated": {"exitCode": 137, "reason": "Error"}})
     place = cluster.pool._places[0]
-    cluster.pool._take_log(0, place, LogEnd(trial=place.job, is_complete=True, was_rotated=False))
+    cluster.pool.take_log_end(place.name, True, False)
     assert place.is_over
     death = cluster.pool._end(0, place, clock.monotonic_ns())
     assert isinstance(death, Death)

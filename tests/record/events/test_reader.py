@@ -59,8 +59,8 @@ def test_an_event_of_an_unknown_type_is_an_error(folder: Path) -> None:
 
 def test_another_schema_version_is_refused_in_one_line(folder: Path) -> None:
     path = sorted(folder.iterdir())[0]
-    path.write_bytes(path.read_bytes().replace(b'"version":2', b'"version":7', 1))
-    with pytest.raises(ResultsError, match="version 7 is not readable, this tuneoff reads version 2") as error:
+    path.write_bytes(path.read_bytes().replace(b'"version":3', b'"version":7', 1))
+    with pytest.raises(ResultsError, match="version 7 is not readable, this tuneoff reads version 3") as error:
         list(EventLog(folder))
     assert "\n" not in str(error.value)
 

@@ -73,7 +73,7 @@ def _torn(folder: Path) -> None:
 
 
 def _another_event_version(folder: Path) -> None:
-    edit(events_of(folder, "1"), lambda text: text.replace('"version":2', '"version":99', 1))
+    edit(events_of(folder, "1"), lambda text: text.replace('"version":3', '"version":99', 1))
 
 
 def _another_record_version(folder: Path) -> None:

@@ -12,11 +12,12 @@ import msgspec
 
 from tuneoff.base.files import PLAIN_NAME
 
-SCHEMA_VERSION = 2  # history: 1 = first, 2 = `process_exited`
+SCHEMA_VERSION = 3  # history: 1 = first, 2 = `process_exited`, 3 = `storage_used`
 
 Step = Literal["deploy", "setup", "trial", "collect", "test", "metrics", "undeploy"]
 STEPS: tuple[Step, ...] = ("deploy", "setup", "trial", "collect", "test", "metrics", "undeploy")
 EMULATED_FLAG = "emulated_platform"  # the adapter found at run time that what it talks to is an emulation
+STORAGE_FIGURES = ("operations", "client_cpu_ns", "bytes", "server_cpu_ns")  # of `storage_used`
 OF_ONE_TRIAL = ("trial", "pod")  # roles of processes that are started for one trial and then exit
 EndState = Literal["completed", "pruned", "failed", "cancelled"]
 TrialName = Annotated[str, msgspec.Meta(pattern=PLAIN_NAME)]  # files are named after it
@@ -233,6 +234,19 @@ class Stage(Event, frozen=True, gc=False, tag="stage"):
     trial: TrialName | None = None
 
 
+class StorageUsed(Event, frozen=True, gc=False, tag="storage_used"):
+    """What all trials together asked of the framework's storage, and what that cost; None: nobody could tell.
+
+    `bytes`: how much it grew. `client_cpu_ns`: of the workers, in ask, report and tell. `server_cpu_ns`: of a server that the run
+    itself started.
+    """
+
+    operations: int  # SQL statements and commits, Redis commands, calls of a proxy, or reads and appends of a journal
+    client_cpu_ns: int
+    bytes: int | None = None
+    server_cpu_ns: int | None = None
+
+
 AnyEvent = (
     Process
     | StepStarted
@@ -253,4 +267,5 @@ AnyEvent = (
     | Flag
     | ProcessExited
     | Stage
+    | StorageUsed
 )

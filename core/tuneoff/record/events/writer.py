@@ -39,7 +39,7 @@ class EventWriter:
         anchor, slept_ns = _measured(run_dir) or clock.anchor(), clock.slept_ns()
         self.write(
             "process",
-            version=2,
+            version=3,
             role=role,
             pid=self.pid,
             host=os.uname().nodename,

@@ -32,7 +32,7 @@ def process_tree_cpu_ns() -> int:
     waited = resource.getrusage(resource.RUSAGE_CHILDREN)
     total = time.process_time_ns() + round((waited.ru_utime + waited.ru_stime) * NANOSECONDS)
     if _has_children():
-        total += sum(map(_descendant_cpu_ns, _children("self")))
+        total += sum(map(tree_cpu_ns, _children("self")))
     return total
 
 
@@ -75,7 +75,8 @@ def _children(pid: int | str) -> list[int]:
     return found
 
 
-def _descendant_cpu_ns(pid: int) -> int:
+def tree_cpu_ns(pid: int) -> int:
+    """Return the CPU time of a process, of those that it waited for, and of those below it, in ns; 0: it is gone."""
     total = 0
     with contextlib.suppress(OSError):  # it was reaped meanwhile: by the next reading it is among those waited for
         total = time.clock_gettime_ns((~pid << 3) | _CPUCLOCK_SCHED)
@@ -83,4 +84,4 @@ def _descendant_cpu_ns(pid: int) -> int:
             text = file.read()
         waited_ticks = sum(map(int, text[text.rindex(")") + 2 :].split()[13:15]))
         total += waited_ticks * NANOSECONDS // os.sysconf("SC_CLK_TCK")
-    return total + sum(map(_descendant_cpu_ns, _children(pid)))
+    return total + sum(map(tree_cpu_ns, _children(pid)))

@@ -28,6 +28,8 @@ from tuneoff.trust.check.fault_injection import RAISED
 from tuneoff.trust.check.footprint import Left, ListeningSocket
 from tuneoff.trust.check.model import Finding
 from tuneoff.trust.check.probe_workload import NOTES
+from tuneoff.trust.history_check.counterexample import Counterexample
+from tuneoff.trust.history_check.rules import check_run
 
 E = TypeVar("E", bound=Event)
 
@@ -113,6 +115,11 @@ class Made:
     def events(self) -> tuple[tuple[Process, Event], ...]:
         """All events in order of time, each with its process."""
         return tuple(EventLog(self.folder / EVENTS).merged())
+
+    @cached_property
+    def breaches(self) -> tuple[Counterexample, ...]:
+        """What breaks the rules of a sound history, in no other way than `tuneoff verify` finds it."""
+        return tuple(check_run(self.folder, self.record))
 
     def of(self, kind: type[E]) -> list[E]:
         """Return the events of one type in order of time."""

@@ -21,6 +21,7 @@ from tuneoff.record.layout import FRAMEWORK
 from tuneoff.record.run_record import FORMAT_VERSION, RunRecord, SealedFile
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
 from tuneoff.record.store import FILE_NAME, broken_seals, compare_seals
+from tuneoff.trust.history_check.rules import check_run
 from tuneoff.trust.verify.consistency import Moments, WatchedLog, clock_faults, wrong_sums
 from tuneoff.trust.verify.findings import (
     TOO_DEEP,
@@ -107,6 +108,8 @@ def _verify(folder: Path, given: _Given, expected: PlanExpectation | None, outco
     _check_times(log, derived, outcome)
     for fault in _file_faults(folder, derived, outcome.notes):
         outcome.add("file", fault.file, fault.text)
+    for found in check_run(folder, record):
+        outcome.add("history", found.rule, found.line, shown_by=found)
     check_charge(derived, expected, outcome)
     for wrong in wrong_sums(record.metrics, derived.account):
         outcome.add("sum", f"metrics.{wrong.metric}", wrong.text)

@@ -15,9 +15,10 @@ from msgspec import UNSET
 from tuneoff.base.files import open_regular
 from tuneoff.record.run_record import AttemptRecord, EpochRecord, RunRecord, TrialRecord
 from tuneoff.record.store import encode
+from tuneoff.trust.history_check.counterexample import Counterexample
 
 Check = Literal[
-    "version", "schema", "plan", "seal", "file", "clock", "verdict", "sum", "value"
+    "version", "schema", "plan", "seal", "file", "clock", "history", "verdict", "sum", "value"
 ]  # causes first, then what they change
 CHECKS: tuple[Check, ...] = get_args(Check)
 
@@ -56,6 +57,7 @@ class Problem:
     text: str
     stored: Any = UNSET
     recomputed: Any = UNSET
+    shown_by: Counterexample | None = None  # of a broken history
 
     @property
     def line(self) -> str:
@@ -66,6 +68,8 @@ class Problem:
         """Return the problem as JSON values."""
         values = {"stored": self.stored, "recomputed": self.recomputed}
         known = {name: value for name, value in values.items() if value is not UNSET}
+        if self.shown_by is not None:
+            known["events"] = self.shown_by.to_json()
         return {"check": self.check, "where": self.where, "what": self.what, "text": self.text, **known}
 
 
@@ -91,9 +95,18 @@ class VerifiedExecution:
     samples: int = 0
     values: int = 0
 
-    def add(self, check: Check, what: str, text: str, stored: Any = UNSET, recomputed: Any = UNSET) -> None:
+    def add(
+        self,
+        check: Check,
+        what: str,
+        text: str,
+        stored: Any = UNSET,
+        recomputed: Any = UNSET,
+        shown_by: Counterexample | None = None,
+    ) -> None:
         """Note a problem of this execution."""
-        problem = Problem(check=check, where=self.where, what=what, text=text, stored=stored, recomputed=recomputed)
+        values = {"stored": stored, "recomputed": recomputed, "shown_by": shown_by}
+        problem = Problem(check=check, where=self.where, what=what, text=text, **values)
         if check != "file" or problem not in self.problems:  # who derives and who seals may meet the same file
             self.problems.append(problem)
 

@@ -36,6 +36,7 @@ CONTROLS = (
     Control("recording:DropsEvents", "records.no-gaps", (TWO,)),
     Control("recording:AnnouncesTwice", "trials.announced", (TWO,)),
     Control("recording:EndsTwice", "trials.ended", (TWO,)),
+    Control("failing:BeginsCompletedAgain", "trials.once", (TWO,)),
     Control("spending:OneTrialMore", "budget.trials", (TWO,)),
     Control("spending:OneEpochMore", "budget.epochs", (TWO,)),
     Control("spending:GoesOnAfterTheTime", "budget.wall-clock", ("wall-clock",)),

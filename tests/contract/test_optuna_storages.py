@@ -1,0 +1,48 @@
+"""What a storage could break of the adapter's contract, on each that can be had here; the default has all of it.
+
+Not on SQLite, where most runs of the contract are refused: Optuna may give an enqueued configuration to two workers there.
+"""
+
+from typing import Any, ClassVar
+
+import pytest
+
+from builders.specs import toy_spec
+from tuneoff.trust.check.contract import AdapterContract
+from tuneoff_adapters.optuna import OptunaAdapter
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+class _OnStorage(AdapterContract):
+    adapter = "optuna"
+    only = (
+        *("budget.trials", "configurations.listed", "best", "stops.obeyed", "failures", "retries.infrastructure"),
+        *("undeploy.fresh-process", "undeploy.twice", "interruption.in-time", "left", "ports"),
+    )
+
+    @pytest.fixture(autouse=True, scope="class")
+    @classmethod
+    def _installed(cls) -> None:
+        if reason := OptunaAdapter.refuse(toy_spec("optuna", options=cls.options)):
+            pytest.skip(reason)
+
+
+class TestOpenLock(_OnStorage):
+    options: ClassVar[dict[str, Any]] = {"storage": {"kind": "journal", "lock": "open"}}
+
+
+class TestSymlinkLock(_OnStorage):
+    options: ClassVar[dict[str, Any]] = {"storage": {"kind": "journal", "lock": "symlink"}}
+
+
+class TestPostgresql(_OnStorage):
+    options: ClassVar[dict[str, Any]] = {"storage": {"kind": "postgresql", "managed": True}}
+
+
+class TestRedis(_OnStorage):
+    options: ClassVar[dict[str, Any]] = {"storage": {"kind": "redis", "managed": True}}
+
+
+class TestGrpc(_OnStorage):
+    options: ClassVar[dict[str, Any]] = {"storage": {"kind": "grpc", "managed": True}}

@@ -1,0 +1,260 @@
+"""Sound histories, by a simulation of a run: workers, failures, deaths, retries, stops, refusals, kills of the whole, resumes.
+
+It knows of events what their schema says, and nothing of who checks them.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from builders.event_logs import Log, Writer
+from builders.specs import make_spec
+from tuneoff.experiment.spec import Budget, Failures, RunSpec, Workers
+from tuneoff.record.events import schema
+from tuneoff.record.events.schema import Event, Process
+
+Pairs = list[tuple[Process, Event]]
+
+
+@dataclass(slots=True)
+class Task:
+    """An attempt that is to be run; in truth it `ended_at` a time, for good or not."""
+
+    trial: str
+    x: float
+    attempt: int = 1
+    is_final: bool = False
+    ended_at: float = math.inf
+    submitted_at: float = math.inf
+
+
+@dataclass(slots=True)
+class GeneratedRun:
+    """A run's specification, the events of its executions, and whether it came to its end."""
+
+    spec: RunSpec
+    executions: list[Pairs] = field(default_factory=list)
+    is_done: bool = False
+
+    @property
+    def events(self) -> int:
+        return sum(map(len, self.executions))
+
+
+class Simulation:
+    """One run. `events`: about how many it may have."""
+
+    def __init__(self, seed: int, events: int = 10_000) -> None:
+        self.random = rng = random.Random(seed)
+        self.epochs = rng.choice((1, 2, 3, 5, 9))
+        most = max(1, events // (2 * self.epochs + 6))
+        self.trials = max(1, round(most ** rng.uniform(0.2, 1.0)))
+        self.workers = min(rng.choice((1, 2, 3, 4, 8, 16)), self.trials)
+        self.retries = rng.choice((0, 0, 1, 1, 2, 3))
+        self.style = rng.choice(("pool", "process", "pod", "pod-worker"))
+        self.rates = {name: rng.choice((0.0, 0.0, 0.05, 0.3)) for name in ("prune", "fail", "die", "unstarted", "kill", "stop")}
+        self.asks_more = rng.choice((0, 0, 1, 3))
+        is_fixed = rng.random() < 0.4
+        points = [rng.choice((rng.random(), 0.5)) if rng.random() < 0.1 else rng.random() for _ in range(self.trials)]
+        self.seconds = rng.choice((None, None, None, rng.uniform(1.0, 3.0 * self.trials * self.epochs / self.workers)))
+        self.points = points
+        self.spec = make_spec(
+            sampler="fixed" if is_fixed else "random",
+            budget=Budget(trials=self.trials, epochs_per_trial=self.epochs, wall_clock_seconds=self.seconds),
+            workers=Workers(count=self.workers),
+            failures=Failures(retries=self.retries),
+            configurations=tuple({"x": x} for x in points) if is_fixed else (),
+        )
+
+    def run(self) -> GeneratedRun:
+        """Return the run, killed and continued some times."""
+        made = GeneratedRun(self.spec)
+        finished: list[Task] = []
+        again: list[Task] = []
+        for number in range(self.random.choice((1, 1, 2, 4))):
+            execution = Execution(self, f"run1-{number}", finished, again)
+            execution.simulate()
+            length = max((line[0] for line in execution.lines), default=1.0)
+            killed = self.random.uniform(0, 1.2 * length) if self.random.random() < 0.5 else math.inf
+            made.executions.append(execution.pairs(killed))
+            made.is_done = killed > length + 1
+            if made.is_done:
+                break
+            finished, again = execution.left(killed)
+            if not finished:  # then a run begins anew: its folder is another history
+                break
+        return made
+
+
+@dataclass(slots=True)
+class Worker:
+    """A place for trials; `writer` is its process, None where one must be started."""
+
+    slot: int
+    writer: int | None = None
+
+
+class Execution:
+    """One execution: lines are (time, writer, type of event, fields); writer 0 is the coordinator, 1 the supervisor."""
+
+    def __init__(self, run: Simulation, name: str, finished: list[Task], again: list[Task]) -> None:
+        self.run, self.random, self.name = run, run.random, name
+        self.lines: list[tuple[float, int, type[Event], dict[str, Any]]] = []
+        self.roles: list[tuple[str, float, int]] = [("coordinator", -1.0, 0), ("supervisor", -1.0, 0)]  # role, start, host
+        self.finished, self.again = finished, again
+        known = {task.trial for task in (*finished, *again)}
+        new = [Task(f"t{number:05d}", x) for number, x in enumerate(run.points) if f"t{number:05d}" not in known]
+        self.first = {task.trial: task.attempt for task in (*again, *new)}
+        self.proposals = iter([*again, *new])
+        self.begun: list[Task] = []
+        self.waiting: list[tuple[float, int, Task]] = []  # retries by the time from which they may be begun
+
+    def write(self, at: float, writer: int, kind: type[Event], **fields: Any) -> None:
+        self.lines.append((at, writer, kind, fields))
+
+    def simulate(self) -> None:
+        free = [(self.random.random(), place, Worker(place)) for place in range(self.run.workers)]
+        heapq.heapify(free)
+        extra = self.run.asks_more
+        self.write(0.0, 0, schema.StepStarted, step="deploy")
+        while free:
+            now, place, worker = heapq.heappop(free)
+            is_over = self.run.seconds is not None and now > self.run.seconds
+            task = heapq.heappop(self.waiting)[2] if self.waiting and self.waiting[0][0] <= now else None
+            task = task or (None if is_over else next(self.proposals, None))
+            if task is not None:
+                heapq.heappush(free, (self._run(worker, task, now), place, worker))
+            elif self.waiting:
+                heapq.heappush(free, (self.waiting[0][0], place, worker))
+            elif extra > 0 and worker.writer is not None:
+                extra -= 1
+                self._refuse(f"t{len(self.run.points) + extra:05d}", worker.writer, now)
+                heapq.heappush(free, (now + 0.1, place, worker))
+
+    def _refuse(self, trial: str, writer: int, now: float) -> None:
+        if self.run.style == "pod":
+            self.write(now, 0, schema.Refused, trial=trial, reason="trials")
+        else:
+            self.write(now, 0, schema.TrialSubmitted, trial=trial, configuration={"x": self.random.random()})
+            self.write(now + 0.01, writer, schema.Refused, trial=trial, reason="trials")
+
+    def _process(self, worker: Worker, now: float) -> int:
+        role = {"pool": "worker", "process": "trial"}.get(self.run.style, self.run.style)
+        if worker.writer is None or role in ("trial", "pod"):
+            self.roles.append((role, now, worker.slot % 3 if role in ("pod", "pod-worker") else 0))
+            worker.writer = len(self.roles) - 1
+        return worker.writer
+
+    def _happens(self, name: str) -> bool:
+        return self.random.random() < self.run.rates[name]
+
+    def _run(self, worker: Worker, task: Task, now: float) -> float:
+        """Run an attempt, and return when its worker is free again."""
+        who = {"trial": task.trial} if task.attempt == 1 else {"trial": task.trial, "attempt": task.attempt}
+        self.begun.append(task)
+        task.submitted_at = now
+        self.write(now, 0, schema.TrialSubmitted, configuration={"x": task.x}, **who)
+        if self._happens("unstarted"):
+            worker.writer = None
+            return self._died(task, who, now + self.random.random())
+        process = self._process(worker, now)
+        t = now + self.random.uniform(0.001, 0.2)
+        self.write(t, process, schema.TrialStarted, slot=worker.slot, x=task.x, **who)
+        if self.random.random() < 0.95:
+            self.write(t + 0.01, process, schema.TrialLoaded, **who)
+        stop = self.random.randint(1, self.run.epochs)  # in whose course something may happen
+        fate = next((name for name in ("fail", "die", "kill", "prune", "stop") if self._happens(name)), "complete")
+        for epoch in range(1, self.run.epochs + 1):
+            t += self.random.uniform(0.1, 1.5)
+            if self.run.seconds is not None and t > self.run.seconds + 5:
+                return self._ends(process, task, who, t, "cancelled", epoch - 1, cause="wall-clock budget used up")
+            if epoch == stop and fate in ("fail", "die", "kill"):
+                break
+            self.write(t, process, schema.Epoch, epoch=epoch, metrics={}, train_ns=1, validate_ns=1, **who)
+            if epoch == self.run.epochs:
+                task.ended_at, task.is_final = t, True  # it is complete, whoever says so
+            if epoch == stop and fate == "stop" and epoch < self.run.epochs:  # the coordinator kills what it stops
+                self.write(t + 0.1, 0, schema.StopDecided, trial=task.trial, epoch=epoch)
+                self.write(t + 0.3, 0, schema.TrialEnded, state="pruned", epochs=epoch, by="coordinator", **who)
+                worker.writer = None
+                task.ended_at, task.is_final = t + 0.3, True
+                return t + 0.4
+            t += 0.01
+            is_stopped = epoch == stop and fate == "prune" and epoch < self.run.epochs
+            self.write(t, process, schema.Reported, epoch=epoch, stop=is_stopped, **who)
+            if is_stopped:
+                return self._ends(process, task, who, t + 0.001, "pruned", epoch)
+        if fate == "fail":
+            return self._ends(process, task, who, t, "failed", stop - 1, cause="ValueError", charged="workload")
+        if fate in ("die", "kill"):
+            worker.writer = None
+        if fate == "kill":
+            self.write(t, 1, schema.TrialKilled, cause="it took too long", charged="workload", limit="time", **who)
+            self.write(t + 0.1, 0, schema.WorkerDied, cause="it took too long", exit_code=-9, **who)
+            task.ended_at, task.is_final = t, True
+            return t + 0.2
+        if fate == "die":
+            return self._died(task, who, t)
+        if self.random.random() < 0.02:  # its process died between its last report and its end
+            worker.writer = None
+            return t + 0.1
+        return self._ends(process, task, who, t + 0.001, "completed", self.run.epochs)
+
+    def _ends(self, process: int, task: Task, who: dict[str, Any], t: float, state: str, epochs: int, **why: Any) -> float:
+        self.write(t, process, schema.TrialEnded, state=state, epochs=epochs, **who, **why)
+        if self.random.random() < 0.1:  # an observer says it too
+            self.write(t + 0.05, 0, schema.TrialEnded, state=state, epochs=epochs, by="coordinator", **who, **why)
+        task.ended_at, task.is_final = min(task.ended_at, t), state != "cancelled"
+        return t + 0.06
+
+    def _died(self, task: Task, who: dict[str, Any], t: float) -> float:
+        seen = t + self.random.uniform(0.01, 2.0)
+        self.write(seen, 0, schema.WorkerDied, cause="killed by signal 9", exit_code=-9, **who)
+        task.ended_at = seen
+        if task.attempt - self.first[task.trial] < self.run.retries:
+            retry = Task(task.trial, task.x, task.attempt + 1)
+            heapq.heappush(self.waiting, (seen + 0.001, len(self.begun), retry))
+        return seen + 0.001
+
+    def pairs(self, killed: float) -> Pairs:
+        """Return what was written until the run was killed: files one after the other, each in its order."""
+        log = Log(self.name)
+        writers: dict[int, Writer] = {0: log.coordinator}
+        for at, writer, kind, fields in sorted(self.lines, key=lambda line: line[:2]):
+            if at > killed:
+                break
+            if writer not in writers:
+                role, started, host = self.roles[writer]
+                place: dict[str, Any] = (
+                    {"host": f"node{host}", "boot": f"boot-of-{host}", "clock_shift": 100.0 * host} if host else {}
+                )
+                writers[writer] = log.process(role, started, pid=1000 + writer, **place)
+            if kind is schema.TrialStarted:
+                writers[writer].start(fields["trial"], at, fields["slot"], fields.get("attempt", 1), x=fields["x"])
+            else:
+                writers[writer].add(kind, at, **fields)
+        return log.pairs(self._order(len(log.writers)))
+
+    def _order(self, count: int) -> Iterator[int]:
+        return iter(self.random.sample(range(count), count))
+
+    def left(self, killed: float) -> tuple[list[Task], list[Task]]:
+        """Return the trials that had finished when the run was killed, and those that are begun again, as new tasks."""
+        last = {task.trial: replace(task, attempt=task.attempt - 1) for task in self.again}  # as they were before
+        for task in self.begun:
+            if task.submitted_at <= killed:
+                last[task.trial] = task
+        ended = [task for task in last.values() if task.is_final and task.ended_at <= killed]
+        names = {task.trial for task in ended}
+        again = [Task(task.trial, task.x, task.attempt + 1) for task in last.values() if task.trial not in names]
+        return [*self.finished, *ended], again
+
+
+def generate(seed: int, events: int = 10_000) -> GeneratedRun:
+    """Return a sound run; the same for the same seed."""
+    return Simulation(seed, events).run()

@@ -1,0 +1,378 @@
+"""Defects, planted into sound histories: each changes a run's events in one way that no sound run could."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from trust.history_check.generated_histories import GeneratedRun
+from tuneoff.base.identity import configuration_digest
+from tuneoff.experiment.spec import Failures
+from tuneoff.record.events import schema
+from tuneoff.record.events.schema import Event, Process
+
+change = msgspec.structs.replace
+ELSEWHERE = {"x": 0.123456789}
+SECOND = 1_000_000_000
+
+
+@dataclass(slots=True)
+class Place:
+    """Where an event stands: which execution, which pair."""
+
+    execution: int
+    index: int
+
+
+class Planting:
+    """A copy of a run whose last execution, or any, may be changed."""
+
+    def __init__(self, run: GeneratedRun, seed: int) -> None:
+        self.run = replace(run, executions=[list(pairs) for pairs in run.executions])
+        self.random = random.Random(seed)
+
+    @property
+    def last(self) -> list[tuple[Process, Event]]:
+        return self.run.executions[-1]
+
+    def of(self, *kinds: type[Event], **fields: Any) -> list[int]:
+        """Return where events of these types and fields stand in the last execution."""
+        return [
+            index
+            for index, (_, event) in enumerate(self.last)
+            if type(event) in kinds and all(getattr(event, name, None) == value for name, value in fields.items())
+        ]
+
+    def one(self, *kinds: type[Event], **fields: Any) -> Any:
+        """Return one of these events with its process and place; none is no run for this defect.
+
+        Raises:
+            LookupError: there is none.
+        """
+        found = self.of(*kinds, **fields)
+        if not found:
+            raise LookupError
+        index = self.random.choice(found)
+        return (index, *self.last[index])
+
+    def drop(self, keep: Callable[[Event], bool]) -> None:
+        self.last[:] = [pair for pair in self.last if keep(pair[1])]
+
+    def own(self, start: schema.TrialStarted, process: Process) -> list[int]:
+        """Return where the events of one training stand, its start first."""
+        return [
+            index
+            for index, (writer, event) in enumerate(self.last)
+            if writer is process and _key(event) == (start.trial, start.attempt) and getattr(event, "by", "trial") == "trial"
+        ]
+
+    def copied(self, start: schema.TrialStarted, process: Process, shift: int, **fields: Any) -> None:
+        """Add a process that writes of a training what its own wrote, `shift` later."""
+        pid = 90_000 + len(self.last)
+        other = change(process, pid=pid, t=process.t + shift)
+        events = [self.last[index][1] for index in self.own(start, process)]
+        self.last.append((other, other))
+        self.last.extend((other, change(event, t=event.t + shift, **fields)) for event in events)
+
+    def completed(self) -> tuple[int, Process, schema.TrialStarted]:
+        """Return a start of an attempt that completed, with its own end."""
+        _, process, end = self.one(schema.TrialEnded, state="completed", by="trial")
+        index = next(i for i in self.of(schema.TrialStarted, trial=end.trial, attempt=end.attempt) if self.last[i][0] is process)
+        return index, process, self.last[index][1]  # type: ignore[return-value]
+
+    def clean_of(self, event: Any) -> None:
+        if self.of(schema.TrialSubmitted, trial=event.trial, attempt=event.attempt + 1):
+            raise LookupError
+
+
+def _key(event: Event) -> tuple[str | None, int | None]:
+    return getattr(event, "trial", None), getattr(event, "attempt", None)
+
+
+Plant = Callable[[Planting], None]
+PLANTS: dict[str, tuple[str, Plant]] = {}  # by name: the rule that must be found broken, the defect
+
+
+def plants(rule: str) -> Callable[[Plant], Plant]:
+    def noted(plant: Plant) -> Plant:
+        PLANTS[plant.__name__] = rule, plant
+        return plant
+
+    return noted
+
+
+@plants("lost")
+def a_trial_that_was_handed_out_is_lost(planting: Planting) -> None:
+    _done(planting)
+    _, _, event = planting.one(schema.TrialSubmitted, attempt=1)
+    _first_execution(planting)
+    planting.drop(lambda one: getattr(one, "trial", None) != event.trial or one is event)
+
+
+@plants("two-places")
+def a_trial_is_doubled_at_once(planting: Planting) -> None:
+    _, process, start = planting.completed()
+    planting.copied(start, process, 1000)
+
+
+@plants("ran-twice")
+def a_trial_is_doubled_later(planting: Planting) -> None:
+    _, process, start = planting.completed()
+    planting.copied(start, process, 10**6 * SECOND)
+
+
+@plants("handed-out-twice")
+def a_configuration_is_handed_out_twice(planting: Planting) -> None:
+    _, _, start = planting.completed()
+    index, process, event = planting.one(schema.TrialSubmitted, trial=start.trial, attempt=start.attempt)
+    planting.last.insert(index + 1, (process, change(event, t=event.t + 5)))
+
+
+@plants("never-handed-out")
+def a_trial_was_never_handed_out(planting: Planting) -> None:
+    _, _, start = planting.completed()
+    planting.drop(lambda one: not (type(one) is schema.TrialSubmitted and _key(one) == _key(start)))
+
+
+@plants("never-started")
+def a_start_is_missing(planting: Planting) -> None:
+    index, _, _ = planting.completed()
+    del planting.last[index]
+
+
+@plants("resurrected")
+def a_completed_trial_is_begun_again(planting: Planting) -> None:
+    _, process, start = planting.completed()
+    planting.clean_of(start)
+    _, coordinator, event = planting.one(schema.TrialSubmitted, trial=start.trial, attempt=start.attempt)
+    later = 10**6 * SECOND
+    planting.last.append((coordinator, change(event, attempt=start.attempt + 1, t=event.t + later)))
+    planting.copied(start, process, later, attempt=start.attempt + 1)
+
+
+@plants("resurrected")
+def a_resume_begins_a_finished_trial_again(planting: Planting) -> None:
+    _, process, start = planting.completed()
+    planting.clean_of(start)
+    _, coordinator, event = planting.one(schema.TrialSubmitted, trial=start.trial, attempt=start.attempt)
+    attempt = {"attempt": start.attempt + 1}
+    again = [(process, process), (process, change(start, **attempt)), (coordinator, coordinator)]
+    planting.run.executions.append([*again, (coordinator, change(event, **attempt))])
+    planting.run.is_done = False
+
+
+@plants("ended-twice")
+def a_trial_ends_twice(planting: Planting) -> None:
+    index, process, end = planting.one(schema.TrialEnded, by="trial")
+    planting.last.insert(index + 1, (process, change(end, t=end.t + 5)))
+
+
+@plants("after-its-end")
+def a_result_comes_after_the_end(planting: Planting) -> None:
+    index, process, end = planting.one(schema.TrialEnded, by="trial")
+    late = schema.Epoch(
+        seq=0, t=end.t + 5, trial=end.trial, attempt=end.attempt, epoch=end.epochs + 1, metrics={}, train_ns=1, validate_ns=1
+    )
+    planting.last.insert(index + 1, (process, late))
+
+
+@plants("given-point-twice")
+def a_given_point_runs_twice(planting: Planting) -> None:
+    _swap_point(planting)
+
+
+@plants("given-point-never")
+def a_given_point_never_runs(planting: Planting) -> None:
+    _done(planting)
+    _swap_point(planting)
+
+
+@plants("not-given")
+def a_point_was_not_given(planting: Planting) -> None:
+    _listed(planting)
+    _first_execution(planting)
+    _, _, start = planting.completed()
+    _reconfigure(planting, start.trial, ELSEWHERE)
+
+
+@plants("budget-short")
+def the_budget_is_one_short(planting: Planting) -> None:
+    _done(planting)
+    _first_execution(planting)
+    _, _, start = planting.completed()
+    planting.drop(lambda one: getattr(one, "trial", None) != start.trial)
+
+
+@plants("budget-over")
+def the_budget_is_one_over(planting: Planting) -> None:
+    _done(planting)
+    trials = {event.trial for pairs in planting.run.executions for _, event in pairs if isinstance(event, schema.TrialStarted)}
+    if len(trials) != planting.run.spec.experiment.budget.trials:  # one of them died before it had started
+        raise LookupError
+    _, process, start = planting.completed()
+    _, coordinator, event = planting.one(schema.TrialSubmitted, trial=start.trial, attempt=start.attempt)
+    planting.last.append((coordinator, change(event, trial="one-more", attempt=1)))
+    planting.copied(start, process, 10**6 * SECOND, trial="one-more", attempt=1)
+
+
+@plants("configuration-changed")
+def the_configuration_changes_on_the_way(planting: Planting) -> None:
+    index, process, start = planting.completed()
+    planting.last[index] = process, change(start, configuration=ELSEWHERE, digest=configuration_digest(ELSEWHERE))
+
+
+@plants("configuration-changed")
+def the_configuration_changes_between_attempts(planting: Planting) -> None:
+    _, _, retry = planting.one(schema.TrialSubmitted, attempt=2)
+    for index in planting.of(schema.TrialSubmitted, schema.TrialStarted, trial=retry.trial, attempt=2):
+        process, event = planting.last[index]
+        planting.last[index] = process, change(event, configuration=ELSEWHERE)
+
+
+@plants("no-end")
+def an_attempt_has_no_end_though_the_run_is_done(planting: Planting) -> None:
+    _done(planting)
+    _, _, end = planting.one(schema.TrialEnded, state="pruned")
+    ends = (schema.TrialEnded, schema.WorkerDied, schema.TrialKilled)
+    planting.drop(lambda one: not (type(one) in ends and _key(one) == _key(end)))
+
+
+@plants("retried-without-end")
+def a_trial_is_retried_whose_end_nobody_saw(planting: Planting) -> None:
+    _, _, death = planting.one(schema.WorkerDied)
+    if not planting.of(schema.TrialSubmitted, trial=death.trial, attempt=death.attempt + 1):
+        raise LookupError
+    planting.drop(lambda one: one is not death)
+
+
+@plants("too-many-retries")
+def a_trial_is_retried_beyond_the_limit(planting: Planting) -> None:
+    first: dict[str, int] = {}
+    for index in planting.of(schema.TrialSubmitted):
+        event: Any = planting.last[index][1]
+        first[event.trial] = min(event.attempt, first.get(event.trial, event.attempt))
+    retries = [event.attempt - first[event.trial] for _, event in planting.last if isinstance(event, schema.TrialSubmitted)]
+    if max(retries, default=0) == 0:
+        raise LookupError
+    experiment = replace(planting.run.spec.experiment, failures=Failures(retries=max(retries) - 1))
+    planting.run.spec = replace(planting.run.spec, experiment=experiment)
+
+
+@plants("retried-own-failure")
+def a_failure_of_the_workload_is_retried(planting: Planting) -> None:
+    _, _, death = planting.one(schema.WorkerDied)
+    if not planting.of(schema.TrialSubmitted, trial=death.trial, attempt=death.attempt + 1):
+        raise LookupError
+    starts = planting.of(schema.TrialStarted, trial=death.trial, attempt=death.attempt)
+    if not starts:
+        raise LookupError
+    process, start = planting.last[starts[0]]
+    rest = planting.own(start, process)  # type: ignore[arg-type]
+    epochs = sum(isinstance(planting.last[index][1], schema.Epoch) for index in rest)
+    end = schema.TrialEnded(
+        seq=99,
+        t=death.t - 1,
+        trial=death.trial,
+        attempt=death.attempt,
+        state="failed",
+        epochs=epochs,
+        charged="workload",
+        cause="x",
+    )
+    planting.last.insert(rest[-1] + 1, (process, end))
+
+
+@plants("shared-slot")
+def two_trials_are_on_one_slot_at_once(planting: Planting) -> None:
+    _, process, start = planting.completed()
+    if process.role in ("pod", "pod-worker"):
+        raise LookupError
+    end = planting.last[planting.own(start, process)[-1]][1]
+    others: list[tuple[int, Any]] = [(i, planting.last[i][1]) for i in planting.of(schema.TrialStarted)]
+    found = [i for i, other in others if start.t + 1000 < other.t < end.t - 1000 and other.slot != start.slot]
+    if not found:
+        raise LookupError
+    writer, other = planting.last[found[0]]
+    planting.last[found[0]] = writer, change(other, slot=start.slot)
+
+
+@plants("epochs")
+def an_epoch_is_trained_twice(planting: Planting) -> None:
+    index, process, epoch = planting.one(schema.Epoch)
+    planting.last.insert(index + 1, (process, change(epoch, t=epoch.t + 1)))
+
+
+@plants("result-lost")
+def the_last_result_is_lost(planting: Planting) -> None:
+    _, process, start = planting.completed()
+    epochs = [index for index in planting.own(start, process) if isinstance(planting.last[index][1], schema.Epoch)]
+    del planting.last[epochs[-1]]
+
+
+@plants("attempt-numbers")
+def an_attempt_number_is_skipped(planting: Planting) -> None:
+    _, _, retry = planting.one(schema.TrialSubmitted, attempt=2)
+    for index, (process, event) in enumerate(planting.last):
+        if getattr(event, "trial", None) == retry.trial and getattr(event, "attempt", 0) >= 2:
+            planting.last[index] = process, change(event, attempt=event.attempt + 1)  # type: ignore[attr-defined]
+
+
+@plants("ran-though-refused")
+def a_refused_trial_runs(planting: Planting) -> None:
+    _, process, start = planting.completed()
+    planting.last.append((process, schema.Refused(seq=99, t=start.t - 10_000, trial=start.trial, reason="trials")))
+
+
+def _done(planting: Planting) -> None:
+    budget = planting.run.spec.experiment.budget
+    if not planting.run.is_done or budget.wall_clock_seconds is not None:
+        raise LookupError
+
+
+def _first_execution(planting: Planting) -> None:
+    if len(planting.run.executions) > 1:
+        raise LookupError
+
+
+def _listed(planting: Planting) -> None:
+    if planting.run.spec.experiment.sampler.name != "fixed":
+        raise LookupError
+
+
+def _swap_point(planting: Planting) -> None:
+    """Let a trial have another one's point."""
+    _listed(planting)
+    _first_execution(planting)
+    _, _, start = planting.completed()
+    _, _, other = planting.completed()
+    if start.configuration == other.configuration:
+        raise LookupError
+    _reconfigure(planting, start.trial, other.configuration)
+
+
+def _reconfigure(planting: Planting, trial: str, configuration: dict[str, Any]) -> None:
+    for index in planting.of(schema.TrialSubmitted, trial=trial):
+        process, event = planting.last[index]
+        planting.last[index] = process, change(event, configuration=configuration)
+    for index in planting.of(schema.TrialStarted, trial=trial):
+        process, event = planting.last[index]
+        values = {"configuration": configuration, "digest": configuration_digest(configuration)}
+        planting.last[index] = process, change(event, **values)
+
+
+def planted(plant: Plant, runs: Iterator[GeneratedRun], count: int) -> Iterator[GeneratedRun]:
+    """Yield the first of these runs that such a defect can be planted in, with it."""
+    for seed, run in enumerate(runs):
+        planting = Planting(run, seed)
+        try:
+            plant(planting)
+        except LookupError:
+            continue
+        yield planting.run
+        count -= 1
+        if count == 0:
+            return

@@ -1,0 +1,63 @@
+"""The history checker: no alarm on sound histories of a simulation, and each planted defect found, drawn in few events."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from trust.history_check.generated_histories import GeneratedRun, generate
+from trust.history_check.planted_histories import PLANTS, planted
+from tuneoff.record.events.schema import TrialSubmitted
+from tuneoff.trust.history_check.counterexample import MOST_EVENTS, Counterexample
+from tuneoff.trust.history_check.rules import check_history
+
+HISTORIES = 10  # of each planted defect
+TRIED = 600  # generated histories, of which not each one has what a defect needs
+
+
+def found(run: GeneratedRun) -> list[Counterexample]:
+    return check_history(run.executions, run.spec, is_done=run.is_done)
+
+
+small = functools.cache(functools.partial(generate, events=300))
+
+
+def alarms(seeds: range, events: int) -> dict[int, list[str]]:
+    """Return the rules that are found broken in generated histories, by their seeds."""
+    rules = {seed: [one.rule for one in found(generate(seed, events))] for seed in seeds}
+    return {seed: broken for seed, broken in rules.items() if broken}
+
+
+def test_no_alarm_on_sound_histories() -> None:
+    assert alarms(range(60), 2_000) == {}
+
+
+@pytest.mark.slow
+def test_no_alarm_on_a_thousand_sound_histories_of_up_to_ten_thousand_events() -> None:
+    assert alarms(range(1_000), 10_000) == {}
+
+
+def test_the_generator_makes_all_that_a_sound_history_may_have() -> None:
+    runs = [small(seed) for seed in range(100)]
+    kinds = {(type(event).__name__, getattr(event, "by", "")) for run in runs for pairs in run.executions for _, event in pairs}
+    assert {name for name, _ in kinds} >= {"TrialKilled", "WorkerDied", "Refused", "TrialEnded", "StopDecided"}
+    assert ("TrialEnded", "coordinator") in kinds
+    assert {len(run.executions) for run in runs} >= {1, 2}
+    assert {run.is_done for run in runs} == {True, False}
+    attempts = [
+        event.attempt for run in runs for pairs in run.executions for _, event in pairs if isinstance(event, TrialSubmitted)
+    ]
+    assert max(attempts) > 2
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_a_planted_defect_is_found_and_drawn(name: str) -> None:
+    rule, plant = PLANTS[name]
+    runs = list(planted(plant, (small(seed) for seed in range(TRIED)), HISTORIES))
+    assert len(runs) == HISTORIES
+    for run in runs:
+        breaches = {one.rule: one for one in found(run)}
+        assert rule in breaches, (rule, list(breaches))
+        assert 1 <= len(breaches[rule].events) <= MOST_EVENTS
+        assert len(breaches[rule].drawing()) <= MOST_EVENTS + 2
