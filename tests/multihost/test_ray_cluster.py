@@ -224,6 +224,7 @@ def test_an_ended_command_leaves_nothing_on_any_host(two: Hosts, runs: Runs, num
     two.run("h1", f"kill -{number.value} {pid}")
     command.end()
     until(lambda: [left(two, name) for name in two.names] == [[], []], 40)
+    until(lambda: not list(command.results.glob("runs/*/*/outside.txt")), 20)  # un-deployed by the command or its guardian
 
 
 def reason(command: Command) -> str:
