@@ -3,6 +3,7 @@
 # make speed          tuneoff's own speed, as ratios                     make kill-test   kill `compare` at 20 random moments
 # make fuzz           10 000 fuzzed experiment files, 2 000 damaged results folders, 1 000 bundles (ARGS='--count 300': of each, found and shrunk by Hypothesis)
 # make image          the image of Katib's trials, by podman, buildah or docker (IMAGE=name:tag, ARGS='--build-arg BASE=...': docs/katib.md)
+# make test-hosts   the tests on several hosts, which are namespaces of this machine: needs root (ARGS='-k ray')
 # Everything is set up at the first call, in .venv; later calls install nothing.
 
 PYTHON ?= python3
@@ -21,7 +22,7 @@ INSTALLED := $(VENV)/.installed
 unexport PYTHONDONTWRITEBYTECODE# without it every process of a test would compile what it imports
 
 .DEFAULT_GOAL := compare
-.PHONY: setup compare compare-mnist test test-fast test-slow lint speed kill-test fuzz image clean
+.PHONY: setup compare compare-mnist test test-fast test-slow test-hosts lint speed kill-test fuzz image clean
 
 setup: $(INSTALLED)
 
@@ -46,11 +47,14 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 
 test-fast: $(INSTALLED)
-	$(BIN)/python -m pytest -m 'not slow' $(PARALLEL) $(ARGS) $(AGAIN)
+	$(BIN)/python -m pytest -m 'not slow and not multihost' $(PARALLEL) $(ARGS) $(AGAIN)
 
 test-slow: $(INSTALLED)
-	$(BIN)/python -m pytest -m slow $(WAITING) $(ARGS) $(ALONE:%=--ignore=%) $(AGAIN)
+	$(BIN)/python -m pytest -m 'slow and not multihost' $(WAITING) $(ARGS) $(ALONE:%=--ignore=%) $(AGAIN)
 	$(BIN)/python -m pytest -m slow $(ARGS) $(ALONE) $(AGAIN)
+
+test-hosts: $(INSTALLED)
+	$(BIN)/python -m pytest -m multihost -rs -p no:xdist -v $(ARGS) $(AGAIN)
 
 speed: $(INSTALLED)
 	$(BIN)/python -m benchmarks.speed $(ARGS)

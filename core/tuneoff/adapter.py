@@ -77,6 +77,11 @@ class Adapter(ABC):
         return sampler_refusal(spec, cls.capabilities)
 
     @classmethod
+    def placement(cls, spec: RunSpec) -> str | None:
+        """Return one line on what a run starts on which other hosts, for `plan`, or None: everything is here. Starts nothing."""
+        return None
+
+    @classmethod
     def refuse_continue(cls, spec: RunSpec) -> str | None:
         """Return why an interrupted run of this kind cannot go on with its finished trials, or None. Imports nothing.
 

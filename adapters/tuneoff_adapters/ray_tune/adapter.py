@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities, import_framework
+from tuneoff.experiment.strategies import sampler_refusal
 from tuneoff.experiment.translation import translation_of
 from tuneoff_adapters.optuna_samplers import flag_unused_model, refuse_untold
+from tuneoff_adapters.ray_tune.cluster import ADDRESS, CLUSTER, OPTIONS, RayAddress, RayHosts, placement, refuse_cluster
 from tuneoff_adapters.ray_tune.environment import prepare_environment
 from tuneoff_adapters.ray_tune.offers import CAPABILITIES
-from tuneoff_adapters.ray_tune.session import start_ray, stop_ray
+from tuneoff_adapters.ray_tune.session import start_ray, stop_ray, write_record
 from tuneoff_adapters.ray_tune.signals import DeferredTermination
 from tuneoff_adapters.ray_tune.submission import EPOCH, OBJECTIVE, REDRAWN, TASK, Submissions
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
     from tuneoff.experiment.translation import FrameworkSpace
 
+REMOVAL_SHARE = 0.8  # of un-deploy's own limit: what hangs on a host is to be named before it
 EXPERIMENT = "tune"  # the folder of Tune's own files
 
 
@@ -28,7 +32,18 @@ class RayTuneAdapter(Adapter):
 
     capabilities: ClassVar[Capabilities] = CAPABILITIES
     fault_tools: ClassVar[str | None] = "tuneoff_adapters.ray_tune.breaking:TOOLS"
+    local_options: ClassVar[frozenset[str]] = OPTIONS
     lost_codes: ClassVar[frozenset[int]] = frozenset({1})  # of the driver, 10 s after its GCS was lost
+
+    @classmethod
+    def refuse(cls, spec: RunSpec) -> str | None:
+        if spec.platform != CLUSTER:
+            return super().refuse(spec)
+        return refuse_cluster(spec) or sampler_refusal(spec, cls.capabilities)
+
+    @classmethod
+    def placement(cls, spec: RunSpec) -> str | None:
+        return placement(spec) if spec.platform == CLUSTER else None
 
     @classmethod
     def refuse_continue(cls, spec: RunSpec) -> str | None:
@@ -50,7 +65,10 @@ class RayTuneAdapter(Adapter):
 
     def deploy(self) -> None:
         """Import Ray and Tune, start Ray: at the return a Tuner could run."""
-        start_ray(self.context, self._import)
+        if self._cluster is None:
+            start_ray(self.context, self._import)
+        else:
+            write_record(self.context, self._cluster.start(self._import))
 
     def setup(self) -> None:
         import numpy
@@ -120,7 +138,17 @@ class RayTuneAdapter(Adapter):
         return Best(trial_id=task["trial"], configuration=task["configuration"], value=value)
 
     def undeploy(self) -> None:
-        stop_ray(self.context)
+        if self._cluster is None:
+            stop_ray(self.context)
+        elif self.context.outside.exists() or ADDRESS in self.context.spec.options:
+            self._cluster.stop(REMOVAL_SHARE * self.undeploy_seconds)
+
+    @functools.cached_property
+    def _cluster(self) -> RayHosts | RayAddress | None:
+        spec = self.context.spec
+        if spec.platform != CLUSTER:
+            return None
+        return RayAddress(self.context) if ADDRESS in spec.options else RayHosts(self.context)
 
     def _import(self) -> Any:
         module = import_framework(self.context.spec.adapter, self.capabilities)

@@ -42,23 +42,30 @@ REMOVED: Mapping[str, str] = {
 }
 
 TOKEN = "RAY_AUTH_TOKEN"
+OF_ONE_MACHINE = ("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "RAY_gcs_rpc_server_reconnect_timeout_s")  # a cable may be out for longer
+OF_A_CLUSTER = ("RAY_AUTH_MODE", TOKEN, "RAY_AUTH_TOKEN_PATH")  # that is there: what the user says of it holds
 
 
-def prepare_environment() -> dict[str, object]:
+def prepare_environment(on_cluster: bool = False, own_token: bool = True) -> dict[str, object]:
     """Set and remove the variables, with a new random token, and return what was done, for the record, without the token.
 
-    `inherited` are the other variables of Ray and Tune that the user's environment has: they stay in force.
+    `inherited` are the other variables of Ray and Tune that the user's environment has: they stay in force. `own_token` False:
+    the user's are for a cluster's token.
     """
+    given = {} if own_token else {name: os.environ[name] for name in OF_A_CLUSTER if name in os.environ}
+    settings = {name: value for name, (value, _) in SETTINGS.items() if not (on_cluster and name in OF_ONE_MACHINE)}
     removed = sorted(name for name in REMOVED if os.environ.pop(name, None) is not None)
     inherited = {
         name: value
         for name, value in sorted(os.environ.items())
         if name.startswith(("RAY_", "TUNE_")) and name not in SETTINGS and name != TOKEN
     }
-    os.environ.update({name: value for name, (value, _) in SETTINGS.items()})
-    os.environ[TOKEN] = secrets.token_hex(32)
+    os.environ.update(settings)
+    if own_token:
+        os.environ[TOKEN] = secrets.token_hex(32)
+    os.environ.update(given)
     return {
-        "set": {name: value for name, (value, _) in SETTINGS.items()},
+        "set": settings,
         "removed": removed,
         "inherited": inherited,
     }

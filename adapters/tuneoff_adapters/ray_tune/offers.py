@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff_adapters.optuna_samplers import CMAES_DIMENSIONS, SAMPLER_OPTIONS
 
 _OPTUNA = "ray.tune.search.optuna.OptunaSearch"
 _INSTALL = "tuneoff[ray]"
 
-CAPABILITIES = Capabilities(
+_LOCAL = Capabilities(
     framework="Ray Tune",
     package="ray",
     module="ray",
     minimum_version="2.60",
     below_version="2.61",
     install=_INSTALL,
-    platforms=("local",),
+    platforms=("local", "cluster"),
     samplers={
         "random": Offer(implementation="ray.tune.search.BasicVariantGenerator"),
         "grid": Offer(
@@ -82,9 +84,23 @@ CAPABILITIES = Capabilities(
         "a searcher learns a trial's best epoch (default: its last report)",
     ),
     notes=(
-        "one Ray instance per run, on loopback, with a random token; platform ray-cluster: not by tuneoff yet",
+        "one Ray instance per run, on loopback, with a random token",
         "a continued run is a new Tuner: random search and lists are drawn again and what is finished is passed over; "
         "OptunaSearch and the schedulers are told it; not with samplers cmaes and sobol",
         "one CPU token per slot, whatever workers.cpus says: the threads of a trial are set by core",
     ),
+)
+
+CAPABILITIES = replace(
+    _LOCAL,
+    elsewhere={
+        "cluster": replace(
+            _LOCAL,
+            notes=(
+                "Ray on `hosts` for one run, started and ended by tuneoff with a random token, or the cluster at `address`; both "
+                "listen on all addresses of their machines",
+                *_LOCAL.notes[1:],
+            ),
+        )
+    },
 )

@@ -23,7 +23,7 @@ _BELOW = len("/session_2000-01-01_00-00-00_000000_0000000/sockets/plasma_store")
 
 
 def start_ray(context: RunContext, load: Callable[[], Any]) -> None:
-    """Start this run's Ray: one CPU token per slot, no dashboard, everything on loopback; SIGTERM stays ours.
+    """Start this run's Ray here: one CPU token per slot, no dashboard, everything on loopback; SIGTERM stays ours.
 
     `load` imports Ray and returns its module; it is called when the environment is prepared, and not before.
 
@@ -34,12 +34,12 @@ def start_ray(context: RunContext, load: Callable[[], Any]) -> None:
     if len(os.fsencode(folder)) > _SOCKET - _BELOW:
         raise StepError(f"Ray needs a temporary folder of at most {_SOCKET - _BELOW} bytes, but got {folder}; shorten TMPDIR")
     record: dict[str, Any] = {"temporary_folder": str(folder), "reuse_actors": True}
-    _write(context, record)  # before anything exists that must be removed
+    write_record(context, record)  # before anything exists that must be removed
     record["environment"] = prepare_environment()
     os.environ[MARK] = context.execution_id
     arguments = {"num_cpus": context.spec.experiment.workers.count, "num_gpus": 0, "include_dashboard": False}
     record["init"] = {**arguments, "address": "local"}
-    _write(context, record)
+    write_record(context, record)
     ray = load()
     with kept_handler():
         ray.init(address="local", log_to_driver=False, logging_level="ERROR", _temp_dir=str(folder), **arguments)
@@ -58,10 +58,7 @@ def stop_ray(context: RunContext) -> None:
     record = _read(context)
     if record is None:
         return
-    if "ray" in sys.modules:
-        import ray
-
-        ray.shutdown()
+    shut_down()
     folder = _folder(context)
     if record["temporary_folder"] != str(folder):  # of a run whose own temporary folder is gone, or of nobody
         return
@@ -71,6 +68,14 @@ def stop_ray(context: RunContext) -> None:
     left += [f"folder {folder}"] if folder.exists() else []
     if left:
         raise StepError(f"nothing of Ray may be left, but there is {', '.join(left)}; end it by hand")
+
+
+def shut_down() -> None:
+    """Disconnect this process from Ray, if it is connected, and end a Ray that it started itself."""
+    if "ray" in sys.modules:
+        import ray
+
+        ray.shutdown()
 
 
 def processes_of(execution_id: str, folder: Path) -> list[int]:
@@ -88,7 +93,7 @@ def _folder(context: RunContext) -> Path:
     return context.temporary_dir / "ray"
 
 
-def _write(context: RunContext, record: dict[str, Any]) -> None:
+def write_record(context: RunContext, record: dict[str, Any]) -> None:
     (context.work_dir / RECORD).write_text(json.dumps(record, indent=1))
 
 

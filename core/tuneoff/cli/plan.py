@@ -43,7 +43,15 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         write(
             "\n".join(
-                [_table(plan), "", *_emulated(plan), *_accounting(plan), *_detectable(plan, arguments.earlier), _summary(plan)]
+                [
+                    _table(plan),
+                    "",
+                    *_emulated(plan),
+                    *_placed(plan),
+                    *_accounting(plan),
+                    *_detectable(plan, arguments.earlier),
+                    _summary(plan),
+                ]
             )
         )
     return 0
@@ -90,6 +98,16 @@ def _emulated(plan: Plan) -> list[str]:
     labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
     found = dict.fromkeys(labels[run.label] for run in plan.counted if run.emulated)
     return [f"emulated, so shown but in no ranking or comparison: {', '.join(found)}"] if found else []
+
+
+def _placed(plan: Plan) -> list[str]:
+    """Return what runs start on which other hosts, one line for each entry that does."""
+    from tuneoff.base.targets import load_target
+    from tuneoff.experiment.names import label_texts
+
+    labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
+    placed = ((labels[run.label], load_target(run.spec.adapter_target).placement(run.spec)) for run in plan.to_run)
+    return list(dict.fromkeys(f"{label}: {place}" for label, place in placed if place is not None))
 
 
 def _accounting(plan: Plan) -> list[str]:

@@ -47,6 +47,7 @@ MACHINE: Mapping[str, str] = {  # results hold; times, energy and cost may be of
     "too_few_processors": "the workers' CPUs are more than the processors or the quota available: trials waited for each other",
     "cgroup_not_joined": "a trial's process could not enter its slot's control group: memory or CPU quota did not limit it",
     "processors_not_limited": "a trial's process could not be put on the processors of its slot",
+    "host_lost": "a host of the run answered no more: its trials ended or were tried again; what ran there ends by itself",
     "pods_waited": "Katib: the cluster had no room for some pods for over 1 s: at times fewer trials ran than there are workers",
     "trial_outlives_kill": "Syne Tune: a process survived SIGKILL for 10 s",
 }

@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from tuneoff.base import clock
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
-from tuneoff.record.events.writer import EventWriter
+from tuneoff.record.events.writer import CLOCKS, EventWriter
 
 
 def test_the_writer_and_the_schema_agree_on_every_type(tmp_path: Path) -> None:
@@ -62,3 +63,11 @@ def test_a_line_that_the_disk_takes_only_in_part_is_taken_back(tmp_path: Path) -
     events = [event for _, event in EventLog(tmp_path / "events")]
     assert [event.name for event in events if isinstance(event, schema.Flag)] == ["first", "third"]
     assert [event.seq for event in events] == [0, 1, 2]
+
+
+def test_a_host_whose_clock_was_measured_is_dated_by_that_and_not_by_its_own_wall_clock(tmp_path: Path) -> None:
+    (tmp_path / CLOCKS).mkdir()
+    (tmp_path / CLOCKS / clock.boot_id()).write_text("5000000000 7000")
+    EventWriter(tmp_path, "e", "worker").close()
+    ((process, _),) = EventLog(tmp_path / "events")
+    assert (process.anchor_wall_ns - process.anchor_monotonic_ns, process.anchor_width_ns) == (5_000_000_000, 7000)

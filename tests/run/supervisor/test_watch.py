@@ -32,7 +32,7 @@ from tuneoff.run.supervisor import watch
 from tuneoff.run.supervisor.prepare import Execution
 from tuneoff.run.supervisor.tracker import OpenAttempt, Tracker
 from tuneoff.run.supervisor.watch import TrialWatch
-from tuneoff.run.trial.faults import kill_cause
+from tuneoff.run.trial.faults import asked_kills, kill_cause
 
 ALLOCATE = "import sys; block = bytearray(80_000_000); print('up', flush=True); sys.stdin.read()"
 
@@ -75,6 +75,7 @@ def watched(
         started_ns=now - 10_000_000_000,
         last_event_ns=now - 5_000_000_000,
         slot=0,
+        boot_id=clock.boot_id(),
     )
     take_events = tracker.open.clear if ended_since else lambda: None
     return TrialWatch(execution, writer, memory, list(cgroups), tracker, take_events), tracker
@@ -103,10 +104,31 @@ def test_silence_in_the_report_is_charged_to_the_framework(tmp_path: Path, proce
     trial_watch, tracker = watched(tmp_path, process.pid, silence_seconds=4.0)
     then = tracker.open["t0", 1].last_event_ns
     epoch = schema.Epoch(seq=1, t=then, trial="t0", epoch=1, metrics={}, train_ns=1, validate_ns=1)
-    tracker.take(Log().coordinator.process, epoch)
+    tracker.take(msgspec.structs.replace(Log().coordinator.process, boot_id=clock.boot_id()), epoch)
     trial_watch.look()
     (killed,) = events_of(tmp_path, schema.TrialKilled)
     assert (killed.charged, killed.limit) == ("framework", "time")
+
+
+def test_a_trial_on_another_host_is_alive_until_its_adapter_sees_its_death_and_is_killed_there(
+    tmp_path: Path, process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "SETTLE_NS", 0)
+    trial_watch, tracker = watched(tmp_path, process.pid, memory=1)
+    attempt = tracker.open["t0", 1]
+    attempt.boot_id, attempt.pid = "another", 2**30  # no such process here
+    trial_watch.look()
+    assert (attempt.gone_since_ns, attempt.killed) == (None, False)
+    attempt.started_ns = 0
+    trial_watch.look()
+    (killed,) = events_of(tmp_path, schema.TrialKilled)
+    assert killed.limit == "time"
+    assert asked_kills(tmp_path, "another") == [(2**30, attempt.process_started_ns)]
+    here = msgspec.structs.replace(Log().coordinator.process, boot_id=clock.boot_id())
+    tracker.take(here, schema.WorkerDied(seq=2, t=clock.monotonic_ns(), trial="t0", cause="its node died"))
+    trial_watch.look()
+    (ended,) = events_of(tmp_path, schema.TrialEnded)
+    assert (ended.by, ended.state) == ("supervisor", "failed")
 
 
 def test_a_process_whose_trial_ended_as_it_was_to_be_killed_goes_on_with_its_next_one(

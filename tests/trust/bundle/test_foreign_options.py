@@ -45,6 +45,14 @@ def test_options_that_make_files_take_memory_or_end_processes_are_refused(option
         served_here(foreign(options))
 
 
+def test_no_command_of_a_bundle_reaches_other_hosts() -> None:
+    options = {"hosts": ["a"], "host_command": "touch /tmp/{host}"}
+    spec = replace(foreign(GENTLE), adapter="ray-tune", platform="cluster", options=options)
+    with pytest.raises(ExperimentError, match="no run of a bundle is put on other hosts, but this one: starts Ray on"):
+        served_here(spec)
+    assert served_here(replace(spec, platform="local", options={}))
+
+
 def test_options_that_only_change_a_trial_s_result_are_obeyed() -> None:
     assert served_here(foreign(GENTLE)).experiment.workload.options == GENTLE
     obeyed = [kind for kind in ALL_KINDS if Faulty.refuse_foreign({"kinds": [kind]}) is None]

@@ -14,6 +14,7 @@ from tuneoff.base import clock
 from tuneoff.base.files import PLAIN_NAME, append_line
 
 FOLDER = "events"
+CLOCKS = "clocks"  # folder with the measured clock of each other host of the run, by its boot id
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode
 
 
@@ -35,7 +36,7 @@ class EventWriter:
             folder.mkdir(parents=True, exist_ok=True)
             self.path = folder / f"{role}-{self.pid}-{clock.monotonic_ns()}.jsonl"
             self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        anchor, slept_ns = clock.anchor(), clock.slept_ns()
+        anchor, slept_ns = _measured(run_dir) or clock.anchor(), clock.slept_ns()
         self.write(
             "process",
             version=2,
@@ -86,6 +87,17 @@ class EventWriter:
 
     def flag(self, name: str, text: str) -> int:
         return self.write("flag", name=name, text=text)
+
+
+def _measured(run_dir: Path | str) -> clock.Anchor | None:
+    """Return this host's monotonic clock on the coordinator's scale of wall-clock time, where that measured it: the wall clocks
+    of two hosts may differ by any amount, and be set meanwhile."""
+    try:
+        ahead_ns, width_ns = map(int, (Path(run_dir) / CLOCKS / clock.boot_id()).read_text().split())
+    except FileNotFoundError:
+        return None
+    now = clock.monotonic_ns()
+    return clock.Anchor(monotonic_ns=now, wall_ns=now + ahead_ns, width_ns=width_ns)
 
 
 def process_started_ns(pid: int | str = "self") -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tuneoff.base import clock
 from tuneoff.experiment.spec import ExperimentSpec
 from tuneoff.record.events import schema
 from tuneoff.record.history import History
@@ -21,6 +22,7 @@ class OpenAttempt:
     started_ns: int
     last_event_ns: int
     slot: int
+    boot_id: str  # of the host; times of another host's events are those of their arrival
     role: str = "worker"  # of the process; `trial`: it runs this attempt alone and then exits
     epochs: int = 0
     in_report: bool = False  # it waits for the framework's decision
@@ -75,12 +77,13 @@ class Tracker:
 
     def take(self, process: schema.Process, event: schema.Event) -> None:
         """Take one event in."""
+        t = event.t if process.boot_id == clock.boot_id() else clock.monotonic_ns()
         if isinstance(event, schema.Epoch):
-            self._epoch(event)
+            self._epoch(event, t)
         elif isinstance(event, schema.Reported):
             attempt = self.open.get((event.trial, event.attempt))
             if attempt is not None:
-                attempt.last_event_ns, attempt.in_report = event.t, False
+                attempt.last_event_ns, attempt.in_report = t, False
         elif isinstance(event, schema.TrialSubmitted):
             self.submitted += event.attempt == self._first_attempts.get(event.trial, 1)
         elif isinstance(event, schema.TrialStarted):
@@ -91,17 +94,22 @@ class Tracker:
                 attempt=event.attempt,
                 pid=process.pid,
                 process_started_ns=process.process_started_ns,
-                started_ns=event.t,
-                last_event_ns=event.t,
+                started_ns=t,
+                last_event_ns=t,
                 slot=event.slot,
+                boot_id=process.boot_id,
                 role=process.role,
             )
         elif isinstance(event, schema.TrialLoaded):
             attempt = self.open.get((event.trial, event.attempt))
             if attempt is not None:
-                attempt.last_event_ns = event.t
+                attempt.last_event_ns = t
         elif isinstance(event, schema.TrialEnded):
             self._ended(event)
+        elif isinstance(event, schema.WorkerDied):
+            attempt = self.open.get((event.trial or "", event.attempt))
+            if attempt is not None and attempt.boot_id != clock.boot_id():  # nobody here can see the process itself
+                attempt.gone_since_ns = event.t
         elif isinstance(event, schema.TrialKilled):
             self._limited.add(event.trial)
         elif isinstance(event, schema.StopDecided):
@@ -134,12 +142,12 @@ class Tracker:
             incumbent=self.incumbent,
         )
 
-    def _epoch(self, event: schema.Epoch) -> None:
+    def _epoch(self, event: schema.Epoch, t: int) -> None:
         self.epochs += 1
         attempt = self.open.get((event.trial, event.attempt))
         if attempt is None:
             return
-        attempt.epochs, attempt.last_event_ns, attempt.in_report = event.epoch, event.t, True
+        attempt.epochs, attempt.last_event_ns, attempt.in_report = event.epoch, t, True
         value = event.metrics.get(self.experiment.objective.metric)
         if value is not None and self.experiment.objective.is_better(value, than=attempt.value):
             attempt.value = value

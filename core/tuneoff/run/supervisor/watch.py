@@ -1,7 +1,8 @@
 """Limits on trials, the same for every adapter: time, silence, memory; and the end of trials whose process died.
 
 Trials in pods are left alone: their processes are on another machine, or hidden behind what stands in for one; their adapter
-keeps the limits and writes the ends.
+keeps the limits and writes the ends. Of trials on other hosts that write into the run's own folder the adapter sees the deaths,
+and kills what it is asked to.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.layout import IN_PODS
 from tuneoff.run.supervisor.prepare import Execution
 from tuneoff.run.supervisor.tracker import OpenAttempt, Tracker
-from tuneoff.run.trial.faults import note_kill, out_of_memory_cause, out_of_memory_kills
+from tuneoff.run.trial.faults import ask_kill, note_kill, out_of_memory_cause, out_of_memory_kills
 
 Identity = tuple[int, int]  # pid, when the kernel started it (ns): a pid alone may be used again
 SETTLE_NS = 300_000_000  # a process that is gone gets so long for its own last lines, and its adapter for what it knows
@@ -57,11 +58,11 @@ class TrialWatch:
         for attempt in list(self._tracker.open.values()):
             if attempt.role in IN_PODS:
                 continue
-            if not processes.is_alive(attempt.pid, attempt.process_started_ns):
-                if attempt.gone_since_ns is None:
-                    self._is_gone(attempt, now)
-                elif now - attempt.gone_since_ns > SETTLE_NS:
+            if attempt.gone_since_ns is not None:
+                if now - attempt.gone_since_ns > SETTLE_NS:
                     self._write_end(attempt, now)
+            elif not (self._is_elsewhere(attempt) or processes.is_alive(attempt.pid, attempt.process_started_ns)):
+                self._is_gone(attempt, now)
             elif not attempt.killed:
                 self._limit(attempt, now)
 
@@ -79,7 +80,7 @@ class TrialWatch:
         timeouts = self._timeouts
         # the kernel ends one process of a group, which may be a child of the trial's: without it the trial may go on, or hang.
         # At the first look it is not known whether that was a child of this trial or of the one before it on the slot.
-        is_first_look, attempt.seen_ns = attempt.seen_ns is None, now
+        is_first_look, attempt.seen_ns = attempt.seen_ns is None, None if self._is_elsewhere(attempt) else now
         if self._has_killed(attempt.slot) and not is_first_look:
             self._kill(attempt, "memory", self._by_the_kernel())
             return
@@ -98,6 +99,9 @@ class TrialWatch:
         else:
             attempt.over_memory_since_ns = None
 
+    def _is_elsewhere(self, attempt: OpenAttempt) -> bool:
+        return attempt.boot_id != self._boot_id
+
     def _by_the_kernel(self) -> str:
         return out_of_memory_cause(self._memory, "control group")
 
@@ -110,6 +114,12 @@ class TrialWatch:
 
     def _kill(self, attempt: OpenAttempt, limit: Limit, cause: str, charged: Charged = "workload") -> None:
         """Kill an attempt's processes, unless it has ended since the last event read: its process may be at the next trial."""
+        if self._is_elsewhere(attempt):
+            attempt.killed = True
+            note_kill(self._folder, attempt.trial, attempt.attempt, cause)
+            self._announce(attempt, limit, cause, charged)
+            ask_kill(self._folder, attempt.boot_id, attempt.pid, attempt.process_started_ns)
+            return
         processes.stop([attempt.pid])
         self._take_events()
         if self._tracker.open.get((attempt.trial, attempt.attempt)) is not attempt:

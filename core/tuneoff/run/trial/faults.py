@@ -27,6 +27,19 @@ def kill_cause(run_dir: Path | str, trial_id: str, attempt: int) -> str | None:
         return None
 
 
+def ask_kill(run_dir: Path | str, boot_id: str, pid: int, started_ns: int) -> None:
+    """Ask whoever looks after another host of the run, by its boot id, to kill a process there."""
+    (Path(run_dir) / FOLDER / f"{boot_id}_{pid}_{started_ns}").touch()
+
+
+def asked_kills(run_dir: Path | str, boot_id: str) -> list[tuple[int, int]]:
+    """Return (pid, its start in nanoseconds) of what is to be killed on a host."""
+    return [
+        (int(pid), int(started))
+        for host, pid, started in (path.name.split("_") for path in (Path(run_dir) / FOLDER).glob(f"{boot_id}_*_*"))
+    ]
+
+
 def out_of_memory_cause(memory_bytes: int | None, by: str) -> str:
     """Return the cause of a trial that exceeded its memory; `by`: what enforced the limit."""
     return f"out of memory: more than {(memory_bytes or 0) / 1e6:g} MB ({by})"

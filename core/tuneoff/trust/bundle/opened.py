@@ -178,6 +178,7 @@ def why_not(run: PlannedRun, check: SkipCheck) -> TuneoffError | None:
     try:
         reason = check.reason(run.spec, registry.adapter_class(run.spec.adapter))
         refuse_foreign(run.spec.experiment.workload)
+        _refuse_hosts(run.spec)
     except TuneoffError as error:
         return error
     if reason is None:
@@ -199,6 +200,18 @@ def refuse_foreign(workload: WorkloadSpec) -> None:
         raise ExperimentError(f"workload {workload.name!r} does not obey these options of a bundle: {reason}; {way_out}")
 
 
+def _refuse_hosts(spec: RunSpec) -> None:
+    """Refuse to reach hosts by a command that a bundle gives.
+
+    Raises:
+        ExperimentError: the run is on other hosts.
+    """
+    place = registry.adapter_class(spec.adapter).placement(spec)
+    if place is not None:
+        way_out = "unpack the bundle and run its experiment.json if you trust it"
+        raise ExperimentError(f"no run of a bundle is put on other hosts, but this one: {place}; {way_out}")
+
+
 def served_here(spec: RunSpec) -> RunSpec:
     """Return a bundle's specification with the classes that are installed here: a bundle names code, it does not bring it.
 
@@ -207,6 +220,7 @@ def served_here(spec: RunSpec) -> RunSpec:
     """
     registry.adapter_class(spec.adapter)
     refuse_foreign(spec.experiment.workload)
+    _refuse_hosts(spec)
     workload = replace(spec.experiment.workload, target=registry.find("workload", spec.experiment.workload.name).target)
     return replace(
         spec,

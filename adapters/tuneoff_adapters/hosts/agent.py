@@ -1,0 +1,156 @@
+"""`python -m tuneoff_adapters.hosts.agent`: what tuneoff does on a host of a run, for as long as it hears from the coordinator.
+
+Requests come through standard input, a JSON line each; answers go to standard output. When the input ends, or is silent for too
+long, it ends all that it started, removes its folder and goes: a lost coordinator or connection leaves nothing on the host.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import platform
+import select
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tuneoff.base import clock
+from tuneoff.base.code_digest import code_digest
+from tuneoff.base.packages import installed_version, missing_modules
+from tuneoff.base.processes import MARK, command_line, end_all, is_alive, kill_tree, openers, stat_fields, with_mark
+from tuneoff.record.events.writer import EventWriter
+from tuneoff.run.trial.faults import asked_kills
+
+LOOK_SECONDS = 0.5  # between two looks for kills that were asked for
+
+
+class Agent:
+    """One host's part of an execution. Each public method is a request; what it returns goes into JSON."""
+
+    def __init__(self) -> None:
+        self._execution_id = ""
+        self._run_dir = Path()
+        self._folder: Path | None = None
+        self.lost_ns = 60 * clock.NANOSECONDS
+
+    def begin(self, execution_id: str, run_dir: str, folder: str | None, lost_seconds: float) -> None:
+        """Say what this host works for. `folder`: of its temporary files, here; removed at the end."""
+        self._execution_id, self._run_dir = execution_id, Path(run_dir)
+        self._folder = None if folder is None else Path(folder)
+        self.lost_ns = int(lost_seconds * clock.NANOSECONDS)
+
+    def probe(self, package: str, modules: Sequence[str]) -> dict[str, Any]:
+        """Return what is installed: the versions of Python and of a package, tuneoff's code, which modules are missing."""
+        return {
+            "Python": platform.python_version(),
+            package: installed_version(package) or "none",
+            "tuneoff's code": code_digest()[:12],
+            "missing modules": missing_modules(tuple(modules)),
+        }
+
+    def share(self, folder: str, name: str) -> dict[str, Any]:
+        """Return what this host sees of a folder: the content of a file and who has locked it; rename that file."""
+        path = Path(folder) / name
+        try:
+            content = path.read_text()
+            with path.open("a") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    is_locked = False
+                except BlockingIOError:
+                    is_locked = True
+            os.replace(path, path.with_suffix(".renamed"))
+        except OSError as error:
+            return {"problem": f"{error.strerror}: {error.filename or path}"}
+        return {"content": content, "is_locked": is_locked}
+
+    def beat(self) -> dict[str, Any]:
+        """End what the supervisor asked to be killed here; return this host's clock."""
+        self.end_asked()
+        return {"boot_id": clock.boot_id(), "monotonic_ns": clock.monotonic_ns()}
+
+    def note_clock(self) -> None:
+        """Write this host into the events, with the alignment that was measured."""
+        EventWriter(self._run_dir, self._execution_id, "host").close()
+
+    def run(self, command: Sequence[str], environment: Mapping[str, str], seconds: float) -> dict[str, Any]:
+        """Run a command to its end; what it starts in the background carries the run's mark."""
+        if self._folder is not None:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+        marked = {**os.environ, **environment, MARK: self._execution_id}
+        try:
+            done = subprocess.run(
+                command, env=marked, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return {"code": None, "output": f"it took longer than {seconds:g} s"}
+        return {"code": done.returncode, "output": done.stdout + done.stderr}
+
+    def clean(self, besides: str | None = None) -> list[str]:
+        """End all of the run on this host, remove its folder, and return what is still there; not under boot id `besides`."""
+        if clock.boot_id() == besides:
+            return []
+        end_all(self._processes)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        left = [f"process {pid} ({command_line(pid)})" for pid in self._processes()]
+        return left + ([f"folder {self._folder}"] if self._folder is not None and self._folder.exists() else [])
+
+    def end_asked(self) -> None:
+        """Kill the processes here that the supervisor asked for."""
+        for pid, started_ns in asked_kills(self._run_dir, clock.boot_id()):
+            if is_alive(pid, started_ns):
+                kill_tree(pid)
+
+    def _processes(self) -> Iterable[int]:
+        found = set(with_mark(MARK, self._execution_id)) if self._execution_id else set()
+        if self._folder is not None:
+            found |= set(openers(os.path.realpath(self._folder), writing_below=True))
+        pid = os.getpid()
+        while pid > 1 and (fields := stat_fields(pid)) is not None:  # on the coordinator's host it descends from that
+            found.discard(pid)
+            pid = int(fields[1])
+        return found
+
+
+def main() -> None:
+    """Serve until the input ends or is silent for too long; then clean."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    output, lock = os.dup(1), threading.Lock()
+    os.dup2(2, 1)
+    agent, rest, heard_ns = Agent(), b"", clock.monotonic_ns()
+
+    def answer(request: dict[str, Any]) -> None:
+        reply: dict[str, Any] = {"n": request["n"]}
+        try:
+            reply["answer"] = getattr(agent, request["do"])(**request["with"])
+        except Exception as error:  # the coordinator names the host and the step
+            reply["error"] = f"{type(error).__name__}: {error}"
+        with lock, contextlib.suppress(BrokenPipeError):
+            os.write(output, json.dumps(reply).encode() + b"\n")
+
+    while clock.monotonic_ns() - heard_ns < agent.lost_ns:
+        if select.select([0], [], [], LOOK_SECONDS)[0]:
+            if not (data := os.read(0, 65_536)):
+                break
+            *lines, rest = (rest + data).split(b"\n")
+            heard_ns = clock.monotonic_ns()
+            for request in map(json.loads, lines):
+                if request["do"] == "beat":  # at once: its time counts
+                    answer(request)
+                else:
+                    threading.Thread(target=answer, args=(request,), daemon=True).start()
+        agent.end_asked()
+    agent.clean()
+    os._exit(0)  # a command that still runs was ended
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""A host as the coordinator has it: an agent there, behind the command that reaches the host."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from tuneoff.base import clock
+from tuneoff.base.processes import MARK, last_words
+from tuneoff.errors import InfrastructureError
+
+AGENT = "tuneoff_adapters.hosts.agent"
+PASSED_ON = ("PYTHONPATH", "PYTHONSAFEPATH", "PYTHONHASHSEED")  # variables that decide what a process imports
+_END_SECONDS = 2.0
+
+
+class Timed(NamedTuple):
+    """An answer, and when it arrived (monotonic, nanoseconds)."""
+
+    answer: Any
+    arrived_ns: int
+
+
+class Node(Protocol):
+    """Where an agent is asked: over a command (`Host`), or by what a framework has for that."""
+
+    name: str
+
+    def send(self, do: str, **arguments: Any) -> Future[Timed]:
+        """Ask for one of the agent's methods; the future fails with `InfrastructureError`."""
+
+    def close(self, at_once: bool = False) -> None:
+        """Let the agent go."""
+
+
+class Host:
+    """An agent that was started by a command. `here`: on this machine, without one."""
+
+    def __init__(self, name: str, template: str | None, python: str, log: Path) -> None:
+        self.name, self._log = name, log
+        variables = [f"{variable}={os.environ[variable]}" for variable in PASSED_ON if variable in os.environ]
+        line = shlex.join(["exec", "env", *variables, python, "-m", AGENT])
+        line = f"cd {shlex.quote(os.getcwd())} 2>/dev/null; {line}"
+        command = ["sh", "-c"] if template is None else [word.replace("{host}", name) for word in shlex.split(template)]
+        unmarked = {key: value for key, value in os.environ.items() if key != MARK}
+        with log.open("ab") as file:
+            self._process = subprocess.Popen(
+                [*command, line], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, env=unmarked
+            )
+        self._waiting: dict[int, Future[Timed]] = {}
+        self._lock, self._count, self._is_gone = threading.Lock(), 0, False
+        threading.Thread(target=self._read, name=f"host {name}", daemon=True).start()
+
+    def send(self, do: str, **arguments: Any) -> Future[Timed]:
+        future: Future[Timed] = Future()
+        assert self._process.stdin is not None
+        with self._lock:
+            self._count += 1
+            line = json.dumps({"n": self._count, "do": do, "with": arguments})
+            self._waiting[self._count] = future
+            try:
+                self._process.stdin.write(line.encode() + b"\n")
+                self._process.stdin.flush()
+            except (OSError, ValueError):
+                self._is_gone = True
+            if self._is_gone:
+                self._fail()
+        return future
+
+    def close(self, at_once: bool = False) -> None:
+        """End the connection: its agent then cleans, if it has not, and goes. `at_once`: that cannot be waited for."""
+        with self._lock:
+            assert self._process.stdin is not None
+            with contextlib.suppress(OSError):  # what was not sent
+                self._process.stdin.close()
+        try:
+            self._process.wait(0.0 if at_once else _END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            arrived_ns = clock.monotonic_ns()
+            try:
+                reply = json.loads(line)
+            except ValueError:  # a greeting of the host's shell
+                continue
+            with self._lock:
+                future = self._waiting.pop(reply["n"], None)
+            if future is None:
+                continue
+            if "error" in reply:
+                future.set_exception(InfrastructureError(f"host {self.name}: {reply['error']}"))
+            else:
+                future.set_result(Timed(reply["answer"], arrived_ns))
+        with self._lock:
+            self._is_gone = True
+            self._fail()
+
+    def _fail(self) -> None:
+        """Fail what waits for an answer; the lock is held."""
+        waiting, self._waiting = self._waiting, {}
+        for future in waiting.values():
+            future.set_exception(InfrastructureError(f"host {self.name} cannot be reached: {last_words(self._log)}"))
+
+
+def answers(asked: Mapping[str, Future[Timed]], seconds: float) -> dict[str, Any]:
+    """Wait for the answers of several hosts, by name.
+
+    Raises:
+        InfrastructureError: one of them failed, or did not answer in time.
+    """
+    deadline = clock.monotonic_ns() + int(seconds * clock.NANOSECONDS)
+    found = {}
+    for name, future in asked.items():
+        try:
+            found[name] = future.result(max(0.0, (deadline - clock.monotonic_ns()) / clock.NANOSECONDS)).answer
+        except TimeoutError as error:
+            raise InfrastructureError(f"host {name} must answer within {seconds:.2g} s, but did not") from error
+    return found
+
+
+def sent(nodes: Sequence[Node], do: str, **arguments: Any) -> dict[str, Future[Timed]]:
+    """Ask all of them the same."""
+    return {node.name: node.send(do, **arguments) for node in nodes}

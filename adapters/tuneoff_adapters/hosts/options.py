@@ -1,0 +1,53 @@
+"""Options about hosts: what a person writes under `options:` of an entry whose platform is beyond one machine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tuneoff.base.identity import is_finite
+from tuneoff.errors import ExperimentError
+
+LOCAL_OPTIONS = frozenset({"hosts", "host_command", "host_python", "lost_seconds"})  # where a run is, not what it is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostOptions:
+    """How hosts are reached, and how long one may be silent."""
+
+    hosts: tuple[str, ...] = ()
+    host_command: str = "ssh {host}"  # gets a shell command line as its last argument
+    host_python: str = sys.executable
+    lost_seconds: float = 60.0  # a host that was silent for so long is lost, and ends by itself what runs there
+
+
+def host_options(options: Mapping[str, Any]) -> HostOptions:
+    """Return the checked options; those of others are left alone.
+
+    Raises:
+        ExperimentError: an option has a wrong value.
+    """
+    given = {name: options[name] for name in options if name in LOCAL_OPTIONS}
+    hosts = given.get("hosts", [])
+    if not isinstance(hosts, list) or not all(_is_word(host) for host in hosts) or len(set(hosts)) < len(hosts):
+        raise ExperimentError(f"option `hosts` must be a list of different names, e.g. [node1, node2], but got {hosts!r}")
+    command = given.get("host_command", HostOptions().host_command)
+    if not isinstance(command, str) or "{host}" not in command:
+        raise ExperimentError(f"option `host_command` must have {{host}} in it, as `ssh {{host}}` has, but got {command!r}")
+    if not _is_word(python := given.get("host_python", sys.executable)):
+        raise ExperimentError(f"option `host_python` must be the path of a Python on the hosts, but got {python!r}")
+    seconds = given.get("lost_seconds", HostOptions().lost_seconds)
+    if not is_finite(seconds) or seconds < 1:
+        raise ExperimentError(f"option `lost_seconds` must be a number >= 1, but got {seconds!r}")
+    return HostOptions(hosts=tuple(hosts), host_command=command, host_python=python, lost_seconds=float(seconds))
+
+
+def slots_of(hosts: tuple[str, ...], count: int) -> dict[str, int]:
+    """Return how many of `count` slots each host has: as equal as possible, the first ones more."""
+    return {host: count // len(hosts) + (number < count % len(hosts)) for number, host in enumerate(hosts)}
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str) and value != "" and not value.startswith("-") and not any(map(str.isspace, value))

@@ -1,0 +1,276 @@
+"""Ray on several hosts: started there for one run and ended with it, or a cluster that is there already."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import socket
+import sys
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from tuneoff.base.process_limits import THREAD_VARIABLES
+from tuneoff.base.processes import MARK
+from tuneoff.errors import ExperimentError, InfrastructureError, StepError
+from tuneoff.experiment.spec import RunSpec
+from tuneoff.record.run_context import RunContext
+from tuneoff_adapters.hosts.contact import CHECK_SECONDS, LOST, Contact
+from tuneoff_adapters.hosts.host import PASSED_ON, Host, Node, Timed, answers
+from tuneoff_adapters.hosts.options import LOCAL_OPTIONS, HostOptions, host_options, slots_of
+from tuneoff_adapters.ray_tune.environment import OF_A_CLUSTER, OF_ONE_MACHINE, SETTINGS, TOKEN, prepare_environment
+from tuneoff_adapters.ray_tune.session import shut_down
+from tuneoff_adapters.ray_tune.signals import kept_handler
+
+CLUSTER = "cluster"  # the platform
+ADDRESS = "address"  # option: of a cluster that is there
+OPTIONS = LOCAL_OPTIONS | {ADDRESS}
+START_SECONDS = 120.0  # for Ray on one host
+_PACKAGE = "ray"
+
+
+def refuse_cluster(spec: RunSpec) -> str | None:
+    """Return why a run on a cluster cannot be served, or None.
+
+    Raises:
+        ExperimentError: an option is unknown, missing, or has a wrong value.
+    """
+    unknown = sorted(set(spec.options) - OPTIONS)
+    if unknown:
+        raise ExperimentError(f"platform {CLUSTER!r} has no option {', '.join(unknown)}; it has {', '.join(sorted(OPTIONS))}")
+    options, address = host_options(spec.options), spec.options.get(ADDRESS)
+    if (address is None) == (not options.hosts):
+        raise ExperimentError(
+            f"platform {CLUSTER!r} needs option `hosts`, where tuneoff starts and ends Ray, or option `address`, of Ray's head"
+        )
+    if address is not None and (not isinstance(address, str) or not address.rpartition(":")[2].isdigit()):
+        raise ExperimentError(f"option `address` must be HOST:PORT of a Ray head, e.g. 10.0.0.1:6379, but got {address!r}")
+    workers = spec.experiment.workers
+    if len(options.hosts) > workers.count:
+        return f"each of the {len(options.hosts)} hosts must get a slot, but workers.count is {workers.count}; name fewer hosts"
+    if workers.memory_mb is not None or workers.cpu_limit != "none":
+        return "processes on other hosts are not limited by tuneoff yet; remove workers.memory_mb and workers.cpu_limit"
+    return None
+
+
+def placement(spec: RunSpec) -> str:
+    """Return one line on what is started where."""
+    options = host_options(spec.options)
+    if not options.hosts:
+        return (
+            f"Ray's cluster at {spec.options[ADDRESS]}: {spec.experiment.workers.count} slots where it puts them; starts no node"
+        )
+    shares = slots_of(options.hosts, spec.experiment.workers.count)
+    parts = [f"{host} {count} slots{' and Ray head' if _is_here(host) else ''}" for host, count in shares.items()]
+    if not any(map(_is_here, options.hosts)):
+        parts.insert(0, "this machine Ray's head")
+    return f"starts Ray on {', '.join(parts)}; reached by `{options.host_command}`"
+
+
+def _is_here(host: str) -> bool:
+    """Tell whether a host is this machine, by its name without the domain."""
+    return host.partition(".")[0] in ("localhost", socket.gethostname().partition(".")[0])
+
+
+class RayHosts:
+    """Ray for one run on hosts of the user's, reached by their command. Its processes carry the run's mark on every host."""
+
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
+        self._options: HostOptions = host_options(context.spec.options)
+        name = hashlib.sha256(context.execution_id.encode()).hexdigest()[:8]
+        self._folder = f"/tmp/tuneoff-{name}"  # on every host; equal in every process that un-deploys
+        self._contact = Contact(context, self._folder, self._options.lost_seconds)
+        self._shares = slots_of(self._options.hosts, context.spec.experiment.workers.count)
+
+    def start(self, load: Callable[[], Any]) -> dict[str, Any]:
+        """Check the hosts, start Ray on them, connect to it, and return what was done, for the record."""
+        context = self._context
+        context.remember("folder", self._folder)
+        context.outside.write_text(
+            f"Ray's processes on {', '.join(self._options.hosts)}; they end {self._options.lost_seconds:g} s after they last "
+            f"heard from tuneoff; else end those with {MARK}={context.execution_id} in their environment, and remove "
+            f"{self._folder}\n"
+        )
+        record = prepare_environment(on_cluster=True)
+        for problem in self._open(CHECK_SECONDS):
+            raise InfrastructureError(problem)
+        self._contact.check(_PACKAGE)
+        self._contact.keep()
+        own, port = _own_address(self._options.hosts), _free_port()
+        here = next((host for host in self._shares if _is_here(host)), None)
+        start = ["--disable-usage-stats", "--log-color=false"]
+        head = ["--head", f"--port={port}", f"--node-ip-address={own}", "--include-dashboard=false", f"--temp-dir={self._folder}"]
+        by_name = {node.name: node for node in self._contact.nodes}
+        self._run({by_name[here or "localhost"]: [*head, *start, f"--num-cpus={self._shares.get(here or '', 0)}"]})
+        joined = {
+            by_name[host]: [f"--address={own}:{port}", *start, f"--num-cpus={count}"]
+            for host, count in self._shares.items()
+            if host != here
+        }
+        self._run(joined)
+        ray = load()
+        connect(ray, f"{own}:{port}", {})
+        return {"environment": record, "hosts": self._shares, "address": f"{own}:{port}"}
+
+    def stop(self, seconds: float) -> None:
+        """End all of the run on every host within some time. Works in a fresh process too.
+
+        Raises:
+            StepError: something is left on a host that answers.
+        """
+        shut_down()
+        if not self._contact.nodes:
+            for problem in self._open(seconds / 2):
+                self._context.flag(LOST, f"{problem}; its agent ends what is left there")
+        left = self._contact.end(seconds / 2)
+        if left:
+            raise StepError(f"nothing of Ray may be left, but there is {', '.join(left)}; end it by hand")
+        self._context.outside.unlink(missing_ok=True)
+
+    def _open(self, seconds: float) -> list[str]:
+        """Reach all hosts at once, and return what is wrong with those that do not answer."""
+        options, folder = self._options, self._context.work_dir
+        names = list(options.hosts) if any(map(_is_here, options.hosts)) else ["localhost", *options.hosts]
+        here = {name: (None, sys.executable) for name in names if _is_here(name)}
+        ways = {name: here.get(name, (options.host_command, options.host_python)) for name in names}
+        nodes = [Host(name, template, python, folder / f"host-{name}.log") for name, (template, python) in ways.items()]
+        return self._contact.add(nodes, seconds)
+
+    def _run(self, starts: dict[Node, list[str]]) -> None:
+        environment = {
+            name: value for name, value in os.environ.items() if name.startswith(("RAY_", "TUNE_")) or name in THREAD_VARIABLES
+        }
+        asked = {}
+        for node, words in starts.items():
+            python = sys.executable if _is_here(node.name) else self._options.host_python
+            command = [python, "-m", "ray.scripts.scripts", "start", *words]
+            asked[node.name] = node.send(
+                "run", command=command, environment={**environment, "TMPDIR": self._folder}, seconds=START_SECONDS
+            )
+        for name, done in answers(asked, START_SECONDS + 10.0).items():
+            if done["code"] != 0:
+                lines = [line for line in done["output"].splitlines() if line.strip()] or [f"exit code {done['code']}"]
+                raise InfrastructureError(f"Ray could not be started on host {name}: {lines[-1].strip()}")
+
+
+class RayAddress:
+    """A cluster of Ray that is there: an agent is an actor on each of its nodes, for as long as the run is connected."""
+
+    def __init__(self, context: RunContext) -> None:
+        self._context, self._address = context, str(context.spec.options[ADDRESS])
+        self._contact = Contact(context, None, host_options(context.spec.options).lost_seconds)
+        self._known: set[str] = set()
+
+    def start(self, load: Callable[[], Any]) -> dict[str, Any]:
+        """Connect with the user's token, and check every node."""
+        record = prepare_environment(on_cluster=True, own_token=False)
+        if os.environ["RAY_AUTH_MODE"] == "token" and not _has_token():
+            raise StepError(
+                f"Ray's cluster at {self._address} needs a token, but none is given; set RAY_AUTH_TOKEN_PATH to the file with "
+                "the cluster's (RAY_AUTH_MODE=disabled for a cluster that asks for none)"
+            )
+        names = (*THREAD_VARIABLES, *PASSED_ON, *(name for name in SETTINGS if name not in (*OF_ONE_MACHINE, *OF_A_CLUSTER)))
+        variables = {name: os.environ[name] for name in names if name in os.environ}
+        ray = load()
+        variables[MARK] = self._context.execution_id
+        connect(ray, self._address, {"env_vars": variables})
+        self._look()
+        self._contact.check(_PACKAGE)
+        self._contact.keep(self._look)
+        return {"environment": record, "address": self._address, "nodes": sorted(self._known)}
+
+    def _look(self) -> None:
+        """Take in nodes that have joined since."""
+        import ray
+
+        with contextlib.suppress(ray.exceptions.RayError):  # what is wrong with the cluster, the driver meets itself
+            for entry in ray.nodes():
+                if entry["Alive"] and entry["NodeID"] not in self._known:
+                    self._known.add(entry["NodeID"])
+                    self._contact.add([_ActorNode(entry["NodeManagerAddress"], entry["NodeID"])])
+
+    def stop(self, seconds: float) -> None:
+        """End the run's processes on all nodes; the cluster stays."""
+        left = self._contact.end(seconds / 2)
+        shut_down()
+        if left:
+            raise StepError(f"nothing of the run may be left, but there is {', '.join(left)}; end it by hand")
+
+
+class _ActorNode:
+    """An agent in an actor of Ray's."""
+
+    def __init__(self, name: str, node_id: str) -> None:
+        import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        from tuneoff_adapters.hosts.agent import Agent
+
+        self.name = name
+        there = NodeAffinitySchedulingStrategy(node_id, soft=False)
+        self._actor = ray.remote(num_cpus=0, max_concurrency=2)(Agent).options(scheduling_strategy=there).remote()
+
+    def send(self, do: str, **arguments: Any) -> Future[Timed]:
+        from tuneoff.base import clock
+
+        found: Future[Timed] = Future()
+
+        def pass_on(done: Future[Any]) -> None:
+            arrived_ns, error = clock.monotonic_ns(), done.exception()
+            if error is None:
+                found.set_result(Timed(done.result(), arrived_ns))
+            else:
+                found.set_exception(InfrastructureError(f"node {self.name}: {str(error).strip().splitlines()[0]}"))
+
+        getattr(self._actor, do).remote(**arguments).future().add_done_callback(pass_on)
+        return found
+
+    def close(self, at_once: bool = False) -> None:
+        import ray
+
+        ray.kill(self._actor)
+
+
+def connect(ray: Any, address: str, runtime_env: dict[str, Any]) -> None:
+    """Connect this process to a cluster as its driver.
+
+    Raises:
+        StepError: the cluster does not take the token, or cannot be reached.
+    """
+    with kept_handler():
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR", runtime_env=runtime_env)
+        except Exception as error:  # of several classes, some of which only Ray's C code knows
+            if "InvalidAuthToken" in f"{error}{error.__cause__}":  # Ray tries for 20 s
+                raise StepError(
+                    f"Ray's cluster at {address} does not take this token; set RAY_AUTH_TOKEN_PATH to the file with the cluster's"
+                ) from error
+            raise InfrastructureError(
+                f"Ray's cluster at {address} cannot be reached: {str(error).strip().splitlines()[0]}; this machine must be one "
+                "of its nodes"
+            ) from error
+
+
+def _has_token() -> bool:
+    return any(os.environ.get(name) for name in (TOKEN, "RAY_AUTH_TOKEN_PATH")) or os.path.exists(
+        os.path.expanduser("~/.ray/auth_token")
+    )
+
+
+def _own_address(hosts: tuple[str, ...]) -> str:
+    """Return this machine's address as the other hosts reach it: that of the way to the first of them. Sends nothing."""
+    other = next((host for host in hosts if not _is_here(host)), "localhost")
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
+            way.connect((other.rpartition("@")[2], 9))
+            return str(way.getsockname()[0])
+    except OSError as error:
+        raise StepError(f"host {other} must have an address, but {error.strerror}; name it as this machine finds it") from error
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("", 0))
+        return int(found.getsockname()[1])

@@ -1,0 +1,168 @@
+"""The agent of a host behind a command: checks, clocks, kills, and that it cleans when it hears nothing more. One machine."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+
+from builders.specs import make_context, toy_spec
+from tuneoff.base import clock
+from tuneoff.base.processes import MARK, is_alive, with_mark
+from tuneoff.errors import ExperimentError, InfrastructureError, StepError
+from tuneoff.record.events.writer import CLOCKS, process_started_ns
+from tuneoff.run.trial.faults import ask_kill, note_kill
+from tuneoff_adapters.hosts.agent import Agent
+from tuneoff_adapters.hosts.contact import Contact
+from tuneoff_adapters.hosts.host import Host, Timed, answers
+from tuneoff_adapters.hosts.options import HostOptions, host_options, slots_of
+from waiting import until
+
+
+@pytest.fixture
+def contact(tmp_path: Path) -> Iterator[Contact]:
+    """Contact with one host, `there`, reached by `sh -c`; its folder is of this test."""
+    made = Contact(make_context(toy_spec("ray-tune"), tmp_path), str(tmp_path / "temporary"), 60.0)
+    host = Host("there", "sh -c", sys.executable, tmp_path / "log")
+    try:
+        assert made.add([host]) == []
+        yield made
+    finally:
+        made.end()
+
+
+def started(contact: Contact) -> list[int]:
+    """Let the agent start a daemon, and return its pid."""
+    command = ["sh", "-c", "sleep 600 >/dev/null 2>&1 &"]
+    asked = {"there": contact.nodes[0].send("run", command=command, environment={}, seconds=10)}
+    assert answers(asked, 20)["there"] == {"code": 0, "output": ""}
+    return with_mark(MARK, contact.context.execution_id)
+
+
+def test_the_same_installation_and_a_shared_folder_pass(contact: Contact) -> None:
+    contact.check("ray")
+    assert list(contact.context.work_dir.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"problem": "No such file or directory: /x"}, "No such file or directory: /x; use a shared file system"),
+        ({"content": "other", "is_locked": True}, "it sees other content"),
+        ({"content": "there", "is_locked": False}, "a lock (flock) that is held here does not hold there"),
+        ({"content": "there", "is_locked": True}, "what is renamed there keeps its name here"),
+    ],
+)
+def test_a_folder_that_is_not_shared_is_refused(tmp_path: Path, told: dict[str, object], words: str) -> None:
+    class Node:
+        name = "there"
+
+        def send(self, do: str, **arguments: object) -> Future[Timed]:
+            future: Future[Timed] = Future()
+            future.set_result(Timed(told if do == "share" else Agent().probe("ray", ()), 0))
+            return future
+
+        def close(self, at_once: bool = False) -> None:
+            pass
+
+    contact = Contact(make_context(toy_spec("ray-tune"), tmp_path), None, 60.0)
+    contact.add([Node()])
+    with pytest.raises(StepError) as refused:
+        contact.check("ray")
+    assert words in str(refused.value)
+
+
+def test_another_installation_is_refused(contact: Contact, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuneoff_adapters.hosts.agent.code_digest", lambda: "0" * 64)  # here, and not there
+    with pytest.raises(
+        StepError, match=r"tuneoff's code must be the same on all hosts, but host there has \w{12}, and this one 0{12};"
+    ):
+        contact.check("ray")
+
+
+def test_the_end_of_a_contact_leaves_nothing_on_the_host(contact: Contact) -> None:
+    pids = started(contact)
+    assert len(pids) == 1
+    assert Path(contact.folder or "").is_dir()
+    assert contact.end() == []
+    assert not any(map(is_alive, pids))
+    assert not Path(contact.folder or "").exists()
+
+
+def test_a_lost_connection_leaves_nothing_on_the_host(contact: Contact) -> None:
+    pids = started(contact)
+    contact.nodes[0].close()
+    until(lambda: not any(map(is_alive, pids)) and not Path(contact.folder or "").exists())
+
+
+def test_a_host_that_hears_nothing_for_long_ends_what_runs_there(tmp_path: Path) -> None:
+    contact = Contact(make_context(toy_spec("ray-tune"), tmp_path), str(tmp_path / "temporary"), 1.0)
+    contact.add([Host("there", "sh -c", sys.executable, tmp_path / "log")])
+    pids = started(contact)
+    until(lambda: not any(map(is_alive, pids)))  # the connection is still there
+    with pytest.raises(InfrastructureError, match="host there cannot be reached"):
+        answers({"there": contact.nodes[0].send("beat")}, 10)
+    contact.end()
+
+
+def test_a_command_that_reaches_no_host_gives_its_last_words(tmp_path: Path) -> None:
+    host = Host("h9", "sh -c 'echo connect to {host}: timed out >&2; exit 255'", sys.executable, tmp_path / "log")
+    contact = Contact(make_context(toy_spec("ray-tune"), tmp_path), None, 60.0)
+    assert contact.add([host]) == ["host h9 cannot be reached: connect to h9: timed out"]
+    silent = Host("h8", "sh -c 'exec sleep 600'", sys.executable, tmp_path / "log")
+    assert contact.add([silent], 0.2) == ["host h8 must answer within 0.2 s, but did not"]
+    assert contact.nodes == []
+
+
+def test_a_process_is_killed_where_the_supervisor_asked(contact: Contact) -> None:
+    with subprocess.Popen(["sleep", "600"]) as wanted, subprocess.Popen(["sleep", "600"]) as other:
+        note_kill(contact.context.run_dir, "t0", 1, "timed out")
+        ask_kill(contact.context.run_dir, "another-boot", other.pid, process_started_ns(other.pid))
+        ask_kill(contact.context.run_dir, clock.boot_id(), other.pid, 1)  # its pid was used again
+        ask_kill(contact.context.run_dir, clock.boot_id(), wanted.pid, process_started_ns(wanted.pid))
+        assert wanted.wait(10) == -9
+        answers({"there": contact.nodes[0].send("beat")}, 10)
+        assert other.poll() is None
+        other.kill()
+
+
+def test_a_silent_host_is_flagged_once_and_then_left_alone(tmp_path: Path) -> None:
+    contact = Contact(make_context(toy_spec("ray-tune"), tmp_path), None, 1.0)
+    contact.add([Host("there", "sh -c", sys.executable, tmp_path / "log")])
+    contact.nodes[0].close()
+    contact.keep()
+    until(lambda: "host_lost" in next(tmp_path.rglob("coordinator-*.jsonl")).read_text())
+    contact.end()
+    (text,) = [line for line in next(tmp_path.rglob("coordinator-*.jsonl")).read_text().splitlines() if "host_lost" in line]
+    assert "host there has not answered for" in text
+
+
+def test_this_host_s_own_clock_needs_no_alignment(contact: Contact) -> None:
+    contact.keep()
+    assert not (contact.context.run_dir / CLOCKS).exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"hosts": "h1"}, "must be a list of different names"),
+        ({"hosts": ["h1", "h1"]}, "must be a list of different names"),
+        ({"hosts": ["-oProxyCommand=x"]}, "must be a list of different names"),
+        ({"host_command": "ssh"}, "must have {host} in it"),
+        ({"host_python": ""}, "must be the path of a Python"),
+        ({"lost_seconds": 0}, "must be a number >= 1"),
+    ],
+)
+def test_wrong_options_are_the_users_mistake(options: dict[str, object], words: str) -> None:
+    with pytest.raises(ExperimentError) as refused:
+        host_options(options)
+    assert words in str(refused.value)
+
+
+def test_slots_are_shared_out_evenly() -> None:
+    assert slots_of(("a", "b", "c"), 7) == {"a": 3, "b": 2, "c": 2}
+    assert host_options({"hosts": ["a"]}) == HostOptions(hosts=("a",))

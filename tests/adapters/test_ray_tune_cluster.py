@@ -1,0 +1,97 @@
+"""What Ray Tune refuses on platform `cluster` before anything starts, and what `plan` says of a run there. Starts no Ray."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders.specs import make_context, toy_spec
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.skips import SkipCheck
+from tuneoff.experiment.spec import Workers, WorkloadSpec
+from tuneoff_adapters.ray_tune import RayTuneAdapter
+from tuneoff_adapters.ray_tune.environment import OF_ONE_MACHINE, REMOVED, SETTINGS, TOKEN, prepare_environment
+
+SURROGATE = WorkloadSpec(name="surrogate", target="tuneoff_workloads.surrogate:Surrogate", options={})
+HERE = socket.gethostname()
+
+
+def reason(options: dict[str, Any], **changes: Any) -> str | None:
+    given = {"workload": SURROGATE, "platform": "cluster", **changes}
+    return SkipCheck().reason(toy_spec("ray-tune", options=options, **given), RayTuneAdapter)
+
+
+@pytest.mark.parametrize("options", [{"hosts": ["a", "b"]}, {"hosts": ["a"], "lost_seconds": 5}, {"address": "10.0.0.1:6379"}])
+def test_what_can_be_served_is_not_refused(options: dict[str, Any]) -> None:
+    assert reason(options) is None
+    assert "has no options, but got" in (reason(options, platform="local") or "")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "needs option `hosts`"),
+        ({"hosts": ["a"], "address": "a:1"}, "needs option `hosts`"),
+        ({"hosts": ["a"], "host": "b"}, "has no option host; it has address, host_command, host_python, hosts, lost_seconds"),
+        ({"address": "h1"}, "must be HOST:PORT"),
+        ({"hosts": ["a"], "host_command": "ssh a"}, "must have {host} in it"),
+    ],
+)
+def test_a_wrong_option_is_the_users_mistake(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ExperimentError) as refused:
+        reason(options)
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("workers", "words"),
+    [
+        (Workers(count=1), "each of the 2 hosts must get a slot, but workers.count is 1"),
+        (Workers(count=2, memory_mb=100), "remove workers.memory_mb"),
+        (Workers(count=2, cpu_limit="quota"), "remove workers.memory_mb and workers.cpu_limit"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_with_the_reason(workers: Workers, words: str) -> None:
+    assert words in (reason({"hosts": ["a", "b"]}, workers=workers) or "")
+
+
+def test_the_hosts_are_no_part_of_the_run() -> None:
+    assert {"hosts", "host_command", "host_python", "lost_seconds", "address"} == RayTuneAdapter.local_options
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"hosts": [HERE, "b"]}, f"starts Ray on {HERE} 2 slots and Ray head, b 1 slots; reached by `ssh {{host}}`"),
+        ({"hosts": ["b", "c"]}, "starts Ray on this machine Ray's head, b 2 slots, c 1 slots; reached by `ssh {host}`"),
+        ({"address": "a:1"}, "Ray's cluster at a:1: 3 slots where it puts them; starts no node"),
+    ],
+)
+def test_the_plan_says_what_is_started_where(options: dict[str, Any], words: str) -> None:
+    assert RayTuneAdapter.placement(toy_spec("ray-tune", platform="cluster", options=options, workers=Workers(count=3))) == words
+    assert RayTuneAdapter.placement(toy_spec("ray-tune")) is None
+
+
+def test_a_cluster_s_token_is_the_users_and_one_for_hosts_is_random(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*SETTINGS, *REMOVED):
+        monkeypatch.setenv(name, "before")  # also puts it back after the test
+    monkeypatch.setenv(TOKEN, "given")
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    settings = prepare_environment(on_cluster=True, own_token=False)["set"]
+    assert isinstance(settings, dict)
+    assert not set(OF_ONE_MACHINE) & set(settings)
+    assert (os.environ[TOKEN], os.environ["RAY_AUTH_MODE"]) == ("given", "disabled")
+    prepare_environment(on_cluster=True)
+    assert len(os.environ[TOKEN]) == 64
+    assert os.environ["RAY_AUTH_MODE"] == "token"
+
+
+def test_undeploy_without_a_deploy_reaches_no_host(tmp_path: Path) -> None:
+    options = {"hosts": ["nowhere"], "host_command": "false {host}"}
+    adapter = RayTuneAdapter(make_context(toy_spec("ray-tune", platform="cluster", options=options), tmp_path))
+    adapter.undeploy()
+    assert list(adapter.context.work_dir.iterdir()) == []

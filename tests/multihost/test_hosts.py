@@ -1,0 +1,89 @@
+"""The hosts that tests make: what is a host's own, what they share, and how each fault looks from the other one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import namespaced_hosts
+from namespaced_hosts import CGROUPS, Hosts, hosts
+
+pytestmark = pytest.mark.multihost
+
+
+@pytest.fixture(scope="module")
+def two() -> Iterator[Hosts]:
+    with hosts(2) as made:
+        yield made
+
+
+def by_ssh(two: Hosts, command: str) -> tuple[int, str]:
+    """Run a command on h2 from h1, by the template; return its exit code and all that it printed."""
+    done = two.run("h1", f"{two.template.format(host='h2')} '{command}' 2>&1", check=False)
+    return done.returncode, done.stdout.strip()
+
+
+def test_a_host_has_its_own_name_address_boot_id_processes_and_folders_and_shares_the_rest(two: Hosts) -> None:
+    for name in two.names:
+        two.run(name, f"echo {name} >/tmp/note; echo {name} >/dev/shm/note; echo {name} >$HOME/note; echo >{two.shared}/{name}")
+    seen = (
+        "hostname; cat /proc/sys/kernel/random/boot_id /tmp/note /dev/shm/note $HOME/note; ip -4 -o addr show eth0 | cut -d/ -f1"
+    )
+    here, there = two.run("h1", seen).stdout.split(), by_ssh(two, seen)[1].split()
+    assert (here[0], *here[2:5]) == ("h1",) * 4
+    assert (there[0], *there[2:5]) == ("h2",) * 4
+    assert (here[-1], there[-1]) == (two.address("h1"), two.address("h2"))
+    assert here[1] != there[1]
+    assert here[1] != Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert int(two.run("h2", "ls -d /proc/[0-9]* | wc -l").stdout) < 20
+    assert {path.name for path in two.shared.iterdir()} == {"h1", "h2"}
+
+
+def test_nothing_is_routed_out_of_the_switch(two: Hosts) -> None:
+    done = two.run("h1", "ssh -o ConnectTimeout=3 192.0.2.1 true", check=False)
+    assert "Network is unreachable" in done.stderr
+
+
+def test_a_pulled_cable_is_silence_and_a_plugged_one_heals(two: Hosts) -> None:
+    two.pull("h2")
+    started = time.monotonic()
+    code, text = by_ssh(two, "true")
+    assert (code, "timed out" in text or "No route" in text) == (255, True), text
+    assert time.monotonic() - started > 2.5  # not refused: nobody answers
+    two.plug("h2")
+    assert by_ssh(two, "hostname") == (0, "h2")
+
+
+def test_a_host_without_power_loses_its_processes_and_its_tmp_and_boots_anew(two: Hosts) -> None:
+    boot = by_ssh(two, "cat /proc/sys/kernel/random/boot_id")
+    by_ssh(two, "touch /tmp/gone; nohup sleep 987 >/dev/null 2>&1 &")
+    assert by_ssh(two, "pgrep -f [s]leep.987")[0] == 0
+    two.power_off("h2")
+    assert by_ssh(two, "true")[0] == 255
+    two.power_on("h2")
+    assert by_ssh(two, "pgrep -f [s]leep.987; ls /tmp/gone")[0] != 0
+    assert by_ssh(two, "cat /proc/sys/kernel/random/boot_id") != boot
+
+
+@pytest.mark.skipif(not (CGROUPS / "memory/cgroup.procs").exists(), reason="no control groups of version 1 for memory here")
+def test_memory_and_processors_of_a_host_are_limited(two: Hosts) -> None:
+    take = "python3 -c \"b'x' * 300_000_000\""
+    assert two.run("h2", take, check=False).returncode == 0
+    two.limit("h2", memory_bytes=100_000_000, processors=0.25)
+    try:
+        assert two.run("h2", take, check=False).returncode == 137
+        work = "import time; t = time.monotonic()\\nwhile time.process_time() < 0.3: pass\\nprint(time.monotonic() - t)"
+        assert float(two.run("h2", f"printf '{work}' | python3").stdout) > 0.8
+    finally:
+        two.limit("h2", memory_bytes=-1, processors=1000)
+
+
+def test_hosts_are_skipped_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert namespaced_hosts.missing() == "hosts for tests need root"
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("shutil.which", lambda name, path: None if name in ("ssh", "sshd") else name)
+    assert "run: .ci/install 'hosts for tests' openssh-client openssh-server" in (namespaced_hosts.missing() or "")

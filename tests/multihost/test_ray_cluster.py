@@ -1,0 +1,288 @@
+"""Ray Tune over two hosts: what is started, what each fault of a host or its cable does to trials, and that nothing is left."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from namespaced_hosts import REPOSITORY, Hosts, hosts
+from tuneoff.record.events.reader import EventLog
+from tuneoff.record.events.schema import Epoch, Event, Flag, TrialStarted, WorkerDied
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.store import read_runs
+from waiting import until
+
+pytestmark = [pytest.mark.multihost, pytest.mark.timeout(300)]
+
+SOURCES = ":".join(str(REPOSITORY / name) for name in ("core", "adapters", "workloads", "tests"))
+QUICK = {  # Ray's own settings: a node that does not answer is dead after 6 s, not after 64
+    "RAY_health_check_initial_delay_ms": "1000",
+    "RAY_health_check_period_ms": "1000",
+    "RAY_health_check_timeout_ms": "1000",
+    "RAY_health_check_failure_threshold": "5",
+}
+
+
+@pytest.fixture(scope="module")
+def two() -> Iterator[Hosts]:
+    with hosts(2) as made:
+        yield made
+
+
+@dataclass
+class Command:
+    """`tuneoff run` on h1, and its results folder."""
+
+    process: subprocess.Popen[str]
+    results: Path
+
+    def events(self, kind: type[Event]) -> list[Any]:
+        folders = list(self.results.glob("runs/*/*/events"))
+        return [event for folder in folders for _, event in EventLog(folder).merged() if isinstance(event, kind)]
+
+    def wait_for(self, look: Callable[[], object], seconds: float = 150.0) -> None:
+        """Wait for something to be seen in the results, as long as the command runs."""
+        deadline = time.monotonic() + seconds
+        while not look():
+            assert self.process.poll() is None, self.process.communicate()[0]
+            logs = [path.read_text() for path in self.results.glob("runs/*/*/log.txt")]
+            assert time.monotonic() < deadline, (*logs, self.events(WorkerDied), self.events(Flag))
+            time.sleep(0.2)
+
+    def end(self, seconds: float = 120.0) -> str:
+        """Wait for its end and return what it said."""
+        return self.process.communicate(timeout=seconds)[0]
+
+    @property
+    def record(self) -> RunRecord:
+        (record,) = read_runs(self.results)
+        return record
+
+
+@dataclass
+class Runs:
+    """Starts commands on h1."""
+
+    hosts: Hosts
+    count: int = 0
+
+    def __call__(self, options: dict[str, Any] | None = None, *, environment: dict[str, str] = QUICK, **fields: Any) -> Command:
+        self.count += 1
+        given = {"hosts": ["h1", "h2"], "host_command": self.hosts.template, "lost_seconds": 10} if options is None else options
+        content = {
+            "name": "cluster",
+            "workload": {"name": "sleep", "options": {"epoch_seconds": 1.0}},
+            "sampler": "random",
+            "budget": {"trials": 4, "epochs_per_trial": 4},
+            "workers": {"count": 4},
+            "seeds": [0],
+            "warm_up": False,
+            "adapters": [{"name": "ray-tune", "platform": "cluster", "options": given}],
+            **fields,
+        }
+        file, results = self.hosts.shared / f"{self.count}.yaml", self.hosts.shared / f"results{self.count}"
+        file.write_text(yaml.safe_dump(content))
+        return self.command(f"run {file} --adapter ray-tune@cluster --output {results}", environment, results)
+
+    def command(self, words: str, environment: dict[str, str], results: Path) -> Command:
+        settings = " ".join(f"{name}={value}" for name, value in {**environment, "PYTHONPATH": SOURCES}.items())
+        script = f"cd {self.hosts.shared}; exec env {settings} {sys.executable} -m tuneoff {words} 2>&1"
+        process = subprocess.Popen(
+            self.hosts.command("h1", script), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+        return Command(process, results)
+
+
+@pytest.fixture(scope="module")
+def runs(two: Hosts) -> Runs:
+    return Runs(two)
+
+
+def left(two: Hosts, name: str) -> list[str]:
+    """Return what a host has beyond what it had at its start: processes, files in /tmp, HOME and /dev/shm, open ports."""
+    own = "bash|sshd|sleep 3600|sh -c|ps -e|sed|grep|awk"
+    script = f"ps -e -o args= | grep -vE '^({own})'; ls -A /tmp | grep -vx home; ls -A /tmp/home /dev/shm | grep -v : | grep ."
+    ports = "ss -Hltn | awk '{print $4}' | grep -v ':22$'"
+    return two.run(name, f"{script}; {ports}", check=False).stdout.splitlines()
+
+
+def hosts_of(record: RunRecord) -> dict[tuple[str, int], str]:
+    """Return the host of each attempt."""
+    return {
+        (trial.trial, attempt.attempt): (attempt.process or "").partition(":")[0]
+        for trial in record.trials
+        for attempt in trial.attempts
+    }
+
+
+def verified(runs: Runs, command: Command) -> None:
+    """Let `tuneoff verify` recompute the folder."""
+    check = runs.command(f"verify {command.results}", {}, command.results)
+    said = check.end()
+    assert check.process.returncode == 0, said
+
+
+def test_trials_run_on_both_hosts_clocks_are_aligned_and_nothing_is_left(two: Hosts, runs: Runs) -> None:
+    command = runs()
+    said = command.end()
+    record = command.record
+    assert record.status == "done", said
+    assert [trial.state for trial in record.trials] == ["completed"] * 4
+    assert sorted(hosts_of(record).values()) == ["h1", "h1", "h2", "h2"]
+    assert 0 < record.clock_uncertainty_ns < 500_000_000
+    assert [left(two, name) for name in two.names] == [[], []]
+    verified(runs, command)
+
+
+def test_the_plan_says_what_is_started_where(runs: Runs) -> None:
+    runs().process.kill()
+    said = runs.command(f"plan {runs.hosts.shared}/{runs.count}.yaml", {}, Path()).end()
+    assert "starts Ray on h1 2 slots and Ray head, h2 2 slots; reached by `ssh -F" in said
+
+
+def test_trials_of_a_host_without_power_are_tried_again_on_the_other_and_none_is_lost(two: Hosts, runs: Runs) -> None:
+    command = runs(failures={"retries": 1}, budget={"trials": 6, "epochs_per_trial": 6})
+    command.wait_for(lambda: len({event.trial for event in command.events(Epoch)}) == 4)
+    two.power_off("h2")
+    off_ns = time.monotonic_ns()
+    command.wait_for(lambda: len(command.events(WorkerDied)) == 2, 60)
+    noticed_seconds = (time.monotonic_ns() - off_ns) / 1e9
+    said = command.end()
+    two.power_on("h2")
+    record = command.record
+    assert noticed_seconds < 25
+    assert record.status == "done", said
+    assert [trial.state for trial in record.trials] == ["completed"] * 6
+    again = [trial for trial in record.trials if len(trial.attempts) == 2]
+    assert [trial.attempts[0].state for trial in again] == ["superseded"] * 2
+    placed = hosts_of(record)
+    assert [(placed[trial.trial, 1], placed[trial.trial, 2]) for trial in again] == [("h2", "h1")] * 2
+    assert "host h2 has not answered for" in " ".join(flag.text for flag in record.flags if flag.name == "host_lost")
+    assert left(two, "h1") == []
+    verified(runs, command)
+
+
+def test_a_cable_out_for_4_s_does_nothing_and_out_for_good_costs_the_trials_of_its_host_alone(two: Hosts, runs: Runs) -> None:
+    command = runs(budget={"trials": 4, "epochs_per_trial": 25})
+    command.wait_for(lambda: len({event.trial for event in command.events(Epoch)}) == 4)
+    two.pull("h2")
+    time.sleep(4)  # what is tested
+    two.plug("h2")
+    plugged = len(command.events(Epoch))
+    command.wait_for(lambda: len(command.events(Epoch)) > plugged + 12)
+    assert not command.events(WorkerDied)
+    assert not [flag for flag in command.events(Flag) if flag.name != "disturbed"]
+    on_h2 = [event.trial for event in command.events(TrialStarted)]
+    two.pull("h2")
+    pulled_ns = time.monotonic_ns()
+    command.wait_for(lambda: len(command.events(WorkerDied)) == 2)
+    assert (time.monotonic_ns() - pulled_ns) / 1e9 < 15
+    said = command.end()
+    until(lambda: not left(two, "h2"), 30)  # it cannot be told: it ends by itself
+    two.plug("h2")
+    record = command.record
+    assert record.status == "done", said
+    placed = hosts_of(record)
+    ends = {placed[trial.trial, 1]: (trial.state, trial.charged) for trial in record.trials}
+    assert ends == {"h1": ("completed", None), "h2": ("failed", "infrastructure")}
+    assert len(on_h2) == len(record.trials) == 4
+    assert "host_lost" in {flag.name for flag in record.flags}
+    assert left(two, "h1") == []
+    verified(runs, command)
+
+
+def test_a_trial_beyond_its_time_is_ended_on_a_host_that_has_all_slots(two: Hosts, runs: Runs) -> None:
+    command = runs(
+        {"hosts": ["h2"], "host_command": two.template},
+        workload={"name": "sleep", "options": {"epoch_seconds": 600}},
+        budget={"trials": 2, "epochs_per_trial": 1},
+        workers={"count": 2},
+        timeouts={"trial_seconds": 3},
+    )
+    command.end()
+    record = command.record
+    assert list(hosts_of(record).values()) == ["h2", "h2"]
+    assert [(trial.state, trial.charged) for trial in record.trials] == [("timed_out", "workload")] * 2
+    assert all((trial.attempts[0].ended_ns or 0) - (trial.attempts[0].started_ns or 0) < 8e9 for trial in record.trials)
+    assert [left(two, name) for name in two.names] == [[], []]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_an_ended_command_leaves_nothing_on_any_host(two: Hosts, runs: Runs, number: signal.Signals) -> None:
+    command = runs(budget={"trials": 4, "epochs_per_trial": 100})
+    command.wait_for(lambda: len({event.trial for event in command.events(Epoch)}) == 4)
+    (pid,) = two.run("h1", "pgrep -f '[t]uneoff run' | head -1").stdout.split()
+    two.run("h1", f"kill -{number.value} {pid}")
+    command.end()
+    until(lambda: [left(two, name) for name in two.names] == [[], []], 40)
+    until(lambda: not list(command.results.glob("runs/*/*/outside.txt")), 20)  # un-deployed by the command or its guardian
+
+
+def reason(command: Command) -> str:
+    """Return why a run failed in its deploy step."""
+    said = command.end()
+    assert command.record.status == "failed", said
+    text = command.record.reason or ""
+    assert text.startswith("step deploy failed: "), text
+    assert "\n" not in text
+    return text.removeprefix("step deploy failed: ")
+
+
+def test_what_cannot_work_is_said_in_one_line_before_anything_is_started(two: Hosts, runs: Runs) -> None:
+    given = {"hosts": ["h1", "h2"], "host_command": two.template}
+    assert reason(runs({**given, "hosts": ["h1", "h7"]})).startswith(
+        "host h7 cannot be reached: ssh: Could not resolve hostname h7"
+    )
+    assert "nowhere/python" in reason(runs({**given, "host_python": "/nowhere/python"}))
+    two.run("h2", f"mkdir /tmp/old && cd {REPOSITORY} && cp -r core adapters workloads /tmp/old")
+    two.run("h2", "echo '# other' >>/tmp/old/core/tuneoff/errors.py")
+    path = ":".join(f"/tmp/old/{name}" for name in ("core", "adapters", "workloads"))
+    two.run("h2", f"printf '#!/bin/sh\\nPYTHONPATH={path} exec {sys.executable} \"$@\"' >/tmp/old/p; chmod +x /tmp/old/p")
+    assert "tuneoff's code must be the same on all hosts, but host h2 has" in reason(runs({**given, "host_python": "/tmp/old/p"}))
+    two.run("h2", f"mount -t tmpfs tmpfs {two.shared}")
+    try:
+        assert "the results folder must be shared by all hosts, but host h2" in reason(runs(given))
+    finally:
+        two.run("h2", f"umount {two.shared}; rm -r /tmp/old")
+    assert [left(two, name) for name in two.names] == [[], []]
+
+
+def ray(two: Hosts, name: str, words: str, token: Path) -> None:
+    settings = f"RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH={token} RAY_USAGE_STATS_ENABLED=0 PYTHONPATH={SOURCES}"
+    two.run(name, f"{settings} {sys.executable} -m ray.scripts.scripts {words}", seconds=120)
+
+
+def test_a_given_cluster_needs_its_token_and_takes_a_node_that_joins_late(two: Hosts, runs: Runs) -> None:
+    token, wrong = two.shared / "token", two.shared / "wrong"
+    token.write_text("a" * 64)
+    wrong.write_text("b" * 64)
+    address = f"{two.address('h1')}:6379"
+    start = "start --num-cpus=2 --include-dashboard=false --node-ip-address="
+    ray(two, "h1", f"{start}{two.address('h1')} --head --port=6379", token)
+    assert f"cluster at {address} needs a token, but none is given" in reason(runs({"address": address}, environment={}))
+    path = "RAY_AUTH_TOKEN_PATH"
+    assert "does not take this token; set RAY_AUTH" in reason(runs({"address": address}, environment={path: str(wrong)}))
+    command = runs({"address": address}, environment={path: str(token)}, budget={"trials": 4, "epochs_per_trial": 75})
+    command.wait_for(lambda: len(command.events(TrialStarted)) == 2)
+    ray(two, "h2", f"{start.replace(' --include-dashboard=false', '')}{two.address('h2')} --address={address}", token)
+    said = command.end(200)
+    record = command.record
+    assert record.status == "done", said
+    assert [trial.state for trial in record.trials] == ["completed"] * 4
+    assert sorted(hosts_of(record).values()) == ["h1", "h1", "h2", "h2"]  # two waited until it was there
+    marked = f"grep -l TUNEOFF_RUN_ID={record.execution_id} /proc/[0-9]*/environ 2>/dev/null; true"
+    assert [two.run(name, marked).stdout for name in two.names] == ["", ""]
+    assert "raylet" in " ".join(left(two, "h1"))  # the cluster is its owner's
+    verified(runs, command)
+    for name in two.names:
+        two.power_off(name)
+        two.power_on(name)
