@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tuneoff.base.format import counted, duration_text, listed, two_digits
+from tuneoff.base.format import counted, duration_text, two_digits
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.choice.choice import Column, Curve, Over, Point, Row, Setting
 from tuneoff.judge.choice.scaling import BUSY, Limit, limit
@@ -16,16 +16,15 @@ LONGER = 2.0  # times the shortest trial: below, trials count as equally long
 SHORTEST = 0.001  # s: trials that take no time have no share
 MORE = 10.0  # times the fewest trials: below, numbers of trials are drawn over nothing
 KILOBYTES = 1000.0  # per MB
-ADDED, UTILIZATION, ASK, RATE, DRIVER = (
-    *("overhead.further_trial", "slots.utilization", "stage.ask"),
-    *("trials.per_second", "memory.driver_peak_rss"),
-)
+ADDED, UTILIZATION = "overhead.further_trial", "slots.utilization"
+ASK, RATE, DRIVER, TREE = "stage.ask", "trials.per_second", "memory.driver_peak_rss", "memory.tree_peak_rss"
 FIGURES = {  # what a curve shows, and its unit
     ADDED: ("Added to a trial, as a share of it", "%"),
     UTILIZATION: ("Utilization of the workers", "%"),
     ASK: ("Time of an ask, mean of a run", "ms"),
     RATE: ("Trials per second", "1/s"),
     DRIVER: ("Memory of the process that drives the framework", "MB"),
+    TREE: ("Memory of all its processes", "MB"),
 }
 KEYS: Mapping[Over, str] = {"workers": "workers.count", "trials": "budget.trials"}  # of a variant
 
@@ -52,7 +51,7 @@ def curves(rows: Sequence[Row], specs: Mapping[Scope, RunSpec], confidence: floa
     ]
     by_trials = [
         curve
-        for metric in (ASK, RATE, DRIVER)
+        for metric in (ASK, RATE, DRIVER, TREE)
         for scopes in _apart("trials", specs)
         if _varies(curve := _curve("trials", metric, rows, specs, scopes), MORE)
     ]
@@ -82,8 +81,8 @@ def scaling_lines(found: Iterable[Curve], names: Mapping[str, str]) -> Iterator[
             yield f"Utilization is below {BUSY:g} %{of}: {told}."
         if curve.over == "trials" and curve.metric != RATE:
             ends = {names[label]: (of[-2], of[-1]) for label, of in curve.lines.items() if len(of) > 1}
-            told = listed(f"{name} {_growth(curve, first, last)}" for name, (first, last) in ends.items())
-            yield f"{FIGURES[curve.metric][0]}{of}: {told}."
+            told = "; ".join(f"{name} {_growth(curve, first, last)}" for name, (first, last) in ends.items())
+            yield f"{FIGURES[curve.metric][0]}{of and ','}{of}: {told}."
 
 
 def place_text(curve: Curve, x: float) -> str:
@@ -99,12 +98,11 @@ def amount_text(curve: Curve, value: float) -> str:
 
 
 def _growth(curve: Curve, first: Point, last: Point) -> str:
-    if curve.metric == DRIVER:
+    if curve.metric in (DRIVER, TREE):
         each = (last.value.estimate - first.value.estimate) / (last.x - first.x) * KILOBYTES
         return f"{two_digits(each)} kB per further trial"
-    return (
-        f"{amount_text(curve, first.value.estimate)} of {first.x:.0f}, {amount_text(curve, last.value.estimate)} of {last.x:.0f}"
-    )
+    before, after = (amount_text(curve, point.value.estimate) for point in (first, last))
+    return f"{before} of {first.x:.0f} trials and {after} of {last.x:.0f}"
 
 
 def _told(curve: Curve, point: Point) -> str:
