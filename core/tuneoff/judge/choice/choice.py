@@ -99,6 +99,11 @@ class Row:
     columns: Mapping[str, Column]
 
     @property
+    def marked(self) -> str:
+        """The name, with what it must never be read without."""
+        return f"{self.name} (emulated)" if self.is_emulated else self.name
+
+    @property
     def first(self) -> Column:
         """Its first column: the only one where the file has no tasks and varies nothing else."""
         return next(iter(self.columns.values()))

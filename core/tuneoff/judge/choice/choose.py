@@ -105,7 +105,7 @@ def _setting(
         chosen=chosen,
         certainty=certainty,
         reference=reference,
-        lines=(next(of_choice), *scaling_lines(drawn, names), *of_choice),
+        lines=(next(of_choice), *scaling_lines(drawn, rows), *of_choice),
         curves=drawn,
     )
 

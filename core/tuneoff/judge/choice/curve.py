@@ -65,15 +65,16 @@ def _varies(curve: Curve, times: float) -> bool:
 
 def curve_lines(setting: Setting) -> Iterator[str]:
     """Yield the curves in words, a line per framework."""
-    names = {row.label: row.name for row in setting.rows}
+    names = {row.label: row.marked for row in setting.rows}
     for curve in setting.curves:
         yield f"{FIGURES[curve.metric][0]} ({', '.join(filter(None, ('sampler ' + setting.name, curve.beside)))}):"
         for label, points in curve.lines.items():
             yield f"  {names[label]}: {'; '.join(f'{place_text(curve, point.x)} {_told(curve, point)}' for point in points)}"
 
 
-def scaling_lines(found: Iterable[Curve], names: Mapping[str, str]) -> Iterator[str]:
+def scaling_lines(found: Iterable[Curve], rows: Iterable[Row]) -> Iterator[str]:
     """Yield from how many workers on frameworks lose utilization, and what grows with the number of trials."""
+    names = {row.label: row.marked for row in rows}
     for curve in found:
         of = f" with {curve.beside}" if curve.beside else ""
         if curve.limits:

@@ -176,7 +176,7 @@ def drawn(setting: Setting) -> Iterator[Drawn]:
 
 
 def _drawn(curve: Curve, setting: Setting) -> Drawn | None:
-    names = {row.label: row.name for row in setting.rows}
+    names = {row.label: row.marked for row in setting.rows}
     points = [point for of in curve.lines.values() for point in of]
     x = scale([point.x for point in points], FAR)
     levels = LEVELS.get(curve.metric, ())
