@@ -81,8 +81,7 @@ def scaling_lines(found: Iterable[Curve], rows: Iterable[Row]) -> Iterator[str]:
             told = "; ".join(f"{names[label]} {one.text}" for label, one in curve.limits.items())
             yield f"Utilization is below {BUSY:g} %{of}: {told}."
         if curve.over == "trials" and curve.metric != RATE:
-            ends = {names[label]: (of[-2], of[-1]) for label, of in curve.lines.items() if len(of) > 1}
-            told = "; ".join(f"{name} {_growth(curve, first, last)}" for name, (first, last) in ends.items())
+            told = "; ".join(f"{names[label]} {_growth(curve, of)}" for label, of in curve.lines.items() if len(of) > 1)
             yield f"{FIGURES[curve.metric][0]}{of and ','}{of}: {told}."
 
 
@@ -98,12 +97,14 @@ def amount_text(curve: Curve, value: float) -> str:
     return f"{two_digits(value)} {FIGURES[curve.metric][1]}"
 
 
-def _growth(curve: Curve, first: Point, last: Point) -> str:
+def _growth(curve: Curve, points: Sequence[Point]) -> str:
+    """Return the memory of each trial between the two greatest numbers, where no start is in it; else the first and the last."""
+    first, last = points[-2 if curve.metric in (DRIVER, TREE) else 0], points[-1]
     if curve.metric in (DRIVER, TREE):
         each = (last.value.estimate - first.value.estimate) / (last.x - first.x) * KILOBYTES
         return f"{two_digits(each)} kB per further trial"
     before, after = (amount_text(curve, point.value.estimate) for point in (first, last))
-    return f"{before} of {first.x:.0f} trials and {after} of {last.x:.0f}"
+    return f"{before} in a job of {first.x:.0f} trials and {after} in one of {last.x:.0f}"
 
 
 def _told(curve: Curve, point: Point) -> str:
