@@ -105,7 +105,13 @@ def _spec(entry: Entry, seed: int) -> RunSpec:
     changes = digest(entry.variant["task"] if entry.stream is None else entry.stream) if "task" in entry.variant else ""
     workers = replace(spec.experiment.workers, count=entry.variant.get("workers.count", spec.experiment.workers.count))
     budget = replace(spec.experiment.budget, trials=entry.variant.get("budget.trials", spec.experiment.budget.trials))
-    changed = {"objective": objective, "workload": workload, "workers": workers, "budget": budget, "task_digest": changes}
+    changed: dict[str, Any] = {
+        "objective": objective,
+        "workload": workload,
+        "workers": workers,
+        "budget": budget,
+        "task_digest": changes,
+    }
     experiment = replace(spec.experiment, **changed)
     return replace(spec, replicate=entry.replicate, platform=platform, experiment=experiment, local_options=())
 
