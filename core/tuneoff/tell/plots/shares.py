@@ -180,7 +180,7 @@ def _drawn(curve: Curve, setting: Setting) -> Drawn | None:
     points = [point for of in curve.lines.values() for point in of]
     x = scale([point.x for point in points], FAR)
     levels = LEVELS.get(curve.metric, ())
-    values = [one for point in points for one in (point.value.estimate, *_ends(curve, point))]
+    values = [one for point in points for one in (point.value.estimate, point.value.high)]
     values += [point.predicted for point in points if point.predicted is not None]
     y = scale([max(one, LEAST) for one in (*values, *levels)], FAR if curve.metric == ADDED else drawing.FAR)
     if x is None or y is None:
@@ -220,13 +220,13 @@ def _drawn(curve: Curve, setting: Setting) -> Drawn | None:
 
 
 def _dot(curve: Curve, point: Point, name: str, x: Scale, y: Scale) -> Dot:
-    low, high = _ends(curve, point)
+    ends = (point.value.low, point.value.high) if _has_interval(point) else (point.value.estimate, point.value.estimate)
     cell = _cell(curve, point)
     return Dot(
         x=WIDTH * x.at(point.x),
         y=_height(y, point.value.estimate),
-        low=_height(y, low),
-        high=_height(y, high),
+        low=_height(y, ends[0]),
+        high=_height(y, ends[1]),
         text=f"{name}, {place_text(curve, point.x)}: {cell.text}" + (f" ({cell.below})" if cell.below else ""),
     )
 
@@ -251,13 +251,6 @@ def _cell(curve: Curve, point: Point | None) -> FigureCell:
 
 def _has_interval(point: Point) -> bool:
     return math.isfinite(point.value.low) and math.isfinite(point.value.high)
-
-
-def _ends(curve: Curve, point: Point) -> tuple[float, float]:
-    """Return the ends of the interval that are drawn: the estimate where there is none; a share ends in 0, which has no place."""
-    if not _has_interval(point):
-        return point.value.estimate, point.value.estimate
-    return point.value.low, point.value.high
 
 
 def _height(y: Scale, value: float) -> float:
