@@ -162,4 +162,4 @@ def test_numbers_of_trials_that_are_near_or_go_along_with_the_workers_are_no_cur
     assert overs({"budget.trials": 100}, {"budget.trials": 1000}) == ["trials", "trials"]
     assert overs({"budget.trials": 100}, {"budget.trials": 200}) == []
     along = [{"budget.trials": 100 * count, "workers.count": count} for count in (1, 16)]
-    assert overs(*along) == ["workers"]
+    assert overs(*along) == ["workers", "workers"], "trials take no time: their rate and the ask"

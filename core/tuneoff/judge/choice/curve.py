@@ -32,9 +32,9 @@ KEYS: Mapping[Over, str] = {"workers": "workers.count", "trials": "budget.trials
 def curves(rows: Sequence[Row], specs: Mapping[Scope, RunSpec], confidence: float) -> tuple[Curve, ...]:
     """Return what is added to a trial over its length, per number of workers, or over the workers, whichever has more values.
 
-    Over workers also utilization and the time of an ask; over trials that, their rate, and the memory of the driver. None
-    where nothing of this varies. `specs`: a run of each scope, in the order of the file. Tasks differ in more than in the
-    length of their trials.
+    Over workers also utilization, or the rate of trials that take no time, and the time of an ask; over trials that, their
+    rate, and memory. None where nothing of this varies. `specs`: a run of each scope, in the order of the file. Tasks differ in
+    more than in the length of their trials.
     """
     alike = _together(specs, lambda scope: specs[scope].experiment.workers.count)
     by_length = [_curve("trial_seconds", ADDED, rows, specs, scopes) for scopes in alike]
@@ -42,7 +42,8 @@ def curves(rows: Sequence[Row], specs: Mapping[Scope, RunSpec], confidence: floa
     lengths = max((len(of) for one in found for of in one.lines.values()), default=0)
     if any(scope.task for scope in specs) or len(alike) > max(2, lengths):
         found = ()
-    metrics = (UTILIZATION, *(() if found else (ADDED,)), ASK)
+    take_time = any(_takes_time(column) for row in rows for column in row.columns.values())
+    metrics = (UTILIZATION, *(() if found else (ADDED,)), ASK) if take_time else (RATE, ASK)
     by_workers = [
         replace(curve, limits=_limits(rows, specs, scopes, confidence) if metric == UTILIZATION else {})
         for metric in metrics
@@ -155,11 +156,12 @@ def _curve(over: Over, metric: str, rows: Sequence[Row], specs: Mapping[Scope, R
 
 
 def _point(over: Over, metric: str, column: Column, specs: Mapping[Scope, RunSpec]) -> Point | None:
+    if metric in (ADDED, UTILIZATION) and not _takes_time(column):
+        return None
     if metric == ADDED:
-        added, seconds = column.added.per_trial, column.trial_seconds
-        if added is None or seconds is None or seconds < SHORTEST:
+        if column.added.per_trial is None or column.trial_seconds is None:
             return None
-        value = added.over(seconds / 100)
+        value = column.added.per_trial.over(column.trial_seconds / 100)
     else:
         estimate = column.group.estimates.get(metric)
         if estimate is None or estimate.median is None or not math.isfinite(estimate.median.estimate):
@@ -167,6 +169,10 @@ def _point(over: Over, metric: str, column: Column, specs: Mapping[Scope, RunSpe
         value = estimate.median
     x = column.trial_seconds if over == "trial_seconds" else float(_number(over, specs[column.scope]))
     return Point(scope=column.scope.text, x=x, value=value, predicted=None) if x is not None else None
+
+
+def _takes_time(column: Column) -> bool:
+    return column.trial_seconds is not None and column.trial_seconds >= SHORTEST
 
 
 def _predicted(points: Sequence[Point]) -> tuple[Point, ...]:
