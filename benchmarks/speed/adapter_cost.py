@@ -93,8 +93,10 @@ def _pairs(
 ) -> Row:
     """Measure tuneoff, the bare script, and the bare script once more as control, interleaved."""
     spans: dict[str, list[float]] = {"tuneoff": [], "bare": [], CONTROL: []}
+    used: dict[str, list[float]] = {side: [] for side in spans}
     for number, side, result in interleaved({"tuneoff": tuneoff, "bare": bare, CONTROL: bare}, pairs):
         spans[side].append(result.span_seconds)
+        used[side].append(result.cpu_seconds)
         settings.say(f"  {name}: pair {number + 1}/{pairs}, {side} {result.span_seconds:.3f} s")
     a, b = _what(framework)
     medians = {side: estimate(values).value for side, values in spans.items()}
@@ -112,8 +114,12 @@ def _pairs(
             "A ms per trial": medians["tuneoff"] / trials * 1e3,
             "B ms per trial": medians["bare"] / trials * 1e3,
             "A - B ms per trial": (medians["tuneoff"] - medians["bare"]) / trials * 1e3,
+            "A CPU s": estimate(used["tuneoff"]).value,
+            "B CPU s": estimate(used["bare"]).value,
         },
-        samples={f"{side}_span_seconds": values for side, values in spans.items()},
+        samples={
+            f"{side}_{what}_seconds": values for what, of in (("span", spans), ("cpu", used)) for side, values in of.items()
+        },
         note=framework.note,
     )
 

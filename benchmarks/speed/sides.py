@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import resource
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -82,10 +83,15 @@ KATIB = Framework(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """What one side took, in seconds: the whole (process start to end; for tuneoff supervision and record) and the trial span."""
+    """What one side took, in seconds: the whole (process start to end; for tuneoff supervision and record) and the trial span.
+
+    `cpu_seconds`: of all its processes that somebody waited for, imports included; for tuneoff so are supervision, events, pool
+    and record.
+    """
 
     whole_seconds: float
     span_seconds: float
+    cpu_seconds: float
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -105,10 +111,16 @@ def run_bare(framework: Framework, trials: int, sleep_seconds: float, settings: 
     folder = Path(tempfile.mkdtemp(prefix="bare-", dir=settings.folder))
     try:
         arguments = [str(folder), str(trials), str(sleep_seconds), *framework.flags]
+        before = _children_cpu_seconds()
         found, wall_seconds = run_module(f"benchmarks.speed.bare.{framework.module}", arguments)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return Side(whole_seconds=wall_seconds, span_seconds=found["span_seconds"])
+    return Side(whole_seconds=wall_seconds, span_seconds=found["span_seconds"], cpu_seconds=_children_cpu_seconds() - before)
+
+
+def _children_cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def run_tuneoff(
@@ -141,9 +153,13 @@ def run_tuneoff(
         "results": str(folder),
     }
     try:
+        before = _children_cpu_seconds()
         found, _ = run_module("benchmarks.speed.one_run", [json.dumps(order)])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return Side(
-        whole_seconds=found["supervise_seconds"] + found["finish_seconds"], span_seconds=found["span_seconds"], details=found
+        whole_seconds=found["supervise_seconds"] + found["finish_seconds"],
+        span_seconds=found["span_seconds"],
+        cpu_seconds=_children_cpu_seconds() - before,
+        details=found,
     )

@@ -104,7 +104,15 @@ def _spec(entry: Entry, seed: int) -> RunSpec:
     workload = replace(spec.experiment.workload, options=dict(entry.variant))  # a variant's name is no part of a run's identity
     changes = digest(entry.variant["task"] if entry.stream is None else entry.stream) if "task" in entry.variant else ""
     workers = replace(spec.experiment.workers, count=entry.variant.get("workers.count", spec.experiment.workers.count))
-    experiment = replace(spec.experiment, objective=objective, workload=workload, workers=workers, task_digest=changes)
+    budget = replace(spec.experiment.budget, trials=entry.variant.get("budget.trials", spec.experiment.budget.trials))
+    changed: dict[str, Any] = {
+        "objective": objective,
+        "workload": workload,
+        "workers": workers,
+        "budget": budget,
+        "task_digest": changes,
+    }
+    experiment = replace(spec.experiment, **changed)
     return replace(spec, replicate=entry.replicate, platform=platform, experiment=experiment, local_options=())
 
 

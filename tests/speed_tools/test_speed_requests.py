@@ -21,7 +21,7 @@ def polls(*moments: float) -> list[Request]:
 def side(*times: tuple[float, float]) -> Side:
     """Return a run whose trials started and ended at these seconds."""
     trials = [(1, 0, int(started * 1e9), int(started * 1e9), int(ended * 1e9)) for started, ended in times]
-    return Side(whole_seconds=0.0, span_seconds=0.0, details={"trials": trials})
+    return Side(whole_seconds=0.0, span_seconds=0.0, cpu_seconds=0.0, details={"trials": trials})
 
 
 @pytest.mark.parametrize(

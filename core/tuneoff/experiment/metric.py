@@ -147,6 +147,7 @@ RESOURCES = (
         ("peak_rss", "highest peak of a trial's process, by its own reading"),
         ("peak_pss", "the same with shared pages divided among their users, as samples saw it: the true peak may be higher"),
         ("tree_peak_rss", "highest sum over all processes of the run, shared pages counted in each", "peak memory"),
+        ("driver_peak_rss", "highest of the process that drives the framework, as samples saw it"),
     ),
     *family("nodes.", "s", ("cpu_seconds", "CPU time in use on whole nodes during the run, all programs included (Prometheus)")),
     *family("nodes.", "MB", ("peak_memory", "highest memory in use on one node at a scrape in the run (Prometheus)")),
@@ -158,4 +159,5 @@ RESOURCES = (
     ),
     *family("suite.", "%", ("sampler_cpu_share", "CPU time of the sampling thread, of one core"), scale="difference"),
     *family("suite.", "s", ("cpu_seconds", "CPU time of tuneoff's supervising process during the run")),
+    *family("suite.", "%", ("cpu_share", "CPU time of that process over the job's", "tuneoff's CPU"), scale="difference"),
 )

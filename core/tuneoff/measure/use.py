@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.measure.attribution.account import LEAST_COVERAGE, NO_SAMPLES, EnergyAccount
-from tuneoff.measure.attribution.uses import foreign_attempts
+from tuneoff.measure.attribution.uses import NO_COORDINATOR, foreign_attempts
 from tuneoff.measure.evidence import Evidence
 from tuneoff.measure.resumed import RESUMED
 from tuneoff.measure.spans import NO_END, busy_ns, jct_ns, partition
@@ -36,7 +36,7 @@ ELSEWHERE = "trials ran on another host or in pods, where nobody sampled"
 
 
 def memory_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
-    """Return peaks in MB (10^6 bytes), and the CPU of tuneoff's supervision.
+    """Return peaks in MB (10^6 bytes), and the CPU of tuneoff's supervision, in s and over that of the job.
 
     `memory.peak_rss` is the greatest peak that a trial's process read of itself (VmHWM, which sampling cannot miss);
     `peak_pss` and `tree_peak_rss` are the greatest that a sample saw, so real peaks may be higher.
@@ -46,8 +46,10 @@ def memory_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -
         "memory.peak_rss": _peak_rss(run, samples),
         "memory.peak_pss": _peak_pss(run, samples),
         "memory.tree_peak_rss": _tree_peak(samples),
+        "memory.driver_peak_rss": _driver_peak(run, samples),
         "suite.sampler_cpu_share": _sampler_share(samples),
-        "suite.cpu_seconds": _suite_cpu(samples),
+        "suite.cpu_seconds": (own := _suite_cpu(samples)),
+        "suite.cpu_share": _suite_share(own, account),
     }
 
 
@@ -72,6 +74,14 @@ def _tree_peak(samples: Samples | None) -> MetricValue:
     if samples is None:
         return missing("MB", NO_SAMPLES, kind="measured", source=SAMPLES)
     return _peak([sample.rss_bytes for sample in samples.usage if sample.rss_bytes], NO_USE)
+
+
+def _driver_peak(run: RunRecord, samples: Samples | None) -> MetricValue:
+    if samples is None:
+        return missing("MB", NO_SAMPLES, kind="measured", source=SAMPLES)
+    named = [name.rsplit(":", 2) for name in run.coordinators]
+    keys = {(int(pid), int(started)) for host, pid, started in named if host == samples.header.host}
+    return _peak([usage.rss_bytes for usage in usages_of(samples, keys) if usage.rss_bytes], NO_COORDINATOR)
 
 
 def _peak(values: list[int], reason: str) -> MetricValue:
@@ -103,6 +113,12 @@ def _suite_cpu(samples: Samples | None) -> MetricValue:
     if len(seen) < 2:
         return missing("s", "fewer than two samples saw the process that supervised", source=SAMPLES)
     return known((max(seen) - min(seen)) / 1e9, "s", source=SAMPLES, n_samples=len(seen))
+
+
+def _suite_share(own: MetricValue, account: EnergyAccount) -> MetricValue:
+    if own.value is None or not account.cpu_seconds:
+        return missing("%", own.reason_if_null or "the CPU time of the job is not known", source=SAMPLES)
+    return known(100 * own.value / account.cpu_seconds, "%", source=SAMPLES, n_samples=own.n_samples)
 
 
 def started_attempts(run: RunRecord) -> Iterator[AttemptRecord]:

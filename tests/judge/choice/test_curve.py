@@ -58,17 +58,17 @@ def test_over_trial_length_the_shortest_trials_predict_the_longer_ones() -> None
         assert [point.x for point in points] == pytest.approx([0.1, 1, 10])
         assert points[0].predicted is None
         for point in points:
-            assert point.share.low < point.share.estimate < point.share.high
-            assert point.share.estimate == pytest.approx(ADDED[label] / 1000 / point.x, rel=0.05)
-        assert [point.predicted for point in points[1:]] == pytest.approx([point.share.estimate for point in points[1:]])
+            assert point.value.low < point.value.estimate < point.value.high
+            assert point.value.estimate == pytest.approx(ADDED[label] / 10 / point.x, rel=0.05)
+        assert [point.predicted for point in points[1:]] == pytest.approx([point.value.estimate for point in points[1:]])
 
 
 def test_a_framework_that_adds_more_to_longer_trials_is_not_what_was_predicted() -> None:
     (curve,) = setting_of((0.1, {"s": 0.1}), (10.0, {"s": 10}), grows=100.0).curves
     first, last = curve.lines["optuna"]
-    assert last.predicted == pytest.approx(first.share.estimate / 100)
+    assert last.predicted == pytest.approx(first.value.estimate / 100)
     assert last.predicted is not None
-    assert last.share.estimate > 10 * last.predicted
+    assert last.value.estimate > 10 * last.predicted
 
 
 def test_the_share_agrees_with_the_length_that_the_choice_tells() -> None:
@@ -76,7 +76,7 @@ def test_the_share_agrees_with_the_length_that_the_choice_tells() -> None:
     for row in setting.rows:
         for point in setting.curves[0].lines[row.label]:
             length = row.columns[point.scope].added.lengths[0]
-            assert point.share.estimate * point.x == pytest.approx(length.share * length.seconds)
+            assert point.value.estimate * point.x == pytest.approx(100 * length.share * length.seconds)
 
 
 def test_over_workers_nothing_is_predicted() -> None:
@@ -120,6 +120,6 @@ def test_one_seed_has_no_interval_and_json_says_why() -> None:
     assert curve["over"] == "trial_seconds"
     assert first["predicted"] is None
     assert first["predicted_reason_if_null"]
-    assert last["predicted"] == pytest.approx(first["share"]["estimate"] / 10)
-    assert last["share"]["low"] is None
-    assert last["share"]["low_reason_if_null"]
+    assert last["predicted"] == pytest.approx(first["value"]["estimate"] / 10)
+    assert last["value"]["low"] is None
+    assert last["value"]["low_reason_if_null"]

@@ -68,6 +68,17 @@ def test_the_suites_own_use_is_told(run: RunRecord) -> None:
     assert values["suite.cpu_seconds"].value == 2
 
 
+def test_the_driver_is_the_coordinator_and_the_suites_share_is_of_the_job(run: RunRecord) -> None:
+    evidence = sampled(run)
+    driven = replace(run, coordinators=("h:7:70",))
+    values = memory_metrics(driven, evidence, EnergyAccount(cpu_seconds=8.0))
+    assert values["memory.driver_peak_rss"].value == 50
+    assert values["suite.cpu_share"].value == 25
+    elsewhere = memory_metrics(replace(run, coordinators=("other:7:70",)), evidence, EnergyAccount())
+    assert elsewhere["memory.driver_peak_rss"].value is None
+    assert elsewhere["suite.cpu_share"].value is None
+
+
 def test_without_samples_everything_is_null_with_its_reason(run: RunRecord) -> None:
     for value in of(run, NO_EVIDENCE).values():
         assert value.value is None

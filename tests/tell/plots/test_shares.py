@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from judge.choice.test_curve import ADDED, LENGTHS, setting_of
-from tuneoff.judge.choice.choice import share_text
+from tuneoff.judge.choice.curve import amount_text
 from tuneoff.tell.plots.anytime import HEIGHT, WIDTH
 from tuneoff.tell.plots.shares import Drawn, drawn
 
@@ -48,7 +48,7 @@ def test_the_table_has_the_same_figures() -> None:
     assert len(plot.columns) == 3
     for line in plot.lines:
         points = plot.curve.lines[line.label]
-        assert [cell.text for cell in line.cells] == [share_text(point.share.estimate) for point in points]
+        assert [cell.text for cell in line.cells] == [amount_text(plot.curve, point.value.estimate) for point in points]
         assert all(cell.text in dot.text and cell.below in dot.text for cell, dot in zip(line.cells, line.dots, strict=True))
 
 

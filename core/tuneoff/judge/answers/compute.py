@@ -62,6 +62,9 @@ TABLE = (  # what a table of frameworks shows beside the questions' metrics
     "trials.failed",
     "trials.pruned",
     "memory.tree_peak_rss",
+    "memory.driver_peak_rss",
+    "stage.ask",
+    "suite.cpu_share",
 )
 
 

@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from tuneoff.base.format import duration_text, times_text, two_digits
+from tuneoff.base.format import duration_text, times_text
 from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
+from tuneoff.judge.choice.scaling import Limit
 from tuneoff.judge.runs import Scope
 from tuneoff.judge.stats.location import Interval
 from tuneoff.workload import Mode
 
 SHARES = (0.05, 0.01)  # of a trial's length, below which what a framework adds to it is called small
 FURTHEST = 10.0  # times the longest measured trial: lengths beyond it are extrapolated
-Over = Literal["trial_seconds", "workers"]
+Over = Literal["trial_seconds", "workers", "trials"]
 
 
 class Certainty(StrEnum):
@@ -98,6 +99,11 @@ class Row:
     columns: Mapping[str, Column]
 
     @property
+    def marked(self) -> str:
+        """The name, with what it must never be read without."""
+        return f"{self.name} (emulated)" if self.is_emulated else self.name
+
+    @property
     def first(self) -> Column:
         """Its first column: the only one where the file has no tasks and varies nothing else."""
         return next(iter(self.columns.values()))
@@ -105,32 +111,37 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """What a framework adds per trial in the column `scope`, over the trial's length. `x`: that length in s, or the workers.
+    """A figure of the column `scope`. `x`: the length of its trials in s, or its number of workers or trials.
 
-    `predicted`: the same from what it adds to the shortest trials; None for those, and over workers.
+    `predicted`: the same from what is added to the shortest trials; None for those, and where `x` is no length.
     """
 
     scope: str
     x: float
-    share: Interval
+    value: Interval
     predicted: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """Points by label, in the order of x. `beside`: what they share, in words; "" for nothing besides the setting."""
+    """Points by label, in the order of x. `beside`: what they share, in words; "" for nothing besides the setting.
+
+    `metric`: what they are values of, in its unit; overhead.further_trial in % of a trial. `limits`: of utilization over workers.
+    """
 
     over: Over
+    metric: str
     beside: str
     lines: Mapping[str, tuple[Point, ...]]
+    limits: Mapping[str, Limit]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
     """One sampler and pruner: the choice there, in words, and its rows, best job time first.
 
-    `lines`: the headline and up to four sentences below it. `reference`: the row that ratios are told against at first.
-    `curves`: over what the matrix varies; none where that is neither trial length nor workers.
+    `lines`: the headline and a few sentences below it. `reference`: the row that ratios are told against at first.
+    `curves`: over what the matrix varies; none where that is neither trial length nor workers nor trials.
     """
 
     sampler: str
@@ -198,8 +209,3 @@ def ratio_text(ratio: Ratio) -> str:
 def length_text(length: Length) -> str:
     """Return the length of a trial: `8 s`, `8 s (extrapolated)`."""
     return duration_text(length.seconds) + (" (extrapolated)" if length.is_extrapolated else "")
-
-
-def share_text(share: float) -> str:
-    """Return a share in percent with two digits: `0.62 %`, `31 %`."""
-    return f"{two_digits(100 * share)} %"

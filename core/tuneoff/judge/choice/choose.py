@@ -12,7 +12,7 @@ from tuneoff.judge.answers.answer import Answers, EstimatedGroup, Outcome, Quest
 from tuneoff.judge.answers.compute import answers as all_answers
 from tuneoff.judge.choice.caveat_lines import caveat_lines, deciding
 from tuneoff.judge.choice.choice import FURTHEST, SHARES, Added, Best, Certainty, Choice, Column, Length, Row, Setting
-from tuneoff.judge.choice.curve import curves
+from tuneoff.judge.choice.curve import curves, scaling_lines
 from tuneoff.judge.choice.sentences import sentences
 from tuneoff.judge.choice.shown import Shown
 from tuneoff.judge.results import Results
@@ -95,6 +95,8 @@ def _setting(
     seeds = _seeds(rows)
     chosen, certainty = _chosen(answers, shown, labels) if seeds else ((), Certainty.NOTHING)
     reference = chosen[0] if chosen else labels[0] if labels else None
+    of_choice = sentences(answers, shown, rows, chosen, certainty, seeds)
+    drawn = curves(rows, {scope: group.spec for (_, scope), group in groups.items() if scope in scopes}, answers.confidence)
     return Setting(
         sampler=scopes[0].sampler,
         pruner=scopes[0].pruner,
@@ -103,8 +105,8 @@ def _setting(
         chosen=chosen,
         certainty=certainty,
         reference=reference,
-        lines=tuple(sentences(answers, shown, rows, chosen, certainty, seeds)),
-        curves=curves(rows, {scope: group.spec for (_, scope), group in groups.items() if scope in scopes}),
+        lines=(next(of_choice), *scaling_lines(drawn, rows), *of_choice),
+        curves=drawn,
     )
 
 

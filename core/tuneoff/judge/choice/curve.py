@@ -1,53 +1,116 @@
-"""What frameworks add to a trial as a share of it, over the trial lengths or the numbers of workers that a matrix varies."""
+"""Figures over the trial lengths, the numbers of workers or the numbers of trials that a matrix varies."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tuneoff.base.format import counted, duration_text
+from tuneoff.base.format import counted, duration_text, two_digits
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.judge.choice.choice import Column, Curve, Over, Point, Row, Setting, share_text
+from tuneoff.judge.choice.choice import Column, Curve, Over, Point, Row, Setting
+from tuneoff.judge.choice.scaling import BUSY, Limit, limit
 from tuneoff.judge.runs import Scope
 
 LONGER = 2.0  # times the shortest trial: below, trials count as equally long
 SHORTEST = 0.001  # s: trials that take no time have no share
+MORE = 10.0  # times the fewest trials: below, numbers of trials are drawn over nothing
+KILOBYTES = 1000.0  # per MB
+ADDED, UTILIZATION = "overhead.further_trial", "slots.utilization"
+ASK, RATE, DRIVER, TREE = "stage.ask", "trials.per_second", "memory.driver_peak_rss", "memory.tree_peak_rss"
+FIGURES = {  # what a curve shows, and its unit
+    ADDED: ("Added to a trial, as a share of it", "%"),
+    UTILIZATION: ("Utilization of the workers", "%"),
+    ASK: ("Time of an ask, mean of a run", "ms"),
+    RATE: ("Trials per second", "1/s"),
+    DRIVER: ("Memory of the process that drives the framework", "MB"),
+    TREE: ("Memory of all its processes", "MB"),
+}
+KEYS: Mapping[Over, str] = {"workers": "workers.count", "trials": "budget.trials"}  # of a variant
 
 
-def curves(rows: Sequence[Row], specs: Mapping[Scope, RunSpec]) -> tuple[Curve, ...]:
-    """Return a curve over trial length per number of workers, else one over workers; none where neither varies.
+def curves(rows: Sequence[Row], specs: Mapping[Scope, RunSpec], confidence: float) -> tuple[Curve, ...]:
+    """Return what is added to a trial over its length, per number of workers, or over the workers, whichever has more values.
 
-    `specs`: a run of each scope, in the order of the file. Tasks differ in more than in the length of their trials.
+    Over workers also utilization, or the rate of trials that take no time, and the time of an ask; over trials that, their
+    rate, and memory. None where nothing of this varies. `specs`: a run of each scope, in the order of the file. Tasks differ in
+    more than in the length of their trials.
     """
     alike = _together(specs, lambda scope: specs[scope].experiment.workers.count)
-    by_length = [_curve("trial_seconds", rows, specs, scopes) for scopes in alike]
-    found = tuple(one for one in by_length if any(of[-1].x >= LONGER * of[0].x for of in one.lines.values()))
-    if found and not any(scope.task for scope in specs):
-        return found
-    apart = _together(specs, lambda scope: specs[scope].scope_key("workers.count"))
-    if len(alike) == len(specs):  # what else differs goes along with the workers
-        apart = [list(specs)]
-    by_workers = [_curve("workers", rows, specs, scopes) for scopes in apart]
-    return tuple(one for one in by_workers if any(len(of) > 1 for of in one.lines.values()))
+    by_length = [_curve("trial_seconds", ADDED, rows, specs, scopes) for scopes in alike]
+    found = tuple(one for one in by_length if _varies(one, LONGER))
+    lengths = max((len(of) for one in found for of in one.lines.values()), default=0)
+    if any(scope.task for scope in specs) or len(alike) > max(2, lengths):
+        found = ()
+    take_time = any(_takes_time(column) for row in rows for column in row.columns.values())
+    metrics = (UTILIZATION, *(() if found else (ADDED,)), ASK) if take_time else (RATE, ASK)
+    by_workers = [
+        replace(curve, limits=_limits(rows, specs, scopes, confidence) if metric == UTILIZATION else {})
+        for metric in metrics
+        for scopes in _apart("workers", specs)
+        if _varies(curve := _curve("workers", metric, rows, specs, scopes), 1.0)
+    ]
+    by_trials = [
+        curve
+        for metric in (ASK, RATE, DRIVER, TREE)
+        for scopes in _apart("trials", specs)
+        if _varies(curve := _curve("trials", metric, rows, specs, scopes), MORE)
+    ]
+    return (*by_workers, *by_trials, *found)
+
+
+def _varies(curve: Curve, times: float) -> bool:
+    """Tell whether x grows in a line, at least so many times."""
+    return any(len(of) > 1 and of[-1].x >= times * of[0].x for of in curve.lines.values())
 
 
 def curve_lines(setting: Setting) -> Iterator[str]:
     """Yield the curves in words, a line per framework."""
-    names = {row.label: row.name for row in setting.rows}
+    names = {row.label: row.marked for row in setting.rows}
     for curve in setting.curves:
-        yield f"Added to a trial, as a share of it ({', '.join(filter(None, ('sampler ' + setting.name, curve.beside)))}):"
+        yield f"{FIGURES[curve.metric][0]} ({', '.join(filter(None, ('sampler ' + setting.name, curve.beside)))}):"
         for label, points in curve.lines.items():
-            yield f"  {names[label]}: {'; '.join(f'{place_text(curve, point.x)} {_told(point)}' for point in points)}"
+            yield f"  {names[label]}: {'; '.join(f'{place_text(curve, point.x)} {_told(curve, point)}' for point in points)}"
+
+
+def scaling_lines(found: Iterable[Curve], rows: Iterable[Row]) -> Iterator[str]:
+    """Yield from how many workers on frameworks lose utilization, and what grows with the number of trials."""
+    names = {row.label: row.marked for row in rows}
+    for curve in found:
+        of = f" with {curve.beside}" if curve.beside else ""
+        if curve.limits:
+            told = "; ".join(f"{names[label]} {one.text}" for label, one in curve.limits.items())
+            yield f"Utilization is below {BUSY:g} %{of}: {told}."
+        if curve.over == "trials" and curve.metric != RATE:
+            told = "; ".join(f"{names[label]} {_growth(curve, of)}" for label, of in curve.lines.items() if len(of) > 1)
+            yield f"{FIGURES[curve.metric][0]}{of and ','}{of}: {told}."
 
 
 def place_text(curve: Curve, x: float) -> str:
     """Return where a point stands: `1 s`, `4 workers`."""
-    return duration_text(x) if curve.over == "trial_seconds" else counted(round(x), "worker")
+    return duration_text(x) if curve.over == "trial_seconds" else counted(round(x), curve.over.removesuffix("s"))
 
 
-def _told(point: Point) -> str:
-    predicted = f", {share_text(point.predicted)} predicted" if point.predicted is not None else ""
-    return share_text(point.share.estimate) + predicted
+def amount_text(curve: Curve, value: float) -> str:
+    """Return a value of a curve with two digits, or as many as tell it from 100 %: `31 %`, `4.2 ms`."""
+    if curve.metric == UTILIZATION and BUSY - 5 < value < 100:
+        return f"{value:.1f} %"
+    return f"{two_digits(value)} {FIGURES[curve.metric][1]}"
+
+
+def _growth(curve: Curve, points: Sequence[Point]) -> str:
+    """Return the memory of each trial between the two greatest numbers, where no start is in it; else the first and the last."""
+    first, last = points[-2 if curve.metric in (DRIVER, TREE) else 0], points[-1]
+    if curve.metric in (DRIVER, TREE):
+        each = (last.value.estimate - first.value.estimate) / (last.x - first.x) * KILOBYTES
+        return f"{two_digits(each)} kB per further trial"
+    before, after = (amount_text(curve, point.value.estimate) for point in (first, last))
+    return f"{before} in a job of {first.x:.0f} trials and {after} in one of {last.x:.0f}"
+
+
+def _told(curve: Curve, point: Point) -> str:
+    predicted = f", {amount_text(curve, point.predicted)} predicted" if point.predicted is not None else ""
+    return amount_text(curve, point.value.estimate) + predicted
 
 
 def _together(scopes: Iterable[Scope], key: Callable[[Scope], Hashable]) -> list[list[Scope]]:
@@ -57,29 +120,80 @@ def _together(scopes: Iterable[Scope], key: Callable[[Scope], Hashable]) -> list
     return list(found.values())
 
 
-def _curve(over: Over, rows: Sequence[Row], specs: Mapping[Scope, RunSpec], scopes: Sequence[Scope]) -> Curve:
+def _apart(over: Over, specs: Mapping[Scope, RunSpec]) -> list[list[Scope]]:
+    """Return the scopes that differ in their workers or trials alone; with the workers others may go along, trials before all."""
+    asides = [(KEYS[over],), (KEYS["workers"], KEYS["trials"])]
+    for aside in asides if over == "workers" else asides[:1]:
+        keys = {scope: spec.scope_key(*aside) for scope, spec in specs.items()}
+        found = _together(specs, keys.__getitem__)
+        if any(len(scopes) > 1 for scopes in found) and all(_differ(over, scopes, specs) for scopes in found):
+            return found
+    return [list(specs)] if over == "workers" and _differ(over, list(specs), specs) else []
+
+
+def _differ(over: Over, scopes: Sequence[Scope], specs: Mapping[Scope, RunSpec]) -> bool:
+    return len({_number(over, specs[scope]) for scope in scopes}) == len(scopes)
+
+
+def _number(over: Over, spec: RunSpec) -> int:
+    return spec.experiment.workers.count if over == "workers" else spec.experiment.budget.trials
+
+
+def _curve(over: Over, metric: str, rows: Sequence[Row], specs: Mapping[Scope, RunSpec], scopes: Sequence[Scope]) -> Curve:
     lines: dict[str, tuple[Point, ...]] = {}
     for row in rows:
         columns = [row.columns[scope.text] for scope in scopes if scope.text in row.columns]
-        points = [point for column in columns if (point := _point(over, column, specs)) is not None]
+        points = [point for column in columns if (point := _point(over, metric, column, specs)) is not None]
         if points:
             ordered = sorted(points, key=lambda point: point.x)
             lines[row.label] = _predicted(ordered) if over == "trial_seconds" else tuple(ordered)
     first = scopes[0]
-    beside = counted(specs[first].experiment.workers.count, "worker") if over == "trial_seconds" else first.task
-    return Curve(over=over, beside=beside, lines=lines)
+    seconds = [one.trial_seconds for row in rows if (one := row.columns.get(first.text)) and one.trial_seconds]
+    length = f"trials of {duration_text(min(seconds))}" if seconds and min(seconds) >= SHORTEST else ""
+    workers = counted(specs[first].experiment.workers.count, "worker")
+    beside = first.task or length if over == "workers" else workers
+    return Curve(over=over, metric=metric, beside=beside, lines=lines, limits={})
 
 
-def _point(over: Over, column: Column, specs: Mapping[Scope, RunSpec]) -> Point | None:
-    added, seconds = column.added.per_trial, column.trial_seconds
-    if added is None or seconds is None or seconds < SHORTEST:
+def _point(over: Over, metric: str, column: Column, specs: Mapping[Scope, RunSpec]) -> Point | None:
+    if metric in (ADDED, UTILIZATION) and not _takes_time(column):
         return None
-    x = seconds if over == "trial_seconds" else float(specs[column.scope].experiment.workers.count)
-    return Point(scope=column.scope.text, x=x, share=added.over(seconds), predicted=None)
+    if metric == ADDED:
+        if column.added.per_trial is None or column.trial_seconds is None:
+            return None
+        value = column.added.per_trial.over(column.trial_seconds / 100)
+    else:
+        estimate = column.group.estimates.get(metric)
+        if estimate is None or estimate.median is None or not math.isfinite(estimate.median.estimate):
+            return None
+        value = estimate.median
+    x = column.trial_seconds if over == "trial_seconds" else float(_number(over, specs[column.scope]))
+    return Point(scope=column.scope.text, x=x, value=value, predicted=None) if x is not None else None
+
+
+def _takes_time(column: Column) -> bool:
+    return column.trial_seconds is not None and column.trial_seconds >= SHORTEST
 
 
 def _predicted(points: Sequence[Point]) -> tuple[Point, ...]:
     """Return the points with what the first one predicts: that longer trials have as many seconds added."""
     first, *longer = points
-    seconds = first.share.estimate * first.x
+    seconds = first.value.estimate * first.x
     return first, *(replace(point, predicted=seconds / point.x) for point in longer)
+
+
+def _limits(rows: Iterable[Row], specs: Mapping[Scope, RunSpec], scopes: Sequence[Scope], confidence: float) -> dict[str, Limit]:
+    """Return each framework's limit, by the utilization of its runs of each seed; a run that failed kept no worker busy."""
+    found = {}
+    for row in rows:
+        by_seed: dict[int, dict[int, float]] = {}
+        for column in (row.columns[scope.text] for scope in scopes if scope.text in row.columns):
+            failed = {run.seed for run in column.group.runs if run.is_failure}
+            estimate = column.group.estimates.get(UTILIZATION)
+            for one in estimate.values if estimate is not None else ():
+                value = 0.0 if one.seed in failed else one.value
+                if value is not None:
+                    by_seed.setdefault(one.seed, {})[_number("workers", specs[column.scope])] = value
+        if by_seed:
+            found[row.label] = limit(list(by_seed.values()), confidence)
+    return found

@@ -46,7 +46,7 @@ ENERGY_AND_COST = (
 ADDED = tuple(
     metric(f"overhead.{name}") for name in ("per_trial", "process_start", "between", "dispatch", "report", "exit", "vacant")
 )
-FOOTPRINT = (metric("time.preparation"), metric("memory.tree_peak_rss"))
+FOOTPRINT = (metric("time.preparation"), metric("memory.tree_peak_rss"), metric("suite.cpu_share"))
 
 
 class ColumnHead(NamedTuple):

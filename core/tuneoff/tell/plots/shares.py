@@ -1,4 +1,4 @@
-"""What a framework adds to a trial as a share of it, over trial length or workers: a point per column, joined by a line.
+"""A figure over trial length, workers or trials: a point per column, joined by a line.
 
 And where the time of a job goes: the parts of the run in the middle, which add up to the median that the table has.
 """
@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.format import MISSING
 from tuneoff.judge.answers.answer import EstimatedGroup, Question
-from tuneoff.judge.choice.choice import SHARES, Curve, Point, Row, Setting, share_text
-from tuneoff.judge.choice.curve import place_text
+from tuneoff.judge.choice.choice import SHARES, Curve, Point, Row, Setting
+from tuneoff.judge.choice.curve import ADDED, FIGURES, UTILIZATION, amount_text, place_text
+from tuneoff.judge.choice.scaling import BUSY
+from tuneoff.tell.plots import drawing
 from tuneoff.tell.plots.anytime import HEIGHT, WIDTH, apart
 from tuneoff.tell.plots.drawing import Scale, scale
 from tuneoff.tell.report.tables import FigureCell
@@ -27,10 +29,11 @@ PARTS = {  # by the name of its colour
 }
 TEXTS = {"waiting": "waiting for the framework"}
 TRAINED = "slots.utilization"  # % of the trials' span in which the workers trained
-LEAST = 1e-5  # share, which a smaller one is drawn at: the axis is logarithmic
+LEAST = 1e-3  # which a smaller figure is drawn at where the axis is logarithmic
 FAR = 1.2  # from this factor on an axis is logarithmic
 NEAR = 0.05  # of the axis: a tick this near to a level would be written over it
-TITLES = {"trial_seconds": "length of a trial, s", "workers": "workers"}
+TITLES = {"trial_seconds": "length of a trial, s", "workers": "workers", "trials": "trials"}
+LEVELS = {ADDED: tuple(100 * share for share in SHARES), UTILIZATION: (BUSY,)}  # what is called little, or a loss
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +137,7 @@ class Line:
     """A framework. `predicted`: from the first point to where the shortest trials put the last one, as SVG path data, or "".
 
     `cells`: the table's, by column.
+    `knee`: its low end, itself and its high end, on the x axis; None without one.
     """
 
     label: str
@@ -143,16 +147,19 @@ class Line:
     predicted: str
     label_y: float
     cells: tuple[FigureCell, ...]
+    knee: tuple[float, float, float] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """A curve in the drawing's units. `levels`: (y, text) of the shares below which what is added is called small.
+    """A curve in the drawing's units. `levels`: (y, text) of LEVELS.
 
     `columns`: the headings of the table that has the same figures.
     """
 
     curve: Curve
+    title: str
+    unit: str
     x_title: str
     x_ticks: tuple[tuple[float, str], ...]
     y_ticks: tuple[tuple[float, str], ...]
@@ -162,31 +169,36 @@ class Drawn:
 
 
 def drawn(setting: Setting) -> Iterator[Drawn]:
-    """Yield each curve of a setting, both axes logarithmic."""
+    """Yield each curve of a setting; shares are drawn on a logarithmic axis."""
     for curve in setting.curves:
         if (found := _drawn(curve, setting)) is not None:
             yield found
 
 
 def _drawn(curve: Curve, setting: Setting) -> Drawn | None:
-    names = {row.label: row.name for row in setting.rows}
+    names = {row.label: row.marked for row in setting.rows}
     points = [point for of in curve.lines.values() for point in of]
     x = scale([point.x for point in points], FAR)
-    shares = [one for point in points for one in (point.share.estimate, point.share.high)]
-    shares += [point.predicted for point in points if point.predicted is not None]
-    y = scale([100 * max(one, LEAST) for one in (*shares, *SHARES)], FAR)
+    levels = LEVELS.get(curve.metric, ())
+    values = [one for point in points for one in (point.value.estimate, point.value.high)]
+    values += [point.predicted for point in points if point.predicted is not None]
+    y = scale([max(one, LEAST) for one in (*values, *levels)], FAR if curve.metric == ADDED else drawing.FAR)
     if x is None or y is None:
         return None
     found = {label: tuple(_dot(curve, point, names[label], x, y) for point in of) for label, of in curve.lines.items()}
     texts = apart([dots[-1].y for dots in found.values()])
-    places = {x.at(point.x): f"{point.x:g}" for point in points}
-    columns = {scope.text: scope.task or scope.variant for scope in setting.scopes if scope.text in {one.scope for one in points}}
+    places = {x.at(point.x): f"{point.x:.0f}" for point in points}
+    of_scope = {point.scope: place_text(curve, point.x) for point in sorted(points, key=lambda point: point.x)}
+    if curve.over == "trial_seconds":
+        of_scope = {scope.text: scope.task or scope.variant for scope in setting.scopes if scope.text in of_scope}
     return Drawn(
         curve=curve,
         x_title=TITLES[curve.over],
-        x_ticks=tuple(places.items()) if curve.over == "workers" else x.ticks,
-        y_ticks=tuple((at, text) for at, text in y.ticks if all(abs(at - y.at(100 * share)) > NEAR for share in SHARES)),
-        levels=tuple((_height(y, share), f"{100 * share:g} %") for share in SHARES),
+        title=FIGURES[curve.metric][0] + (f", {curve.beside}" if curve.beside else ""),
+        unit="% of a trial" if curve.metric == ADDED else FIGURES[curve.metric][1],
+        x_ticks=x.ticks if curve.over == "trial_seconds" else tuple(places.items()),
+        y_ticks=tuple((at, text) for at, text in y.ticks if all(abs(at - y.at(level)) > NEAR for level in levels)),
+        levels=tuple((_height(y, level), f"{level:g} %") for level in levels),
         lines=tuple(
             Line(
                 label=label,
@@ -195,43 +207,54 @@ def _drawn(curve: Curve, setting: Setting) -> Drawn | None:
                 path="M" + "L".join(f"{dot.x:.1f} {dot.y:.1f}" for dot in dots),
                 predicted=_predicted(dots, curve.lines[label][-1], y),
                 label_y=label_y,
-                cells=tuple(_cell(next((one for one in curve.lines[label] if one.scope == scope), None)) for scope in columns),
+                cells=(
+                    *(_cell(curve, next((one for one in curve.lines[label] if one.scope == scope), None)) for scope in of_scope),
+                    *([FigureCell(curve.limits[label].text)] if label in curve.limits else ()),
+                ),
+                knee=_knee(curve, label, x),
             )
             for (label, dots), label_y in zip(found.items(), texts, strict=True)
         ),
-        columns=tuple(columns.values()),
+        columns=(*of_scope.values(), *([f"below {BUSY:g} %"] if curve.limits else ())),
     )
 
 
 def _dot(curve: Curve, point: Point, name: str, x: Scale, y: Scale) -> Dot:
-    share = point.share
-    ends = (share.low, share.high) if _has_interval(point) else (share.estimate, share.estimate)
-    cell = _cell(point)
+    ends = (point.value.low, point.value.high) if _has_interval(point) else (point.value.estimate, point.value.estimate)
+    cell = _cell(curve, point)
     return Dot(
         x=WIDTH * x.at(point.x),
-        y=_height(y, share.estimate),
+        y=_height(y, point.value.estimate),
         low=_height(y, ends[0]),
         high=_height(y, ends[1]),
         text=f"{name}, {place_text(curve, point.x)}: {cell.text}" + (f" ({cell.below})" if cell.below else ""),
     )
 
 
-def _cell(point: Point | None) -> FigureCell:
-    """Return a share, and below it its interval and what was predicted."""
+def _knee(curve: Curve, label: str, x: Scale) -> tuple[float, float, float] | None:
+    found = curve.limits[label].knee if label in curve.limits else None
+    if found is None:
+        return None
+    low, high = (end if math.isfinite(end) else found.estimate for end in (found.low, found.high))
+    return WIDTH * x.at(max(low, x.low)), WIDTH * x.at(found.estimate), WIDTH * x.at(high)
+
+
+def _cell(curve: Curve, point: Point | None) -> FigureCell:
+    """Return a figure, and below it its interval and what was predicted."""
     if point is None:
         return FigureCell(MISSING, reason="no run has the figure, or its trials take no time")
-    low, high = share_text(point.share.low).removesuffix(" %"), share_text(point.share.high)
-    beside = [f"{low} to {high}"] if _has_interval(point) else []
-    beside += [f"predicted {share_text(point.predicted)}"] if point.predicted is not None else []
-    return FigureCell(share_text(point.share.estimate), "; ".join(beside))
+    low, high = (amount_text(curve, end) for end in (point.value.low, point.value.high))
+    beside = [f"{low.rpartition(' ')[0]} to {high}"] if _has_interval(point) else []
+    beside += [f"predicted {amount_text(curve, point.predicted)}"] if point.predicted is not None else []
+    return FigureCell(amount_text(curve, point.value.estimate), "; ".join(beside))
 
 
 def _has_interval(point: Point) -> bool:
-    return math.isfinite(point.share.low) and math.isfinite(point.share.high)
+    return math.isfinite(point.value.low) and math.isfinite(point.value.high)
 
 
-def _height(y: Scale, share: float) -> float:
-    return HEIGHT * (1 - y.at(100 * share))
+def _height(y: Scale, value: float) -> float:
+    return HEIGHT * (1 - y.at(value))
 
 
 def _predicted(dots: tuple[Dot, ...], last: Point, y: Scale) -> str:
