@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
-import time
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,70 +12,13 @@ import msgspec
 import pytest
 
 from builders.event_logs import Log
-from builders.specs import CURVE, make_experiment
+from run.supervisor.watching import watched
 from trial_runs import events_of
 from tuneoff.base import clock
-from tuneoff.experiment.spec import (
-    ExperimentSpec,
-    Objective,
-    RunSpec,
-    Timeouts,
-    Workers,
-)
 from tuneoff.record.events import schema
-from tuneoff.record.events.writer import EventWriter, process_started_ns
 from tuneoff.record.layout import POD
 from tuneoff.run.supervisor import watch
-from tuneoff.run.supervisor.prepare import Execution
-from tuneoff.run.supervisor.tracker import OpenAttempt, Tracker
-from tuneoff.run.supervisor.watch import TrialWatch
 from tuneoff.run.trial.faults import asked_kills, kill_cause
-
-ALLOCATE = "import sys; block = bytearray(80_000_000); print('up', flush=True); sys.stdin.read()"
-
-
-def experiment(**timeouts: float) -> ExperimentSpec:
-    objective, timed = Objective(metric="loss", mode="min"), Timeouts(**timeouts)
-    return make_experiment(workload=CURVE, objective=objective, trials=4, epochs=3, workers=Workers(count=1), timeouts=timed)
-
-
-@pytest.fixture
-def process() -> Iterator[subprocess.Popen[str]]:
-    child = subprocess.Popen([sys.executable, "-c", ALLOCATE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert child.stdout is not None
-    child.stdout.readline()
-    yield child
-    child.kill()
-    child.communicate()
-
-
-def watched(
-    tmp_path: Path,
-    pid: int,
-    *,
-    memory: int | None = None,
-    cgroups: Sequence[str] = (),
-    ended_since: bool = False,
-    **timeouts: float,
-) -> tuple[TrialWatch, Tracker]:
-    spec = experiment(**timeouts)
-    run = RunSpec(experiment=spec, adapter="serial", adapter_target="x:Y")
-    execution = Execution(spec=run, execution_id="e", folder=tmp_path)
-    writer = EventWriter(tmp_path, "e", "supervisor")
-    tracker = Tracker(experiment=spec, run_id="r")
-    now = clock.monotonic_ns()
-    tracker.open["t0", 1] = OpenAttempt(
-        trial="t0",
-        attempt=1,
-        pid=pid,
-        process_started_ns=process_started_ns(pid),
-        started_ns=now - 10_000_000_000,
-        last_event_ns=now - 5_000_000_000,
-        slot=0,
-        boot_id=clock.boot_id(),
-    )
-    take_events = tracker.open.clear if ended_since else lambda: None
-    return TrialWatch(execution, writer, memory, list(cgroups), tracker, take_events), tracker
 
 
 @pytest.mark.parametrize(
@@ -236,76 +176,3 @@ def test_the_end_of_a_dead_trial_is_written_once_it_has_settled(
     trial_watch.look()
     (end,) = events_of(tmp_path, schema.TrialEnded)
     assert (end.state, end.epochs, end.by) == (state, epochs, "supervisor")
-
-
-def living(tmp_path: Path, process: subprocess.Popen[str], boot_id: str | None = None) -> tuple[TrialWatch, Tracker, str]:
-    """A process that was started for a trial, of which only its first line is known; and its name."""
-    trial_watch, tracker = watched(tmp_path, process.pid)
-    tracker.open.clear()
-    writer = Log().process("trial", 0, pid=process.pid, boot=boot_id or clock.boot_id())
-    header = msgspec.structs.replace(writer.process, process_started_ns=process_started_ns(process.pid))
-    tracker.take(header, header)
-    return trial_watch, tracker, header.name
-
-
-def exits_in(folder: Path) -> list[schema.ProcessExited]:
-    return list(events_of(folder, schema.ProcessExited))
-
-
-def test_the_exit_of_a_trial_s_process_is_timed_when_it_happens_and_not_when_it_is_looked_for(
-    tmp_path: Path, process: subprocess.Popen[str]
-) -> None:
-    """It may have had no attempt: it then ended in its imports."""
-    trial_watch, _, name = living(tmp_path, process)
-    trial_watch.look()
-    assert exits_in(tmp_path) == []
-    before = clock.monotonic_ns()
-    process.kill()
-    process.wait()
-    after = clock.monotonic_ns()
-    deadline = time.monotonic() + 5
-    while not (exits := exits_in(tmp_path)) and time.monotonic() < deadline:
-        trial_watch.look()
-    assert [one.process for one in exits] == [name]
-    assert before <= exits[0].t <= after + 50_000_000
-    trial_watch.bury_all()
-    assert len(exits_in(tmp_path)) == 1
-
-
-def test_an_exit_that_came_before_anybody_looked_is_not_guessed(tmp_path: Path, process: subprocess.Popen[str]) -> None:
-    trial_watch, tracker, _ = living(tmp_path, process)
-    process.kill()
-    process.wait()
-    trial_watch.look()
-    trial_watch.bury_all()
-    assert exits_in(tmp_path) == []
-    assert tracker.arrived == []
-
-
-def test_an_exit_just_before_the_run_s_end_is_written(tmp_path: Path, process: subprocess.Popen[str]) -> None:
-    trial_watch, _, name = living(tmp_path, process)
-    trial_watch.look()
-    process.kill()
-    process.wait()
-    trial_watch.bury_all()
-    assert [one.process for one in exits_in(tmp_path)] == [name]
-
-
-def test_a_process_of_another_kernel_is_not_taken_for_one_of_this_one_with_its_pid(
-    tmp_path: Path, process: subprocess.Popen[str]
-) -> None:
-    trial_watch, _, _ = living(tmp_path, process, boot_id="another")
-    trial_watch.look()
-    process.kill()
-    process.wait()
-    trial_watch.bury_all()
-    assert exits_in(tmp_path) == []
-
-
-@pytest.mark.parametrize(("role", "arrived"), [("trial", 1), ("pod", 1), ("worker", 0), ("coordinator", 0)])
-def test_only_a_process_that_was_started_for_one_trial_is_expected_to_exit(role: str, arrived: int) -> None:
-    tracker = Tracker(experiment=experiment(), run_id="r")
-    writer = Log().process(role, 0)
-    for event in writer.events:
-        tracker.take(writer.process, event)
-    assert len(tracker.arrived) == arrived

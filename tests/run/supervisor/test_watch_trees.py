@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from run.supervisor.test_watch import watched
+from run.supervisor.watching import watched
 from trial_runs import events_of
 from tuneoff.base import processes
 from tuneoff.record.events import schema

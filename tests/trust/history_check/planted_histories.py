@@ -2,97 +2,18 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-import msgspec
-
 from trust.history_check.generated_histories import GeneratedRun
+from trust.history_check.planting import Planting, change, key_of
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.spec import Failures
 from tuneoff.record.events import schema
-from tuneoff.record.events.schema import Event, Process
 
-change = msgspec.structs.replace
 ELSEWHERE = {"x": 0.123456789}
 SECOND = 1_000_000_000
-
-
-@dataclass(slots=True)
-class Place:
-    """Where an event stands: which execution, which pair."""
-
-    execution: int
-    index: int
-
-
-class Planting:
-    """A copy of a run whose last execution, or any, may be changed."""
-
-    def __init__(self, run: GeneratedRun, seed: int) -> None:
-        self.run = replace(run, executions=[list(pairs) for pairs in run.executions])
-        self.random = random.Random(seed)
-
-    @property
-    def last(self) -> list[tuple[Process, Event]]:
-        return self.run.executions[-1]
-
-    def of(self, *kinds: type[Event], **fields: Any) -> list[int]:
-        """Return where events of these types and fields stand in the last execution."""
-        return [
-            index
-            for index, (_, event) in enumerate(self.last)
-            if type(event) in kinds and all(getattr(event, name, None) == value for name, value in fields.items())
-        ]
-
-    def one(self, *kinds: type[Event], **fields: Any) -> Any:
-        """Return one of these events with its process and place; none is no run for this defect.
-
-        Raises:
-            LookupError: there is none.
-        """
-        found = self.of(*kinds, **fields)
-        if not found:
-            raise LookupError
-        index = self.random.choice(found)
-        return (index, *self.last[index])
-
-    def drop(self, keep: Callable[[Event], bool]) -> None:
-        self.last[:] = [pair for pair in self.last if keep(pair[1])]
-
-    def own(self, start: schema.TrialStarted, process: Process) -> list[int]:
-        """Return where the events of one training stand, its start first."""
-        return [
-            index
-            for index, (writer, event) in enumerate(self.last)
-            if writer is process and _key(event) == (start.trial, start.attempt) and getattr(event, "by", "trial") == "trial"
-        ]
-
-    def copied(self, start: schema.TrialStarted, process: Process, shift: int, **fields: Any) -> None:
-        """Add a process that writes of a training what its own wrote, `shift` later."""
-        pid = 90_000 + len(self.last)
-        other = change(process, pid=pid, t=process.t + shift)
-        events = [self.last[index][1] for index in self.own(start, process)]
-        self.last.append((other, other))
-        self.last.extend((other, change(event, t=event.t + shift, **fields)) for event in events)
-
-    def completed(self) -> tuple[int, Process, schema.TrialStarted]:
-        """Return a start of an attempt that completed, with its own end."""
-        _, process, end = self.one(schema.TrialEnded, state="completed", by="trial")
-        index = next(i for i in self.of(schema.TrialStarted, trial=end.trial, attempt=end.attempt) if self.last[i][0] is process)
-        return index, process, self.last[index][1]  # type: ignore[return-value]
-
-    def clean_of(self, event: Any) -> None:
-        if self.of(schema.TrialSubmitted, trial=event.trial, attempt=event.attempt + 1):
-            raise LookupError
-
-
-def _key(event: Event) -> tuple[str | None, int | None]:
-    return getattr(event, "trial", None), getattr(event, "attempt", None)
-
-
 Plant = Callable[[Planting], None]
 PLANTS: dict[str, tuple[str, Plant]] = {}  # by name: the rule that must be found broken, the defect
 
@@ -135,7 +56,7 @@ def a_configuration_is_handed_out_twice(planting: Planting) -> None:
 @plants("never-handed-out")
 def a_trial_was_never_handed_out(planting: Planting) -> None:
     _, _, start = planting.completed()
-    planting.drop(lambda one: not (type(one) is schema.TrialSubmitted and _key(one) == _key(start)))
+    planting.drop(lambda one: not (type(one) is schema.TrialSubmitted and key_of(one) == key_of(start)))
 
 
 @plants("never-started")
@@ -238,7 +159,7 @@ def an_attempt_has_no_end_though_the_run_is_done(planting: Planting) -> None:
     _done(planting)
     _, _, end = planting.one(schema.TrialEnded, state="pruned")
     ends = (schema.TrialEnded, schema.WorkerDied, schema.TrialKilled)
-    planting.drop(lambda one: not (type(one) in ends and _key(one) == _key(end)))
+    planting.drop(lambda one: not (type(one) in ends and key_of(one) == key_of(end)))
 
 
 @plants("retried-without-end")
