@@ -80,7 +80,9 @@ def test_the_checks_notice_a_changed_event_file(tmp_path: Path) -> None:
     results = tmp_path / "results"
     finish(file, results)
     (events, *_) = results.glob("runs/*/*/events/worker-*.jsonl")
+    as_it_was = events.read_bytes()
     with events.open("a") as log:
         log.write("{}\n")
     with pytest.raises(Broken, match="changed"):
         check_finished_runs(results)
+    events.write_bytes(as_it_was)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from builders.check_evidence import attempt, begun, evidence, finding, made, trial
+from builders.check_evidence import attempt, evidence, finding, made, trial
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import FlagRecord, RefusalRecord
 from tuneoff.trust.check import specs
@@ -18,13 +18,6 @@ from tuneoff.trust.check.footprint import Left, ListeningSocket
 
 def ended(name: str, state: Any = "completed", seq: int = 0) -> schema.TrialEnded:
     return schema.TrialEnded(seq=seq, t=seq, trial=name, state=state, epochs=3)
-
-
-def test_a_completed_trial_that_is_begun_again_takes_the_incumbent_back() -> None:
-    again = [begun("t0"), ended("t0", seq=1), begun("t0", 2, seq=2)]
-    assert finding("incumbent.monotone", evidence(made("honest-max", events=again))).verdict == "failed"
-    retried = [begun("t0"), ended("t0", "failed", seq=1), begun("t0", 2, seq=2)]
-    assert finding("incumbent.monotone", evidence(made("honest-max", events=retried))).verdict == "passed"
 
 
 @pytest.mark.parametrize(

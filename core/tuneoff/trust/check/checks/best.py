@@ -177,26 +177,7 @@ def _value_problems(made: Made) -> Iterator[str]:
         yield f"{made.name}: {named.trial} was said to have {best.framework_value:.6g}, but its best epoch has {named.value:.6g}"
 
 
-@check(
-    "incumbent.monotone",
-    rule="no completed trial is taken back or run again: the best so far never gets worse",
-    reason="the best so far is a step function that never gets worse",
-    way_out="start no trial again that has completed; another training is another trial",
-    reads=(*BOTH, "scripted", "faulty"),
-    needs_all=False,
-)
-@of_runs(*BOTH, "scripted", "faulty")
-def _monotone(made: Made) -> Iterator[str]:
-    """Yield each completed trial that was begun again: its value is no longer that of the incumbent."""
-    completed: set[str] = set()
-    for event in made.of(schema.Event):
-        if isinstance(event, schema.TrialEnded) and event.state == "completed":
-            completed.add(event.trial)
-        elif isinstance(event, schema.TrialStarted) and event.trial in completed:
-            yield f"{made.name}: trial {event.trial} had completed, and was begun again (attempt {event.attempt})"
-
-
-CHECKS = (_among, _is_best, _direction, _ties, _nan, _completed, _value, _monotone)
+CHECKS = (_among, _is_best, _direction, _ties, _nan, _completed, _value)
 
 
 @check(
