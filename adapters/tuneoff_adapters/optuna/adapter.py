@@ -59,6 +59,12 @@ class OptunaAdapter(OnClusters):
         return super().refuse(spec) or storage_refusal(spec)
 
     @classmethod
+    def refuse_foreign(cls, spec: RunSpec) -> str | None:
+        if storage_of(spec.options.get("storage")).is_shared:
+            return "no run of a bundle has its storage at a URL (it would be sent a password, and a Redis server can run code here)"
+        return super().refuse_foreign(spec)
+
+    @classmethod
     def refuse_continue(cls, spec: RunSpec) -> str | None:
         is_local = not cls.is_elsewhere(spec)
         return refuse_untold(spec) or (twice_refusal(spec) if is_local else None) or super().refuse_continue(spec)
