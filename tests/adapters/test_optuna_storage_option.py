@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sqlalchemy import make_url
 
 from builders.specs import toy_spec
 from tuneoff.errors import ExperimentError, InfrastructureError
@@ -74,12 +75,54 @@ def test_a_password_comes_from_the_environment_and_is_never_shown(monkeypatch: p
         storage_of(URL).at(URL)
     monkeypatch.setenv("A_PASSWORD", "secret")
     assert storage_of(URL).at(URL).url == URL.replace("$A_PASSWORD", "secret")
-    written = OptunaAdapter.refuse(toy_spec("optuna", options={"storage": URL.replace("$A_PASSWORD", "secret")}))
-    assert "no password itself" in str(written)
-    assert "secret" not in str(written)
+    for sign in "@:/#?%$&= +é":  # none of them ends the password
+        monkeypatch.setenv("A_PASSWORD", f"sec{sign}ret$A_PASSWORD")
+        for form in (URL, URL.replace("$A_PASSWORD", "${A_PASSWORD}")):
+            found = make_url(storage_of(form).at(form).url or "")
+            assert (found.password, found.host) == (f"sec{sign}ret$A_PASSWORD", "db.example")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(
+            "postgresql+psycopg://u:se/cret@host/db",
+            "postgresql+psycopg://u:se#cret@host/db",
+            "postgresql+psycopg://u:se?cret@host",
+        ),
+        *(
+            "postgresql://host/db?password=secret",
+            "postgresql://host/db?sslmode=require&password=secret",
+            "redis://h?password=secret",
+        ),
+        *("postgresql://host/db?%70assword=secret", "postgresql://host/db?sslpassword=secret", "postgresql://host/db?sslmode=$A"),
+        *("redis://:secret@db.example", "redis://:secret$@db.example", "redis://:$secret:x@db.example", "redis://:$A$secret@db"),
+        *("postgresql+psycopg://u:$A:secret@h/db", "postgresql+psycopg://u:$A@secret@h/db", "redis://:@h", "redis://:${A@h"),
+        *("redis://$A@h", "redis://$A", "redis://h/$A", "redis://h:$A", "redis://h\n", "redis://h#secret", "grpc://h:70000"),
+        *("postgresql+://u:$A@h/db", "postgresql+os.path://u:$A@h/db", "postgresql+psycopg+x://h/db", "grpc+x://h:1"),
+    ],
+)
+@pytest.mark.parametrize("platform", ["local", "kubernetes"])
+def test_a_password_anywhere_or_another_driver_is_an_error_and_not_shown(url: str, platform: str) -> None:
+    image = {"image": "any"} if platform == "kubernetes" else {}
+    for given in (url, {"url": url}):
+        spec = toy_spec("optuna", platform=platform, options={**image, "storage": given}, sampler_options={"unknown": 1})
+        with pytest.raises(ExperimentError, match="a URL must") as caught:
+            OptunaAdapter.refuse(spec)
+        assert "secret" not in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_password_is_not_shown_where_another_part_is_wrong() -> None:
     with pytest.raises(ExperimentError) as caught:
         storage_of({"url": "redis://:secret@db.example", "kind": "sqlite"})
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("rest", ["[::1]:5432/db", "h", "u@h", "h/db?sslmode=require&sslrootcert=/etc/a.pem", "a%40b:${A}@h/db"])
+def test_these_urls_are_read(rest: str) -> None:
+    for scheme in ("postgresql", "postgresql+psycopg", "postgresql+psycopg2", "redis"):
+        assert storage_of(f"{scheme}://{rest}").is_shared
 
 
 def test_other_options_than_storage_are_of_a_cluster() -> None:

@@ -53,6 +53,7 @@ class OptunaAdapter(OnClusters):
 
     @classmethod
     def refuse(cls, spec: RunSpec) -> str | None:
+        storage_of(spec.options.get("storage"))  # first: a URL with a password is an error, whatever else is wrong
         if not cls.is_elsewhere(spec):
             others = {name: value for name, value in spec.options.items() if name != "storage"}
             return super().refuse(replace(spec, options=others)) or storage_refusal(spec)
@@ -61,7 +62,7 @@ class OptunaAdapter(OnClusters):
     @classmethod
     def refuse_foreign(cls, spec: RunSpec) -> str | None:
         if storage_of(spec.options.get("storage")).is_shared:
-            return "no run of a bundle has its storage at a URL (it would be sent a password, and a Redis server can run code here)"
+            return "no run of a bundle has its storage at a URL (it would get passwords, and Redis can run code here)"
         return super().refuse_foreign(spec)
 
     @classmethod
