@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import io
+import json
 import runpy
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from sqlalchemy import make_url
 
-from builders.specs import toy_spec
+from builders.specs import make_context, toy_spec
+from command_line import caller
 from tuneoff.errors import ExperimentError, InfrastructureError
 from tuneoff.experiment.spec import Workers
-from tuneoff_adapters.optuna import OptunaAdapter, options, servers
+from tuneoff_adapters.optuna import OptunaAdapter, options, servers, storages
 from tuneoff_adapters.optuna.options import Storage, storage_of
+from tuneoff_adapters.optuna.plan import study_plan
 
 URL = "postgresql+psycopg://tuneoff:$A_PASSWORD@db.example/optuna"
 
@@ -123,6 +128,46 @@ def test_a_password_is_not_shown_where_another_part_is_wrong() -> None:
 def test_these_urls_are_read(rest: str) -> None:
     for scheme in ("postgresql", "postgresql+psycopg", "postgresql+psycopg2", "redis"):
         assert storage_of(f"{scheme}://{rest}").is_shared
+
+
+def test_a_written_password_ends_the_command_before_a_folder_is_made(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = {"storage": "redis://:hunter2@db.example"}
+    content = {"workload": "sleep", "adapters": [{"name": "optuna", "options": options}], "budget": {"trials": 2}}
+    Path("file.yaml").write_text(json.dumps(content))
+    answer = caller(capsys)("compare", "file.yaml")
+    assert answer.code == 2
+    assert "no password itself" in answer.line
+    assert "hunter2" not in answer.line
+    assert [path.name for path in tmp_path.iterdir()] == ["file.yaml"]
+
+
+def test_without_its_variable_nothing_is_outside_and_nothing_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("A_PASSWORD", raising=False)
+    adapter = OptunaAdapter(make_context(toy_spec("optuna", options={"storage": URL}), tmp_path))
+    with pytest.raises(InfrastructureError, match=r"names \$A_PASSWORD"):
+        adapter.deploy()
+    assert not adapter.context.outside.exists()
+    adapter.undeploy()
+    monkeypatch.setenv("A_PASSWORD", "secret")
+    monkeypatch.setattr(OptunaAdapter, "_make_pool", lambda adapter, preload: None)
+    adapter.deploy()
+    assert "study tuneoff-" in adapter.context.outside.read_text()
+
+
+def test_a_study_in_redis_is_removed_without_reading_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Optuna unpickles what it reads."""
+    keys = ["mine:log:1", "mine:snapshot"]
+    client = SimpleNamespace(
+        scan_iter=lambda match: [key for key in keys if match == "mine:*"], delete=lambda key: left.remove(key)
+    )
+    left = [*keys, "other:log:1"]
+    monkeypatch.setattr(storages, "JournalRedisBackend", lambda url, **_: SimpleNamespace(_redis=client))
+    monkeypatch.setattr(storages, "JournalStorage", lambda backend: pytest.fail("it was read"))
+    storages.forget_study(study_plan(toy_spec("optuna"), tmp_path, storage=storage_of("redis://h"), study_name="mine"))
+    assert left == ["other:log:1"]
 
 
 def test_other_options_than_storage_are_of_a_cluster() -> None:

@@ -85,7 +85,10 @@ class OptunaAdapter(OnClusters):
         """Start the workers, which have Optuna and what the sampler needs imported: at the return each could take a trial."""
         import_framework(self.context.spec.adapter, self.capabilities)
         experiment = self.context.spec.experiment
-        self._plan = self._study_plan(self._start_server())
+        self._plan = self._study_plan(self._start_server())  # may find that the URL's $NAME is not set
+        if self._storage.is_shared and not self.is_elsewhere(self.context.spec):
+            text = f"study tuneoff-{self.context.execution_id} in the storage of {self.context.spec.adapter}: optuna delete-study"
+            self.context.outside.write_text(text + "\n")
         preload = (
             *_PRELOAD.get(experiment.sampler.name, ()),
             *_PRELOAD.get(self._plan.storage.kind, ()),
@@ -97,9 +100,6 @@ class OptunaAdapter(OnClusters):
         storage, workers = self._storage, self.context.spec.experiment.workers.count
         if storage.managed:
             self._server = start_server(storage.kind, self.context.temporary_dir / "storage", workers)
-        elif storage.is_shared and not self.is_elsewhere(self.context.spec):
-            text = f"study tuneoff-{self.context.execution_id} in the storage of {self.context.spec.adapter}: optuna delete-study"
-            self.context.outside.write_text(text + "\n")
         return self._server
 
     @property
