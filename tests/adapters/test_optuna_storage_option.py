@@ -135,7 +135,8 @@ def test_a_written_password_ends_the_command_before_a_folder_is_made(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     options = {"storage": "redis://:hunter2@db.example"}
-    content = {"workload": "sleep", "adapters": [{"name": "optuna", "options": options}], "budget": {"trials": 2}}
+    adapters = ["serial", {"name": "optuna", "options": options}]
+    content = {"workload": "sleep", "adapters": adapters, "budget": {"trials": 2}, "warm_up": False}
     Path("file.yaml").write_text(json.dumps(content))
     answer = caller(capsys)("compare", "file.yaml")
     assert answer.code == 2
@@ -160,10 +161,10 @@ def test_without_its_variable_nothing_is_outside_and_nothing_is_removed(tmp_path
 def test_a_study_in_redis_is_removed_without_reading_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Optuna unpickles what it reads."""
     keys = ["mine:log:1", "mine:snapshot"]
+    left = [*keys, "other:log:1"]
     client = SimpleNamespace(
         scan_iter=lambda match: [key for key in keys if match == "mine:*"], delete=lambda key: left.remove(key)
     )
-    left = [*keys, "other:log:1"]
     monkeypatch.setattr(storages, "JournalRedisBackend", lambda url, **_: SimpleNamespace(_redis=client))
     monkeypatch.setattr(storages, "JournalStorage", lambda backend: pytest.fail("it was read"))
     storages.forget_study(study_plan(toy_spec("optuna"), tmp_path, storage=storage_of("redis://h"), study_name="mine"))
