@@ -82,6 +82,15 @@ class Adapter(ABC):
         return None
 
     @classmethod
+    def refuse_foreign(cls, spec: RunSpec) -> str | None:
+        """Return why a run of somebody else's bundle is not run here, as its options reach beyond this machine, or None.
+
+        This default refuses what `placement` names; an override refuses addresses that the options give. Starts nothing.
+        """
+        place = cls.placement(spec)
+        return None if place is None else f"no run of a bundle is put on other hosts, but this one: {place}"
+
+    @classmethod
     def refuse_continue(cls, spec: RunSpec) -> str | None:
         """Return why an interrupted run of this kind cannot go on with its finished trials, or None. Imports nothing.
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import io
+import json
 import runpy
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from sqlalchemy import make_url
 
-from builders.specs import toy_spec
+from builders.specs import make_context, toy_spec
+from command_line import caller
 from tuneoff.errors import ExperimentError, InfrastructureError
 from tuneoff.experiment.spec import Workers
-from tuneoff_adapters.optuna import OptunaAdapter, options, servers
+from tuneoff_adapters.optuna import OptunaAdapter, options, servers, storages
 from tuneoff_adapters.optuna.options import Storage, storage_of
+from tuneoff_adapters.optuna.plan import study_plan
 
 URL = "postgresql+psycopg://tuneoff:$A_PASSWORD@db.example/optuna"
 
@@ -74,12 +80,95 @@ def test_a_password_comes_from_the_environment_and_is_never_shown(monkeypatch: p
         storage_of(URL).at(URL)
     monkeypatch.setenv("A_PASSWORD", "secret")
     assert storage_of(URL).at(URL).url == URL.replace("$A_PASSWORD", "secret")
-    written = OptunaAdapter.refuse(toy_spec("optuna", options={"storage": URL.replace("$A_PASSWORD", "secret")}))
-    assert "no password itself" in str(written)
-    assert "secret" not in str(written)
+    for sign in "@:/#?%$&= +é":  # none of them ends the password
+        monkeypatch.setenv("A_PASSWORD", f"sec{sign}ret$A_PASSWORD")
+        for form in (URL, URL.replace("$A_PASSWORD", "${A_PASSWORD}")):
+            found = make_url(storage_of(form).at(form).url or "")
+            assert (found.password, found.host) == (f"sec{sign}ret$A_PASSWORD", "db.example")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(
+            "postgresql+psycopg://u:se/cret@host/db",
+            "postgresql+psycopg://u:se#cret@host/db",
+            "postgresql+psycopg://u:se?cret@host",
+        ),
+        *(
+            "postgresql://host/db?password=secret",
+            "postgresql://host/db?sslmode=require&password=secret",
+            "redis://h?password=secret",
+        ),
+        *("postgresql://host/db?%70assword=secret", "postgresql://host/db?sslpassword=secret", "postgresql://host/db?sslmode=$A"),
+        *("redis://:secret@db.example", "redis://:secret$@db.example", "redis://:$secret:x@db.example", "redis://:$A$secret@db"),
+        *("postgresql+psycopg://u:$A:secret@h/db", "postgresql+psycopg://u:$A@secret@h/db", "redis://:@h", "redis://:${A@h"),
+        *("redis://$A@h", "redis://$A", "redis://h/$A", "redis://h:$A", "redis://h\n", "redis://h#secret", "grpc://h:70000"),
+        *("postgresql+://u:$A@h/db", "postgresql+os.path://u:$A@h/db", "postgresql+psycopg+x://h/db", "grpc+x://h:1"),
+    ],
+)
+@pytest.mark.parametrize("platform", ["local", "kubernetes"])
+def test_a_password_anywhere_or_another_driver_is_an_error_and_not_shown(url: str, platform: str) -> None:
+    image = {"image": "any"} if platform == "kubernetes" else {}
+    for given in (url, {"url": url}):
+        spec = toy_spec("optuna", platform=platform, options={**image, "storage": given}, sampler_options={"unknown": 1})
+        with pytest.raises(ExperimentError, match="a URL must") as caught:
+            OptunaAdapter.refuse(spec)
+        assert "secret" not in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_password_is_not_shown_where_another_part_is_wrong() -> None:
     with pytest.raises(ExperimentError) as caught:
         storage_of({"url": "redis://:secret@db.example", "kind": "sqlite"})
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("rest", ["[::1]:5432/db", "h", "u@h", "h/db?sslmode=require&sslrootcert=/etc/a.pem", "a%40b:${A}@h/db"])
+def test_these_urls_are_read(rest: str) -> None:
+    for scheme in ("postgresql", "postgresql+psycopg", "postgresql+psycopg2", "redis"):
+        assert storage_of(f"{scheme}://{rest}").is_shared
+
+
+def test_a_written_password_ends_the_command_before_a_folder_is_made(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = {"storage": "redis://:hunter2@db.example"}
+    adapters = ["serial", {"name": "optuna", "options": options}]
+    content = {"workload": "sleep", "adapters": adapters, "budget": {"trials": 2}, "warm_up": False}
+    Path("file.yaml").write_text(json.dumps(content))
+    answer = caller(capsys)("compare", "file.yaml")
+    assert answer.code == 2
+    assert "no password itself" in answer.line
+    assert "hunter2" not in answer.line
+    assert [path.name for path in tmp_path.iterdir()] == ["file.yaml"]
+
+
+def test_without_its_variable_nothing_is_outside_and_nothing_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("A_PASSWORD", raising=False)
+    adapter = OptunaAdapter(make_context(toy_spec("optuna", options={"storage": URL}), tmp_path))
+    with pytest.raises(InfrastructureError, match=r"names \$A_PASSWORD"):
+        adapter.deploy()
+    assert not adapter.context.outside.exists()
+    adapter.undeploy()
+    monkeypatch.setenv("A_PASSWORD", "secret")
+    monkeypatch.setattr(OptunaAdapter, "_make_pool", lambda adapter, preload: None)
+    adapter.deploy()
+    assert "study tuneoff-" in adapter.context.outside.read_text()
+
+
+def test_a_study_in_redis_is_removed_without_reading_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Optuna unpickles what it reads."""
+    keys = ["mine:log:1", "mine:snapshot"]
+    left = [*keys, "other:log:1"]
+    client = SimpleNamespace(
+        scan_iter=lambda match: [key for key in keys if match == "mine:*"], delete=lambda key: left.remove(key)
+    )
+    monkeypatch.setattr(storages, "JournalRedisBackend", lambda url, **_: SimpleNamespace(_redis=client))
+    monkeypatch.setattr(storages, "JournalStorage", lambda backend: pytest.fail("it was read"))
+    storages.forget_study(study_plan(toy_spec("optuna"), tmp_path, storage=storage_of("redis://h"), study_name="mine"))
+    assert left == ["other:log:1"]
 
 
 def test_other_options_than_storage_are_of_a_cluster() -> None:

@@ -53,10 +53,17 @@ class OptunaAdapter(OnClusters):
 
     @classmethod
     def refuse(cls, spec: RunSpec) -> str | None:
+        storage_of(spec.options.get("storage"))  # first: a URL with a password is an error, whatever else is wrong
         if not cls.is_elsewhere(spec):
             others = {name: value for name, value in spec.options.items() if name != "storage"}
             return super().refuse(replace(spec, options=others)) or storage_refusal(spec)
         return super().refuse(spec) or storage_refusal(spec)
+
+    @classmethod
+    def refuse_foreign(cls, spec: RunSpec) -> str | None:
+        if storage_of(spec.options.get("storage")).is_shared:
+            return "no run of a bundle has its storage at a URL (it would get passwords, and Redis can run code here)"
+        return super().refuse_foreign(spec)
 
     @classmethod
     def refuse_continue(cls, spec: RunSpec) -> str | None:
@@ -78,7 +85,10 @@ class OptunaAdapter(OnClusters):
         """Start the workers, which have Optuna and what the sampler needs imported: at the return each could take a trial."""
         import_framework(self.context.spec.adapter, self.capabilities)
         experiment = self.context.spec.experiment
-        self._plan = self._study_plan(self._start_server())
+        self._plan = self._study_plan(self._start_server())  # may find that the URL's $NAME is not set
+        if self._storage.is_shared and not self.is_elsewhere(self.context.spec):
+            text = f"study tuneoff-{self.context.execution_id} in the storage of {self.context.spec.adapter}: optuna delete-study"
+            self.context.outside.write_text(text + "\n")
         preload = (
             *_PRELOAD.get(experiment.sampler.name, ()),
             *_PRELOAD.get(self._plan.storage.kind, ()),
@@ -90,9 +100,6 @@ class OptunaAdapter(OnClusters):
         storage, workers = self._storage, self.context.spec.experiment.workers.count
         if storage.managed:
             self._server = start_server(storage.kind, self.context.temporary_dir / "storage", workers)
-        elif storage.is_shared and not self.is_elsewhere(self.context.spec):
-            text = f"study tuneoff-{self.context.execution_id} in the storage of {self.context.spec.adapter}: optuna delete-study"
-            self.context.outside.write_text(text + "\n")
         return self._server
 
     @property

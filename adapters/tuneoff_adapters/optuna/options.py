@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote
 
 from tuneoff.base.packages import install_command, installed_version, missing_modules, release
 from tuneoff.capabilities import Option
@@ -18,17 +18,25 @@ from tuneoff_adapters.optuna.servers import server_refusal
 
 FILES = ("journal", "sqlite")
 SERVERS = ("postgresql", "redis", "grpc")
+SCHEMES = ("postgresql", "postgresql+psycopg", "postgresql+psycopg2", "redis", "grpc")
+SETTINGS = ("sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "socket_timeout")  # after a URL's ?
 LOCKS = ("flock", "open", "symlink")
 WITH_HEARTBEAT = ("sqlite", "postgresql")  # of Optuna's storages, `RDBStorage` alone has one
 PROTOBUF = "5.28.1"  # the oldest that the code generated for Optuna's proxy accepts
-_NAMES = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
+_NAME = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
+_SETTING = rf"(?:{'|'.join(SETTINGS)})=[\w./-]+"
+_URL = re.compile(  # so narrow that SQLAlchemy, Redis and a reader find the same parts in it, and a password in none
+    r"[a-z0-9+]+://(?:[\w.%+-]*(?::(?:\$\w+|\$\{\w+\}))?@)?"  # user:$NAME@
+    rf"(?:[\w.-]+|\[[\da-fA-F:.]+\])(?::(?P<port>\d{{1,5}}))?(?:/[\w.%-]*)?(?:\?{_SETTING}(?:&{_SETTING})*)?",
+    re.ASCII,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptunaOptions(ClusterOptions):
     """What can be set on platform kubernetes; on `local`, `storage` alone, which may be more than a text there."""
 
-    storage: str | None = None  # URL of a PostgreSQL database that pods and this machine reach; $NAMEs are taken from here
+    storage: str | None = None  # URL of a PostgreSQL database that pods and this machine reach; its $NAME is taken from here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +45,7 @@ class Storage:
 
     kind: str = "journal"
     lock: str = "flock"  # of a journal file
-    url: str | None = None  # with $NAMEs, which stand for variables of the environment
+    url: str | None = None  # its password is a $NAME, which stands for a variable of the environment
     managed: bool = False
     heartbeat_seconds: int | None = None  # of Optuna's own heartbeat; a trial that is silent for two of them is failed by it
 
@@ -47,14 +55,19 @@ class Storage:
         return self.url is not None and not self.managed
 
     def at(self, url: str | None) -> Storage:
-        """Return it with the address of its server, $NAMEs replaced.
+        """Return it with the address of its server, $NAME replaced.
 
         Raises:
             InfrastructureError: the environment has no such variable.
         """
-        if unset := [name for pair in _NAMES.findall(url or "") if (name := "".join(pair)) not in os.environ]:
-            raise InfrastructureError(f"option `storage` names ${', $'.join(unset)}, which the environment must have; set it")
-        return replace(self, url=os.path.expandvars(url or ""))
+
+        def value(found: re.Match[str]) -> str:
+            name = found[1] or found[2]
+            if name not in os.environ:
+                raise InfrastructureError(f"option `storage` names ${name}, which the environment must have; set it")
+            return quote(os.environ[name], safe="")
+
+        return replace(self, url=_NAME.sub(value, url or ""))
 
 
 JOURNAL = Storage()
@@ -84,7 +97,7 @@ def storage_of(value: Any) -> Storage:
 def _kind_of(url: Any) -> str:
     scheme = str(url).partition(":")[0]
     kind = scheme.partition("+")[0]
-    if not isinstance(url, str) or kind not in SERVERS or "://" not in url:
+    if not isinstance(url, str) or scheme not in SCHEMES or "://" not in url:
         raise ExperimentError(
             "option `storage`: a URL must begin with postgresql+psycopg://, redis:// or grpc://, but it begins with "
             f"{scheme!r}; files are named by `kind` alone: {', '.join(FILES)}"
@@ -111,14 +124,14 @@ def _problem(storage: Storage) -> str | None:
 
 
 def _url_problem(kind: str, url: str) -> str | None:
-    is_of_kind = kind == _kind_of(url)
-    try:
-        found = urlsplit(url)
-        is_complete = bool(found.hostname) and (kind != "grpc" or found.port is not None)
-    except ValueError:
-        is_complete = False
-    if not (is_of_kind and is_complete):
-        return "a URL must name its host (grpc its port too), and fit to `kind`"
+    """Return the rule that does not hold, without the URL: there may be a password in it."""
+    found = _URL.fullmatch(url)
+    if kind != _kind_of(url) or found is None or int(found["port"] or kind != "grpc") not in range(1, 65536):
+        return (
+            "a URL must be SCHEME://USER:$NAME@HOST:PORT/DATABASE (needed: scheme, host, for grpc the port), and fit to "
+            "`kind`; it must have no password itself, as results keep it: write $NAME, and set that variable; "
+            f"after ? it may have {', '.join(SETTINGS)}"
+        )
     return None
 
 
@@ -128,16 +141,16 @@ def storage_refusal(spec: RunSpec) -> str | None:
         storage = storage_of(spec.options.get("storage"))
         experiment = spec.experiment
         enqueues = experiment.sampler.name in ("fixed", "grid") or experiment.failures.retries > 0
-        refusal = _url_refusal(storage.url) or _package_refusal(storage) or (twice_refusal(spec) if enqueues else None)
+        refusal = _package_refusal(storage) or (twice_refusal(spec) if enqueues else None)
         return refusal or (server_refusal(storage.kind) if storage.managed else None)
-    url = spec.options.get("storage")
-    if not isinstance(url, str) or not url.startswith("postgresql"):
+    value = spec.options.get("storage")
+    storage = storage_of(value)
+    if not isinstance(value, str) or storage.kind != "postgresql":
         return (
             "platform 'kubernetes' of Optuna needs option `storage`: the URL of a PostgreSQL database that its pods and this "
-            f"machine reach, e.g. postgresql+psycopg://tuneoff:$PGPASSWORD@db.example/optuna, but got {url!r}"
+            f"machine reach, e.g. postgresql+psycopg://tuneoff:$PGPASSWORD@db.example/optuna, but got {value!r}"
         )
-    storage = storage_of(url)
-    return _url_refusal(url) or _package_refusal(storage, "kubernetes")
+    return _package_refusal(storage, "kubernetes")
 
 
 def twice_refusal(spec: RunSpec) -> str | None:
@@ -148,13 +161,6 @@ def twice_refusal(spec: RunSpec) -> str | None:
         "Optuna over SQLite may give an enqueued configuration to two workers (it locks no rows), so samplers fixed and "
         f"grid, retries and --continue need one, but got workers.count={spec.experiment.workers.count}; use another storage"
     )
-
-
-def _url_refusal(url: str | None) -> str | None:
-    """Return why a URL cannot be used, without printing it: there may be a password in it."""
-    if url is not None and "$" not in (urlsplit(url).password or "$"):
-        return "the URL of option `storage` must have no password itself, as results keep it; write $NAME, and set that variable"
-    return None
 
 
 def _package_refusal(storage: Storage, extra: str | None = None) -> str | None:

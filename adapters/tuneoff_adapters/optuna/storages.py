@@ -59,12 +59,11 @@ def open_storage(plan: StudyPlan, operations: Operations | None = None, stale: S
 
 def forget_study(plan: StudyPlan) -> None:
     """Remove the study from a server that stays; idempotent."""
-    storage = open_storage(plan)
     if plan.storage.kind == "redis":  # a deleted study stays in a journal as its lines
         redis = JournalRedisBackend(plan.storage.url or "")._redis
         for key in redis.scan_iter(match=f"{plan.study_name}:*"):
             redis.delete(key)
-    elif plan.study_name in optuna.get_all_study_names(storage):
+    elif plan.study_name in optuna.get_all_study_names(storage := open_storage(plan)):
         optuna.delete_study(study_name=plan.study_name, storage=storage)
 
 

@@ -53,6 +53,30 @@ def test_no_command_of_a_bundle_reaches_other_hosts() -> None:
     assert served_here(replace(spec, platform="local", options={}))
 
 
+@pytest.mark.parametrize("platform", ["local", "kubernetes"])
+@pytest.mark.parametrize("url", ["redis://a.example", "postgresql+psycopg://u:$HOME@a.example/x", "grpc://a.example:1"])
+def test_no_storage_at_a_url_of_a_bundle_is_reached(url: str, platform: str) -> None:
+    spec = replace(foreign(GENTLE), adapter="optuna", platform=platform, options={"image": "x", "storage": url})
+    for given in (url, {"url": url}):
+        with pytest.raises(ExperimentError, match=r"no run of a bundle has its storage at a URL .*; unpack the bundle") as caught:
+            served_here(replace(spec, options={"image": "x", "storage": given}))
+        assert "\n" not in str(caught.value)
+    for here in ({}, {"storage": "sqlite"}, {"storage": {"kind": "redis", "managed": True}}):
+        assert served_here(replace(spec, platform="local", options=here)).options == here
+
+
+def test_reproduce_does_not_run_a_run_whose_storage_is_at_a_url(call: Call, tmp_path: Path) -> None:
+    spec = replace(example_a()[1], adapter="optuna", options={"storage": "redis://127.0.0.1:1"})
+    results = Results(tmp_path / "stranger", [spec])
+    write_example(results.folder(spec), "A")
+    results.finish(spec)
+    bundle = packed(results.path, tmp_path / "stranger.tar.gz", allow_unverified=True).path
+    shown = call("reproduce", bundle, "--plan")
+    assert "no run of a bundle has its storage at a URL" in shown.out + shown.err
+    assert json.loads(call("reproduce", bundle, "--json").out)["exit_code"] != 0
+    assert not (tmp_path / "results").exists()
+
+
 def test_options_that_only_change_a_trial_s_result_are_obeyed() -> None:
     assert served_here(foreign(GENTLE)).experiment.workload.options == GENTLE
     obeyed = [kind for kind in ALL_KINDS if Faulty.refuse_foreign({"kinds": [kind]}) is None]

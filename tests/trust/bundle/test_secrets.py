@@ -44,6 +44,15 @@ def test_a_long_line_is_searched_for_passwords_in_one_pass() -> None:
             check_no_secrets({"x": text}, {})
 
 
+@pytest.mark.parametrize("password", ["secret", "$A:secret", "$A$secret", "${A}secret", "$", "${secret", "$-secret"])
+@pytest.mark.parametrize("begin", ["redis://:", "postgresql+psycopg://tuneoff:"])
+def test_a_password_is_one_unless_it_is_a_name(begin: str, password: str) -> None:
+    with pytest.raises(ResultsError, match="x holds an address with a password"):
+        check_no_secrets({"x": f'{{"storage": "{begin}{password}@db.example/x"}}'.encode()}, {})
+    for name in ("$PGPASSWORD", "${PGPASSWORD}"):
+        check_no_secrets({"x": f'{{"storage": "{begin}{name}@db.example/x"}}'.encode()}, {})
+
+
 @pytest.mark.parametrize("before", range(90, 130, 5))
 def test_a_secret_is_found_wherever_it_lies_in_a_file_that_is_read_in_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int

@@ -178,7 +178,7 @@ def why_not(run: PlannedRun, check: SkipCheck) -> TuneoffError | None:
     try:
         reason = check.reason(run.spec, registry.adapter_class(run.spec.adapter))
         refuse_foreign(run.spec.experiment.workload)
-        _refuse_hosts(run.spec)
+        _refuse_reaching_out(run.spec)
     except TuneoffError as error:
         return error
     if reason is None:
@@ -200,16 +200,15 @@ def refuse_foreign(workload: WorkloadSpec) -> None:
         raise ExperimentError(f"workload {workload.name!r} does not obey these options of a bundle: {reason}; {way_out}")
 
 
-def _refuse_hosts(spec: RunSpec) -> None:
-    """Refuse to reach hosts by a command that a bundle gives.
+def _refuse_reaching_out(spec: RunSpec) -> None:
+    """Refuse to reach hosts or servers by a command or an address that a bundle gives.
 
     Raises:
-        ExperimentError: the run is on other hosts.
+        ExperimentError: the run would.
     """
-    place = registry.adapter_class(spec.adapter).placement(spec)
-    if place is not None:
-        way_out = "unpack the bundle and run its experiment.json if you trust it"
-        raise ExperimentError(f"no run of a bundle is put on other hosts, but this one: {place}; {way_out}")
+    reason = registry.adapter_class(spec.adapter).refuse_foreign(spec)
+    if reason is not None:
+        raise ExperimentError(f"{reason}; unpack the bundle and run its experiment.json if you trust it")
 
 
 def served_here(spec: RunSpec) -> RunSpec:
@@ -220,7 +219,7 @@ def served_here(spec: RunSpec) -> RunSpec:
     """
     registry.adapter_class(spec.adapter)
     refuse_foreign(spec.experiment.workload)
-    _refuse_hosts(spec)
+    _refuse_reaching_out(spec)
     workload = replace(spec.experiment.workload, target=registry.find("workload", spec.experiment.workload.name).target)
     return replace(
         spec,

@@ -37,7 +37,9 @@ from tuneoff.trust.verify.exports import FOLDER as EXPORTS
 from tuneoff.trust.verify.results import Verification, verify
 
 _SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIAL", re.IGNORECASE)
-_PASSWORD = re.compile(rb"[a-z0-9+.-]://[^\s/@:\"']+:[^\s/@\"']+@", re.IGNORECASE)
+_PASSWORD = re.compile(  # which stands for none where it is a $NAME; Redis has no user before it
+    rb"[a-z0-9+.-]://[^\s/@:\"']*:(?!\$(?:\w+|\{\w+\})@)[^\s/@\"']+@", re.IGNORECASE
+)
 PIECE, OVERLAP = 16_000_000, 100_000  # bytes: no secret and no address is longer than the second
 SHORTEST = 8  # characters: shorter values occur by chance
 SUFFIX = ".tar.gz"
