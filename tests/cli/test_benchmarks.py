@@ -25,7 +25,8 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 FILES = sorted(BENCHMARKS.glob("*.yaml"))
 LOCAL = {"serial", "optuna", "ray-tune", "syne-tune"}
 ALL = {*LOCAL, "katib"}
-WITH_KATIB = ("every_kind", "same_configurations", "control_fixed_mnist")
+OVER_WORKERS = ("scale_workers", "scale_workers_long")
+WITH_KATIB = ("every_kind", "same_configurations", "control_fixed_mnist", *OVER_WORKERS)
 KATIB_ALONE = "digits_katib"
 ON_A_CLUSTER = "digits_kubernetes"
 WITH_SERVERS = "storages"
@@ -51,8 +52,10 @@ def test_a_file_says_what_it_answers_and_can_be_planned(call: Call, path: Path) 
     plan = _plan(call, path.stem)
     planned = {KATIB_ALONE: {"katib"}, ON_A_CLUSTER: {"serial", "optuna", "katib"}, **dict.fromkeys(WITH_KATIB, ALL)}
     planned[WITH_SERVERS] = {"optuna"}
+    planned |= {"scale_trials": {"serial", "optuna", "ray-tune"}, "scale_trials_processes": {"serial", "syne-tune", "katib"}}
+    counts = {WITH_SERVERS: {1, 4, 16}, **{name: {1, 4, 16, 64} for name in OVER_WORKERS}}
     assert {spec.adapter for spec in _specs(plan)} == planned.get(path.stem, LOCAL)
-    assert {spec.experiment.workers.count for spec in _specs(plan)} == ({1, 4, 16} if path.stem == WITH_SERVERS else {2})
+    assert {spec.experiment.workers.count for spec in _specs(plan)} == counts.get(path.stem, {2})
     for run in plan.counted:
         reason = run.skip_reason or "same as"
         assert (
