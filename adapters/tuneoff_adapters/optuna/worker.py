@@ -23,6 +23,7 @@ from tuneoff_adapters.optuna.note import NoteFile, Stage, died_at
 from tuneoff_adapters.optuna.plan import RETRY_ATTEMPT, RETRY_OF, Broken, Finished, Order, StudyPlan, trial_name
 from tuneoff_adapters.optuna.pruners import make_pruner
 from tuneoff_adapters.optuna.samplers import make_sampler
+from tuneoff_adapters.optuna.server_errors import server_away
 from tuneoff_adapters.optuna.storages import Operations
 from tuneoff_adapters.optuna.study import open_study, quieten
 
@@ -53,6 +54,8 @@ def work(worker: Worker, plan: StudyPlan) -> None:
 
 def _cause(error: BaseException, journal: str) -> BaseException:
     """Return the fault of the infrastructure that an error came of, else the error: Optuna's own handling may fail of one."""
+    if (away := server_away(error)) is not None:
+        return away
     found: BaseException | None = error
     while found is not None:
         if isinstance(found, FileNotFoundError) and found.filename == journal:
