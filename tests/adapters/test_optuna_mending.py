@@ -22,6 +22,7 @@ from tuneoff.run.trial.pool import Death
 from tuneoff_adapters.optuna.distributions import distributions
 from tuneoff_adapters.optuna.mending import Mender
 from tuneoff_adapters.optuna.note import Note, NoteFile, Stage
+from tuneoff_adapters.optuna.options import JOURNAL, Storage
 from tuneoff_adapters.optuna.plan import StudyPlan, study_plan
 from tuneoff_adapters.optuna.samplers import make_sampler
 from tuneoff_adapters.optuna.storages import Operations
@@ -34,7 +35,7 @@ POINTS = SearchSpace({"depth": stepped(1, 6, 1, integer=True)})
 class Scene:
     """A study, the worker 0 that will die, and the coordinator's mender."""
 
-    def __init__(self, spec: RunSpec, folder: Path) -> None:
+    def __init__(self, spec: RunSpec, folder: Path, storage: Storage = JOURNAL) -> None:
         execution = new_execution(spec, folder)
         trial_context = write_inputs(execution)
         self.context = RunContext(
@@ -44,7 +45,7 @@ class Scene:
             trial_context=trial_context,
             events=EventWriter(execution.folder, execution.execution_id, "coordinator"),
         )
-        self.plan: StudyPlan = study_plan(spec, self.context.work_dir)
+        self.plan: StudyPlan = study_plan(spec, self.context.work_dir, storage=storage)
         self.study: Study = create_study(self.plan)
         self.mender = Mender(self.context, self.plan, self.study)
         self.worker = open_study(self.plan, make_sampler(self.plan, 0), NopPruner(), Operations())
@@ -65,6 +66,9 @@ class Scene:
 def scene(tmp_path: Path) -> Scene:
     quieten()
     return Scene(toy_spec("optuna", trials=3, retries=1), tmp_path)
+
+
+HEARTBEAT = Storage(kind="sqlite", heartbeat_seconds=30)
 
 
 @pytest.fixture
@@ -188,6 +192,33 @@ def test_a_retry_that_was_lost_in_an_ask_is_made_again(scene: Scene) -> None:
     assert scene.mender.mend(KILLED) == 0
     assert scene.mender.settle() == 1
     assert scene.states() == [TrialState.FAIL, TrialState.FAIL, TrialState.WAITING]
+
+
+def test_a_retry_that_is_left_to_the_heartbeat_is_not_made_again(tmp_path: Path) -> None:
+    quieten()
+    scene = Scene(toy_spec("optuna", trials=1, retries=1), tmp_path, HEARTBEAT)
+    scene.note.write(Note(stage=Stage.RUNNING, number=scene.ask(), submitted=1))
+    assert scene.mender.mend(KILLED) == 1
+    scene.note.write(Note(stage=Stage.RUNNING, number=scene.ask(), attempt=2, submitted=1))
+    assert scene.mender.mend(KILLED) == 0
+    assert scene.mender.settle() == 0
+    assert scene.states() == [TrialState.FAIL, TrialState.FAIL]
+
+
+def test_a_listed_configuration_that_is_left_to_the_heartbeat_is_not_enqueued_again(tmp_path: Path) -> None:
+    quieten()
+    given = sample_distinct(POINTS, 2, 0)
+    spec = toy_spec("optuna", space=POINTS, sampler="fixed", configurations=given, trials=2)
+    scene = Scene(spec, tmp_path, HEARTBEAT)
+    scene.note.write(Note(stage=Stage.RUNNING, number=scene.ask(), submitted=1))
+    assert scene.mender.mend(KILLED) == 0
+    scene.ask()  # with the worker that died there
+    scene.note.write(Note(stage=Stage.ASKING, submitted=1))
+    scene.mender.mend(KILLED)
+    assert scene.mender.settle() == 1
+    assert scene.states() == [TrialState.FAIL, TrialState.FAIL, TrialState.WAITING]
+    again = scene.worker.ask(distributions(scene.plan.translation.native))
+    assert again.params == scene.study.get_trials()[1].params
 
 
 def test_nothing_is_repeated_where_nothing_was_lost(scene: Scene) -> None:

@@ -30,8 +30,8 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A temporary folder as a run has it: PostgreSQL's user must reach it, and pytest's own is closed to others."""
-    with tempfile.TemporaryDirectory() as path:
+    """A temporary folder as a run may have it: PostgreSQL's user must reach it, and pytest's own is closed to others."""
+    with tempfile.TemporaryDirectory(prefix="with a blank ") as path:
         yield Path(path) / "storage"
 
 

@@ -128,3 +128,23 @@ def test_how_long_the_heartbeat_takes_to_find_a_dead_worker_is_timed(beaten: Lif
 
 def test_with_a_heartbeat_each_trial_still_ends_once(beaten: LifecycleRun) -> None:
     assert beaten.ends == {(f"t{number:05d}", 1 if number else 2): "completed" for number in range(8)}
+
+
+@pytest.mark.parametrize(("hold", "failed"), [("train_epoch", 1), ("close", 0)])
+def test_a_living_trial_that_the_heartbeat_takes_for_dead_does_not_end_the_run(hold: str, failed: int, tmp_path: Path) -> None:
+    run = run_lifecycle(
+        tmp_path,
+        ADAPTER,
+        workload="adapters.toy_workload:Holding",
+        trials=16,
+        workers=2,
+        workload_options={"folder": str(tmp_path), "epoch_seconds": 0.2, "hold": hold},
+        options={"storage": {"kind": "sqlite", "heartbeat_seconds": 1}},
+    )
+    assert run.exit_code == 0, run.log
+    ends = run.of(TrialEnded)
+    assert [end.state for end in ends].count("completed") == 16 - failed
+    text = "Optuna's heartbeat took the living trial for dead"
+    assert text in run.log
+    found = [(end.epochs, end.charged, text in str(end.cause)) for end in ends if end.state == "failed"]
+    assert found == [(2, "framework", True)] * failed

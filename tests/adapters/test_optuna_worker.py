@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,10 @@ from adapters.framework_objects import plan_of
 from builders.specs import toy_spec
 from tuneoff.errors import InfrastructureError
 from tuneoff_adapters.optuna import worker
+from tuneoff_adapters.optuna.note import Note
+from tuneoff_adapters.optuna.options import Storage
 from tuneoff_adapters.optuna.plan import Broken, Order, StudyPlan
+from tuneoff_adapters.optuna.storages import Operations
 from tuneoff_adapters.optuna.study import create_study
 
 
@@ -72,3 +76,24 @@ def test_errors_of_the_machine_are_charged_to_it_whatever_came_of_them(
     assert answer.is_infrastructure == is_infrastructure
     name = type(error).__name__ if is_infrastructure else "UnboundLocalError"
     assert answer.text.startswith(f"worker 1 met {name}: ")
+
+
+@pytest.mark.parametrize(
+    ("storage", "error", "is_swallowed"),
+    [
+        (Storage(kind="sqlite", heartbeat_seconds=1), ValueError("Cannot tell a FAIL trial."), True),
+        (Storage(kind="sqlite", heartbeat_seconds=1), ValueError("The value nan is not acceptable"), False),
+        (Storage(kind="sqlite", heartbeat_seconds=1), AssertionError("Should not reach."), False),
+        (Storage(kind="sqlite"), ValueError("Cannot tell a FAIL trial."), False),
+    ],
+)
+def test_only_a_heartbeats_failing_of_a_living_trial_is_no_end(storage: Storage, error: Exception, is_swallowed: bool) -> None:
+    def optimize(*_: Any, **__: Any) -> None:
+        raise error
+
+    asker: Any = object.__new__(worker._Asker)
+    asker._study, asker._plan = SimpleNamespace(optimize=optimize), SimpleNamespace(storage=storage)
+    asker._note, asker._note_file, asker._operations = Note(), SimpleNamespace(write=lambda note: None), Operations()
+    asker._events, asker._ended_ns = SimpleNamespace(write=lambda *_, **__: None), 0
+    with contextlib.nullcontext() if is_swallowed else pytest.raises(type(error), match=str(error)):
+        asker._run_one()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 import signal
@@ -65,6 +66,27 @@ class Toy(Workload):
             return False
         mark.touch()
         return True
+
+
+class Holding(Toy):
+    """The first trial keeps all other threads of its process from running for 5 s: in its second epoch, or in its `close`.
+
+    Options: `folder`, as above; `hold`: "train_epoch" or "close".
+    """
+
+    def train_epoch(self, epoch: int) -> Mapping[str, float]:
+        if epoch == 2:
+            self._hold("train_epoch")
+        return super().train_epoch(epoch)
+
+    def close(self) -> None:
+        self._hold("close")
+
+    def _hold(self, where: str) -> None:
+        mark = Path(self.options["folder"], "held")
+        if where == self.options["hold"] and not mark.exists():
+            mark.touch()
+            ctypes.PyDLL(None).sleep(5)  # which does not release the interpreter's lock
 
 
 def toy_loss(configuration: Mapping[str, Any], epoch: int) -> float:

@@ -20,6 +20,7 @@ from tuneoff_adapters.optuna.note import NoteFile, follow
 from tuneoff_adapters.optuna.offers import CAPABILITIES
 from tuneoff_adapters.optuna.options import OptunaOptions, Storage, storage_of, storage_refusal, twice_refusal
 from tuneoff_adapters.optuna.plan import Broken, Finished, Order, StudyPlan, study_plan
+from tuneoff_adapters.optuna.server_errors import server_away
 from tuneoff_adapters.optuna.servers import Server, start_server
 from tuneoff_adapters.optuna_samplers import flag_unused_model, refuse_untold
 
@@ -159,12 +160,14 @@ class OptunaAdapter(OnClusters):
 
     @contextlib.contextmanager
     def _blaming_server(self) -> Iterator[None]:
-        """Charge an error to this run's server where that has ended: the error follows from it."""
+        """Charge an error to the storage's server where that has ended or is away: the error follows from it."""
         try:
             yield
         except Exception as error:
             if self._server is not None and (dead := self._server.dead()):
                 raise InfrastructureError(dead) from error
+            if (away := server_away(error)) is not None:
+                raise away from error
             raise
 
     def collect_metrics(self) -> None:
@@ -194,7 +197,8 @@ class OptunaAdapter(OnClusters):
     def forget(self) -> None:
         from tuneoff_adapters.optuna.storages import forget_study
 
-        forget_study(self._study_plan())
+        with self._blaming_server():
+            forget_study(self._study_plan())
 
     def _observe(self, worker: int, event: Event) -> None:
         """Keep the note of a worker whose folder is not here."""

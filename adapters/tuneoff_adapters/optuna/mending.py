@@ -11,7 +11,7 @@ from tuneoff.record.events.writer import FOLDER
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.pool import Death
-from tuneoff_adapters.optuna.note import Note, NoteFile, Stage, note_death
+from tuneoff_adapters.optuna.note import Note, NoteFile, Stage, died_at, note_death
 from tuneoff_adapters.optuna.plan import RETRY_ATTEMPT, RETRY_OF, StudyPlan, trial_name
 
 _ENQUEUED = "fixed_params"  # where Optuna keeps the parameters of an enqueued trial (system attribute)
@@ -80,11 +80,11 @@ class Mender:
     def settle(self) -> int:
         """Fail the trials that died with a worker inside its ask, and return how many asks must be repeated for them.
 
-        Only for the time when no worker is busy: then every trial that is still RUNNING is such a one.
+        Only for the time when no worker is busy: then every trial that is still RUNNING is such a one, or left to the heartbeat.
         """
         for trial in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
             self._study.tell(trial.number, state=TrialState.FAIL)
-            if _ENQUEUED in trial.system_attrs:
+            if _ENQUEUED in trial.system_attrs and died_at(self._plan.folder, trial.number) is None:
                 self._study.enqueue_trial(trial.system_attrs[_ENQUEUED], user_attrs=trial.user_attrs)
         waiting = self._study.get_trials(deepcopy=False, states=(TrialState.WAITING,))
         return self._plan.trials - self._submitted() + sum(self._is_retry(trial) for trial in waiting)

@@ -103,7 +103,7 @@ class Server:
         """
         log = self.folder / f"{name}.log"
         with log.open("wb") as output:
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output, cwd="/")
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output, cwd=self.folder)
         self._processes.append((name, process))
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
@@ -138,10 +138,10 @@ def start_server(kind: str, folder: Path, workers: int) -> Server:
 
 
 def _start_redis(server: Server) -> None:
-    """No snapshots and no log of its own: the study ends with the run."""
+    """No snapshots and no log of its own: the study ends with the run. It looks for some where it is started."""
     port, password, program = _free_port(), secrets.token_urlsafe(24), _redis()
     assert program is not None
-    settings = (f"port {port}", f"bind {HOST}", f"requirepass {password}", 'save ""', "appendonly no", f"dir {server.folder}")
+    settings = (f"port {port}", f"bind {HOST}", f"requirepass {password}", 'save ""', "appendonly no")
     server.start("Redis", [program, "-"], lambda: _answers(port), stdin="\n".join(settings) + "\n")
     server.url = f"redis://:{password}@{HOST}:{port}/0"
 

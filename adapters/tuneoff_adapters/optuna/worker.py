@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from optuna.exceptions import TrialPruned
+from optuna.exceptions import TrialPruned, UpdateFinishedTrialError
 from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial
 
@@ -23,12 +23,14 @@ from tuneoff_adapters.optuna.note import NoteFile, Stage, died_at
 from tuneoff_adapters.optuna.plan import RETRY_ATTEMPT, RETRY_OF, Broken, Finished, Order, StudyPlan, trial_name
 from tuneoff_adapters.optuna.pruners import make_pruner
 from tuneoff_adapters.optuna.samplers import make_sampler
+from tuneoff_adapters.optuna.server_errors import server_away
 from tuneoff_adapters.optuna.storages import Operations
 from tuneoff_adapters.optuna.study import open_study, quieten
 
 log = logging.getLogger(__name__)
 
 _INFRASTRUCTURE = (InfrastructureError, OSError)  # no trial's own error is among them here: `run_trial` keeps those
+_TAKEN_FOR_DEAD = "Optuna's heartbeat took the living trial for dead and failed it: its process was silent for two of them"
 
 
 def work(worker: Worker, plan: StudyPlan) -> None:
@@ -53,6 +55,8 @@ def work(worker: Worker, plan: StudyPlan) -> None:
 
 def _cause(error: BaseException, journal: str) -> BaseException:
     """Return the fault of the infrastructure that an error came of, else the error: Optuna's own handling may fail of one."""
+    if (away := server_away(error)) is not None:
+        return away
     found: BaseException | None = error
     while found is not None:
         if isinstance(found, FileNotFoundError) and found.filename == journal:
@@ -61,6 +65,12 @@ def _cause(error: BaseException, journal: str) -> BaseException:
             return found
         found = found.__cause__ or found.__context__
     return error
+
+
+def _is_of_heartbeat(error: Exception) -> bool:
+    """Tell whether Optuna could not tell a trial that its heartbeat had failed; its own handling asserts that this cannot be."""
+    cause = error.__context__ if isinstance(error, AssertionError) else error
+    return isinstance(cause, UpdateFinishedTrialError) or str(cause) == "Cannot tell a FAIL trial."
 
 
 class _Asker:
@@ -96,7 +106,12 @@ class _Asker:
         """Run one trial from ask to tell. (`Study.tell` would do, but it copies the whole trial.)"""
         self._write_note(Stage.ASKING)
         self._asking_ns, self._cpu_ns = clock.monotonic_ns(), time.process_time_ns()
-        self._study.optimize(self._objective, n_trials=1, catch=(TrialFailedError,))
+        try:
+            self._study.optimize(self._objective, n_trials=1, catch=(TrialFailedError,))
+        except Exception as error:  # of the tell: how the trial ended in truth is written already
+            if not (self._plan.storage.heartbeat_seconds and _is_of_heartbeat(error)):
+                raise
+            log.warning("trial %s: %s", trial_name(self._note.trial), _TAKEN_FOR_DEAD)
         self._count_cpu()
         self._write_note(Stage.IDLE)
         told = clock.monotonic_ns()
@@ -124,8 +139,10 @@ class _Asker:
         self._write_note(Stage.RUNNING)
         self._events.write("stage", t=asked, name="ask", duration_ns=asked - self._asking_ns, trial=trial_id)
         report = functools.partial(self._report, trial, trial_id)
-        outcome = self._worker.run(trial_id, configuration, report, attempt=note.attempt, framework_id=str(number))
-        self._ended_ns, self._cpu_ns = clock.monotonic_ns(), time.process_time_ns()
+        try:
+            outcome = self._worker.run(trial_id, configuration, report, attempt=note.attempt, framework_id=str(number))
+        finally:
+            self._ended_ns, self._cpu_ns = clock.monotonic_ns(), time.process_time_ns()
         return self._value(outcome)
 
     def _value(self, outcome: TrialOutcome) -> float:
@@ -163,7 +180,10 @@ class _Asker:
             self._count_cpu()
 
     def _decide(self, trial: Trial, trial_id: str, epoch: int, metrics: Mapping[str, float]) -> Decision:
-        trial.report(metrics[self._plan.metric], epoch)
+        try:
+            trial.report(metrics[self._plan.metric], epoch)
+        except UpdateFinishedTrialError as error:
+            raise TrialFailedError(_TAKEN_FOR_DEAD) from error
         if self._plan.pruner.name == "none" or epoch >= self._plan.epochs or not trial.should_prune():
             return Decision.CONTINUE
         self._events.write("stop_decided", trial=trial_id, epoch=epoch)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from trust.history_check.generated_histories import GeneratedRun
-from trust.history_check.planting import Planting, change, key_of
+from trust.history_check.planting import Plant, Planting, change, key_of
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.spec import Failures
 from tuneoff.record.events import schema
 
 ELSEWHERE = {"x": 0.123456789}
 SECOND = 1_000_000_000
-Plant = Callable[[Planting], None]
 PLANTS: dict[str, tuple[str, Plant]] = {}  # by name: the rule that must be found broken, the defect
 
 
@@ -138,6 +136,14 @@ def the_budget_is_one_over(planting: Planting) -> None:
     _, coordinator, event = planting.one(schema.TrialSubmitted, trial=start.trial, attempt=start.attempt)
     planting.last.append((coordinator, change(event, trial="one-more", attempt=1)))
     planting.copied(start, process, 10**6 * SECOND, trial="one-more", attempt=1)
+
+
+@plants("budget-over-epochs")
+def the_epochs_are_one_over(planting: Planting) -> None:
+    epochs = sum(isinstance(event, schema.Epoch) for pairs in planting.run.executions for _, event in pairs)
+    experiment = planting.run.spec.experiment
+    budget = replace(experiment.budget, epochs_total=epochs - 1)
+    planting.run.spec = replace(planting.run.spec, experiment=replace(experiment, budget=budget))
 
 
 @plants("configuration-changed")
@@ -283,17 +289,3 @@ def _reconfigure(planting: Planting, trial: str, configuration: dict[str, Any]) 
         process, event = planting.last[index]
         values = {"configuration": configuration, "digest": configuration_digest(configuration)}
         planting.last[index] = process, change(event, **values)
-
-
-def planted(plant: Plant, runs: Iterator[GeneratedRun], count: int) -> Iterator[GeneratedRun]:
-    """Yield the first of these runs that such a defect can be planted in, with it."""
-    for seed, run in enumerate(runs):
-        planting = Planting(run, seed)
-        try:
-            plant(planting)
-        except LookupError:
-            continue
-        yield planting.run
-        count -= 1
-        if count == 0:
-            return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -77,5 +77,22 @@ class Planting:
             raise LookupError
 
 
+Plant = Callable[[Planting], None]
+
+
 def key_of(event: Event) -> tuple[str | None, int | None]:
     return getattr(event, "trial", None), getattr(event, "attempt", None)
+
+
+def planted(plant: Plant, runs: Iterator[GeneratedRun], count: int) -> Iterator[GeneratedRun]:
+    """Yield the first of these runs that such a defect can be planted in, with it."""
+    for seed, run in enumerate(runs):
+        planting = Planting(run, seed)
+        try:
+            plant(planting)
+        except LookupError:
+            continue
+        yield planting.run
+        count -= 1
+        if count == 0:
+            return

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import functools
 
+import msgspec
 import pytest
 
+from builders.event_logs import Log
+from builders.specs import make_spec
 from trust.history_check.generated_histories import GeneratedRun, generate
-from trust.history_check.planted_histories import PLANTS, planted
-from tuneoff.record.events.schema import TrialSubmitted
-from tuneoff.trust.history_check.counterexample import MOST_EVENTS, Counterexample
+from trust.history_check.planted_histories import PLANTS
+from trust.history_check.planting import planted
+from tuneoff.record.events.schema import TrialEnded, TrialSubmitted
+from tuneoff.trust.history_check.counterexample import MISSING, MOST_EVENTS, Counterexample
 from tuneoff.trust.history_check.rules import check_history
 
 HISTORIES = 10  # of each planted defect
@@ -61,3 +65,16 @@ def test_a_planted_defect_is_found_and_drawn(name: str) -> None:
         assert rule in breaches, (rule, list(breaches))
         assert 1 <= len(breaches[rule].events) <= MOST_EVENTS
         assert len(breaches[rule].drawing()) <= MOST_EVENTS + 2
+        is_missing = breaches[rule].drawing()[-1].endswith("and nothing more of it")
+        assert is_missing == (rule in MISSING) == (not any(event.is_wrong for event in breaches[rule].events))
+
+
+def test_of_a_line_that_stands_twice_the_second_one_is_marked() -> None:
+    log = Log()
+    worker = log.process("worker", 0.0)
+    worker.start("t00000", 1.0, 0)
+    log.submit("t00000", 0.5)
+    worker.add(TrialEnded, 2.0, trial="t00000", state="failed", epochs=0, cause="x", charged="framework")
+    worker.events.append(msgspec.structs.replace(worker.events[-1]))
+    (breach,) = check_history([log.pairs()], make_spec(), is_done=False)
+    assert [(event.event, event.is_wrong) for event in breach.events[-2:]] == [("ended failed", False), ("ended failed", True)]

@@ -12,6 +12,7 @@ from tuneoff.trust.history_check.trial_histories import Moment, RunHistory
 
 MOST_EVENTS = 10
 MOST_WRONG = 4  # of them
+MISSING = ("lost", "no-end", "budget-short", "given-point-never")  # rules whose breach is that nothing more was written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,7 @@ class Counterexample:
             own = lanes.index((event.execution, event.process))
             cells = "".join((word if place == own else "|").ljust(width) for place in range(len(lanes)))
             lines.append(f"{event.seconds:>10.3f}  {cells}{'<--' if event.is_wrong else ''}".rstrip())
-        return lines if any(event.is_wrong for event in self.events) else [*lines, f"{'':>10}  and nothing more of it"]
+        return [*lines, f"{'':>10}  and nothing more of it"] if self.rule in MISSING else lines
 
 
 def counterexample(
@@ -73,7 +74,8 @@ def counterexample(
     ids = {id(moment) for moment in wrong}
     marked = list(wrong[:MOST_WRONG])
     others = sorted((moment for moment in moments if id(moment) not in ids), key=lambda moment: _order(history, moment))
-    kept = sorted([*marked, *others[len(marked) - MOST_EVENTS :]], key=lambda moment: _order(history, moment))
+    kept = [*others[len(marked) - MOST_EVENTS :], *marked]  # of a line that stands twice, the second one is wrong
+    kept.sort(key=lambda moment: _order(history, moment))
     return Counterexample(
         rule=rule, text=text, count=count, events=tuple(_drawn(history, moment, id(moment) in ids) for moment in kept)
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tuneoff.base.format import counted
 from tuneoff.base.identity import configuration_digest
@@ -22,6 +22,7 @@ from tuneoff.record.run_record import RunRecord
 from tuneoff.trust.history_check.counterexample import Counterexample, counterexample
 from tuneoff.trust.history_check.trial_histories import Attempt, Moment, RunHistory, Training, Trial
 
+Listed = Sequence[Mapping[str, Any]] | None
 BEFORE = 4  # events of a process that are drawn before the one that is wrong
 
 
@@ -56,7 +57,8 @@ def check_history(executions: Sequence[Iterable[tuple[Process, Event]]], spec: R
     for trial in history.trials.values():
         for breach in _of_trial(history, trial, spec, is_done):
             breaches[breach.rule].append(breach)
-    for breach in (*_slots(history), *_budget(history, spec, is_done), *_given(history, spec, is_done)):
+    listed = listed_configurations(spec)
+    for breach in (*_slots(history), *_budget(history, spec, listed, is_done), *_given(history, spec, listed, is_done)):
         breaches[breach.rule].append(breach)
     return [
         counterexample(history, rule, found[0].text, len(found), found[0].moments, found[0].wrong)
@@ -207,7 +209,7 @@ def _is_later(history: RunHistory, first: Moment, then: Moment) -> bool:
     return history.at(then) - history.at(first) > history.slack_ns(first) + history.slack_ns(then)
 
 
-def _budget(history: RunHistory, spec: RunSpec, is_done: bool) -> Iterator[Breach]:
+def _budget(history: RunHistory, spec: RunSpec, listed: Listed, is_done: bool) -> Iterator[Breach]:
     budget = spec.experiment.budget
     starts = sorted(
         (next(trial.trainings).start for trial in history.trials.values() if any(trial.trainings)),
@@ -216,7 +218,6 @@ def _budget(history: RunHistory, spec: RunSpec, is_done: bool) -> Iterator[Breac
     if len(starts) > budget.trials:
         text = f"{len(starts)} trials were started, but the budget is {budget.trials}"
         yield Breach("budget-over", text, starts[budget.trials - 1 :], starts[budget.trials :])
-    listed = listed_configurations(spec)
     expected = budget.trials if listed is None else min(budget.trials, len(listed))
     if is_done and not _is_limited(spec) and "sampler_exhausted" not in history.flags and len(history.trials) < expected:
         text = f"{len(history.trials)} trials were handed out, but the budget is {expected}, and the run is done"
@@ -225,8 +226,10 @@ def _budget(history: RunHistory, spec: RunSpec, is_done: bool) -> Iterator[Breac
         trainings = [training for trial in history.trials.values() for training in trial.trainings]
         epochs = sum(training.epochs for training in trainings)
         if epochs > budget.epochs_total:
+            trainings.sort(key=lambda training: (training.last.execution, history.at(training.last)))
+            lasts = [training.last for training in trainings[-3:]]
             text = f"{epochs} epochs were trained, but the budget is {budget.epochs_total}"
-            yield Breach("budget-over", text, [training.last for training in trainings[-3:]])
+            yield Breach("budget-over-epochs", text, lasts, lasts[-1:])
 
 
 def _is_limited(spec: RunSpec) -> bool:
@@ -234,9 +237,8 @@ def _is_limited(spec: RunSpec) -> bool:
     return spec.experiment.budget.wall_clock_seconds is not None or spec.experiment.budget.epochs_total is not None
 
 
-def _given(history: RunHistory, spec: RunSpec, is_done: bool) -> Iterator[Breach]:
+def _given(history: RunHistory, spec: RunSpec, listed: Listed, is_done: bool) -> Iterator[Breach]:
     """Each point of a given list (`fixed`, `grid`) is handed out once, equal ones as often as they are given; no other one is."""
-    listed = listed_configurations(spec)
     if listed is None:
         return
     digests = [configuration_digest(configuration) for configuration in listed]

@@ -11,7 +11,7 @@ READ = ("honest-max", "honest-min", "random-2-workers-1", "scripted", "faulty", 
 ANNOUNCED = {"handed-out-twice", "never-handed-out"}  # rules of a history that have a check of their own
 ENDED = {"ended-twice", "lost", "no-end"}
 OF_OTHERS = {  # rules that families of their own judge
-    *("budget-over", "budget-short", "epochs", "too-many-retries", "retried-own-failure"),
+    *("budget-over", "budget-over-epochs", "budget-short", "epochs", "too-many-retries", "retried-own-failure"),
     *("configuration-changed", "not-given", "given-point-twice", "given-point-never"),
 }
 BROKEN = {"missing_lines", "orphan_events", "foreign_events", "unreadable_event"}
