@@ -71,7 +71,8 @@ _EXCLUDED: dict[str, str] = {
         "overhead.job_start overhead.further_trial"
     ),
     "noise: memory and CPU time of interpreters": (
-        "memory.peak_rss memory.peak_pss memory.tree_peak_rss suite.sampler_cpu_share suite.cpu_seconds energy.trial_cpu_seconds "
+        "memory.peak_rss memory.peak_pss memory.tree_peak_rss memory.driver_peak_rss suite.cpu_share suite.cpu_seconds "
+        "suite.sampler_cpu_share energy.trial_cpu_seconds "
         "storage.operations storage.bytes storage.client_cpu storage.server_cpu "
         "energy.cpu_seconds nodes.cpu_seconds nodes.peak_memory "  # in short runs they start more than they train
         "energy.trial_power energy.idle_share"
