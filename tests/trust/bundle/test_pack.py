@@ -45,12 +45,13 @@ def test_a_bundle_holds_plan_records_raw_files_and_what_describes_them(results: 
     assert (manifest.verified, manifest.missing, manifest.plan_id) == (True, (), results.plan.plan_id)
 
 
-def test_what_is_in_a_bundle_is_a_results_folder_again(results: Results, tmp_path: Path) -> None:
+def test_what_is_in_a_bundle_is_a_results_folder_again(results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # another test may have one in the common folder
     found = open_bundle(packed(results.path, tmp_path / "b.tar.gz").path, LIMIT)
     assert found.problems == ()
     assert found.plan == results.plan
     assert found.records == {run.run_id: read_run(results.folder(run.spec)) for run in results.plan.runs}
-    assert not list(Path(tempfile.gettempdir()).glob("tuneoff-bundle-*"))
+    assert not list(tmp_path.glob("tuneoff-bundle-*"))
 
 
 def test_the_same_folder_gives_the_same_bundle(results: Results, tmp_path: Path) -> None:
