@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -118,7 +119,11 @@ input()
         first = int(process.stdout.readline())
         assert is_alive(first)
         process.kill()
-    until(lambda: not is_alive(first))
-    rest = Hosts(folder / "again", 1)
-    rest._set = f"t{process.pid}"
-    rest.down()
+    try:
+        until(lambda: not is_alive(first))
+    finally:
+        if is_alive(first):
+            os.kill(first, signal.SIGKILL)
+        rest = Hosts(folder / "again", 1)
+        rest._set = f"t{process.pid}"
+        rest.down()
