@@ -24,10 +24,18 @@ from tuneoff.base.processes import children
 from waiting import until
 
 REPOSITORY = Path(__file__).parent.parent
-NEEDED = {"ip": "iproute2", "nsenter": "util-linux", "unshare": "util-linux", "sshd": "openssh-server", "ssh": "openssh-client"}
+NEEDED = {
+    "ip": "iproute2",
+    "sshd": "openssh-server",
+    "ssh": "openssh-client",
+    **dict.fromkeys(("nsenter", "setpriv", "unshare"), "util-linux"),
+}
+TRIED = """ip link add br0 type bridge && ip link add eth0 type veth peer name h1 && ip link set h1 master br0 || exit 1
+[ -e /proc/$$/task/$$/children ] || { echo /proc/PID/task/TID/children is missing >&2; exit 1; }"""
 CGROUPS = Path("/sys/fs/cgroup")
 LIMITERS = ("memory", "cpu")
 HOME = "/tmp/home"
+WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")  # ends a host with the process of the tests, even a killed one
 
 # its first process reaps: else every ended daemon of the host would stay as a zombie
 BOOT = """
@@ -67,12 +75,12 @@ def missing() -> str | None:
     if lacking:
         return f"not installed: {', '.join(lacking)}; run: .ci/install 'hosts for tests' {' '.join(lacking)}"
     tried = subprocess.run(
-        ["unshare", "--net", "--uts", "--mount", "--ipc", "--pid", "--fork", "--mount-proc", "true"],
+        ["unshare", "--net", "--uts", "--mount", "--ipc", "--pid", "--fork", "--mount-proc", "sh", "-c", TRIED],
         capture_output=True,
         text=True,
         check=False,
     )
-    return None if tried.returncode == 0 else f"no namespaces here: {tried.stderr.strip()}"
+    return None if tried.returncode == 0 else f"no hosts of namespaces here: {tried.stderr.strip()}"
 
 
 def _program(name: str) -> str | None:
@@ -135,7 +143,7 @@ class Hosts:
         network = f"--net=/run/netns/{self._network(name)}"  # `ip netns exec` would mount an empty /sys
         with (self.folder / f"{name}.log").open("ab") as log:
             self._processes[name] = subprocess.Popen(
-                [*self._limited(name), "nsenter", network, "unshare", *parts, "bash", "-c", script],
+                [*self._limited(name), *WITH_PARENT, "nsenter", network, "unshare", *parts, "bash", "-c", script],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -148,7 +156,7 @@ class Hosts:
         """End a host as a power failure does: nothing more comes from it, and its peers are told nothing."""
         self.pull(name)
         process = self._processes.pop(name)
-        for pid in children(process.pid):
+        for pid in children(process.pid) or [process.pid]:  # a host's first process takes all others along, unshare takes that
             os.kill(pid, signal.SIGKILL)
         process.wait()
 

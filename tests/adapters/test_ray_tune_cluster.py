@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from builders.specs import make_context, toy_spec
-from tuneoff.errors import ExperimentError
+from tuneoff.errors import ExperimentError, InfrastructureError
 from tuneoff.experiment.skips import SkipCheck
 from tuneoff.experiment.spec import Workers, WorkloadSpec
 from tuneoff_adapters.ray_tune import RayTuneAdapter
+from tuneoff_adapters.ray_tune.cluster import RayHosts
 from tuneoff_adapters.ray_tune.environment import OF_ONE_MACHINE, REMOVED, SETTINGS, TOKEN, prepare_environment
 
 SURROGATE = WorkloadSpec(name="surrogate", target="tuneoff_workloads.surrogate:Surrogate", options={})
@@ -95,3 +96,16 @@ def test_undeploy_without_a_deploy_reaches_no_host(tmp_path: Path) -> None:
     adapter = RayTuneAdapter(make_context(toy_spec("ray-tune", platform="cluster", options=options), tmp_path))
     adapter.undeploy()
     assert list(adapter.context.work_dir.iterdir()) == []
+
+
+def test_a_command_that_cannot_be_run_is_said_in_one_line_and_leaves_nothing_to_undeploy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuneoff_adapters.ray_tune.cluster.prepare_environment", lambda **_: {})  # would stay after the test
+    options = {"hosts": ["nowhere"], "host_command": "no-such-program {host}"}
+    context = make_context(toy_spec("ray-tune", platform="cluster", options=options), tmp_path)
+    hosts = RayHosts(context)
+    with pytest.raises(InfrastructureError, match=r"^host nowhere cannot be reached: .*no-such-program: not found$"):
+        hosts.start(lambda: None)
+    hosts.stop(20)
+    assert not context.outside.exists()

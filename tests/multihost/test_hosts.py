@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +14,11 @@ import pytest
 
 import namespaced_hosts
 from namespaced_hosts import CGROUPS, Hosts, hosts
+from tuneoff.base.processes import is_alive
+from waiting import until
 
 pytestmark = pytest.mark.multihost
+PATHS = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +94,36 @@ def test_hosts_are_skipped_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("shutil.which", lambda name, path: None if name in ("ssh", "sshd") else name)
     assert "run: .ci/install 'hosts for tests' openssh-client openssh-server" in (namespaced_hosts.missing() or "")
+
+
+def test_hosts_are_skipped_where_the_kernel_has_no_bridge(two: Hosts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert namespaced_hosts.missing() is None
+    (tmp_path / "ip").write_text("#!/bin/sh\necho Unknown device type. >&2; exit 2\n")
+    (tmp_path / "ip").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert namespaced_hosts.missing() == "no hosts of namespaces here: Unknown device type."
+
+
+def test_hosts_end_with_the_process_that_made_them_even_if_it_is_killed(two: Hosts) -> None:
+    folder = two.folder / "killed"
+    (folder / "again").mkdir(parents=True)
+    made = f"""
+import os, pathlib, namespaced_hosts
+made = namespaced_hosts.Hosts(pathlib.Path({str(folder)!r}), 1)
+made.up()
+print(*namespaced_hosts.children(made._processes["h1"].pid), flush=True)
+input()
+"""
+    with subprocess.Popen([sys.executable, "-c", made], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=PATHS) as process:
+        assert process.stdout is not None
+        first = int(process.stdout.readline())
+        assert is_alive(first)
+        process.kill()
+    try:
+        until(lambda: not is_alive(first))
+    finally:
+        if is_alive(first):
+            os.kill(first, signal.SIGKILL)
+        rest = Hosts(folder / "again", 1)
+        rest._set = f"t{process.pid}"
+        rest.down()

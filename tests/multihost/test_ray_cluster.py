@@ -30,6 +30,7 @@ QUICK = {  # Ray's own settings: a node that does not answer is dead after 6 s, 
     "RAY_health_check_timeout_ms": "1000",
     "RAY_health_check_failure_threshold": "5",
 }
+PATIENT = {**QUICK, "RAY_health_check_failure_threshold": "14"}  # after 15 s: what was lost is sent again 3 and 6 s after it was
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +77,11 @@ class Runs:
     count: int = 0
 
     def __call__(self, options: dict[str, Any] | None = None, *, environment: dict[str, str] = QUICK, **fields: Any) -> Command:
+        file, results = self.written(options, **fields)
+        return self.command(f"run {file} --adapter ray-tune@cluster --output {results}", environment, results)
+
+    def written(self, options: dict[str, Any] | None = None, **fields: Any) -> tuple[Path, Path]:
+        """Write another experiment; return its file and a folder for its results."""
         self.count += 1
         given = {"hosts": ["h1", "h2"], "host_command": self.hosts.template, "lost_seconds": 10} if options is None else options
         content = {
@@ -91,7 +97,7 @@ class Runs:
         }
         file, results = self.hosts.shared / f"{self.count}.yaml", self.hosts.shared / f"results{self.count}"
         file.write_text(yaml.safe_dump(content))
-        return self.command(f"run {file} --adapter ray-tune@cluster --output {results}", environment, results)
+        return file, results
 
     def command(self, words: str, environment: dict[str, str], results: Path) -> Command:
         settings = " ".join(f"{name}={value}" for name, value in {**environment, "PYTHONPATH": SOURCES}.items())
@@ -144,8 +150,8 @@ def test_trials_run_on_both_hosts_clocks_are_aligned_and_nothing_is_left(two: Ho
 
 
 def test_the_plan_says_what_is_started_where(runs: Runs) -> None:
-    runs().process.kill()
-    said = runs.command(f"plan {runs.hosts.shared}/{runs.count}.yaml", {}, Path()).end()
+    file, results = runs.written()
+    said = runs.command(f"plan {file}", {}, results).end()
     assert "starts Ray on h1 2 slots and Ray head, h2 2 slots; reached by `ssh -F" in said
 
 
@@ -172,7 +178,7 @@ def test_trials_of_a_host_without_power_are_tried_again_on_the_other_and_none_is
 
 
 def test_a_cable_out_for_4_s_does_nothing_and_out_for_good_costs_the_trials_of_its_host_alone(two: Hosts, runs: Runs) -> None:
-    command = runs(budget={"trials": 4, "epochs_per_trial": 25})
+    command = runs(environment=PATIENT, budget={"trials": 4, "epochs_per_trial": 40})
     command.wait_for(lambda: len({event.trial for event in command.events(Epoch)}) == 4)
     two.pull("h2")
     time.sleep(4)  # what is tested
@@ -185,7 +191,7 @@ def test_a_cable_out_for_4_s_does_nothing_and_out_for_good_costs_the_trials_of_i
     two.pull("h2")
     pulled_ns = time.monotonic_ns()
     command.wait_for(lambda: len(command.events(WorkerDied)) == 2)
-    assert (time.monotonic_ns() - pulled_ns) / 1e9 < 15
+    assert (time.monotonic_ns() - pulled_ns) / 1e9 < 30
     said = command.end()
     until(lambda: not left(two, "h2"), 30)  # it cannot be told: it ends by itself
     two.plug("h2")

@@ -42,7 +42,7 @@ class Node(Protocol):
 
 
 class Host:
-    """An agent that was started by a command. `here`: on this machine, without one."""
+    """An agent that was started by a command; without a template, on this machine."""
 
     def __init__(self, name: str, template: str | None, python: str, log: Path) -> None:
         self.name, self._log = name, log
@@ -51,10 +51,12 @@ class Host:
         line = f"cd {shlex.quote(os.getcwd())} 2>/dev/null; {line}"
         command = ["sh", "-c"] if template is None else [word.replace("{host}", name) for word in shlex.split(template)]
         unmarked = {key: value for key, value in os.environ.items() if key != MARK}
-        with log.open("ab") as file:
-            self._process = subprocess.Popen(
-                [*command, line], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, env=unmarked
-            )
+        tried = ["sh", "-c", 'exec "$@"', "sh", *command, line]  # says in the log what cannot be run
+        try:
+            with log.open("ab") as file:
+                self._process = subprocess.Popen(tried, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, env=unmarked)
+        except OSError as error:
+            raise InfrastructureError(f"host {name} cannot be reached: {error}") from error
         self._waiting: dict[int, Future[Timed]] = {}
         self._lock, self._count, self._is_gone = threading.Lock(), 0, False
         threading.Thread(target=self._read, name=f"host {name}", daemon=True).start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,11 +32,24 @@ def host_options(options: Mapping[str, Any]) -> HostOptions:
     """
     given = {name: options[name] for name in options if name in LOCAL_OPTIONS}
     hosts = given.get("hosts", [])
-    if not isinstance(hosts, list) or not all(_is_word(host) for host in hosts) or len(set(hosts)) < len(hosts):
-        raise ExperimentError(f"option `hosts` must be a list of different names, e.g. [node1, node2], but got {hosts!r}")
+    if (
+        not isinstance(hosts, list)
+        or not all(_is_word(host) and "/" not in host for host in hosts)
+        or len(set(hosts)) < len(hosts)
+    ):
+        raise ExperimentError(
+            "option `hosts` must be a list of different names, e.g. [node1, root@node2] (a port belongs into `host_command`), "
+            f"but got {hosts!r}"
+        )
     command = given.get("host_command", HostOptions().host_command)
     if not isinstance(command, str) or "{host}" not in command:
         raise ExperimentError(f"option `host_command` must have {{host}} in it, as `ssh {{host}}` has, but got {command!r}")
+    try:
+        shlex.split(command)
+    except ValueError as error:
+        raise ExperimentError(
+            f"option `host_command` must be words as a shell takes them, but got {command!r}: {error}"
+        ) from error
     if not _is_word(python := given.get("host_python", sys.executable)):
         raise ExperimentError(f"option `host_python` must be the path of a Python on the hosts, but got {python!r}")
     seconds = given.get("lost_seconds", HostOptions().lost_seconds)

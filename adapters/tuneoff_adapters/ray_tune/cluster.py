@@ -58,9 +58,8 @@ def placement(spec: RunSpec) -> str:
     """Return one line on what is started where."""
     options = host_options(spec.options)
     if not options.hosts:
-        return (
-            f"Ray's cluster at {spec.options[ADDRESS]}: {spec.experiment.workers.count} slots where it puts them; starts no node"
-        )
+        address = spec.options.get(ADDRESS, "no address")  # what is wrong with it `refuse_cluster` tells
+        return f"Ray's cluster at {address}: {spec.experiment.workers.count} slots where it puts them; starts no node"
     shares = slots_of(options.hosts, spec.experiment.workers.count)
     parts = [f"{host} {count} slots{' and Ray head' if _is_here(host) else ''}" for host, count in shares.items()]
     if not any(map(_is_here, options.hosts)):

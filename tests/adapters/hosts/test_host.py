@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -118,6 +119,14 @@ def test_a_command_that_reaches_no_host_gives_its_last_words(tmp_path: Path) -> 
     assert contact.nodes == []
 
 
+def test_a_command_that_cannot_be_run_is_said_in_one_line(tmp_path: Path) -> None:
+    contact = Contact(make_context(toy_spec("ray-tune"), tmp_path), None, 60.0)
+    (problem,) = contact.add([Host("h9", "no-such-program {host}", sys.executable, tmp_path / "log")])
+    assert re.fullmatch(r"host h9 cannot be reached: .*no-such-program: not found", problem)
+    with pytest.raises(InfrastructureError, match=r"host h9 cannot be reached: .*No such file"):
+        Host("h9", "true {host}", sys.executable, tmp_path / "no folder/log")
+
+
 def test_a_process_is_killed_where_the_supervisor_asked(contact: Contact) -> None:
     with subprocess.Popen(["sleep", "600"]) as wanted, subprocess.Popen(["sleep", "600"]) as other:
         note_kill(contact.context.run_dir, "t0", 1, "timed out")
@@ -152,7 +161,9 @@ def test_this_host_s_own_clock_needs_no_alignment(contact: Contact) -> None:
         ({"hosts": "h1"}, "must be a list of different names"),
         ({"hosts": ["h1", "h1"]}, "must be a list of different names"),
         ({"hosts": ["-oProxyCommand=x"]}, "must be a list of different names"),
+        ({"hosts": ["ssh://root@n1:2222"]}, "a port belongs into `host_command`"),
         ({"host_command": "ssh"}, "must have {host} in it"),
+        ({"host_command": "ssh '{host}"}, 'must be words as a shell takes them, but got "ssh \'{host}": No closing quotation'),
         ({"host_python": ""}, "must be the path of a Python"),
         ({"lost_seconds": 0}, "must be a number >= 1"),
     ],

@@ -74,6 +74,18 @@ def test_a_ceiling_that_two_numbers_or_the_last_one_show_alone_is_none() -> None
     assert limit([utilization(40.0, counts=(1, 16, 64))], 0.95).knee is None
 
 
+def test_a_number_of_workers_that_failed_is_lost_but_shows_no_ceiling() -> None:
+    assert limit([{1: 100.0, 4: 100.0, 16: 0.0}], 0.95).text == "from 16 workers on"
+    assert limit([{1: 100.0, 4: 100.0, 16: 60.0, 64: 0.0}], 0.95).knee is None
+    assert limit([{1: 100.0, 4: 100.0, 16: 25.0, 64: 0.0}], 0.95).text == "from 16 workers on (knee 4.0)"
+
+
+def test_a_seed_without_the_most_workers_does_not_say_that_it_stays_busy_up_to_them() -> None:
+    short = {1: 99.0, 4: 98.0}
+    assert limit([short, short, {**short, 64: 20.0}], 0.95).text.startswith("from 64 workers on")
+    assert limit([short, {**short, 64: 97.0}], 0.95).text == "not up to 64"
+
+
 def test_seeds_that_differ_give_a_range_and_an_interval() -> None:
     found = limit([utilization(ceiling) for ceiling in (3.0, 5.0, 9.0)], 0.95)
     assert (found.low, found.below, found.high) == (4, 8, 16)

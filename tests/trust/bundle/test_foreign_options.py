@@ -50,6 +50,8 @@ def test_no_command_of_a_bundle_reaches_other_hosts() -> None:
     spec = replace(foreign(GENTLE), adapter="ray-tune", platform="cluster", options=options)
     with pytest.raises(ExperimentError, match="no run of a bundle is put on other hosts, but this one: starts Ray on"):
         served_here(spec)
+    with pytest.raises(ExperimentError, match="but this one: Ray's cluster at no address"):
+        served_here(replace(spec, options={}))
     assert served_here(replace(spec, platform="local", options={}))
 
 

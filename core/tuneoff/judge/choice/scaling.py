@@ -16,7 +16,7 @@ from tuneoff.base.format import counted, two_digits
 from tuneoff.judge.stats.location import Interval, median
 
 BUSY = 95.0  # % of utilization; less is called a loss
-Utilization = Mapping[int, float]  # in %, by the number of workers; -inf: the run failed
+Utilization = Mapping[int, float]  # in %, by the number of workers; 0: the run failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,14 +46,19 @@ class Limit:
 
 
 def limit(by_seed: Sequence[Utilization], confidence: float) -> Limit:
-    """Return the limit of a framework; `by_seed`: at least one, each with at least one number of workers."""
-    below = sorted(_below(one) for one in by_seed)
-    found = median([_knee(one) for one in by_seed], confidence)
+    """Return the limit of a framework, by the seeds that were measured with the most workers: only they saw what `measured` says.
+
+    `by_seed`: at least one, each with at least one number of workers.
+    """
+    most = max(max(one) for one in by_seed)
+    seen = [one for one in by_seed if most in one]
+    below = sorted(_below(one) for one in seen)
+    found = median([_knee(one) for one in seen], confidence)
     return Limit(
         below=below[(len(below) - 1) // 2],
         low=below[0],
         high=below[-1],
-        measured=max(max(one) for one in by_seed),
+        measured=most,
         knee=found if math.isfinite(found.estimate) else None,
     )
 
@@ -68,12 +73,11 @@ def _below(utilization: Utilization) -> float:
 
 
 def _knee(utilization: Utilization) -> float:
-    """Return the number of workers at the knee; infinite beyond the last but one number, for one more is no ceiling."""
-    counts = sorted(utilization)
-    ceiling = max(count * utilization[count] for count in counts)
-    if len(counts) < 3 or utilization[counts[0]] <= 0:
+    """Return the workers at the knee; infinite beyond the last but one number that did not fail, for one more is no ceiling."""
+    counts = sorted(count for count, share in utilization.items() if share > 0)
+    if len(counts) < 3:
         return math.inf
-    found = ceiling / utilization[counts[0]]
+    found = max(count * utilization[count] for count in counts) / utilization[counts[0]]
     return found if found <= counts[-2] else math.inf
 
 
