@@ -25,7 +25,7 @@ def reason(options: dict[str, Any], **changes: Any) -> str | None:
     return SkipCheck().reason(toy_spec("ray-tune", options=options, **given), RayTuneAdapter)
 
 
-@pytest.mark.parametrize("options", [{"hosts": ["a", "b"]}, {"hosts": ["a"], "lost_seconds": 5}, {"address": "10.0.0.1:6379"}])
+@pytest.mark.parametrize("options", [{"hosts": ["a", "b"]}, {"hosts": ["a"], "lost_seconds": 10}, {"address": "10.0.0.1:6379"}])
 def test_what_can_be_served_is_not_refused(options: dict[str, Any]) -> None:
     assert reason(options) is None
     assert "has no options, but got" in (reason(options, platform="local") or "")
@@ -81,8 +81,13 @@ def test_a_cluster_s_token_is_the_users_and_one_for_hosts_is_random(monkeypatch:
         monkeypatch.setenv(name, "before")  # also puts it back after the test
     monkeypatch.setenv(TOKEN, "given")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    settings = prepare_environment(on_cluster=True, own_token=False)["set"]
+    record = prepare_environment(on_cluster=True, own_token=False)
+    settings = record["set"]
     assert isinstance(settings, dict)
+    assert "RAY_AUTH_MODE" not in settings
+    assert record["inherited"] == {"RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN_PATH": "before"}
+    assert "RAY_AUTH_TOKEN_PATH" not in str(record["removed"])
+    assert "given" not in str(record)
     assert not set(OF_ONE_MACHINE) & set(settings)
     assert (os.environ[TOKEN], os.environ["RAY_AUTH_MODE"]) == ("given", "disabled")
     prepare_environment(on_cluster=True)
