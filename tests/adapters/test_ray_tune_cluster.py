@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import socket
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from builders.specs import make_context, toy_spec
-from tuneoff.errors import ExperimentError
+from tuneoff.errors import ExperimentError, InfrastructureError
 from tuneoff.experiment.skips import SkipCheck
 from tuneoff.experiment.spec import Workers, WorkloadSpec
+from tuneoff_adapters.hosts.host import Timed
 from tuneoff_adapters.ray_tune import RayTuneAdapter
+from tuneoff_adapters.ray_tune.cluster import RayAddress
 from tuneoff_adapters.ray_tune.environment import OF_ONE_MACHINE, REMOVED, SETTINGS, TOKEN, prepare_environment
 
 SURROGATE = WorkloadSpec(name="surrogate", target="tuneoff_workloads.surrogate:Surrogate", options={})
@@ -100,3 +103,47 @@ def test_undeploy_without_a_deploy_reaches_no_host(tmp_path: Path) -> None:
     adapter = RayTuneAdapter(make_context(toy_spec("ray-tune", platform="cluster", options=options), tmp_path))
     adapter.undeploy()
     assert list(adapter.context.work_dir.iterdir()) == []
+
+
+class Gone:
+    """A node whose agent cannot start."""
+
+    def __init__(self, name: str, node_id: str) -> None:
+        self.name = name
+
+    def send(self, do: str, **arguments: object) -> Future[Timed]:
+        future: Future[Timed] = Future()
+        future.set_exception(InfrastructureError(f"node {self.name}: No module named 'tuneoff_adapters'"))
+        return future
+
+    def close(self, at_once: bool = False) -> None:
+        pass
+
+
+def test_a_node_of_a_cluster_without_tuneoff_ends_the_start_and_is_flagged_when_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuneoff_adapters.ray_tune.cluster.ActorNode", Gone)
+    cluster = RayAddress(make_context(toy_spec("ray-tune", platform="cluster", options={"address": "a:1"}), tmp_path))
+    with pytest.raises(InfrastructureError, match="node h1: No module named"):
+        cluster._take_in([("h1", "1")])
+    answers: list[object] = [ValueError("not of Ray's"), [("h2", "2")], [("h3", "3")]]
+
+    def joined() -> object:
+        if not answers:
+            cluster._stop.set()
+            return []
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr("tuneoff_adapters.ray_tune.cluster.BEAT_SECONDS", 0.0)
+    monkeypatch.setattr(cluster, "_joined", joined)
+    cluster._look()  # ends by `_stop` alone
+    cluster._contact.end(0.0)
+    lines = [line for line in next(tmp_path.rglob("coordinator-*.jsonl")).read_text().splitlines() if "host_unchecked" in line]
+    assert ["node h2 joined late, and Ray starts trials there, but node h2: No module named" in line for line in lines] == [
+        True,
+        False,
+    ]

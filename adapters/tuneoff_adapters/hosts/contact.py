@@ -148,7 +148,7 @@ class Contact:
 
     def _keep(self) -> None:
         while not self._stop.wait(BEAT_SECONDS):
-            with contextlib.suppress(OSError):  # the disk is full: the hosts must hear on
+            with contextlib.suppress(Exception):  # a full disk, an agent of another version: the hosts must hear on
                 self._measure()
 
     def _measure(self) -> list[str]:

@@ -8,7 +8,6 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any
 
 from tuneoff.base.process_limits import THREAD_VARIABLES
@@ -17,8 +16,9 @@ from tuneoff.errors import ExperimentError, InfrastructureError, StepError
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.hosts.contact import CHECK_SECONDS, LOST, Contact
-from tuneoff_adapters.hosts.host import PASSED_ON, Host, Node, Timed, answers
+from tuneoff_adapters.hosts.host import PASSED_ON, Host, Node, answers
 from tuneoff_adapters.hosts.options import BEAT_SECONDS, LOCAL_OPTIONS, HostOptions, host_options, slots_of
+from tuneoff_adapters.ray_tune.actor_node import ActorNode
 from tuneoff_adapters.ray_tune.environment import OF_A_CLUSTER, OF_ONE_MACHINE, SETTINGS, TOKEN, prepare_environment
 from tuneoff_adapters.ray_tune.session import shut_down
 from tuneoff_adapters.ray_tune.signals import kept_handler
@@ -200,7 +200,7 @@ class RayAddress:
             InfrastructureError: one of them cannot be reached.
         """
         self._known.update(node_id for _, node_id in joined)
-        nodes: list[Node] = [_ActorNode(name, node_id) for name, node_id in joined]
+        nodes: list[Node] = [ActorNode(name, node_id) for name, node_id in joined]
         for problem in self._contact.add(nodes):
             raise InfrastructureError(problem)
         return nodes
@@ -217,7 +217,8 @@ class RayAddress:
                     self._contact.check(_PACKAGE, self._take_in([(name, node_id)]))
                 except Exception as error:  # of Ray's too
                     if not self._stop.is_set():
-                        self._context.flag(UNCHECKED, f"node {name} joined late, and Ray starts trials there, but {error}")
+                        text = " ".join(str(error).split())
+                        self._context.flag(UNCHECKED, f"node {name} joined late, and Ray starts trials there, but {text}")
 
     def stop(self, seconds: float) -> None:
         """End the run's processes on all nodes; the cluster stays."""
@@ -228,40 +229,6 @@ class RayAddress:
         shut_down()
         if left:
             raise StepError(f"nothing of the run may be left, but there is {', '.join(left)}; end it by hand")
-
-
-class _ActorNode:
-    """An agent in an actor of Ray's."""
-
-    def __init__(self, name: str, node_id: str) -> None:
-        import ray
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        from tuneoff_adapters.hosts.agent import Agent
-
-        self.name = name
-        there = NodeAffinitySchedulingStrategy(node_id, soft=False)
-        self._actor = ray.remote(num_cpus=0, max_concurrency=2)(Agent).options(scheduling_strategy=there).remote()
-
-    def send(self, do: str, **arguments: Any) -> Future[Timed]:
-        from tuneoff.base import clock
-
-        found: Future[Timed] = Future()
-
-        def pass_on(done: Future[Any]) -> None:
-            arrived_ns, error = clock.monotonic_ns(), done.exception()
-            if error is None:
-                found.set_result(Timed(done.result(), arrived_ns))
-            else:
-                found.set_exception(InfrastructureError(f"node {self.name}: {str(error).strip().splitlines()[0]}"))
-
-        getattr(self._actor, do).remote(**arguments).future().add_done_callback(pass_on)
-        return found
-
-    def close(self, at_once: bool = False) -> None:
-        import ray
-
-        ray.kill(self._actor)
 
 
 def connect(ray: Any, address: str, runtime_env: dict[str, Any]) -> None:
