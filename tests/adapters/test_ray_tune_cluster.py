@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from builders.specs import make_context, toy_spec
 from tuneoff.errors import ExperimentError, InfrastructureError
 from tuneoff.experiment.skips import SkipCheck
 from tuneoff.experiment.spec import Workers, WorkloadSpec
+from tuneoff_adapters.hosts.host import Timed
 from tuneoff_adapters.ray_tune import RayTuneAdapter
-from tuneoff_adapters.ray_tune.cluster import RayHosts
+from tuneoff_adapters.ray_tune.cluster import RayAddress, RayHosts
 from tuneoff_adapters.ray_tune.environment import OF_ONE_MACHINE, REMOVED, SETTINGS, TOKEN, prepare_environment
 
 SURROGATE = WorkloadSpec(name="surrogate", target="tuneoff_workloads.surrogate:Surrogate", options={})
@@ -26,7 +28,7 @@ def reason(options: dict[str, Any], **changes: Any) -> str | None:
     return SkipCheck().reason(toy_spec("ray-tune", options=options, **given), RayTuneAdapter)
 
 
-@pytest.mark.parametrize("options", [{"hosts": ["a", "b"]}, {"hosts": ["a"], "lost_seconds": 5}, {"address": "10.0.0.1:6379"}])
+@pytest.mark.parametrize("options", [{"hosts": ["a", "b"]}, {"hosts": ["a"], "lost_seconds": 10}, {"address": "10.0.0.1:6379"}])
 def test_what_can_be_served_is_not_refused(options: dict[str, Any]) -> None:
     assert reason(options) is None
     assert "has no options, but got" in (reason(options, platform="local") or "")
@@ -82,8 +84,13 @@ def test_a_cluster_s_token_is_the_users_and_one_for_hosts_is_random(monkeypatch:
         monkeypatch.setenv(name, "before")  # also puts it back after the test
     monkeypatch.setenv(TOKEN, "given")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    settings = prepare_environment(on_cluster=True, own_token=False)["set"]
+    record = prepare_environment(on_cluster=True, own_token=False)
+    settings = record["set"]
     assert isinstance(settings, dict)
+    assert "RAY_AUTH_MODE" not in settings
+    assert record["inherited"] == {"RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN_PATH": "before"}
+    assert "RAY_AUTH_TOKEN_PATH" not in str(record["removed"])
+    assert "given" not in str(record)
     assert not set(OF_ONE_MACHINE) & set(settings)
     assert (os.environ[TOKEN], os.environ["RAY_AUTH_MODE"]) == ("given", "disabled")
     prepare_environment(on_cluster=True)
@@ -109,3 +116,47 @@ def test_a_command_that_cannot_be_run_is_said_in_one_line_and_leaves_nothing_to_
         hosts.start(lambda: None)
     hosts.stop(20)
     assert not context.outside.exists()
+
+
+class Gone:
+    """A node whose agent cannot start."""
+
+    def __init__(self, name: str, node_id: str) -> None:
+        self.name = name
+
+    def send(self, do: str, **arguments: object) -> Future[Timed]:
+        future: Future[Timed] = Future()
+        future.set_exception(InfrastructureError(f"node {self.name}: No module named 'tuneoff_adapters'"))
+        return future
+
+    def close(self, at_once: bool = False) -> None:
+        pass
+
+
+def test_a_node_of_a_cluster_without_tuneoff_ends_the_start_and_is_flagged_when_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuneoff_adapters.ray_tune.cluster.ActorNode", Gone)
+    cluster = RayAddress(make_context(toy_spec("ray-tune", platform="cluster", options={"address": "a:1"}), tmp_path))
+    with pytest.raises(InfrastructureError, match="node h1: No module named"):
+        cluster._take_in([("h1", "1")])
+    answers: list[object] = [ValueError("not of Ray's"), [("h2", "2")], [("h3", "3")]]
+
+    def joined() -> object:
+        if not answers:
+            cluster._stop.set()
+            return []
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr("tuneoff_adapters.ray_tune.cluster.BEAT_SECONDS", 0.0)
+    monkeypatch.setattr(cluster, "_joined", joined)
+    cluster._look()  # ends by `_stop` alone
+    cluster._contact.end(0.0)
+    lines = [line for line in next(tmp_path.rglob("coordinator-*.jsonl")).read_text().splitlines() if "host_unchecked" in line]
+    assert ["node h2 joined late, and Ray starts trials there, but node h2: No module named" in line for line in lines] == [
+        True,
+        False,
+    ]

@@ -285,6 +285,7 @@ def test_a_given_cluster_needs_its_token_and_takes_a_node_that_joins_late(two: H
     assert record.status == "done", said
     assert [trial.state for trial in record.trials] == ["completed"] * 4
     assert sorted(hosts_of(record).values()) == ["h1", "h1", "h2", "h2"]  # two waited until it was there
+    assert not {flag.name for flag in record.flags} & {"host_unchecked", "host_lost"}
     marked = f"grep -l TUNEOFF_RUN_ID={record.execution_id} /proc/[0-9]*/environ 2>/dev/null; true"
     assert [two.run(name, marked).stdout for name in two.names] == ["", ""]
     assert "raylet" in " ".join(left(two, "h1"))  # the cluster is its owner's

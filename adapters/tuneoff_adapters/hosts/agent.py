@@ -16,13 +16,14 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tuneoff.base import clock
 from tuneoff.base.code_digest import code_digest
-from tuneoff.base.packages import installed_version, missing_modules
+from tuneoff.base.packages import installed_version, missing_modules, module_versions
 from tuneoff.base.processes import MARK, command_line, end_all, is_alive, kill_tree, openers, stat_fields, with_mark
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.run.trial.faults import asked_kills
@@ -44,14 +45,18 @@ class Agent:
         self._execution_id, self._run_dir = execution_id, Path(run_dir)
         self._folder = None if folder is None else Path(folder)
         self.lost_ns = int(lost_seconds * clock.NANOSECONDS)
+        threading.Thread(target=self._end_asked, name="kills", daemon=True).start()
 
     def probe(self, package: str, modules: Sequence[str]) -> dict[str, Any]:
-        """Return what is installed: the versions of Python and of a package, tuneoff's code, which modules are missing."""
+        """Return what is installed: the versions of Python and of a package, tuneoff's code, which modules are missing, the
+        versions of the others; and the `place`: kernel and namespace of process ids."""
         return {
+            "place": [clock.boot_id(), os.readlink("/proc/self/ns/pid")],
             "Python": platform.python_version(),
             package: installed_version(package) or "none",
             "tuneoff's code": code_digest()[:12],
             "missing modules": missing_modules(tuple(modules)),
+            "the workload's packages": module_versions(modules),
         }
 
     def share(self, folder: str, name: str) -> dict[str, Any]:
@@ -71,9 +76,9 @@ class Agent:
         return {"content": content, "is_locked": is_locked}
 
     def beat(self) -> dict[str, Any]:
-        """End what the supervisor asked to be killed here; return this host's clock."""
-        self.end_asked()
-        return {"boot_id": clock.boot_id(), "monotonic_ns": clock.monotonic_ns()}
+        """Return this host's clocks. Touches no file of the run: a stalled file system is no lost host."""
+        own = clock.anchor()
+        return {"boot_id": clock.boot_id(), "monotonic_ns": own.monotonic_ns, "wall_ns": own.wall_ns}
 
     def note_clock(self) -> None:
         """Write this host into the events, with the alignment that was measured."""
@@ -102,11 +107,14 @@ class Agent:
         left = [f"process {pid} ({command_line(pid)})" for pid in self._processes()]
         return left + ([f"folder {self._folder}"] if self._folder is not None and self._folder.exists() else [])
 
-    def end_asked(self) -> None:
-        """Kill the processes here that the supervisor asked for."""
-        for pid, started_ns in asked_kills(self._run_dir, clock.boot_id()):
-            if is_alive(pid, started_ns):
-                kill_tree(pid)
+    def _end_asked(self) -> None:
+        """Kill the processes here that the supervisor asks for; the shared folder may stall for as long as it wants."""
+        while True:
+            with contextlib.suppress(OSError):
+                for pid, started_ns in asked_kills(self._run_dir, clock.boot_id()):
+                    if is_alive(pid, started_ns):
+                        kill_tree(pid)
+            time.sleep(LOOK_SECONDS)
 
     def _processes(self) -> Iterable[int]:
         found = set(with_mark(MARK, self._execution_id)) if self._execution_id else set()
@@ -147,7 +155,6 @@ def main() -> None:
                     answer(request)
                 else:
                     threading.Thread(target=answer, args=(request,), daemon=True).start()
-        agent.end_asked()
     agent.clean()
     os._exit(0)  # a command that still runs was ended
 

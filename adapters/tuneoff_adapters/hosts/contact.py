@@ -6,7 +6,8 @@ import contextlib
 import fcntl
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import as_completed
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,8 +20,8 @@ from tuneoff.record.run_context import RunContext
 from tuneoff.workload import workload_at
 from tuneoff_adapters.hosts.agent import Agent
 from tuneoff_adapters.hosts.host import Node, answers, sent
+from tuneoff_adapters.hosts.options import BEAT_SECONDS
 
-BEAT_SECONDS = 2.0
 CHECK_SECONDS = 60.0  # for a host's answer before anything is started: its Python may have to come from a slow disk
 CLEAN_SECONDS = 15.0
 LOST = "host_lost"  # flag
@@ -29,13 +30,21 @@ _TRIES = 5  # readings of a host's clock, of which the narrowest counts
 
 @dataclass(slots=True)
 class _Seen:
-    """One host. `ahead_ns`: of its monotonic clock's zero on the run's scale of wall-clock time, and within what."""
+    """One host. `ahead_ns`: of its monotonic clock's zero on the run's scale of wall-clock time, and within what.
+
+    `is_late`: trials may have begun there before its clock was read, dated by its own wall clock.
+    """
 
     node: Node
     heard_ns: int
+    is_late: bool = False
     is_lost: bool = False
     ahead_ns: int | None = None
     width_ns: int = 0
+
+
+_Reading = tuple[int, int, str, int]  # width, offset, boot id, offset of its own wall clock; the narrowest counts
+_Asked = tuple[_Seen, list[_Reading]]
 
 
 @dataclass(slots=True)
@@ -47,6 +56,8 @@ class Contact:
     lost_seconds: float
     _hosts: list[_Seen] = field(default_factory=list)
     _stop: threading.Event = field(default_factory=threading.Event)
+    _measuring: threading.Lock = field(default_factory=threading.Lock)
+    _is_aligning: bool = False
     _thread: threading.Thread | None = None
 
     @property
@@ -54,42 +65,51 @@ class Contact:
         return [seen.node for seen in self._hosts]
 
     def add(self, nodes: Sequence[Node], seconds: float = CHECK_SECONDS) -> list[str]:
-        """Begin with hosts, and return what is wrong with each that does not say that it is there: it is let go."""
-        asked = sent(
-            nodes,
-            "begin",
-            execution_id=self.context.execution_id,
-            run_dir=str(self.context.run_dir),
-            folder=self.folder,
-            lost_seconds=self.lost_seconds,
-        )
-        problems, deadline_ns = [], _after(seconds)
-        for node in nodes:
-            try:
-                answers({node.name: asked[node.name]}, _until(deadline_ns))
-            except InfrastructureError as error:
-                problems.append(str(error))
+        """Begin with hosts, and return what is wrong with each that does not say that it is there: it is let go.
+
+        From here on a thread gives them signs of life.
+        """
+        about = {"execution_id": self.context.execution_id, "run_dir": str(self.context.run_dir), "folder": self.folder}
+        asked = {node.send("begin", **about, lost_seconds=self.lost_seconds): node for node in nodes}
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._keep, name="hosts", daemon=True)
+            self._thread.start()
+        with contextlib.suppress(TimeoutError):
+            for future in as_completed(asked, seconds):
+                if future.exception() is None:
+                    self._hosts.append(_Seen(asked[future], clock.monotonic_ns(), is_late=self._is_aligning))
+        problems, there = [], self.nodes
+        for future, node in asked.items():
+            if node not in there:
+                late = f"host {node.name} must answer within {seconds:.2g} s, but did not"
+                problems.append(str(future.exception()) if future.done() else late)
                 node.close(at_once=True)
-            else:
-                self._hosts.append(_Seen(node, clock.monotonic_ns()))
         return problems
 
-    def check(self, package: str) -> None:
-        """Compare what is installed on each host with what is here, and try the shared folder.
+    def check(self, package: str, nodes: Sequence[Node] | None = None) -> None:
+        """Compare what is installed on each host with what is here, and try the shared folder. `nodes`: these alone.
 
         Raises:
-            StepError: they differ, or the run's folder is not the same on a host, or renames or locks do not work there.
+            StepError: they differ, or the run's folder is not the same on a host, or renames or locks do not work there, or its
+                processes cannot be told from those here.
         """
+        nodes = self.nodes if nodes is None else nodes
         modules = tuple(workload_at(self.context.spec.experiment.workload.target).preload)
         here = Agent().probe(package, modules)
-        for name, there in answers(sent(self.nodes, "probe", package=package, modules=modules), CHECK_SECONDS).items():
+        kernel, processes = here.pop("place")
+        for name, there in answers(sent(nodes, "probe", package=package, modules=modules), CHECK_SECONDS).items():
+            if (place := there.pop("place"))[0] == kernel and place[1] != processes:
+                raise StepError(
+                    f"a host must have its own kernel or the process ids of this one, but host {name} is another container on "
+                    "this kernel; use machines, or run the command in that container"
+                )
             for what, value in there.items():
                 if value != here[what]:
                     raise StepError(
                         f"{what} must be the same on all hosts, but host {name} has {_text(value)}, and this one "
                         f"{_text(here[what])}; install the same there, or name another option `host_python`"
                     )
-        for node in self.nodes:
+        for node in nodes:
             self._try_folder(node)
 
     def _try_folder(self, node: Node) -> None:
@@ -116,46 +136,67 @@ class Contact:
                 f"{self.context.work_dir}: {problem}; use a shared file system with locks (NFS 4, Lustre with -o flock)"
             )
 
-    def keep(self, look: Callable[[], None] = lambda: None) -> None:
-        """Align the hosts' clocks, then keep in touch in a thread, which calls `look` between."""
-        for seen in self._hosts:
-            self._measure(seen)
-        self._thread = threading.Thread(target=self._keep, args=(look,), name="hosts", daemon=True)
-        self._thread.start()
+    def keep(self) -> None:
+        """Align the hosts' clocks, from now on.
 
-    def _keep(self, look: Callable[[], None]) -> None:
+        Raises:
+            InfrastructureError: a host's clock cannot be read.
+        """
+        self._is_aligning = True
+        for problem in self._measure():
+            raise InfrastructureError(problem)
+
+    def _keep(self) -> None:
         while not self._stop.wait(BEAT_SECONDS):
-            look()
-            for seen in list(self._hosts):
-                if not seen.is_lost:
-                    self._measure(seen)
+            with contextlib.suppress(Exception):  # a full disk, an agent of another version: the hosts must hear on
+                self._measure()
 
-    def _measure(self, seen: _Seen) -> None:
-        """Read a host's clock; what was stated of it is widened where it has drifted away, and a host that is silent is lost."""
-        readings = []
-        for _ in range(_TRIES):
-            sent_ns = clock.monotonic_ns()
+    def _measure(self) -> list[str]:
+        """Read the clocks of all hosts at once; return what is wrong with those that are silent, which are lost after a time."""
+        problems: list[str] = []
+        with self._measuring:
+            asked = [(seen, list[_Reading]()) for seen in self._hosts if not seen.is_lost]
+            for _ in range(_TRIES):
+                asked = self._read(asked, problems)
+            for seen, readings in asked if self._is_aligning else ():
+                self._align(seen, min(readings))
+        return problems
+
+    def _read(self, asked: list[_Asked], problems: list[str]) -> list[_Asked]:
+        """Read the clocks once, and return those that answered."""
+        beats = [(one, clock.monotonic_ns(), one[0].node.send("beat")) for one in asked]
+        deadline_ns, answered = _after(BEAT_SECONDS), []
+        for (seen, readings), sent_ns, beat in beats:
             try:
-                told, arrived_ns = seen.node.send("beat").result(BEAT_SECONDS)
+                told, arrived_ns = beat.result(_until(deadline_ns))
             except (TimeoutError, InfrastructureError) as error:
+                problems.append(str(error) or f"host {seen.node.name} must answer within {BEAT_SECONDS:g} s, but did not")
                 if clock.monotonic_ns() - seen.heard_ns > self.lost_seconds * clock.NANOSECONDS:
                     self._lose(seen, str(error))
-                return
-            readings.append((arrived_ns - sent_ns, (arrived_ns + sent_ns) // 2 - told["monotonic_ns"], told["boot_id"]))
-        seen.heard_ns = clock.monotonic_ns()
-        width_ns, offset_ns, boot_id = min(readings)
+                continue
+            seen.heard_ns = arrived_ns
+            offset_ns, own_ns = (arrived_ns + sent_ns) // 2 - told["monotonic_ns"], told["wall_ns"] - told["monotonic_ns"]
+            readings.append((arrived_ns - sent_ns, offset_ns, told["boot_id"], own_ns))
+            answered.append((seen, readings))
+        return answered
+
+    def _align(self, seen: _Seen, reading: _Reading) -> None:
+        """State a host's clock; what was stated of it is widened where it has drifted away."""
+        width_ns, offset_ns, boot_id, own_ns = reading
         if boot_id == clock.boot_id():
             return
         ahead_ns = offset_ns + self._wall_ns()
         if seen.ahead_ns is None:
-            seen.ahead_ns, seen.width_ns = ahead_ns, width_ns
+            if seen.is_late:
+                width_ns += 2 * abs(own_ns - ahead_ns)
         elif (needed_ns := 2 * abs(ahead_ns - seen.ahead_ns) + width_ns) > seen.width_ns:
-            seen.width_ns = needed_ns + needed_ns // 2  # seldom: each time writes a file of events
+            ahead_ns, width_ns = seen.ahead_ns, needed_ns + needed_ns // 2  # seldom: each time writes a file of events
         else:
             return
         (self.context.run_dir / CLOCKS).mkdir(exist_ok=True)
         with replacing(self.context.run_dir / CLOCKS / boot_id) as file:
-            file.write(f"{seen.ahead_ns} {seen.width_ns}".encode())
+            file.write(f"{ahead_ns} {width_ns}".encode())
+        seen.ahead_ns, seen.width_ns = ahead_ns, width_ns
         with contextlib.suppress(TimeoutError, InfrastructureError):
             seen.node.send("note_clock").result(BEAT_SECONDS)
 

@@ -11,6 +11,8 @@ from typing import Any
 from tuneoff.base.identity import is_finite
 from tuneoff.errors import ExperimentError
 
+BEAT_SECONDS = 2.0  # between two signs of life
+LEAST_LOST_SECONDS = 5 * BEAT_SECONDS  # one or two may come late
 LOCAL_OPTIONS = frozenset({"hosts", "host_command", "host_python", "lost_seconds"})  # where a run is, not what it is
 
 
@@ -53,8 +55,8 @@ def host_options(options: Mapping[str, Any]) -> HostOptions:
     if not _is_word(python := given.get("host_python", sys.executable)):
         raise ExperimentError(f"option `host_python` must be the path of a Python on the hosts, but got {python!r}")
     seconds = given.get("lost_seconds", HostOptions().lost_seconds)
-    if not is_finite(seconds) or seconds < 1:
-        raise ExperimentError(f"option `lost_seconds` must be a number >= 1, but got {seconds!r}")
+    if not is_finite(seconds) or seconds < LEAST_LOST_SECONDS:
+        raise ExperimentError(f"option `lost_seconds` must be a number >= {LEAST_LOST_SECONDS:g}, but got {seconds!r}")
     return HostOptions(hosts=tuple(hosts), host_command=command, host_python=python, lost_seconds=float(seconds))
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import socket
 import sys
+import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any
 
 from tuneoff.base.process_limits import THREAD_VARIABLES
@@ -17,8 +16,9 @@ from tuneoff.errors import ExperimentError, InfrastructureError, StepError
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.hosts.contact import CHECK_SECONDS, LOST, Contact
-from tuneoff_adapters.hosts.host import PASSED_ON, Host, Node, Timed, answers
-from tuneoff_adapters.hosts.options import LOCAL_OPTIONS, HostOptions, host_options, slots_of
+from tuneoff_adapters.hosts.host import PASSED_ON, Host, Node, answers
+from tuneoff_adapters.hosts.options import BEAT_SECONDS, LOCAL_OPTIONS, HostOptions, host_options, slots_of
+from tuneoff_adapters.ray_tune.actor_node import ActorNode
 from tuneoff_adapters.ray_tune.environment import OF_A_CLUSTER, OF_ONE_MACHINE, SETTINGS, TOKEN, prepare_environment
 from tuneoff_adapters.ray_tune.session import shut_down
 from tuneoff_adapters.ray_tune.signals import kept_handler
@@ -27,6 +27,7 @@ CLUSTER = "cluster"  # the platform
 ADDRESS = "address"  # option: of a cluster that is there
 OPTIONS = LOCAL_OPTIONS | {ADDRESS}
 START_SECONDS = 120.0  # for Ray on one host
+UNCHECKED = "host_unchecked"  # flag
 _PACKAGE = "ray"
 
 
@@ -161,6 +162,8 @@ class RayAddress:
         self._context, self._address = context, str(context.spec.options[ADDRESS])
         self._contact = Contact(context, None, host_options(context.spec.options).lost_seconds)
         self._known: set[str] = set()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
 
     def start(self, load: Callable[[], Any]) -> dict[str, Any]:
         """Connect with the user's token, and check every node."""
@@ -175,61 +178,56 @@ class RayAddress:
         ray = load()
         variables[MARK] = self._context.execution_id
         connect(ray, self._address, {"env_vars": variables})
-        self._look()
+        self._take_in(self._joined())
         self._contact.check(_PACKAGE)
-        self._contact.keep(self._look)
+        self._contact.keep()
+        self._thread = threading.Thread(target=self._look, name="late nodes", daemon=True)
+        self._thread.start()
         return {"environment": record, "address": self._address, "nodes": sorted(self._known)}
 
-    def _look(self) -> None:
-        """Take in nodes that have joined since."""
+    def _joined(self) -> list[tuple[str, str]]:
+        """Return name and id of each node that is not known yet."""
         import ray
 
-        with contextlib.suppress(ray.exceptions.RayError):  # what is wrong with the cluster, the driver meets itself
-            for entry in ray.nodes():
-                if entry["Alive"] and entry["NodeID"] not in self._known:
-                    self._known.add(entry["NodeID"])
-                    self._contact.add([_ActorNode(entry["NodeManagerAddress"], entry["NodeID"])])
+        found = [(entry["NodeManagerAddress"], entry["NodeID"]) for entry in ray.nodes() if entry["Alive"]]
+        return [(name, node_id) for name, node_id in found if node_id not in self._known]
+
+    def _take_in(self, joined: list[tuple[str, str]]) -> list[Node]:
+        """Reach nodes at once.
+
+        Raises:
+            InfrastructureError: one of them cannot be reached.
+        """
+        self._known.update(node_id for _, node_id in joined)
+        nodes: list[Node] = [ActorNode(name, node_id) for name, node_id in joined]
+        for problem in self._contact.add(nodes):
+            raise InfrastructureError(problem)
+        return nodes
+
+    def _look(self) -> None:
+        """Take in nodes that join late, and flag those that would have been refused at the start: Ray starts trials there."""
+        while not self._stop.wait(BEAT_SECONDS):
+            try:
+                joined = self._joined()
+            except Exception:  # of several classes; what is wrong with the cluster, the driver meets itself
+                continue
+            for name, node_id in joined:
+                try:
+                    self._contact.check(_PACKAGE, self._take_in([(name, node_id)]))
+                except Exception as error:  # of Ray's too
+                    if not self._stop.is_set():
+                        text = " ".join(str(error).split())
+                        self._context.flag(UNCHECKED, f"node {name} joined late, and Ray starts trials there, but {text}")
 
     def stop(self, seconds: float) -> None:
         """End the run's processes on all nodes; the cluster stays."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(BEAT_SECONDS)
         left = self._contact.end(seconds / 2)
         shut_down()
         if left:
             raise StepError(f"nothing of the run may be left, but there is {', '.join(left)}; end it by hand")
-
-
-class _ActorNode:
-    """An agent in an actor of Ray's."""
-
-    def __init__(self, name: str, node_id: str) -> None:
-        import ray
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        from tuneoff_adapters.hosts.agent import Agent
-
-        self.name = name
-        there = NodeAffinitySchedulingStrategy(node_id, soft=False)
-        self._actor = ray.remote(num_cpus=0, max_concurrency=2)(Agent).options(scheduling_strategy=there).remote()
-
-    def send(self, do: str, **arguments: Any) -> Future[Timed]:
-        from tuneoff.base import clock
-
-        found: Future[Timed] = Future()
-
-        def pass_on(done: Future[Any]) -> None:
-            arrived_ns, error = clock.monotonic_ns(), done.exception()
-            if error is None:
-                found.set_result(Timed(done.result(), arrived_ns))
-            else:
-                found.set_exception(InfrastructureError(f"node {self.name}: {str(error).strip().splitlines()[0]}"))
-
-        getattr(self._actor, do).remote(**arguments).future().add_done_callback(pass_on)
-        return found
-
-    def close(self, at_once: bool = False) -> None:
-        import ray
-
-        ray.kill(self._actor)
 
 
 def connect(ray: Any, address: str, runtime_env: dict[str, Any]) -> None:

@@ -54,18 +54,17 @@ def prepare_environment(on_cluster: bool = False, own_token: bool = True) -> dic
     """
     given = {} if own_token else {name: os.environ[name] for name in OF_A_CLUSTER if name in os.environ}
     settings = {name: value for name, (value, _) in SETTINGS.items() if not (on_cluster and name in OF_ONE_MACHINE)}
-    removed = sorted(name for name in REMOVED if os.environ.pop(name, None) is not None)
-    inherited = {
-        name: value
-        for name, value in sorted(os.environ.items())
-        if name.startswith(("RAY_", "TUNE_")) and name not in SETTINGS and name != TOKEN
-    }
+    found = [name for name in REMOVED if os.environ.pop(name, None) is not None]
     os.environ.update(settings)
     if own_token:
         os.environ[TOKEN] = secrets.token_hex(32)
     os.environ.update(given)
     return {
-        "set": settings,
-        "removed": removed,
-        "inherited": inherited,
+        "set": {name: os.environ[name] for name in settings if name not in given},
+        "removed": sorted(name for name in found if name not in given),
+        "inherited": {
+            name: value
+            for name, value in sorted(os.environ.items())
+            if name.startswith(("RAY_", "TUNE_")) and (name not in SETTINGS or name in given) and name != TOKEN
+        },
     }

@@ -28,6 +28,13 @@ def installed_version(package: str) -> str | None:
         return None
 
 
+def module_versions(names: Iterable[str]) -> list[str]:
+    """Return name and version of the distributions of the modules, but for tuneoff, whose code has a digest; imports nothing."""
+    known = importlib.metadata.packages_distributions()
+    found = {distribution for name in names for distribution in known.get(name.partition(".")[0], ())} - {"tuneoff"}
+    return [f"{distribution} {installed_version(distribution)}" for distribution in sorted(found)]
+
+
 def module_exists(name: str) -> bool:
     """Tell whether the top-level module of `name` can be found; a submodule would import its parent."""
     try:

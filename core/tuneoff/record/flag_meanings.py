@@ -34,6 +34,7 @@ SERIOUS: Mapping[str, str] = {  # a result, a trial or a figure of the run is wr
     "metrics_unavailable": "Katib: a completed trial counts there as without metrics, because the metrics collector failed",
     "other_code": "Katib: the trials' image has another tuneoff than the one that ran the experiment",
     "pod_log_rotated": "Katib: a node cut a pod's log, so lines of it may be missing",
+    "host_unchecked": "Ray Tune: a node that joined its cluster late differs from the others, or could not be checked",
     "sampler_exhausted": "Syne Tune: it proposed fewer configurations than were asked for",
 }
 MACHINE: Mapping[str, str] = {  # results hold; times, energy and cost may be off

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 
 from builders.specs import make_context, toy_spec
 from tuneoff.base import clock
+from tuneoff.base.packages import installed_version, module_versions
 from tuneoff.base.processes import MARK, is_alive, with_mark
 from tuneoff.errors import ExperimentError, InfrastructureError, StepError
 from tuneoff.record.events.writer import CLOCKS, process_started_ns
@@ -49,6 +52,25 @@ def test_the_same_installation_and_a_shared_folder_pass(contact: Contact) -> Non
     assert list(contact.context.work_dir.iterdir()) == []
 
 
+class Node:
+    """An agent that answers at once with what it was given, else as the real one on this host does; counts its beats."""
+
+    def __init__(self, **told: object) -> None:
+        self.name, self.beats, self._told = "there", list[int](), {"probe": Agent().probe("ray", ()), "begin": None, **told}
+
+    def send(self, do: str, **arguments: object) -> Future[Timed]:
+        future: Future[Timed] = Future()
+        if do == "beat":
+            self.beats.append(clock.monotonic_ns())
+        if do in self._told:
+            told = self._told[do]
+            future.set_result(Timed(told() if callable(told) else told, clock.monotonic_ns()))
+        return future
+
+    def close(self, at_once: bool = False) -> None:
+        pass
+
+
 @pytest.mark.parametrize(
     ("told", "words"),
     [
@@ -59,22 +81,63 @@ def test_the_same_installation_and_a_shared_folder_pass(contact: Contact) -> Non
     ],
 )
 def test_a_folder_that_is_not_shared_is_refused(tmp_path: Path, told: dict[str, object], words: str) -> None:
-    class Node:
-        name = "there"
-
-        def send(self, do: str, **arguments: object) -> Future[Timed]:
-            future: Future[Timed] = Future()
-            future.set_result(Timed(told if do == "share" else Agent().probe("ray", ()), 0))
-            return future
-
-        def close(self, at_once: bool = False) -> None:
-            pass
-
     contact = Contact(make_context(toy_spec("ray-tune"), tmp_path), None, 60.0)
-    contact.add([Node()])
+    contact.add([Node(share=told)])
     with pytest.raises(StepError) as refused:
         contact.check("ray")
     assert words in str(refused.value)
+    contact.end(0.0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"place": [clock.boot_id(), "pid:[1]"]}, "host there is another container on this kernel"),
+        ({"place": ["another-boot", "pid:[1]"]}, "what is renamed there keeps its name here"),  # it goes on
+        ({"the workload's packages": ["torch 1.0"]}, "the workload's packages must be the same on all hosts, but host there has"),
+    ],
+)
+def test_a_host_whose_pids_or_packages_are_others_is_refused(tmp_path: Path, changed: dict[str, object], words: str) -> None:
+    contact = Contact(make_context(toy_spec("ray-tune"), tmp_path), None, 60.0)
+    contact.add([Node(probe=Agent().probe("ray", ()) | changed, share={"content": "there", "is_locked": True})])
+    with pytest.raises(StepError) as refused:
+        contact.check("ray")
+    assert words in str(refused.value)
+    contact.end(0.0)
+
+
+def test_versions_are_those_of_the_distributions_of_the_modules() -> None:
+    (one,) = module_versions(("numpy.linalg", "tuneoff.errors", "no_such_module"))
+    assert one == f"numpy {installed_version('numpy')}"
+
+
+def ahead(boot_id: str) -> dict[str, object]:
+    """A beat of a host whose wall clock is 3 s ahead."""
+    return {"boot_id": boot_id, "monotonic_ns": clock.monotonic_ns(), "wall_ns": time.time_ns() + 3 * clock.NANOSECONDS}
+
+
+def test_a_silent_host_keeps_no_signs_of_life_from_the_others(tmp_path: Path) -> None:
+    contact = Contact(make_context(toy_spec("ray-tune"), tmp_path), None, 60.0)
+    silent, other = Node(), Node(beat=lambda: ahead(clock.boot_id()))
+    assert contact.add([silent, other]) == []
+    until(lambda: other.beats)  # nobody asked for it
+    assert other.beats[0] - silent.beats[0] < clock.NANOSECONDS
+    with pytest.raises(InfrastructureError, match="host there must answer within 2 s, but did not"):
+        contact.keep()
+    contact.end(0.0)
+
+
+def test_the_clock_of_a_late_host_is_stated_with_what_its_own_wall_clock_is_off(tmp_path: Path) -> None:
+    contact = Contact(make_context(toy_spec("ray-tune"), tmp_path), None, 60.0)
+    early, late = (Node(beat=functools.partial(ahead, name), note_clock=None) for name in ("early", "late"))
+    contact.add([early])
+    contact.keep()
+    contact.add([late])
+    until((contact.context.run_dir / CLOCKS / "late").exists)
+    widths = [int((contact.context.run_dir / CLOCKS / name).read_text().split()[1]) for name in ("early", "late")]
+    assert widths[0] < clock.NANOSECONDS
+    assert 5.9e9 < widths[1] < 6.9e9
+    contact.end(0.0)
 
 
 def test_another_installation_is_refused(contact: Contact, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,6 +166,7 @@ def test_a_lost_connection_leaves_nothing_on_the_host(contact: Contact) -> None:
 def test_a_host_that_hears_nothing_for_long_ends_what_runs_there(tmp_path: Path) -> None:
     contact = Contact(make_context(toy_spec("ray-tune"), tmp_path), str(tmp_path / "temporary"), 1.0)
     contact.add([Host("there", "sh -c", sys.executable, tmp_path / "log")])
+    contact._stop.set()  # no signs of life
     pids = started(contact)
     until(lambda: not any(map(is_alive, pids)))  # the connection is still there
     with pytest.raises(InfrastructureError, match="host there cannot be reached"):
@@ -128,22 +192,41 @@ def test_a_command_that_cannot_be_run_is_said_in_one_line(tmp_path: Path) -> Non
 
 
 def test_a_process_is_killed_where_the_supervisor_asked(contact: Contact) -> None:
-    with subprocess.Popen(["sleep", "600"]) as wanted, subprocess.Popen(["sleep", "600"]) as other:
+    sleeps = [subprocess.Popen(["sleep", "600"]) for _ in range(3)]
+    wanted, later, other = sleeps
+    try:
         note_kill(contact.context.run_dir, "t0", 1, "timed out")
         ask_kill(contact.context.run_dir, "another-boot", other.pid, process_started_ns(other.pid))
         ask_kill(contact.context.run_dir, clock.boot_id(), other.pid, 1)  # its pid was used again
         ask_kill(contact.context.run_dir, clock.boot_id(), wanted.pid, process_started_ns(wanted.pid))
         assert wanted.wait(10) == -9
-        answers({"there": contact.nodes[0].send("beat")}, 10)
-        assert other.poll() is None
-        other.kill()
+        ask_kill(contact.context.run_dir, clock.boot_id(), later.pid, process_started_ns(later.pid))
+        assert later.wait(10) == -9
+        assert other.poll() is None  # the look before that one was at all of the first three
+    finally:
+        for one in sleeps:
+            one.kill()
+            one.wait()
+
+
+def test_a_run_folder_that_stalls_keeps_no_host_from_its_end(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    code = "import time; from tuneoff_adapters.hosts import agent; agent.asked_kills = lambda *_: time.sleep(600); agent.main()"
+    python.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{code}'\n")
+    python.chmod(0o755)
+    contact = Contact(make_context(toy_spec("ray-tune"), tmp_path), str(tmp_path / "temporary"), 60.0)
+    assert contact.add([Host("there", "sh -c", str(python), tmp_path / "log")]) == []
+    contact.keep()
+    pids = started(contact)
+    contact.nodes[0].close()
+    until(lambda: not any(map(is_alive, pids)))
+    contact.end(0.0)
 
 
 def test_a_silent_host_is_flagged_once_and_then_left_alone(tmp_path: Path) -> None:
     contact = Contact(make_context(toy_spec("ray-tune"), tmp_path), None, 1.0)
     contact.add([Host("there", "sh -c", sys.executable, tmp_path / "log")])
     contact.nodes[0].close()
-    contact.keep()
     until(lambda: "host_lost" in next(tmp_path.rglob("coordinator-*.jsonl")).read_text())
     contact.end()
     (text,) = [line for line in next(tmp_path.rglob("coordinator-*.jsonl")).read_text().splitlines() if "host_lost" in line]
@@ -165,7 +248,7 @@ def test_this_host_s_own_clock_needs_no_alignment(contact: Contact) -> None:
         ({"host_command": "ssh"}, "must have {host} in it"),
         ({"host_command": "ssh '{host}"}, 'must be words as a shell takes them, but got "ssh \'{host}": No closing quotation'),
         ({"host_python": ""}, "must be the path of a Python"),
-        ({"lost_seconds": 0}, "must be a number >= 1"),
+        ({"lost_seconds": 9}, "must be a number >= 10"),
     ],
 )
 def test_wrong_options_are_the_users_mistake(options: dict[str, object], words: str) -> None:
