@@ -80,6 +80,8 @@ def test_the_plan_says_what_is_started_where(options: dict[str, Any], words: str
 
 
 def test_a_cluster_s_token_is_the_users_and_one_for_hosts_is_random(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith(("RAY_", "TUNE_"))]:
+        monkeypatch.delenv(name)  # Ray itself sets some where it is imported
     for name in (*SETTINGS, *REMOVED):
         monkeypatch.setenv(name, "before")  # also puts it back after the test
     monkeypatch.setenv(TOKEN, "given")
