@@ -28,8 +28,9 @@ def port() -> int:
 
 
 def of_storage(scheme: str, port: int) -> None:
-    url = f"{scheme}://tuneoff:secret@127.0.0.1:{port}/0"
-    plan = study_plan(toy_spec("optuna"), Path("/nonexistent"), storage=storage_of(url), study_name="s")
+    url = f"{scheme}://tuneoff:$STORAGE_PASSWORD@127.0.0.1:{port}/0"
+    storage = storage_of(url).at(url)
+    plan = study_plan(toy_spec("optuna"), Path("/nonexistent"), storage=storage, study_name="s")
     open_storage(plan).get_all_studies()
 
 
@@ -44,9 +45,10 @@ def of_proxy(scheme: str, port: int) -> None:
     [("psycopg", "postgresql+psycopg", of_storage), ("redis", "redis", of_storage), ("grpc", "grpc", of_proxy)],
 )
 def test_a_server_that_is_away_is_charged_to_the_infrastructure_in_one_line(
-    driver: str, scheme: str, call: Callable[[str, int], None], port: int
+    driver: str, scheme: str, call: Callable[[str, int], None], port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip(driver)
+    monkeypatch.setenv("STORAGE_PASSWORD", "secret")
     with pytest.raises(InfrastructureError) as raised, object.__new__(OptunaAdapter)._blaming_server():
         call(scheme, port)
     text = str(raised.value)
