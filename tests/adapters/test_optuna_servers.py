@@ -133,7 +133,7 @@ def test_a_server_that_does_not_start_is_told_with_its_own_words(folder: Path, m
     before = mine()
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        monkeypatch.setattr(servers, "_free_port", lambda: taken.getsockname()[1])
+        monkeypatch.setattr(servers, "free_port", lambda _: taken.getsockname()[1])
         with pytest.raises(InfrastructureError, match=r"PostgreSQL did not start and ended with exit code 1: .*FATAL: .*TCP/IP"):
             started("postgresql", folder)
     assert mine() == before

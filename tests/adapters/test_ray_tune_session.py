@@ -14,6 +14,7 @@ from builders.specs import make_context, toy_spec
 from tuneoff.base.processes import MARK
 from tuneoff.base.space import Categorical, Float, SearchSpace
 from tuneoff.errors import StepError
+from tuneoff_adapters.hosts.cleaning import processes_of
 from tuneoff_adapters.ray_tune import RayTuneAdapter, session
 from tuneoff_adapters.ray_tune.environment import REMOVED, SETTINGS, TOKEN, prepare_environment
 from tuneoff_adapters.ray_tune.exits import exit_code
@@ -87,7 +88,7 @@ def test_undeploy_ends_marked_processes_and_those_that_write_in_ray_s_folder_and
     stranger = subprocess.Popen([*unmarked, str(elsewhere / "log")], stdin=subprocess.PIPE)
     try:
         both = sorted([ours.pid, agent.pid])
-        until(lambda: session.processes_of(context.execution_id, folder) == both)  # each has its own environment, and its file
+        until(lambda: processes_of(context.execution_id, folder) == both)  # each has its own environment, and its file
         session.stop_ray(context)
         assert (ours.wait(5), agent.wait(5)) == (-9, -9)
         assert (other.poll(), stranger.poll()) == (None, None)
@@ -124,7 +125,7 @@ def test_undeploy_follows_no_link_and_waits_for_no_pipe(tmp_path: Path, is_pipe:
 def test_a_process_never_ends_those_that_it_descends_from(tmp_path: Path) -> None:
     code = """
 from pathlib import Path
-from tuneoff_adapters.ray_tune.session import processes_of
+from tuneoff_adapters.hosts.cleaning import processes_of
 print(processes_of("run-x", Path("/nowhere")))
 """
     inner = [sys.executable, "-c", code]

@@ -12,21 +12,21 @@ import json
 import os
 import platform
 import select
-import shutil
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tuneoff.base import clock
 from tuneoff.base.code_digest import code_digest
 from tuneoff.base.packages import installed_version, missing_modules, module_versions
-from tuneoff.base.processes import MARK, command_line, end_all, is_alive, kill_tree, openers, stat_fields, with_mark
+from tuneoff.base.processes import MARK, is_alive, kill_tree
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.run.trial.faults import asked_kills
+from tuneoff_adapters.hosts.cleaning import clean
 
 LOOK_SECONDS = 0.5  # between two looks for kills that were asked for
 
@@ -99,13 +99,9 @@ class Agent:
 
     def clean(self, besides: str | None = None) -> list[str]:
         """End all of the run on this host, remove its folder, and return what is still there; not under boot id `besides`."""
-        if clock.boot_id() == besides:
+        if not self._execution_id or clock.boot_id() == besides:
             return []
-        end_all(self._processes)
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-        left = [f"process {pid} ({command_line(pid)})" for pid in self._processes()]
-        return left + ([f"folder {self._folder}"] if self._folder is not None and self._folder.exists() else [])
+        return clean(self._execution_id, self._folder)
 
     def _end_asked(self) -> None:
         """Kill the processes here that the supervisor asks for; the shared folder may stall for as long as it wants."""
@@ -115,16 +111,6 @@ class Agent:
                     if is_alive(pid, started_ns):
                         kill_tree(pid)
             time.sleep(LOOK_SECONDS)
-
-    def _processes(self) -> Iterable[int]:
-        found = set(with_mark(MARK, self._execution_id)) if self._execution_id else set()
-        if self._folder is not None:
-            found |= set(openers(os.path.realpath(self._folder), writing_below=True))
-        pid = os.getpid()
-        while pid > 1 and (fields := stat_fields(pid)) is not None:  # on the coordinator's host it descends from that
-            found.discard(pid)
-            pid = int(fields[1])
-        return found
 
 
 def main() -> None:

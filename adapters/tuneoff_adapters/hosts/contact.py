@@ -19,7 +19,7 @@ from tuneoff.record.events.writer import CLOCKS
 from tuneoff.record.run_context import RunContext
 from tuneoff.workload import workload_at
 from tuneoff_adapters.hosts.agent import Agent
-from tuneoff_adapters.hosts.host import Node, answers, sent
+from tuneoff_adapters.hosts.host import Node, after, answers, sent, until
 from tuneoff_adapters.hosts.options import BEAT_SECONDS
 
 CHECK_SECONDS = 60.0  # for a host's answer before anything is started: its Python may have to come from a slow disk
@@ -165,10 +165,10 @@ class Contact:
     def _read(self, asked: list[_Asked], problems: list[str]) -> list[_Asked]:
         """Read the clocks once, and return those that answered."""
         beats = [(one, clock.monotonic_ns(), one[0].node.send("beat")) for one in asked]
-        deadline_ns, answered = _after(BEAT_SECONDS), []
+        deadline_ns, answered = after(BEAT_SECONDS), []
         for (seen, readings), sent_ns, beat in beats:
             try:
-                told, arrived_ns = beat.result(_until(deadline_ns))
+                told, arrived_ns = beat.result(until(deadline_ns))
             except (TimeoutError, InfrastructureError) as error:
                 problems.append(str(error) or f"host {seen.node.name} must answer within {BEAT_SECONDS:g} s, but did not")
                 if clock.monotonic_ns() - seen.heard_ns > self.lost_seconds * clock.NANOSECONDS:
@@ -222,10 +222,10 @@ class Contact:
         if self._thread is not None:
             self._thread.join(BEAT_SECONDS)
         besides = None if self.folder is not None else clock.boot_id()  # what is here is the supervisor's
-        asked, left, deadline_ns = sent(self.nodes, "clean", besides=besides), [], _after(seconds)
+        asked, left, deadline_ns = sent(self.nodes, "clean", besides=besides), [], after(seconds)
         for seen in self._hosts:
             try:
-                told = asked[seen.node.name].result(0.0 if seen.is_lost else _until(deadline_ns)).answer
+                told = asked[seen.node.name].result(0.0 if seen.is_lost else until(deadline_ns)).answer
                 left += [f"{entry} on host {seen.node.name}" for entry in told]
             except (TimeoutError, InfrastructureError) as error:
                 if not seen.is_lost:
@@ -234,14 +234,6 @@ class Contact:
             seen.node.close(at_once=seen.is_lost)
         self._hosts.clear()
         return left
-
-
-def _after(seconds: float) -> int:
-    return clock.monotonic_ns() + int(seconds * clock.NANOSECONDS)
-
-
-def _until(deadline_ns: int) -> float:
-    return max(0.0, (deadline_ns - clock.monotonic_ns()) / clock.NANOSECONDS)
 
 
 def _text(value: Any) -> str:

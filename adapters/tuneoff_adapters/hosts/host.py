@@ -122,11 +122,10 @@ def answers(asked: Mapping[str, Future[Timed]], seconds: float) -> dict[str, Any
     Raises:
         InfrastructureError: one of them failed, or did not answer in time.
     """
-    deadline = clock.monotonic_ns() + int(seconds * clock.NANOSECONDS)
-    found = {}
+    deadline_ns, found = after(seconds), {}
     for name, future in asked.items():
         try:
-            found[name] = future.result(max(0.0, (deadline - clock.monotonic_ns()) / clock.NANOSECONDS)).answer
+            found[name] = future.result(until(deadline_ns)).answer
         except TimeoutError as error:
             raise InfrastructureError(f"host {name} must answer within {seconds:.2g} s, but did not") from error
     return found
@@ -135,3 +134,13 @@ def answers(asked: Mapping[str, Future[Timed]], seconds: float) -> dict[str, Any
 def sent(nodes: Sequence[Node], do: str, **arguments: Any) -> dict[str, Future[Timed]]:
     """Ask all of them the same."""
     return {node.name: node.send(do, **arguments) for node in nodes}
+
+
+def after(seconds: float) -> int:
+    """Return the moment in so many seconds, monotonic, in nanoseconds."""
+    return clock.monotonic_ns() + int(seconds * clock.NANOSECONDS)
+
+
+def until(deadline_ns: int) -> float:
+    """Return how many seconds are left until a moment; 0: it has passed."""
+    return max(0.0, (deadline_ns - clock.monotonic_ns()) / clock.NANOSECONDS)

@@ -21,7 +21,6 @@ from tuneoff_adapters.optuna.offers import CAPABILITIES
 from tuneoff_adapters.optuna.options import OptunaOptions, Storage, storage_of, storage_refusal, twice_refusal
 from tuneoff_adapters.optuna.plan import Broken, Finished, Order, StudyPlan, study_plan
 from tuneoff_adapters.optuna.server_errors import server_away
-from tuneoff_adapters.optuna.servers import Server, start_server
 from tuneoff_adapters.optuna_samplers import flag_unused_model, refuse_untold
 
 if TYPE_CHECKING:
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
     from tuneoff.experiment.translation import FrameworkSpace
     from tuneoff_adapters.optuna.mending import Mender
+    from tuneoff_adapters.optuna.servers import Server
 
 _PRELOAD = {  # what Optuna would import at the first use of a sampler or a storage, inside an ask
     "gp": ("torch", "scipy.optimize", "scipy.stats"),
@@ -100,6 +100,8 @@ class OptunaAdapter(OnClusters):
     def _start_server(self) -> Server | None:
         storage, workers = self._storage, self.context.spec.experiment.workers.count
         if storage.managed:
+            from tuneoff_adapters.optuna.servers import start_server
+
             self._server = start_server(storage.kind, self.context.temporary_dir / "storage", workers)
         return self._server
 

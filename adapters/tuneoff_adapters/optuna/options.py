@@ -14,7 +14,6 @@ from tuneoff.capabilities import Option
 from tuneoff.errors import ExperimentError, InfrastructureError
 from tuneoff.experiment.spec import RunSpec
 from tuneoff_adapters.kubernetes.options import KUBERNETES, ClusterOptions
-from tuneoff_adapters.optuna.servers import server_refusal
 
 FILES = ("journal", "sqlite")
 SERVERS = ("postgresql", "redis", "grpc")
@@ -142,7 +141,11 @@ def storage_refusal(spec: RunSpec) -> str | None:
         experiment = spec.experiment
         enqueues = experiment.sampler.name in ("fixed", "grid") or experiment.failures.retries > 0
         refusal = _package_refusal(storage) or (twice_refusal(spec) if enqueues else None)
-        return refusal or (server_refusal(storage.kind) if storage.managed else None)
+        if refusal is None and storage.managed:
+            from tuneoff_adapters.optuna.servers import server_refusal
+
+            return server_refusal(storage.kind)
+        return refusal
     value = spec.options.get("storage")
     storage = storage_of(value)
     if not isinstance(value, str) or storage.kind != "postgresql":

@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tuneoff.base.listening import free_port
 from tuneoff.base.packages import install_command
 from tuneoff.base.processes import last_words
 from tuneoff.errors import InfrastructureError
@@ -131,7 +132,7 @@ def start_server(kind: str, folder: Path, workers: int) -> Server:
             _start_postgresql(server, workers)
         if kind == "grpc":
             _start_proxy(server)
-    except BaseException:
+    except BaseException:  # Ctrl-C too: nothing may stay, whatever ends the start
         server.stop()
         raise
     return server
@@ -139,7 +140,7 @@ def start_server(kind: str, folder: Path, workers: int) -> Server:
 
 def _start_redis(server: Server) -> None:
     """No snapshots and no log of its own: the study ends with the run. It looks for some where it is started."""
-    port, password, program = _free_port(), secrets.token_urlsafe(24), _redis()
+    port, password, program = free_port(HOST), secrets.token_urlsafe(24), _redis()
     assert program is not None
     settings = (f"port {port}", f"bind {HOST}", f"requirepass {password}", 'save ""', "appendonly no")
     server.start("Redis", [program, "-"], lambda: _answers(port), stdin="\n".join(settings) + "\n")
@@ -152,7 +153,7 @@ def _start_postgresql(server: Server, workers: int) -> None:
     user = _unprivileged() if os.geteuid() == 0 and not is_apart else None
     assert initdb is not None
     assert postgres is not None
-    port, password, data, secret = _free_port(), secrets.token_urlsafe(24), server.folder / "data", server.folder / "password"
+    port, password, data, secret = free_port(HOST), secrets.token_urlsafe(24), server.folder / "data", server.folder / "password"
     data.mkdir(mode=0o700)
     secret.write_text(password)
     if user is not None:
@@ -185,7 +186,7 @@ def _start_postgresql(server: Server, workers: int) -> None:
 
 
 def _start_proxy(server: Server) -> None:
-    port = _free_port()
+    port = free_port(HOST)
     command = [sys.executable, "-m", "tuneoff_adapters.optuna.proxy", HOST, str(port)]
     server.start("gRPC proxy", command, lambda: _answers(port), stdin=server.url)
     server.url = f"grpc://{HOST}:{port}"
@@ -206,12 +207,6 @@ def _answers(port: int) -> bool:
     with contextlib.suppress(OSError), socket.create_connection((HOST, port), timeout=1.0):
         return True
     return False
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind((HOST, 0))
-        return int(found.getsockname()[1])
 
 
 def _redis() -> str | None:

@@ -12,7 +12,7 @@ from tuneoff.capabilities import Capabilities, import_framework
 from tuneoff.experiment.strategies import sampler_refusal
 from tuneoff.experiment.translation import translation_of
 from tuneoff_adapters.optuna_samplers import flag_unused_model, refuse_untold
-from tuneoff_adapters.ray_tune.cluster import ADDRESS, CLUSTER, OPTIONS, RayAddress, RayHosts, placement, refuse_cluster
+from tuneoff_adapters.ray_tune.cluster_options import ADDRESS, CLUSTER, OPTIONS, placement, refuse_cluster
 from tuneoff_adapters.ray_tune.environment import prepare_environment
 from tuneoff_adapters.ray_tune.offers import CAPABILITIES
 from tuneoff_adapters.ray_tune.session import start_ray, stop_ray, write_record
@@ -22,6 +22,7 @@ from tuneoff_adapters.ray_tune.submission import EPOCH, OBJECTIVE, REDRAWN, TASK
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
     from tuneoff.experiment.translation import FrameworkSpace
+    from tuneoff_adapters.ray_tune.cluster import RayAddress, RayHosts
 
 REMOVAL_SHARE = 0.8  # of un-deploy's own limit: what hangs on a host is to be named before it
 EXPERIMENT = "tune"  # the folder of Tune's own files
@@ -148,6 +149,8 @@ class RayTuneAdapter(Adapter):
         spec = self.context.spec
         if spec.platform != CLUSTER:
             return None
+        from tuneoff_adapters.ray_tune.cluster import RayAddress, RayHosts
+
         return RayAddress(self.context) if ADDRESS in spec.options else RayHosts(self.context)
 
     def _import(self) -> Any:

@@ -10,67 +10,23 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from tuneoff.base.listening import free_port
 from tuneoff.base.process_limits import THREAD_VARIABLES
 from tuneoff.base.processes import MARK
-from tuneoff.errors import ExperimentError, InfrastructureError, StepError
-from tuneoff.experiment.spec import RunSpec
+from tuneoff.errors import InfrastructureError, StepError
 from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.hosts.contact import CHECK_SECONDS, LOST, Contact
 from tuneoff_adapters.hosts.host import PASSED_ON, Host, Node, answers
-from tuneoff_adapters.hosts.options import BEAT_SECONDS, LOCAL_OPTIONS, HostOptions, host_options, slots_of
+from tuneoff_adapters.hosts.options import BEAT_SECONDS, HostOptions, host_options, slots_of
 from tuneoff_adapters.ray_tune.actor_node import ActorNode
+from tuneoff_adapters.ray_tune.cluster_options import ADDRESS, is_here
 from tuneoff_adapters.ray_tune.environment import OF_A_CLUSTER, OF_ONE_MACHINE, SETTINGS, TOKEN, prepare_environment
 from tuneoff_adapters.ray_tune.session import shut_down
 from tuneoff_adapters.ray_tune.signals import kept_handler
 
-CLUSTER = "cluster"  # the platform
-ADDRESS = "address"  # option: of a cluster that is there
-OPTIONS = LOCAL_OPTIONS | {ADDRESS}
 START_SECONDS = 120.0  # for Ray on one host
 UNCHECKED = "host_unchecked"  # flag
 _PACKAGE = "ray"
-
-
-def refuse_cluster(spec: RunSpec) -> str | None:
-    """Return why a run on a cluster cannot be served, or None.
-
-    Raises:
-        ExperimentError: an option is unknown, missing, or has a wrong value.
-    """
-    unknown = sorted(set(spec.options) - OPTIONS)
-    if unknown:
-        raise ExperimentError(f"platform {CLUSTER!r} has no option {', '.join(unknown)}; it has {', '.join(sorted(OPTIONS))}")
-    options, address = host_options(spec.options), spec.options.get(ADDRESS)
-    if (address is None) == (not options.hosts):
-        raise ExperimentError(
-            f"platform {CLUSTER!r} needs option `hosts`, where tuneoff starts and ends Ray, or option `address`, of Ray's head"
-        )
-    if address is not None and (not isinstance(address, str) or not address.rpartition(":")[2].isdigit()):
-        raise ExperimentError(f"option `address` must be HOST:PORT of a Ray head, e.g. 10.0.0.1:6379, but got {address!r}")
-    workers = spec.experiment.workers
-    if len(options.hosts) > workers.count:
-        return f"each of the {len(options.hosts)} hosts must get a slot, but workers.count is {workers.count}; name fewer hosts"
-    if workers.memory_mb is not None or workers.cpu_limit != "none":
-        return "processes on other hosts are not limited by tuneoff yet; remove workers.memory_mb and workers.cpu_limit"
-    return None
-
-
-def placement(spec: RunSpec) -> str:
-    """Return one line on what is started where."""
-    options = host_options(spec.options)
-    if not options.hosts:
-        address = spec.options.get(ADDRESS, "no address")  # what is wrong with it `refuse_cluster` tells
-        return f"Ray's cluster at {address}: {spec.experiment.workers.count} slots where it puts them; starts no node"
-    shares = slots_of(options.hosts, spec.experiment.workers.count)
-    parts = [f"{host} {count} slots{' and Ray head' if _is_here(host) else ''}" for host, count in shares.items()]
-    if not any(map(_is_here, options.hosts)):
-        parts.insert(0, "this machine Ray's head")
-    return f"starts Ray on {', '.join(parts)}; reached by `{options.host_command}`"
-
-
-def _is_here(host: str) -> bool:
-    """Tell whether a host is this machine, by its name without the domain."""
-    return host.partition(".")[0] in ("localhost", socket.gethostname().partition(".")[0])
 
 
 class RayHosts:
@@ -98,8 +54,8 @@ class RayHosts:
             raise InfrastructureError(problem)
         self._contact.check(_PACKAGE)
         self._contact.keep()
-        own, port = _own_address(self._options.hosts), _free_port()
-        here = next((host for host in self._shares if _is_here(host)), None)
+        own, port = _own_address(self._options.hosts), free_port("")
+        here = next((host for host in self._shares if is_here(host)), None)
         start = ["--disable-usage-stats", "--log-color=false"]
         head = ["--head", f"--port={port}", f"--node-ip-address={own}", "--include-dashboard=false", f"--temp-dir={self._folder}"]
         by_name = {node.name: node for node in self._contact.nodes}
@@ -132,8 +88,8 @@ class RayHosts:
     def _open(self, seconds: float) -> list[str]:
         """Reach all hosts at once, and return what is wrong with those that do not answer."""
         options, folder = self._options, self._context.work_dir
-        names = list(options.hosts) if any(map(_is_here, options.hosts)) else ["localhost", *options.hosts]
-        here = {name: (None, sys.executable) for name in names if _is_here(name)}
+        names = list(options.hosts) if any(map(is_here, options.hosts)) else ["localhost", *options.hosts]
+        here = {name: (None, sys.executable) for name in names if is_here(name)}
         ways = {name: here.get(name, (options.host_command, options.host_python)) for name in names}
         nodes = [Host(name, template, python, folder / f"host-{name}.log") for name, (template, python) in ways.items()]
         return self._contact.add(nodes, seconds)
@@ -144,7 +100,7 @@ class RayHosts:
         }
         asked = {}
         for node, words in starts.items():
-            python = sys.executable if _is_here(node.name) else self._options.host_python
+            python = sys.executable if is_here(node.name) else self._options.host_python
             command = [python, "-m", "ray.scripts.scripts", "start", *words]
             asked[node.name] = node.send(
                 "run", command=command, environment={**environment, "TMPDIR": self._folder}, seconds=START_SECONDS
@@ -258,16 +214,10 @@ def _has_token() -> bool:
 
 def _own_address(hosts: tuple[str, ...]) -> str:
     """Return this machine's address as the other hosts reach it: that of the way to the first of them. Sends nothing."""
-    other = next((host for host in hosts if not _is_here(host)), "localhost")
+    other = next((host for host in hosts if not is_here(host)), "localhost")
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
             way.connect((other.rpartition("@")[2], 9))
             return str(way.getsockname()[0])
     except OSError as error:
         raise StepError(f"host {other} must have an address, but {error.strerror}; name it as this machine finds it") from error
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("", 0))
-        return int(found.getsockname()[1])

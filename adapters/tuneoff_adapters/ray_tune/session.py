@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tuneoff.base.files import read_regular_text
-from tuneoff.base.processes import MARK, command_line, end_all, openers, stat_fields, with_mark
+from tuneoff.base.processes import MARK
 from tuneoff.errors import StepError
 from tuneoff.record.run_context import RunContext
+from tuneoff_adapters.hosts.cleaning import clean
 from tuneoff_adapters.ray_tune.environment import prepare_environment
 from tuneoff_adapters.ray_tune.signals import kept_handler
 
@@ -62,10 +62,7 @@ def stop_ray(context: RunContext) -> None:
     folder = _folder(context)
     if record["temporary_folder"] != str(folder):  # of a run whose own temporary folder is gone, or of nobody
         return
-    end_all(lambda: processes_of(context.execution_id, folder))
-    shutil.rmtree(folder, ignore_errors=True)
-    left = [f"process {pid} ({command_line(pid)})" for pid in processes_of(context.execution_id, folder)]
-    left += [f"folder {folder}"] if folder.exists() else []
+    left = clean(context.execution_id, folder)
     if left:
         raise StepError(f"nothing of Ray may be left, but there is {', '.join(left)}; end it by hand")
 
@@ -76,17 +73,6 @@ def shut_down() -> None:
         import ray
 
         ray.shutdown()
-
-
-def processes_of(execution_id: str, folder: Path) -> list[int]:
-    """Return the living processes of a run, whose Ray has this folder, but this one and those that it descends from."""
-    ancestors = set()
-    pid = os.getpid()
-    while pid > 1 and (fields := stat_fields(pid)) is not None:
-        ancestors.add(pid)
-        pid = int(fields[1])
-    found = {*with_mark(MARK, execution_id), *openers(os.path.realpath(folder), writing_below=True)}
-    return sorted(found - ancestors)
 
 
 def _folder(context: RunContext) -> Path:
