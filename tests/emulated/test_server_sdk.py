@@ -9,7 +9,7 @@ import pytest
 
 from emulated.program import Program, program
 from emulated.served import INJECTED
-from emulated.trace_cases import CASES, manifest
+from emulated.trace_cases import CASES, Case, manifest
 from waiting import until
 
 katib = pytest.importorskip("kubeflow.katib", reason="needs kubeflow-katib")
@@ -20,9 +20,9 @@ def client_of(server: Program) -> Any:
     return katib.KatibClient(config_file=str(server.kubeconfig), namespace="sdk")
 
 
-def submit(client: Any) -> None:
+def submit(client: Any, case: Case = CASES["success"]) -> None:
     client.core_api.create_namespace({"metadata": {"name": "sdk", "labels": INJECTED}})
-    client.create_experiment(manifest("first", CASES["success"], "any:1"))
+    client.create_experiment(manifest("first", case, "any:1"))
 
 
 def test_an_experiment_runs_to_its_optimum(tmp_path: Path) -> None:
@@ -39,20 +39,23 @@ def test_an_experiment_runs_to_its_optimum(tmp_path: Path) -> None:
         assert list(client.get_job_logs("first", trial_name=trials[0].metadata.name)) == []
 
 
+def has_two_running_pods(client: Any) -> bool:
+    pods = client.core_api.list_namespaced_pod("sdk").items
+    return [pod.status.phase for pod in pods].count("Running") == 2  # a trial runs as soon as it has a Job
+
+
 def test_an_experiment_goes_on_with_a_server_that_was_killed_and_started_again(tmp_path: Path) -> None:
     with program(tmp_path / "c") as server:
         client = client_of(server)
-        submit(client)
-        until(
-            lambda: any(trial.status and trial.status.conditions[-1].type == "Running" for trial in client.list_trials("first"))
-        )
+        submit(client, Case(train=": ${trialParameters.x}; sleep 60"))
+        until(lambda: has_two_running_pods(client))
         before = {trial.metadata.name for trial in client.list_trials("first")}
         server.process.kill()
         server.wait()
     with program(tmp_path / "c") as server:
         client = client_of(server)
         assert before <= {trial.metadata.name for trial in client.list_trials("first")}
-        until(lambda: client.is_experiment_failed("first"), 30)  # the trials that ran were lost, and one failure is allowed
+        until(lambda: client.is_experiment_failed("first"), 30)  # both were lost, and one failure is allowed
 
 
 def objective(parameters: dict[str, str]) -> None:
