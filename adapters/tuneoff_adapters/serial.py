@@ -15,7 +15,9 @@ from tuneoff.run.pool_adapter import PoolAdapter, Proposal, Task
 from tuneoff.run.trial.pool import Pool
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff_adapters.kubernetes.options import KUBERNETES
-from tuneoff_adapters.kubernetes.platform import JOBS, OnClusters, on_clusters
+from tuneoff_adapters.kubernetes.platform import JOBS, on_clusters
+from tuneoff_adapters.slurm.options import SLURM, on_slurm
+from tuneoff_adapters.slurm.platform import OnSlurm
 
 _LOCAL = Capabilities(
     framework="none",
@@ -34,11 +36,11 @@ _LOCAL = Capabilities(
 )
 
 
-class SerialAdapter(OnClusters, PoolAdapter):
-    """A plain pool of workers, here or in pods: core's own random, grid or fixed order; no pruner but the scripted one."""
+class SerialAdapter(OnSlurm, PoolAdapter):
+    """A plain pool of workers, here, in pods or in jobs of SLURM: core's own random, grid or fixed order."""
 
     capabilities: ClassVar[Capabilities] = on_clusters(
-        _LOCAL,
+        on_slurm(_LOCAL),
         (KUBERNETES, JOBS),
         resume=Support.NOT_BY_TUNEOFF,
         notes=("the same on a cluster with Katib tells Katib's own share of a trial's cost",),
@@ -54,7 +56,10 @@ class SerialAdapter(OnClusters, PoolAdapter):
         return FrameworkSpace(ends=dict.fromkeys(space.searched, (0.0, math.nextafter(1.0, 0.0))), decode=space.from_units)
 
     def make_pool(self, target: str, arguments: tuple[Any, ...], preload: Sequence[str]) -> Pool:
-        make = self.cluster_pool if self.is_elsewhere(self.context.spec) else super().make_pool
+        spec = self.context.spec
+        if spec.platform == SLURM:
+            return self.slurm_pool(target, arguments, preload)
+        make = self.cluster_pool if self.is_elsewhere(spec) else super().make_pool
         return make(target, arguments, preload)
 
     def setup(self) -> None:

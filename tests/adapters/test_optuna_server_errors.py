@@ -79,3 +79,8 @@ def test_what_a_server_answers_stays_optunas() -> None:
     assert server_away(RpcError("NOT_FOUND")) is None
     assert server_away(RpcError("UNAVAILABLE")) is not None
     assert server_away(ValueError("Cannot tell a FAIL trial.")) is None
+    first, second = ValueError("of the commit"), ValueError("of the roll-back")
+    first.__cause__, second.__context__ = second, first  # SQLAlchemy's, where a server goes away in a commit
+    assert server_away(first) is None
+    second.__cause__, second.__context__ = first, psycopg.errors.AdminShutdown("terminating connection")
+    assert server_away(first) is not None

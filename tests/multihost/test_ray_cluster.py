@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
+from multihost.commands import SOURCES, Command, Runs, hosts_of, left, verified
 from namespaced_hosts import REPOSITORY, Hosts, hosts
-from tuneoff.record.events.reader import EventLog
-from tuneoff.record.events.schema import Epoch, Event, Flag, TrialStarted, WorkerDied
-from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import read_runs
+from tuneoff.record.events.schema import Epoch, Flag, TrialStarted, WorkerDied
 from waiting import until
 
 pytestmark = [pytest.mark.multihost, pytest.mark.timeout(300)]
 
-SOURCES = ":".join(str(REPOSITORY / name) for name in ("core", "adapters", "workloads", "tests"))
 QUICK = {  # Ray's own settings: a node that does not answer is dead after 6 s, not after 64
     "RAY_health_check_initial_delay_ms": "1000",
     "RAY_health_check_period_ms": "1000",
@@ -39,102 +32,10 @@ def two() -> Iterator[Hosts]:
         yield made
 
 
-@dataclass
-class Command:
-    """`tuneoff run` on h1, and its results folder."""
-
-    process: subprocess.Popen[str]
-    results: Path
-
-    def events(self, kind: type[Event]) -> list[Any]:
-        folders = list(self.results.glob("runs/*/*/events"))
-        return [event for folder in folders for _, event in EventLog(folder).merged() if isinstance(event, kind)]
-
-    def wait_for(self, look: Callable[[], object], seconds: float = 150.0) -> None:
-        """Wait for something to be seen in the results, as long as the command runs."""
-        deadline = time.monotonic() + seconds
-        while not look():
-            assert self.process.poll() is None, self.process.communicate()[0]
-            logs = [path.read_text() for path in self.results.glob("runs/*/*/log.txt")]
-            assert time.monotonic() < deadline, (*logs, self.events(WorkerDied), self.events(Flag))
-            time.sleep(0.2)
-
-    def end(self, seconds: float = 120.0) -> str:
-        """Wait for its end and return what it said."""
-        return self.process.communicate(timeout=seconds)[0]
-
-    @property
-    def record(self) -> RunRecord:
-        (record,) = read_runs(self.results)
-        return record
-
-
-@dataclass
-class Runs:
-    """Starts commands on h1."""
-
-    hosts: Hosts
-    count: int = 0
-
-    def __call__(self, options: dict[str, Any] | None = None, *, environment: dict[str, str] = QUICK, **fields: Any) -> Command:
-        file, results = self.written(options, **fields)
-        return self.command(f"run {file} --adapter ray-tune@cluster --output {results}", environment, results)
-
-    def written(self, options: dict[str, Any] | None = None, **fields: Any) -> tuple[Path, Path]:
-        """Write another experiment; return its file and a folder for its results."""
-        self.count += 1
-        given = {"hosts": ["h1", "h2"], "host_command": self.hosts.template, "lost_seconds": 10} if options is None else options
-        content = {
-            "name": "cluster",
-            "workload": {"name": "sleep", "options": {"epoch_seconds": 1.0}},
-            "sampler": "random",
-            "budget": {"trials": 4, "epochs_per_trial": 4},
-            "workers": {"count": 4},
-            "seeds": [0],
-            "warm_up": False,
-            "adapters": [{"name": "ray-tune", "platform": "cluster", "options": given}],
-            **fields,
-        }
-        file, results = self.hosts.shared / f"{self.count}.yaml", self.hosts.shared / f"results{self.count}"
-        file.write_text(yaml.safe_dump(content))
-        return file, results
-
-    def command(self, words: str, environment: dict[str, str], results: Path) -> Command:
-        settings = " ".join(f"{name}={value}" for name, value in {**environment, "PYTHONPATH": SOURCES}.items())
-        script = f"cd {self.hosts.shared}; exec env {settings} {sys.executable} -m tuneoff {words} 2>&1"
-        process = subprocess.Popen(
-            self.hosts.command("h1", script), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True
-        )
-        return Command(process, results)
-
-
 @pytest.fixture(scope="module")
 def runs(two: Hosts) -> Runs:
-    return Runs(two)
-
-
-def left(two: Hosts, name: str) -> list[str]:
-    """Return what a host has beyond what it had at its start: processes, files in /tmp, HOME and /dev/shm, open ports."""
-    own = "bash|sshd|sleep 3600|sh -c|ps -e|sed|grep|awk"
-    script = f"ps -e -o args= | grep -vE '^({own})'; ls -A /tmp | grep -vx home; ls -A /tmp/home /dev/shm | grep -v : | grep ."
-    ports = "ss -Hltn | awk '{print $4}' | grep -v ':22$'"
-    return two.run(name, f"{script}; {ports}", check=False).stdout.splitlines()
-
-
-def hosts_of(record: RunRecord) -> dict[tuple[str, int], str]:
-    """Return the host of each attempt."""
-    return {
-        (trial.trial, attempt.attempt): (attempt.process or "").partition(":")[0]
-        for trial in record.trials
-        for attempt in trial.attempts
-    }
-
-
-def verified(runs: Runs, command: Command) -> None:
-    """Let `tuneoff verify` recompute the folder."""
-    check = runs.command(f"verify {command.results}", {}, command.results)
-    said = check.end()
-    assert check.process.returncode == 0, said
+    options = {"hosts": ["h1", "h2"], "host_command": two.template, "lost_seconds": 10}
+    return Runs(two, {"name": "ray-tune", "platform": "cluster", "options": options}, QUICK)
 
 
 def test_trials_run_on_both_hosts_clocks_are_aligned_and_nothing_is_left(two: Hosts, runs: Runs) -> None:

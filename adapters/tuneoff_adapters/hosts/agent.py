@@ -113,13 +113,13 @@ class Agent:
             time.sleep(LOOK_SECONDS)
 
 
-def main() -> None:
+def main(agent: Agent) -> None:
     """Serve until the input ends or is silent for too long; then clean."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     output, lock = os.dup(1), threading.Lock()
     os.dup2(2, 1)
-    agent, rest, heard_ns = Agent(), b"", clock.monotonic_ns()
+    rest, heard_ns = b"", clock.monotonic_ns()
 
     def answer(request: dict[str, Any]) -> None:
         reply: dict[str, Any] = {"n": request["n"]}
@@ -146,4 +146,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(Agent())

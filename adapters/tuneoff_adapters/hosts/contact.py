@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import as_completed
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,17 +30,12 @@ _TRIES = 5  # readings of a host's clock, of which the narrowest counts
 
 @dataclass(slots=True)
 class _Seen:
-    """One host. `ahead_ns`: of its monotonic clock's zero on the run's scale of wall-clock time, and within what.
-
-    `is_late`: trials may have begun there before its clock was read, dated by its own wall clock.
-    """
+    """One host. `is_late`: trials may have begun there before its clock was read, dated by its own wall clock."""
 
     node: Node
     heard_ns: int
     is_late: bool = False
     is_lost: bool = False
-    ahead_ns: int | None = None
-    width_ns: int = 0
 
 
 _Reading = tuple[int, int, str, int]  # width, offset, boot id, offset of its own wall clock; the narrowest counts
@@ -54,7 +49,9 @@ class Contact:
     context: RunContext
     folder: str | None  # of temporary files on each host
     lost_seconds: float
+    lost: Callable[[Node], None] = lambda node: None  # called with a host that is lost, in any thread
     _hosts: list[_Seen] = field(default_factory=list)
+    _stated: dict[str, tuple[int, int]] = field(default_factory=dict)  # by boot id: a clock's zero on the run's, within what
     _stop: threading.Event = field(default_factory=threading.Event)
     _measuring: threading.Lock = field(default_factory=threading.Lock)
     _is_aligning: bool = False
@@ -64,10 +61,10 @@ class Contact:
     def nodes(self) -> list[Node]:
         return [seen.node for seen in self._hosts]
 
-    def add(self, nodes: Sequence[Node], seconds: float = CHECK_SECONDS) -> list[str]:
+    def add(self, nodes: Sequence[Node], seconds: float = CHECK_SECONDS, are_late: bool = False) -> list[str]:
         """Begin with hosts, and return what is wrong with each that does not say that it is there: it is let go.
 
-        From here on a thread gives them signs of life.
+        From here on a thread gives them signs of life. `are_late`: trials may have begun there already.
         """
         about = {"execution_id": self.context.execution_id, "run_dir": str(self.context.run_dir), "folder": self.folder}
         asked = {node.send("begin", **about, lost_seconds=self.lost_seconds): node for node in nodes}
@@ -77,7 +74,7 @@ class Contact:
         with contextlib.suppress(TimeoutError):
             for future in as_completed(asked, seconds):
                 if future.exception() is None:
-                    self._hosts.append(_Seen(asked[future], clock.monotonic_ns(), is_late=self._is_aligning))
+                    self._hosts.append(_Seen(asked[future], clock.monotonic_ns(), is_late=are_late))
         problems, there = [], self.nodes
         for future, node in asked.items():
             if node not in there:
@@ -85,6 +82,12 @@ class Contact:
                 problems.append(str(future.exception()) if future.done() else late)
                 node.close(at_once=True)
         return problems
+
+    def let_go(self, node: Node) -> None:
+        """Be in contact with a host no more: what ran there has ended by itself."""
+        with self._measuring:
+            self._hosts = [seen for seen in self._hosts if seen.node is not node]
+        node.close(at_once=True)
 
     def check(self, package: str, nodes: Sequence[Node] | None = None) -> None:
         """Compare what is installed on each host with what is here, and try the shared folder. `nodes`: these alone.
@@ -143,15 +146,15 @@ class Contact:
             InfrastructureError: a host's clock cannot be read.
         """
         self._is_aligning = True
-        for problem in self._measure():
+        for problem in self.measure():
             raise InfrastructureError(problem)
 
     def _keep(self) -> None:
         while not self._stop.wait(BEAT_SECONDS):
             with contextlib.suppress(Exception):  # a full disk, an agent of another version: the hosts must hear on
-                self._measure()
+                self.measure()
 
-    def _measure(self) -> list[str]:
+    def measure(self) -> list[str]:
         """Read the clocks of all hosts at once; return what is wrong with those that are silent, which are lost after a time."""
         problems: list[str] = []
         with self._measuring:
@@ -185,18 +188,18 @@ class Contact:
         width_ns, offset_ns, boot_id, own_ns = reading
         if boot_id == clock.boot_id():
             return
-        ahead_ns = offset_ns + self._wall_ns()
-        if seen.ahead_ns is None:
+        ahead_ns, stated = offset_ns + self._wall_ns(), self._stated.get(boot_id)
+        if stated is None:
             if seen.is_late:
                 width_ns += 2 * abs(own_ns - ahead_ns)
-        elif (needed_ns := 2 * abs(ahead_ns - seen.ahead_ns) + width_ns) > seen.width_ns:
-            ahead_ns, width_ns = seen.ahead_ns, needed_ns + needed_ns // 2  # seldom: each time writes a file of events
+        elif (needed_ns := 2 * abs(ahead_ns - stated[0]) + width_ns) > stated[1]:
+            ahead_ns, width_ns = stated[0], needed_ns + needed_ns // 2  # seldom: each time writes a file of events
         else:
             return
         (self.context.run_dir / CLOCKS).mkdir(exist_ok=True)
         with replacing(self.context.run_dir / CLOCKS / boot_id) as file:
             file.write(f"{ahead_ns} {width_ns}".encode())
-        seen.ahead_ns, seen.width_ns = ahead_ns, width_ns
+        self._stated[boot_id] = ahead_ns, width_ns
         with contextlib.suppress(TimeoutError, InfrastructureError):
             seen.node.send("note_clock").result(BEAT_SECONDS)
 
@@ -208,6 +211,7 @@ class Contact:
             f"host {seen.node.name} has not answered for {silent:.0f} s{error and f' ({error})'}; whatever lives there of this "
             f"run ends itself {self.lost_seconds:g} s after it last heard from here",
         )
+        self.lost(seen.node)
 
     def _wall_ns(self) -> int:
         """Return what turns this process's monotonic readings into the wall-clock time of its own events."""

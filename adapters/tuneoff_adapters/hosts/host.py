@@ -11,7 +11,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 
 from tuneoff.base import clock
 from tuneoff.base.processes import MARK, last_words
@@ -41,11 +41,68 @@ class Node(Protocol):
         """Let the agent go."""
 
 
-class Host:
+class Wire:
+    """An agent at the other end of two streams, a JSON line each way."""
+
+    def __init__(self, name: str, requests: IO[bytes], replies: IO[bytes]) -> None:
+        self.name, self._requests, self._replies = name, requests, replies
+        self._waiting: dict[int, Future[Timed]] = {}
+        self._lock, self._count, self._is_gone = threading.Lock(), 0, False
+        threading.Thread(target=self._read, name=f"host {name}", daemon=True).start()
+
+    def problem(self) -> str:
+        """Return why the agent cannot be reached any more."""
+        raise NotImplementedError
+
+    def send(self, do: str, **arguments: Any) -> Future[Timed]:
+        future: Future[Timed] = Future()
+        with self._lock:
+            self._count += 1
+            line = json.dumps({"n": self._count, "do": do, "with": arguments})
+            self._waiting[self._count] = future
+            try:
+                self._requests.write(line.encode() + b"\n")
+                self._requests.flush()
+            except (OSError, ValueError):
+                self._is_gone = True
+        if self._is_gone:
+            self.fail()
+        return future
+
+    def fail(self) -> None:
+        """Fail what waits for an answer."""
+        with self._lock:
+            self._is_gone = True
+            waiting, self._waiting = self._waiting, {}
+        for future in waiting.values():
+            future.set_exception(InfrastructureError(self.problem()))
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError, ValueError):  # the connection was closed here
+            for line in self._replies:
+                self._take(line, clock.monotonic_ns())
+        self.fail()
+
+    def _take(self, line: bytes, arrived_ns: int) -> None:
+        try:
+            reply = json.loads(line)
+        except ValueError:  # a greeting of the host's shell
+            return
+        with self._lock:
+            future = self._waiting.pop(reply["n"], None)
+        if future is None:
+            return
+        if "error" in reply:
+            future.set_exception(InfrastructureError(f"host {self.name}: {reply['error']}"))
+        else:
+            future.set_result(Timed(reply["answer"], arrived_ns))
+
+
+class Host(Wire):
     """An agent that was started by a command; without a template, on this machine."""
 
     def __init__(self, name: str, template: str | None, python: str, log: Path) -> None:
-        self.name, self._log = name, log
+        self._log = log
         variables = [f"{variable}={os.environ[variable]}" for variable in PASSED_ON if variable in os.environ]
         line = shlex.join(["exec", "env", *variables, python, "-m", AGENT])
         line = f"cd {shlex.quote(os.getcwd())} 2>/dev/null; {line}"
@@ -57,63 +114,22 @@ class Host:
                 self._process = subprocess.Popen(tried, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, env=unmarked)
         except OSError as error:
             raise InfrastructureError(f"host {name} cannot be reached: {error}") from error
-        self._waiting: dict[int, Future[Timed]] = {}
-        self._lock, self._count, self._is_gone = threading.Lock(), 0, False
-        threading.Thread(target=self._read, name=f"host {name}", daemon=True).start()
-
-    def send(self, do: str, **arguments: Any) -> Future[Timed]:
-        future: Future[Timed] = Future()
         assert self._process.stdin is not None
-        with self._lock:
-            self._count += 1
-            line = json.dumps({"n": self._count, "do": do, "with": arguments})
-            self._waiting[self._count] = future
-            try:
-                self._process.stdin.write(line.encode() + b"\n")
-                self._process.stdin.flush()
-            except (OSError, ValueError):
-                self._is_gone = True
-            if self._is_gone:
-                self._fail()
-        return future
+        assert self._process.stdout is not None
+        super().__init__(name, self._process.stdin, self._process.stdout)
+
+    def problem(self) -> str:
+        return f"host {self.name} cannot be reached: {last_words(self._log)}"
 
     def close(self, at_once: bool = False) -> None:
         """End the connection: its agent then cleans, if it has not, and goes. `at_once`: that cannot be waited for."""
-        with self._lock:
-            assert self._process.stdin is not None
-            with contextlib.suppress(OSError):  # what was not sent
-                self._process.stdin.close()
+        with self._lock, contextlib.suppress(OSError):  # what was not sent
+            self._requests.close()
         try:
             self._process.wait(0.0 if at_once else _END_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            arrived_ns = clock.monotonic_ns()
-            try:
-                reply = json.loads(line)
-            except ValueError:  # a greeting of the host's shell
-                continue
-            with self._lock:
-                future = self._waiting.pop(reply["n"], None)
-            if future is None:
-                continue
-            if "error" in reply:
-                future.set_exception(InfrastructureError(f"host {self.name}: {reply['error']}"))
-            else:
-                future.set_result(Timed(reply["answer"], arrived_ns))
-        with self._lock:
-            self._is_gone = True
-            self._fail()
-
-    def _fail(self) -> None:
-        """Fail what waits for an answer; the lock is held."""
-        waiting, self._waiting = self._waiting, {}
-        for future in waiting.values():
-            future.set_exception(InfrastructureError(f"host {self.name} cannot be reached: {last_words(self._log)}"))
 
 
 def answers(asked: Mapping[str, Future[Timed]], seconds: float) -> dict[str, Any]:

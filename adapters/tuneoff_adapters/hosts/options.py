@@ -10,6 +10,7 @@ from typing import Any
 
 from tuneoff.base.identity import is_finite
 from tuneoff.errors import ExperimentError
+from tuneoff.experiment.spec import RunSpec
 
 BEAT_SECONDS = 2.0  # between two signs of life
 LEAST_LOST_SECONDS = 5 * BEAT_SECONDS  # one or two may come late
@@ -36,7 +37,7 @@ def host_options(options: Mapping[str, Any]) -> HostOptions:
     hosts = given.get("hosts", [])
     if (
         not isinstance(hosts, list)
-        or not all(_is_word(host) and "/" not in host for host in hosts)
+        or not all(is_word(host) and "/" not in host for host in hosts)
         or len(set(hosts)) < len(hosts)
     ):
         raise ExperimentError(
@@ -52,12 +53,29 @@ def host_options(options: Mapping[str, Any]) -> HostOptions:
         raise ExperimentError(
             f"option `host_command` must be words as a shell takes them, but got {command!r}: {error}"
         ) from error
-    if not _is_word(python := given.get("host_python", sys.executable)):
+    if not is_word(python := given.get("host_python", sys.executable)):
         raise ExperimentError(f"option `host_python` must be the path of a Python on the hosts, but got {python!r}")
+    return HostOptions(hosts=tuple(hosts), host_command=command, host_python=python, lost_seconds=lost_seconds_of(given))
+
+
+def lost_seconds_of(given: Mapping[str, Any]) -> float:
+    """Return how long a host may be silent.
+
+    Raises:
+        ExperimentError: the option is no such number.
+    """
     seconds = given.get("lost_seconds", HostOptions().lost_seconds)
     if not is_finite(seconds) or seconds < LEAST_LOST_SECONDS:
         raise ExperimentError(f"option `lost_seconds` must be a number >= {LEAST_LOST_SECONDS:g}, but got {seconds!r}")
-    return HostOptions(hosts=tuple(hosts), host_command=command, host_python=python, lost_seconds=float(seconds))
+    return float(seconds)
+
+
+def budget_refusal(spec: RunSpec) -> str | None:
+    """Return why hosts cannot share the run's budget, or None: each counts time from its own start."""
+    seconds = spec.experiment.budget.wall_clock_seconds
+    if seconds is None:
+        return None
+    return f"hosts share no budget of seconds, but got budget.wall_clock_seconds={seconds:g}; use budget.trials"
 
 
 def slots_of(hosts: tuple[str, ...], count: int) -> dict[str, int]:
@@ -65,5 +83,6 @@ def slots_of(hosts: tuple[str, ...], count: int) -> dict[str, int]:
     return {host: count // len(hosts) + (number < count % len(hosts)) for number, host in enumerate(hosts)}
 
 
-def _is_word(value: Any) -> bool:
+def is_word(value: Any) -> bool:
+    """Tell whether a value is one word that no command takes for a flag."""
     return isinstance(value, str) and value != "" and not value.startswith("-") and not any(map(str.isspace, value))

@@ -12,7 +12,7 @@ from tuneoff.capabilities import Capabilities
 from tuneoff.errors import StepError
 from tuneoff.experiment.strategies import sampler_refusal
 from tuneoff.run.trial.run_trial import TrialOutcome
-from tuneoff_adapters.kubernetes.options import LOCAL_OPTIONS, ClusterOptions, cluster_options
+from tuneoff_adapters.kubernetes.options import KUBERNETES, LOCAL_OPTIONS, ClusterOptions, cluster_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +44,7 @@ def on_clusters(local: Capabilities, platforms: Sequence[str], **changes: Any) -
         **changes,
     )
     elsewhere = {name: replace(there, long_lived_workers=name != JOBS) for name in platforms}
-    return replace(local, platforms=there.platforms, elsewhere=elsewhere)
+    return replace(local, platforms=there.platforms, elsewhere={**local.elsewhere, **elsewhere})
 
 
 class ClusterAdapter(Adapter):
@@ -107,7 +107,7 @@ class OnClusters(ClusterAdapter):
     @classmethod
     def is_elsewhere(cls, spec: RunSpec) -> bool:
         """Tell whether a run is on a cluster."""
-        return spec.platform in cls.capabilities.elsewhere
+        return spec.platform in (KUBERNETES, JOBS)
 
     def cluster_pool(
         self,

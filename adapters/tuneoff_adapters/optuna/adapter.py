@@ -15,13 +15,14 @@ from tuneoff.run.trial.pool import Death, Pool, WorkerPool
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff.workload import workload_at
 from tuneoff_adapters.kubernetes.options import ClusterOptions
-from tuneoff_adapters.kubernetes.platform import OnClusters
 from tuneoff_adapters.optuna.note import NoteFile, follow
 from tuneoff_adapters.optuna.offers import CAPABILITIES
 from tuneoff_adapters.optuna.options import OptunaOptions, Storage, storage_of, storage_refusal, twice_refusal
 from tuneoff_adapters.optuna.plan import Broken, Finished, Order, StudyPlan, study_plan
 from tuneoff_adapters.optuna.server_errors import server_away
 from tuneoff_adapters.optuna_samplers import flag_unused_model, refuse_untold
+from tuneoff_adapters.slurm.options import SLURM
+from tuneoff_adapters.slurm.platform import OnSlurm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,21 +45,22 @@ WORK = "tuneoff_adapters.optuna.worker:work"
 MAX_FRUITLESS_DEATHS = 10  # workers in a row that died before any of them had a trial
 
 
-class OptunaAdapter(OnClusters):
+class OptunaAdapter(OnSlurm):
     """Optuna by ask and tell in `workers.count` long-lived processes over one storage."""
 
     capabilities: ClassVar[Capabilities] = CAPABILITIES
     fault_tools: ClassVar[str | None] = "tuneoff_adapters.optuna.breaking:TOOLS"
     options_kind: ClassVar[type[ClusterOptions]] = OptunaOptions
+    slurm_options: ClassVar[frozenset[str]] = frozenset({"storage"})
     _server: Server | None = None  # that this run started
 
     @classmethod
     def refuse(cls, spec: RunSpec) -> str | None:
         storage_of(spec.options.get("storage"))  # first: a URL with a password is an error, whatever else is wrong
-        if not cls.is_elsewhere(spec):
-            others = {name: value for name, value in spec.options.items() if name != "storage"}
-            return super().refuse(replace(spec, options=others)) or storage_refusal(spec)
-        return super().refuse(spec) or storage_refusal(spec)
+        if spec.platform in cls.capabilities.elsewhere:
+            return super().refuse(spec) or storage_refusal(spec)
+        others = {name: value for name, value in spec.options.items() if name != "storage"}
+        return super().refuse(replace(spec, options=others)) or storage_refusal(spec)
 
     @classmethod
     def refuse_foreign(cls, spec: RunSpec) -> str | None:
@@ -125,6 +127,8 @@ class OptunaAdapter(OnClusters):
         if self.is_elsewhere(self.context.spec):
             self._notes = [NoteFile(self._plan.note(worker)) for worker in range(count)]
             return self.cluster_pool(WORK, (self._plan,), preload, (Finished, Broken), self._observe)
+        if self.context.spec.platform == SLURM:
+            return self.slurm_pool(WORK, (self._plan,), preload)
         pool = WorkerPool(self.context.trial_context, count, WORK, (self._plan,), preload)
         pool.start()
         return pool
@@ -199,8 +203,9 @@ class OptunaAdapter(OnClusters):
     def forget(self) -> None:
         from tuneoff_adapters.optuna.storages import forget_study
 
-        with self._blaming_server():
-            forget_study(self._study_plan())
+        if self._storage.is_shared:
+            with self._blaming_server():
+                forget_study(self._study_plan())
 
     def _observe(self, worker: int, event: Event) -> None:
         """Keep the note of a worker whose folder is not here."""

@@ -6,6 +6,7 @@ from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff_adapters.kubernetes.options import KUBERNETES
 from tuneoff_adapters.kubernetes.platform import on_clusters
 from tuneoff_adapters.optuna_samplers import CMAES_DIMENSIONS, SAMPLER_OPTIONS
+from tuneoff_adapters.slurm.options import on_slurm
 
 _WORKER_SEEDS = "each worker asks by itself with its own seed: reproducible configurations only with one worker"
 
@@ -94,8 +95,15 @@ _LOCAL = Capabilities(
     ),
 )
 
-CAPABILITIES = on_clusters(
+_ON_SLURM = on_slurm(
     _LOCAL,
+    notes=(
+        "workers are jobs of SLURM over one storage: a journal in the results folder, or what option `storage` names by its URL",
+        *_LOCAL.notes[1:],
+    ),
+)
+CAPABILITIES = on_clusters(
+    _ON_SLURM,
     (KUBERNETES,),
     database=True,
     resume=Support.NOT_BY_TUNEOFF,

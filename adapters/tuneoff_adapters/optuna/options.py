@@ -14,6 +14,7 @@ from tuneoff.capabilities import Option
 from tuneoff.errors import ExperimentError, InfrastructureError
 from tuneoff.experiment.spec import RunSpec
 from tuneoff_adapters.kubernetes.options import KUBERNETES, ClusterOptions
+from tuneoff_adapters.slurm.options import SLURM
 
 FILES = ("journal", "sqlite")
 SERVERS = ("postgresql", "redis", "grpc")
@@ -138,6 +139,11 @@ def storage_refusal(spec: RunSpec) -> str | None:
     """Return why a run cannot have its storage here, or None."""
     if spec.platform != KUBERNETES:
         storage = storage_of(spec.options.get("storage"))
+        if spec.platform == SLURM and (storage.managed or storage.kind == "sqlite" or storage.heartbeat_seconds):
+            return (
+                "on platform 'slurm' Optuna's storage must be a journal in the shared results folder, or a server at a URL that "
+                "every node reaches, without Optuna's heartbeat (a job's end is seen by itself)"
+            )
         experiment = spec.experiment
         enqueues = experiment.sampler.name in ("fixed", "grid") or experiment.failures.retries > 0
         refusal = _package_refusal(storage) or (twice_refusal(spec) if enqueues else None)

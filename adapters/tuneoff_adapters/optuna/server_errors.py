@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tuneoff.base.tracebacks import origins
 from tuneoff.errors import InfrastructureError
 
 _REDIS = {"redis.exceptions.ConnectionError", "redis.exceptions.TimeoutError"}
@@ -13,12 +14,10 @@ _GRPC = "grpc.RpcError"
 
 def server_away(error: BaseException) -> InfrastructureError | None:
     """Return what a user is told where an error, or what it came of, says that the server is away; else None."""
-    found: BaseException | None = error
-    while found is not None:
+    for found in origins(error):
         if (said := _away(found)) is not None:
             rule = "the server of option `storage` must answer until the run's end"
             return InfrastructureError(f"{rule}, but its driver says: {' '.join(said.split())}")
-        found = found.__cause__ or found.__context__
     return None
 
 

@@ -13,6 +13,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial
 
 from tuneoff.base import clock
+from tuneoff.base.tracebacks import origins
 from tuneoff.errors import InfrastructureError, TrialFailedError
 from tuneoff.run.trial.locks import Tickets
 from tuneoff.run.trial.pool import Worker
@@ -57,13 +58,11 @@ def _cause(error: BaseException, journal: str) -> BaseException:
     """Return the fault of the infrastructure that an error came of, else the error: Optuna's own handling may fail of one."""
     if (away := server_away(error)) is not None:
         return away
-    found: BaseException | None = error
-    while found is not None:
+    for found in origins(error):
         if isinstance(found, FileNotFoundError) and found.filename == journal:
             return removed(journal)
         if isinstance(found, _INFRASTRUCTURE):
             return found
-        found = found.__cause__ or found.__context__
     return error
 
 
@@ -176,6 +175,8 @@ class _Asker:
         self._cpu_ns = time.process_time_ns()
         try:
             return self._decide(trial, trial_id, epoch, metrics)
+        except Exception as error:
+            raise server_away(error) or error from error.__cause__
         finally:
             self._count_cpu()
 

@@ -148,7 +148,7 @@ class RayAddress:
         found = [(entry["NodeManagerAddress"], entry["NodeID"]) for entry in ray.nodes() if entry["Alive"]]
         return [(name, node_id) for name, node_id in found if node_id not in self._known]
 
-    def _take_in(self, joined: list[tuple[str, str]]) -> list[Node]:
+    def _take_in(self, joined: list[tuple[str, str]], are_late: bool = False) -> list[Node]:
         """Reach nodes at once.
 
         Raises:
@@ -156,7 +156,7 @@ class RayAddress:
         """
         self._known.update(node_id for _, node_id in joined)
         nodes: list[Node] = [ActorNode(name, node_id) for name, node_id in joined]
-        for problem in self._contact.add(nodes):
+        for problem in self._contact.add(nodes, are_late=are_late):
             raise InfrastructureError(problem)
         return nodes
 
@@ -169,7 +169,7 @@ class RayAddress:
                 continue
             for name, node_id in joined:
                 try:
-                    self._contact.check(_PACKAGE, self._take_in([(name, node_id)]))
+                    self._contact.check(_PACKAGE, self._take_in([(name, node_id)], are_late=True))
                 except Exception as error:  # of Ray's too
                     if not self._stop.is_set():
                         text = " ".join(str(error).split())

@@ -6,7 +6,7 @@ import socket
 
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
-from tuneoff_adapters.hosts.options import LOCAL_OPTIONS, host_options, slots_of
+from tuneoff_adapters.hosts.options import LOCAL_OPTIONS, budget_refusal, host_options, slots_of
 
 CLUSTER = "cluster"  # the platform
 ADDRESS = "address"  # option: of a cluster that is there
@@ -34,7 +34,7 @@ def refuse_cluster(spec: RunSpec) -> str | None:
         return f"each of the {len(options.hosts)} hosts must get a slot, but workers.count is {workers.count}; name fewer hosts"
     if workers.memory_mb is not None or workers.cpu_limit != "none":
         return "processes on other hosts are not limited by tuneoff yet; remove workers.memory_mb and workers.cpu_limit"
-    return None
+    return budget_refusal(spec)
 
 
 def placement(spec: RunSpec) -> str:

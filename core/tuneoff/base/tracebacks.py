@@ -8,6 +8,7 @@ import re
 import sys
 import sysconfig
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 
 from tuneoff.base.files import open_regular, open_to_change
@@ -19,6 +20,18 @@ _MOST_BYTES = 2_000_000  # of a log, from its end
 _BLOCK = re.compile(rf"^{re.escape(FIRST_LINE)}\n(?:[ \t].*\n|\n)*\S.*", re.MULTILINE)
 _PACKAGES = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in ("purelib", "platlib"))
 _LIBRARY = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib"))
+
+
+def origins(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and all that it came of, each once: those of a database's session refer to each other in a ring."""
+    seen: set[int] = set()
+    left: list[BaseException | None] = [error]
+    while left:
+        current = left.pop()
+        if current is not None and id(current) not in seen:
+            seen.add(id(current))
+            yield current
+            left += [current.__context__, current.__cause__]
 
 
 def described(error: BaseException) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from types import FrameType
 
 from tuneoff.adapter import Adapter, Best
-from tuneoff.base.tracebacks import place
+from tuneoff.base.tracebacks import origins, place
 from tuneoff.errors import InfrastructureError, MissingPackageError, StepError, TuneoffError
 from tuneoff.record.events.schema import Charged, Step
 from tuneoff.record.events.writer import EventWriter
@@ -117,12 +117,10 @@ _MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENOMEM, errno.EMFILE,
 
 def _charge(step: Step, error: BaseException) -> Charged:
     """Return who is charged with a failed step: it decides whether a resumed matrix repeats the run."""
-    cause: BaseException | None = error
-    while cause is not None:
+    for cause in origins(error):
         is_machine = isinstance(cause, OSError) and cause.errno in _MACHINE
         if is_machine or isinstance(cause, MemoryError | InfrastructureError):
             return "infrastructure"
-        cause = cause.__cause__ or cause.__context__
     if isinstance(error, MissingPackageError):
         return "user"
     return "workload" if step == "test" else "framework"

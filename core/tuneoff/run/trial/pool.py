@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from multiprocessing.context import ForkServerProcess
 
 
-_READY = "tuneoff: worker ready"
+READY = "tuneoff: worker ready"
 _Task = TypeVar("_Task")
 
 
@@ -188,7 +188,7 @@ class WorkerPool(Pool):
     def start_worker(self, index: int) -> None:
         ours, theirs = self._server.Pipe()
         process = self._server.Process(
-            target=_work, args=(self._target, index, str(self._context.path), theirs, self._arguments), daemon=True
+            target=run_worker, args=(self._target, index, str(self._context.path), theirs, self._arguments), daemon=True
         )
         process.start()
         theirs.close()
@@ -210,7 +210,7 @@ class WorkerPool(Pool):
             except (EOFError, ConnectionResetError):
                 found.append(self._bury(index))
             else:
-                if content != _READY:  # of a worker that was started again
+                if content != READY:  # of a worker that was started again
                     found.append(Message(index, content))
         return found
 
@@ -253,14 +253,14 @@ class WorkerPool(Pool):
         return death
 
 
-def _work(target: str, index: int, context_path: str, pipe: connection.Connection, arguments: tuple[Any, ...]) -> None:
-    """Run in the worker process; it ends without the interpreter's teardown (torch needs over a second for it)."""
+def run_worker(target: str, index: int, context_path: str, pipe: connection.Connection, arguments: tuple[Any, ...]) -> None:
+    """Be a worker process, from its start on; it ends without the interpreter's teardown (torch needs over a second for it)."""
     die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     context = TrialContext.read(context_path)
     trial_process(context, slot=index % context.slots)
-    pipe.send(_READY)
+    pipe.send(READY)
     code = 0
     try:
         load_target(target)(Worker(index, context, pipe), *arguments)

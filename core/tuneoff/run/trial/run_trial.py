@@ -13,7 +13,7 @@ from typing import Any, Literal
 from tuneoff.base import clock
 from tuneoff.base.identity import configuration_digest, is_finite
 from tuneoff.base.tracebacks import described, log_traceback
-from tuneoff.errors import TrialFailedError
+from tuneoff.errors import InfrastructureError, TrialFailedError
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.run.trial.budget import TrialBudget
@@ -192,11 +192,12 @@ class _Attempt:
         except _ReportError as error:
             # the framework's own way to stop a trial (Ray raises SystemExit), or its fault
             if isinstance(error.error, Exception):
-                cause, charged = f"report failed: {described(error.error)}", "framework"
+                cause = f"report failed: {described(error.error)}"
+                charged = "infrastructure" if isinstance(error.error, InfrastructureError) else "framework"
                 self._log(error.error)
             else:
                 state = "completed" if self.epochs >= self.context.epochs else "pruned"
-            raise error.error from None
+            raise error.error from error.error.__cause__
         except (Exception, SystemExit) as error:  # a workload may fail in any way; that is a failed trial with its reason
             cause, charged = "out of memory" if isinstance(error, MemoryError) else described(error), "workload"
             self._log(error)

@@ -1,0 +1,92 @@
+"""SLURM's own commands: what became of a job, and the end of all jobs of a run."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from typing import NamedTuple
+
+from tuneoff.errors import InfrastructureError
+
+CALL_SECONDS = 30.0
+LOOK_SECONDS = 0.3
+ALIVE = ("RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "SIGNALING", "STAGE_OUT", "RESIZING", "STOPPED")
+QUEUED = ("PENDING", "REQUEUED", "REQUEUE_FED")
+
+
+class State(NamedTuple):
+    """A job's state in SLURM's word, and its reason."""
+
+    name: str
+    reason: str
+
+    @property
+    def has_ended(self) -> bool:
+        return self.name not in (*ALIVE, *QUEUED)
+
+    @property
+    def is_to_come(self) -> bool:
+        """Whether it waits in the queue, and nobody holds it there."""
+        return self.name in QUEUED and "held" not in self.reason.lower()
+
+    @property
+    def text(self) -> str:
+        return self.name if self.reason in ("None", "") else f"{self.name} ({self.reason})"
+
+
+def state_of(job_id: str) -> State:
+    """Return what SLURM says of a job; one that it has forgotten has ended."""
+    said = call("scontrol", "--oneliner", "show", "job", job_id, check=False)
+    found = dict(re.findall(r"(JobState|Reason)=(\S+)", said))
+    return State(found.get("JobState", "UNKNOWN"), found.get("Reason", ""))
+
+
+def settled(job_id: str, seconds: float = 10.0) -> State:
+    """Return a job's state once it runs no more, or after some time as it is."""
+    deadline = time.monotonic() + seconds
+    while (state := state_of(job_id)).name in ALIVE and time.monotonic() < deadline:
+        time.sleep(LOOK_SECONDS)
+    return state
+
+
+def start_now(job_id: str) -> None:
+    """Let a job that was put back into the queue start as soon as it can; SLURM has it wait for two minutes."""
+    call("scontrol", "update", f"JobId={job_id}", "StartTime=now", check=False)
+
+
+def cancel(*jobs: str) -> None:
+    call("scancel", *jobs, check=False)
+
+
+def end_all(name: str, seconds: float) -> list[str]:
+    """Cancel all jobs of a name, wait until they are gone, and return those that are still there."""
+    deadline = time.monotonic() + seconds
+    call("scancel", f"--name={name}")
+    while left := _named(name):
+        if time.monotonic() > deadline:
+            break
+        time.sleep(LOOK_SECONDS)
+    return left
+
+
+def _named(name: str) -> list[str]:
+    return call("squeue", "--noheader", f"--name={name}", "--format=%i %T").splitlines()
+
+
+def call(*command: str, check: bool = True) -> str:
+    """Return what a command of SLURM prints.
+
+    Raises:
+        InfrastructureError: it failed, and `check`; or it did not answer.
+    """
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=CALL_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InfrastructureError(f"SLURM must answer, but {command[0]}: {error}") from error
+    if check and done.returncode != 0:
+        said = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
+        raise InfrastructureError(f"SLURM must answer, but {command[0]} says: {said}")
+    return done.stdout

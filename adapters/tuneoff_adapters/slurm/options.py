@@ -1,0 +1,124 @@
+"""Options of platform `slurm`: whether a run can be served there, and what is submitted. Light: every plan imports it."""
+
+from __future__ import annotations
+
+import math
+import re
+import shutil
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tuneoff.base.identity import is_finite
+from tuneoff.base.packages import install_command, missing_modules
+from tuneoff.capabilities import Capabilities
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.spec import RunSpec
+from tuneoff_adapters.hosts.options import budget_refusal, is_word, lost_seconds_of
+
+SLURM = "slurm"  # the platform
+LOCAL_OPTIONS = frozenset({"setup", "host_python", "submit_host", "lost_seconds", "pending_seconds"})  # the way, and the patience
+OPTIONS = LOCAL_OPTIONS | {"sbatch"}
+MINUTES = 60  # of a job, unless `sbatch` says `time`
+PENDING_SECONDS = 3600.0
+_FLAG = re.compile(r"[a-z]+(-[a-z]+)*")
+_OURS = frozenset(  # of sbatch: they follow from the experiment, or tuneoff and submitit rely on them
+    {"array", "chdir", "cpus-per-task", "error", "export", "job-name", "mem", "nodes", "no-requeue", "ntasks", "ntasks-per-node"}
+    | {"open-mode", "output", "parsable", "requeue", "signal", "wait", "wrap"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmOptions:
+    """How jobs are submitted, and how long they are waited for."""
+
+    sbatch: Mapping[str, str | int | bool] = field(default_factory=dict)  # flags of sbatch, e.g. partition; `time` in minutes
+    setup: tuple[str, ...] = ()  # shell lines before the program, e.g. module load
+    host_python: str = sys.executable
+    submit_host: str = field(default_factory=socket.gethostname)  # name of this machine, as the nodes find it
+    lost_seconds: float = 60.0
+    pending_seconds: float = PENDING_SECONDS  # how long a job may wait in the queue while the run has begun
+
+
+def slurm_options(spec: RunSpec) -> SlurmOptions:
+    """Return the checked options of a run; those of its framework are left alone.
+
+    Raises:
+        ExperimentError: an option has a wrong value.
+    """
+    given = {name: spec.options[name] for name in spec.options if name in OPTIONS}
+    flags = given.get("sbatch", {})
+    if not isinstance(flags, Mapping) or not all(map(_is_flag, flags.items())):
+        raise ExperimentError(
+            "option `sbatch` must have flags of sbatch by their long names, e.g. {partition: short, time: 30} (time in whole "
+            f"minutes, true for a flag without a value), but got {flags!r}"
+        )
+    if taken := sorted(set(flags) & _OURS):
+        raise ExperimentError(f"option `sbatch` must leave {', '.join(taken)} to tuneoff: they follow from the experiment")
+    setup = given.get("setup", [])
+    if not isinstance(setup, list) or not all(isinstance(line, str) for line in setup):
+        raise ExperimentError(f"option `setup` must be a list of shell lines, e.g. [module load cuda], but got {setup!r}")
+    for name in ("host_python", "submit_host"):
+        if name in given and not is_word(given[name]):
+            raise ExperimentError(f"option `{name}` must be a word, but got {given[name]!r}")
+    pending = given.get("pending_seconds", PENDING_SECONDS)
+    if not is_finite(pending) or pending <= 0:
+        raise ExperimentError(f"option `pending_seconds` must be a number > 0, but got {pending!r}")
+    fixed = {"sbatch": dict(flags), "setup": tuple(setup), "lost_seconds": lost_seconds_of(given)}
+    return SlurmOptions(**{**given, **fixed})
+
+
+def _is_flag(entry: tuple[Any, Any]) -> bool:
+    name, value = entry
+    if not isinstance(name, str) or _FLAG.fullmatch(name) is None:
+        return False
+    if name == "time":
+        return isinstance(value, int) and not isinstance(value, bool) and value > 0
+    return value is True or (isinstance(value, int | str) and not isinstance(value, bool) and "\n" not in str(value))
+
+
+def refuse_slurm(spec: RunSpec, others: frozenset[str] = frozenset()) -> str | None:
+    """Return why a run cannot be served by SLURM, or None. `others`: options of its framework.
+
+    Raises:
+        ExperimentError: an option is unknown or has a wrong value.
+    """
+    if unknown := sorted(set(spec.options) - OPTIONS - others):
+        known = ", ".join(sorted(OPTIONS | others))
+        raise ExperimentError(f"platform {SLURM!r} has no option {', '.join(unknown)}; it has {known}")
+    slurm_options(spec)
+    if missing_modules(("submitit",)):
+        return f"platform {SLURM!r} needs submitit; run: {install_command('tuneoff[slurm]')}"
+    if shutil.which("sbatch") is None:
+        return f"platform {SLURM!r} needs SLURM's commands, but sbatch is not here; run tuneoff where you submit jobs"
+    if spec.experiment.workers.cpu_limit != "none":
+        return "jobs have their processors as SLURM is configured, tuneoff limits none; remove workers.cpu_limit"
+    return budget_refusal(spec)
+
+
+def placement(spec: RunSpec) -> str:
+    """Return one line on what is submitted."""
+    options, workers = slurm_options(spec), spec.experiment.workers
+    flags = "".join(f" --{name}{'' if value is True else f'={value}'}" for name, value in sorted(options.sbatch.items()))
+    return f"submits {workers.count} jobs to SLURM, a worker each: {' '.join(sbatch_words(spec))}{flags}"
+
+
+def sbatch_words(spec: RunSpec) -> list[str]:
+    """Return what every job asks for."""
+    workers, time = spec.experiment.workers, slurm_options(spec).sbatch.get("time")
+    memory = [] if workers.memory_mb is None else [f"--mem={memory_of(workers.memory_mb)}"]
+    return [f"--cpus-per-task={math.ceil(workers.cpus)}", *memory, *([] if time else [f"--time={MINUTES}"])]
+
+
+def memory_of(megabytes: float) -> str:
+    """Return tuneoff's megabytes (10^6 bytes) as SLURM writes them."""
+    return f"{math.ceil(megabytes * 1e6 / 1024)}K"
+
+
+def on_slurm(local: Capabilities, **changes: Any) -> Capabilities:
+    """Return the capabilities of an adapter whose workers may be jobs of SLURM too, where SLURM limits their memory."""
+    platforms = (*local.platforms, SLURM)
+    there = replace(local, platforms=platforms, memory_limiter="SLURM", **changes)
+    return replace(local, platforms=platforms, elsewhere={**local.elsewhere, SLURM: there})
