@@ -48,8 +48,8 @@ class Command:
     @property
     def record(self) -> RunRecord:
         assert self.results.exists(), self.end()
-        *_, record = read_runs(self.results)  # of its last execution
-        return record
+        last = max(self.results.glob("runs/*/*/"), key=lambda folder: (folder / "log.txt").stat().st_mtime)  # of its executions
+        return next(record for record in read_runs(self.results) if record.execution_id == last.name)
 
 
 @dataclass

@@ -27,6 +27,10 @@ class Way:
     port: int
     key: bytes
 
+    @property
+    def place(self) -> str:
+        return f"{self.host}:{self.port}"
+
     def connect(self, kind: str, index: int, about: Any) -> connection.Connection:
         """Return a connection; `about`: what the coordinator is told of its other end."""
         made = connection.Client((self.host, self.port), authkey=self.key)

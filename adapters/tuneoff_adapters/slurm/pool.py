@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import queue
-import secrets
 import shlex
-import socket
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from multiprocessing import AuthenticationError, connection
+from multiprocessing import connection
 from typing import Any
 
 from tuneoff.base import clock
@@ -26,30 +23,16 @@ from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import note_kill, out_of_memory_cause
 from tuneoff.run.trial.pool import READY, Death, Message, Pool
 from tuneoff_adapters.hosts.contact import Contact
-from tuneoff_adapters.hosts.host import Node, Timed, Wire, after, until
+from tuneoff_adapters.hosts.host import Node, Timed, after, until
 from tuneoff_adapters.slurm import jobs
-from tuneoff_adapters.slurm.job import AGENT, Job, Way
+from tuneoff_adapters.slurm.door import Door, JobNode
+from tuneoff_adapters.slurm.job import AGENT, Job
 from tuneoff_adapters.slurm.options import MINUTES, SLURM, memory_of, slurm_options
 
 LOOK_SECONDS = 3.0  # between two looks at jobs that are waited for
 SIGNAL_SECONDS = 30  # before the end of a job's time: submitit puts it back into the queue
 LAST_SECONDS = 2.0  # for what a worker said last, once it has ended
 MAX_FRUITLESS = 3  # jobs in a row that ended before they reached the coordinator
-
-
-class JobNode(Wire):
-    """The agent in a job."""
-
-    def __init__(self, name: str, pipe: connection.Connection) -> None:
-        self._pipe = pipe
-        super().__init__(name, os.fdopen(os.dup(pipe.fileno()), "wb"), os.fdopen(os.dup(pipe.fileno()), "rb"))
-
-    def problem(self) -> str:
-        return f"host {self.name} is not connected any more"
-
-    def close(self, at_once: bool = False) -> None:
-        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self._pipe.fileno())) as way:
-            way.shutdown(socket.SHUT_RDWR)
 
 
 @dataclass(slots=True)
@@ -82,9 +65,7 @@ class SlurmPool(Pool):
         self._has_begun = False
         self._looked_ns = clock.monotonic_ns()
         self._contact = Contact(context, None, self._options.lost_seconds, _give_up)
-        self._listener = connection.Listener(("", 0))
-        self._way = Way(self._options.submit_host, self._listener.address[1], secrets.token_bytes(32))
-        threading.Thread(target=self._accept, name="slurm", daemon=True).start()
+        self._door = Door(self._options.submit_host, lambda *arrival: self._queue.put((self._arrived, *arrival)))
 
     def start(self, within_seconds: float) -> None:
         """Submit all jobs; at the return each worker could take a trial.
@@ -117,17 +98,11 @@ class SlurmPool(Pool):
         place = self._places[index]
         if place.node is not None:  # its job is there
             self._begin(index)
-        elif (state := jobs.state_of(place.job.job_id)).is_to_come:
+        elif jobs.state_of(place.job.job_id).is_to_come:
             jobs.start_now(place.job.job_id)
         else:
             jobs.cancel(place.job.job_id)
             self._places[index] = self._submit(index)
-            self._context.flag(
-                "job_replaced", f"job {place.job.job_id} ended: {state.text}; job {self._id(index)} is in its place"
-            )
-
-    def _id(self, index: int) -> str:
-        return str(self._places[index].job.job_id)
 
     def send(self, index: int, content: Any) -> None:
         place = self._places[index]
@@ -166,7 +141,7 @@ class SlurmPool(Pool):
                 with contextlib.suppress(TimeoutError, InfrastructureError):
                     place.working.result(until(deadline_ns))
         self._contact.end()
-        self._listener.close()
+        self._door.close()
         self._places.clear()
 
     def _submit(self, index: int) -> _Place:
@@ -190,28 +165,9 @@ class SlurmPool(Pool):
             additional_parameters={"requeue": True, **flags},
         )
         try:
-            return _Place(executor.submit(Job(self._way, index)), clock.monotonic_ns())
+            return _Place(executor.submit(Job(self._door.way, index)), clock.monotonic_ns())
         except (submitit.core.utils.FailedJobError, OSError) as error:
             raise InfrastructureError(f"SLURM must take a job, but sbatch says: {' '.join(str(error).split())}") from error
-
-    def _accept(self) -> None:
-        """Take connections in, in a thread; each shows that it knows the key in a thread of its own."""
-        while True:
-            try:
-                pipe = self._listener.accept()
-            except OSError:
-                return  # the pool is closed
-            threading.Thread(target=self._greet, args=(pipe,), daemon=True).start()
-
-    def _greet(self, pipe: connection.Connection) -> None:
-        try:
-            connection.deliver_challenge(pipe, self._way.key)
-            connection.answer_challenge(pipe, self._way.key)
-            kind, index, job_id, about = pipe.recv()
-        except (OSError, EOFError, AuthenticationError):
-            pipe.close()
-            return
-        self._queue.put((self._arrived, kind, index, job_id, about, pipe))
 
     def _arrived(self, kind: str, index: int, job_id: str, about: Any, pipe: connection.Connection) -> None:
         place = self._places.get(index)
@@ -316,7 +272,7 @@ class SlurmPool(Pool):
     def _miss(self, index: int, place: _Place, state: jobs.State) -> None:
         self._fruitless += 1
         said = last_words(place.job.paths.stdout)
-        text = f"job {place.job.job_id} ended ({state.text}) before it reached {self._way.host}:{self._way.port}: {said}"
+        text = f"job {place.job.job_id} ended ({state.text}) before it reached {self._door.way.place}: {said}"
         if self._fruitless >= MAX_FRUITLESS:
             raise StepError(f"jobs must get to work, but {text}")
         self._news.append(Death(index, 0, None, text))

@@ -132,7 +132,7 @@ def test_the_clock_of_a_late_host_is_stated_with_what_its_own_wall_clock_is_off(
     early, late = (Node(beat=functools.partial(ahead, name), note_clock=None) for name in ("early", "late"))
     contact.add([early])
     contact.keep()
-    contact.add([late])
+    contact.add([late], are_late=True)
     until((contact.context.run_dir / CLOCKS / "late").exists)
     widths = [int((contact.context.run_dir / CLOCKS / name).read_text().split()[1]) for name in ("early", "late")]
     assert widths[0] < clock.NANOSECONDS
@@ -211,7 +211,7 @@ def test_a_process_is_killed_where_the_supervisor_asked(contact: Contact) -> Non
 
 def test_a_run_folder_that_stalls_keeps_no_host_from_its_end(tmp_path: Path) -> None:
     python = tmp_path / "python"
-    code = "import time; from tuneoff_adapters.hosts import agent; agent.asked_kills = lambda *_: time.sleep(600); agent.main()"
+    code = "import time; from tuneoff_adapters.hosts import agent as a\na.asked_kills = lambda *_: time.sleep(600); a.main(a.Agent())"
     python.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{code}'\n")
     python.chmod(0o755)
     contact = Contact(make_context(toy_spec("ray-tune"), tmp_path), str(tmp_path / "temporary"), 60.0)

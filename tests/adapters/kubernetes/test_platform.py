@@ -32,7 +32,7 @@ def test_what_can_be_served_is_not_refused(platform: str) -> None:
         ({"budget": Budget(trials=2, epochs_per_trial=2, epochs_total=3)}, "budget.epochs_total=3; use budget.trials"),
         ({"sampler": "tpe"}, "does not list sampler 'tpe'"),
         ({"pruner": "asha"}, "does not list pruner 'asha'"),
-        ({"platform": "kubernetes-cron"}, "it offers: local, kubernetes, kubernetes-jobs"),
+        ({"platform": "kubernetes-cron"}, "it offers: local, slurm, kubernetes, kubernetes-jobs"),
     ],
 )
 def test_what_cannot_be_served_is_refused_with_the_reason(changes: dict[str, Any], words: str) -> None:

@@ -190,8 +190,7 @@ class _Attempt:
             if state == "failed":
                 charged = "workload"
         except _ReportError as error:
-            # the framework's own way to stop a trial (Ray raises SystemExit), or its fault
-            if isinstance(error.error, Exception):
+            if isinstance(error.error, Exception):  # else the framework's own way to stop a trial: Ray raises SystemExit
                 cause = f"report failed: {described(error.error)}"
                 charged = "infrastructure" if isinstance(error.error, InfrastructureError) else "framework"
                 self._log(error.error)

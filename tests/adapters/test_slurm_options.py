@@ -1,0 +1,121 @@
+"""Options of platform `slurm`, what is refused before anything is submitted, and what SLURM's words mean."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from multiprocessing import connection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders.specs import toy_spec
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.spec import Budget, RunSpec, Workers
+from tuneoff.registry import adapter_class
+from tuneoff_adapters.slurm import jobs
+from tuneoff_adapters.slurm.door import Door
+from tuneoff_adapters.slurm.job import AGENT, Way
+from tuneoff_adapters.slurm.options import slurm_options
+from waiting import until
+
+pytest.importorskip("submitit", reason="needs submitit")
+
+
+@pytest.fixture(autouse=True)
+def _commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sbatch").write_text("#!/bin/sh\n")
+    (tmp_path / "sbatch").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+
+def spec_of(adapter: str = "serial", options: dict[str, Any] | None = None, **fields: Any) -> RunSpec:
+    return replace(toy_spec(adapter, **fields), platform="slurm", options=options or {})
+
+
+def reason(adapter: str = "serial", options: dict[str, Any] | None = None, **fields: Any) -> str | None:
+    spec = spec_of(adapter, options, **fields)
+    return adapter_class(adapter).refuse(spec)
+
+
+@pytest.mark.parametrize("adapter", ["serial", "optuna"])
+def test_what_can_be_served_is_not_refused(adapter: str) -> None:
+    options = {"sbatch": {"partition": "short", "time": 30, "exclusive": True}, "setup": ["module load x"]}
+    assert reason(adapter, options, workers=Workers(count=2, memory_mb=500)) is None
+
+
+def test_the_plan_says_what_is_submitted() -> None:
+    spec = spec_of(options={"sbatch": {"partition": "short", "time": 30}}, workers=Workers(count=3, cpus=1.5, memory_mb=500))
+    said = adapter_class("serial").placement(spec) or ""
+    assert said == "submits 3 jobs to SLURM, a worker each: --cpus-per-task=2 --mem=488282K --partition=short --time=30"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"sbatch": {"partition": None}}, "option `sbatch`"),
+        ({"sbatch": {"time": "1:00:00"}}, "time in whole minutes"),
+        ({"sbatch": {"comment": "a\n#SBATCH --uid=0"}}, "option `sbatch`"),
+        ({"sbatch": {"job-name": "mine"}}, "must leave job-name to tuneoff"),
+        ({"setup": "module load"}, "option `setup`"),
+        ({"submit_host": "a b"}, "option `submit_host`"),
+        ({"host_python": "-c"}, "option `host_python`"),
+        ({"pending_seconds": 0}, "option `pending_seconds`"),
+        ({"lost_seconds": 1}, "option `lost_seconds`"),
+        ({"partition": "short"}, "has no option partition"),
+    ],
+)
+def test_wrong_options_are_named(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ExperimentError, match=words):
+        reason(options=options)
+
+
+def test_what_slurm_cannot_serve_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "share no budget of seconds" in (reason(budget=Budget(trials=2, epochs_per_trial=2, wall_clock_seconds=9.0)) or "")
+    assert "remove workers.cpu_limit" in (reason(workers=Workers(count=1, cpu_limit="quota")) or "")
+    for storage in ("sqlite", {"kind": "postgresql", "managed": True}):
+        assert "a journal in the shared results folder" in (reason("optuna", {"storage": storage}) or "")
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert "sbatch is not here" in (reason() or "")
+
+
+def test_a_run_of_somebody_elses_bundle_submits_nothing() -> None:
+    assert "is put on other hosts" in (adapter_class("serial").refuse_foreign(spec_of()) or "")
+
+
+def test_the_defaults_are_of_this_machine() -> None:
+    options = slurm_options(spec_of())
+    assert options.submit_host
+    assert Path(options.host_python).exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "why", "has_ended", "is_to_come"),
+    [
+        ("RUNNING", "None", False, False),
+        ("PENDING", "BeginTime", False, True),
+        ("PENDING", "JobHeldUser", False, False),
+        ("TIMEOUT", "None", True, False),
+        ("UNKNOWN", "", True, False),
+    ],
+)
+def test_states_of_jobs(name: str, why: str, has_ended: bool, is_to_come: bool) -> None:
+    state = jobs.State(name, why)
+    assert (state.has_ended, state.is_to_come) == (has_ended, is_to_come)
+
+
+def test_only_who_knows_the_key_comes_in_and_a_silent_stranger_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    arrived: list[tuple[Any, ...]] = []
+    door = Door("127.0.0.1", lambda *arrival: arrived.append(arrival))
+    try:
+        silent = connection.Client(("127.0.0.1", door.way.port))
+        with pytest.raises(connection.AuthenticationError):  # type: ignore[attr-defined]
+            Way("127.0.0.1", door.way.port, b"another").connect(AGENT, 0, "h")
+        known = door.way.connect(AGENT, 1, "h")
+        until(lambda: arrived)
+        assert [arrival[:4] for arrival in arrived] == [(AGENT, 1, "7", "h")]
+        known.close()
+        silent.close()
+    finally:
+        door.close()
