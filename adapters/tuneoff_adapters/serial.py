@@ -16,8 +16,8 @@ from tuneoff.run.trial.pool import Pool
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff_adapters.kubernetes.options import KUBERNETES
 from tuneoff_adapters.kubernetes.platform import JOBS, on_clusters
-from tuneoff_adapters.slurm.options import SLURM, on_slurm
-from tuneoff_adapters.slurm.platform import OnSlurm
+from tuneoff_adapters.slurm import SLURM
+from tuneoff_adapters.slurm.platform import OnSlurm, on_slurm
 
 _LOCAL = Capabilities(
     framework="none",

@@ -232,7 +232,7 @@ def test_a_job_that_is_preempted_comes_again_and_so_does_its_trial(cluster: Slur
 
 def test_a_job_whose_time_is_over_comes_again(cluster: Slurm) -> None:
     runs = runs_of(cluster, "serial", sbatch={"time": 1})
-    command = runs(None, workers={"count": 1}, failures={"retries": 2}, budget={"trials": 4, "epochs_per_trial": 15})
+    command = runs(None, workers={"count": 1}, failures={"retries": 1}, budget={"trials": 4, "epochs_per_trial": 15})
     said = command.end(240)
     record = command.record
     assert record.status == "done", said

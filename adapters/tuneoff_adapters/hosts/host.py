@@ -50,6 +50,10 @@ class Wire:
         self._lock, self._count, self._is_gone = threading.Lock(), 0, False
         threading.Thread(target=self._read, name=f"host {name}", daemon=True).start()
 
+    @property
+    def is_gone(self) -> bool:
+        return self._is_gone
+
     def problem(self) -> str:
         """Return why the agent cannot be reached any more."""
         raise NotImplementedError

@@ -21,7 +21,7 @@ from tuneoff_adapters.optuna.options import OptunaOptions, Storage, storage_of, 
 from tuneoff_adapters.optuna.plan import Broken, Finished, Order, StudyPlan, study_plan
 from tuneoff_adapters.optuna.server_errors import server_away
 from tuneoff_adapters.optuna_samplers import flag_unused_model, refuse_untold
-from tuneoff_adapters.slurm.options import SLURM
+from tuneoff_adapters.slurm import SLURM
 from tuneoff_adapters.slurm.platform import OnSlurm
 
 if TYPE_CHECKING:
@@ -128,7 +128,8 @@ class OptunaAdapter(OnSlurm):
             self._notes = [NoteFile(self._plan.note(worker)) for worker in range(count)]
             return self.cluster_pool(WORK, (self._plan,), preload, (Finished, Broken), self._observe)
         if self.context.spec.platform == SLURM:
-            return self.slurm_pool(WORK, (self._plan,), preload)
+            without_password = replace(self._plan, storage=self._storage)  # a job has the variable that holds it
+            return self.slurm_pool(WORK, (without_password,), preload)
         pool = WorkerPool(self.context.trial_context, count, WORK, (self._plan,), preload)
         pool.start()
         return pool
@@ -249,8 +250,11 @@ class OptunaAdapter(OnSlurm):
         return Order(generation=self._generations[death.worker], repeats=repeats)
 
     def _repeat(self, asks: int) -> None:
-        """Have asks made once more that were lost with a worker; over all places, as evenly as possible."""
-        share, rest = divmod(asks, self._pool.count)
-        for worker, generation in enumerate(self._generations):
-            if repeats := share + (worker < rest):
-                self._orders[worker] = Order(generation=generation, repeats=repeats)
+        """Have asks made once more that were lost with a worker; over all that are there, as evenly as possible."""
+        places = list(range(self._pool.count))
+        there = [worker for worker in places if self._pool.is_there(worker)] or places
+        share, rest = divmod(asks, len(there))
+        shares = {worker: share + (number < rest) for number, worker in enumerate(there)}
+        self._orders = {
+            worker: Order(generation=self._generations[worker], repeats=repeats) for worker, repeats in shares.items() if repeats
+        }

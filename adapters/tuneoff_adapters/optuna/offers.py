@@ -6,7 +6,7 @@ from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff_adapters.kubernetes.options import KUBERNETES
 from tuneoff_adapters.kubernetes.platform import on_clusters
 from tuneoff_adapters.optuna_samplers import CMAES_DIMENSIONS, SAMPLER_OPTIONS
-from tuneoff_adapters.slurm.options import on_slurm
+from tuneoff_adapters.slurm.platform import on_slurm
 
 _WORKER_SEEDS = "each worker asks by itself with its own seed: reproducible configurations only with one worker"
 

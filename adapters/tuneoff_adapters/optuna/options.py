@@ -14,7 +14,7 @@ from tuneoff.capabilities import Option
 from tuneoff.errors import ExperimentError, InfrastructureError
 from tuneoff.experiment.spec import RunSpec
 from tuneoff_adapters.kubernetes.options import KUBERNETES, ClusterOptions
-from tuneoff_adapters.slurm.options import SLURM
+from tuneoff_adapters.slurm import SLURM
 
 FILES = ("journal", "sqlite")
 SERVERS = ("postgresql", "redis", "grpc")

@@ -37,6 +37,8 @@ _TAKEN_FOR_DEAD = "Optuna's heartbeat took the living trial for dead and failed 
 def work(worker: Worker, plan: StudyPlan) -> None:
     """Carry out orders from the pipe until it is closed."""
     quieten()
+    if plan.storage.is_shared:
+        plan = replace(plan, storage=plan.storage.at(plan.storage.url))  # in a job of SLURM: its password is put in here
     if plan.is_elsewhere:
         plan = replace(plan, folder=worker.context.run_dir, trials=0)
     asker: _Asker | None = None

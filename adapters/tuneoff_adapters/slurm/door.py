@@ -6,9 +6,11 @@ import contextlib
 import os
 import secrets
 import socket
+import struct
 import threading
+import time
 from collections.abc import Callable
-from multiprocessing import AuthenticationError, connection
+from multiprocessing import connection
 from typing import Any
 
 from tuneoff_adapters.hosts.host import Wire
@@ -17,16 +19,21 @@ from tuneoff_adapters.slurm.job import Way
 Arrived = Callable[[str, int, str, Any, connection.Connection], None]  # kind, worker, job's id, what it says of itself, the way
 
 
+GREETING_SECONDS = 20
+AGAIN_SECONDS = 0.5
+
+
 class Door:
     """Calls `arrived`, in any thread, with each connection whose other end has shown that it knows the key, and we to it."""
 
     def __init__(self, host: str, arrived: Arrived) -> None:
-        self._arrived = arrived
+        self._arrived, self._is_closed = arrived, False
         self._listener = connection.Listener(("", 0))
         self.way = Way(host, self._listener.address[1], secrets.token_bytes(32))
         threading.Thread(target=self._accept, name="door", daemon=True).start()
 
     def close(self) -> None:
+        self._is_closed = True
         self._listener.close()
 
     def _accept(self) -> None:
@@ -34,15 +41,20 @@ class Door:
             try:
                 pipe = self._listener.accept()
             except OSError:
-                return  # it is closed
-            threading.Thread(target=self._greet, args=(pipe,), daemon=True).start()  # a stranger may be silent for ever
+                if self._is_closed:
+                    return
+                time.sleep(AGAIN_SECONDS)  # too many files are open: strangers' are closed after a time
+                continue
+            threading.Thread(target=self._greet, args=(pipe,), daemon=True).start()  # a stranger may be silent
 
     def _greet(self, pipe: connection.Connection) -> None:
         try:
+            _limit(pipe, GREETING_SECONDS)
             connection.deliver_challenge(pipe, self.way.key)
             connection.answer_challenge(pipe, self.way.key)
             kind, index, job_id, about = pipe.recv()
-        except (OSError, EOFError, AuthenticationError):
+            _limit(pipe, 0)
+        except Exception:  # a stranger may send anything
             pipe.close()
         else:
             self._arrived(kind, index, job_id, about, pipe)
@@ -61,3 +73,9 @@ class JobNode(Wire):
     def close(self, at_once: bool = False) -> None:
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self._pipe.fileno())) as way:
             way.shutdown(socket.SHUT_RDWR)
+
+
+def _limit(pipe: connection.Connection, seconds: int) -> None:
+    """Let a reading of a connection fail after some time; 0: never."""
+    with socket.socket(fileno=os.dup(pipe.fileno())) as way:
+        way.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", seconds, 0))

@@ -13,6 +13,8 @@ CALL_SECONDS = 30.0
 LOOK_SECONDS = 0.3
 ALIVE = ("RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "SIGNALING", "STAGE_OUT", "RESIZING", "STOPPED")
 QUEUED = ("PENDING", "REQUEUED", "REQUEUE_FED")
+AWAY = "NOT TOLD"  # in place of a state: SLURM's controller did not answer
+COMPLETING_SECONDS = 40.0  # for jobs that are cancelled; those on a node without power stay so until SLURM gives it up
 
 
 class State(NamedTuple):
@@ -23,7 +25,7 @@ class State(NamedTuple):
 
     @property
     def has_ended(self) -> bool:
-        return self.name not in (*ALIVE, *QUEUED)
+        return self.name not in (*ALIVE, *QUEUED, AWAY)
 
     @property
     def is_to_come(self) -> bool:
@@ -37,12 +39,15 @@ class State(NamedTuple):
 
 def state_of(job_id: str) -> State:
     """Return what SLURM says of a job; one that it has forgotten has ended."""
-    said = call("scontrol", "--oneliner", "show", "job", job_id, check=False)
+    try:
+        said = call("scontrol", "--oneliner", "show", "job", job_id)
+    except InfrastructureError as error:
+        return State("UNKNOWN" if "Invalid job id" in str(error) else AWAY, "")
     found = dict(re.findall(r"(JobState|Reason)=(\S+)", said))
-    return State(found.get("JobState", "UNKNOWN"), found.get("Reason", ""))
+    return State(found.get("JobState", AWAY), found.get("Reason", ""))
 
 
-def settled(job_id: str, seconds: float = 10.0) -> State:
+def settled(job_id: str, seconds: float = 5.0) -> State:
     """Return a job's state once it runs no more, or after some time as it is."""
     deadline = time.monotonic() + seconds
     while (state := state_of(job_id)).name in ALIVE and time.monotonic() < deadline:
@@ -60,18 +65,25 @@ def cancel(*jobs: str) -> None:
 
 
 def end_all(name: str, seconds: float) -> list[str]:
-    """Cancel all jobs of a name, wait until they are gone, and return those that are still there."""
-    deadline = time.monotonic() + seconds
-    call("scancel", f"--name={name}")
-    while left := _named(name):
-        if time.monotonic() > deadline:
-            break
+    """Cancel all jobs of a name, wait until they are gone, and return those that are still there.
+
+    Raises:
+        InfrastructureError: SLURM did not answer until the time was over.
+    """
+    began = time.monotonic()
+    while True:
+        waited = time.monotonic() - began
+        try:
+            call("scancel", f"--name={name}")
+            left = call("squeue", "--noheader", f"--name={name}", "--format=%i %T").splitlines()
+        except InfrastructureError:
+            if waited > seconds:
+                raise
+            left = [name]
+        living = [job for job in left if not job.endswith("COMPLETING")]
+        if not left or waited > seconds or (not living and waited > COMPLETING_SECONDS):
+            return living
         time.sleep(LOOK_SECONDS)
-    return left
-
-
-def _named(name: str) -> list[str]:
-    return call("squeue", "--noheader", f"--name={name}", "--format=%i %T").splitlines()
 
 
 def call(*command: str, check: bool = True) -> str:

@@ -8,25 +8,24 @@ import shutil
 import socket
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from tuneoff.base.identity import is_finite
 from tuneoff.base.packages import install_command, missing_modules
-from tuneoff.capabilities import Capabilities
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
 from tuneoff_adapters.hosts.options import budget_refusal, is_word, lost_seconds_of
+from tuneoff_adapters.slurm import LOCAL_OPTIONS, SLURM
 
-SLURM = "slurm"  # the platform
-LOCAL_OPTIONS = frozenset({"setup", "host_python", "submit_host", "lost_seconds", "pending_seconds"})  # the way, and the patience
 OPTIONS = LOCAL_OPTIONS | {"sbatch"}
 MINUTES = 60  # of a job, unless `sbatch` says `time`
 PENDING_SECONDS = 3600.0
 _FLAG = re.compile(r"[a-z]+(-[a-z]+)*")
 _OURS = frozenset(  # of sbatch: they follow from the experiment, or tuneoff and submitit rely on them
-    {"array", "chdir", "cpus-per-task", "error", "export", "job-name", "mem", "nodes", "no-requeue", "ntasks", "ntasks-per-node"}
-    | {"open-mode", "output", "parsable", "requeue", "signal", "wait", "wrap"}
+    {"array", "chdir", "clusters", "cpus-per-task", "error", "export", "job-name", "mem", "mem-per-cpu", "nodes", "no-requeue"}
+    | {"ntasks", "ntasks-per-node", "open-mode", "output", "parsable", "quiet", "requeue", "signal", "tasks-per-node"}
+    | {"test-only", "wait", "wrap"}
 )
 
 
@@ -55,7 +54,7 @@ def slurm_options(spec: RunSpec) -> SlurmOptions:
             "option `sbatch` must have flags of sbatch by their long names, e.g. {partition: short, time: 30} (time in whole "
             f"minutes, true for a flag without a value), but got {flags!r}"
         )
-    if taken := sorted(set(flags) & _OURS):
+    if taken := sorted(name for name in flags if any(one.startswith(name) for one in _OURS)):  # sbatch takes a flag's beginning
         raise ExperimentError(f"option `sbatch` must leave {', '.join(taken)} to tuneoff: they follow from the experiment")
     setup = given.get("setup", [])
     if not isinstance(setup, list) or not all(isinstance(line, str) for line in setup):
@@ -91,8 +90,8 @@ def refuse_slurm(spec: RunSpec, others: frozenset[str] = frozenset()) -> str | N
     slurm_options(spec)
     if missing_modules(("submitit",)):
         return f"platform {SLURM!r} needs submitit; run: {install_command('tuneoff[slurm]')}"
-    if shutil.which("sbatch") is None:
-        return f"platform {SLURM!r} needs SLURM's commands, but sbatch is not here; run tuneoff where you submit jobs"
+    if absent := [name for name in ("sbatch", "srun", "scontrol") if shutil.which(name) is None]:
+        return f"platform {SLURM!r} needs SLURM's commands, but {absent[0]} is not here; run tuneoff where you submit jobs"
     if spec.experiment.workers.cpu_limit != "none":
         return "jobs have their processors as SLURM is configured, tuneoff limits none; remove workers.cpu_limit"
     return budget_refusal(spec)
@@ -115,10 +114,3 @@ def sbatch_words(spec: RunSpec) -> list[str]:
 def memory_of(megabytes: float) -> str:
     """Return tuneoff's megabytes (10^6 bytes) as SLURM writes them."""
     return f"{math.ceil(megabytes * 1e6 / 1024)}K"
-
-
-def on_slurm(local: Capabilities, **changes: Any) -> Capabilities:
-    """Return the capabilities of an adapter whose workers may be jobs of SLURM too, where SLURM limits their memory."""
-    platforms = (*local.platforms, SLURM)
-    there = replace(local, platforms=platforms, memory_limiter="SLURM", **changes)
-    return replace(local, platforms=platforms, elsewhere={**local.elsewhere, SLURM: there})

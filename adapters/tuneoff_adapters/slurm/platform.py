@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tuneoff.capabilities import Capabilities
 from tuneoff.errors import StepError
 from tuneoff.experiment.strategies import sampler_refusal
 from tuneoff_adapters.kubernetes.platform import REMOVAL_SHARE, SETUP_SHARE, OnClusters
-from tuneoff_adapters.slurm.options import LOCAL_OPTIONS, SLURM, placement, refuse_slurm
+from tuneoff_adapters.slurm import LOCAL_OPTIONS, SLURM
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
     from tuneoff.run.trial.pool import Pool
+
+
+def on_slurm(local: Capabilities, **changes: Any) -> Capabilities:
+    """Return the capabilities of an adapter whose workers may be jobs of SLURM too, where SLURM limits their memory."""
+    platforms = (*local.platforms, SLURM)
+    there = replace(local, platforms=platforms, memory_limiter="SLURM", **changes)
+    return replace(local, platforms=platforms, elsewhere={**local.elsewhere, SLURM: there})
 
 
 class OnSlurm(OnClusters):
@@ -25,11 +34,17 @@ class OnSlurm(OnClusters):
     def refuse(cls, spec: RunSpec) -> str | None:
         if spec.platform != SLURM:
             return super().refuse(spec)
+        from tuneoff_adapters.slurm.options import refuse_slurm
+
         return refuse_slurm(spec, cls.slurm_options) or sampler_refusal(spec, cls.capabilities.on(SLURM))
 
     @classmethod
     def placement(cls, spec: RunSpec) -> str | None:
-        return placement(spec) if spec.platform == SLURM else super().placement(spec)
+        if spec.platform != SLURM:
+            return super().placement(spec)
+        from tuneoff_adapters.slurm.options import placement
+
+        return placement(spec)
 
     @property
     def _job_name(self) -> str:
@@ -44,7 +59,11 @@ class OnSlurm(OnClusters):
         outside.write_text(f"SLURM's jobs of this name: scancel --name={self._job_name}{others}\n")
         package = self.capabilities.package or "submitit"
         pool = SlurmPool(context, self._job_name, (target, arguments, tuple(preload)), package)
-        pool.start(SETUP_SHARE * context.spec.experiment.timeouts.deploy_seconds)
+        try:
+            pool.start(SETUP_SHARE * context.spec.experiment.timeouts.deploy_seconds)
+        except BaseException:
+            pool.close()
+            raise
         return pool
 
     def undeploy(self) -> None:
@@ -53,8 +72,10 @@ class OnSlurm(OnClusters):
             return
         from tuneoff_adapters.slurm.jobs import end_all
 
-        left = end_all(self._job_name, REMOVAL_SHARE * self.undeploy_seconds)
+        try:
+            left = end_all(self._job_name, REMOVAL_SHARE * self.undeploy_seconds)
+        finally:
+            self.forget()
         if left:
             raise StepError(f"no job of SLURM may be left, but there is {', '.join(left)}; run: scancel --name={self._job_name}")
-        self.forget()
         self.context.outside.unlink()

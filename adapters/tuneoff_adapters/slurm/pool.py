@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import queue
-import shlex
+import signal
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing import connection
 from typing import Any
 
 from tuneoff.base import clock
 from tuneoff.base.processes import last_words
 from tuneoff.errors import InfrastructureError, StepError
-from tuneoff.record.events.reader import SUFFIX, Statistics, read_file
-from tuneoff.record.events.schema import TrialEnded, TrialStarted
-from tuneoff.record.events.writer import FOLDER
 from tuneoff.record.run_context import RunContext
-from tuneoff.run.trial.faults import note_kill, out_of_memory_cause
-from tuneoff.run.trial.pool import READY, Death, Message, Pool
+from tuneoff.run.trial.pool import Death, Message, Pool
 from tuneoff_adapters.hosts.contact import Contact
 from tuneoff_adapters.hosts.host import Node, Timed, after, until
 from tuneoff_adapters.slurm import jobs
 from tuneoff_adapters.slurm.door import Door, JobNode
 from tuneoff_adapters.slurm.job import AGENT, Job
-from tuneoff_adapters.slurm.options import MINUTES, SLURM, memory_of, slurm_options
+from tuneoff_adapters.slurm.options import slurm_options
+from tuneoff_adapters.slurm.out_of_memory import announce_out_of_memory
+from tuneoff_adapters.slurm.submission import submit
 
 LOOK_SECONDS = 3.0  # between two looks at jobs that are waited for
-SIGNAL_SECONDS = 30  # before the end of a job's time: submitit puts it back into the queue
 LAST_SECONDS = 2.0  # for what a worker said last, once it has ended
+ENDED_WITH_JOB = (-signal.SIGTERM, -signal.SIGUSR2)  # exit codes of a worker; SLURM tells all processes of a job
 MAX_FRUITLESS = 3  # jobs in a row that ended before they reached the coordinator
 
 
@@ -42,12 +39,14 @@ class _Place:
     job: Any
     since_ns: int  # it is waited for
     node: JobNode | None = None
+    following: JobNode | None = None  # of the job's next start, while the end of the one before has not been seen
     working: Future[Timed] | None = None
     pipe: connection.Connection | None = None
     reader: threading.Thread | None = None
     pid: int = 0
+    host: str = ""
     is_ready: bool = False
-    unsent: list[Any] = field(default_factory=list)
+    is_dead: bool = False  # its end was told, and no other one has been started
 
 
 class SlurmPool(Pool):
@@ -71,8 +70,8 @@ class SlurmPool(Pool):
         """Submit all jobs; at the return each worker could take a trial.
 
         Raises:
-            StepError: a job has not come, or its host cannot take part.
-            InfrastructureError: SLURM does not take the jobs.
+            StepError: a host cannot take part.
+            InfrastructureError: SLURM does not take the jobs, or one has not come, or has ended.
         """
         deadline_ns = after(within_seconds)
         for index in range(self.count):
@@ -89,14 +88,18 @@ class SlurmPool(Pool):
             self._step(until(deadline_ns))
             death = next((one for one in self._news if isinstance(one, Death)), None)
             if death is not None:
-                raise StepError(f"a worker must start, but {death.cause}; see the run's log")
+                raise InfrastructureError(f"a worker must start, but {death.cause}; see the run's log")
             if until(deadline_ns) == 0.0:
                 missing = next(place for place in self._places.values() if not is_there(place))
-                raise StepError(f"{self._waiting(missing)}; raise timeouts.deploy_seconds, or ask SLURM for less")
+                raise InfrastructureError(self._waiting(missing, "timeouts.deploy_seconds"))
 
     def start_worker(self, index: int) -> None:
         place = self._places[index]
-        if place.node is not None:  # its job is there
+        place.is_dead = False
+        if place.following is not None:
+            node, place.following = place.following, None
+            self._take_agent(index, place, node)
+        elif place.node is not None:  # its job is there
             self._begin(index)
         elif jobs.state_of(place.job.job_id).is_to_come:
             jobs.start_now(place.job.job_id)
@@ -105,12 +108,13 @@ class SlurmPool(Pool):
             self._places[index] = self._submit(index)
 
     def send(self, index: int, content: Any) -> None:
-        place = self._places[index]
-        if place.pipe is None or not place.is_ready:
-            place.unsent.append(content)
-            return
-        with contextlib.suppress(OSError):
-            place.pipe.send(content)
+        pipe = self._places[index].pipe
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.send(content)
+
+    def is_there(self, index: int) -> bool:
+        return self._places[index].is_ready
 
     def wait(self, timeout_seconds: float | None = None) -> list[Message | Death]:
         deadline_ns = None if timeout_seconds is None else after(timeout_seconds)
@@ -145,46 +149,42 @@ class SlurmPool(Pool):
         self._places.clear()
 
     def _submit(self, index: int) -> _Place:
-        import submitit
-
-        options, workers = self._options, self._context.spec.experiment.workers
-        folder = self._context.work_dir / SLURM
-        folder.mkdir(mode=0o700, exist_ok=True)
-        flags = dict(options.sbatch)
-        executor = submitit.SlurmExecutor(folder, python=shlex.quote(options.host_python))
-        executor.update_parameters(
-            job_name=self._name,
-            time=flags.pop("time", MINUTES),
-            nodes=1,
-            ntasks_per_node=1,
-            cpus_per_task=math.ceil(workers.cpus),
-            mem=None if workers.memory_mb is None else memory_of(workers.memory_mb),
-            signal_delay_s=SIGNAL_SECONDS,
-            stderr_to_stdout=True,
-            setup=list(options.setup) or None,
-            additional_parameters={"requeue": True, **flags},
-        )
-        try:
-            return _Place(executor.submit(Job(self._door.way, index)), clock.monotonic_ns())
-        except (submitit.core.utils.FailedJobError, OSError) as error:
-            raise InfrastructureError(f"SLURM must take a job, but sbatch says: {' '.join(str(error).split())}") from error
+        return _Place(submit(self._context, self._name, Job(self._door.way, index)), clock.monotonic_ns())
 
     def _arrived(self, kind: str, index: int, job_id: str, about: Any, pipe: connection.Connection) -> None:
         place = self._places.get(index)
         if place is None or place.job.job_id != job_id:
             pipe.close()
         elif kind == AGENT:
-            self._take_agent(index, place, JobNode(f"{about} (job {job_id})", pipe))
+            node = JobNode(f"{about} (job {job_id})", pipe)
+            place.host = about
+            if place.working is None and not place.is_dead:
+                self._take_agent(index, place, node)
+            else:  # SLURM started it again before its host was found to be silent
+                place.following = node
+                if place.node is not None:
+                    place.node.fail()
         else:
             place.pipe, place.pid = pipe, about
             place.reader = threading.Thread(target=self._read, args=(index, place, pipe), daemon=True)
-            pipe.send(self._work)
+            with contextlib.suppress(OSError):
+                pipe.send(self._work)
             place.reader.start()
 
     def _take_agent(self, index: int, place: _Place, node: JobNode) -> None:
-        for problem in self._contact.add([node]):
-            raise InfrastructureError(problem)
-        self._contact.check(self._package, [node])
+        if place.node is not None:  # SLURM has started its job again
+            self._contact.let_go(place.node)
+        try:
+            for problem in self._contact.add([node]):
+                raise InfrastructureError(problem)
+            self._contact.check(self._package, [node])
+        except (InfrastructureError, StepError) as error:
+            if not self._has_begun:
+                raise
+            self._contact.let_go(node)
+            place.node = None
+            self._miss(index, place, f"it cannot take part: {error}")
+            return
         place.node, self._fruitless = node, 0
         if self._has_begun:
             self._contact.measure()  # before its first trial
@@ -203,13 +203,8 @@ class SlurmPool(Pool):
                 self._queue.put((self._told, index, place, pipe.recv()))
 
     def _told(self, index: int, place: _Place, content: Any) -> None:
-        if content != READY:
-            self._news.append(Message(index, content))
-            return
         place.is_ready = True
-        unsent, place.unsent = place.unsent, []
-        for one in unsent:
-            self.send(index, one)
+        self._news.append(Message(index, content))
 
     def _ended(self, index: int, place: _Place, told: Future[Timed]) -> None:
         """A worker has ended, or its job: what it said before that comes first."""
@@ -219,67 +214,58 @@ class SlurmPool(Pool):
             self._queue.put((self._bury, index, place, told))
 
     def _bury(self, index: int, place: _Place, told: Future[Timed]) -> None:
-        host = place.node.name if place.node is not None else "its host"
         if place.pipe is not None:
             place.pipe.close()
-        place.working, place.pipe, place.reader, place.is_ready = None, None, None, False
-        if told.exception() is None:
-            answer = told.result().answer
+        pid, place.pid = place.pid, 0
+        place.working, place.pipe, place.reader, place.is_ready, place.is_dead = None, None, None, False, True
+        answer = told.result().answer if told.exception() is None else None
+        if answer is not None and answer["exit_code"] not in ENDED_WITH_JOB:
             if answer["out_of_memory"]:
-                self._announce(place.pid)
-            self._news.append(Death(index, place.pid, answer["exit_code"]))
+                announce_out_of_memory(self._context, place.host, pid)
+            self._news.append(Death(index, pid, answer["exit_code"]))
             return
+        why = f"host {place.host} ended it" if answer is not None else str(told.exception())
         if place.node is not None:
-            self._contact.let_go(place.node)
+            self._contact.let_go(place.node)  # its agent goes, and with it the job
         place.node, place.since_ns = None, clock.monotonic_ns()
-        state = jobs.settled(place.job.job_id)
+        state = jobs.settled(place.job.job_id) if place.following is None else jobs.State("RUNNING", "requeued")
         if state.name == "OUT_OF_MEMORY":
-            self._announce(place.pid)
-        self._news.append(Death(index, place.pid, None, f"{told.exception()}; SLURM says of its job: {state.text} on {host}"))
-
-    def _announce(self, pid: int) -> None:
-        """Note that a worker's trial ends for its memory, so that it is not tried again."""
-        open_attempt: tuple[str, int] | None = None
-        files = (self._context.run_dir / FOLDER).glob(f"worker-{pid}-*{SUFFIX}")
-        for path in sorted(files, key=lambda path: path.stat().st_mtime)[-1:]:
-            for _, event in read_file(path, Statistics()):
-                if isinstance(event, TrialStarted):
-                    open_attempt = event.trial, event.attempt
-                elif isinstance(event, TrialEnded):
-                    open_attempt = None
-        if open_attempt is None:
-            return
-        cause = out_of_memory_cause(self._context.trial_context.memory_bytes, "SLURM")
-        note_kill(self._context.run_dir, *open_attempt, cause)
-        trial, attempt = open_attempt
-        why: dict[str, Any] = {"cause": cause, "charged": "workload", "limit": "memory"}
-        self._context.events.write("trial_killed", trial=trial, attempt=attempt, **why)
+            announce_out_of_memory(self._context, place.host, pid)
+        self._news.append(Death(index, pid, None, f"{why}; SLURM says of its job {place.job.job_id}: {state.text}"))
 
     def _look(self) -> None:
         """See now and then what became of jobs that are waited for."""
         if clock.monotonic_ns() - self._looked_ns < LOOK_SECONDS * clock.NANOSECONDS:
             return
-        self._looked_ns = clock.monotonic_ns()
+        self._looked_ns, missed = clock.monotonic_ns(), self._fruitless
         for index, place in self._places.items():
-            if place.node is not None:
+            if place.node is not None and not self._has_begun and place.node.is_gone:
+                self._contact.let_go(place.node)
+                place.node = None
+            if place.node is not None or place.is_dead:
                 continue
             state = jobs.state_of(place.job.job_id)
             if state.has_ended:
-                self._miss(index, place, state)
+                self._fruitless = missed  # what ends all jobs at once counts once
+                said = last_words(place.job.paths.stdout)
+                self._miss(index, place, f"it ended ({state.text}) before it reached {self._door.way.place}: {said}")
             elif self._has_begun and clock.monotonic_ns() - place.since_ns > self._options.pending_seconds * clock.NANOSECONDS:
-                raise StepError(f"{self._waiting(place)}; raise option `pending_seconds`, or ask SLURM for less")
+                raise InfrastructureError(self._waiting(place, "option `pending_seconds`"))
 
-    def _miss(self, index: int, place: _Place, state: jobs.State) -> None:
+    def _miss(self, index: int, place: _Place, text: str) -> None:
         self._fruitless += 1
-        said = last_words(place.job.paths.stdout)
-        text = f"job {place.job.job_id} ended ({state.text}) before it reached {self._door.way.place}: {said}"
         if self._fruitless >= MAX_FRUITLESS:
-            raise StepError(f"jobs must get to work, but {text}")
-        self._news.append(Death(index, 0, None, text))
+            raise InfrastructureError(f"job {place.job.job_id} must get to work, but {text}")
+        place.is_dead = True
+        self._news.append(Death(index, 0, None, f"job {place.job.job_id}: {text}"))
 
-    def _waiting(self, place: _Place) -> str:
-        waited = (clock.monotonic_ns() - place.since_ns) / clock.NANOSECONDS
-        return f"job {place.job.job_id} must get to work, but after {waited:.0f} s it is {jobs.state_of(place.job.job_id).text}"
+    def _waiting(self, place: _Place, key: str) -> str:
+        """Return what a job that has not come to work does, and the way out."""
+        waited, state = (clock.monotonic_ns() - place.since_ns) / clock.NANOSECONDS, jobs.state_of(place.job.job_id)
+        way_out = f"raise {key}, or ask SLURM for less"
+        if state.name == "RUNNING":
+            way_out = f"can its node reach {self._door.way.place}? option `submit_host` gives this machine another name"
+        return f"job {place.job.job_id} must get to work, but after {waited:.0f} s it is {state.text}; {way_out}"
 
 
 def _give_up(node: Node) -> None:

@@ -211,7 +211,8 @@ def test_a_process_is_killed_where_the_supervisor_asked(contact: Contact) -> Non
 
 def test_a_run_folder_that_stalls_keeps_no_host_from_its_end(tmp_path: Path) -> None:
     python = tmp_path / "python"
-    code = "import time; from tuneoff_adapters.hosts import agent as a\na.asked_kills = lambda *_: time.sleep(600); a.main(a.Agent())"
+    stalls = "a.asked_kills = lambda *_: time.sleep(600)"
+    code = f"import time; from tuneoff_adapters.hosts import agent as a; {stalls}; a.main(a.Agent())"
     python.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{code}'\n")
     python.chmod(0o755)
     contact = Contact(make_context(toy_spec("ray-tune"), tmp_path), str(tmp_path / "temporary"), 60.0)

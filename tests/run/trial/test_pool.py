@@ -11,7 +11,7 @@ import pytest
 from trial_runs import trial_context
 from tuneoff.base.processes import is_alive, stat_fields
 from tuneoff.errors import StepError
-from tuneoff.run.trial.pool import Death, Message, Worker, WorkerPool
+from tuneoff.run.trial.pool import READY, Death, Message, Pool, Worker, WorkerPool
 
 
 def echo(worker: Worker, prefix: str) -> None:
@@ -130,3 +130,62 @@ def test_a_worker_that_cannot_start_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(StepError, match="a worker must start, but worker process"):
         pool.start()
     pool.close()
+
+
+class Scripted(Pool):
+    """Workers of which some are not there; what happens is a list. `sent`: tasks by worker."""
+
+    def __init__(self, count: int, happens: list[list[Message | Death]]) -> None:
+        self.count, self.happens, self.there = count, happens, set(range(count))
+        self.sent: list[tuple[int, str]] = []
+
+    def start_worker(self, index: int) -> None:
+        self.there.discard(index)  # it is to come
+
+    def send(self, index: int, content: str) -> None:
+        assert index in self.there
+        self.sent.append((index, content))
+
+    def wait(self, timeout_seconds: float | None = None) -> list[Message | Death]:
+        found = self.happens.pop(0)
+        self.there |= {event.worker for event in found if isinstance(event, Message)}
+        return found
+
+    def alive(self) -> list[int]:
+        return list(range(self.count))
+
+    def close(self) -> None: ...
+
+    def is_there(self, index: int) -> bool:
+        return index in self.there
+
+    def run_tasks(self, tasks: list[str]) -> list[str]:
+        """Run tasks, each dead one again; return what was answered."""
+        answered: list[str] = []
+
+        def dispatch(worker: int, again: str | None) -> str | None:
+            task = again or (tasks.pop(0) if tasks else None)
+            if task is not None:
+                self.send(worker, task)
+            return task
+
+        self.run(dispatch, lambda task, content: answered.append(task), lambda death, task: task)
+        return answered
+
+
+def test_a_task_of_a_worker_that_is_to_come_again_goes_to_whoever_is_free_first() -> None:
+    pool = Scripted(2, [[Death(0, 1, -9)], [Message(1, "done")], [Message(1, "done")]])
+    assert pool.run_tasks(["a", "b"]) == ["b", "a"]  # and nobody waits for worker 0
+    assert pool.sent == [(0, "a"), (1, "b"), (1, "a")]
+
+
+def test_a_worker_with_nothing_left_to_do_takes_a_task_of_one_that_is_to_come() -> None:
+    pool = Scripted(2, [[Message(1, "done")], [Death(0, 1, -9)], [Message(1, "done")]])
+    assert pool.run_tasks(["a", "b"]) == ["b", "a"]
+
+
+def test_where_no_worker_is_there_what_is_left_waits_for_the_first_that_comes() -> None:
+    ends: list[list[Message | Death]] = [[Death(0, 1, -9), Death(1, 2, -9)], [Message(1, READY)], [Message(1, "done")]]
+    pool = Scripted(2, [*ends, [Message(1, "done")], [Message(1, "done")]])
+    assert sorted(pool.run_tasks(["a", "b", "c"])) == ["a", "b", "c"]
+    assert pool.happens == []

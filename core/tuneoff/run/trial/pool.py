@@ -89,11 +89,11 @@ class Pool(ABC):
 
     @abstractmethod
     def start_worker(self, index: int) -> None:
-        """Start a worker in place of a dead one; what is sent to it waits until it is ready."""
+        """Start a worker in place of a dead one."""
 
     @abstractmethod
     def send(self, index: int, content: Any) -> None:
-        """Send to a worker; a dead one is reported by `wait`, not here."""
+        """Send to a worker that is there; a dead one is reported by `wait`, not here."""
 
     @abstractmethod
     def wait(self, timeout_seconds: float | None = None) -> list[Message | Death]:
@@ -106,6 +106,10 @@ class Pool(ABC):
     @abstractmethod
     def close(self) -> None:
         """End all workers; idempotent."""
+
+    def is_there(self, index: int) -> bool:
+        """Whether a worker may be sent something now; else a message `READY` comes when it may."""
+        return True
 
     def run(
         self,
@@ -120,18 +124,35 @@ class Pool(ABC):
         and the worker stays with its task. `died(death, task)` returns the task that is to be tried again at once, or None.
         """
         busy: dict[int, _Task] = {}
+        idle: set[int] = set()  # they got nothing: there was nothing left
+        absent: set[int] = set()  # they are to come
+        stranded: list[_Task] = []  # to be tried again by whoever is free first
 
         def give(worker: int, again: _Task | None = None) -> None:
-            task = dispatch(worker, again)
-            if task is not None:
+            if not self.is_there(worker):
+                absent.add(worker)
+                stranded.extend([again] if again is not None else [])
+                if again is None or not idle:
+                    return
+                worker, again = idle.pop(), None
+            task = dispatch(worker, stranded.pop() if again is None and stranded else again)
+            if task is None:
+                idle.add(worker)
+            else:
                 busy[worker] = task
 
         for worker in self.alive():
             give(worker)
-        while busy:
+        while busy or stranded or (absent and not idle):
             for event in self.wait():
+                if isinstance(event, Message) and event.content == READY:
+                    if event.worker in absent:
+                        absent.remove(event.worker)
+                        give(event.worker)
+                    continue
                 task, again = busy.pop(event.worker, None), None
                 if isinstance(event, Death):
+                    idle.discard(event.worker)
                     again = died(event, task)
                     self.start_worker(event.worker)
                 elif task is not None:
@@ -146,8 +167,7 @@ class Pool(ABC):
 class WorkerPool(Pool):
     """`count` worker processes that run `target` ("module:function", called with a Worker and `arguments`).
 
-    A worker that dies is reported as `Death` and stays dead until `start_worker(index)`. The forkserver imports `preload`
-    and never computes (a fork after computing with several threads hangs).
+    The forkserver imports `preload` and never computes (a fork after computing with several threads hangs).
 
     Raises:
         ValueError: more workers than slots: each reserves one, so the others' trials would wait for it.
