@@ -107,6 +107,13 @@ def test_the_last_attempt_is_not_tried_again(scene: Scene) -> None:
     assert scene.states() == [TrialState.FAIL]
 
 
+def test_the_death_of_a_successor_that_never_began_repeats_nothing(scene: Scene) -> None:
+    scene.note.write(Note(stage=Stage.RUNNING, number=scene.ask(), trial=0, submitted=1))
+    assert [scene.mender.mend(KILLED) for _ in range(3)] == [1, 0, 0]
+    assert scene.states() == [TrialState.FAIL, TrialState.WAITING]
+    assert (scene.deaths(), scene.mender.fruitless_deaths) == ([("t00000", 1), (None, 1), (None, 1)], 2)
+
+
 def test_an_exit_code_is_the_workloads_fault_and_not_tried_again(scene: Scene) -> None:
     scene.note.write(Note(stage=Stage.RUNNING, number=scene.ask(), submitted=1))
     assert scene.mender.mend(Death(worker=0, pid=1, exit_code=7)) == 0

@@ -55,6 +55,7 @@ class Contact:
     _stop: threading.Event = field(default_factory=threading.Event)
     _measuring: threading.Lock = field(default_factory=threading.Lock)
     _is_aligning: bool = False
+    _here: dict[str, Any] | None = None  # what is installed here
     _thread: threading.Thread | None = None
 
     @property
@@ -98,8 +99,8 @@ class Contact:
         """
         nodes = self.nodes if nodes is None else nodes
         modules = tuple(workload_at(self.context.spec.experiment.workload.target).preload)
-        here = Agent().probe(package, modules)
-        kernel, processes = here.pop("place")
+        here = self._here = self._here or Agent().probe(package, modules)
+        kernel, processes = here["place"]
         for name, there in answers(sent(nodes, "probe", package=package, modules=modules), CHECK_SECONDS).items():
             if (place := there.pop("place"))[0] == kernel and place[1] != processes:
                 raise StepError(

@@ -155,7 +155,7 @@ class OptunaAdapter(OnSlurm):
     def run_trials(self) -> None:
         with self._blaming_server():
             while self._orders:
-                self._pool.run(self._give_order, self._note, self._bury)
+                self._pool.run(self._give_order, self._note, self._bury, self._is_over)
                 lost = self._mender.settle()
                 self._repeat(0 if self._budget_over else lost)
 
@@ -183,7 +183,8 @@ class OptunaAdapter(OnSlurm):
 
         if self._plan.is_elsewhere:
             return
-        server, notes = self._server, [NoteFile(self._plan.note(worker)).read() for worker in range(self._pool.count)]
+        plan, server = self._plan, self._server
+        notes = [NoteFile(plan.note(worker), plan.is_on_hosts).read() for worker in range(self._pool.count)]
         held = stored_bytes(self._plan, server.data if server else None)
         self.context.events.write(
             "storage_used",
@@ -215,6 +216,9 @@ class OptunaAdapter(OnSlurm):
         follow(note, event, is_first, self.context.spec.experiment.objective)
         self._notes[worker].write(note)
 
+    def _is_over(self) -> bool:
+        return self._budget_over or self._asks.taken >= self._plan.trials
+
     def _give_order(self, worker: int, again: Order | None) -> Order | None:
         """Send a worker its order, if there is one, and return it: it is carried out once nothing is left to ask for.
 
@@ -224,6 +228,7 @@ class OptunaAdapter(OnSlurm):
         if order is None and self._plan.is_elsewhere and not self._budget_over and self._asks.take() is not None:
             order = Order(generation=self._generations[worker], repeats=1)
         if order is not None:
+            order = replace(order, generation=self._generations[worker])  # it may be of another one, that is not there
             self._pool.send(worker, order)
         return order
 

@@ -22,7 +22,7 @@ class Mender:
 
     def __init__(self, context: RunContext, plan: StudyPlan, study: Study) -> None:
         self._context, self._plan, self._study = context, plan, study
-        self._notes = [NoteFile(plan.note(worker)) for worker in range(context.spec.experiment.workers.count)]
+        self._notes = [NoteFile(plan.note(worker), plan.is_on_hosts) for worker in range(context.spec.experiment.workers.count)]
         self._retries = Retries(context.trial_context, context.spec.experiment.failures.retries)
         self.fruitless_deaths = 0  # in a row, without a new trial by anyone
         self._submitted_before = -1
@@ -33,6 +33,12 @@ class Mender:
         An ask is repeated for a retry: the configuration is enqueued, and whoever asks next gets it.
         """
         note = self._read(death)
+        repeats = self._mend(death, note)
+        note.stage = Stage.IDLE  # done: another worker of this place may die before it writes a note of its own
+        self._notes[death.worker].write(note)
+        return repeats
+
+    def _mend(self, death: Death, note: Note) -> int:
         running = note.stage is Stage.RUNNING
         may_retry = self._retries.may_retry(trial_name(note.trial), note.attempt, death.exit_code, death.worker) and running
         self._count(note)

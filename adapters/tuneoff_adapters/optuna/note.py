@@ -14,6 +14,7 @@ from tuneoff.base import clock
 from tuneoff.experiment.spec import Objective
 from tuneoff.record.events.schema import Epoch, Event, TrialEnded, TrialSubmitted
 from tuneoff.record.events.schema import Stage as TimedStage
+from tuneoff.run.trial.locks import Locked
 
 
 class Stage(enum.IntEnum):
@@ -78,15 +79,19 @@ class NoteFile:
 
     _RECORD = struct.Struct("<qqqqqdqq")
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, is_elsewhere: bool = False) -> None:
+        """`is_elsewhere`: the other side is on another host; a lock makes a network's file system show what was written."""
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._locked = Locked(self._fd) if is_elsewhere else contextlib.nullcontext()
 
     def write(self, note: Note) -> None:
         counts = (note.stage, note.number, note.trial, note.attempt, note.submitted)
-        os.pwrite(self._fd, self._RECORD.pack(*counts, note.value, note.operations, note.cpu_ns), 0)
+        with self._locked:
+            os.pwrite(self._fd, self._RECORD.pack(*counts, note.value, note.operations, note.cpu_ns), 0)
 
     def read(self) -> Note:
-        content = os.pread(self._fd, self._RECORD.size, 0)
+        with self._locked:
+            content = os.pread(self._fd, self._RECORD.size, 0)
         if len(content) < self._RECORD.size:
             return Note()  # the worker has not begun
         note = Note(**dict(zip(Note.__slots__, self._RECORD.unpack(content), strict=True)))

@@ -13,6 +13,7 @@ from tuneoff.experiment.translation import ListTranslation, Translation, transla
 from tuneoff.record.history import History
 from tuneoff.workload import Mode
 from tuneoff_adapters.optuna.options import JOURNAL, Storage
+from tuneoff_adapters.slurm import SLURM
 
 NO_HISTORY = History()
 RETRY_OF, RETRY_ATTEMPT = "tuneoff_trial", "tuneoff_attempt"  # user attributes, of retries and of what was begun before only
@@ -37,6 +38,7 @@ class StudyPlan:
     continued: tuple[int, int] = (0, 0)  # how many executions were before, and how many trials they began
     storage: Storage = JOURNAL
     is_elsewhere: bool = False  # the workers run in pods: then the coordinator counts the asks
+    is_on_hosts: bool = False  # they run on several hosts, and have this folder there
     first_number: int = 0  # what to add to Optuna's number of a new trial to have tuneoff's: 0, or a trial's event was lost
 
     @property
@@ -114,6 +116,7 @@ def study_plan(
         study_name=study_name or f"tuneoff-{spec.sampler_seed}",
         storage=storage,
         is_elsewhere=is_elsewhere,
+        is_on_hosts=spec.platform == SLURM,
         mode=experiment.objective.mode,
         metric=experiment.objective.metric,
         epochs=experiment.budget.epochs_per_trial,

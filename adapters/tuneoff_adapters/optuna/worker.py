@@ -37,14 +37,14 @@ _TAKEN_FOR_DEAD = "Optuna's heartbeat took the living trial for dead and failed 
 def work(worker: Worker, plan: StudyPlan) -> None:
     """Carry out orders from the pipe until it is closed."""
     quieten()
-    if plan.storage.is_shared:
-        plan = replace(plan, storage=plan.storage.at(plan.storage.url))  # in a job of SLURM: its password is put in here
     if plan.is_elsewhere:
         plan = replace(plan, folder=worker.context.run_dir, trials=0)
     asker: _Asker | None = None
     while (order := worker.pipe.recv()) is not None:
         answer: Finished | Broken
         try:
+            if plan.storage.is_shared:
+                plan = replace(plan, storage=plan.storage.at(plan.storage.url))  # in a job of SLURM the password is put in here
             asker = asker or _Asker(worker, plan, order.generation)
             answer = asker.obey(order)
         except Exception as error:  # whatever Optuna or its storage raises ends the run, with its text
@@ -87,7 +87,7 @@ class _Asker:
         self._asks = Tickets(plan.asks, plan.trials)
         self._process = worker.process
         self._events = self._process.events
-        self._note_file = NoteFile(plan.note(worker.index))
+        self._note_file = NoteFile(plan.note(worker.index), plan.is_on_hosts)
         self._note = self._note_file.read()  # of a predecessor that died, or empty
         self._budget_over = False
         self._asking_ns = self._ended_ns = self._cpu_ns = 0

@@ -14,7 +14,7 @@ from multiprocessing import connection
 from typing import Any
 
 from tuneoff_adapters.hosts.host import Wire
-from tuneoff_adapters.slurm.job import Way
+from tuneoff_adapters.slurm.job import Way, keep_alive
 
 Arrived = Callable[[str, int, str, Any, connection.Connection], None]  # kind, worker, job's id, what it says of itself, the way
 
@@ -54,6 +54,7 @@ class Door:
             connection.answer_challenge(pipe, self.way.key)
             kind, index, job_id, about = pipe.recv()
             _limit(pipe, 0)
+            keep_alive(pipe)
         except Exception:  # a stranger may send anything
             pipe.close()
         else:
@@ -63,9 +64,9 @@ class Door:
 class JobNode(Wire):
     """The agent in a job."""
 
-    def __init__(self, name: str, pipe: connection.Connection) -> None:
-        self._pipe = pipe
-        super().__init__(name, os.fdopen(os.dup(pipe.fileno()), "wb"), os.fdopen(os.dup(pipe.fileno()), "rb"))
+    def __init__(self, host: str, job_id: str, pipe: connection.Connection) -> None:
+        self.host, self._pipe = host, pipe
+        super().__init__(f"{host} (job {job_id})", os.fdopen(os.dup(pipe.fileno()), "wb"), os.fdopen(os.dup(pipe.fileno()), "rb"))
 
     def problem(self) -> str:
         return f"host {self.name} is not connected any more"

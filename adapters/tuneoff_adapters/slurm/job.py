@@ -34,8 +34,16 @@ class Way:
     def connect(self, kind: str, index: int, about: Any) -> connection.Connection:
         """Return a connection; `about`: what the coordinator is told of its other end."""
         made = connection.Client((self.host, self.port), authkey=self.key)
+        keep_alive(made)
         made.send((kind, index, os.environ["SLURM_JOB_ID"], about))
         return made
+
+
+def keep_alive(pipe: connection.Connection) -> None:
+    """Let a connection that is silent for a whole trial be kept by what is between its ends, and its loss be seen."""
+    with socket.socket(fileno=os.dup(pipe.fileno())) as way:
+        way.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        way.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)
 
 
 class JobAgent(Agent):

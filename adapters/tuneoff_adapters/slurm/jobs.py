@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import time
@@ -57,11 +58,14 @@ def settled(job_id: str, seconds: float = 5.0) -> State:
 
 def start_now(job_id: str) -> None:
     """Let a job that was put back into the queue start as soon as it can; SLURM has it wait for two minutes."""
-    call("scontrol", "update", f"JobId={job_id}", "StartTime=now", check=False)
+    with contextlib.suppress(InfrastructureError):
+        call("scontrol", "update", f"JobId={job_id}", "StartTime=now")
 
 
-def cancel(*jobs: str) -> None:
-    call("scancel", *jobs, check=False)
+def cancel(job_id: str) -> None:
+    """Cancel a job; one that this cannot be told to ends by itself, as nobody answers it."""
+    with contextlib.suppress(InfrastructureError):
+        call("scancel", job_id)
 
 
 def end_all(name: str, seconds: float) -> list[str]:
@@ -86,11 +90,11 @@ def end_all(name: str, seconds: float) -> list[str]:
         time.sleep(LOOK_SECONDS)
 
 
-def call(*command: str, check: bool = True) -> str:
+def call(*command: str) -> str:
     """Return what a command of SLURM prints.
 
     Raises:
-        InfrastructureError: it failed, and `check`; or it did not answer.
+        InfrastructureError: it failed, or did not answer.
     """
     try:
         done = subprocess.run(
@@ -98,7 +102,7 @@ def call(*command: str, check: bool = True) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InfrastructureError(f"SLURM must answer, but {command[0]}: {error}") from error
-    if check and done.returncode != 0:
+    if done.returncode != 0:
         said = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
         raise InfrastructureError(f"SLURM must answer, but {command[0]} says: {said}")
     return done.stdout

@@ -67,15 +67,17 @@ class OnSlurm(OnClusters):
         return pool
 
     def undeploy(self) -> None:
-        super().undeploy()
-        if self.context.spec.platform != SLURM or not self.context.outside.exists():
-            return
+        try:
+            super().undeploy()
+        finally:
+            if self.context.spec.platform == SLURM and self.context.outside.exists():
+                self._end_jobs()
+
+    def _end_jobs(self) -> None:
         from tuneoff_adapters.slurm.jobs import end_all
 
-        try:
-            left = end_all(self._job_name, REMOVAL_SHARE * self.undeploy_seconds)
-        finally:
-            self.forget()
+        left = end_all(self._job_name, REMOVAL_SHARE * self.undeploy_seconds)
+        self.forget()
         if left:
             raise StepError(f"no job of SLURM may be left, but there is {', '.join(left)}; run: scancel --name={self._job_name}")
         self.context.outside.unlink()

@@ -28,7 +28,7 @@ from tuneoff_adapters.slurm.submission import submit
 
 LOOK_SECONDS = 3.0  # between two looks at jobs that are waited for
 LAST_SECONDS = 2.0  # for what a worker said last, once it has ended
-ENDED_WITH_JOB = (-signal.SIGTERM, -signal.SIGUSR2)  # exit codes of a worker; SLURM tells all processes of a job
+ENDED_WITH_JOB = (-signal.SIGTERM, -signal.SIGUSR2, 0)  # exit codes of a worker: SLURM signals all of a job; its way was cut
 MAX_FRUITLESS = 3  # jobs in a row that ended before they reached the coordinator
 
 
@@ -101,9 +101,9 @@ class SlurmPool(Pool):
             self._take_agent(index, place, node)
         elif place.node is not None:  # its job is there
             self._begin(index)
-        elif jobs.state_of(place.job.job_id).is_to_come:
+        elif (state := jobs.state_of(place.job.job_id)).is_to_come:
             jobs.start_now(place.job.job_id)
-        else:
+        elif state.name != jobs.AWAY:  # else it is looked at again
             jobs.cancel(place.job.job_id)
             self._places[index] = self._submit(index)
 
@@ -156,8 +156,7 @@ class SlurmPool(Pool):
         if place is None or place.job.job_id != job_id:
             pipe.close()
         elif kind == AGENT:
-            node = JobNode(f"{about} (job {job_id})", pipe)
-            place.host = about
+            node = JobNode(about, job_id, pipe)
             if place.working is None and not place.is_dead:
                 self._take_agent(index, place, node)
             else:  # SLURM started it again before its host was found to be silent
@@ -185,7 +184,7 @@ class SlurmPool(Pool):
             place.node = None
             self._miss(index, place, f"it cannot take part: {error}")
             return
-        place.node, self._fruitless = node, 0
+        place.node, place.host = node, node.host
         if self._has_begun:
             self._contact.measure()  # before its first trial
             self._begin(index)
@@ -200,11 +199,12 @@ class SlurmPool(Pool):
     def _read(self, index: int, place: _Place, pipe: connection.Connection) -> None:
         with contextlib.suppress(OSError, EOFError):
             while True:
-                self._queue.put((self._told, index, place, pipe.recv()))
+                self._queue.put((self._told, index, place, pipe, pipe.recv()))
 
-    def _told(self, index: int, place: _Place, content: Any) -> None:
-        place.is_ready = True
-        self._news.append(Message(index, content))
+    def _told(self, index: int, place: _Place, pipe: connection.Connection, content: Any) -> None:
+        if pipe is place.pipe:  # else it came later than the end of its worker
+            self._fruitless, place.is_ready = 0, True
+            self._news.append(Message(index, content))
 
     def _ended(self, index: int, place: _Place, told: Future[Timed]) -> None:
         """A worker has ended, or its job: what it said before that comes first."""
@@ -216,13 +216,17 @@ class SlurmPool(Pool):
     def _bury(self, index: int, place: _Place, told: Future[Timed]) -> None:
         if place.pipe is not None:
             place.pipe.close()
-        pid, place.pid = place.pid, 0
+        pid, place.pid, was_ready = place.pid, 0, place.is_ready
         place.working, place.pipe, place.reader, place.is_ready, place.is_dead = None, None, None, False, True
         answer = told.result().answer if told.exception() is None else None
         if answer is not None and answer["exit_code"] not in ENDED_WITH_JOB:
             if answer["out_of_memory"]:
                 announce_out_of_memory(self._context, place.host, pid)
-            self._news.append(Death(index, pid, answer["exit_code"]))
+            death = Death(index, pid, answer["exit_code"])
+            if was_ready:
+                self._news.append(death)
+            else:
+                self._miss(index, place, f"{death.cause} before it could take a trial: {last_words(place.job.paths.stdout)}")
             return
         why = f"host {place.host} ended it" if answer is not None else str(told.exception())
         if place.node is not None:
@@ -234,8 +238,8 @@ class SlurmPool(Pool):
         self._news.append(Death(index, pid, None, f"{why}; SLURM says of its job {place.job.job_id}: {state.text}"))
 
     def _look(self) -> None:
-        """See now and then what became of jobs that are waited for."""
-        if clock.monotonic_ns() - self._looked_ns < LOOK_SECONDS * clock.NANOSECONDS:
+        """See now and then what became of jobs that are waited for, once all that was told is taken in."""
+        if clock.monotonic_ns() - self._looked_ns < LOOK_SECONDS * clock.NANOSECONDS or not self._queue.empty():
             return
         self._looked_ns, missed = clock.monotonic_ns(), self._fruitless
         for index, place in self._places.items():
@@ -251,6 +255,8 @@ class SlurmPool(Pool):
                 self._miss(index, place, f"it ended ({state.text}) before it reached {self._door.way.place}: {said}")
             elif self._has_begun and clock.monotonic_ns() - place.since_ns > self._options.pending_seconds * clock.NANOSECONDS:
                 raise InfrastructureError(self._waiting(place, "option `pending_seconds`"))
+            elif state.name == jobs.AWAY:
+                return
 
     def _miss(self, index: int, place: _Place, text: str) -> None:
         self._fruitless += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -67,12 +68,18 @@ class PoolAdapter(Adapter):
         self._proposals = self.propose()
 
     def run_trials(self) -> None:
-        self._pool.run(self._dispatch, self._answered, self._bury)
+        self._pool.run(self._dispatch, self._answered, self._bury, self._is_over)
 
     def undeploy(self) -> None:
         pool = getattr(self, "_pool", None)  # a fresh process has none: the killed coordinator's workers died with it
         if pool is not None:
             pool.close()
+
+    def _is_over(self) -> bool:
+        if self._budget.is_used_up() or (first := next(self._proposals, None)) is None:
+            return True
+        self._proposals = itertools.chain([first], self._proposals)
+        return False
 
     def _dispatch(self, worker: int, again: Task | None = None) -> Task | None:
         """Send the worker its next task and return it, or None: nothing is left to do, or the budget is used up.

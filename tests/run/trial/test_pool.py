@@ -159,8 +159,8 @@ class Scripted(Pool):
     def is_there(self, index: int) -> bool:
         return index in self.there
 
-    def run_tasks(self, tasks: list[str]) -> list[str]:
-        """Run tasks, each dead one again; return what was answered."""
+    def run_tasks(self, tasks: list[str], retries: int = 9) -> list[str]:
+        """Run tasks, dead ones again as long as there are retries; return what was answered."""
         answered: list[str] = []
 
         def dispatch(worker: int, again: str | None) -> str | None:
@@ -169,7 +169,12 @@ class Scripted(Pool):
                 self.send(worker, task)
             return task
 
-        self.run(dispatch, lambda task, content: answered.append(task), lambda death, task: task)
+        def died(death: Death, task: str | None) -> str | None:
+            nonlocal retries
+            retries -= 1
+            return task if retries >= 0 else None
+
+        self.run(dispatch, lambda task, content: answered.append(task), died, lambda: not tasks)
         return answered
 
 
@@ -188,4 +193,10 @@ def test_where_no_worker_is_there_what_is_left_waits_for_the_first_that_comes() 
     ends: list[list[Message | Death]] = [[Death(0, 1, -9), Death(1, 2, -9)], [Message(1, READY)], [Message(1, "done")]]
     pool = Scripted(2, [*ends, [Message(1, "done")], [Message(1, "done")]])
     assert sorted(pool.run_tasks(["a", "b", "c"])) == ["a", "b", "c"]
+    assert pool.happens == []
+
+
+def test_nobody_waits_for_a_worker_that_is_to_come_once_nothing_is_left() -> None:
+    pool = Scripted(1, [[Death(0, 1, -9)]])
+    assert pool.run_tasks(["a"], retries=0) == []
     assert pool.happens == []

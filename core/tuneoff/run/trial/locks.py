@@ -75,7 +75,7 @@ class Tickets:
         """Return the number of the ticket taken, counted from 0, or None where none is left."""
         if self.limit is None:
             return 0
-        with _Locked(self._fd):
+        with Locked(self._fd):
             number = os.fstat(self._fd).st_size // self._LINE
             if number >= self.limit:
                 return None
@@ -96,7 +96,7 @@ class Tickets:
         os.close(self._fd)
 
 
-class _Locked:
+class Locked:
     """Holds an exclusive flock for a block."""
 
     def __init__(self, descriptor: int) -> None:

@@ -116,12 +116,14 @@ class Pool(ABC):
         dispatch: Callable[[int, _Task | None], _Task | None],
         answered: Callable[[_Task, Any], Any],
         died: Callable[[Death, _Task | None], _Task | None],
+        is_over: Callable[[], bool] = lambda: False,
     ) -> None:
         """Keep the workers busy until none has anything left to do; start those again that die.
 
         `dispatch(worker, again)` sends a worker without a task its next one, `again` if that is given, and returns it; None:
         there is none. `answered(task, content)` takes what a busy worker sent; anything that it returns but None is sent back,
         and the worker stays with its task. `died(death, task)` returns the task that is to be tried again at once, or None.
+        `is_over()`: whether nothing new is left, asked where all workers are still to come.
         """
         busy: dict[int, _Task] = {}
         idle: set[int] = set()  # they got nothing: there was nothing left
@@ -143,7 +145,7 @@ class Pool(ABC):
 
         for worker in self.alive():
             give(worker)
-        while busy or stranded or (absent and not idle):
+        while busy or stranded or (absent and not idle and not is_over()):
             for event in self.wait():
                 if isinstance(event, Message) and event.content == READY:
                     if event.worker in absent:
@@ -284,7 +286,7 @@ def run_worker(target: str, index: int, context_path: str, pipe: connection.Conn
     code = 0
     try:
         load_target(target)(Worker(index, context, pipe), *arguments)
-    except (EOFError, BrokenPipeError, ConnectionResetError):
+    except (EOFError, ConnectionError, TimeoutError):
         code = 0  # the coordinator is gone or closed the pool
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1
