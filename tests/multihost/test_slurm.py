@@ -201,8 +201,10 @@ def test_a_restart_of_the_database_ends_the_run_as_what_it_is_and_the_rest_is_ru
 
 @pytest.mark.skipif(not limits_memory(), reason="SLURM limits memory by control groups of the first version, which are not here")
 @pytest.mark.parametrize("framework", ["serial", "optuna"])
-def test_a_trial_beyond_its_memory_is_reported_as_that_and_the_others_are_run(cluster: Slurm, framework: str) -> None:
-    runs = runs_of(cluster, framework)
+def test_a_trial_beyond_its_memory_is_reported_as_that_and_the_others_are_run(
+    cluster: Slurm, database: Database, framework: str
+) -> None:
+    runs = runs_of(cluster, framework, **({"storage": database.url} if framework == "optuna" else {}))
     options = {"kinds": ["out_of_memory"], "rate": 0.3, "allocate_mb": 2000}
     fields: dict[str, Any] = {"workload": {"name": "faulty", "options": options}, "failures": {"retries": 1}}
     command = runs(None, workers={"count": 2, "memory_mb": 400}, budget={"trials": 8, "epochs_per_trial": 2}, **fields)
@@ -230,8 +232,8 @@ def test_a_job_that_is_preempted_comes_again_and_so_does_its_trial(cluster: Slur
     verified(serial, command)
 
 
-def test_a_job_whose_time_is_over_comes_again(cluster: Slurm) -> None:
-    runs = runs_of(cluster, "serial", sbatch={"time": 1})
+def test_a_job_whose_time_is_over_comes_again(cluster: Slurm, database: Database) -> None:
+    runs = runs_of(cluster, "optuna", storage=database.url, sbatch={"time": 1})
     command = runs(None, workers={"count": 1}, failures={"retries": 1}, budget={"trials": 4, "epochs_per_trial": 15})
     said = command.end(240)
     record = command.record
