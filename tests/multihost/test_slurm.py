@@ -223,22 +223,21 @@ def test_a_job_that_is_preempted_comes_again_and_so_does_its_trial(cluster: Slur
     command.wait_for(lambda: len({event.trial for event in command.events(Epoch)}) == 2)
     node = nodes_at_work(command)[0]
     cluster.call(f"sbatch -p high -w {node} --exclusive -n1 -o /dev/null --wrap 'sleep 4'")
-    said = command.end(200)
-    record = command.record
-    assert record.status == "done", said
-    assert [trial.state for trial in record.trials] == ["completed"] * 6
-    assert [len(trial.attempts) for trial in record.trials].count(2) >= 1
-    nothing_left(cluster)
-    verified(serial, command)
+    all_completed_and_one_again(cluster, serial, command, 6)
 
 
 def test_a_job_whose_time_is_over_comes_again(cluster: Slurm, database: Database) -> None:
     runs = runs_of(cluster, "optuna", storage=database.url, sbatch={"time": 1})
     command = runs(None, workers={"count": 1}, failures={"retries": 1}, budget={"trials": 4, "epochs_per_trial": 15})
+    all_completed_and_one_again(cluster, runs, command, 4)
+
+
+def all_completed_and_one_again(cluster: Slurm, runs: Runs, command: Command, trials: int) -> None:
+    """Hold that a run got through though a job of it ended on the way, and that nothing is left of it."""
     said = command.end(240)
     record = command.record
     assert record.status == "done", said
-    assert [trial.state for trial in record.trials] == ["completed"] * 4
+    assert [trial.state for trial in record.trials] == ["completed"] * trials
     assert [len(trial.attempts) for trial in record.trials].count(2) >= 1
     nothing_left(cluster)
     verified(runs, command)

@@ -8,6 +8,7 @@ import os
 import shlex
 import subprocess
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -41,7 +42,7 @@ class Node(Protocol):
         """Let the agent go."""
 
 
-class Wire:
+class Wire(ABC):
     """An agent at the other end of two streams, a JSON line each way."""
 
     def __init__(self, name: str, requests: IO[bytes], replies: IO[bytes]) -> None:
@@ -54,9 +55,9 @@ class Wire:
     def is_gone(self) -> bool:
         return self._is_gone
 
+    @abstractmethod
     def problem(self) -> str:
         """Return why the agent cannot be reached any more."""
-        raise NotImplementedError
 
     def send(self, do: str, **arguments: Any) -> Future[Timed]:
         future: Future[Timed] = Future()

@@ -9,7 +9,7 @@ from typing import Any
 from tuneoff.base import clock
 from tuneoff.record.events.schema import Epoch, Event, TrialEnded, TrialStarted
 from tuneoff.record.run_context import RunContext
-from tuneoff.run.trial.faults import note_kill
+from tuneoff.run.trial.faults import announce_kill
 from tuneoff_adapters.kubernetes.api_errors import ApiError, Unreachable
 from tuneoff_adapters.kubernetes.connection import Connection
 from tuneoff_adapters.kubernetes.diagnosis import Finding, View, trial_without_pod, waiting_pod
@@ -84,9 +84,8 @@ class Place(FollowedPod):
     def announce(self, context: RunContext, ending: Ending) -> None:
         """Note that its trial ends for a limit, so that it is not tried again."""
         assert self.trial is not None
-        note_kill(context.run_dir, self.trial, self.attempt, ending.cause or "")
-        why: dict[str, Any] = {"cause": ending.cause, "charged": ending.charged, "limit": ending.limit}
-        context.events.write("trial_killed", trial=self.trial, attempt=self.attempt, **why)
+        why = {"charged": ending.charged, "limit": ending.limit}
+        announce_kill(context.run_dir, context.events, self.trial, self.attempt, ending.cause, **why)
 
 
 def findings(places: Collection[Place], warnings: Sequence[Object]) -> list[Finding]:

@@ -43,9 +43,10 @@ def work(worker: Worker, plan: StudyPlan) -> None:
     while (order := worker.pipe.recv()) is not None:
         answer: Finished | Broken
         try:
-            if plan.storage.is_shared:
-                plan = replace(plan, storage=plan.storage.at(plan.storage.url))  # in a job of SLURM the password is put in here
-            asker = asker or _Asker(worker, plan, order.generation)
+            if asker is None:
+                storage = plan.storage  # in a job of SLURM its password is put in here
+                own = replace(plan, storage=storage.at(storage.url)) if storage.is_shared else plan
+                asker = _Asker(worker, own, order.generation)
             answer = asker.obey(order)
         except Exception as error:  # whatever Optuna or its storage raises ends the run, with its text
             log.exception("worker %d of Optuna broke", worker.index)

@@ -37,7 +37,7 @@ class SlurmOptions:
     setup: tuple[str, ...] = ()  # shell lines before the program, e.g. module load
     host_python: str = sys.executable
     submit_host: str = field(default_factory=socket.gethostname)  # name of this machine, as the nodes find it
-    lost_seconds: float = 60.0
+    lost_seconds: float
     pending_seconds: float = PENDING_SECONDS  # how long a job may wait in the queue while the run has begun
 
 
@@ -99,18 +99,15 @@ def refuse_slurm(spec: RunSpec, others: frozenset[str] = frozenset()) -> str | N
 
 def placement(spec: RunSpec) -> str:
     """Return one line on what is submitted."""
-    options, workers = slurm_options(spec), spec.experiment.workers
-    flags = "".join(f" --{name}{'' if value is True else f'={value}'}" for name, value in sorted(options.sbatch.items()))
-    return f"submits {workers.count} jobs to SLURM, a worker each: {' '.join(sbatch_words(spec))}{flags}"
+    asked = asked_for(spec) | dict(sorted(slurm_options(spec).sbatch.items()))
+    flags = (f"--{name}" if value is True else f"--{name}={value}" for name, value in asked.items())
+    return f"submits {spec.experiment.workers.count} jobs to SLURM, a worker each: {' '.join(flags)}"
 
 
-def sbatch_words(spec: RunSpec) -> list[str]:
-    """Return what every job asks for."""
-    workers, time = spec.experiment.workers, slurm_options(spec).sbatch.get("time")
-    memory = [] if workers.memory_mb is None else [f"--mem={memory_of(workers.memory_mb)}"]
-    return [f"--cpus-per-task={math.ceil(workers.cpus)}", *memory, *([] if time else [f"--time={MINUTES}"])]
-
-
-def memory_of(megabytes: float) -> str:
-    """Return tuneoff's megabytes (10^6 bytes) as SLURM writes them."""
-    return f"{math.ceil(megabytes * 1e6 / 1024)}K"
+def asked_for(spec: RunSpec) -> dict[str, str | int | bool]:
+    """Return what every job asks for by the experiment, and its minutes unless option `sbatch` says them, as flags of sbatch."""
+    workers = spec.experiment.workers
+    asked: dict[str, str | int | bool] = {"cpus-per-task": math.ceil(workers.cpus)}
+    if workers.memory_mb is not None:
+        asked["mem"] = f"{math.ceil(workers.memory_mb * 1e6 / 1024)}K"
+    return asked if "time" in slurm_options(spec).sbatch else {**asked, "time": MINUTES}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tuneoff.record.events.reader import SUFFIX, Statistics, read_file
 from tuneoff.record.events.schema import TrialEnded, TrialStarted
 from tuneoff.record.events.writer import FOLDER
 from tuneoff.record.run_context import RunContext
-from tuneoff.run.trial.faults import note_kill, out_of_memory_cause
+from tuneoff.run.trial.faults import announce_kill, out_of_memory_cause
 
 
 def announce_out_of_memory(context: RunContext, host: str, pid: int) -> None:
@@ -25,7 +23,4 @@ def announce_out_of_memory(context: RunContext, host: str, pid: int) -> None:
     if open_attempt is None:
         return
     cause = out_of_memory_cause(context.trial_context.memory_bytes, "SLURM")
-    note_kill(context.run_dir, *open_attempt, cause)
-    trial, attempt = open_attempt
-    why: dict[str, Any] = {"cause": cause, "charged": "workload", "limit": "memory"}
-    context.events.write("trial_killed", trial=trial, attempt=attempt, **why)
+    announce_kill(context.run_dir, context.events, *open_attempt, cause, charged="workload", limit="memory")

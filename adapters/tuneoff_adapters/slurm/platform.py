@@ -61,7 +61,7 @@ class OnSlurm(OnClusters):
         pool = SlurmPool(context, self._job_name, (target, arguments, tuple(preload)), package)
         try:
             pool.start(SETUP_SHARE * context.spec.experiment.timeouts.deploy_seconds)
-        except BaseException:
+        except BaseException:  # Ctrl-C too: it is no pool yet that un-deploy would close
             pool.close()
             raise
         return pool

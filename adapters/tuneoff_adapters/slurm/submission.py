@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import shlex
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from tuneoff.errors import InfrastructureError
 from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.slurm import SLURM
 from tuneoff_adapters.slurm.job import Job
-from tuneoff_adapters.slurm.options import MINUTES, memory_of, slurm_options
+from tuneoff_adapters.slurm.options import asked_for, slurm_options
 
 SIGNAL_SECONDS = 30  # before the end of a job's time: submitit puts it back into the queue
 
@@ -26,22 +25,22 @@ def submit(context: RunContext, name: str, job: Job) -> Any:
     """
     import submitit
 
-    options, workers = slurm_options(context.spec), context.spec.experiment.workers
+    options = slurm_options(context.spec)
+    flags = {**asked_for(context.spec), **options.sbatch}
+    cpus = flags.pop("cpus-per-task")
     folder = context.work_dir / SLURM
     folder.mkdir(mode=0o700, exist_ok=True)
-    flags = dict(options.sbatch)
     executor = submitit.SlurmExecutor(folder, python=shlex.quote(options.host_python))
     executor.update_parameters(
         job_name=name,
-        time=flags.pop("time", MINUTES),
+        time=flags.pop("time"),
         nodes=1,
         ntasks_per_node=1,
-        cpus_per_task=math.ceil(workers.cpus),
-        mem=None if workers.memory_mb is None else memory_of(workers.memory_mb),
+        cpus_per_task=cpus,
         signal_delay_s=SIGNAL_SECONDS,
         stderr_to_stdout=True,
         setup=list(options.setup) or None,
-        srun_args=[f"--cpus-per-task={math.ceil(workers.cpus)}"],  # from 22.05 on srun does not take it from the job
+        srun_args=[f"--cpus-per-task={cpus}"],  # from 22.05 on srun does not take it from the job
         additional_parameters={"requeue": True, **flags},
     )
     try:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tuneoff.experiment.trial_context import TrialContext
+
+if TYPE_CHECKING:
+    from tuneoff.record.events.writer import EventWriter
 
 FOLDER = "kills"
 
@@ -17,6 +21,12 @@ def note_kill(run_dir: Path | str, trial_id: str, attempt: int, cause: str) -> N
     temporary = folder / f".{trial_id}.{attempt}"
     temporary.write_text(cause)
     os.replace(temporary, folder / f"{trial_id}.{attempt}")
+
+
+def announce_kill(run_dir: Path | str, events: EventWriter, trial_id: str, attempt: int, cause: str | None, **why: Any) -> None:
+    """Say that an attempt ends for a limit, so that it is not tried again. `why`: `charged` and `limit` of the event."""
+    note_kill(run_dir, trial_id, attempt, cause or "")
+    events.write("trial_killed", trial=trial_id, attempt=attempt, cause=cause, **why)
 
 
 def kill_cause(run_dir: Path | str, trial_id: str, attempt: int) -> str | None:
