@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
+import random
 import struct
 import subprocess
 import sys
@@ -77,6 +80,31 @@ def events_of(run_dir: Path, kind: type[schema.Event] = schema.Event) -> Iterato
     for _, event in EventLog(run_dir / "events").merged():
         if isinstance(event, kind):
             yield event
+
+
+class Walk(Curve):
+    """Loss = a sum of random steps: it goes on alike only from its whole state. `falls`: the last epoch that improves it."""
+
+    restores_training = True
+
+    def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
+        super().load(configuration, seeds)
+        self.random, self.total = random.Random(seeds.trial), 0.0
+
+    def train_epoch(self, epoch: int) -> Mapping[str, float]:
+        self.epoch = epoch
+        self.total += self.random.random()
+        return {"odd": math.inf, "trained_by": epoch}
+
+    def validate(self) -> Mapping[str, float]:
+        return {"loss": self.total if self.epoch > self.options.get("falls", 99) else -self.total}
+
+    def state_dict(self) -> tuple[Mapping[str, StateTensor], Mapping[str, str]]:
+        return {}, {"walk": json.dumps([self.random.getstate(), self.total])}
+
+    def load_state_dict(self, tensors: Mapping[str, StateTensor], texts: Mapping[str, str]) -> None:
+        (version, words, following), self.total = json.loads(texts["walk"])
+        self.random.setstate((version, tuple(words), following))
 
 
 class SlowToImport(Curve):

@@ -82,8 +82,9 @@ class Workload(ABC):
     """One training of one configuration, epoch by epoch; a new instance per attempt.
 
     Order of calls by core: `limit_threads`, `load`, then per epoch from 1: `train_epoch`, `validate`, and where the value
-    improved `state_dict`. For the test, in a fresh process: `limit_threads`, `load`, `load_state_dict`, `test`. Last, however it
-    ended: `close`.
+    improved `state_dict`. For the test, in a fresh process: `limit_threads`, `load`, `load_state_dict`, `test`. A retry of a
+    workload that `restores_training`: `limit_threads`, `load`, `load_state_dict`, then the epochs after the checkpoint's. Last,
+    however it ended: `close`.
     """
 
     name: ClassVar[str]
@@ -93,6 +94,7 @@ class Workload(ABC):
     default_metric: ClassVar[str]
     default_epochs: ClassVar[int]
     has_state: ClassVar[bool] = True  # False: no checkpoint, the test needs only the configuration
+    restores_training: ClassVar[bool] = False  # True: a retry goes on from its state, as if training had never stopped
     has_test: ClassVar[bool] = True  # False: `test` is not called, and quality is judged on validation
     training_algorithm: ClassVar[str] = ""
     default_options: ClassVar[Mapping[str, Any] | None] = None  # all that `options` may name, for `tuneoff workloads NAME`

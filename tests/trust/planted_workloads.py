@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import os
 import random
 import subprocess
@@ -14,11 +15,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from trial_runs import Curve
-from tuneoff.workload import Configuration, Scores, TrialSeeds
+from tuneoff.workload import Configuration, Scores, StateTensor, TrialSeeds
 
 
 class Honest(Curve):
-    """Trains for a while in one thread, and tells its cases."""
+    """Trains for a while in one thread, goes on from its state, and tells its cases."""
+
+    restores_training = True
 
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
         super().load(configuration, seeds)
@@ -30,6 +33,14 @@ class Honest(Curve):
             pass
         return {**super().train_epoch(epoch), "noise": self.random.random()}
 
+    def state_dict(self) -> tuple[Mapping[str, StateTensor], Mapping[str, str]]:
+        return super().state_dict()[0], {"random": json.dumps(self.random.getstate())}
+
+    def load_state_dict(self, tensors: Mapping[str, StateTensor], texts: Mapping[str, str]) -> None:
+        super().load_state_dict(tensors, texts)
+        version, words, following = json.loads(texts["random"])
+        self.random.setstate((version, tuple(words), following))
+
     def cases(self) -> Mapping[str, Any]:
         return {"train": range(4), "validation": range(4, 6), "test": range(6, 9)}
 
@@ -40,19 +51,31 @@ class Missing(Honest):
 
 
 class Unseeded(Honest):
+    restores_training = False
+
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
         super().load(configuration, seeds)
         self.random = random.Random()
 
 
 class Remembering(Honest):
+    restores_training = False
     trained: ClassVar[Any] = itertools.count()
 
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
         return {**super().train_epoch(epoch), "count": next(self.trained)}
 
 
+class Restarting(Honest):
+    """Leaves its random generator as it is at the start: enough for the test, not for the epochs after."""
+
+    def load_state_dict(self, tensors: Mapping[str, StateTensor], texts: Mapping[str, str]) -> None:
+        Curve.load_state_dict(self, tensors, texts)
+
+
 class Forgetting(Honest):
+    restores_training = False
+
     def load_state_dict(self, tensors: Any, texts: Any) -> None:
         self.x = 0.0
 

@@ -23,6 +23,7 @@ DEFECTS = {
     "Unseeded": "seeds.repeat",
     "Remembering": "trials.isolated",
     "Forgetting": "state.restores",
+    "Restarting": "state.resumes",
     "Threaded": "threads.limited",
     "Leaving": "left.processes",
     "Littering": "left.files",
@@ -75,5 +76,5 @@ def test_a_function_has_no_state_to_restore(call: Call, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(text.replace("epochs_per_trial: 3", "epochs_per_trial: 1") + space)
     answer = call("check", "--workload", "own.yaml", "--json")
     found = {check["id"]: check["verdict"] for check in json.loads(answer.out)["checks"]}
-    assert found["state.restores"] == found["splits.disjoint"] == "not applicable"
+    assert found["state.restores"] == found["state.resumes"] == found["splits.disjoint"] == "not applicable"
     assert found["seeds.repeat"] == "passed"

@@ -58,6 +58,7 @@ class Surrogate(Workload):
     default_metric: ClassVar[str] = "validation_loss"
     default_epochs: ClassVar[int] = 9
     training_algorithm: ClassVar[str] = "closed-form learning curve"
+    restores_training: ClassVar[bool] = True
     default_options: ClassVar[Mapping[str, Any] | None] = {"noise": 0.0}
 
     def __init__(self, options: Mapping[str, Any]) -> None:

@@ -43,7 +43,7 @@ def incumbents(run: RunRecord, objective: Objective | None = None) -> list[Impro
         starts = [attempt.started_ns for attempt in trial.attempts if attempt.started_ns is not None]
         begun.extend([min(starts)] if starts else [])
         for attempt in trial.attempts:
-            trained.extend(epoch.ended_ns for epoch in attempt.epochs)
+            trained.extend(epoch.ended_ns for epoch in attempt.epochs if not epoch.restored)
         if trial.state != "completed":
             continue
         for epoch in trial.attempts[-1].epochs:

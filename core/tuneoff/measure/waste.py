@@ -44,7 +44,8 @@ def wasted_attempts(run: RunRecord, policy: Policy) -> Iterator[tuple[AttemptKey
     strict: attempts that failed, were cancelled, timed out or were replaced by a retry, and all work after a stop was
     due, also when the stop never came. default: strict and the rest of the trials that were stopped, or should have been.
     non_best: default and every other trial but the selected one. post_goal: all work after the goal was met. What led to the
-    selected checkpoint is in no set.
+    selected checkpoint is in no set. What an attempt restored from a checkpoint is charged where the attempts before trained it,
+    and is wasted only if all of that attempt is.
 
     Raises:
         ValueError: `post_goal` without a goal that was met.
@@ -58,10 +59,14 @@ def wasted_attempts(run: RunRecord, policy: Policy) -> Iterator[tuple[AttemptKey
     selected = run.best.trial if run.best is not None else None
     for trial in run.trials:
         for index, attempt in enumerate(trial.attempts):
-            if trial.trial == selected and attempt is trial.attempts[-1]:
+            last = trial.attempts[-1]
+            if trial.trial == selected and attempt is last:
                 after = max(_kept_ns(trial), goal_ns if goal_ns is not None else _stop_or_end_ns(trial, attempt))
             else:
                 after = goal_ns if goal_ns is not None else _wasted_after_ns(trial, attempt, policy)
+                is_used = goal_ns is None and _wasted_after_ns(trial, last, policy) > (last.started_ns or 0)
+                if attempt is not last and (trial.trial == selected or is_used):
+                    after = max(after, _restored_ns(trial, index))
             if attempt.started_ns is not None and attempt.ended_ns is not None and attempt.ended_ns > after:
                 yield (trial.trial, index), attempt, after  # most attempts of most policies are none
 
@@ -77,6 +82,14 @@ def _stop_or_end_ns(trial: TrialRecord, attempt: AttemptRecord) -> int:
     """Return when a stop of the attempt was due, else its end."""
     due = stop_due_ns(trial) if attempt is trial.attempts[-1] else None
     return due if due is not None else attempt.ended_ns or 0
+
+
+def _restored_ns(trial: TrialRecord, index: int) -> int:
+    """Return until when an attempt trained what all attempts after it restored; its start where that is nothing."""
+    restored = min(len(later.epochs) - later.epochs_trained for later in trial.attempts[index + 1 :])
+    attempt = trial.attempts[index]
+    ends = (epoch.ended_ns for epoch in attempt.epochs if epoch.epoch <= restored and not epoch.restored)
+    return max(ends, default=attempt.started_ns or 0)
 
 
 def _kept_ns(trial: TrialRecord) -> int:
@@ -200,9 +213,9 @@ def pruning_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) 
     time_ns = energy = 0.0
     reason = account.reason
     for (key, attempt), span, count in zip(lasts, known_spans, saved, strict=True):
-        time_ns += count * length(busy(attempt), span) / len(attempt.epochs)
+        time_ns += count * length(busy(attempt), span) / attempt.epochs_trained
         if key in account.attempts:
-            energy += count * joules(account.attempts[key], span) / len(attempt.epochs)
+            energy += count * joules(account.attempts[key], span) / attempt.epochs_trained
         else:
             reason = reason or account.reasons.get("trials", "the energy of an attempt is not known")
     values["pruning.saved_time"] = known(time_ns / 1e6, "ms", kind="estimated", source=SAVED_BY, n_samples=len(lasts))
@@ -217,7 +230,7 @@ def pruning_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) 
 
 def _epochs(attempt: AttemptRecord) -> Interval | None:
     """Return from when to when an attempt ran its epochs, None if it ran none."""
-    if not attempt.epochs:
+    if not attempt.epochs_trained:
         return None
     begin = attempt.loaded_ns if attempt.loaded_ns is not None else attempt.started_ns
     return begin or 0, attempt.epochs[-1].ended_ns

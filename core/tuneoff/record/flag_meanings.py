@@ -53,6 +53,7 @@ MACHINE: Mapping[str, str] = {  # results hold; times, energy and cost may be of
     "trial_outlives_kill": "Syne Tune: a process survived SIGKILL for 10 s",
 }
 HARMLESS: Mapping[str, str] = {  # good to know, and nothing is wrong by it
+    "checkpoint_lost": "a retry could not read its trial's checkpoint, so it began at the first epoch",
     "best_tied": "the framework's best trial is not core's, but has an equal value",
     "resumed": "the run was interrupted and continued: it takes part in no comparison of time, energy or cost",
     "started_before_submitted": "a trial started before its submission was logged",

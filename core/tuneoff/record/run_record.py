@@ -36,6 +36,7 @@ class EpochRecord(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_
     reported_ns: int | None = None  # the report returned; None: it never did
     non_finite: dict[str, str] | None = None
     saved: bool = False
+    restored: bool = False  # trained by an earlier attempt, from whose checkpoint this one went on
     cpu_ns: int | None = None  # CPU time of the attempt at `ended_ns`
     reported_cpu_ns: int | None = None  # and at `reported_ns`
 
@@ -85,6 +86,11 @@ class AttemptRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         if self.attempt < 1:
             raise ValueError(f"attempts are counted from 1, but got {self.attempt}")
 
+    @property
+    def epochs_trained(self) -> int:
+        """Epochs that it trained itself: those that it restored from an earlier attempt's checkpoint are the first ones."""
+        return sum(not epoch.restored for epoch in self.epochs)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessRecord:
@@ -126,7 +132,7 @@ class TrialRecord:
     @property
     def epochs_trained(self) -> int:
         """Epochs trained over all attempts."""
-        return sum(len(attempt.epochs) for attempt in self.attempts)
+        return sum(attempt.epochs_trained for attempt in self.attempts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -161,6 +161,7 @@ def _epochs(execution: AttemptEvents, shift: int) -> tuple[EpochRecord, ...]:
             reported_ns=t + shift if t is not None else None,
             non_finite=event.non_finite,
             saved=event.saved,
+            restored=event.restored,
             cpu_ns=event.cpu_ns,
             reported_cpu_ns=cpu_ns,
         )

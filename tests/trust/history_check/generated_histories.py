@@ -1,4 +1,4 @@
-"""Sound histories, by a simulation of a run: workers, failures, deaths, retries, stops, refusals, kills of the whole, resumes.
+"""Sound histories, by a simulation of a run: workers, failures, deaths, retries, restored checkpoints, stops, refusals, resumes.
 
 It knows of events what their schema says, and nothing of who checks them.
 """
@@ -31,6 +31,8 @@ class Task:
     is_final: bool = False
     ended_at: float = math.inf
     submitted_at: float = math.inf
+    kept: int = 0  # epochs that the attempts before it trained
+    trained_at: list[float] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -58,6 +60,7 @@ class Simulation:
         self.retries = rng.choice((0, 0, 1, 1, 2, 3))
         self.style = rng.choice(("pool", "process", "pod", "pod-worker"))
         self.rates = {name: rng.choice((0.0, 0.0, 0.05, 0.3)) for name in ("prune", "fail", "die", "unstarted", "kill", "stop")}
+        self.restores = random.Random(f"restores {seed}").random() < 0.5
         self.asks_more = rng.choice((0, 0, 1, 3))
         is_fixed = rng.random() < 0.4
         points = [rng.choice((rng.random(), 0.5)) if rng.random() < 0.1 else rng.random() for _ in range(self.trials)]
@@ -169,13 +172,16 @@ class Execution:
             self.write(t + 0.01, process, schema.TrialLoaded, **who)
         stop = self.random.randint(1, self.run.epochs)  # in whose course something may happen
         fate = next((name for name in ("fail", "die", "kill", "prune", "stop") if self._happens(name)), "complete")
+        restored = self.random.randint(0, task.kept) if self.run.restores and task.kept else 0
         for epoch in range(1, self.run.epochs + 1):
-            t += self.random.uniform(0.1, 1.5)
+            t += self.random.uniform(0.1, 1.5) if epoch > restored else 0.02
             if self.run.seconds is not None and t > self.run.seconds + 5:
                 return self._ends(process, task, who, t, "cancelled", epoch - 1, cause="wall-clock budget used up")
             if epoch == stop and fate in ("fail", "die", "kill"):
                 break
-            self.write(t, process, schema.Epoch, epoch=epoch, metrics={}, train_ns=1, validate_ns=1, **who)
+            taken = {"restored": True} if epoch <= restored else {}
+            self.write(t, process, schema.Epoch, epoch=epoch, metrics={}, train_ns=1, validate_ns=1, **taken, **who)
+            task.trained_at.append(t)
             if epoch == self.run.epochs:
                 task.ended_at, task.is_final = t, True  # it is complete, whoever says so
             if epoch == stop and fate == "stop" and epoch < self.run.epochs:  # the coordinator kills what it stops
@@ -217,7 +223,7 @@ class Execution:
         self.write(seen, 0, schema.WorkerDied, cause="killed by signal 9", exit_code=-9, **who)
         task.ended_at = seen
         if task.attempt - self.first[task.trial] < self.run.retries:
-            retry = Task(task.trial, task.x, task.attempt + 1)
+            retry = Task(task.trial, task.x, task.attempt + 1, kept=max(task.kept, len(task.trained_at)))
             heapq.heappush(self.waiting, (seen + 0.001, len(self.begun), retry))
         return seen + 0.001
 
@@ -251,7 +257,11 @@ class Execution:
                 last[task.trial] = task
         ended = [task for task in last.values() if task.is_final and task.ended_at <= killed]
         names = {task.trial for task in ended}
-        again = [Task(task.trial, task.x, task.attempt + 1) for task in last.values() if task.trial not in names]
+        again = [
+            Task(task.trial, task.x, task.attempt + 1, kept=max(task.kept, sum(t <= killed for t in task.trained_at)))
+            for task in last.values()
+            if task.trial not in names
+        ]
         return [*self.finished, *ended], again
 
 

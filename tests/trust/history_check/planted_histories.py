@@ -140,7 +140,8 @@ def the_budget_is_one_over(planting: Planting) -> None:
 
 @plants("budget-over-epochs")
 def the_epochs_are_one_over(planting: Planting) -> None:
-    epochs = sum(isinstance(event, schema.Epoch) for pairs in planting.run.executions for _, event in pairs)
+    events = [event for pairs in planting.run.executions for _, event in pairs]
+    epochs = sum(isinstance(event, schema.Epoch) and not event.restored for event in events)
     experiment = planting.run.spec.experiment
     budget = replace(experiment.budget, epochs_total=epochs - 1)
     planting.run.spec = replace(planting.run.spec, experiment=replace(experiment, budget=budget))
@@ -231,6 +232,26 @@ def two_trials_are_on_one_slot_at_once(planting: Planting) -> None:
 def an_epoch_is_trained_twice(planting: Planting) -> None:
     index, process, epoch = planting.one(schema.Epoch)
     planting.last.insert(index + 1, (process, change(epoch, t=epoch.t + 1)))
+
+
+@plants("restored-otherwise")
+def an_epoch_is_restored_that_nobody_trained(planting: Planting) -> None:
+    index, process, epoch = planting.one(schema.Epoch, attempt=1)
+    planting.last[index] = process, change(epoch, restored=True)
+
+
+@plants("restored-otherwise")
+def a_restored_epoch_has_another_result(planting: Planting) -> None:
+    index, process, epoch = planting.one(schema.Epoch, restored=True)
+    planting.last[index] = process, change(epoch, metrics={"loss": 1.0})
+
+
+@plants("restored-otherwise")
+def an_epoch_is_restored_after_one_was_trained(planting: Planting) -> None:
+    _, _, epoch = planting.one(schema.Epoch, restored=True, epoch=2)
+    (index,) = planting.of(schema.Epoch, trial=epoch.trial, attempt=epoch.attempt, epoch=1)
+    process, first = planting.last[index]
+    planting.last[index] = process, change(first, restored=False)
 
 
 @plants("result-lost")

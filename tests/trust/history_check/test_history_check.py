@@ -53,6 +53,7 @@ def test_the_generator_makes_all_that_a_sound_history_may_have() -> None:
         event.attempt for run in runs for pairs in run.executions for _, event in pairs if isinstance(event, TrialSubmitted)
     ]
     assert max(attempts) > 2
+    assert {getattr(event, "restored", None) for run in runs for pairs in run.executions for _, event in pairs} >= {True, False}
 
 
 @pytest.mark.parametrize("name", PLANTS)

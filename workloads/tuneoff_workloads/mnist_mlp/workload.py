@@ -33,6 +33,7 @@ class MnistMlp(Workload):
     default_metric: ClassVar[str] = "validation_accuracy"
     default_epochs: ClassVar[int] = 8
     training_algorithm: ClassVar[str] = "minibatch Adam or SGD on cross-entropy"
+    restores_training: ClassVar[bool] = True
     default_options: ClassVar[Mapping[str, Any] | None] = DEFAULTS
 
     def __init__(self, options: Mapping[str, Any]) -> None:

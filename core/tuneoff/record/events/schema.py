@@ -122,6 +122,7 @@ class Epoch(Event, frozen=True, gc=False, tag="epoch"):
     attempt: int = 1
     non_finite: dict[str, str] | None = None
     saved: bool = False
+    restored: bool = False  # not trained here: an earlier attempt did, from whose checkpoint this one goes on
     cpu_ns: int | None = None  # of the attempt up to here
 
 

@@ -143,7 +143,7 @@ class Tracker:
         )
 
     def _epoch(self, event: schema.Epoch, t: int) -> None:
-        self.epochs += 1
+        self.epochs += not event.restored
         attempt = self.open.get((event.trial, event.attempt))
         if attempt is None:
             return

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from tuneoff.base.identity import canonical_json
+from tuneoff.base.identity import canonical_json, is_finite
 from tuneoff.errors import CheckpointError
 from tuneoff.workload import StateTensor, Workload
 
@@ -20,14 +21,36 @@ _STATE = "the `state_dict` of a workload with `has_state` must return a pair of 
 _WAY_OUT = "return what the test needs, or set `has_state = False` where the configuration is enough"
 
 
+class EpochMetrics(NamedTuple):
+    """The metrics of an epoch as events have them: a value that is not finite is None, and its text is in `non_finite`."""
+
+    metrics: Mapping[str, float | None]
+    non_finite: Mapping[str, str]
+
+    @classmethod
+    def of(cls, values: Mapping[str, float]) -> EpochMetrics:
+        finite = {name: value if is_finite(value) else None for name, value in values.items()}
+        return cls(finite, {name: str(values[name]) for name, value in finite.items() if value is None})
+
+    @property
+    def values(self) -> dict[str, float]:
+        """What a framework is told once more."""
+        return {name: math.nan if value is None else value for name, value in self.metrics.items()}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """What was read back: tensors and texts of the workload, and the epoch after which it was written."""
+    """What was read back: tensors and texts of the workload, and the epoch after which it was written.
+
+    `history`: the metrics of each epoch up to that one; empty where training cannot go on from here.
+    """
 
     tensors: Mapping[str, StateTensor]
     texts: Mapping[str, str]
     epoch: int
     sha256: str
+    configuration: Mapping[str, Any]
+    history: Sequence[EpochMetrics]
 
 
 def checkpoint_path(run_dir: Path | str, trial_id: str) -> Path:
@@ -58,6 +81,7 @@ def write_checkpoint(
     *,
     epoch: int,
     configuration: Mapping[str, Any],
+    history: Sequence[EpochMetrics] = (),
 ) -> None:
     """Write the file under a temporary name, then replace. No fsync: a killed process loses nothing, a host crash may."""
     import numpy as np
@@ -66,7 +90,8 @@ def write_checkpoint(
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(f".{os.getpid()}.tmp")
     # one key: the format keeps several in an order that differs from file to file, and equal content must be equal bytes
-    metadata = {_KEY: canonical_json({"texts": dict(texts), "epoch": epoch, "configuration": dict(configuration)})}
+    about = {"texts": dict(texts), "epoch": epoch, "configuration": dict(configuration)}
+    metadata = {_KEY: canonical_json({**about, "history": [tuple(one) for one in history]} if history else about)}
     arrays = {name: np.frombuffer(t.data, _NAMES[t.dtype]).reshape(t.shape) for name, t in tensors.items()}
     save_file(arrays, str(temporary), metadata)
     os.replace(temporary, path)
@@ -89,10 +114,12 @@ def read_checkpoint(path: Path) -> Checkpoint:
         }
         header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
         stored = json.loads(header["__metadata__"][_KEY])
-        texts, epoch = stored["texts"], int(stored["epoch"])
-    except (OSError, SafetensorError, ValueError, KeyError) as error:
+        texts, epoch, configuration = stored["texts"], int(stored["epoch"]), dict(stored["configuration"])
+        history = tuple(EpochMetrics(*one) for one in stored.get("history", ()))
+    except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"a checkpoint must be readable, but {path} is not: {error}; run the trial again") from error
-    return Checkpoint(tensors=tensors, texts=texts, epoch=epoch, sha256=hashlib.sha256(content).hexdigest())
+    sha256 = hashlib.sha256(content).hexdigest()
+    return Checkpoint(tensors=tensors, texts=texts, epoch=epoch, sha256=sha256, configuration=configuration, history=history)
 
 
 _NAMES = {

@@ -13,11 +13,11 @@ from typing import Any, Literal
 from tuneoff.base import clock
 from tuneoff.base.identity import configuration_digest, is_finite
 from tuneoff.base.tracebacks import described, log_traceback
-from tuneoff.errors import InfrastructureError, TrialFailedError
+from tuneoff.errors import CheckpointError, InfrastructureError, TrialFailedError
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.run.trial.budget import TrialBudget
-from tuneoff.run.trial.checkpoint import checkpoint_path, state_of, write_checkpoint
+from tuneoff.run.trial.checkpoint import EpochMetrics, checkpoint_path, read_checkpoint, state_of, write_checkpoint
 from tuneoff.run.trial.faults import KernelKills, out_of_memory_cause
 from tuneoff.run.trial.locks import Slots
 from tuneoff.run.trial.usage import CpuClock, peak_rss_bytes, processors_allowed
@@ -123,7 +123,8 @@ def run_trial(
 
     It takes a slot and a budget ticket, limits threads, loads, and for each epoch trains, validates, keeps the checkpoint
     where the value improved, and calls `report`, which returns a decision or never returns. Whatever `report` raises is
-    raised again after the end was logged; a fault of the workload is returned as a failed outcome.
+    raised again after the end was logged; a fault of the workload is returned as a failed outcome. An attempt after the first
+    goes on from the trial's checkpoint, if its workload can: epochs up to there are reported again, and not trained.
     """
     process = trial_process(context, role)
     slot, waited_ns = process.slots.take(preferred=process.preferred_slot)
@@ -159,6 +160,8 @@ class _Attempt:
         self.epochs = 0
         self.value: float | None = None
         self.best_epoch: int | None = None
+        self.attempt = attempt
+        self.history: list[EpochMetrics] = []  # of the epochs so far, if training can go on from a checkpoint
 
     def run(self, slot: int, waited_ns: int, framework_id: str | None) -> TrialOutcome:
         seeds = self.context.seeds(self.configuration)
@@ -185,6 +188,7 @@ class _Attempt:
             workload = self.context.make_workload()
             workload.limit_threads(self.context.threads)
             workload.load(self.configuration, seeds)
+            self._restore(workload)
             self.events.write("trial_loaded", **self.identity, device=workload.device())
             state, cause = self._epochs(workload)
             if state == "failed":
@@ -217,9 +221,27 @@ class _Attempt:
         except Exception as error:  # the trial's outcome is known: what is left behind is found at un-deploy
             self._log(error)
 
+    def _restore(self, workload: Workload) -> None:
+        """Load the checkpoint of an earlier attempt, with the metrics up to it, if there is one that training can go on from."""
+        path = checkpoint_path(self.context.run_dir, self.trial_id)
+        if self.attempt == 1 or not workload.restores_training or not path.exists():
+            return
+        try:
+            checkpoint = read_checkpoint(path)
+        except CheckpointError as error:
+            self.events.flag("checkpoint_lost", f"trial {self.trial_id} begins at its first epoch again: {error}")
+            return
+        is_same = configuration_digest(checkpoint.configuration) == configuration_digest(self.configuration)
+        if is_same and checkpoint.history:
+            workload.load_state_dict(checkpoint.tensors, checkpoint.texts)
+            self.history = list(checkpoint.history)
+
     def _epochs(self, workload: Workload) -> tuple[State, str | None]:
         context, budget = self.context, self.process.budget
-        for epoch in range(1, context.epochs + 1):
+        for epoch, known in enumerate(tuple(self.history), start=1):
+            if self._report(epoch, self._restored(epoch, known)) is Decision.STOP and epoch < context.epochs:
+                return "pruned", None
+        for epoch in range(len(self.history) + 1, context.epochs + 1):
             if budget.is_over_time():
                 return "cancelled", "wall-clock budget used up"
             if budget.epoch_tickets.take() is None:
@@ -234,6 +256,15 @@ class _Attempt:
                 return "pruned", None
         return "completed", None
 
+    def _restored(self, epoch: int, known: EpochMetrics) -> dict[str, float]:
+        """Log an epoch that an earlier attempt trained."""
+        values = known.values
+        if self._improves(values[self.context.metric]):
+            self.value, self.best_epoch = values[self.context.metric], epoch
+        self.epochs = epoch
+        self._write_epoch(epoch, known, clock.monotonic_ns(), train_ns=0, validate_ns=0, cpu_ns=self.cpu.used_ns(), restored=True)
+        return values
+
     def _epoch(self, workload: Workload, epoch: int) -> dict[str, float]:
         started = clock.monotonic_ns()
         metrics = dict(workload.train_epoch(epoch))
@@ -242,12 +273,15 @@ class _Attempt:
         validated = clock.monotonic_ns()
         value = metrics.get(self.context.metric)
         saved = False
+        known = EpochMetrics.of(metrics)
+        if workload.restores_training:
+            self.history.append(known)
         if value is not None and is_finite(value) and self._improves(value):
             self.value, self.best_epoch = value, epoch
             if workload.has_state:
                 tensors, texts = state_of(workload)
                 path = checkpoint_path(self.context.run_dir, self.trial_id)
-                write_checkpoint(path, tensors, texts, epoch=epoch, configuration=self.configuration)
+                write_checkpoint(path, tensors, texts, epoch=epoch, configuration=self.configuration, history=self.history)
                 saved = True
         self.epochs = epoch
         fields: dict[str, Any] = {"train_ns": trained - started, "validate_ns": validated - trained}
@@ -255,11 +289,13 @@ class _Attempt:
         fields["cpu_ns"] = self.cpu.used_ns()
         if saved:
             fields.update(checkpoint_ns=now - validated, saved=True)
-        finite = {name: number if is_finite(number) else None for name, number in metrics.items()}
-        if odd := {name: str(metrics[name]) for name, number in finite.items() if number is None}:
-            fields["non_finite"] = odd
-        self.events.write("epoch", t=now, **self.identity, epoch=epoch, metrics=finite, **fields)
+        self._write_epoch(epoch, known, now, **fields)
         return metrics
+
+    def _write_epoch(self, epoch: int, known: EpochMetrics, now: int, **fields: Any) -> None:
+        if known.non_finite:
+            fields["non_finite"] = known.non_finite
+        self.events.write("epoch", t=now, **self.identity, epoch=epoch, metrics=known.metrics, **fields)
 
     def _improves(self, value: float) -> bool:
         return self.value is None or (value > self.value if self.context.mode == "max" else value < self.value)

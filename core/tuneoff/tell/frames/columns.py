@@ -104,6 +104,7 @@ EPOCH_COLUMNS: Columns = {
     "train_seconds": Column("number", "training", "s", always=True),
     "validate_seconds": Column("number", "validation", "s", always=True),
     "checkpoint_seconds": Column("number", "saving", "s", always=True),
+    "restored": Column("truth", "trained by an earlier attempt, from whose checkpoint this one went on", always=True),
     "metric": Column("key", "which metric of the epoch", always=True),
     "value": Column("number", "its value; missing: not finite", "the metric's"),
     "non_finite": Column("key", "what a value that is not finite was"),

@@ -175,6 +175,7 @@ def epoch_rows(run: RunRecord, is_selected: bool) -> Iterator[Row]:
                     "train_seconds": _seconds(epoch.train_ns),
                     "validate_seconds": _seconds(epoch.validate_ns),
                     "checkpoint_seconds": _seconds(epoch.checkpoint_ns),
+                    "restored": epoch.restored,
                 }
                 for name, value in epoch.metrics.items():
                     text = (epoch.non_finite or {}).get(name)

@@ -90,6 +90,7 @@ def _of_trial(history: RunHistory, trial: Trial, spec: RunSpec, is_done: bool) -
             yield from _of_training(name, attempt, training, planned)
         before = attempt
     yield from _configuration(trial)
+    yield from _restored(trial)
     yield from _at_once(history, trial)
     started = [training.start for training in trial.trainings]
     if trial.refused and any(_is_later(history, trial.refused[0], start) for start in started):
@@ -173,6 +174,26 @@ def _configuration(trial: Trial) -> Iterator[Breach]:
         yield Breach("configuration-changed", f"trial {trial.name} was {how} with another configuration", moments, changed)
 
 
+def _restored(trial: Trial) -> Iterator[Breach]:
+    """What an attempt has from a checkpoint comes before what it trains, and is what an attempt before it recorded.
+
+    A host that died may have kept the checkpoint and lost the event.
+    """
+    known: dict[int, Moment] = {}
+    for number, training in enumerate(trial.trainings):
+        has_trained = False
+        for event in training.rest:
+            if not isinstance(event, schema.Epoch):
+                continue
+            moment, before = training.moment(event), known.get(event.epoch)
+            is_other = before is not None and before.event.metrics != event.metrics
+            if event.restored and (number == 0 or has_trained or is_other):
+                text = f"trial {trial.name} took epoch {event.epoch} from a checkpoint, but no attempt before had trained it so"
+                yield Breach("restored-otherwise", text, [*([before] if before else ()), training.start, moment], [moment])
+            has_trained |= not event.restored
+            known[event.epoch] = moment
+
+
 def _at_once(history: RunHistory, trial: Trial) -> Iterator[Breach]:
     """An attempt is started once, and a trial's next attempt after the last word of the one before."""
     trainings = list(trial.trainings)
@@ -224,7 +245,7 @@ def _budget(history: RunHistory, spec: RunSpec, listed: Listed, is_done: bool) -
         yield Breach("budget-short", text, starts[-3:])
     if budget.epochs_total is not None:
         trainings = [training for trial in history.trials.values() for training in trial.trainings]
-        epochs = sum(training.epochs for training in trainings)
+        epochs = sum(training.epochs_trained for training in trainings)
         if epochs > budget.epochs_total:
             trainings.sort(key=lambda training: (training.last.execution, history.at(training.last)))
             lasts = [training.last for training in trainings[-3:]]

@@ -45,6 +45,10 @@ class Training:
     def epochs(self) -> int:
         return sum(isinstance(event, schema.Epoch) for event in self.rest)
 
+    @property
+    def epochs_trained(self) -> int:
+        return sum(isinstance(event, schema.Epoch) and not event.restored for event in self.rest)
+
 
 @dataclass(slots=True)
 class Attempt:

@@ -25,7 +25,7 @@ EPOCHS = 3  # of a training, at most
 SEEDS = (1, 2)  # of the split, of the trial
 MOST_USE = 1.3  # of the processors that a trial may have: clocks and imports of a moment are within
 SHORTEST = 0.2  # s: of a shorter training the use of processors tells nothing
-CHECKPOINT = "state.safetensors"
+TRAINED, CUT = "trained.safetensors", "cut.safetensors"  # the state after all epochs, and after all but the last
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,6 +34,7 @@ class WorkloadEvidence:
 
     has_state: bool
     has_test: bool
+    restores_training: bool
     threads: int
     metric: str
     trainings: dict[str, Any] = field(default_factory=dict)
@@ -61,6 +62,7 @@ def check_workload(experiment: ExperimentSpec) -> list[tuple[WorkloadCheck, Find
     evidence = WorkloadEvidence(
         has_state=workload.has_state,
         has_test=workload.has_test,
+        restores_training=workload.has_state and workload.restores_training,
         threads=experiment.workers.threads,
         metric=experiment.objective.metric,
     )
@@ -77,14 +79,18 @@ def _make(evidence: WorkloadEvidence, experiment: ExperimentSpec, folder: Path) 
     epochs = min(EPOCHS, experiment.budget.epochs_per_trial)
     configurations = _two(experiment)
     one, other = ({"configuration": configuration, "epochs": epochs} for configuration in configurations)
-    kept = {"checkpoint": str(folder / CHECKPOINT)} if evidence.has_state else {}
+    trained, cut = str(folder / TRAINED), str(folder / CUT)
     processes: dict[str, list[tuple[str, dict[str, Any]]]] = {
-        "first": [("first", {**one, **kept})],
+        "first": [("first", {**one, "save": trained} if evidence.has_state else one)],
         "second": [("again", one), ("other", other), ("after the other", one)],
+        "third": [("restored", {**one, "load": trained})] if evidence.has_state and evidence.has_test else [],
     }
-    if evidence.has_state and evidence.has_test:
-        processes["third"] = [("restored", {**one, **kept, "epochs": 0})]
+    if evidence.restores_training and epochs > 1:
+        processes["second"].append(("cut", {**one, "epochs": epochs - 1, "save": cut}))
+        processes["third"].append(("resumed", {**one, "load": cut}))
     for process, trainings in processes.items():
+        if not trainings:
+            continue
         place = folder / process
         (place / "tmp").mkdir(parents=True)
         answer = _ask(evidence, experiment, place, [training for _, training in trainings])
@@ -180,6 +186,16 @@ def _restores(evidence: WorkloadEvidence) -> Finding:
     return judged(f"{name} {trained[name]}, from the state {restored.get(name)}" for name in changed)
 
 
+def _resumes(evidence: WorkloadEvidence) -> Finding:
+    if not evidence.restores_training:
+        return not_applicable("a retry begins at the first epoch: the workload does not set `restores_training`")
+    if "resumed" not in evidence.trainings:
+        return not_tested("a trial has one epoch, so nothing is left to train after it")
+    (resumed,), expected = evidence.trainings["resumed"]["metrics"], evidence.trainings["first"]["metrics"][-1]
+    changed = [name for name in expected if expected[name] != resumed.get(name)]
+    return judged(f"last epoch: {name} {expected[name]}, from the state {resumed.get(name)}" for name in changed)
+
+
 def _threads(evidence: WorkloadEvidence) -> Finding:
     used = [one for one in evidence.trainings.values() if one["seconds"] >= SHORTEST]
     if not used:
@@ -221,6 +237,11 @@ CHECKS = (
     ),
     WorkloadCheck(id="trials.isolated", way_out="keep nothing in modules and classes; make all anew in `load`", judge=_isolated),
     WorkloadCheck(id="state.restores", way_out="let `state_dict` return all that `test` needs", judge=_restores),
+    WorkloadCheck(
+        id="state.resumes",
+        way_out="let `state_dict` return model, optimizer and random generators, or leave out `restores_training`",
+        judge=_resumes,
+    ),
     WorkloadCheck(id="threads.limited", way_out="limit your library's threads in `limit_threads`", judge=_threads),
     WorkloadCheck(id="left.processes", way_out="end them in `close`", judge=_processes),
     WorkloadCheck(id="left.files", way_out="remove them in `close`", judge=_left_files),

@@ -21,7 +21,7 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return what each training of a request gave, or the error that ended them.
 
     `request`: `target`, `options` and `threads` of the workload, `seeds` as [split, trial], and `trainings`: each a configuration
-    with its `epochs`; the state goes to its `checkpoint`, a file, where it has one. No epochs: the state comes from that file.
+    that is trained up to its `epochs`, from the state in the file `load` where it has one; its state goes to the file `save`.
     """
     become_subreaper()  # what a training starts and forgets is found here
     try:
@@ -40,28 +40,30 @@ def _train(workload_type: type[Workload], request: Mapping[str, Any], one: Mappi
     split, trial = request["seeds"]
     try:
         workload.load(one["configuration"], TrialSeeds(split=split, trial=trial))
-        clock, started, metrics = CpuClock(), time.monotonic(), []
-        for epoch in range(1, one["epochs"] + 1):
+        clock, started = CpuClock(), time.monotonic()
+        metrics: list[Mapping[str, float]] = []
+        for epoch in range(_loaded(workload, one) + 1, one["epochs"] + 1):
             found = dict(workload.train_epoch(epoch))
             metrics.append({**found, **workload.validate()})
         used = {"cpu_seconds": clock.used_ns() / NANOSECONDS, "seconds": time.monotonic() - started}
-        if workload.has_state and "checkpoint" in one:
-            _move_state(workload, Path(one["checkpoint"]), one)
+        if "save" in one:
+            tensors, texts = state_of(workload)
+            write_checkpoint(Path(one["save"]), tensors, texts, epoch=one["epochs"], configuration=one["configuration"])
         scores = dict(workload.test().values) if workload.has_test else {}
         cases = {name: sorted(map(str, found)) for name, found in workload.cases().items()}
     finally:
         workload.close()
-    texts = [{name: str(value) for name, value in values.items()} for values in metrics]  # NaN is no JSON
-    return {"metrics": texts, "scores": {name: str(value) for name, value in scores.items()}, "cases": cases, **used}
+    as_texts = [{name: str(value) for name, value in values.items()} for values in metrics]  # NaN is no JSON
+    return {"metrics": as_texts, "scores": {name: str(value) for name, value in scores.items()}, "cases": cases, **used}
 
 
-def _move_state(workload: Workload, path: Path, one: Mapping[str, Any]) -> None:
-    if one["epochs"]:
-        tensors, texts = state_of(workload)
-        write_checkpoint(path, tensors, texts, epoch=one["epochs"], configuration=one["configuration"])
-    else:
-        checkpoint = read_checkpoint(path)
-        workload.load_state_dict(checkpoint.tensors, checkpoint.texts)
+def _loaded(workload: Workload, one: Mapping[str, Any]) -> int:
+    """Restore the state that a training begins with; return its epoch, 0 where it begins anew."""
+    if "load" not in one:
+        return 0
+    checkpoint = read_checkpoint(Path(one["load"]))
+    workload.load_state_dict(checkpoint.tensors, checkpoint.texts)
+    return checkpoint.epoch
 
 
 if __name__ == "__main__":
