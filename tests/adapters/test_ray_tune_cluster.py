@@ -54,8 +54,7 @@ def test_a_wrong_option_is_the_users_mistake(options: dict[str, Any], words: str
     ("workers", "words"),
     [
         (Workers(count=1), "each of the 2 hosts must get a slot, but workers.count is 1"),
-        (Workers(count=2, memory_mb=100), "remove workers.memory_mb"),
-        (Workers(count=2, cpu_limit="quota"), "remove workers.memory_mb and workers.cpu_limit"),
+        (Workers(count=2, cpu_limit="quota"), "remove workers.cpu_limit"),
     ],
 )
 def test_what_cannot_be_served_is_refused_with_the_reason(workers: Workers, words: str) -> None:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -133,6 +134,22 @@ def test_a_trial_beyond_its_time_is_ended_on_a_host_that_has_all_slots(two: Host
     assert [(trial.state, trial.charged) for trial in record.trials] == [("timed_out", "workload")] * 2
     assert all((trial.attempts[0].ended_ns or 0) - (trial.attempts[0].started_ns or 0) < 8e9 for trial in record.trials)
     assert [left(two, name) for name in two.names] == [[], []]
+
+
+def test_a_trial_beyond_its_memory_is_ended_on_its_host_and_the_others_are_run(two: Hosts, runs: Runs) -> None:
+    options = {"kinds": ["out_of_memory"], "rate": 0.3, "allocate_mb": 1500}
+    workers, budget = {"count": 2, "memory_mb": 700}, {"trials": 8, "epochs_per_trial": 2}
+    fields: dict[str, Any] = {"workload": {"name": "faulty", "options": options}, "failures": {"retries": 1}}
+    command = runs({"hosts": ["h2"], "host_command": two.template}, workers=workers, budget=budget, **fields)
+    said = command.end()
+    record = command.record
+    assert record.status == "done", said
+    ends = {(trial.state, trial.charged, len(trial.attempts)) for trial in record.trials}
+    assert ends == {("completed", None, 1), ("failed", "workload", 1)}
+    assert {trial.cause for trial in record.trials} == {None, "out of memory: more than 700 MB (watchdog)"}
+    assert set(hosts_of(record).values()) == {"h2"}
+    assert [left(two, name) for name in two.names] == [[], []]
+    verified(runs, command)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])

@@ -23,9 +23,9 @@ from typing import Any
 from tuneoff.base import clock
 from tuneoff.base.code_digest import code_digest
 from tuneoff.base.packages import installed_version, missing_modules, module_versions
-from tuneoff.base.processes import MARK, is_alive, kill_tree
+from tuneoff.base.processes import MARK, has_more_memory, is_alive, kill_tree
 from tuneoff.record.events.writer import EventWriter
-from tuneoff.run.trial.faults import asked_kills
+from tuneoff.run.trial.faults import asked_kills, watched_memory
 from tuneoff_adapters.hosts.cleaning import clean
 
 LOOK_SECONDS = 0.5  # between two looks for kills that were asked for
@@ -104,12 +104,20 @@ class Agent:
         return clean(self._execution_id, self._folder)
 
     def _end_asked(self) -> None:
-        """Kill the processes here that the supervisor asks for; the shared folder may stall for as long as it wants."""
+        """Kill the processes here that the supervisor asks for, and tell it which have too much memory.
+
+        The shared folder may stall for as long as it wants.
+        """
         while True:
             with contextlib.suppress(OSError):
                 for pid, started_ns in asked_kills(self._run_dir, clock.boot_id()):
                     if is_alive(pid, started_ns):
                         kill_tree(pid)
+                for pid, started_ns, limit, over in watched_memory(self._run_dir, clock.boot_id()):
+                    if is_alive(pid, started_ns) and has_more_memory(pid, limit):
+                        over.touch()
+                    else:
+                        over.unlink(missing_ok=True)
             time.sleep(LOOK_SECONDS)
 
 

@@ -32,8 +32,8 @@ def refuse_cluster(spec: RunSpec) -> str | None:
     workers = spec.experiment.workers
     if len(options.hosts) > workers.count:
         return f"each of the {len(options.hosts)} hosts must get a slot, but workers.count is {workers.count}; name fewer hosts"
-    if workers.memory_mb is not None or workers.cpu_limit != "none":
-        return "processes on other hosts are not limited by tuneoff yet; remove workers.memory_mb and workers.cpu_limit"
+    if workers.cpu_limit != "none":
+        return "processors of other hosts are not limited by tuneoff yet; remove workers.cpu_limit"
     return budget_refusal(spec)
 
 

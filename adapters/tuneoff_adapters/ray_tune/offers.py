@@ -96,6 +96,7 @@ CAPABILITIES = replace(
     elsewhere={
         "cluster": replace(
             _LOCAL,
+            memory_limiter="watchdog on each host",
             notes=(
                 "Ray on `hosts` for one run, started and ended by tuneoff with a random token, or the cluster at `address`; both "
                 "listen on all addresses of their machines",

@@ -161,6 +161,15 @@ def pss_bytes(pid: int) -> int:
     return rss_bytes(pid)
 
 
+def has_more_memory(pid: int, limit_bytes: int) -> bool:
+    """Tell whether a process and those below it have more resident memory than that.
+
+    Shared pages count fully in RSS: a confirmation by PSS, which is slow, keeps a trial from paying for torch's code.
+    """
+    tree = (pid, *descendants(pid))
+    return sum(map(rss_bytes, tree)) > limit_bytes and sum(map(pss_bytes, tree)) > limit_bytes
+
+
 def command_line(pid: int, most: int | None = 120) -> str:
     """Return the command line of a process, at most so many characters of it (None: all), or "?": it is gone."""
     try:

@@ -20,13 +20,14 @@ from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.layout import IN_PODS
 from tuneoff.run.supervisor.prepare import Execution
 from tuneoff.run.supervisor.tracker import OpenAttempt, Tracker
-from tuneoff.run.trial.faults import ask_kill, note_kill, out_of_memory_cause, out_of_memory_kills
+from tuneoff.run.trial.faults import ask_kill, has_more_memory_there, note_kill, out_of_memory_cause, out_of_memory_kills
 
 Identity = tuple[int, int]  # pid, when the kernel started it (ns): a pid alone may be used again
 SETTLE_NS = 300_000_000  # a process that is gone gets so long for its own last lines, and its adapter for what it knows
 
 # In a control group the kernel has the first turn: it counts only what was allocated since the process entered, so a process
-# may be above the limit here before it is there. It cannot get further above than what it held when it entered.
+# may be above the limit here before it is there. It cannot get further above than what it held when it entered. What another
+# host says may be half a second old, and of the trial before in the same process.
 KERNEL_NS = 1_000_000_000
 
 
@@ -92,9 +93,10 @@ class TrialWatch:
                 self._kill(attempt, "time", f"{cause} in the framework's report", "framework")
             else:
                 self._kill(attempt, "time", cause)
-        elif self._memory is not None and self._exceeds(attempt.pid, self._memory):
+        elif self._memory is not None and self._has_more(attempt, self._memory):
             attempt.over_memory_since_ns = attempt.over_memory_since_ns or now
-            if attempt.slot >= len(self._cgroups) or now - attempt.over_memory_since_ns > KERNEL_NS:
+            is_sure = attempt.slot >= len(self._cgroups) and not self._is_elsewhere(attempt)
+            if is_sure or now - attempt.over_memory_since_ns > KERNEL_NS:
                 self._kill(attempt, "memory", out_of_memory_cause(self._memory, "watchdog"))
         else:
             attempt.over_memory_since_ns = None
@@ -105,12 +107,10 @@ class TrialWatch:
     def _by_the_kernel(self) -> str:
         return out_of_memory_cause(self._memory, "control group")
 
-    def _exceeds(self, pid: int, limit: int) -> bool:
-        # shared pages count fully in RSS: a confirmation by PSS, which is slow, keeps a trial from paying for torch's code
-        return self._resident(pid, processes.rss_bytes) > limit and self._resident(pid, processes.pss_bytes) > limit
-
-    def _resident(self, pid: int, measure: Callable[[int], int]) -> int:
-        return sum(measure(one) for one in (pid, *processes.descendants(pid)))
+    def _has_more(self, attempt: OpenAttempt, limit: int) -> bool:
+        if self._is_elsewhere(attempt):
+            return has_more_memory_there(self._folder, attempt.boot_id, attempt.pid, attempt.process_started_ns, limit)
+        return processes.has_more_memory(attempt.pid, limit)
 
     def _kill(self, attempt: OpenAttempt, limit: Limit, cause: str, charged: Charged = "workload") -> None:
         """Kill an attempt's processes, unless it has ended since the last event read: its process may be at the next trial."""

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from tuneoff.record.events.writer import EventWriter
 
 FOLDER = "kills"
+MEMORY = "kills/memory"  # what is watched on other hosts
+_OVER = "over_"
 
 
 def note_kill(run_dir: Path | str, trial_id: str, attempt: int, cause: str) -> None:
@@ -47,6 +49,25 @@ def asked_kills(run_dir: Path | str, boot_id: str) -> list[tuple[int, int]]:
     return [
         (int(pid), int(started))
         for host, pid, started in (path.name.split("_") for path in (Path(run_dir) / FOLDER).glob(f"{boot_id}_*_*"))
+    ]
+
+
+def has_more_memory_there(run_dir: Path | str, boot_id: str, pid: int, started_ns: int, limit_bytes: int) -> bool:
+    """Tell whether a process on another host has more memory, and have it watched by whoever looks after that host."""
+    folder, name = Path(run_dir) / MEMORY, f"{boot_id}_{pid}_{started_ns}"
+    if not (folder / name).exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f".{name}").write_text(str(limit_bytes))
+        os.replace(folder / f".{name}", folder / name)
+    return (folder / f"{_OVER}{name}").exists()
+
+
+def watched_memory(run_dir: Path | str, boot_id: str) -> list[tuple[int, int, int, Path]]:
+    """Return (pid, its start in nanoseconds, bytes, path) of what is watched on a host: the path is there while it has more."""
+    return [
+        (int(pid), int(started), int(path.read_text()), path.with_name(f"{_OVER}{path.name}"))
+        for path in (Path(run_dir) / MEMORY).glob(f"{boot_id}_*_*")
+        for _, pid, started in (path.name.split("_"),)
     ]
 
 
