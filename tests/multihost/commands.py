@@ -15,10 +15,13 @@ import yaml
 from namespaced_hosts import REPOSITORY, Hosts
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Event, Flag, WorkerDied
-from tuneoff.record.run_record import RunRecord
+from tuneoff.record.run_record import RunRecord, TrialRecord
 from tuneoff.record.store import read_runs
 
 SOURCES = ":".join(str(REPOSITORY / name) for name in ("core", "adapters", "workloads", "tests"))
+
+
+RESTORING = {"name": "faulty", "options": {"rate": 0.0, "epoch_seconds": 1.0}}  # the surrogate, slower; each epoch improves
 
 
 @dataclass
@@ -112,6 +115,14 @@ def hosts_of(record: RunRecord) -> dict[tuple[str, int], str]:
         for trial in record.trials
         for attempt in trial.attempts
     }
+
+
+def taken_over(trial: TrialRecord) -> int:
+    """Return how many epochs a retry took over: all that the first attempt recorded, so that none is trained twice."""
+    first, second = trial.attempts
+    restored = len(second.epochs) - second.epochs_trained
+    assert len(first.epochs) <= restored <= len(first.epochs) + 1  # a checkpoint is there before its event is
+    return restored
 
 
 def verified(runs: Runs, command: Command) -> None:
