@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tuneoff.base.space import Float, SearchSpace
+from tuneoff.errors import CheckpointError
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
@@ -104,6 +105,8 @@ class Walk(Curve):
 
     def load_state_dict(self, tensors: Mapping[str, StateTensor], texts: Mapping[str, str]) -> None:
         (version, words, following), self.total = json.loads(texts["walk"])
+        if self.options.get("refuses"):
+            raise CheckpointError("it was written on another kind of device")
         self.random.setstate((version, tuple(words), following))
 
 

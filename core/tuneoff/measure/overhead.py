@@ -179,7 +179,7 @@ def stop_metrics(run: RunRecord) -> dict[str, MetricValue]:
             continue
         last = trial.attempts[-1]
         late["decided"] += 1
-        late["epochs"] += sum(epoch.epoch > trial.stop_epoch for epoch in last.epochs)
+        late["epochs"] += sum(epoch.epoch > trial.stop_epoch and not epoch.restored for epoch in last.epochs)
         late["busy_ns"] += busy_ns(last, after_ns=due)
         late["ignored"] += trial.state == "completed"
     if not late["decided"]:

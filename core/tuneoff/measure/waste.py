@@ -86,8 +86,13 @@ def _stop_or_end_ns(trial: TrialRecord, attempt: AttemptRecord) -> int:
 
 def _restored_ns(trial: TrialRecord, index: int) -> int:
     """Return until when an attempt trained what all attempts after it restored; its start where that is nothing."""
-    restored = min(len(later.epochs) - later.epochs_trained for later in trial.attempts[index + 1 :])
-    attempt = trial.attempts[index]
+    attempt, last = trial.attempts[index], trial.attempts[-1]
+    later = [
+        one for one in trial.attempts[index + 1 :] if one is last or one.epochs_trained
+    ]  # others left the checkpoint as it was
+    restored = min(len(one.epochs) - one.epochs_trained for one in later)
+    if trial.stop_epoch is not None:
+        restored = min(restored, trial.stop_epoch)
     ends = (epoch.ended_ns for epoch in attempt.epochs if epoch.epoch <= restored and not epoch.restored)
     return max(ends, default=attempt.started_ns or 0)
 
@@ -197,12 +202,12 @@ def pruning_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) 
     """Return the epochs (count), busy time (ms) and energy (kWh) that pruning saved. A pure function.
 
     Per pruned trial: the planned epochs that its last attempt did not run, times the mean busy time or energy of those that
-    it did, its loading left out. Nothing was saved where nothing was pruned.
+    it did (the last one that trained any), its loading left out. Nothing was saved where nothing was pruned.
     """
     planned = run.run_spec().experiment.budget.epochs_per_trial
     pruned = [(trial.trial, trial.attempts) for trial in run.trials if trial.state == "pruned" and trial.used_ticket]
-    lasts: list[tuple[AttemptKey, AttemptRecord]] = [((name, len(tried) - 1), tried[-1]) for name, tried in pruned]
-    saved = [max(0, planned - len(attempt.epochs)) for _, attempt in lasts]
+    lasts = [_last_that_trained(name, tried) for name, tried in pruned]
+    saved = [max(0, planned - len(tried[-1].epochs)) for _, tried in pruned]
     values = {"pruning.saved_epochs": known(sum(saved), "count", kind="estimated", source=SAVED_BY, n_samples=len(lasts))}
     spans = [_epochs(attempt) for _, attempt in lasts]
     known_spans = [span for span in spans if span is not None]
@@ -226,6 +231,11 @@ def pruning_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) 
         else missing("kWh", reason, kind="estimated", source=source)
     )
     return values
+
+
+def _last_that_trained(name: str, attempts: Sequence[AttemptRecord]) -> tuple[AttemptKey, AttemptRecord]:
+    found = [index for index, attempt in enumerate(attempts) if attempt.epochs_trained] or [len(attempts) - 1]
+    return (name, found[-1]), attempts[found[-1]]
 
 
 def _epochs(attempt: AttemptRecord) -> Interval | None:

@@ -131,8 +131,13 @@ class TrialRecord:
 
     @property
     def epochs_trained(self) -> int:
-        """Epochs trained over all attempts."""
-        return sum(attempt.epochs_trained for attempt in self.attempts)
+        """Epochs trained over all attempts; one that was restored was trained, also where its event was lost with its process."""
+        trained = sum(attempt.epochs_trained for attempt in self.attempts)
+        if len(self.attempts) < 2:
+            return trained
+        recorded = {epoch.epoch for attempt in self.attempts for epoch in attempt.epochs if not epoch.restored}
+        restored = {epoch.epoch for attempt in self.attempts for epoch in attempt.epochs if epoch.restored}
+        return trained + len(restored - recorded)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,11 +78,10 @@ def adopt(earlier: Path, folder: Path, spec: RunSpec) -> History:
                 _link(earlier / file.name, folder / EARLIER / record.execution_id / file.name)
         derived = [segment.record for segment in read_segments(folder, spec, executions)]
         history = history_of(derived)
-        best = best_trials(spec.experiment.objective, [trial for one in derived for trial in one.trials])
-        for trial_id in (*(trial.trial for trial in best), *(trial.trial_id for trial in history.unfinished)):
-            checkpoint = checkpoint_path(earlier, trial_id)
+        for trial in best_trials(spec.experiment.objective, [trial for one in derived for trial in one.trials]):
+            checkpoint = checkpoint_path(earlier, trial.trial)
             if os.path.lexists(checkpoint):
-                _link(checkpoint, checkpoint_path(folder, trial_id))
+                _link(checkpoint, checkpoint_path(folder, trial.trial))
     except OSError as error:
         raise ResultsError(f"{error.filename or folder} cannot be written: {error.strerror}; free space") from error
     write_bytes(folder / FILE_NAME, (json.dumps(history.to_json(), indent=1) + "\n").encode())
@@ -101,9 +100,8 @@ def best_trials(objective: Objective, trials: Sequence[TrialRecord]) -> list[Tri
 
 def kept_checkpoints(record: RunRecord) -> set[str]:
     """Return the names of the checkpoints that a continued run may yet need of an execution that did not come to its end."""
-    kept = best_trials(record.run_spec().experiment.objective, record.trials)
-    kept += [trial for trial in record.trials if not is_finished(trial)]
-    return {checkpoint_path(Path(CHECKPOINTS), trial.trial).name for trial in kept}
+    best = best_trials(record.run_spec().experiment.objective, record.trials)
+    return {checkpoint_path(Path(CHECKPOINTS), trial.trial).name for trial in best}
 
 
 def _link(source: Path, target: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -16,30 +18,44 @@ from tuneoff.record.endings import KILLED
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import RunRecord
 
+FIRST = {1: 4.0, 2: 6.0}  # epochs of the first attempt, and when they ended (s)
 
-def retried(restored: int, state: schema.EndState = "completed", is_best: bool = True, epochs: int = 3) -> RunRecord:
-    """Return a run of one trial: it trains epochs at 4 and 6 s and dies at 7 s; the retry starts at 8 s, and ends at 10 s."""
+
+@dataclass(frozen=True)
+class Again:
+    """A later attempt: from when to when, how many epochs it restored (half a second after its start), when it trained others."""
+
+    start: float
+    end: float
+    restored: int
+    trained: Mapping[int, float] = field(default_factory=dict)
+    state: schema.EndState | None = None  # None: its process dies
+
+
+def run_of(*again: Again, first: Mapping[int, float] = FIRST, is_best: bool = False, stop: int = 0) -> RunRecord:
+    """Return a run of one trial, which starts at 3 s, trains the epochs of `first` and dies a second after the last one."""
     log = Log()
     log.step("deploy", 0, 1)
-    log.submit("1", 2)
-    first = log.process("worker", 1)
-    first.start("1", 3, slot=0)
-    first.epoch("1", 1, 4, 0.1, reported=4)
-    first.epoch("1", 2, 6, 0.2, reported=6)
-    log.coordinator.add(schema.WorkerDied, 7, trial="1", attempt=1, cause="killed by signal 9", exit_code=-9)
-    log.submit("1", 7.5, attempt=2)
-    second = log.process("worker", 7.5)
-    second.start("1", 8, slot=0, attempt=2)
-    for epoch in range(1, epochs + 1):
-        more = {"restored": True} if epoch <= restored else {}
-        at = 8.5 if more else 7.0 + epoch
-        second.epoch("1", epoch, at, epoch / 10, reported=at, attempt=2, **more)
-    why: dict[str, Any] = {"cause": "x", "charged": "workload"} if state == "failed" else {}
-    second.end("1", 10, state, epochs, attempt=2, **why)
+    attempts = (Again(3, max(first.values()) + 1, 0, first), *again)
+    for number, one in enumerate(attempts, start=1):
+        log.submit("1", one.start - 0.5, attempt=number)
+        worker = log.process("worker", one.start - 0.5)
+        worker.start("1", one.start, slot=0, attempt=number)
+        for epoch in range(1, one.restored + 1):
+            worker.epoch("1", epoch, one.start + 0.5, epoch / 10, reported=one.start + 0.5, attempt=number, restored=True)
+        for epoch, at in one.trained.items():
+            worker.epoch("1", epoch, at, epoch / 10, reported=at, attempt=number)
+        epochs = one.restored + len(one.trained)
+        if one.state is None:
+            log.coordinator.add(schema.WorkerDied, one.end, trial="1", attempt=number, cause="killed by signal 9", exit_code=-9)
+        else:
+            why: dict[str, Any] = {"cause": "x", "charged": "workload"} if one.state == "failed" else {}
+            worker.end("1", one.end, one.state, epochs, attempt=number, **why)
+    if stop:
+        log.coordinator.add(schema.StopDecided, 99, trial="1", epoch=stop)
     if is_best:
-        log.coordinator.add(schema.BestKnown, 10, trial="1", value=0.3)
-    spec = make_spec(budget=Budget(trials=1, epochs_per_trial=3))
-    return with_metrics(derive(log.pairs(), spec, verdict=KILLED))
+        log.coordinator.add(schema.BestKnown, 99, trial="1", value=0.3)
+    return with_metrics(derive(log.pairs(), make_spec(budget=Budget(trials=1, epochs_per_trial=3)), verdict=KILLED))
 
 
 def milliseconds(run: RunRecord, name: str) -> float:
@@ -48,31 +64,51 @@ def milliseconds(run: RunRecord, name: str) -> float:
     return float(found)
 
 
+DONE = Again(8, 10, 2, {3: 10}, "completed")
+
+
 @pytest.mark.parametrize(
-    ("run", "strict", "non_best"),
+    ("again", "is_best", "strict", "non_best"),
     [
-        (retried(restored=2), 1000, 1000),  # 6 to 7 s
-        (retried(restored=1), 3000, 3000),  # 4 to 7 s
-        (retried(restored=0), 4000, 4000),  # all of the first attempt
-        (retried(restored=2, is_best=False), 1000, 6000),
-        (retried(restored=2, state="failed", is_best=False, epochs=2), 6000, 6000),
+        ([DONE], True, 1000, 1000),  # 6 to 7 s
+        ([replace(DONE, restored=1, trained={2: 9, 3: 10})], True, 3000, 3000),  # 4 to 7 s
+        ([replace(DONE, restored=0, trained={1: 8.5, 2: 9, 3: 10})], True, 4000, 4000),  # all of the first attempt
+        ([DONE], False, 1000, 6000),
+        ([Again(8, 10, 2, {}, "failed")], False, 6000, 6000),
+        ([Again(7.5, 7.8, 0), DONE], True, 1300, 1300),  # the second attempt died before it restored anything
+        ([Again(7.5, 8, 1), replace(DONE, start=8.5)], True, 1500, 1500),  # and here, in the middle of it
     ],
 )
-def test_what_a_retry_took_over_is_wasted_only_if_the_retry_is(run: RunRecord, strict: float, non_best: float) -> None:
-    assert milliseconds(run, "waste.strict.time") == strict
-    assert milliseconds(run, "waste.non_best.time") == non_best
+def test_what_a_retry_took_over_is_wasted_only_if_the_retry_is(
+    again: list[Again], is_best: bool, strict: float, non_best: float
+) -> None:
+    run = run_of(*again, is_best=is_best)
+    assert milliseconds(run, "waste.strict.time") == pytest.approx(strict)
+    assert milliseconds(run, "waste.non_best.time") == pytest.approx(non_best)
+
+
+def test_work_after_a_stop_was_due_is_wasted_though_a_retry_took_it_over() -> None:
+    run = run_of(Again(8, 10, 2, {}, "pruned"), stop=1)
+    assert milliseconds(run, "waste.strict.time") == pytest.approx(3000 + 1500)  # 4 to 7 s, 8.5 to 10 s
+    assert milliseconds(run, "stop.busy_after_decision") == 1500
+    assert run.metrics["stop.epochs_after_decision"].value == 0
 
 
 def test_restored_epochs_are_not_trained_twice() -> None:
-    run = retried(restored=2)
+    run = run_of(DONE, is_best=True)
     assert [trial.epochs_trained for trial in run.trials] == [3]
     assert incumbents(run)[-1].epochs == 3
     assert run.trials[0].value == 0.3
 
 
+def test_an_epoch_whose_event_was_lost_was_trained_all_the_same() -> None:
+    run = run_of(DONE, first={1: 4})
+    assert [trial.epochs_trained for trial in run.trials] == [3]
+
+
 def test_what_pruning_saved_is_reckoned_by_epochs_that_were_trained() -> None:
-    run = retried(restored=1, state="pruned", is_best=False, epochs=2)
+    run = run_of(Again(8, 10, 1, {2: 9}, "pruned"))
     assert milliseconds(run, "pruning.saved_time") == 1000  # 8 to 9 s, for one epoch; the third was left out
     assert run.metrics["pruning.saved_time"].kind == "estimated"
-    run = retried(restored=2, state="pruned", is_best=False, epochs=2)
-    assert run.metrics["pruning.saved_time"].value is None
+    run = run_of(Again(8, 10, 2, {}, "pruned"))
+    assert milliseconds(run, "pruning.saved_time") == 1500  # 3 to 6 s, for two: the first attempt's

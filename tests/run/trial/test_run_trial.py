@@ -186,7 +186,7 @@ def test_a_slot_is_reserved_before_the_imports_and_kept_for_the_first_trial(
 ) -> None:
     """Else two processes that import at the same time and train briefly land on one slot."""
     left: list[int] = []
-    monkeypatch.setattr("tuneoff.run.trial.run_trial._preload", lambda context: left.append(Slots(tmp_path, 2).take()[0]))
+    monkeypatch.setattr("tuneoff.run.trial.trial_process._preload", lambda context: left.append(Slots(tmp_path, 2).take()[0]))
     assert run(trial_context(tmp_path, slots=2)).state == "completed"
     assert left == [1]
     assert [event.slot for event in events_of(tmp_path, schema.TrialStarted)] == [0]
@@ -332,14 +332,24 @@ def test_a_framework_may_stop_a_retry_at_an_epoch_that_it_restored(tmp_path: Pat
     assert (outcome.state, outcome.epochs) == ("pruned", 2)
 
 
-@pytest.mark.parametrize("why", ["broken", "other configuration", "no training from it", "first attempt"])
-def test_where_there_is_nothing_to_go_on_from_a_trial_begins_anew(tmp_path: Path, why: str) -> None:
+@pytest.mark.parametrize(
+    ("why", "is_flagged"),
+    [
+        ("broken", True),
+        ("refused by the workload", True),
+        ("other configuration", True),
+        ("no training from it", False),
+        ("first attempt", False),
+    ],
+)
+def test_where_there_is_nothing_to_go_on_from_a_trial_begins_anew(tmp_path: Path, why: str, is_flagged: bool) -> None:
     workload = "trial_runs:Curve" if why == "no training from it" else "trial_runs:Walk"
-    context = trial_context(tmp_path, workload=workload, epochs=5)
+    options = {"refuses": why == "refused by the workload"}
+    context = trial_context(tmp_path, workload=workload, epochs=5, workload_options=options)
     cut(context, after=3)
     if why == "broken":
         checkpoint_path(tmp_path, "t0").write_bytes(b"torn")
     again = run(context, x=0.5 if why == "other configuration" else 0.6, attempt=1 if why == "first attempt" else 2)
     assert again.state == "completed"
     assert not [event for event in events_of(tmp_path, schema.Epoch) if event.restored]
-    assert [flag.name for flag in events_of(tmp_path, schema.Flag)] == ["checkpoint_lost"] * (why == "broken")
+    assert [flag.name for flag in events_of(tmp_path, schema.Flag)] == ["checkpoint_lost"] * is_flagged

@@ -247,6 +247,19 @@ def a_restored_epoch_has_another_result(planting: Planting) -> None:
 
 
 @plants("restored-otherwise")
+def epochs_are_restored_beyond_what_was_trained(planting: Planting) -> None:
+    _, process, start = planting.completed()
+    is_foreign = process.role in ("pod", "pod-worker")  # of a lost host more events may be missing
+    has_trained = planting.of(schema.Epoch, trial=start.trial, attempt=1)
+    epochs = planting.of(schema.Epoch, trial=start.trial, attempt=2)
+    if start.attempt != 2 or is_foreign or len(epochs) < len(has_trained) + 2:
+        raise LookupError
+    for index in epochs:
+        writer, epoch = planting.last[index]
+        planting.last[index] = writer, change(epoch, restored=True)
+
+
+@plants("restored-otherwise")
 def an_epoch_is_restored_after_one_was_trained(planting: Planting) -> None:
     _, _, epoch = planting.one(schema.Epoch, restored=True, epoch=2)
     (index,) = planting.of(schema.Epoch, trial=epoch.trial, attempt=epoch.attempt, epoch=1)

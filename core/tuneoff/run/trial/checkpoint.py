@@ -35,7 +35,14 @@ class EpochMetrics(NamedTuple):
     @property
     def values(self) -> dict[str, float]:
         """What a framework is told once more."""
-        return {name: math.nan if value is None else value for name, value in self.metrics.items()}
+        return {name: _number(self.non_finite[name]) if value is None else value for name, value in self.metrics.items()}
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:  # it was no number before
+        return math.nan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import enum
-import importlib
-import logging
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,17 +10,14 @@ from typing import Any, Literal
 from tuneoff.base import clock
 from tuneoff.base.identity import configuration_digest, is_finite
 from tuneoff.base.tracebacks import described, log_traceback
-from tuneoff.errors import CheckpointError, InfrastructureError, TrialFailedError
+from tuneoff.errors import InfrastructureError, TrialFailedError
 from tuneoff.experiment.trial_context import TrialContext
-from tuneoff.record.events.writer import EventWriter
-from tuneoff.run.trial.budget import TrialBudget
 from tuneoff.run.trial.checkpoint import EpochMetrics, checkpoint_path, read_checkpoint, state_of, write_checkpoint
 from tuneoff.run.trial.faults import KernelKills, out_of_memory_cause
-from tuneoff.run.trial.locks import Slots
+from tuneoff.run.trial.trial_process import TrialProcess as TrialProcess
+from tuneoff.run.trial.trial_process import trial_process as trial_process
 from tuneoff.run.trial.usage import CpuClock, peak_rss_bytes, processors_allowed
-from tuneoff.workload import Workload, workload_at
-
-log = logging.getLogger(__name__)
+from tuneoff.workload import Workload
 
 
 class Decision(enum.Enum):
@@ -51,62 +45,6 @@ class TrialOutcome:
         """Raise TrialFailedError, so that a framework records the failure too."""
         if self.state == "failed":
             raise TrialFailedError(self.cause or "the trial failed")
-
-
-class TrialProcess:
-    """What a process keeps between trials of one run: its event file, the slots, the budget.
-
-    It reserves a slot before the imports that its trials need: processes that are started together do not end up on one slot.
-    """
-
-    def __init__(self, context: TrialContext, role: str, slot: int = 0) -> None:
-        self.context = context
-        self.events = EventWriter(context.run_dir, context.execution_id, role, to_stdout=context.events_to_stdout)
-        self.slots = Slots(context.run_dir, context.slots)
-        self.slots.reserve(slot)
-        self.budget = TrialBudget(context)
-        self.preferred_slot = slot
-        _preload(context)
-        self.imported_ns: int | None = clock.monotonic_ns()
-        self._limited_as: int | None = None
-
-    def enter(self, slot: int) -> None:
-        """Put this process under the limits of a slot, and prefer it from now on: limits need not change then."""
-        self.preferred_slot = slot
-        if self.context.limits and self._limited_as != slot:
-            self._limited_as = slot
-            for name, problem in self.context.limits[slot].put_in_force():
-                self.events.flag(name, problem)
-
-    def close(self) -> None:
-        self.events.close()
-        self.slots.close()
-        self.budget.close()
-
-
-def _preload(context: TrialContext) -> None:
-    """Import what the workload needs before the first trial starts: imports are overhead, never load time of a trial."""
-    try:
-        for module in workload_at(context.workload).preload:
-            importlib.import_module(module)
-    except Exception as error:  # whatever is broken: the trial that needs it fails with the reason
-        log.warning("the workload's imports failed: %s", error)
-
-
-_made: dict[tuple[str, int, str, str], TrialProcess] = {}  # at most one
-
-
-def trial_process(context: TrialContext, role: str = "worker", slot: int = 0) -> TrialProcess:
-    """Return this process's state for a run, made at its first use: call it before the process's imports.
-
-    `slot`: the one that it prefers when it is made.
-    """
-    key = context.execution_id, os.getpid(), role, context.run_dir
-    if key not in _made:
-        while _made:
-            _made.popitem()[1].close()  # its reserved slot is free again
-        _made[key] = TrialProcess(context, role, slot)
-    return _made[key]
 
 
 def run_trial(
@@ -186,9 +124,12 @@ class _Attempt:
         workload: Workload | None = None
         try:
             workload = self.context.make_workload()
-            workload.limit_threads(self.context.threads)
-            workload.load(self.configuration, seeds)
-            self._restore(workload)
+            self._load(workload)
+            if (problem := self._restore(workload)) is not None:
+                self.events.flag("checkpoint_lost", f"trial {self.trial_id} begins at its first epoch again: {problem}")
+                self._close(workload)
+                workload = self.context.make_workload()
+                self._load(workload)
             self.events.write("trial_loaded", **self.identity, device=workload.device())
             state, cause = self._epochs(workload)
             if state == "failed":
@@ -221,20 +162,24 @@ class _Attempt:
         except Exception as error:  # the trial's outcome is known: what is left behind is found at un-deploy
             self._log(error)
 
-    def _restore(self, workload: Workload) -> None:
-        """Load the checkpoint of an earlier attempt, with the metrics up to it, if there is one that training can go on from."""
+    def _load(self, workload: Workload) -> None:
+        workload.limit_threads(self.context.threads)
+        workload.load(self.configuration, self.context.seeds(self.configuration))
+
+    def _restore(self, workload: Workload) -> str | None:
+        """Load the checkpoint of an earlier attempt, with the metrics up to it, if there is one; return what is wrong with it."""
         path = checkpoint_path(self.context.run_dir, self.trial_id)
         if self.attempt == 1 or not workload.restores_training or not path.exists():
-            return
+            return None
         try:
             checkpoint = read_checkpoint(path)
-        except CheckpointError as error:
-            self.events.flag("checkpoint_lost", f"trial {self.trial_id} begins at its first epoch again: {error}")
-            return
-        is_same = configuration_digest(checkpoint.configuration) == configuration_digest(self.configuration)
-        if is_same and checkpoint.history:
+            if configuration_digest(checkpoint.configuration) != configuration_digest(self.configuration):
+                return "the checkpoint is of another configuration"
             workload.load_state_dict(checkpoint.tensors, checkpoint.texts)
-            self.history = list(checkpoint.history)
+        except Exception as error:  # e.g. it was written on another kind of device
+            return described(error)
+        self.history = list(checkpoint.history)
+        return None
 
     def _epochs(self, workload: Workload) -> tuple[State, str | None]:
         context, budget = self.context, self.process.budget

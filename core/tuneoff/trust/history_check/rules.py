@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -90,7 +91,7 @@ def _of_trial(history: RunHistory, trial: Trial, spec: RunSpec, is_done: bool) -
             yield from _of_training(name, attempt, training, planned)
         before = attempt
     yield from _configuration(trial)
-    yield from _restored(trial)
+    yield from _restored(history, trial)
     yield from _at_once(history, trial)
     started = [training.start for training in trial.trainings]
     if trial.refused and any(_is_later(history, trial.refused[0], start) for start in started):
@@ -174,20 +175,21 @@ def _configuration(trial: Trial) -> Iterator[Breach]:
         yield Breach("configuration-changed", f"trial {trial.name} was {how} with another configuration", moments, changed)
 
 
-def _restored(trial: Trial) -> Iterator[Breach]:
+def _restored(history: RunHistory, trial: Trial) -> Iterator[Breach]:
     """What an attempt has from a checkpoint comes before what it trains, and is what an attempt before it recorded.
 
-    A host that died may have kept the checkpoint and lost the event.
+    A process that died may have left the checkpoint of one epoch more; a host that died, of several.
     """
     known: dict[int, Moment] = {}
     for number, training in enumerate(trial.trainings):
         has_trained = False
+        most = math.inf if any(history.slack_ns(moment) for moment in known.values()) else len(known) + 1
         for event in training.rest:
             if not isinstance(event, schema.Epoch):
                 continue
             moment, before = training.moment(event), known.get(event.epoch)
             is_other = before is not None and before.event.metrics != event.metrics
-            if event.restored and (number == 0 or has_trained or is_other):
+            if event.restored and (number == 0 or has_trained or is_other or event.epoch > most):
                 text = f"trial {trial.name} took epoch {event.epoch} from a checkpoint, but no attempt before had trained it so"
                 yield Breach("restored-otherwise", text, [*([before] if before else ()), training.start, moment], [moment])
             has_trained |= not event.restored

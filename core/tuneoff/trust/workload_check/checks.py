@@ -188,7 +188,7 @@ def _restores(evidence: WorkloadEvidence) -> Finding:
 
 def _resumes(evidence: WorkloadEvidence) -> Finding:
     if not evidence.restores_training:
-        return not_applicable("a retry begins at the first epoch: the workload does not set `restores_training`")
+        return not_applicable("a retry begins at the first epoch: the workload has no state, or does not set `restores_training`")
     if "resumed" not in evidence.trainings:
         return not_tested("a trial has one epoch, so nothing is left to train after it")
     (resumed,), expected = evidence.trainings["resumed"]["metrics"], evidence.trainings["first"]["metrics"][-1]
