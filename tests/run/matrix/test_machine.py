@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from builders.waiting_processes import waiting
 from tuneoff.run import machine
 from tuneoff.run.machine import FLAGS, PASSING, Guard, MachineState, known, look, notes
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK
@@ -209,17 +208,9 @@ def test_a_look_puts_the_readings_together(trees: tuple[Path, Path], tmp_path: P
 
 def test_a_survivor_of_a_run_is_seen_but_not_by_a_process_of_that_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "LOOK_NS", 1)  # one sentinel
-    environment = {**os.environ, RESULTS_MARK: str(tmp_path.resolve())}
-    loop = "import time; print('up', flush=True); time.sleep(60)"
-    survivor = subprocess.Popen([sys.executable, "-c", loop], env=environment, stdout=subprocess.PIPE)
-    try:
-        assert survivor.stdout is not None
-        survivor.stdout.readline()
+    with waiting(env={**os.environ, RESULTS_MARK: str(tmp_path.resolve())}) as survivor:
         state = look(tmp_path)
         assert [line.partition(":")[0] for line in state.survivors] == [str(survivor.pid)]
         assert "earlier_survivor" in names(notes(state, [state]))
         monkeypatch.setenv(RESULTS_MARK, str(tmp_path.resolve()))
         assert look(tmp_path).survivors == ()
-    finally:
-        survivor.kill()
-        survivor.communicate()
