@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from builders.waiting_processes import waiting
 from fake_proc import FakeProc, FakeProcess
 from tuneoff.base import clock
 from tuneoff.base.processes import MARK, kill
@@ -231,15 +230,7 @@ CHILD = "import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', '
 
 
 def test_a_real_tree_has_the_identities_of_process_events() -> None:
-    environment = {**os.environ, MARK: "real-run"}
-    with subprocess.Popen(
-        [sys.executable, "-c", CHILD],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=environment,
-        text=True,
-        start_new_session=True,
-    ) as child:
+    with waiting(CHILD, lines=0, env={**os.environ, MARK: "real-run"}, start_new_session=True) as child:
         assert child.stdout is not None
         grandchild = int(child.stdout.readline())
         tree = ProcessTree("real-run")

@@ -40,6 +40,11 @@ PLANTED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "LOOK_NS", 1)  # one sentinel
+
+
 class Sleeping:
     """A digest during which this thread does not run, as if another program had its core."""
 
@@ -87,10 +92,7 @@ def test_every_flag_is_known_by_name() -> None:
     assert {"disturbed"} == PASSING - FLAGS  # of the run itself, by its samples
 
 
-def test_the_run_in_which_processors_were_throttled_is_flagged(
-    tmp_path: Path, trees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(machine, "LOOK_NS", 1)
+def test_the_run_in_which_processors_were_throttled_is_flagged(tmp_path: Path, trees: tuple[Path, Path]) -> None:
     _, sys_ = trees
     guard = Guard(tmp_path, sys=sys_)
     flagged = []
@@ -140,8 +142,7 @@ def test_what_is_no_look_is_left_out_of_those_of_the_folder() -> None:
     assert known(odd) == []
 
 
-def test_the_guard_holds_a_resumed_matrix_to_its_earlier_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "LOOK_NS", 1)  # one sentinel
+def test_the_guard_holds_a_resumed_matrix_to_its_earlier_looks(tmp_path: Path) -> None:
     fast = replace(look(tmp_path), sentinel_ns=1)
     _, found = Guard(tmp_path, [fast]).look()
     assert "machine_drift" in names(found)
@@ -196,8 +197,7 @@ def test_what_is_not_there_or_damaged_is_none(tmp_path: Path) -> None:
     assert machine.memory(bare) == (None, None)
 
 
-def test_a_look_puts_the_readings_together(trees: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "LOOK_NS", 1)  # one sentinel
+def test_a_look_puts_the_readings_together(trees: tuple[Path, Path], tmp_path: Path) -> None:
     proc, sys_ = trees
     state = look(tmp_path, proc, sys_)
     assert (state.throttle_count, state.clock_source, state.frequency_limit) == (9, "hpet", 0.5)
@@ -207,7 +207,6 @@ def test_a_look_puts_the_readings_together(trees: tuple[Path, Path], tmp_path: P
 
 
 def test_a_survivor_of_a_run_is_seen_but_not_by_a_process_of_that_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "LOOK_NS", 1)  # one sentinel
     with waiting(env={**os.environ, RESULTS_MARK: str(tmp_path.resolve())}) as survivor:
         state = look(tmp_path)
         assert [line.partition(":")[0] for line in state.survivors] == [str(survivor.pid)]
