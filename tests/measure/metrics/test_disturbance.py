@@ -121,7 +121,9 @@ def behind(t: float) -> float:
 def test_others_disturb_a_run_where_and_as_far_as_they_take_its_processors(
     run: RunRecord, evidence: Evidence, share: float, flagged: bool, window: str
 ) -> None:
-    assert judged(run, evidence) == (pytest.approx(share, abs=1e-6), [DISTURBED] * flagged, window)
+    found, flags, source = judged(run, evidence)
+    assert found == pytest.approx(share, abs=1e-6)
+    assert (flags, source) == ([DISTURBED] * flagged, window)
 
 
 def test_workers_services_test_and_supervision_are_not_others() -> None:
