@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
 from hypothesis import strategies as st
 
 from builders.event_logs import T0, Log, Writer, ns
@@ -13,10 +14,12 @@ from builders.specs import make_spec
 from builders.worked_examples import header, used
 from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices
 from tuneoff.experiment.spec import RunSpec, Workers
-from tuneoff.measure.attribution.account import EnergyAccount, joules
+from tuneoff.measure.attribution.account import EnergyAccount, energy_account, joules
+from tuneoff.measure.derived import compute_metrics
 from tuneoff.measure.evidence import Evidence
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
+from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples
 from tuneoff.record.samples.schema import Coefficients, EnergySeries, ProcessUsage, UsageSample
@@ -236,3 +239,27 @@ def left_over(account: EnergyAccount) -> tuple[float, float]:
     parts = [*account.parts.values(), *account.attempts.values()]
     node = joules(account.node or ())
     return node, node - sum(map(joules, parts))
+
+
+def sampled(simulation: Simulation | None = None, meter: str = "counter") -> Samples:
+    """Return what a meter saw of a run; without one, of 20 s with one trial from 5 to 15 s."""
+    samples = (simulation or one_trial()).evidence(meter).samples
+    assert samples is not None
+    return samples
+
+
+def with_header(samples: Samples, **changes: object) -> Samples:
+    return replace(samples, header=msgspec.structs.replace(samples.header, **changes))
+
+
+def metered(series: EnergySeries, **header: object) -> Samples:
+    """Return the samples of one trial, with this counter of its host."""
+    return with_header(replace(sampled(), power={"package-0": series}), **header)
+
+
+def account_of(samples: Samples | None, simulation: Simulation | None = None) -> EnergyAccount:
+    return energy_account((simulation or one_trial()).run(), Evidence(samples=samples))
+
+
+def figures(samples: Samples | None, simulation: Simulation | None = None) -> dict[str, MetricValue]:
+    return compute_metrics((simulation or one_trial()).run(), Evidence(samples=samples))

@@ -33,18 +33,6 @@ def test_the_servers_clock_is_compared_with_this_hosts(server: FakePrometheus) -
     assert offset == pytest.approx(3.0, abs=error + 0.01)
 
 
-def test_a_refusal_is_told_in_the_servers_own_words(server: FakePrometheus) -> None:
-    told = 'invalid parameter "query": 1:5: parse error: unexpected\nidentifier "up"'
-    server.override = lambda endpoint, parameters: failure(400, "bad_data", told)
-    text = refusal(PrometheusApi(server.url))
-    assert '(HTTP 400): invalid parameter "query": 1:5: parse error: unexpected identifier "up"' in text
-
-
-def test_an_error_with_a_good_status_code_is_a_refusal_too(server: FakePrometheus) -> None:
-    server.override = lambda endpoint, parameters: (200, failure(400, "execution", "query timed out")[1])
-    assert "query timed out" in refusal(PrometheusApi(server.url))
-
-
 def test_a_token_is_sent_and_a_missing_one_is_named(server: FakePrometheus) -> None:
     server.authorization = "Bearer abc"
     assert PrometheusApi(server.url, authorization="Bearer abc").vector("up") == []
@@ -61,6 +49,8 @@ def test_a_redirect_is_not_followed_with_the_token(server: FakePrometheus) -> No
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
+        (failure(400, "bad_data", 'unexpected\nidentifier "up"'), '(HTTP 400): unexpected identifier "up"'),
+        (failure(200, "execution", "query timed out"), "query timed out"),
         ((200, b"<html>Grafana</html>"), "no JSON, but begins with '<html>Grafana</html>'"),
         ((200, b"\xff\xfe"), "no JSON"),
         ((200, b"[]"), "no `status`"),
@@ -73,7 +63,7 @@ def test_a_redirect_is_not_followed_with_the_token(server: FakePrometheus) -> No
         ((200, b"[" * 100_000), "no JSON"),
     ],
 )
-def test_what_is_no_prometheus_is_told(server: FakePrometheus, answer: Answer, said: str) -> None:
+def test_a_refusal_and_what_is_no_prometheus_are_told(server: FakePrometheus, answer: Answer, said: str) -> None:
     server.override = lambda endpoint, parameters: answer
     assert said in refusal(PrometheusApi(server.url))
 

@@ -8,38 +8,28 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from builders.energy_runs import IDLE_WATTS, Simulation, one_trial, simulations
+from builders.energy_runs import (
+    IDLE_WATTS,
+    Simulation,
+    account_of,
+    figures,
+    metered,
+    one_trial,
+    sampled,
+    simulations,
+    with_header,
+)
 from builders.event_logs import Log, ns
 from builders.specs import make_spec
 from builders.worked_examples import header
-from tuneoff.measure.attribution.account import EnergyAccount, energy_account, joules
+from tuneoff.measure.attribution.account import energy_account, joules
 from tuneoff.measure.attribution.slots import slot_uses
-from tuneoff.measure.derived import compute_metrics
 from tuneoff.measure.energy import NO_NODE_METER, residual_flags
 from tuneoff.measure.evidence import Evidence
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
-from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.samples.reader import Samples
 from tuneoff.record.samples.schema import EnergySeries, Header, UsageSample
-
-
-def sampled(simulation: Simulation, meter: str = "counter") -> Samples:
-    samples = simulation.evidence(meter).samples
-    assert samples is not None
-    return samples
-
-
-def account_of(samples: Samples | None, simulation: Simulation | None = None) -> EnergyAccount:
-    return energy_account((simulation or one_trial()).run(), Evidence(samples=samples))
-
-
-def with_header(samples: Samples, **changes: object) -> Samples:
-    return replace(samples, header=msgspec.structs.replace(samples.header, **changes))
-
-
-def figures(samples: Samples | None, simulation: Simulation | None = None) -> dict[str, MetricValue]:
-    return compute_metrics((simulation or one_trial()).run(), Evidence(samples=samples))
 
 
 def test_a_run_without_samples_says_so_and_still_knows_its_trials_cpu_time() -> None:
@@ -59,7 +49,7 @@ def test_no_meter_says_why_none_was_found() -> None:
 
 
 def test_counters_are_measured_as_a_node_and_derived_as_trials() -> None:
-    values = figures(sampled(one_trial()))
+    values = figures(sampled())
     assert values["energy.node"].kind == "measured"
     assert {values[name].kind for name in ("energy.trial", "energy.job", "energy.idle", "energy.residual")} == {"derived"}
     assert "attributed" in values["energy.trial"].source
@@ -70,8 +60,8 @@ BUSY = "the idle power was read while 72 % of the processors' time was in use"
 
 
 def test_what_rests_on_an_idle_power_that_is_known_to_be_wrong_is_an_estimate_and_says_why() -> None:
-    values = figures(with_header(sampled(one_trial()), idle_problem=BUSY))
-    honest = figures(sampled(one_trial()))
+    values = figures(with_header(sampled(), idle_problem=BUSY))
+    honest = figures(sampled())
     split = [name for name, value in honest.items() if value.kind == "derived" and name.startswith("energy.")]
     for name in ("energy.trial", "energy.job", "energy.window.idle", "energy.residual", "energy.step.trial", "energy.idle_share"):
         assert name in split
@@ -84,7 +74,7 @@ def test_what_rests_on_an_idle_power_that_is_known_to_be_wrong_is_an_estimate_an
 
 def test_the_energies_of_the_slot_window_give_wr() -> None:
     for meter in ("counter", "model"):
-        values = figures(sampled(one_trial(), meter))
+        values = figures(sampled(meter=meter))
         busy, overhead, idle = (values[f"energy.window.{name}"].value or 0.0 for name in ("busy", "overhead", "idle"))
         assert busy > 0
         assert 100 * idle / (busy + overhead + idle) == values["energy.idle_share"].value
@@ -99,12 +89,10 @@ def test_without_a_slot_window_its_energies_are_null_with_the_reason_of_wr() -> 
 
 
 def test_samples_of_less_than_95_percent_of_the_run_give_estimates() -> None:
-    samples = sampled(one_trial())
+    series = sampled().power["package-0"]
     for last, kind in ((19.2, "measured"), (18.5, "estimated")):
-        series = samples.power["package-0"]
         cut = [t for t in series.times if t <= ns(last)] + [ns(last)] * (ns(last) not in series.times)
-        short = EnergySeries(cut, [series.at(t) for t in cut])
-        values = figures(replace(samples, power={"package-0": short}))
+        values = figures(metered(EnergySeries(cut, [series.at(t) for t in cut])))
         assert values["energy.node"].kind == kind
         assert values["energy.trial"].kind == ("derived" if kind == "measured" else "estimated")
         assert values["energy.job"].coverage == pytest.approx(last / 20)
@@ -112,15 +100,11 @@ def test_samples_of_less_than_95_percent_of_the_run_give_estimates() -> None:
 
 
 def test_a_gap_in_the_samples_is_not_covered() -> None:
-    samples = sampled(one_trial())
-    series = samples.power["package-0"]
+    series = sampled().power["package-0"]
     kept = [t for t in series.times if not ns(3) < t < ns(15)]
-    account = account_of(replace(samples, power={"package-0": EnergySeries(kept, [series.at(t) for t in kept])}))
-    assert account.coverage == pytest.approx(8 / 20)
-    slow = with_header(
-        replace(samples, power={"package-0": EnergySeries(kept, [series.at(t) for t in kept])}), longest_gap_ns=ns(15)
-    )
-    assert account_of(slow).coverage == 1.0, "a meter that reads more rarely says so"
+    with_gap = EnergySeries(kept, [series.at(t) for t in kept])
+    assert account_of(metered(with_gap)).coverage == pytest.approx(8 / 20)
+    assert account_of(metered(with_gap, longest_gap_ns=ns(15))).coverage == 1.0, "a meter that reads more rarely says so"
 
 
 def test_parts_that_used_more_cpu_time_than_the_host_are_a_negative_residual() -> None:
@@ -136,22 +120,20 @@ def test_parts_that_used_more_cpu_time_than_the_host_are_a_negative_residual() -
 
 
 def test_samples_that_miss_the_run_are_no_energy() -> None:
-    samples = sampled(one_trial()).shifted(ns(1000))
+    samples = sampled().shifted(ns(1000))
     assert account_of(samples).reason == "no power sample lies in the run"
 
 
 def test_without_an_idle_baseline_the_node_is_known_and_nothing_is_split() -> None:
-    values = figures(with_header(sampled(one_trial()), idle_watts={}))
+    values = figures(with_header(sampled(), idle_watts={}))
     assert values["energy.node"].value is not None
     assert values["energy.job"].reason_if_null == "the idle power of the host is not known, so its energy cannot be split"
     assert values["energy.residual"].value is None
 
 
 def test_a_host_that_draws_less_than_its_baseline_has_no_dynamic_energy() -> None:
-    samples = sampled(one_trial())
-    times = samples.power["package-0"].times
-    low = EnergySeries(times, [IDLE_WATTS / 2 * (t - times[0]) / 1e9 for t in times])
-    account = account_of(replace(samples, power={"package-0": low}))
+    times = sampled().power["package-0"].times
+    account = account_of(metered(EnergySeries(times, [IDLE_WATTS / 2 * (t - times[0]) / 1e9 for t in times])))
     assert joules(account.attempts["t00", 0]) == pytest.approx(10 * IDLE_WATTS / 2 / 4)
     assert joules(account.parts["coordinator"]) == 0
     assert account.node is not None
@@ -173,7 +155,7 @@ def test_trials_on_another_host_have_modelled_energy_and_none_by_this_hosts_coun
 
 
 def test_domains_named_by_their_only_host_are_this_hosts() -> None:
-    samples = sampled(one_trial())
+    samples = sampled()
     named = replace(samples, power={"node-1:9100/package-0": samples.power["package-0"]})
     named = with_header(named, idle_watts={"node-1:9100/package-0": IDLE_WATTS})
     assert account_of(named).attempts == account_of(samples).attempts
@@ -192,7 +174,7 @@ def test_two_trials_that_overlap_on_a_slot_share_its_idle_power() -> None:
     used = slot_uses(run, ns(10))[0]
     busy = {key: sum((end - start) * share for start, end, share in shares) / 1e9 for key, shares in used.busy.items()}
     assert busy == {("a", 0): 3.0, ("b", 0): 3.0}
-    account = energy_account(run, Evidence(samples=sampled(one_trial(), "model")))
+    account = energy_account(run, Evidence(samples=sampled(meter="model")))
     assert joules(account.attempts["a", 0]) == pytest.approx(15)
 
 
@@ -202,11 +184,9 @@ def test_an_attempt_that_nobody_read_leaves_trials_and_job_unknown_and_says_so()
     lost = simulation.log.process("worker", 4)
     lost.start("t01", 5, slot=1, process_cpu=0.5)
     simulation.log.coordinator.add(schema.TrialEnded, 9, trial="t01", state="failed", epochs=0, by="coordinator")
-    evidence = simulation.evidence("counter")
-    assert evidence.samples is not None
-    rare = tuple(sample for sample in evidence.samples.usage if not ns(-1) < sample.t < ns(30))
-    blind = replace(evidence.samples, usage=rare)
-    values = compute_metrics(simulation.run(), replace(evidence, samples=blind))
+    samples = sampled(simulation)
+    rare = tuple(sample for sample in samples.usage if not ns(-1) < sample.t < ns(30))
+    values = figures(replace(samples, usage=rare), simulation)
     assert values["energy.trial"].value is None
     assert "no sample saw its process" in (values["energy.trial"].reason_if_null or "")
     assert values["energy.job"].value is None
@@ -223,7 +203,7 @@ def test_a_run_whose_undeploy_never_ended_has_trials_but_no_job() -> None:
 
 
 def test_the_second_meter_is_an_opinion_and_enters_no_energy() -> None:
-    samples = sampled(one_trial())
+    samples = sampled()
     times = [ns(t) for t in range(21)]
     second = {"host": EnergySeries(times, [100.0 * t for t in range(21)])}
     values = figures(replace(with_header(samples, second="codecarbon"), second=second))
@@ -233,7 +213,7 @@ def test_the_second_meter_is_an_opinion_and_enters_no_energy() -> None:
 
 
 def test_a_second_meter_that_broke_says_why() -> None:
-    samples = replace(with_header(sampled(one_trial()), second="plug"), second_notes=("the plug was pulled", "later"))
+    samples = replace(with_header(sampled(), second="plug"), second_notes=("the plug was pulled", "later"))
     reason = figures(samples)["energy.second_opinion"].reason_if_null
     assert reason == "the second meter plug gave no sample in this run: the plug was pulled"
     early = replace(samples, second={"wall": EnergySeries([ns(-1), ns(1)], [0.0, 50.0])})
@@ -271,5 +251,4 @@ def test_no_sample_at_all_is_no_error_either(simulation: Simulation) -> None:
     head: Header = header("model", "estimated")
     usage = (UsageSample(t=0, busy_ns=0),)
     for samples in (Samples(header=head), Samples(header=head, usage=usage)):
-        values = compute_metrics(simulation.run(), Evidence(samples=samples))
-        assert values["energy.job"].value is None
+        assert figures(samples, simulation)["energy.job"].value is None

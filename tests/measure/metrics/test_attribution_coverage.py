@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
-import msgspec
 import pytest
 
-from builders.energy_runs import IDLE_WATTS, one_trial
+from builders.energy_runs import IDLE_WATTS, account_of, figures, metered, sampled, with_header
 from builders.event_logs import ns
-from tuneoff.measure.attribution.account import energy_account
-from tuneoff.measure.derived import compute_metrics
-from tuneoff.measure.evidence import Evidence
 from tuneoff.record.metric_value import MetricValue
-from tuneoff.record.samples.reader import Samples
 from tuneoff.record.samples.schema import EnergySeries
 
 ENERGY = ("energy.node", "energy.trial", "energy.trials", "energy.job", "energy.idle", "energy.residual", "energy.idle_share")
 
 
-def counted() -> Samples:
-    """Return the samples of a run of 20 s, its one trial from 5 to 15 s."""
-    samples = one_trial().evidence("counter").samples
-    assert samples is not None
-    return samples
-
-
-def metered(series: EnergySeries, **header: object) -> Samples:
-    samples = counted()
-    return replace(samples, power={"package-0": series}, header=msgspec.structs.replace(samples.header, **header))
-
-
 def between(start: float, end: float) -> EnergySeries:
     """Return the counter as a meter saw it that was there for a part of the run."""
-    whole = counted().power["package-0"]
+    whole = sampled().power["package-0"]
     times = sorted({ns(start), ns(end), *(t for t in whole.times if ns(start) < t < ns(end))})
     return EnergySeries(times, [whole.at(t) for t in times])
 
 
-def figures(samples: Samples) -> dict[str, MetricValue]:
-    return compute_metrics(one_trial().run(), Evidence(samples=samples))
+def check_unknown(values: Mapping[str, MetricValue], reason: str) -> None:
+    """Check that no energy that the meter tells has a value, and why."""
+    for name in ENERGY:
+        assert (values[name].value, values[name].reason_if_null) == (None, reason), name
 
 
 @pytest.mark.parametrize(
@@ -52,12 +38,11 @@ def figures(samples: Samples) -> dict[str, MetricValue]:
 )
 def test_a_meter_that_was_there_for_a_part_of_the_run_tells_no_energy(start: float, end: float, reason: str) -> None:
     values = figures(metered(between(start, end)))
-    for name in ENERGY:
-        assert (values[name].value, values[name].reason_if_null) == (None, reason), name
+    check_unknown(values, reason)
     assert values["waste.default.energy"].value is None
     assert values["energy.cpu_seconds"].value is not None, "the CPU time is known all the same"
     # the control: what the samples themselves hold is less than the truth, and no 0
-    whole = figures(counted())["energy.node"].value
+    whole = figures(sampled())["energy.node"].value
     assert whole is not None
     assert 0 < between(start, end).energy(0, ns(20)) < 0.7 * whole
 
@@ -83,33 +68,24 @@ def test_the_power_at_an_end_is_a_mean_over_a_second() -> None:
 
 
 def test_a_domain_that_gave_no_sample_is_not_left_out_of_the_hosts_energy() -> None:
-    samples = counted()
     both = {"package-0": IDLE_WATTS, "package-1": IDLE_WATTS}
-    head = msgspec.structs.replace(samples.header, domains=("package-0", "package-1"), idle_watts=both)
-    values = figures(replace(samples, header=head))
-    for name in ENERGY:
-        assert (values[name].value, values[name].reason_if_null) == (
-            None,
-            "the meter gave no sample of package-1 in this run",
-        ), name
+    silent = with_header(sampled(), domains=tuple(both), idle_watts=both)
+    check_unknown(figures(silent), "the meter gave no sample of package-1 in this run")
 
 
 @pytest.mark.parametrize("domain", ["gpu-0", "slot-0", "other-host/package-0"])
 def test_a_domain_that_the_run_does_not_need_may_be_silent(domain: str) -> None:
-    samples = counted()
-    head = msgspec.structs.replace(samples.header, domains=("package-0", domain))
-    assert figures(replace(samples, header=head))["energy.job"] == figures(samples)["energy.job"]
+    silent = with_header(sampled(), domains=("package-0", domain))
+    assert figures(silent)["energy.job"] == figures(sampled())["energy.job"]
 
 
 def test_a_gpu_that_nobody_trained_on_costs_the_run_no_energy_where_it_broke() -> None:
-    samples = counted()
-    idle = {**samples.header.idle_watts, "gpu-0": 10.0}
-    head = msgspec.structs.replace(samples.header, domains=("package-0", "gpu-0"), idle_watts=idle)
-    broken = replace(samples, header=head, power={**samples.power, "gpu-0": EnergySeries([ns(-1), ns(2)], [0.0, 30.0])})
+    samples = sampled()
+    beside = with_header(samples, domains=("package-0", "gpu-0"), idle_watts={**samples.header.idle_watts, "gpu-0": 10.0})
+    broken = replace(beside, power={**samples.power, "gpu-0": EnergySeries([ns(-1), ns(2)], [0.0, 30.0])})
     assert figures(broken)["energy.node"] == figures(samples)["energy.node"]
-    sound = replace(
-        broken, power={**samples.power, "gpu-0": EnergySeries([ns(-1), *map(ns, range(22))], [10.0 * t for t in range(23)])}
-    )
+    whole = EnergySeries([ns(-1), *map(ns, range(22))], [10.0 * t for t in range(23)])
+    sound = replace(beside, power={**samples.power, "gpu-0": whole})
     node, alone = figures(sound)["energy.node"].value, figures(samples)["energy.node"].value
     assert node is not None
     assert alone is not None
@@ -117,37 +93,33 @@ def test_a_gpu_that_nobody_trained_on_costs_the_run_no_energy_where_it_broke() -
 
 
 def test_counters_that_stand_still_are_no_host_that_uses_nothing() -> None:
-    times = counted().power["package-0"].times
-    values = figures(metered(EnergySeries(times, [0.0] * len(times))))
-    for name in ENERGY:
-        assert values[name].value is None, name
-        assert values[name].reason_if_null == "the meter does not count: package-0 stood still over the run", name
+    times = sampled().power["package-0"].times
+    still = figures(metered(EnergySeries(times, [0.0] * len(times))))
+    check_unknown(still, "the meter does not count: package-0 stood still over the run")
 
 
 def test_a_meter_that_is_asked_for_every_10_seconds_covers_a_run_that_it_reads_a_little_late() -> None:
     rare = EnergySeries([ns(-0.2), ns(9.9), ns(20.1)], [0.0, 1010.0, 2030.0])
-    assert energy_account(one_trial().run(), Evidence(samples=metered(rare, longest_gap_ns=ns(10)))).reason is not None
+    assert account_of(metered(rare, longest_gap_ns=ns(10))).reason is not None
     every = metered(rare, interval_ns=ns(10), longest_gap_ns=ns(30))  # as the sampler writes it
-    assert energy_account(one_trial().run(), Evidence(samples=every)).coverage == 1.0
+    assert account_of(every).coverage == 1.0
 
 
 def test_a_second_meter_has_a_kind_and_a_longest_gap_of_its_own() -> None:
-    samples = counted()
     second = {"node": EnergySeries([ns(-1), ns(14), ns(29)], [0.0, 1500.0, 3000.0])}
     for gap, kind, is_known in ((ns(10), "measured", False), (ns(40), "measured", True), (ns(40), "estimated", True)):
-        head = msgspec.structs.replace(samples.header, second="plug", second_kind=kind, second_longest_gap_ns=gap)
-        opinion = figures(replace(samples, header=head, second=second))["energy.second_opinion"]
+        samples = with_header(sampled(), second="plug", second_kind=kind, second_longest_gap_ns=gap)
+        opinion = figures(replace(samples, second=second))["energy.second_opinion"]
         assert (opinion.value is not None) == is_known
         if is_known:
             assert opinion.value == pytest.approx(2000)
             assert opinion.kind == kind
-    head = msgspec.structs.replace(samples.header, second="plug")
-    silent = figures(replace(samples, header=head))["energy.second_opinion"]
+    silent = figures(with_header(sampled(), second="plug"))["energy.second_opinion"]
     assert silent.reason_if_null == "the second meter plug gave no sample in this run"
 
 
 def test_a_run_without_a_test_has_no_energy_of_a_test() -> None:
-    values = figures(counted())
+    values = figures(sampled())
     assert (values["energy.test"].value, values["energy.test"].reason_if_null) == (None, "no model was tested")
     assert values["energy.job"].value is not None
     assert values["energy.residual"].value is not None

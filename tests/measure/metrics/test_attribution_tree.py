@@ -61,6 +61,16 @@ def log_of(
     return log, worker
 
 
+RUN = derive(log_of(2, 1.0)[0].pairs(), make_spec())
+
+
+def begun() -> Tree:
+    """Return a tree of which the coordinator was seen first, at 0."""
+    tree = Tree()
+    tree.look(0, c=(COORDINATOR, 99, 0.0, 0.0))
+    return tree
+
+
 def seconds(use: TreeUse, name: str) -> float:
     return cpu_seconds(use.parts[name])
 
@@ -72,70 +82,60 @@ def attempt_seconds(run: RunRecord, use: TreeUse) -> tuple[float, float]:
 
 
 def test_a_child_that_comes_and_goes_between_samples_is_its_parents() -> None:
-    log, _ = log_of(2, 1.0)
-    tree = Tree()
-    tree.look(0, c=(COORDINATOR, 99, 0.0, 0.0))
+    tree = begun()
     tree.look(1, c=(COORDINATOR, 99, 0.25, 0.5))
-    assert seconds(tree.use(derive(log.pairs(), make_spec())), "coordinator") == pytest.approx(0.75)
+    assert seconds(tree.use(RUN), "coordinator") == pytest.approx(0.75)
 
 
 def test_what_a_process_used_before_the_first_look_at_it_it_used_since_its_start() -> None:
     """And not since the look before, which was before the job's start: most of it would be left out there."""
-    log, _ = log_of(2, 1.0)
     tree = Tree()
     tree.look(-0.9, coordinator=(COORDINATOR, 99, 0.1, 0.0))
     tree.look(0.1, coordinator=(COORDINATOR, 99, 0.1, 0.0), service=((102, 0.0), 100, 0.08, 0.0))
-    assert tree.use(derive(log.pairs(), make_spec())).parts["services"] == [CpuPiece(0, ns(0.1), ns(0.08))]
+    assert tree.use(RUN).parts["services"] == [CpuPiece(0, ns(0.1), ns(0.08))]
 
 
 def test_a_child_that_was_seen_is_not_counted_again_when_it_is_waited_for() -> None:
-    log, _ = log_of(2, 1.0)
     helper = (300, 0.5)
-    tree = Tree()
-    tree.look(0, c=(COORDINATOR, 99, 0.0, 0.0))
+    tree = begun()
     tree.look(1, c=(COORDINATOR, 99, 0.0, 0.0), h=(helper, 100, 0.5, 0.0))
     tree.look(2, gone=(helper,), c=(COORDINATOR, 99, 0.0, 0.7))
-    use = tree.use(derive(log.pairs(), make_spec()))
+    use = tree.use(RUN)
     assert seconds(use, "services") == pytest.approx(0.7)  # its last moments too
     assert seconds(use, "coordinator") == 0
 
 
 def test_a_process_that_could_not_be_read_for_a_moment_is_not_counted_twice() -> None:
-    log, _ = log_of(2, 1.0)
     helper = (300, 0.5)
-    tree = Tree()
-    tree.look(0, c=(COORDINATOR, 99, 0.0, 0.0))
+    tree = begun()
     tree.look(1, c=(COORDINATOR, 99, 0.0, 0.0), h=(helper, 100, 0.5, 0.0))
     tree.look(2, gone=(helper,))
     tree.look(3, h=(helper, 100, 0.6, 0.0))
     tree.look(4, gone=(helper,), c=(COORDINATOR, 99, 0.0, 0.7))
-    use = tree.use(derive(log.pairs(), make_spec()))
+    use = tree.use(RUN)
     assert seconds(use, "services") == pytest.approx(0.7)
     assert seconds(use, "coordinator") == 0
     again = (300, 2.5)  # the same pid, another process
     tree.samples[3:] = []
     tree.look(3, h=(again, 100, 0.6, 0.0))
-    assert seconds(tree.use(derive(log.pairs(), make_spec())), "services") == pytest.approx(1.1)
+    assert seconds(tree.use(RUN), "services") == pytest.approx(1.1)
 
 
 def test_children_waited_for_one_sample_later_or_out_of_order_are_known_again() -> None:
-    log, _ = log_of(2, 1.0)
     one, two = (300, 0.5), (301, 0.5)
-    tree = Tree()
-    tree.look(0, c=(COORDINATOR, 99, 0.0, 0.0))
+    tree = begun()
     tree.look(1, c=(COORDINATOR, 99, 0.0, 0.0), a=(one, 100, 0.5, 0.0), b=(two, 100, 0.2, 0.0))
     tree.look(2, gone=(one, two))
     tree.look(3, c=(COORDINATOR, 99, 0.0, 0.2))
     tree.look(4, c=(COORDINATOR, 99, 0.0, 0.7))
-    use = tree.use(derive(log.pairs(), make_spec()))
+    use = tree.use(RUN)
     assert seconds(use, "services") == pytest.approx(0.7)
     assert seconds(use, "coordinator") == 0
 
 
 def test_a_trial_that_no_sample_saw_has_its_own_clock_and_is_not_its_parents_child_too() -> None:
     log, _ = log_of(1.2, 0.25, ends=1.5)
-    tree = Tree()
-    tree.look(0, c=(COORDINATOR, 99, 0.0, 0.0))
+    tree = begun()
     tree.look(2, c=(COORDINATOR, 99, 0.0, 0.8))  # 0.75 by the trial's clock, and its exit
     run = derive(log.pairs(), make_spec())
     use = tree.use(run)
@@ -146,8 +146,7 @@ def test_a_trial_that_no_sample_saw_has_its_own_clock_and_is_not_its_parents_chi
 def test_a_killed_trial_has_what_was_seen_of_it_and_its_last_moments() -> None:
     log, worker = log_of(2, 0, is_read=False, ends=4.5)
     pid = (worker.process.pid, 1.0)
-    tree = Tree()
-    tree.look(0, c=(COORDINATOR, 99, 0.0, 0.0))
+    tree = begun()
     for t, cpu in ((2, 0.5), (3, 1.0), (4, 1.5)):
         tree.look(t, w=(pid, 100, cpu, 0.0))
     tree.look(5, gone=(pid,), c=(COORDINATOR, 99, 0.0, 1.75))
@@ -160,8 +159,7 @@ def test_what_a_process_used_that_died_in_its_imports_is_overhead_and_no_service
     dead = log.process("trial", 4.5)
     dead.exit(6.5, by=log.coordinator)
     pid = (dead.process.pid, 4.5)
-    tree = Tree()
-    tree.look(0, c=(COORDINATOR, 99, 0.0, 0.0))
+    tree = begun()
     for t, cpu in ((5, 0.25), (6, 1.0)):
         tree.look(t, c=(COORDINATOR, 99, 0.0, 1.5), d=(pid, 100, cpu, 0.0))
     tree.look(7, gone=(pid,), c=(COORDINATOR, 99, 0.0, 2.75))
@@ -198,8 +196,7 @@ def test_the_model_continues_a_killed_trial_at_its_own_mean_rate() -> None:
 def test_what_a_trials_own_processes_use_is_the_trials_and_no_service() -> None:
     log, worker = log_of(2, 0, is_read=False, ends=4)
     pid, loader = (worker.process.pid, 1.0), (400, 2.5)
-    tree = Tree()
-    tree.look(0, c=(COORDINATOR, 99, 0.0, 0.0))
+    tree = begun()
     tree.look(2, w=(pid, 100, 0.5, 0.0))
     tree.look(3, w=(pid, 100, 0.75, 0.0), d=(loader, pid[0], 0.25, 0.0))
     tree.look(4, w=(pid, 100, 1.0, 0.5), gone=(loader,))
@@ -210,12 +207,11 @@ def test_what_a_trials_own_processes_use_is_the_trials_and_no_service() -> None:
 
 
 def test_the_supervising_process_is_the_suites_and_what_it_waits_for_is_the_coordinators_end() -> None:
-    log, _ = log_of(2, 1.0)
     tree = Tree()
     tree.look(0, s=(SUPERVISOR, 1, 50.0, 7.0), c=(COORDINATOR, 99, 1.0, 0.0))
     tree.look(1, s=(SUPERVISOR, 1, 50.1, 7.0), c=(COORDINATOR, 99, 1.5, 0.0))
     tree.look(2, s=(SUPERVISOR, 1, 50.1, 8.6), gone=(COORDINATOR,))
-    use = tree.use(derive(log.pairs(), make_spec()))
+    use = tree.use(RUN)
     assert seconds(use, "suite") == pytest.approx(0.1)
     assert seconds(use, "coordinator") == pytest.approx(1.6)  # of it 1.0 since its own start, before the first sample
 
@@ -239,24 +235,22 @@ def test_the_test_has_its_own_process_seen_or_not(is_seen: bool) -> None:
 
 
 def test_other_is_the_hosts_time_without_the_tree() -> None:
-    log, _ = log_of(2, 1.0)
     tree = Tree()
     for t in range(4):
         tree.look(t, c=(COORDINATOR, 99, 0.5 * t, 0.25 * t))
-    use = tree.use(derive(log.pairs(), make_spec()))
+    use = tree.use(RUN)
     assert cpu_seconds(use.node) == pytest.approx(3.0)
     assert seconds(use, "other") == pytest.approx(3.0 - 2.25)
 
 
 def test_processes_that_vanish_together_are_counted_once() -> None:
     """The coordinator waits for its helper and ends, both after the last look at them: the supervising process is told all."""
-    log, _ = log_of(2, 1.0)
     helper = (300, 0.5)
     tree = Tree()
     tree.look(0, s=(SUPERVISOR, 1, 50.0, 0.0), c=(COORDINATOR, 99, 0.0, 0.0))
     tree.look(1, s=(SUPERVISOR, 1, 50.0, 0.0), c=(COORDINATOR, 99, 0.25, 0.0), h=(helper, 100, 0.5, 0.0))
     tree.look(2, gone=(COORDINATOR, helper), s=(SUPERVISOR, 1, 50.0, 0.8))
-    use = tree.use(derive(log.pairs(), make_spec()))
+    use = tree.use(RUN)
     assert seconds(use, "services") + seconds(use, "coordinator") == pytest.approx(0.8)
     assert seconds(use, "suite") == 0
     assert seconds(use, "other") == pytest.approx(2.0 - 0.8)
@@ -264,13 +258,11 @@ def test_processes_that_vanish_together_are_counted_once() -> None:
 
 def test_a_killed_service_that_nobody_of_the_run_waits_for_makes_nothing_others() -> None:
     """The negative control of what comes back in a parent's children: here it never does."""
-    log, _ = log_of(2, 1.0)
     service, worker = (300, 0.5), (301, 0.5)
-    tree = Tree()
-    tree.look(0, c=(COORDINATOR, 99, 0.0, 0.0))
+    tree = begun()
     tree.look(1, c=(COORDINATOR, 99, 0.0, 0.0), s=(service, 100, 0.25, 0.0), w=(worker, 300, 0.5, 0.0))
     tree.look(2, gone=(service, worker))
     tree.look(3)
-    use = tree.use(derive(log.pairs(), make_spec()))
+    use = tree.use(RUN)
     assert seconds(use, "services") == pytest.approx(0.75)
     assert seconds(use, "other") == pytest.approx(3.0 - 0.75)

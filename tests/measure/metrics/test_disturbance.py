@@ -67,6 +67,11 @@ def between(start: float, end: float, cores: float) -> Curve:
     return lambda t: cores * max(0.0, min(t, end) - start)
 
 
+def elsewhere(usable: Curve) -> Evidence:
+    """Return samples of a run that may use one processor, of which others use so much; on both they use three times a half."""
+    return sampled(between(0, 30, 1.5), usable=usable, usable_cpus=1)
+
+
 def judged(run: RunRecord, evidence: Evidence) -> tuple[float | None, list[str], str]:
     """Return the share, the flags, and of what window it is or why there is none."""
     found = with_metrics(run, evidence)
@@ -75,58 +80,50 @@ def judged(run: RunRecord, evidence: Evidence) -> tuple[float | None, list[str],
     return metric.value, [flag.name for flag in found.flags if flag.name == DISTURBED], metric.reason_if_null or metric.source
 
 
-def test_others_in_the_trial_step_disturb_a_run() -> None:
-    share, flags, window = judged(a_run(), sampled(between(10, 20, 0.5)))
-    assert share == pytest.approx(25.0)  # half of one of two processors
-    assert flags == [DISTURBED]
-    assert window == "samples in the trial step"
+IN_TRIALS, IN_ALL = "samples in the trial step", "samples in the whole job"
+BEFORE = between(0, 9, 1.0)
 
 
-@pytest.mark.parametrize("others", [between(0, 9.9, 2.0), between(20.1, 30, 2.0)])
-def test_others_before_and_after_the_trial_step_do_not(others: Curve) -> None:
-    share, flags, _ = judged(a_run(), sampled(others))
-    assert share == pytest.approx(0.0, abs=0.1)
-    assert flags == []
+def idle(t: float) -> float:
+    return 0.0
 
 
-def test_a_trial_step_under_a_second_is_no_window_and_the_whole_job_is() -> None:
-    short, evidence = a_run(10.0, 10.9), sampled(between(0, 9, 1.0))
-    share, flags, window = judged(short, evidence)
-    assert share == pytest.approx(15.0)  # 9 of 60 processor seconds
-    assert (flags, window) == ([DISTURBED], "samples in the whole job")
-    share, flags, window = judged(a_run(10.0, 11.0), evidence)
-    assert (flags, window) == ([], "samples in the trial step")
-
-
-@pytest.mark.parametrize(("cores", "expected"), [(0.18, []), (0.2, []), (0.2 + 0.003, []), (0.21, [DISTURBED])])
-def test_more_than_ten_percent_and_more_than_clock_ticks_are_needed(cores: float, expected: list[str]) -> None:
-    """Over 10 s of two processors the limit is 2 s, and two ticks of each are 0.04 s."""
-    assert judged(a_run(), sampled(between(0, 30, cores)))[1] == expected
-
-
-def test_ticks_of_a_window_of_a_second_cannot_flag() -> None:
+def ahead(t: float) -> float:
     """Nothing is theirs but the ticks by which the kernel's count of the host is ahead: two per processor."""
-
-    def ahead(t: float) -> float:
-        return 0.2 * 1.0 + 0.039 if t >= 10.6 else 0.0
-
-    share, flags, _ = judged(a_run(10.0, 11.0), sampled(ahead))
-    assert share == pytest.approx(11.95)
-    assert flags == []
+    return 0.2 * 1.0 + 0.039 if t >= 10.6 else 0.0
 
 
-def test_what_lags_behind_is_no_negative_share() -> None:
-    share, flags, _ = judged(a_run(), sampled(lambda t: -0.05 if t > 15 else 0.0))
-    assert (share, flags) == (0.0, [])
+def behind(t: float) -> float:
+    return -0.05 if t > 15 else 0.0
 
 
-def test_the_run_itself_is_nobody_else_however_much_it_uses() -> None:
-    share, flags, _ = judged(a_run(), sampled(lambda t: 0.0, own=between(0, 30, 2.0)))
-    assert share == pytest.approx(0.0)
-    assert flags == []
-    control, flags, _ = judged(a_run(), sampled(between(0, 30, 2.0)))
-    assert control == pytest.approx(100.0)
-    assert flags == [DISTURBED]
+@pytest.mark.parametrize(
+    ("run", "evidence", "share", "flagged", "window"),
+    [
+        pytest.param(a_run(), sampled(between(10, 20, 0.5)), 25.0, True, IN_TRIALS, id="half of one of two processors"),
+        pytest.param(a_run(), sampled(between(0, 9.9, 2.0)), 0.0, False, IN_TRIALS, id="before the trial step"),
+        pytest.param(a_run(), sampled(between(20.1, 30, 2.0)), 0.0, False, IN_TRIALS, id="after the trial step"),
+        pytest.param(a_run(10.0, 10.9), sampled(BEFORE), 15.0, True, IN_ALL, id="9 of 60 s, as the step is no window"),
+        pytest.param(a_run(10.0, 11.0), sampled(BEFORE), 0.0, False, IN_TRIALS, id="a step of a second is a window"),
+        # over 10 s of two processors the limit is 2 s, and two ticks of each are 0.04 s
+        pytest.param(a_run(), sampled(between(0, 30, 0.18)), 9.0, False, IN_TRIALS, id="below the limit"),
+        pytest.param(a_run(), sampled(between(0, 30, 0.2)), 10.0, False, IN_TRIALS, id="at the limit"),
+        pytest.param(a_run(), sampled(between(0, 30, 0.203)), 10.15, False, IN_TRIALS, id="ticks above the limit"),
+        pytest.param(a_run(), sampled(between(0, 30, 0.21)), 10.5, True, IN_TRIALS, id="above the limit"),
+        pytest.param(a_run(10.0, 11.0), sampled(ahead), 11.95, False, IN_TRIALS, id="ticks of a window of a second"),
+        pytest.param(a_run(), sampled(behind), 0.0, False, IN_TRIALS, id="what lags behind is no negative share"),
+        pytest.param(a_run(), sampled(idle, own=between(0, 30, 2.0)), 0.0, False, IN_TRIALS, id="the run is nobody else"),
+        pytest.param(a_run(), sampled(between(0, 30, 2.0)), 100.0, True, IN_TRIALS, id="control: as much by others"),
+        pytest.param(a_run(), elsewhere(between(0, 30, 0.5)), 50.0, True, IN_TRIALS, id="on the processor of the run"),
+        pytest.param(a_run(), elsewhere(idle), 0.0, False, IN_TRIALS, id="on a processor that the run may not use"),
+    ],
+)
+def test_others_disturb_a_run_where_and_as_far_as_they_take_its_processors(
+    run: RunRecord, evidence: Evidence, share: float, flagged: bool, window: str
+) -> None:
+    found, flags, source = judged(run, evidence)
+    assert found == pytest.approx(share, abs=1e-6)
+    assert (flags, source) == ([DISTURBED] * flagged, window)
 
 
 def test_workers_services_test_and_supervision_are_not_others() -> None:
@@ -145,16 +142,6 @@ def test_workers_services_test_and_supervision_are_not_others() -> None:
 def replace_time(line: UsageSample) -> UsageSample:
     fields = {name: getattr(line, name) for name in line.__struct_fields__}
     return UsageSample(**{**fields, "t": line.t - T0})
-
-
-def test_others_on_processors_that_the_run_may_not_use_are_left_out() -> None:
-    everywhere, here = between(0, 30, 1.5), between(0, 30, 0.5)
-    share, flags, _ = judged(a_run(), sampled(everywhere, usable=here, usable_cpus=1))
-    assert share == pytest.approx(50.0)
-    assert flags == [DISTURBED]
-    share, flags, _ = judged(a_run(), sampled(everywhere, usable=lambda t: 0.0, usable_cpus=1))
-    assert share == pytest.approx(0.0)
-    assert flags == []
 
 
 @pytest.mark.parametrize(
@@ -176,5 +163,5 @@ def test_where_samples_do_not_tell_it_is_unknown_and_not_flagged(run: RunRecord,
 
 def test_a_flag_that_the_samples_do_not_bear_out_is_taken_away() -> None:
     flagged = replace(a_run(), flags=(FlagRecord(name=DISTURBED, text="edited"),))
-    assert judged(flagged, sampled(lambda t: 0.0))[1] == []
+    assert judged(flagged, sampled(idle))[1] == []
     assert judged(flagged, sampled(between(0, 30, 1.0)))[1] == [DISTURBED]

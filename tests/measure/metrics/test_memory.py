@@ -18,20 +18,16 @@ from tuneoff.record.samples.schema import ProcessUsage, UsageSample
 SECOND = 1_000_000_000
 MB = 1_000_000
 HEADER = header("none", "estimated", supervisor="h:7:70")
+RUN = run_a()
 
 
-@pytest.fixture(scope="module")
-def run() -> RunRecord:
-    return run_a()
-
-
-def of(run: RunRecord, evidence: Evidence) -> Metrics:
+def of(evidence: Evidence, run: RunRecord = RUN) -> Metrics:
     return memory_metrics(run, evidence, EnergyAccount())
 
 
-def sampled(run: RunRecord) -> Evidence:
+def sampled() -> Evidence:
     """Two looks, two seconds apart, at a process that trains, at the supervisor, and at a process of someone else."""
-    name = run.trials[0].attempts[0].process
+    name = RUN.trials[0].attempts[0].process
     assert name is not None
     _, pid, started = name.rsplit(":", 2)
 
@@ -47,45 +43,44 @@ def sampled(run: RunRecord) -> Evidence:
     return Evidence(samples=Samples(header=HEADER, usage=usage))
 
 
-def test_peaks_are_the_greatest_of_the_trials_and_of_the_tree(run: RunRecord) -> None:
-    values = of(run, sampled(run))
+def test_peaks_are_the_greatest_of_the_trials_and_of_the_tree() -> None:
+    values = of(sampled())
     assert values["memory.peak_rss"].value == 400
     assert values["memory.peak_pss"].value == 300
     assert values["memory.tree_peak_rss"].value == 450
     assert {value.unit for name, value in values.items() if name.startswith("memory.")} == {"MB"}
 
 
-def test_the_peak_that_a_process_read_of_itself_is_taken_before_samples(run: RunRecord) -> None:
-    trial = run.trials[0]
+def test_the_peak_that_a_process_read_of_itself_is_taken_before_samples() -> None:
+    trial = RUN.trials[0]
     attempts = tuple(msgspec.structs.replace(one, peak_rss_bytes=700 * MB) for one in trial.attempts)
-    value = of(replace(run, trials=(replace(trial, attempts=attempts), *run.trials[1:])), sampled(run))["memory.peak_rss"]
+    value = of(sampled(), replace(RUN, trials=(replace(trial, attempts=attempts), *RUN.trials[1:])))["memory.peak_rss"]
     assert (value.value, value.source, value.kind) == (700, "trial_ended", "measured")
 
 
-def test_the_suites_own_use_is_told(run: RunRecord) -> None:
-    values = of(run, sampled(run))
+def test_the_suites_own_use_is_told() -> None:
+    values = of(sampled())
     assert values["suite.sampler_cpu_share"].value == pytest.approx(0.5)
     assert values["suite.cpu_seconds"].value == 2
 
 
-def test_the_driver_is_the_coordinator_and_the_suites_share_is_of_the_job(run: RunRecord) -> None:
-    evidence = sampled(run)
-    driven = replace(run, coordinators=("h:7:70",))
-    values = memory_metrics(driven, evidence, EnergyAccount(cpu_seconds=8.0))
+def test_the_driver_is_the_coordinator_and_the_suites_share_is_of_the_job() -> None:
+    driven = replace(RUN, coordinators=("h:7:70",))
+    values = memory_metrics(driven, sampled(), EnergyAccount(cpu_seconds=8.0))
     assert values["memory.driver_peak_rss"].value == 50
     assert values["suite.cpu_share"].value == 25
-    elsewhere = memory_metrics(replace(run, coordinators=("other:7:70",)), evidence, EnergyAccount())
+    elsewhere = of(sampled(), replace(RUN, coordinators=("other:7:70",)))
     assert elsewhere["memory.driver_peak_rss"].value is None
     assert elsewhere["suite.cpu_share"].value is None
 
 
-def test_without_samples_everything_is_null_with_its_reason(run: RunRecord) -> None:
-    for value in of(run, NO_EVIDENCE).values():
+def test_without_samples_everything_is_null_with_its_reason() -> None:
+    for value in of(NO_EVIDENCE).values():
         assert value.value is None
         assert "no power was sampled" in (value.reason_if_null or "")
 
 
-def test_a_process_that_no_sample_saw_has_no_peak(run: RunRecord) -> None:
-    values = of(run, Evidence(samples=Samples(header=HEADER)))
+def test_a_process_that_no_sample_saw_has_no_peak() -> None:
+    values = of(Evidence(samples=Samples(header=HEADER)))
     assert {name: value.value for name, value in values.items()} == dict.fromkeys(values)
     assert "no sample saw" in (values["memory.peak_rss"].reason_if_null or "")

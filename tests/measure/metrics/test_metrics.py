@@ -15,7 +15,7 @@ from tuneoff.measure.slots import slot_times
 from tuneoff.measure.spans import NO_BEST, partition_ns
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
-from tuneoff.record.metric_value import MetricValue, missing
+from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord
 
 
@@ -38,10 +38,6 @@ def reason(run: RunRecord, name: str) -> str | None:
 def test_a_value_that_contradicts_itself_is_refused(number: float | None, why: str | None, coverage: float | None) -> None:
     with pytest.raises(ValueError, match="but got"):
         MetricValue(value=number, unit="ms", reason_if_null=why, coverage=coverage)
-
-
-def test_a_missing_value_is_null_with_its_reason() -> None:
-    assert missing("ms", "nothing ran").value is None
 
 
 def test_two_trials_that_overlap_on_a_slot_share_its_time_and_are_told() -> None:

@@ -137,14 +137,9 @@ def test_every_figure_of_the_worked_example_is_met(records: dict[str, RunRecord]
 
 
 @BOTH
-def test_the_parts_sum_to_the_jct(records: dict[str, RunRecord], name: str) -> None:
+def test_the_steps_have_all_time_energy_carbon_and_cost_of_the_job(records: dict[str, RunRecord], name: str) -> None:
     metrics = records[name].metrics
     assert sum(metrics[f"time.{part}"].value or 0 for part in PARTS) == metrics["time.jct"].value
-
-
-@BOTH
-def test_the_steps_have_all_energy_carbon_and_cost_of_the_job(records: dict[str, RunRecord], name: str) -> None:
-    metrics = records[name].metrics
     for family in ("energy", "carbon", "cost") if name == "A" else ("energy", "cost"):
         steps = sum(metrics[f"{family}.step.{part}"].value or 0 for part in PARTS)
         assert steps == pytest.approx(metrics[f"{family}.job"].value)
@@ -179,12 +174,6 @@ def test_the_window_of_idle_figures_runs_from_the_end_of_deploy_to_the_best_know
     times = slot_times(presence_of(run), window)
     assert [time.busy_ns // 1_000_000 for time in times] == [29_000, 21_000]
     assert all(time.busy_ns + time.overhead_ns + time.idle_ns == window[1] - window[0] for time in times)
-
-
-@BOTH
-def test_every_missing_value_says_why(records: dict[str, RunRecord], name: str) -> None:
-    for metric, value in records[name].metrics.items():
-        assert value.value is not None or value.reason_if_null, metric
 
 
 def test_a_changed_sample_changes_the_figures(tmp_path: Path) -> None:

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from measure.power.meters import Counter, Database, Hanging, Replayed, plan_of
+from measure.power.meters import Counter, Database, Hanging, Model, Replayed, plan_of
 from tuneoff.base import clock
 from tuneoff.measure.power import metering
 from tuneoff.measure.power.metering import NO_POWER, PowerPlan, baseline_seconds, with_baseline
 from tuneoff.measure.power.reading import mean_watts
-from tuneoff.meter import MeterDescription, MeterError
+from tuneoff.meter import MeterError
 from tuneoff.record.samples.schema import PowerSample
 
 
@@ -113,18 +113,11 @@ def test_an_interruption_ends_the_reading() -> None:
     assert (baseline.seconds < 60, baseline.broken) == (True, "")
 
 
-class Model(Counter):
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.description = MeterDescription(kind="estimated", source="a model")
-
-    def read(self) -> list[PowerSample]:
-        raise AssertionError("a model reads nothing")
-
-
 def test_nothing_is_read_of_a_model_or_without_a_meter() -> None:
-    power = plan_of(Model())
+    model = Model()
+    power = plan_of(model)
     assert taken(power, 3600.0) is power
+    assert model.readings == 0
     assert taken(NO_POWER, 3600.0) is NO_POWER
     assert baseline_seconds(power) == baseline_seconds(NO_POWER) == baseline_seconds(plan_of(Replayed())) == 0
 

@@ -137,9 +137,6 @@ def test_generations_that_cannot_be_told_apart_span_each_others_bounds() -> None
     assert found.entry.count(" or ") == 2
     assert found.low[1] <= min(one.low[1] for one in single)
     assert found.high[0] >= max(one.high[0] for one in single)
-    named = watts_for(Cpu(vendor=AMD, family=25, model=160, name="AMD EPYC 9754 128-Core Processor"))
-    assert named.entry == "EPYC 9704 (Bergamo)"
-    assert watts_for(Cpu(vendor=AMD, family=25, model=160, name="AMD EPYC")).entry == "EPYC 9704 (Bergamo) or EPYC 8004 (Siena)"
 
 
 @pytest.mark.parametrize(
@@ -162,13 +159,18 @@ def test_what_is_masked_or_unknown_takes_the_default_and_says_why(cpu: Cpu, why:
     assert found.idle == default.idle[1]
 
 
-def test_a_name_tells_where_family_and_model_do_not() -> None:
-    assert watts_for(Cpu(vendor=AMD, name="AMD EPYC 9654 96-Core Processor")).entry == "EPYC 9004 (Genoa)"
-
-
-def test_flags_that_a_generation_has_are_no_contradiction() -> None:
-    flags = AVX512 | {"amx_tile", "fpu"}
-    assert watts_for(Cpu(vendor=INTEL, family=6, model=143, flags=flags)).entry == "Xeon Scalable 4 (Sapphire Rapids)"
+@pytest.mark.parametrize(
+    ("cpu", "entry"),
+    [
+        (Cpu(vendor=AMD, family=25, model=160, name="AMD EPYC"), "EPYC 9704 (Bergamo) or EPYC 8004 (Siena)"),
+        (Cpu(vendor=AMD, family=25, model=160, name="AMD EPYC 9754 128-Core Processor"), "EPYC 9704 (Bergamo)"),
+        (Cpu(vendor=AMD, name="AMD EPYC 9654 96-Core Processor"), "EPYC 9004 (Genoa)"),
+        (Cpu(vendor=INTEL, family=6, model=143, flags=AVX512 | {"amx_tile", "fpu"}), "Xeon Scalable 4 (Sapphire Rapids)"),
+    ],
+    ids=["two of one model", "told apart by its name", "its name alone", "flags that a generation has"],
+)
+def test_names_and_flags_tell_what_family_and_model_do_not(cpu: Cpu, entry: str) -> None:
+    assert watts_for(cpu).entry == entry
 
 
 def test_cpuinfo_is_read_on_intel_and_on_arm(tmp_path: Path) -> None:

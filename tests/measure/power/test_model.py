@@ -10,6 +10,7 @@ import pytest
 from tuneoff.measure.power.cpu_table import load_table
 from tuneoff.measure.power.model_meter import ModelMeter
 from tuneoff.meter import MeterError
+from tuneoff.record.samples.schema import Coefficients
 
 
 def test_the_model_is_an_estimate_and_has_no_domains(tmp_path: Path) -> None:
@@ -36,21 +37,21 @@ def test_an_unknown_cpu_is_said_in_the_source_and_its_figures_beside_it(tmp_path
     assert ModelMeter({"joules_per_cpu_second": 20, "watts_per_core": 5}).description.source == "watts per core as given"
 
 
-def test_coefficients_can_be_given() -> None:
-    found = ModelMeter({"joules_per_cpu_second": 20, "watts_per_core": 5}).description.coefficients
+def coefficients(**options: Any) -> Coefficients:
+    found = ModelMeter(options).description.coefficients
     assert found is not None
+    return found
+
+
+def test_coefficients_can_be_given() -> None:
+    found = coefficients(joules_per_cpu_second=20, watts_per_core=5)
     assert (found.joules_per_cpu_second, found.watts_per_core, found.low, found.high) == (20, 5, (20, 5), (20, 5))
-    bounded = ModelMeter(
-        {"joules_per_cpu_second": 20, "watts_per_core": 5, "low": [10, 1], "high": [30, 9]}
-    ).description.coefficients
-    assert bounded is not None
+    bounded = coefficients(joules_per_cpu_second=20, watts_per_core=5, low=[10, 1], high=[30, 9])
     assert (bounded.low, bounded.high) == ((10, 1), (30, 9))
 
 
 def test_another_cpu_of_the_table_can_be_taken() -> None:
-    found = ModelMeter({"cpu": "EPYC 7002 (Rome)"}).description.coefficients
-    assert found is not None
-    assert found.cpu == "EPYC 7002 (Rome)"
+    assert coefficients(cpu="EPYC 7002 (Rome)").cpu == "EPYC 7002 (Rome)"
 
 
 @pytest.mark.parametrize(

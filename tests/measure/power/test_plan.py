@@ -118,9 +118,3 @@ def test_a_second_opinion_and_problems_of_the_baseline_are_told() -> None:
     power = plan_of(Counter(), second=Counter())
     assert power.line() == "power: test (measured: a test's counter), with other as a second opinion"
     assert replace(power, baseline=Baseline(problems=("not idle",))).problems == ("not idle",)
-
-
-def test_all_meters_are_closed() -> None:
-    one, other = Counter(), Counter()
-    plan_of(one, second=other).close()
-    assert (one.closed, other.closed) == (1, 1)

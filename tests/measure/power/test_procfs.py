@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Collection
 from pathlib import Path
 
-from tuneoff.measure.power.procfs import HostClock, carries, parse_stat, pss_bytes, read_stat
+from tuneoff.measure.power.procfs import HostClock, HostTimes, carries, parse_stat, pss_bytes, read_stat
 
 TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
@@ -44,35 +45,31 @@ def test_a_mark_is_a_whole_line_of_the_environment(tmp_path: Path) -> None:
     assert not carries(7, b"RUN=ab", str(tmp_path))
 
 
-def test_the_host_s_busy_time_leaves_out_idle_waiting_and_steal_and_counts_guests_once(tmp_path: Path) -> None:
-    (tmp_path / "stat").write_text("cpu  100 20 30 5000 600 4 5 70 8 9\ncpu0 1 2\nintr 5 6\nprocesses 1234\nprocs_running 1\n")
-    host = HostClock(tmp_path)
+def read(folder: Path, text: str, usable: Collection[int] = ()) -> HostTimes:
+    """Return what a host says whose /proc/stat is so."""
+    (folder / "stat").write_text(text)
+    host = HostClock(folder, usable)
     times = host.read()
     host.close()
+    return times
+
+
+def test_the_host_s_busy_time_leaves_out_idle_waiting_and_steal_and_counts_guests_once(tmp_path: Path) -> None:
+    times = read(tmp_path, "cpu  100 20 30 5000 600 4 5 70 8 9\ncpu0 1 2\nintr 5 6\nprocesses 1234\nprocs_running 1\n")
     assert (times.busy_ns, times.steal_ns, times.forks) == (159 * TICK, 70 * TICK, 1234)
 
 
 def test_the_busy_time_of_chosen_processors_is_told_apart(tmp_path: Path) -> None:
     lines = ("cpu  9 0 9 9", "cpu0 1 0 1 5", "cpu1 2 0 3 2", "cpu10 6 0 5 2")
-    (tmp_path / "stat").write_text("".join(f"{line} 0 0 0 0 0 0\n" for line in lines))
     for usable, busy in ({1}, 5), ({0, 10}, 13), ((), None):
-        host = HostClock(tmp_path, usable)
-        times = host.read()
-        host.close()
+        times = read(tmp_path, "".join(f"{line} 0 0 0 0 0 0\n" for line in lines), usable)
         assert times.busy_ns == 18 * TICK
         assert times.usable_busy_ns == (None if busy is None else busy * TICK)
 
 
 def test_a_long_stat_file_is_read_to_its_end(tmp_path: Path) -> None:
-    text = f"cpu  1 0 0 0 0 0 0 0 0 0\nintr {'0 ' * 200_000}\nprocesses 77\n"
-    (tmp_path / "stat").write_text(text)
-    host = HostClock(tmp_path)
-    assert host.read().forks == 77
-    host.close()
+    assert read(tmp_path, f"cpu  1 0 0 0 0 0 0 0 0 0\nintr {'0 ' * 200_000}\nprocesses 77\n").forks == 77
 
 
 def test_without_a_count_of_processes_there_is_none(tmp_path: Path) -> None:
-    (tmp_path / "stat").write_text("cpu  1 0 0 0 0 0 0 0 0 0\n")
-    host = HostClock(tmp_path)
-    assert host.read().forks is None
-    host.close()
+    assert read(tmp_path, "cpu  1 0 0 0 0 0 0 0 0 0\n").forks is None

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from measure.power.meters import Counter, Hanging
+from measure.power.meters import Counter, Hanging, Model
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.measure.power import metering
 from tuneoff.measure.power.metering import HostPower
 from tuneoff.measure.power.select_meter import Chosen, JointMeter
-from tuneoff.meter import MeterDescription, MeterError, PowerMeter
+from tuneoff.meter import MeterError, PowerMeter
 
 Open = Callable[..., None]
 
@@ -47,12 +47,6 @@ def opens(monkeypatch: pytest.MonkeyPatch, asked: list[dict[str, str]]) -> Open:
         monkeypatch.setattr(metering, "choose", choose)
 
     return say
-
-
-class Model(Counter):
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.description = MeterDescription(kind="estimated", source="a table")
 
 
 def failing(*domains: str) -> Counter:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from builders.waiting_processes import waiting
 from measure.power.meters import Counter, Database, Hanging, plan_of
 from tuneoff.base import clock
 from tuneoff.base.processes import MARK
@@ -26,23 +23,7 @@ from tuneoff.record.samples.schema import ProcessUsage
 from waiting import until
 
 RUN = "run-of-this-test"
-USE_AND_WAIT = "import time\nwhile time.process_time() < 0.25: pass\nprint('used', flush=True)\ninput()"
-
-
-@contextmanager
-def process_of_the_run(code: str) -> Iterator[subprocess.Popen[str]]:
-    """Start a process of the run; it has said that it is ready when the block begins, and has ended when that ends."""
-    with subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, MARK: RUN},
-        text=True,
-        start_new_session=True,
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        yield process
+USE_AND_WAIT = "import time\nwhile time.process_time() < 0.25: pass\nprint('up', flush=True)\ninput()"
 
 
 def samples_of(folder: Path) -> Samples:
@@ -65,7 +46,7 @@ def sampled(folder: Path, power: PowerPlan) -> Samples:
 
 def test_a_process_is_seen_with_what_it_used_until_it_is_gone(tmp_path: Path) -> None:
     with Sampler(tmp_path, RUN, plan_of(Counter())) as sampler:
-        with process_of_the_run(USE_AND_WAIT) as process:
+        with waiting(USE_AND_WAIT, env={**os.environ, MARK: RUN}, start_new_session=True) as process:
             identity = process.pid, process_started_ns(process.pid)
             until(lambda: any(usage.cpu_ns > 0.2e9 for usage in usage_of(samples_of(tmp_path), identity)))
         sampler.stop()
@@ -197,12 +178,11 @@ def test_a_database_is_asked_for_the_run_s_time_and_its_samples_lie_on_the_run_s
     assert times[1] - times[0] == end_wall - start_wall
 
 
-@pytest.mark.parametrize("problem", ["the database cannot be reached"])
-def test_a_database_that_answers_with_a_problem_is_noted(tmp_path: Path, problem: str) -> None:
+def test_a_database_that_answers_with_a_problem_is_noted(tmp_path: Path) -> None:
     meter = Database()
-    meter.problem = problem
+    meter.problem = "the database cannot be reached"
     samples = sampled(tmp_path, plan_of(meter))
-    assert samples.notes == (problem, "the power meter test gave no sample of package-0 in this run")
+    assert samples.notes == (meter.problem, "the power meter test gave no sample of package-0 in this run")
 
 
 def test_a_database_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from builders.waiting_processes import waiting
 from fake_proc import FakeProc, FakeProcess
 from tuneoff.base import clock
 from tuneoff.base.processes import MARK, kill
@@ -32,6 +31,13 @@ def proc(tmp_path: Path) -> FakeProc:
 
 def tree_of(proc: FakeProc) -> ProcessTree:
     return ProcessTree(RUN, SUPERVISOR, proc.root, cpu_clock=lambda pid: None)
+
+
+def looked_at(proc: FakeProc) -> ProcessTree:
+    """Return a tree after its first look, at 10 s."""
+    tree = tree_of(proc)
+    tree.look(10 * SECOND)
+    return tree
 
 
 def pids(look: TreeLook) -> set[int]:
@@ -81,8 +87,7 @@ def test_the_supervising_process_is_listed_with_what_it_waited_for(proc: FakePro
 
 def test_a_process_that_is_gone_is_told_once_and_its_pid_may_be_used_again(proc: FakeProc) -> None:
     proc.add(FakeProcess(pid=201, parent=COORDINATOR))
-    tree = tree_of(proc)
-    tree.look(10 * SECOND)
+    tree = looked_at(proc)
     proc.remove(201)
     assert tree.look(11 * SECOND).gone == ((201, 100 * TICK),)
     assert tree.look(12 * SECOND).gone == ()
@@ -96,8 +101,7 @@ def test_a_process_that_is_gone_is_told_once_and_its_pid_may_be_used_again(proc:
 
 def test_a_pid_that_was_used_again_between_two_looks_is_another_process(proc: FakeProc, monkeypatch: pytest.MonkeyPatch) -> None:
     proc.add(FakeProcess(pid=201, parent=COORDINATOR))
-    tree = tree_of(proc)
-    tree.look(10 * SECOND)
+    tree = looked_at(proc)
     proc.remove(201)
     proc.add(FakeProcess(pid=201, parent=COORDINATOR, started=700))
     look = tree.look(11 * SECOND)
@@ -107,16 +111,14 @@ def test_a_pid_that_was_used_again_between_two_looks_is_another_process(proc: Fa
 
 def test_an_adopted_process_that_was_seen_before_stays(proc: FakeProc) -> None:
     proc.add(FakeProcess(pid=201, parent=COORDINATOR))
-    tree = tree_of(proc)
-    tree.look(10 * SECOND)
+    tree = looked_at(proc)
     proc.change(201, parent=1, user=3)
     assert pids(tree.look(11 * SECOND)) == {201}
 
 
 @pytest.mark.parametrize("adopter", [SUPERVISOR, 1])
 def test_an_orphan_is_known_by_its_mark(proc: FakeProc, adopter: int) -> None:
-    tree = tree_of(proc)
-    tree.look(10 * SECOND)
+    tree = looked_at(proc)
     proc.add(FakeProcess(pid=301, parent=adopter, session=301), run=RUN)
     proc.add(FakeProcess(pid=302, parent=adopter, session=302), run="another-run")
     proc.add(FakeProcess(pid=303, parent=adopter, session=303))
@@ -125,8 +127,7 @@ def test_an_orphan_is_known_by_its_mark(proc: FakeProc, adopter: int) -> None:
 
 
 def test_an_orphan_without_a_mark_is_known_by_its_session(proc: FakeProc) -> None:
-    tree = tree_of(proc)
-    tree.look(10 * SECOND)
+    tree = looked_at(proc)
     proc.add(FakeProcess(pid=301, parent=SUPERVISOR, session=COORDINATOR))
     proc.add(FakeProcess(pid=302, parent=SUPERVISOR, session=SUPERVISOR))
     assert pids(tree.look(11 * SECOND)) == {301}
@@ -142,8 +143,7 @@ def test_a_child_that_does_not_run_its_own_program_yet_is_asked_again(proc: Fake
 
 
 def test_a_process_whose_parent_just_ended_is_decided_when_it_is_adopted(proc: FakeProc) -> None:
-    tree = tree_of(proc)
-    tree.look(10 * SECOND)
+    tree = looked_at(proc)
     proc.add(FakeProcess(pid=301, parent=299, session=301), run=RUN)
     assert pids(tree.look(11 * SECOND, 7)) == set()
     proc.change(301, parent=SUPERVISOR)
@@ -160,8 +160,7 @@ def test_no_process_is_searched_for_while_the_host_has_made_none(proc: FakeProc)
 
 def test_a_zombie_stays_until_it_is_waited_for(proc: FakeProc) -> None:
     proc.add(FakeProcess(pid=201, parent=COORDINATOR))
-    tree = tree_of(proc)
-    tree.look(10 * SECOND)
+    tree = looked_at(proc)
     proc.change(201, state="Z", user=4, rss_pages=0)
     look = tree.look(11 * SECOND)
     assert (look.gone, look.processes[0].cpu_ns) == ((), 4 * TICK)
@@ -231,15 +230,7 @@ CHILD = "import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', '
 
 
 def test_a_real_tree_has_the_identities_of_process_events() -> None:
-    environment = {**os.environ, MARK: "real-run"}
-    with subprocess.Popen(
-        [sys.executable, "-c", CHILD],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=environment,
-        text=True,
-        start_new_session=True,
-    ) as child:
+    with waiting(CHILD, lines=0, env={**os.environ, MARK: "real-run"}, start_new_session=True) as child:
         assert child.stdout is not None
         grandchild = int(child.stdout.readline())
         tree = ProcessTree("real-run")

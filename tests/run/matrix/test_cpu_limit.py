@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from command_line import write_file
 from tuneoff.errors import UnsupportedError
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.plan import Plan, make_plan
@@ -25,7 +26,6 @@ MakePlan = Callable[..., Plan]
 @pytest.fixture
 def plan(tmp_path: Path) -> MakePlan:
     def make(seeds: int = 1, **workers: Any) -> Plan:
-        path = tmp_path / "file.yaml"
         content = {
             "workload": "null",
             "adapters": ["serial"],
@@ -34,8 +34,7 @@ def plan(tmp_path: Path) -> MakePlan:
             "seeds": {"count": seeds},
             "workers": workers,
         }
-        path.write_text(json.dumps(content))
-        return make_plan(load_matrix(path))
+        return make_plan(load_matrix(write_file(tmp_path / "file.yaml", content)))
 
     return make
 

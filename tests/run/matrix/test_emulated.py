@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import fake_plugins
+from command_line import LEAST, write_file
 from tuneoff.capabilities import Capabilities
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.plan import Plan, make_plan
@@ -22,10 +23,8 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakePlan:
     fake_plugins.register(monkeypatch, fake_plugins.plugin("twofold", "fake_plugins:Twofold"))
 
     def make(*adapters: Any, **more: Any) -> Plan:
-        path = tmp_path / "file.yaml"
-        content = {"workload": "curve", "adapters": list(adapters), "budget": {"trials": 5}, "warm_up": False, **more}
-        path.write_text(json.dumps(content))
-        return make_plan(load_matrix(path))
+        content = {**LEAST, "adapters": list(adapters), **more}
+        return make_plan(load_matrix(write_file(tmp_path / "file.yaml", content)))
 
     return make
 

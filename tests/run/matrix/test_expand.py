@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import fake_plugins
+from command_line import write_file
 from tuneoff.errors import PluginError, UnknownNameError
 from tuneoff.experiment.expand import Cell, entries, expand
 from tuneoff.experiment.load import load_matrix
@@ -30,9 +31,7 @@ def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cells:
     )
 
     def from_content(content: dict[str, Any]) -> list[Cell]:
-        path = tmp_path / "file.yaml"
-        path.write_text(json.dumps(content))
-        file = load_matrix(path)
+        file = load_matrix(write_file(tmp_path / "file.yaml", content))
         return expand(file, entries(file))
 
     return from_content

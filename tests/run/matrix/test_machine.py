@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from builders.waiting_processes import waiting
 from tuneoff.run import machine
 from tuneoff.run.machine import FLAGS, PASSING, Guard, MachineState, known, look, notes
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK
@@ -39,6 +38,11 @@ PLANTED: list[tuple[dict[str, Any], str]] = [
     ({"temporary_free_bytes": 1_000}, "low_disk"),
     ({"frequency_limit": 0.5}, "frequency_limited"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "LOOK_NS", 1)  # one sentinel
 
 
 class Sleeping:
@@ -88,10 +92,7 @@ def test_every_flag_is_known_by_name() -> None:
     assert {"disturbed"} == PASSING - FLAGS  # of the run itself, by its samples
 
 
-def test_the_run_in_which_processors_were_throttled_is_flagged(
-    tmp_path: Path, trees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(machine, "LOOK_NS", 1)
+def test_the_run_in_which_processors_were_throttled_is_flagged(tmp_path: Path, trees: tuple[Path, Path]) -> None:
     _, sys_ = trees
     guard = Guard(tmp_path, sys=sys_)
     flagged = []
@@ -141,8 +142,7 @@ def test_what_is_no_look_is_left_out_of_those_of_the_folder() -> None:
     assert known(odd) == []
 
 
-def test_the_guard_holds_a_resumed_matrix_to_its_earlier_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "LOOK_NS", 1)  # one sentinel
+def test_the_guard_holds_a_resumed_matrix_to_its_earlier_looks(tmp_path: Path) -> None:
     fast = replace(look(tmp_path), sentinel_ns=1)
     _, found = Guard(tmp_path, [fast]).look()
     assert "machine_drift" in names(found)
@@ -197,8 +197,7 @@ def test_what_is_not_there_or_damaged_is_none(tmp_path: Path) -> None:
     assert machine.memory(bare) == (None, None)
 
 
-def test_a_look_puts_the_readings_together(trees: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "LOOK_NS", 1)  # one sentinel
+def test_a_look_puts_the_readings_together(trees: tuple[Path, Path], tmp_path: Path) -> None:
     proc, sys_ = trees
     state = look(tmp_path, proc, sys_)
     assert (state.throttle_count, state.clock_source, state.frequency_limit) == (9, "hpet", 0.5)
@@ -208,18 +207,9 @@ def test_a_look_puts_the_readings_together(trees: tuple[Path, Path], tmp_path: P
 
 
 def test_a_survivor_of_a_run_is_seen_but_not_by_a_process_of_that_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "LOOK_NS", 1)  # one sentinel
-    environment = {**os.environ, RESULTS_MARK: str(tmp_path.resolve())}
-    loop = "import time; print('up', flush=True); time.sleep(60)"
-    survivor = subprocess.Popen([sys.executable, "-c", loop], env=environment, stdout=subprocess.PIPE)
-    try:
-        assert survivor.stdout is not None
-        survivor.stdout.readline()
+    with waiting(env={**os.environ, RESULTS_MARK: str(tmp_path.resolve())}) as survivor:
         state = look(tmp_path)
         assert [line.partition(":")[0] for line in state.survivors] == [str(survivor.pid)]
         assert "earlier_survivor" in names(notes(state, [state]))
         monkeypatch.setenv(RESULTS_MARK, str(tmp_path.resolve()))
         assert look(tmp_path).survivors == ()
-    finally:
-        survivor.kill()
-        survivor.communicate()

@@ -12,6 +12,7 @@ import pytest
 
 import fake_plugins
 from builders.specs import make_spec
+from command_line import write_file
 from tuneoff.errors import ExperimentError, PluginError, ResultsError
 from tuneoff.experiment.analysis import difference
 from tuneoff.experiment.load import load_matrix
@@ -28,12 +29,7 @@ LEAST: dict[str, Any] = {"workload": "curve", "adapters": ["plain", "rich"], "bu
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakePlan:
     fake_plugins.register(monkeypatch)
 
-    def from_content(content: dict[str, Any]) -> Plan:
-        path = tmp_path / "file.yaml"
-        path.write_text(json.dumps(content))
-        return make_plan(load_matrix(path))
-
-    return from_content
+    return lambda content: make_plan(load_matrix(write_file(tmp_path / "file.yaml", content)))
 
 
 def _reasons(plan: Plan) -> dict[str, str | None]:

@@ -5,20 +5,22 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import time
+from contextlib import AbstractContextManager
 from multiprocessing import shared_memory as shared_memory_module
 from pathlib import Path
 
 import pytest
 
+from builders.waiting_processes import waiting
 from tuneoff.base.processes import is_alive
 from tuneoff.record.run_context import remember
 from tuneoff.run.supervisor import leftovers
 from tuneoff.run.supervisor.guardian import Guardian
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK, clean_execution, clean_results, remembered, shared_memory, unmapped
 
-WAIT = "import sys; print('up', flush=True); sys.stdin.read()"
+HOLD = "import os, sys; file = os.open(sys.argv[1], int(sys.argv[2])); print('up', flush=True); sys.stdin.read()"
+Waiting = AbstractContextManager[subprocess.Popen[str]]
 
 
 @pytest.fixture(autouse=True)
@@ -27,21 +29,17 @@ def _temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
 
-def marked_child(results: Path) -> subprocess.Popen[str]:
-    child = subprocess.Popen(
-        [sys.executable, "-c", WAIT],
-        env={**os.environ, RESULTS_MARK: str(results.resolve())},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert child.stdout is not None
-    child.stdout.readline()
-    return child
+def marked_child(results: Path) -> Waiting:
+    return waiting(env={**os.environ, RESULTS_MARK: str(results.resolve())}, start_new_session=True)
+
+
+def holder(path: Path, flags: int, mark: str | None = None) -> Waiting:
+    """Return a process that has a file open, without an environment but that mark."""
+    return waiting(HOLD, str(path), str(flags), env={} if mark is None else {RESULTS_MARK: mark}, start_new_session=True)
 
 
 def unfinished_execution(results: Path) -> tuple[Path, Path]:
+    """Return the folder of an execution that was killed, and its temporary folder."""
     execution = results / "runs" / "r" / "e"
     execution.mkdir(parents=True)
     temporary = results.parent / "tuneoff-0123abcd"
@@ -51,105 +49,50 @@ def unfinished_execution(results: Path) -> tuple[Path, Path]:
     return execution, temporary
 
 
-def test_a_torn_line_of_the_list_is_passed_over(tmp_path: Path) -> None:
-    execution, temporary = unfinished_execution(tmp_path / "results")
-    with (execution / "leftovers.jsonl").open("a") as file:
-        file.write('{"kind": "fol')
-    assert remembered(execution) == [("folder", str(temporary))]
-    assert clean_execution(execution) == []
-    assert not temporary.exists()
-
-
 def test_the_next_command_ends_marked_processes_and_cleans_unfinished_executions(tmp_path: Path) -> None:
     results = tmp_path / "results"
     _, temporary = unfinished_execution(results)
-    child, other = marked_child(results), marked_child(tmp_path / "other")
-    try:
+    with marked_child(results) as child, marked_child(tmp_path / "other") as other:
         assert clean_results(results) == [child.pid]
         assert not temporary.exists()
         assert is_alive(other.pid)
-    finally:
-        for process in (child, other):
-            process.kill()
-            process.communicate()
-
-
-HOLD = "import os, sys; file = os.open(sys.argv[1], int(sys.argv[2])); print('up', flush=True); sys.stdin.read()"
-
-
-def holder(path: Path, flags: int, mark: str | None = None) -> subprocess.Popen[str]:
-    """Return a process that has a file open, without an environment but that mark."""
-    child = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(path), str(flags)],
-        env={} if mark is None else {RESULTS_MARK: mark},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert child.stdout is not None
-    child.stdout.readline()
-    return child
-
-
-def own_folder(results: Path) -> Path:
-    """Return the temporary folder of an execution that was killed."""
-    execution = results / "runs" / "r" / "e"
-    execution.mkdir(parents=True)
-    folder = results.parent / f"tuneoff-{os.urandom(4).hex()}"
-    remember(execution, "folder", str(folder))
-    folder.mkdir()
-    return folder
 
 
 def test_what_lost_its_mark_and_writes_below_a_killed_run_s_temporary_folder_is_ended_and_a_reader_is_not(
     tmp_path: Path,
 ) -> None:
     results = tmp_path / "results"
-    folder = own_folder(results)
+    _, folder = unfinished_execution(results)
     log = folder / "agent.log"
     log.touch()
-    agent, reader = holder(log, os.O_WRONLY), holder(log, os.O_RDONLY)
-    try:
+    with holder(log, os.O_WRONLY) as agent, holder(log, os.O_RDONLY) as reader:
         assert clean_results(results) == [agent.pid]
         assert is_alive(reader.pid)
         assert not folder.exists()
-    finally:
-        for process in (agent, reader):
-            process.kill()
-            process.communicate()
 
 
 def test_a_copy_of_a_results_folder_ends_and_removes_nothing_of_the_run_that_is_at_work(tmp_path: Path) -> None:
     results = tmp_path / "results"
-    folder = own_folder(results)
-    (folder / "log").touch()
-    agent, worker = holder(folder / "log", os.O_WRONLY), holder(folder / "log", os.O_WRONLY, mark=str(results.resolve()))
+    _, folder = unfinished_execution(results)
+    log, mark = folder / "log", str(results.resolve())
+    log.touch()
     shutil.copytree(results, tmp_path / "copy")
-    try:
+    with holder(log, os.O_WRONLY) as agent, holder(log, os.O_WRONLY, mark) as worker:
         assert clean_results(tmp_path / "copy") == []
         assert folder.exists()
         assert sorted(clean_results(results)) == sorted([agent.pid, worker.pid])
-    finally:
-        for process in (agent, worker):
-            process.kill()
-            process.communicate()
 
 
 def test_a_copy_removes_nothing_of_a_run_at_work_that_has_no_file_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results = tmp_path / "results"
-    folder = own_folder(results)
+    _, folder = unfinished_execution(results)
     monkeypatch.setenv("TMPDIR", str(folder))  # the child's; a run's processes have it so
-    child = marked_child(results)
     shutil.copytree(results, tmp_path / "copy")
-    try:
+    with marked_child(results) as child:
         assert clean_results(tmp_path / "copy") == []
         assert folder.exists()
         assert clean_results(results) == [child.pid]
         assert not folder.exists()
-    finally:
-        child.kill()
-        child.communicate()
 
 
 def test_a_finished_execution_is_left_alone(tmp_path: Path) -> None:
@@ -162,27 +105,24 @@ def test_a_finished_execution_is_left_alone(tmp_path: Path) -> None:
 def test_the_guardian_cleans_when_its_pipe_ends_without_a_goodbye(tmp_path: Path) -> None:
     results = tmp_path / "results"
     _, temporary = unfinished_execution(results)
-    child = marked_child(results)
-    guardian = Guardian(results)
-    assert guardian._process.stdin is not None
-    guardian._process.stdin.close()  # what the kernel does when tuneoff is killed
-    guardian._process.wait(20)
-    assert child.wait(5) == -9
-    assert not temporary.exists()
-    child.communicate()
+    with marked_child(results) as child:
+        guardian = Guardian(results)
+        assert guardian._process.stdin is not None
+        guardian._process.stdin.close()  # what the kernel does when tuneoff is killed
+        guardian._process.wait(20)
+        assert child.wait(5) == -9
+        assert not temporary.exists()
 
 
 def test_a_dismissed_guardian_touches_nothing(tmp_path: Path) -> None:
     results = tmp_path / "results"
     _, temporary = unfinished_execution(results)
-    child = marked_child(results)
-    started = time.monotonic()
-    Guardian(results).dismiss()
-    assert time.monotonic() - started < 20
-    assert is_alive(child.pid)
-    assert temporary.exists()
-    child.kill()
-    child.communicate()
+    with marked_child(results) as child:
+        started = time.monotonic()
+        Guardian(results).dismiss()
+        assert time.monotonic() - started < 20
+        assert is_alive(child.pid)
+        assert temporary.exists()
 
 
 def test_shared_memory_that_a_living_process_uses_is_no_leftover() -> None:
@@ -198,14 +138,18 @@ def test_shared_memory_that_a_living_process_uses_is_no_leftover() -> None:
         forgotten.unlink()
 
 
-@pytest.mark.parametrize(
-    "line", ["5", "[]", "{}", '{"kind": 5, "value": 5}', '{"kind": "folder", "value": ""}', '{"kind": "folder"}', "\x00"]
-)
-def test_a_damaged_line_of_the_list_is_passed_over(tmp_path: Path, line: str) -> None:
+TORN = '{"kind": "fol'
+DAMAGED = ["5", "[]", "{}", '{"kind": 5, "value": 5}', '{"kind": "folder", "value": ""}', '{"kind": "folder"}', "\x00"]
+
+
+@pytest.mark.parametrize("text", [TORN, *(f"{line}\n" for line in DAMAGED)])
+def test_a_torn_or_damaged_line_of_the_list_is_passed_over(tmp_path: Path, text: str) -> None:
     execution, temporary = unfinished_execution(tmp_path / "results")
     with (execution / "leftovers.jsonl").open("a") as file:
-        file.write(f"{line}\n")
+        file.write(text)
     assert remembered(execution) == [("folder", str(temporary))]
+    assert clean_execution(execution) == []
+    assert not temporary.exists()
 
 
 def test_the_list_of_a_folder_from_elsewhere_removes_nothing_but_runs_own_temporary_folders(

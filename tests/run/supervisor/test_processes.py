@@ -10,27 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from builders.waiting_processes import WAIT, waiting
 from tuneoff.base import processes
-
-WAIT = "import sys; print('up', flush=True); sys.stdin.read()"
 
 
 @pytest.fixture
 def marked() -> Iterator[subprocess.Popen[str]]:
-    environment = {**os.environ, "TUNEOFF_TEST_MARK": f"m-{os.getpid()}"}
-    child = subprocess.Popen(
-        [sys.executable, "-c", WAIT],
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert child.stdout is not None
-    assert child.stdout.readline() == "up\n"
-    yield child
-    child.kill()
-    child.communicate()
+    with waiting(env={**os.environ, "TUNEOFF_TEST_MARK": f"m-{os.getpid()}"}, start_new_session=True) as child:
+        yield child
 
 
 def test_a_process_is_found_by_its_mark_and_by_its_session(marked: subprocess.Popen[str]) -> None:
@@ -122,13 +109,10 @@ def test_resident_memory_is_measured_and_that_of_a_dead_process_is_zero() -> Non
     assert processes.rss_bytes(2**22 - 1) == 0
 
 
-def test_a_command_line_is_cut_where_it_is_shown_and_nowhere_else(marked: subprocess.Popen[str]) -> None:
-    long = subprocess.Popen([sys.executable, "-c", WAIT, "x" * 200, "the-end"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert long.stdout is not None
-    assert long.stdout.readline() == b"up\n"
-    assert len(processes.command_line(long.pid)) == 120
-    assert processes.command_line(long.pid, None).endswith("x the-end")
-    long.communicate()
+def test_a_command_line_is_cut_where_it_is_shown_and_nowhere_else() -> None:
+    with waiting(WAIT, "x" * 200, "the-end") as long:
+        assert len(processes.command_line(long.pid)) == 120
+        assert processes.command_line(long.pid, None).endswith("x the-end")
 
 
 RAY = "Failed to connect to GCS within 60 seconds. GCS may have been killed."

@@ -63,24 +63,16 @@ def test_an_exit_that_came_before_anybody_looked_is_not_guessed(tmp_path: Path, 
     assert tracker.arrived == []
 
 
-def test_an_exit_just_before_the_run_s_end_is_written(tmp_path: Path, process: subprocess.Popen[str]) -> None:
-    trial_watch, _, name = living(tmp_path, process)
-    trial_watch.look()
-    process.kill()
-    process.wait()
-    trial_watch.bury_all()
-    assert [one.process for one in exits_in(tmp_path)] == [name]
-
-
-def test_a_process_of_another_kernel_is_not_taken_for_one_of_this_one_with_its_pid(
-    tmp_path: Path, process: subprocess.Popen[str]
+@pytest.mark.parametrize("boot_id", [None, "another"])
+def test_an_exit_just_before_the_run_s_end_is_written_unless_another_kernel_s_process_has_that_pid(
+    tmp_path: Path, process: subprocess.Popen[str], boot_id: str | None
 ) -> None:
-    trial_watch, _, _ = living(tmp_path, process, boot_id="another")
+    trial_watch, _, name = living(tmp_path, process, boot_id)
     trial_watch.look()
     process.kill()
     process.wait()
     trial_watch.bury_all()
-    assert exits_in(tmp_path) == []
+    assert [one.process for one in exits_in(tmp_path)] == ([name] if boot_id is None else [])
 
 
 @pytest.mark.parametrize(("role", "arrived"), [("trial", 1), ("pod", 1), ("worker", 0), ("coordinator", 0)])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from builders.waiting_processes import started
 from run.supervisor.watching import watched
 from trial_runs import events_of
 from tuneoff.base import processes
@@ -35,15 +35,6 @@ for _ in range(4):
         signal.pause()
 sys.stdin.read()
 """
-
-
-def started(script: str, lines: int = 1) -> subprocess.Popen[str]:
-    """Return a process that has said `lines` times that it is up."""
-    process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    for _ in range(lines):
-        assert process.stdout.readline() == "up\n"
-    return process
 
 
 def ended(process: subprocess.Popen[str]) -> None:
