@@ -23,7 +23,8 @@ from builders.event_logs import Log, ns
 from builders.specs import make_spec
 from builders.worked_examples import header
 from tuneoff.measure.attribution.account import energy_account, joules
-from tuneoff.measure.attribution.slots import slot_uses
+from tuneoff.measure.attribution.methods import _CpuCosts
+from tuneoff.measure.attribution.slots import CpuPiece, EnergyPiece, slot_uses
 from tuneoff.measure.energy import NO_NODE_METER, residual_flags
 from tuneoff.measure.evidence import Evidence
 from tuneoff.record.derive import derive
@@ -252,3 +253,8 @@ def test_no_sample_at_all_is_no_error_either(simulation: Simulation) -> None:
     usage = (UsageSample(t=0, busy_ns=0),)
     for samples in (Samples(header=head), Samples(header=head, usage=usage)):
         assert figures(samples, simulation)["energy.job"].value is None
+
+
+def test_processor_time_that_lies_in_two_intervals_costs_what_each_of_them_does() -> None:
+    costs = _CpuCosts([0, 10, 20], [100.0, 300.0], [CpuPiece(0, 20, 20.0)])  # 10 and 30 J per ns of CPU time
+    assert costs.pieces([CpuPiece(5, 15, 10.0)]) == [EnergyPiece(5, 10, 50.0), EnergyPiece(10, 15, 150.0)]
