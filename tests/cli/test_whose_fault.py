@@ -18,17 +18,12 @@ from pathlib import Path
 
 import pytest
 
-from builders.results_folders import Results, edit, write_examples
+from builders.results_folders import Results, edit
 from command_line import Call, File
 from tuneoff.base.output import LONGEST_LINE, plain_line
 
 TUNEOFF = f"{shlex.quote(sys.executable)} -m tuneoff"
 NULL = {"workload": "null", "adapters": ["serial"], "budget": {"trials": 2, "epochs_per_trial": 1}, "warm_up": False}
-
-
-@pytest.fixture
-def results(tmp_path: Path) -> Results:
-    return write_examples(tmp_path / "results" / "mine")
 
 
 def shell(folder: Path, script: str, preexec: Callable[[], None] | None = None) -> subprocess.CompletedProcess[bytes]:
