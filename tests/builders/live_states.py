@@ -26,6 +26,16 @@ CURRENT = Current(
 )
 
 
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 def state(signs: Sequence[str] = ("##F>.", "#T-I."), **changes: Any) -> LiveState:
     rows = tuple(row(name, statuses, name) for name, statuses in zip(("serial", "optuna"), signs, strict=True))
     values: dict[str, Any] = {

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from builders.results_folders import Results, write_examples
 from command_line import LEAST, Call, File, caller, forbid_runs, register_fakes, write_file
 
 
@@ -33,3 +34,9 @@ def file(tmp_path: Path) -> File:
         return write_file(tmp_path / "experiment.yaml", {**LEAST, **replaced} if text is None else text)
 
     return write
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    """Write both worked examples as a results folder that commands find."""
+    return write_examples(tmp_path / "results" / "mine")

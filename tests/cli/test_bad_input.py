@@ -10,46 +10,51 @@ from typing import Any
 import pytest
 
 import fake_plugins
-from command_line import Call, File, forbid_runs, write_file
+from command_line import Call, File, forbid_runs
 from tuneoff.record.results_folder import PLAN
 
+NAN = "workload: curve\nadapters: [{name: plain, options: {api_seconds: .nan}}]\nbudget: {trials: 1}\n"
+INFINITE = "workload: {name: curve, options: {noise: [1, .inf]}}\nadapters: [plain]\nbudget: {trials: 1}\n"
+NUMBER = "must be a finite number, but got"
+NOWHERE = "adapters.0: adapter 'nowhere:Nothing' is not there: no module named 'nowhere'; install"
+
 
 @pytest.mark.parametrize(
-    ("content", "rule", "value", "way_out"),
+    ("content", "adapter", "code", "parts"),
     [
-        ({"samplr": "random"}, "unknown key", "'samplr'", "did you mean 'sampler'"),
-        ({"workload": "curv"}, "no workload named", "'curv'", "did you mean 'curve'"),
+        ({"samplr": "random"}, "plain", 2, ["experiment.yaml: ", "unknown key", "'samplr'", "did you mean 'sampler'"]),
+        ({"workload": "curv"}, "plain", 2, ["experiment.yaml: ", "no workload named", "'curv'", "did you mean 'curve'"]),
+        ("a: [1\n", "plain", 2, ["not YAML"]),
+        (NAN, "plain", 2, [f"experiment.yaml: adapters.0.options: option `api_seconds` {NUMBER} nan"]),
+        (INFINITE, "plain", 2, [f"experiment.yaml: workload.options: option `noise` {NUMBER} inf"]),
+        ({}, "plain --trials 0", 2, ["budget.trials: must be at least 1, but got 0"]),
+        ({}, "plain,", 2, ["names must not be empty"]),
+        ({}, "nowhere:Nothing", 2, [NOWHERE]),
+        ({}, "missing", 3, ["needs the nowhere-tune package; run: pip install 'tuneoff[nowhere]'"]),
+        ({}, "outdated", 3, ["needs PyYAML >= 99.1, but "]),
+        ({}, "failing", 6, ["adapter 'failing' fails to check a run: KeyError"]),
+        ({"sampler": "tpe"}, "plain", 2, ["sampler 'tpe' is not offered by the framework"]),
+        ({"workload": "heavy"}, "plain", 3, ["workload 'heavy' needs no_such_module; run: pip install"]),
     ],
 )
-def test_a_broken_rule_is_one_line(
-    call: Call, file: File, fakes: None, content: dict[str, Any], rule: str, value: str, way_out: str
+@pytest.mark.parametrize("command", ["compare", "run"])
+def test_what_cannot_be_run_is_one_line(
+    call: Call,
+    file: File,
+    fakes: None,
+    command: str,
+    content: dict[str, Any] | str,
+    adapter: str,
+    code: int,
+    parts: list[str],
 ) -> None:
-    answer = call("compare", file(**content))
-    assert answer.code == 2
-    assert answer.line.startswith(f"tuneoff: {Path.cwd() / 'experiment.yaml'}: ")
-    for part in (rule, value, way_out):
+    path = file(content) if isinstance(content, str) else file(**content)
+    answer = call(command, path, "--adapter", *adapter.split())
+    assert answer.code == code
+    assert answer.line.startswith("tuneoff: ")
+    for part in parts:
         assert part in answer.line
     assert not Path("results").exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "part"),
-    [
-        ("a: [1\n", "not YAML"),
-        (
-            "workload: curve\nadapters: [{name: plain, options: {api_seconds: .nan}}]\nbudget: {trials: 1}\n",
-            "experiment.yaml: adapters.0.options: option `api_seconds` must be a finite number, but got nan",
-        ),
-        (
-            "workload: {name: curve, options: {noise: [1, .inf]}}\nadapters: [plain]\nbudget: {trials: 1}\n",
-            "experiment.yaml: workload.options: option `noise` must be a finite number, but got inf",
-        ),
-    ],
-)
-def test_a_file_that_is_no_experiment_is_one_line(call: Call, file: File, fakes: None, text: str, part: str) -> None:
-    answer = call("plan", file(text))
-    assert answer.code == 2
-    assert part in answer.line
 
 
 @pytest.mark.parametrize("command", ["plan", "compare", "doctor"])
@@ -57,70 +62,6 @@ def test_a_file_that_cannot_be_read_is_one_line(call: Call, command: str) -> Non
     answer = call(command, "nowhere.yaml")
     assert answer.code == 2
     assert "nowhere.yaml: the file cannot be read: No such file" in answer.line
-
-
-@pytest.mark.parametrize(
-    ("arguments", "part"),
-    [
-        (["compare"], "required: FILE; see: tuneoff compare --help"),
-        (["plan", "x", "--trials", "many"], "--trials: invalid int value: 'many'"),
-        (["plan", "x", "--trial", "1"], "unrecognized arguments: --trial 1"),
-        ([], "required: COMMAND"),
-        (["export", "--format", "xml"], "invalid choice: 'xml'"),
-    ],
-)
-def test_wrong_arguments_are_one_line(call: Call, arguments: list[str], part: str) -> None:
-    answer = call(*arguments)
-    assert answer.code == 2
-    assert part in answer.line
-
-
-@pytest.mark.parametrize(
-    ("arguments", "part"),
-    [
-        (["--trials", "0"], "budget.trials: must be at least 1, but got 0"),
-        (["--adapter", "plain,"], "names must not be empty"),
-        (
-            ["--adapter", "nowhere:Nothing"],
-            "adapters.0: adapter 'nowhere:Nothing' is not there: no module named 'nowhere'; install",
-        ),
-    ],
-)
-def test_a_bad_override_is_one_line(call: Call, file: File, fakes: None, arguments: list[str], part: str) -> None:
-    answer = call("compare", file(), *arguments)
-    assert answer.code == 2
-    assert part in answer.line
-
-
-@pytest.mark.parametrize(
-    ("adapter", "code", "part"),
-    [
-        ("missing", 3, "needs the nowhere-tune package; run: pip install 'tuneoff[nowhere]'"),
-        ("outdated", 3, "needs PyYAML >= 99.1, but "),
-        ("failing", 6, "adapter 'failing' fails to check a run: KeyError"),
-    ],
-)
-@pytest.mark.parametrize("command", ["compare", "run"])
-def test_an_adapter_that_cannot_run_is_one_line(
-    call: Call, file: File, fakes: None, command: str, adapter: str, code: int, part: str
-) -> None:
-    answer = call(command, file(), "--adapter", adapter)
-    assert answer.code == code
-    assert part in answer.line
-    assert not Path("results").exists()
-
-
-@pytest.mark.parametrize(
-    ("key", "name", "code", "part"),
-    [
-        ("sampler", "tpe", 2, "sampler 'tpe' is not offered by the framework"),
-        ("workload", "heavy", 3, "workload 'heavy' needs no_such_module; run: pip install"),
-    ],
-)
-def test_what_cannot_be_had_is_one_line(call: Call, file: File, fakes: None, key: str, name: str, code: int, part: str) -> None:
-    answer = call("compare", file(**{key: name}))
-    assert answer.code == code
-    assert part in answer.line
 
 
 def test_a_broken_plugin_is_one_line(call: Call, file: File, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,25 +74,13 @@ def test_a_broken_plugin_is_one_line(call: Call, file: File, monkeypatch: pytest
 # Data: the real workload, whose files are checked before any run starts.
 
 
-@pytest.fixture
-def mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return an experiment on real MNIST, whose data folder is empty."""
+def test_a_missing_data_file_is_one_line(call: Call, file: File, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forbid_runs(monkeypatch)
     (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "t10k-labels-idx1-ubyte").write_bytes(b"")
     monkeypatch.setenv("TUNEOFF_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    content = {
-        "workload": {"name": "mnist_mlp", "options": {"dataset": "mnist"}},
-        "adapters": ["serial"],
-        "budget": {"trials": 1},
-        "warm_up": False,
-    }
-    return write_file(tmp_path / "experiment.yaml", content)
-
-
-def test_a_missing_data_file_is_one_line(call: Call, mnist: Path, tmp_path: Path) -> None:
-    (tmp_path / "data" / "t10k-labels-idx1-ubyte").write_bytes(b"")
-    answer = call("compare", mnist)
+    answer = call("compare", file(workload={"name": "mnist_mlp", "options": {"dataset": "mnist"}}, adapters=["serial"]))
     assert answer.code == 4
     assert "train-images-idx3-ubyte.gz of mnist is missing; put it there" in answer.line
 

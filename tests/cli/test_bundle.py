@@ -9,13 +9,8 @@ from typing import Any
 import pytest
 
 from builders.bundles import in_records, repacked
-from builders.results_folders import Results, edit, write_examples
+from builders.results_folders import Results, edit
 from command_line import Call
-
-
-@pytest.fixture
-def results(tmp_path: Path) -> Results:
-    return write_examples(tmp_path / "results" / "mine")
 
 
 @pytest.fixture

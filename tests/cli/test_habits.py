@@ -9,6 +9,8 @@ import pytest
 
 from command_line import LEAST, Call, write_file
 
+PORT = "must be a port from 0 to 65535, but got "
+
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
@@ -21,11 +23,15 @@ from command_line import LEAST, Call, write_file
         (("compare", "own.yaml", "--seeds", "0,x"), "invalid int value: '0,x'"),
         (("compare", "own.yml"), "did you mean 'own.yaml'?"),
         (("run", "own.yaml", "--adapter", "plain", "--sampler", "RANDOM"), "did you mean 'random'?"),
+        (("compare",), "required: FILE; see: tuneoff compare --help"),
+        (("plan", "x", "--trials", "many"), "--trials: invalid int value: 'many'"),
+        (("plan", "x", "--trial", "1"), "unrecognized arguments: --trial 1"),
+        ((), "required: COMMAND"),
+        (("export", "--format", "xml"), "invalid choice: 'xml'"),
+        *((("compare", "own.yaml", f"--metrics-port={port}"), f"{PORT}'{port}'") for port in ("-1", "65536", "http", "80.5")),
     ],
 )
-def test_what_is_mistyped_is_one_line_with_the_nearest_name(
-    call: Call, fakes: None, arguments: Sequence[str], words: str
-) -> None:
+def test_what_is_mistyped_is_one_line_with_the_way_out(call: Call, fakes: None, arguments: Sequence[str], words: str) -> None:
     write_file(Path("own.yaml"), LEAST)
     answer = call(*arguments)
     assert answer.code == 2

@@ -27,13 +27,6 @@ def test_a_port_in_use_ends_the_command_before_anything_runs(
     assert not Path("results").exists()
 
 
-@pytest.mark.parametrize("port", ["-1", "65536", "http", "80.5"])
-def test_what_is_no_port_is_one_line(call: Call, file: File, fakes: None, port: str) -> None:
-    answer = call("compare", file(), f"--metrics-port={port}")
-    assert answer.code == 2
-    assert f"must be a port from 0 to 65535, but got '{port}'" in answer.line
-
-
 def test_a_missing_package_has_its_own_exit_code(call: Call, file: File, fakes: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exporter, "module_exists", lambda name: False)
     answer = call("compare", file(), "--metrics-port", "0")

@@ -68,13 +68,14 @@ def test_the_name_of_an_installed_adapter_is_refused(call: Call, fakes: None) ->
     assert "'plain' is installed already; choose another name" in answer.line
 
 
-def test_files_are_never_written_over(call: Call, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["new-adapter", "new-workload"])
+def test_files_are_never_written_over(call: Call, tmp_path: Path, command: str) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
-    answer = call("new-adapter", "my-own", "--output", "mine")
+    answer = call(command, "my-own", "--output", "mine")
     assert answer.code == 5
     assert "must be a new or empty folder" in answer.line
-    assert call("new-adapter", "my-own", "--output", "mine/letter.txt").code == 5
+    assert call(command, "my-own", "--output", "mine/letter.txt").code == 5
 
 
 def test_the_templates_belong_to_the_package() -> None:

@@ -23,32 +23,29 @@ FILES = {
 OF_A_PACKAGE = {"README.md", "pyproject.toml", "my-own.yaml", "src/my_own.py", "tests/test_workload.py"}
 
 
-@pytest.mark.parametrize("like", LIKE)
-def test_a_file_and_its_experiment_are_written_whole(
-    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, like: str
-) -> None:
+@pytest.fixture
+def folder(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, like: str) -> Path:
+    """Write a training like `like` as a file, and return its folder, which is the current one."""
     answer = call("new-workload", "my-own", "--like", like, "--file")
     assert (answer.code, answer.err) == (0, "")
-    folder = tmp_path / "my-own"
+    monkeypatch.chdir("my-own")
+    monkeypatch.delitem(sys.modules, "my_own", raising=False)
+    monkeypatch.syspath_prepend(Path.cwd())
+    return tmp_path / "my-own"
+
+
+@pytest.mark.parametrize("like", LIKE)
+def test_a_file_and_its_experiment_are_written_whole(call: Call, folder: Path, like: str) -> None:
     assert {path.name for path in folder.iterdir()} == FILES[like]
     assert not any("@" in line for path in folder.glob("*.yaml") for line in path.read_text().splitlines())
-    monkeypatch.chdir(folder)
-    monkeypatch.delitem(sys.modules, "my_own", raising=False)
-    monkeypatch.syspath_prepend(folder)
     assert call("plan", "my-own.yaml", "--adapter", "serial").code == 0
 
 
 @pytest.mark.parametrize("like", ["sklearn", "torch"])
-def test_the_dimensions_that_are_commented_out_work_too(
-    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, like: str
-) -> None:
-    assert call("new-workload", "my-own", "--like", like, "--file").code == 0
-    path = tmp_path / "my-own" / "my_own.py"
+def test_the_dimensions_that_are_commented_out_work_too(call: Call, folder: Path) -> None:
+    path = folder / "my_own.py"
     text = re.sub(r'# (".*\),)$', r"\1", path.read_text(), flags=re.MULTILINE)
     path.write_text(text.replace("import Float,", "import Categorical, Float, stepped,"))
-    monkeypatch.chdir(path.parent)
-    monkeypatch.delitem(sys.modules, "my_own", raising=False)
-    monkeypatch.syspath_prepend(path.parent)
     answer = call("plan", "my-own.yaml", "--adapter", "serial", "--json")
     (space, *_) = (run["spec"]["experiment"]["search_space"] for run in json.loads(answer.out)["runs"])
     kinds = [dimension["type"] for dimension in space["dimensions"]]
@@ -64,24 +61,17 @@ def test_a_package_has_an_entry_point_and_a_test(call: Call, tmp_path: Path) -> 
     assert '"torch"' in text
 
 
-@pytest.mark.parametrize("name", ["My-Own", "my_own", "1st", ""])
-def test_a_name_that_makes_no_module_is_one_line(call: Call, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        *((name, "a training's name must be") for name in ("My-Own", "my_own", "1st", "")),
+        *((name, "choose another name") for name in ("json", "pytest", "command")),
+    ],
+)
+def test_a_name_that_makes_no_module_or_something_else_has_is_one_line(call: Call, name: str, words: str) -> None:
     answer = call("new-workload", name)
     assert answer.code == 2
-    assert "a training's name must be" in answer.line
-
-
-@pytest.mark.parametrize("name", ["json", "pytest", "command"])
-def test_a_name_that_something_else_has_is_one_line(call: Call, name: str) -> None:
-    answer = call("new-workload", name)
-    assert answer.code == 2
-    assert "choose another name" in answer.line
-
-
-def test_files_are_never_written_over(call: Call, tmp_path: Path) -> None:
-    (tmp_path / "my-own").mkdir()
-    (tmp_path / "my-own" / "letter.txt").touch()
-    assert call("new-workload", "my-own").code == 5
+    assert words in answer.line
 
 
 def tuneoff(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -92,9 +82,7 @@ def tuneoff(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("like", LIKE)
-def test_what_is_written_conforms_and_is_compared(call: Call, tmp_path: Path, like: str) -> None:
-    assert call("new-workload", "my-own", "--like", like, "--file").code == 0
-    folder = tmp_path / "my-own"
+def test_what_is_written_conforms_and_is_compared(folder: Path, like: str) -> None:
     checked = tuneoff(folder, "check", "--workload", "my-own.yaml", "--json")
     assert json.loads(checked.stdout)["exit_code"] == 0, checked.stdout
     compared = tuneoff(

@@ -11,13 +11,13 @@ import signal
 import subprocess
 import sys
 import termios
-import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tuneoff.record.store import read_runs
+from waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -35,13 +35,6 @@ def command(tmp_path: Path, *more: str) -> list[str]:
     (tmp_path / "matrix.yaml").write_text(MATRIX)
     files = [str(tmp_path / "matrix.yaml"), "--output", str(tmp_path / "results")]
     return [sys.executable, "-m", "tuneoff", "compare", *files, *more]
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def has_trained(tmp_path: Path) -> bool:
@@ -74,7 +67,7 @@ def test_a_command_that_ignores_sighup_outlives_its_terminal(tmp_path: Path, ter
         return has_trained(tmp_path)
 
     try:
-        wait_until(is_trained_and_read)
+        until(is_trained_and_read, 60)
     finally:
         os.close(ours)  # SIGHUP goes to the command, which leads the session, and from now on each write fails
     assert process.wait(60) == 0
@@ -93,7 +86,7 @@ def test_sighup_interrupts_a_command_that_does_not_ignore_it_and_no_other(tmp_pa
             stderr=subprocess.DEVNULL,
             preexec_fn=lambda disposition=disposition: signal.signal(signal.SIGHUP, disposition),  # type: ignore[misc]
         )
-        wait_until(lambda folder=folder: has_trained(folder))  # type: ignore[misc]
+        until(partial(has_trained, folder), 60)
         process.send_signal(signal.SIGHUP)
         written, _ = process.communicate(timeout=60)
         assert process.returncode == json.loads(written)["exit_code"] == code

@@ -20,11 +20,6 @@ from command_line import Call
 from tuneoff.base.output import write_json
 
 
-@pytest.fixture
-def results(tmp_path: Path) -> Results:
-    return write_examples(tmp_path / "results" / "mine")
-
-
 def damaged(results: Results) -> Path:
     path = results.folder(results.plan.runs[0].spec) / "run.json"
     edit(path, lambda text: text.replace('"time.jct": {"value":176000.0', '"time.jct": {"value":175000.0'))

@@ -12,23 +12,18 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from builders.results_folders import Results, edit, write_examples
+from builders.results_folders import Results, edit
 from command_line import Call, File
 from tuneoff.base.output import LONGEST_LINE, plain_line
+from waiting import until
 
 TUNEOFF = f"{shlex.quote(sys.executable)} -m tuneoff"
 NULL = {"workload": "null", "adapters": ["serial"], "budget": {"trials": 2, "epochs_per_trial": 1}, "warm_up": False}
-
-
-@pytest.fixture
-def results(tmp_path: Path) -> Results:
-    return write_examples(tmp_path / "results" / "mine")
 
 
 def shell(folder: Path, script: str, preexec: Callable[[], None] | None = None) -> subprocess.CompletedProcess[bytes]:
@@ -158,18 +153,21 @@ def test_small_files_are_read_where_memory_is_limited(results: Results) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("closed", [">&- 2>&-", "<&- >&- 2>&-"])
-def test_a_matrix_runs_with_its_standard_streams_closed(tmp_path: Path, closed: str) -> None:
+@pytest.mark.parametrize(
+    "script",
+    [
+        f"{TUNEOFF} compare null.yaml --no-report --output d >&- 2>&-",
+        f"{TUNEOFF} compare null.yaml --no-report --output d <&- >&- 2>&-",
+        f"{TUNEOFF} compare null.yaml --output $'d\\xff' && {TUNEOFF} verify $'d\\xff'",
+        f"mkdir d && {TUNEOFF} compare null.yaml --no-report --output d > d/log && {TUNEOFF} verify d",
+    ],
+    ids=["outputs closed", "all streams closed", "folder's name no UTF-8", "log of the shell in the folder"],
+)
+def test_a_matrix_runs_whatever_the_shell_does_with_its_streams_and_its_folder(tmp_path: Path, script: str) -> None:
     (tmp_path / "null.yaml").write_text(json.dumps(NULL))
-    assert shell(tmp_path, f"{TUNEOFF} compare null.yaml --no-report --output d {closed}").returncode == 0
-    assert len(list(tmp_path.glob("d/runs/*/*/run.json"))) == 1
-
-
-@pytest.mark.slow
-def test_a_folder_whose_name_is_no_utf_8_can_be_used(tmp_path: Path) -> None:
-    (tmp_path / "null.yaml").write_text(json.dumps(NULL))
-    done = shell(tmp_path, f"{TUNEOFF} compare null.yaml --output $'d\\xff' && {TUNEOFF} verify $'d\\xff'")
+    done = shell(tmp_path, script)
     assert done.returncode == 0, done.stderr
+    assert len(list(tmp_path.glob("d*/runs/*/*/run.json"))) == 1
 
 
 def _rename(folder: Path) -> None:
@@ -190,8 +188,7 @@ def test_a_results_folder_that_is_taken_away_while_it_is_used_is_one_line(
     (tmp_path / "sleep.yaml").write_text(json.dumps(slow))
 
     def wait() -> None:
-        while not list(tmp_path.glob("d/runs/*/*/run.json")):
-            time.sleep(0.05)
+        until(lambda: list(tmp_path.glob("d/runs/*/*/run.json")), 100)
         take_away(tmp_path / "d")
 
     thread = threading.Thread(target=wait)
@@ -200,11 +197,3 @@ def test_a_results_folder_that_is_taken_away_while_it_is_used_is_one_line(
     thread.join()
     assert done.returncode == 5
     assert b"it was removed or renamed" in done.stderr.splitlines()[-1]
-
-
-@pytest.mark.slow
-def test_what_the_shell_writes_into_the_folder_is_no_matter(tmp_path: Path) -> None:
-    (tmp_path / "null.yaml").write_text(json.dumps(NULL))
-    (tmp_path / "d").mkdir()
-    done = shell(tmp_path, f"{TUNEOFF} compare null.yaml --no-report --output d > d/log && {TUNEOFF} verify d")
-    assert done.returncode == 0, done.stderr

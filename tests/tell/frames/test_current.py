@@ -13,6 +13,7 @@ import pytest
 
 import tuneoff
 from builders.odd_folders import export_to
+from builders.results_folders import edit
 from tuneoff.record.store import read_run, write_run
 from tuneoff.tell.frames.columns import TABLES, Column
 from tuneoff.tell.frames.parquet import FILE_NAME, SURE_NS, changes, read_manifest
@@ -46,47 +47,26 @@ def add_execution(results: Path) -> None:
     write_run(folder.parent / "later", replace(read_run(folder), execution_id="later"))
 
 
-def remove_execution(results: Path) -> None:
-    shutil.rmtree(record(results).parent)
+NOTHING = "nothing says what it was made from"
+CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "record changed": (change_record, "1 changed"),
+    "record changed in place": (flip_in_place, "1 changed"),
+    "execution added": (add_execution, "1 new"),
+    "execution removed": (lambda results: shutil.rmtree(record(results).parent), "3 gone"),
+    "prices": (
+        lambda results: edit(record(results).parent / "accounting.json", lambda text: text.replace("0.1", "0.2")),
+        "1 changed",
+    ),
+    "samples removed": (lambda results: (record(results).parent / "power.jsonl").unlink(), "1 gone"),
+    "plan": (lambda results: edit(results / "matrix.json", lambda text: f"{text}\n"), "1 changed"),
+    "manifest removed": (lambda results: (results / "export" / FILE_NAME).unlink(), NOTHING),
+    "manifest damaged": (lambda results: edit(results / "export" / FILE_NAME, lambda text: "{}"), NOTHING),
+}
 
 
-def change_prices(results: Path) -> None:
-    path = record(results).parent / "accounting.json"
-    path.write_text(path.read_text().replace("0.1", "0.2"))
-
-
-def remove_samples(results: Path) -> None:
-    (record(results).parent / "power.jsonl").unlink()
-
-
-def change_plan(results: Path) -> None:
-    (results / "matrix.json").write_text((results / "matrix.json").read_text() + "\n")
-
-
-def remove_manifest(results: Path) -> None:
-    (results / "export" / FILE_NAME).unlink()
-
-
-def damage_manifest(results: Path) -> None:
-    (results / "export" / FILE_NAME).write_text("{}")
-
-
-CHANGES: list[tuple[Callable[[Path], None], str]] = [
-    (change_record, "1 changed"),
-    (flip_in_place, "1 changed"),
-    (add_execution, "1 new"),
-    (remove_execution, "3 gone"),
-    (change_prices, "1 changed"),
-    (remove_samples, "1 gone"),
-    (change_plan, "1 changed"),
-    (remove_manifest, "nothing says what it was made from"),
-    (damage_manifest, "nothing says what it was made from"),
-]
-
-
-@pytest.mark.parametrize(("change", "text"), CHANGES, ids=lambda item: getattr(item, "__name__", None))
+@pytest.mark.parametrize(("change", "text"), CHANGES.values(), ids=CHANGES)
 def test_an_export_that_is_stale_is_not_used_and_a_warning_says_so(
-    results: Path, caplog: pytest.LogCaptureFixture, change: Callable[[Path], None], text: str
+    results: Path, caplog: pytest.LogCaptureFixture, change: Callable[[Path], object], text: str
 ) -> None:
     export_to(results)
     assert tuneoff.load(results).source == "export"

@@ -14,21 +14,13 @@ from pathlib import Path
 import pytest
 
 from builders.live_folders import Folder
-from builders.live_states import LIVE
+from builders.live_states import LIVE, Clock
 from tell.live.emulator import Emulator
 from tuneoff.cli import main
 from tuneoff.run.listener import Listener
 from tuneoff.tell.live.display import Above, Board, LiveProgress, shown
 from tuneoff.tell.live.footer import Footer
 from tuneoff.tell.report.progress import PlainProgress, progress
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

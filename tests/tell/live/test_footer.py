@@ -13,13 +13,13 @@ def of(*texts: str) -> list[Line]:
     return [((text, ""),) for text in texts]
 
 
-def footer(terminal: Emulator, *, colour: bool = False) -> Footer:
-    return Footer(terminal, colour, terminal.size)
+def made(columns: int, rows: int = 24, *, colour: bool = False) -> tuple[Emulator, Footer]:
+    terminal = Emulator(columns, rows)
+    return terminal, Footer(terminal, colour, terminal.size)
 
 
 def test_lines_replace_each_other_and_what_is_printed_stays_above() -> None:
-    terminal = Emulator(40)
-    shown = footer(terminal)
+    terminal, shown = made(40)
     shown.print("first")
     shown.show(of("a 1", "b", "c"))
     shown.show(of("a 22", "b", "c"))
@@ -40,8 +40,7 @@ def _wrapped(text: str, columns: int) -> list[str]:
 
 @pytest.mark.parametrize("columns", [60, 33, 20, 11])
 def test_a_resize_leaves_nothing_of_the_old_lines(columns: int) -> None:
-    terminal = Emulator(50)
-    shown = footer(terminal)
+    terminal, shown = made(50)
     shown.print("above")
     shown.show(of("x" * 49, "y" * 30, "z"))
     terminal.resize(columns)
@@ -55,8 +54,7 @@ def test_a_resize_leaves_nothing_of_the_old_lines(columns: int) -> None:
 
 
 def test_a_terminal_that_wraps_is_needed_to_see_a_wrong_resize() -> None:
-    terminal = Emulator(50)
-    shown = footer(terminal)
+    terminal, shown = made(50)
     shown.show(of("x" * 49, "z"))
     shown._width = 20  # planted: it is not seen to be narrower
     terminal.resize(20)
@@ -66,8 +64,7 @@ def test_a_terminal_that_wraps_is_needed_to_see_a_wrong_resize() -> None:
 
 
 def test_what_did_not_change_is_not_written_again() -> None:
-    terminal = Emulator(40)
-    shown = footer(terminal)
+    terminal, shown = made(40)
     shown.show(of("same", "1"))
     count = len(terminal.writes)
     shown.show(of("same", "1"))
@@ -79,8 +76,7 @@ def test_what_did_not_change_is_not_written_again() -> None:
 
 
 def test_nothing_is_erased_before_it_is_written_again() -> None:
-    terminal = Emulator(40)
-    shown = footer(terminal)
+    terminal, shown = made(40)
     shown.show(of("one", "two"))
     shown.show(of("1", "2"))
     assert terminal.writes[-1].index("1") < terminal.writes[-1].index("\x1b[K")
@@ -88,16 +84,15 @@ def test_nothing_is_erased_before_it_is_written_again() -> None:
 
 def test_colours_are_left_out_where_they_are_not_wanted() -> None:
     for colour in (False, True):
-        terminal = Emulator(40)
-        footer(terminal, colour=colour).show([(("bad", "bad"), (" plain", ""))])
+        terminal, shown = made(40, colour=colour)
+        shown.show([(("bad", "bad"), (" plain", ""))])
         assert ("\x1b[31m" in "".join(terminal.writes)) is colour
         assert terminal.lines == ["bad plain"]
     assert set(STYLES.values()) <= set(COLOURS)
 
 
 def test_a_terminal_that_went_away_is_no_error() -> None:
-    terminal = Emulator(40)
-    shown = footer(terminal)
+    terminal, shown = made(40)
     terminal.write = lambda text: (_ for _ in ()).throw(OSError(5, "gone"))  # type: ignore[method-assign]
     shown.show(of("a"))
     shown.print("b")
@@ -105,5 +100,5 @@ def test_a_terminal_that_went_away_is_no_error() -> None:
 
 
 def test_one_row_and_one_column_stay_free() -> None:
-    assert footer(Emulator(80, 24)).size() == (79, 23)
-    assert footer(Emulator(1, 1)).size() == (1, 1)
+    assert made(80, 24)[1].size() == (79, 23)
+    assert made(1, 1)[1].size() == (1, 1)

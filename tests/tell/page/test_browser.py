@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,19 +18,7 @@ from tuneoff.tell.page.report import composed, write_report
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
-CHROMIUM = Path("/usr/bin/chromium")
-LACKING = next(
-    (
-        reason
-        for is_lacking, reason in (
-            (importlib.util.find_spec("playwright") is None, "playwright is not installed"),
-            (not CHROMIUM.exists(), f"there is no {CHROMIUM}; run: .ci/install Chromium chromium fonts-dejavu-core"),
-        )
-        if is_lacking
-    ),
-    "",
-)
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
+pytestmark = pytest.mark.slow
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1280, "height": 900}
 A4 = {"width": 703, "height": 1031}  # portrait, without margins
@@ -54,17 +41,6 @@ def curve(tmp_path_factory: pytest.TempPathFactory) -> Path:
     report = folder / "curve.html"
     report.write_text(composed(answered(results_of(*LENGTHS)), folder))
     return report
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Return the distribution's Chromium."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as tools:
-        started = tools.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from builders.made_curves import Made, made_results
 from tuneoff.judge.answers.answer import Answers, Question
 from tuneoff.judge.answers.compute import answers
@@ -33,3 +35,8 @@ def view(made: Made) -> tuple[Results, Answers, Setting]:
 def question(found: Answers, name: str) -> Question:
     """Return a question by its name."""
     return next(one for one in found.questions if one.name == name)
+
+
+def corners(path: str) -> list[tuple[float, float]]:
+    """Return the points of a drawn path."""
+    return [(float(x), float(y)) for x, y in re.findall(r"(-?[\d.]+) (-?[\d.]+)", path)]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from builders.made_curves import Made
-from tell.plots.made_view import SEVERAL, view
+from tell.plots.made_view import SEVERAL, corners, view
 from tuneoff.judge.answers.anytime import curves
 from tuneoff.tell.plots.anytime import HEIGHT, LETTER, MOST_PANELS, WIDTH, Panel, panels
 
@@ -19,10 +18,6 @@ pytest.importorskip("scipy")
 def drawn(made: Made) -> tuple[list[Panel], int]:
     results, _, setting = view(made)
     return panels(curves(results), {row.label: row.name for row in setting.rows}, [scope.text for scope in setting.scopes])
-
-
-def corners(path: str) -> list[tuple[float, float]]:
-    return [(float(x), float(y)) for x, y in re.findall(r"(-?[\d.]+) (-?[\d.]+)", path)]
 
 
 def test_a_panel_has_a_line_per_framework_that_never_gets_worse() -> None:

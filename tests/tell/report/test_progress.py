@@ -5,19 +5,9 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
-from builders.live_states import LIVE
+from builders.live_states import LIVE, Clock
 from tuneoff.run.listener import Listener, LiveRun
 from tuneoff.tell.report.progress import PlainProgress, end_text, trials_text
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def _matrix(listener: Listener, clock: Clock) -> None:
@@ -75,9 +65,6 @@ def test_the_text_of_a_run_names_its_step_outside_of_the_trials() -> None:
     assert trials_text(replace(LIVE, seconds=1.0, step="test")).endswith("5.0 trials/s, step test")
 
 
-def test_an_end_is_one_line() -> None:
+def test_an_end_is_one_line_and_a_reason_that_is_the_status_is_not_repeated() -> None:
     assert end_text("timeout", "took\ntoo long", 61.0) == "timeout in 61 s: took too long"
-
-
-def test_a_reason_that_is_the_status_is_not_repeated() -> None:
     assert end_text("interrupted", "interrupted", 0.0) == "interrupted"
