@@ -7,7 +7,7 @@ import hashlib
 import io
 import json
 import tarfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from tuneoff.trust.bundle.archive import describe, unpack, write_archive
 from tuneoff.trust.bundle.exact import RunPair
 from tuneoff.trust.bundle.manifest import MANIFEST, BundleManifest
 from tuneoff.trust.bundle.pack import Packed, pack
+from tuneoff.trust.bundle.verdict import ReproducedColumn
 
 LIMIT = 10_000_000
 FILES: Mapping[str, bytes] = {"README.txt": b"read me\n", "results/a.txt": b"a" * 3000, "results/deep/b.bin": bytes(range(256))}
@@ -101,6 +102,7 @@ def in_records(change: Callable[[dict[str, Any]], None]) -> Callable[[Path], Non
 
 CONFIGURATIONS = [{"x": 0.1}, {"x": 0.2}, {"x": 0.3}]
 VALUES = [[0.5, 0.6], [0.7, 0.9], [0.4, 0.3]]
+CPU = "CPU is A here, B in the bundle"  # a difference of numerics
 
 
 def spec_of(**more: Any) -> RunSpec:
@@ -194,6 +196,11 @@ def record_of(
         **more,
     }
     return RunRecord(**fields)
+
+
+def answers(columns: Iterable[ReproducedColumn]) -> dict[str, str]:
+    """Return the answer of each column by its name."""
+    return {column.name: column.answer.value for column in columns}
 
 
 def with_trial(record: RunRecord, number: int, **fields: Any) -> RunRecord:

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from fuzz import oracle
 from fuzz.damage import damage
 from fuzz.sandbox import Answer, Main, Place, call_forked, call_real
-from fuzz.sources import FILE, RESULTS, copy_source
+from fuzz.sources import COMPARE, RESULTS, copy_source
 from fuzz.touched import touched
 
 UNDAMAGED_SHARE = 0.04  # of the cases: these must be VERIFIED
@@ -31,7 +31,7 @@ EXPORT = (
     ["export", RESULTS, "--format", "parquet", "--output", "tables"],
 )
 BUNDLE = (["bundle", RESULTS, "--output", "b.tar.gz"], ["bundle", RESULTS, "--output", "b.tar.gz", "--allow-unverified"])
-RESUME = ["compare", "--no-report", FILE, "--output", RESULTS, "--resume"]
+RESUME = [*COMPARE, "--resume"]
 
 
 def ask(sources: Path, place: Place, chance: random.Random, main: Main | None = None) -> list[str]:

@@ -80,8 +80,6 @@ class Answer:
     code: int | None
     out: str
     err: str
-    seconds: float
-    peak_bytes: int
     breaches: tuple[str, ...] = field(default=())
     faults: tuple[str, ...] = field(default=())  # tracebacks that `tuneoff` kept
 
@@ -175,10 +173,9 @@ def _watched(pid: int, argv: Sequence[str], place: Place, seconds: float, others
             if breaches:
                 os.kill(pid, signal.SIGKILL)
                 break
-        _, status, usage = os.wait4(pid, 0)
+        _, status = os.waitpid(pid, 0)
     finally:
         os.close(descriptor)
-    taken = time.monotonic() - started - waited
     code = os.waitstatus_to_exitcode(status)
     if code < 0 and not breaches:
         breaches.append(f"died by signal {-code}")
@@ -190,14 +187,11 @@ def _watched(pid: int, argv: Sequence[str], place: Place, seconds: float, others
     for path in place.temporary.glob("tuneoff-fault-*.txt"):
         faults.append(path.read_text(errors="replace"))
         path.unlink()
-    peak = max(peak, usage.ru_maxrss * 1024)
     return Answer(
         argv=tuple(argv),
         code=code if code >= 0 else None,
         out=(place.kept / "out").read_text(encoding="utf-8", errors="replace"),
         err=(place.kept / "err").read_text(encoding="utf-8", errors="replace"),
-        seconds=taken,
-        peak_bytes=peak,
         breaches=tuple(breaches),
         faults=tuple(faults),
     )

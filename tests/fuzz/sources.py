@@ -11,7 +11,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from builders.results_folders import write_examples
 from tuneoff.trust.verify.results import verify
 
 FILE, RESULTS = "experiment.yaml", "results"
+COMPARE = ("compare", "--no-report", FILE, "--output", RESULTS)
 COMMON: dict[str, Any] = {
     "warm_up": False,
     "workers": {"count": 2},
@@ -62,11 +64,11 @@ def make_sources(folder: Path, *, small: bool = False) -> list[Path]:
     if not small:
         makers |= {
             "done": _done,
-            "pruned": _pruned,
-            "failed": _failed,
-            "interrupted": _interrupted,
+            "pruned": partial(_compared, PRUNED),
+            "failed": partial(_compared, FAILED),
+            "interrupted": partial(_ended_early, signal.SIGINT),
             "repeated": _repeated,
-            "killed": _killed,
+            "killed": partial(_ended_early, signal.SIGKILL),
         }
     for name, make in makers.items():
         if (folder / name).exists():
@@ -85,44 +87,33 @@ def _examples(source: Path) -> None:
     """The worked examples of the metrics, with their tables: not from a run, and the same on each machine."""
     write_examples(source / RESULTS)
     (source / FILE).write_text(json.dumps(DONE))
-    for format in ("csv", "json"):
-        _tuneoff(source, "export", RESULTS, "--format", format)
+    _export(source)
 
 
 def _done(source: Path) -> None:
-    (source / FILE).write_text(json.dumps(DONE))
-    _tuneoff(source, "compare", "--no-report", FILE, "--output", RESULTS)
+    _compared(DONE, source)
+    _export(source)
+
+
+def _export(source: Path) -> None:
     for format in ("csv", "json"):
         _tuneoff(source, "export", RESULTS, "--format", format)
 
 
-def _pruned(source: Path) -> None:
-    (source / FILE).write_text(json.dumps(PRUNED))
-    _tuneoff(source, "compare", "--no-report", FILE, "--output", RESULTS)
-
-
-def _failed(source: Path) -> None:
-    (source / FILE).write_text(json.dumps(FAILED))
-    _tuneoff(source, "compare", "--no-report", FILE, "--output", RESULTS)
-
-
-def _interrupted(source: Path) -> None:
-    _ended_early(source, signal.SIGINT)
+def _compared(experiment: Mapping[str, Any], source: Path) -> None:
+    (source / FILE).write_text(json.dumps(experiment))
+    _tuneoff(source, *COMPARE)
 
 
 def _repeated(source: Path) -> None:
     """Interrupt it and go on: one run has two executions."""
-    _ended_early(source, signal.SIGINT)
-    _tuneoff(source, "compare", "--no-report", FILE, "--output", RESULTS, "--resume")
+    _ended_early(signal.SIGINT, source)
+    _tuneoff(source, *COMPARE, "--resume")
 
 
-def _killed(source: Path) -> None:
-    _ended_early(source, signal.SIGKILL)
-
-
-def _ended_early(source: Path, number: signal.Signals) -> None:
+def _ended_early(number: signal.Signals, source: Path) -> None:
     (source / FILE).write_text(json.dumps(SLOW))
-    process = subprocess.Popen(_command("compare", "--no-report", FILE, "--output", RESULTS), cwd=source, **_silent())
+    process = subprocess.Popen(_command(*COMPARE), cwd=source, **_silent())
     while process.poll() is None and not _has_finished_a_trial(source / RESULTS):
         time.sleep(0.05)
     process.send_signal(number)

@@ -217,14 +217,6 @@ def test_the_status_follows_from_the_events() -> None:
     assert status(failing("interrupted"))[0] == "interrupted"
 
 
-def test_a_run_without_a_completed_trial_failed_and_charges_who_the_trials_charge() -> None:
-    log, worker = one_trial()
-    worker.end("1", 9, "failed", 2, cause="ValueError: x", charged="workload")
-    log.step("undeploy", 10, 11)
-    run = derive(log.pairs(), make_spec())
-    assert (run.status, run.reason, run.charged) == ("failed", "no trial completed: 1 of 1 failed: ValueError: x", "workload")
-
-
 def test_a_verdict_of_the_supervisor_stands() -> None:
     log, spec = example_a()
     verdict = Verdict(status="timeout", reason="longer than 10 s", charged="framework")

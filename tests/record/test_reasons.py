@@ -8,8 +8,8 @@ from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
 
 
-def reason_of(*causes: str | None) -> str:
-    """Return the reason of a run whose trials failed by these causes; None: that trial was pruned."""
+def end_of(*causes: str | None) -> tuple[str, str | None, str | None]:
+    """Return the end of a run whose trials failed by these causes; None: that trial was pruned."""
     log = Log()
     for number, cause in enumerate(causes):
         log.submit(f"t{number}", 1)
@@ -20,13 +20,14 @@ def reason_of(*causes: str | None) -> str:
         else:
             worker.end(f"t{number}", 9, "failed", 0, cause=cause, charged="workload")
     log.step("undeploy", 10, 11)
-    return str(derive(log.pairs(), make_spec()).reason)
+    run = derive(log.pairs(), make_spec())
+    return run.status, run.reason, run.charged
 
 
-def test_a_run_of_failed_trials_names_their_most_frequent_cause() -> None:
-    assert reason_of("a", "a", "a") == "no trial completed: 3 of 3 failed: a"
-    assert reason_of("b", "a", "a", None) == "no trial completed: 3 of 4 failed, 2 of them: a"
-    assert reason_of(None, None) == "no trial completed"
+def test_a_run_of_failed_trials_names_their_most_frequent_cause_and_charges_who_they_charge() -> None:
+    assert end_of("a", "a", "a") == ("failed", "no trial completed: 3 of 3 failed: a", "workload")
+    assert end_of("b", "a", "a", None) == ("failed", "no trial completed: 3 of 4 failed, 2 of them: a", "workload")
+    assert end_of(None, None) == ("failed", "no trial completed", "framework")
 
 
 def test_a_framework_that_took_no_trial_up_is_charged() -> None:

@@ -1,4 +1,7 @@
-"""Who ends a trial, how, why, and who is charged for it, where several say so, nobody does, or the run is being stopped."""
+"""Who ends a trial, how, why, and who is charged for it, where several say so, nobody does, or the run is being stopped.
+
+Who ended a trial decides whether it timed out, never how its cause begins.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import pytest
 from builders.event_logs import Log, ns
 from builders.specs import make_spec
 from record.test_derive import one_trial, trial
+from tuneoff.measure.derived import compute_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.endings import Verdict
 from tuneoff.record.events import schema
@@ -31,13 +35,24 @@ def test_the_first_observer_ends_a_trial_that_could_not() -> None:
     assert (record.cause, record.attempts[0].ended_by, record.attempts[0].ended_ns) == ("first", "coordinator", ns(8))
 
 
-def test_an_announced_kill_gives_cause_and_charge_of_the_end() -> None:
-    log, _ = one_trial()
+@pytest.mark.parametrize("by", ["supervisor", "trial"])
+def test_an_announced_kill_gives_cause_and_charge_of_the_end_whoever_wrote_that(by: str) -> None:
+    log, worker = one_trial()
     supervisor = log.process("supervisor", 0)
     supervisor.add(schema.TrialKilled, 8, trial="1", cause="longer than 5 s", charged="workload", limit="time")
-    supervisor.add(schema.TrialEnded, 8.1, trial="1", state="failed", epochs=2, by="supervisor")
+    (supervisor if by == "supervisor" else worker).end("1", 8.1, "failed", 2, by=by)
     record = trial(log)
     assert (record.state, record.cause, record.charged) == ("timed_out", "longer than 5 s", "workload")
+
+
+@pytest.mark.parametrize("cause", ["TimeoutError: the data server did not answer", "silent for too long", "timed out"])
+def test_a_trial_whose_own_error_speaks_of_time_has_failed(cause: str) -> None:
+    log, worker = one_trial()
+    worker.end("1", 6, "failed", 2, cause=cause, charged="workload")
+    run = derive(log.pairs(), make_spec())
+    metrics = compute_metrics(run)
+    assert (run.trials[0].state, run.trials[0].cause) == ("failed", cause)
+    assert (metrics["trials.failed"].value, metrics["trials.timed_out"].value) == (1, 0)
 
 
 @pytest.mark.parametrize(("exit_code", "charged"), [(3, "workload"), (-9, "infrastructure"), (None, "infrastructure")])
@@ -133,20 +148,19 @@ def test_an_observed_end_is_never_before_the_last_sign_of_life() -> None:
     assert trial(log).attempts[0].ended_ns == ns(5.5)
 
 
-@pytest.mark.parametrize("state", ["pruned", "cancelled", "completed"])
-def test_a_trial_that_ran_all_planned_epochs_is_complete_whatever_it_is_called(state: Any) -> None:
-    log, worker = one_trial(epochs=4)
-    worker.end("1", 9, state, 4)
-    assert trial(log).state == "completed"
-
-
-def test_a_trial_that_stopped_before_its_planned_epochs_is_not_complete_whatever_it_is_called() -> None:
-    log, worker = one_trial(epochs=3)
-    worker.end("1", 9, "completed", 3)
-    assert trial(log).state == "pruned"
-
-
-def test_a_trial_that_failed_in_its_last_epoch_stays_failed() -> None:
-    log, worker = one_trial(epochs=4)
-    worker.end("1", 9, "failed", 4, cause="not finite", charged="workload")
-    assert trial(log).state == "failed"
+@pytest.mark.parametrize(
+    ("epochs", "called", "state"),
+    [
+        (4, "pruned", "completed"),
+        (4, "cancelled", "completed"),
+        (4, "completed", "completed"),
+        (3, "completed", "pruned"),
+        (4, "failed", "failed"),
+    ],
+)
+def test_a_trial_is_complete_with_all_planned_epochs_whatever_it_is_called_but_failed(
+    epochs: int, called: Any, state: str
+) -> None:
+    log, worker = one_trial(epochs=epochs)
+    worker.end("1", 9, called, epochs)
+    assert trial(log).state == state

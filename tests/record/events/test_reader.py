@@ -40,27 +40,23 @@ def test_a_file_that_was_killed_before_its_first_line_is_no_error(folder: Path) 
     assert log.statistics.torn_lines == 1
 
 
-def test_an_undecodable_line_is_an_error_that_names_file_and_line(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "content", "text"),
+    [
+        (4, b"\x00\x00rubbish\n", "line 4 is no event"),
+        (2, b'{"type":"party","seq":1,"t":2}\n', "line 2 is no event: .*party"),
+        (1, None, "version 7 is not readable, this tuneoff reads version 2"),
+    ],
+    ids=["undecodable", "of an unknown type", "of another schema version"],
+)
+def test_a_line_that_cannot_be_read_is_an_error_that_names_its_file(
+    folder: Path, line: int, content: bytes | None, text: str
+) -> None:
     path = sorted(folder.iterdir())[0]
     lines = path.read_bytes().splitlines(keepends=True)
-    lines[3] = b"\x00\x00rubbish\n"
+    lines[line - 1] = content or lines[0].replace(b'"version":2', b'"version":7')
     path.write_bytes(b"".join(lines))
-    with pytest.raises(ResultsError, match=rf"{path.name}: line 4 is no event") as error:
-        list(EventLog(folder))
-    assert "\n" not in str(error.value)
-
-
-def test_an_event_of_an_unknown_type_is_an_error(folder: Path) -> None:
-    with sorted(folder.iterdir())[0].open("ab") as file:
-        file.write(b'{"type":"party","seq":1,"t":2}\n')
-    with pytest.raises(ResultsError, match="party"):
-        list(EventLog(folder))
-
-
-def test_another_schema_version_is_refused_in_one_line(folder: Path) -> None:
-    path = sorted(folder.iterdir())[0]
-    path.write_bytes(path.read_bytes().replace(b'"version":2', b'"version":7', 1))
-    with pytest.raises(ResultsError, match="version 7 is not readable, this tuneoff reads version 2") as error:
+    with pytest.raises(ResultsError, match=rf"{path.name}: .*{text}") as error:
         list(EventLog(folder))
     assert "\n" not in str(error.value)
 

@@ -64,11 +64,7 @@ def test_a_file_of_another_schema_version_is_left_alone_and_named(tmp_path: Path
 
 def test_files_of_ended_processes_are_not_looked_at_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = Log()
-    ended = os.fork()
-    if ended == 0:
-        os._exit(0)
-    os.waitpid(ended, 0)
-    log.process("trial", 1, pid=ended)
+    log.process("trial", 1, pid=_ended_pid())
     log.process("trial", 1, pid=os.getpid())
     monkeypatch.setattr("tuneoff.record.events.tail.boot_id", lambda: log.coordinator.process.boot_id)
     log.writers.remove(log.coordinator)
@@ -80,13 +76,9 @@ def test_files_of_ended_processes_are_not_looked_at_for_ever(tmp_path: Path, mon
 
 
 def test_the_file_of_a_pod_is_looked_at_until_its_trial_ends_however_long_its_log_is_away(tmp_path: Path) -> None:
-    ended = os.fork()
-    if ended == 0:
-        os._exit(0)
-    os.waitpid(ended, 0)
     writer = EventWriter(tmp_path, "run-x", "pod")  # this process writes it, as an adapter does for a pod
     assert writer.path is not None
-    writer.path.write_bytes(writer.path.read_bytes().replace(b'"pid":%d' % os.getpid(), b'"pid":%d' % ended))
+    writer.path.write_bytes(writer.path.read_bytes().replace(b'"pid":%d' % os.getpid(), b'"pid":%d' % _ended_pid()))
     tail = Tail(tmp_path / "events")
     assert len(tail.poll()) == 1
     for _ in range(QUIET_POLLS + 2):
@@ -97,6 +89,14 @@ def test_the_file_of_a_pod_is_looked_at_until_its_trial_ends_however_long_its_lo
         assert tail.poll() == []
     assert tail._active == {}
     writer.close()
+
+
+def _ended_pid() -> int:
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return pid
 
 
 def _files(folder: Path) -> list[bytes]:

@@ -38,6 +38,10 @@ def refusal(path: Path, folder: Path, limit: int = LIMIT) -> str:
     return text
 
 
+def full(*arguments: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
 def files_in(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -101,22 +105,18 @@ def test_a_member_that_no_bundle_has_is_refused(tmp_path: Path, folder: Path, en
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b.tar.gz", "unpacked"]
 
 
-def test_a_member_that_comes_twice_is_refused(tmp_path: Path, folder: Path) -> None:
-    honest = members_of(manifest_of(FILES), FILES)
-    assert "or twice" in refusal(by_hand(tmp_path / "b.tar.gz", [*honest, honest[1]]), folder)
+PATHS = ("../evil", "/evil", "a/../../evil", "a//b", "a\\b", "c:d", "", "a\nb", MANIFEST)
 
 
-@pytest.mark.parametrize("path", ["../evil", "/evil", "a/../../evil", "a//b", "a\\b", "c:d", "", "a\nb", MANIFEST])
-def test_a_manifest_that_lists_such_a_path_is_refused(tmp_path: Path, folder: Path, path: str) -> None:
-    manifest = manifest_of({path: b"x"})
-    assert "may not be in a bundle" in refusal(by_hand(tmp_path / "b.tar.gz", members_of(manifest, {})), folder)
-
-
-@pytest.mark.parametrize("size", [-1, 10**400], ids=["negative", "huge"])
-def test_a_manifest_with_such_a_size_is_refused(tmp_path: Path, folder: Path, size: int) -> None:
-    listed = BundledFile(path="a", size_bytes=size, sha256="0" * 64)
+@pytest.mark.parametrize(
+    ("path", "size", "expected"),
+    [*((path, 1, "may not be in a bundle") for path in PATHS), ("a", -1, "has no size"), ("a", 10**400, "has no size")],
+    ids=[*PATHS, "negative", "huge"],
+)
+def test_a_manifest_that_lists_such_a_file_is_refused(tmp_path: Path, folder: Path, path: str, size: int, expected: str) -> None:
+    listed = BundledFile(path=path, size_bytes=size, sha256="0" * 64)
     manifest = msgspec.structs.replace(manifest_of({}), files=(listed,))
-    assert "has no size" in refusal(by_hand(tmp_path / "b.tar.gz", members_of(manifest, {})), folder)
+    assert expected in refusal(by_hand(tmp_path / "b.tar.gz", members_of(manifest, {})), folder)
 
 
 def test_a_path_is_safe_only_below_its_folder() -> None:
@@ -125,19 +125,18 @@ def test_a_path_is_safe_only_below_its_folder() -> None:
     assert [top_folder(name) for name in ("digits", "../a b", "..", "ä")] == ["digits", "a-b", "bundle", "bundle"]
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"), [(b"a" * 2999 + b"b", "has SHA-256"), (b"a" * 2999, "has 2999 bytes, not 3000")]
-)
-def test_a_changed_file_is_named(tmp_path: Path, folder: Path, content: bytes, expected: str) -> None:
-    members = members_of(manifest_of(FILES), {**FILES, "results/a.txt": content})
-    line = refusal(by_hand(tmp_path / "b.tar.gz", members), folder)
-    assert "results/a.txt" in line
-    assert expected in line
+HONEST = members_of(manifest_of(FILES), FILES)
+CHANGED = {
+    "other bytes": ([*HONEST[:2], member("small/results/a.txt", b"a" * 2999 + b"b")], "results/a.txt has SHA-256"),
+    "fewer bytes": ([*HONEST[:2], member("small/results/a.txt", b"a" * 2999)], "results/a.txt has 2999 bytes, not 3000"),
+    "a file that is missing": (HONEST[:-1], "1 of its files are missing, first results/deep/b.bin"),
+    "a file that comes twice": ([*HONEST, HONEST[1]], "or twice"),
+}
 
 
-def test_a_missing_file_is_named(tmp_path: Path, folder: Path) -> None:
-    members = members_of(manifest_of(FILES), {"README.txt": FILES["README.txt"], "results/a.txt": FILES["results/a.txt"]})
-    assert "1 of its files are missing, first results/deep/b.bin" in refusal(by_hand(tmp_path / "b.tar.gz", members), folder)
+@pytest.mark.parametrize(("members", "expected"), CHANGED.values(), ids=CHANGED)
+def test_a_changed_file_is_named(tmp_path: Path, folder: Path, members: list[Any], expected: str) -> None:
+    assert expected in refusal(by_hand(tmp_path / "b.tar.gz", members), folder)
 
 
 def test_a_bundle_cut_or_with_a_flipped_bit_anywhere_is_refused(tmp_path: Path, folder: Path) -> None:
@@ -195,9 +194,6 @@ def test_a_header_that_announces_terabytes_is_refused(tmp_path: Path, folder: Pa
 
 
 def test_a_disk_that_fills_while_unpacking_is_one_line(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*arguments: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     path = small(tmp_path / "b.tar.gz")
     monkeypatch.setattr(archive, "_write", full)
     assert "has no space for" in refusal(path, folder)
@@ -207,9 +203,6 @@ def test_a_target_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypa
     with pytest.raises(ResultsError, match=r"cannot be written: No such file.*choose another --output"):
         small(tmp_path / "none" / "b.tar.gz")
     before = small(tmp_path / "b.tar.gz").read_bytes()
-
-    def full(*arguments: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(archive, "_add", full)
     with pytest.raises(ResultsError, match="cannot be written: No space left on device; free space"):

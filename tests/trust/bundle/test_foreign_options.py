@@ -68,11 +68,7 @@ def test_no_storage_at_a_url_of_a_bundle_is_reached(url: str, platform: str) -> 
 
 
 def test_reproduce_does_not_run_a_run_whose_storage_is_at_a_url(call: Call, tmp_path: Path) -> None:
-    spec = replace(example_a()[1], adapter="optuna", options={"storage": "redis://127.0.0.1:1"})
-    results = Results(tmp_path / "stranger", [spec])
-    write_example(results.folder(spec), "A")
-    results.finish(spec)
-    bundle = packed(results.path, tmp_path / "stranger.tar.gz", allow_unverified=True).path
+    bundle = bundle_with(tmp_path, adapter="optuna", options={"storage": "redis://127.0.0.1:1"})
     shown = call("reproduce", bundle, "--plan")
     assert "no run of a bundle has its storage at a URL" in shown.out + shown.err
     assert json.loads(call("reproduce", bundle, "--json").out)["exit_code"] != 0
@@ -95,9 +91,11 @@ def test_a_workload_that_says_nothing_of_it_is_given_no_path(value: object) -> N
     assert Telltale.made == []
 
 
-def bundle_with(tmp_path: Path, workload: WorkloadSpec) -> Path:
-    example = example_a()[1]
-    spec = replace(example, experiment=replace(example.experiment, workload=workload))
+def bundle_with(tmp_path: Path, workload: WorkloadSpec | None = None, **changes: Any) -> Path:
+    """Return a bundle of a run of example A with another workload, or with changes of its specification."""
+    spec = replace(example_a()[1], **changes)
+    if workload is not None:
+        spec = replace(spec, experiment=replace(spec.experiment, workload=workload))
     results = Results(tmp_path / "stranger", [spec])
     write_example(results.folder(spec), "A")
     results.finish(spec)

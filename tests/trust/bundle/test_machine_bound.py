@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from builders.bundles import metric, pair_of, record_of, spec_of
+from builders.bundles import answers, metric, pair_of, record_of, spec_of
 from tuneoff.record.run_record import FlagRecord
 from tuneoff.trust.bundle.exact import RunPair
 from tuneoff.trust.bundle.inexact import BOUNDS, machine_columns
 from tuneoff.trust.bundle.verdict import ReproducedColumn, ReproductionAnswer
 
 SPEC = spec_of()
-CPU = "CPU is A here, B in the bundle"
-
-
-def answers(columns: Sequence[ReproducedColumn]) -> dict[str, str]:
-    return {column.name: column.answer.value for column in columns}
 
 
 LONG_MS = 10_000.0  # long enough to compare, also at a tenth

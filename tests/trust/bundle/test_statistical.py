@@ -8,17 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from builders.bundles import VALUES, metric, pair_of, record_of, spec_of
+from builders.bundles import CPU, VALUES, answers, metric, pair_of, record_of, spec_of
 from tuneoff.record.run_record import RunRecord
 from tuneoff.trust.bundle.inexact import quality_columns, t_quantile, value_columns
-from tuneoff.trust.bundle.verdict import ReproducedColumn, ReproductionAnswer
+from tuneoff.trust.bundle.verdict import ReproductionAnswer
 
 SPEC = spec_of()
-CPU = "CPU is A here, B in the bundle"
-
-
-def answers(columns: Sequence[ReproducedColumn]) -> dict[str, str]:
-    return {column.name: column.answer.value for column in columns}
 
 
 def seeds(values: Sequence[float], first: int = 0) -> list[RunRecord]:

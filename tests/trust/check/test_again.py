@@ -32,44 +32,35 @@ def _faulty(*trials: Any, state: Machine | None = BUSY) -> AdapterEvidence:
     return evidence(made("faulty", trials, machine=state))
 
 
-def _tried(check_id: str, first: AdapterEvidence, second: AdapterEvidence) -> tuple[Finding, list[str]]:
-    """Return what a check says after both tries, and the checks for which runs were made again."""
-    check = by_id(CHECKS)[check_id]
+NOT_MADE = AdapterEvidence(subject=_faulty().subject, missing={"faulty": LOST})
+KILLED_TWICE = _faulty(trial(0, 0.5, act="kill", attempts=(SOUND.attempts[0],) * 3))
+BOTH = [BUSY.text, QUIET.text, "silent for 4 s"]
+
+
+@pytest.mark.parametrize(
+    ("check_id", "first", "second", "verdict", "is_made_again", "words"),
+    [
+        ("failures.others-intact", _faulty(SILENT), _faulty(SOUND, state=QUIET), "passed", True, BOTH),
+        ("failures.others-intact", _faulty(SILENT), _faulty(SILENT, state=QUIET), "failed", True, BOTH),
+        ("failures.others-intact", _faulty(SILENT), NOT_MADE, "failed", True, []),
+        ("failures.others-intact", _faulty(SOUND), _faulty(SILENT), "passed", False, []),
+        ("retries.at-most", KILLED_TWICE, _faulty(SOUND), "failed", False, []),  # it rests on no limit of time
+    ],
+    ids=["missed by a busy machine", "failed twice", "not made again", "passed", "no limit of time"],
+)
+def test_what_fails_at_a_limit_of_time_is_tried_again_and_its_text_has_both_tries(
+    check_id: str, first: AdapterEvidence, second: AdapterEvidence, verdict: str, is_made_again: bool, words: list[str]
+) -> None:
     asked: list[str] = []
 
     def make(late: Sequence[Check]) -> AdapterEvidence:
         asked.extend(one.id for one in late)
         return second
 
-    (result,) = tried_again(judge_all([check], first), first, make)
-    return result.finding, asked
-
-
-def test_a_limit_of_silence_that_a_busy_machine_missed_is_tried_again() -> None:
-    found, asked = _tried("failures.others-intact", _faulty(SILENT), _faulty(SOUND, state=QUIET))
-    assert (found.verdict, asked) == ("passed", ["failures.others-intact"])
-    for words in (BUSY.text, QUIET.text, "silent for 4 s"):
-        assert words in found.text
-
-
-def test_what_fails_twice_has_failed_with_both_tries_in_its_text() -> None:
-    found, _ = _tried("failures.others-intact", _faulty(SILENT), _faulty(SILENT, state=QUIET))
-    assert found.verdict == "failed"
-    assert BUSY.text in found.text
-    assert QUIET.text in found.text
-
-
-def test_a_second_try_that_was_not_made_is_no_pass() -> None:
-    found, _ = _tried(
-        "failures.others-intact", _faulty(SILENT), AdapterEvidence(subject=_faulty().subject, missing={"faulty": LOST})
-    )
-    assert found.verdict == "failed"
-
-
-def test_what_rests_on_no_limit_of_time_has_one_try() -> None:
-    nan = made("faulty", [trial(0, 0.5, act="kill", attempts=(SOUND.attempts[0],) * 3)], machine=BUSY)
-    found, asked = _tried("retries.at-most", evidence(nan), _faulty(SOUND))
-    assert (found.verdict, asked) == ("failed", [])
+    (result,) = tried_again(judge_all([by_id(CHECKS)[check_id]], first), first, make)
+    assert (result.finding.verdict, asked) == (verdict, [check_id] * is_made_again)
+    for word in words:
+        assert word in result.finding.text
 
 
 @pytest.mark.parametrize(
@@ -83,11 +74,6 @@ def test_a_failure_over_a_run_that_timed_out_tells_of_a_busy_machine(status: Run
     (result,) = told_of_others([CheckResult(check=check, finding=failed("nothing came"))], found)
     assert result.finding.text.startswith("nothing came")
     assert (BUSY.text in result.finding.text) == is_told
-
-
-def test_what_passes_is_not_made_again() -> None:
-    found, asked = _tried("failures.others-intact", _faulty(SOUND), _faulty(SILENT))
-    assert (found.verdict, asked) == ("passed", [])
 
 
 @pytest.mark.parametrize(("own_seconds", "others"), [(6, 50.0), (16, 0.0), (0, 80.0)])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneoff.base.processes import all_pids
+from trust.environments import processes_with
 from tuneoff.record.layout import LEFTOVERS
 from tuneoff.run.supervisor.leftovers import remembered
 
@@ -29,14 +29,7 @@ def temporary() -> Iterator[Path]:
 
 def processes_of(folder: Path) -> list[int]:
     """Return the living processes whose environment names the folder, or something in it, as theirs for temporary files."""
-    found = []
-    for pid in all_pids():
-        try:
-            if f"TMPDIR={folder}".encode() in Path(f"/proc/{pid}/environ").read_bytes():
-                found.append(pid)
-        except OSError:
-            continue
-    return found
+    return processes_with(f"TMPDIR={folder}")
 
 
 def announced_in(folder: Path) -> list[str]:

@@ -19,6 +19,7 @@ LOST = Truth(
     is_sound=False,
 )
 SOUND = replace(LOST, is_sound=True)
+MINIMIZED = replace(SOUND, objective=Objective(metric="loss", mode="min"))
 FIRST, THIRD = Claim(index=0, state="completed", value=0.3), Claim(index=2, state="completed", value=0.4)
 FAILED = Claim(index=1, state="failed", text="failed: boom")
 
@@ -31,91 +32,76 @@ def completed(value: float | None) -> Claim:
     return Claim(index=1, state="completed", value=value)
 
 
-def test_all_results_are_right() -> None:
-    assert classify(SOUND, seen(FIRST, completed(0.8), THIRD, best=(1, 0.8))).kind is Class.RECOVERED
+ALL_RIGHT = "every configuration has its right result"
+OTHER, UNFINISHED = Claim(index=2, state="failed", text="actor died"), Claim(index=1, state="unfinished")
+BEFORE = completed(0.5)  # a value of an epoch before the fault
+SECOND = completed(0.8)  # its right result
+OUTCOMES: dict[str, tuple[Truth, SeenRun, Class, str]] = {
+    "all results are right": (SOUND, seen(FIRST, SECOND, THIRD, best=(1, 0.8)), Class.RECOVERED, ALL_RIGHT),
+    "a second try went well": (SOUND, seen(FIRST, FAILED, THIRD, SECOND, best=(1, 0.8)), Class.RECOVERED, ALL_RIGHT),
+    "the least value is best": (MINIMIZED, seen(FIRST, SECOND, THIRD, best=(0, 0.3)), Class.RECOVERED, ALL_RIGHT),
+    "a trial is lost": (LOST, seen(FIRST, FAILED, THIRD, best=(2, 0.4)), Class.LOST, "1 trial: failed: boom"),
+    "a sound one too": (LOST, seen(FIRST, FAILED, OTHER, best=(0, 0.3)), Class.LOST, "2 trials: failed: boom"),
+    "one stays running": (SOUND, seen(FIRST, UNFINISHED, THIRD, best=(2, 0.4)), Class.LOST, "1 trial: unfinished"),
+    "not finite": (LOST, seen(FIRST, completed(math.nan), THIRD, best=(2, 0.4)), Class.LOST, "1 trial: completed, with nan"),
+    "infinite": (LOST, seen(FIRST, completed(math.inf), THIRD, best=(2, 0.4)), Class.LOST, "1 trial: completed, with inf"),
+    "a value from before the fault": (
+        LOST,
+        seen(FIRST, BEFORE, THIRD, best=(2, 0.4)),
+        Class.LOST,
+        "1 trial: completed, with 0.5 of an epoch before the fault",
+    ),
+    "what is not true is said to be so, and not silent": (
+        SOUND,
+        seen(FIRST, SECOND, THIRD, best=(2, 0.4), notices=("best_differs",)),
+        Class.LOST,
+        "it says so itself (best_differs): configuration 2 is named best, but 1 is",
+    ),
+    "an error at the end, whatever it says": (
+        SOUND,
+        seen(FIRST, completed(0.9), THIRD, best=(1, 0.9), failure="exit code 1: boom"),
+        Class.ABORTED,
+        "exit code 1: boom",
+    ),
+    "an end before all was run": (
+        LOST,
+        seen(FIRST, FAILED, Claim(index=2, state="unfinished"), best=(0, 0.3)),
+        Class.ABORTED,
+        "it ended as if all were well, but did not run configuration 2",
+    ),
+    "no end, whatever was said before": (
+        SOUND,
+        seen(FIRST, SECOND, THIRD, best=(1, 0.8), ended=False, words="waiting"),
+        Class.HUNG,
+        "its last line: waiting",
+    ),
+}
 
 
-def test_one_trial_is_lost_and_the_best_of_the_others_is_named() -> None:
-    outcome = classify(LOST, seen(FIRST, FAILED, THIRD, best=(2, 0.4)))
-    assert (outcome.kind, outcome.reason) == (Class.LOST, "1 trial: failed: boom")
-
-
-def test_a_sound_trial_that_is_lost_too_is_lost() -> None:
-    other = Claim(index=2, state="failed", text="actor died")
-    outcome = classify(LOST, seen(FIRST, FAILED, other, best=(0, 0.3)))
-    assert (outcome.kind, outcome.reason) == (Class.LOST, "2 trials: failed: boom")
-
-
-def test_a_trial_that_stays_running_for_ever_is_lost() -> None:
-    outcome = classify(SOUND, seen(FIRST, Claim(index=1, state="unfinished"), THIRD, best=(2, 0.4)))
-    assert outcome.kind is Class.LOST
-
-
-def test_a_second_try_that_went_well_counts() -> None:
-    assert classify(SOUND, seen(FIRST, FAILED, THIRD, completed(0.8), best=(1, 0.8))).kind is Class.RECOVERED
-
-
-def test_what_is_not_finite_and_kept_as_such_is_lost_unless_it_is_named_best() -> None:
-    for value in (math.nan, math.inf):
-        assert classify(LOST, seen(FIRST, completed(value), THIRD, best=(2, 0.4))).kind is Class.LOST
-        outcome = classify(LOST, seen(FIRST, completed(value), THIRD, best=(1, value)))
-        assert (outcome.kind, outcome.reason) == (Class.WRONG, f"the faulty trial is named best, with {value}")
-
-
-def test_a_value_of_an_epoch_before_the_fault_is_lost_but_may_not_be_best() -> None:
-    outcome = classify(LOST, seen(FIRST, completed(0.5), THIRD, best=(2, 0.4)))
-    assert (outcome.kind, outcome.reason) == (Class.LOST, "1 trial: completed, with 0.5 of an epoch before the fault")
-    assert classify(LOST, seen(FIRST, completed(0.5), THIRD, best=(1, 0.5))).kind is Class.WRONG
+@pytest.mark.parametrize(("truth", "run", "kind", "reason"), OUTCOMES.values(), ids=OUTCOMES)
+def test_a_run_has_the_class_and_the_reason_of_its_rule(truth: Truth, run: SeenRun, kind: Class, reason: str) -> None:
+    outcome = classify(truth, run)
+    assert (outcome.kind, outcome.reason) == (kind, reason)
 
 
 @pytest.mark.parametrize(
-    ("claims", "best", "reason"),
+    ("truth", "claims", "best", "reason"),
     [
-        ((FIRST, completed(0.9), THIRD), (1, 0.9), "configuration 1 counts as complete with 0.9, but its result is 0.8"),
-        ((FIRST, completed(0.7), THIRD), (1, 0.7), "configuration 1 counts as complete with 0.7, but its result is 0.8"),
-        ((FIRST, completed(0.8), THIRD), (2, 0.4), "configuration 2 is named best, but 1 is"),
-        ((FIRST, completed(0.8), THIRD), (1, 0.7), "the best trial has 0.7, but its result is 0.8"),
-        ((FIRST, completed(0.8), THIRD), None, "it names no best trial"),
-        ((FIRST, completed(0.8)), (1, 0.8), "it ended well, but says nothing of configuration 2"),
+        (SOUND, (FIRST, completed(0.9), THIRD), (1, 0.9), "configuration 1 counts as complete with 0.9, but its result is 0.8"),
+        (SOUND, (FIRST, completed(0.7), THIRD), (1, 0.7), "configuration 1 counts as complete with 0.7, but its result is 0.8"),
+        (SOUND, (FIRST, SECOND, THIRD), (2, 0.4), "configuration 2 is named best, but 1 is"),
+        (SOUND, (FIRST, SECOND, THIRD), (1, 0.7), "the best trial has 0.7, but its result is 0.8"),
+        (SOUND, (FIRST, SECOND, THIRD), None, "it names no best trial"),
+        (SOUND, (FIRST, SECOND), (1, 0.8), "it ended well, but says nothing of configuration 2"),
+        (MINIMIZED, (FIRST, SECOND, THIRD), (1, 0.8), "configuration 1 is named best, but 0 is"),
+        (LOST, (FIRST, completed(0.0), THIRD), (2, 0.4), "the faulty trial counts as complete with 0, which it never reached"),
+        (LOST, (FIRST, BEFORE, THIRD), (1, 0.5), "the faulty trial is named best, with 0.5"),
+        (LOST, (FIRST, completed(math.nan), THIRD), (1, math.nan), "the faulty trial is named best, with nan"),
+        (LOST, (FIRST, completed(math.inf), THIRD), (1, math.inf), "the faulty trial is named best, with inf"),
     ],
 )
 def test_what_is_not_true_is_silently_wrong(
-    claims: tuple[Claim, ...], best: tuple[int, float | None] | None, reason: str
+    truth: Truth, claims: tuple[Claim, ...], best: tuple[int, float | None] | None, reason: str
 ) -> None:
-    outcome = classify(SOUND, seen(*claims, best=best))
+    outcome = classify(truth, seen(*claims, best=best))
     assert (outcome.kind, outcome.reason) == (Class.WRONG, reason)
-
-
-def test_a_faulty_trial_with_a_value_that_it_never_had_is_silently_wrong() -> None:
-    outcome = classify(LOST, seen(FIRST, completed(0.0), THIRD, best=(2, 0.4)))
-    assert (outcome.kind, outcome.reason) == (Class.WRONG, "the faulty trial counts as complete with 0, which it never reached")
-
-
-def test_what_is_not_true_and_said_so_is_not_silent() -> None:
-    outcome = classify(SOUND, seen(FIRST, completed(0.8), THIRD, best=(2, 0.4), notices=("best_differs",)))
-    assert outcome.kind is Class.LOST
-    assert "best_differs" in outcome.reason
-
-
-def test_an_error_at_the_end_is_an_aborted_run_whatever_it_says() -> None:
-    outcome = classify(SOUND, seen(FIRST, completed(0.9), THIRD, best=(1, 0.9), failure="exit code 1: boom"))
-    assert (outcome.kind, outcome.reason) == (Class.ABORTED, "exit code 1: boom")
-
-
-def test_an_end_before_all_was_run_is_an_aborted_run() -> None:
-    outcome = classify(LOST, seen(FIRST, FAILED, Claim(index=2, state="unfinished"), best=(0, 0.3)))
-    assert (outcome.kind, outcome.reason) == (
-        Class.ABORTED,
-        "it ended as if all were well, but did not run configuration 2",
-    )
-
-
-def test_no_end_is_a_hung_run_whatever_was_said_before() -> None:
-    outcome = classify(SOUND, seen(FIRST, completed(0.8), THIRD, best=(1, 0.8), ended=False, words="waiting"))
-    assert (outcome.kind, outcome.reason) == (Class.HUNG, "its last line: waiting")
-
-
-def test_the_least_value_is_best_where_it_is_minimized() -> None:
-    truth = replace(SOUND, objective=Objective(metric="loss", mode="min"))
-    assert classify(truth, seen(FIRST, completed(0.8), THIRD, best=(0, 0.3))).kind is Class.RECOVERED
-    assert classify(truth, seen(FIRST, completed(0.8), THIRD, best=(1, 0.8))).kind is Class.WRONG

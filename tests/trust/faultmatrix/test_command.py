@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
-from command_line import Call
-from trust.faultmatrix.files import REPOSITORY, changed
-from tuneoff.base.processes import all_pids
+from command_line import Call, write_file
+from trust.environments import processes_with
+from tuneoff.experiment.yaml_reader import read_merged
 from tuneoff.judge.faults import FAULTS
 from tuneoff.registry import list_adapters
 from tuneoff.trust.faultmatrix import matrix
 from tuneoff.trust.faultmatrix.matrix import fault_tools
 
+TESTS = Path(__file__).parents[2]
 WITHOUT_PLAIN = {"rustuna", "nevergrad"}  # they take part in `faults --by adapter` alone
 PARTS = {fault.name for fault in FAULTS if fault.strike == "part"}
 
@@ -62,15 +63,16 @@ def test_serial_meets_faults_by_both_settings(call: Call, tmp_path: Path) -> Non
         assert run["wasted_seconds"] is None or 0 <= run["wasted_seconds"] <= run["seconds"]
     aborted = next(run for run in found["runs"] if run["outcome"] == "run aborted")
     assert aborted["wasted_seconds"] == aborted["seconds"]
-    assert not any(f"faults-{os.getpid()}-".encode() in environment(pid) for pid in all_pids())  # nothing of a cell is left
+    assert not processes_with(f"faults-{os.getpid()}-")  # nothing of a cell is left
 
 
 @pytest.mark.slow
 def test_planted_adapters_are_found_to_be_wrong_and_to_hang(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(REPOSITORY / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]))
     timeouts = {"trial_seconds": 5, "silence_seconds": 4, "trials_seconds": 9, "undeploy_seconds": 5}
     adapters = ["trust.faultmatrix.planted:CleansMetrics", "trust.faultmatrix.planted:WaitsForEver"]
-    monkeypatch.setattr(matrix, "FILE", changed(tmp_path, adapters=adapters, timeouts=timeouts))
+    path = write_file(tmp_path / "faults.yaml", {**read_merged(matrix.FILE), "adapters": adapters, "timeouts": timeouts})
+    monkeypatch.setattr(matrix, "FILE", path)
     answer = call("faults", "--fault", "inf", "--by", "adapter", "--at-once", "2", "--json")
     assert answer.code == 1
     runs = {(run["adapter"].rpartition(":")[2], run["fault"]): run for run in json.loads(answer.out)["runs"]}
@@ -82,10 +84,3 @@ def test_planted_adapters_are_found_to_be_wrong_and_to_hang(call: Call, tmp_path
     }
     assert runs["CleansMetrics", "inf"]["reason"] == "the faulty trial counts as complete with 1, which it never reached"
     assert "step trial took longer than 9 s" in runs["WaitsForEver", "inf"]["reason"]
-
-
-def environment(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return b""

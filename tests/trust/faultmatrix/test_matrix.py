@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from command_line import Call
+from command_line import Answer, Call
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.judge.faults import FAULTS, NO_FAULT
 from tuneoff.run.child import ChildEnd
@@ -26,6 +26,7 @@ from tuneoff.trust.faultmatrix.matrix import FILE
 from tuneoff.trust.faultmatrix.tools import FaultTools, Part
 
 Run = Callable[[FaultCell, CellPlace], None]
+Faults = Callable[..., Answer]
 
 
 def right(cell: FaultCell) -> SeenRun:
@@ -40,11 +41,11 @@ def right(cell: FaultCell) -> SeenRun:
 
 
 @pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> Callable[[Run], None]:
-    """Return a function that replaces all runs with a fault; the others go well."""
+def faults(call: Call, monkeypatch: pytest.MonkeyPatch) -> Faults:
+    """Return a function that asks for one fault of serial, and replaces all runs with it; the others go well."""
     monkeypatch.setattr(matrix, "can_mount", lambda folder: False)
 
-    def replaced(run: Run) -> None:
+    def faults(fault: str, run: Run, *words: str | Path) -> Answer:
         def fake(cell: FaultCell, place: CellPlace, *_: object) -> SeenRun:
             if cell.fault is not NO_FAULT:
                 run(cell, place)
@@ -52,8 +53,9 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Callable[[Run], None]:
 
         monkeypatch.setattr(matrix, "run_by_adapter", fake)
         monkeypatch.setattr(matrix, "run_by_defaults", fake)
+        return call("faults", "--adapter", "serial", "--fault", fault, *words)
 
-    return replaced
+    return faults
 
 
 def strike(cell: FaultCell, place: CellPlace) -> None:
@@ -74,9 +76,8 @@ def break_a_rule(cell: FaultCell, place: CellPlace) -> None:
     raise KeyError("a fault of tuneoff's own")
 
 
-def test_a_fault_that_was_planted_gives_a_verdict(call: Call, runs: Callable[[Run], None]) -> None:
-    runs(strike)
-    answer = call("faults", "--adapter", "serial", "--fault", "driver_killed")
+def test_a_fault_that_was_planted_gives_a_verdict(faults: Faults) -> None:
+    answer = faults("driver_killed", strike)
     assert answer.code == 0
     assert "SAFE: of 2 runs through adapters" in answer.out
 
@@ -85,20 +86,16 @@ def test_a_fault_that_was_planted_gives_a_verdict(call: Call, runs: Callable[[Ru
     ("run", "reason"),
     [(miss, "its trial never came so far"), (find_nothing, "no process of this run has 'gcs_server' in its command line")],
 )
-def test_a_fault_that_was_not_planted_gives_no_verdict(call: Call, runs: Callable[[Run], None], run: Run, reason: str) -> None:
-    runs(run)
-    answer = call("faults", "--adapter", "serial", "--fault", "driver_killed", "--by", "adapter")
+def test_a_fault_that_was_not_planted_gives_no_verdict(faults: Faults, run: Run, reason: str) -> None:
+    answer = faults("driver_killed", run, "--by", "adapter")
     assert answer.code == 1
     assert answer.out.splitlines()[-1] == "NO VERDICT: the fault could not be planted: serial by adapter under driver_killed"
     assert f"could not be struck: {reason}" in answer.out
 
 
-def test_an_error_of_tuneoff_s_own_is_none_of_the_fault(
-    call: Call, runs: Callable[[Run], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_of_tuneoff_s_own_is_none_of_the_fault(faults: Faults, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # of the traceback that is kept
-    runs(break_a_rule)
-    answer = call("faults", "--adapter", "serial", "--fault", "raise", "--by", "adapter")
+    answer = faults("raise", break_a_rule, "--by", "adapter")
     assert answer.code == 70
     assert "KeyError" in answer.err
 
@@ -144,26 +141,22 @@ def test_each_of_two_entries_of_one_adapter_has_its_own_options(tmp_path: Path, 
     assert entries == [{"name": spec.adapter, "platform": spec.platform, "options": spec.options} for spec in specs]
 
 
-def test_a_folder_that_cannot_be_kept_in_is_refused_before_the_first_run(
-    call: Call, runs: Callable[[Run], None], tmp_path: Path
-) -> None:
-    runs(break_a_rule)
+def test_a_folder_that_cannot_be_kept_in_is_refused_before_the_first_run(faults: Faults, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    answer = call("faults", "--adapter", "serial", "--fault", "raise", "--keep", tmp_path / "file")
+    answer = faults("raise", break_a_rule, "--keep", tmp_path / "file")
     assert answer.code == 5
     assert answer.line == f"tuneoff: --keep must be a folder that can be written, but got {tmp_path / 'file'}: File exists"
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), shutil.Error([("a", "b", "No space left")])])
 def test_files_that_cannot_be_kept_cost_no_results(
-    call: Call, runs: Callable[[Run], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+    faults: Faults, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def fail(*arguments: object, **options: object) -> None:
         raise error
 
-    runs(strike)
     monkeypatch.setattr(shutil, "copytree", fail)
-    answer = call("faults", "--adapter", "serial", "--fault", "driver_killed", "--keep", tmp_path / "kept", "--json")
+    answer = faults("driver_killed", strike, "--keep", tmp_path / "kept", "--json")
     assert answer.code == 0
     assert len(json.loads(answer.out)["runs"]) == 4
     assert f"not all files of the runs are kept in {tmp_path / 'kept'}: " in answer.err
@@ -171,7 +164,7 @@ def test_files_that_cannot_be_kept_cost_no_results(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_the_runs_and_removes_their_folder(call: Call, runs: Callable[[Run], None], number: signal.Signals) -> None:
+def test_a_signal_ends_the_runs_and_removes_their_folder(faults: Faults, number: signal.Signals) -> None:
     roots = []
 
     def wait(cell: FaultCell, place: CellPlace) -> None:
@@ -179,7 +172,6 @@ def test_a_signal_ends_the_runs_and_removes_their_folder(call: Call, runs: Calla
         os.kill(os.getpid(), number)
         assert place.stopping.wait(30)
 
-    runs(wait)
-    answer = call("faults", "--adapter", "serial", "--fault", "raise", "--by", "adapter")
+    answer = faults("raise", wait, "--by", "adapter")
     assert answer.code == 130
     assert [root.exists() for root in roots] == [False]

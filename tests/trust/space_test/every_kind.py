@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -34,26 +35,21 @@ PROBED = with_probes(SPACE)
 SEEDS = 4
 
 
-def core_sample(count: int, first_seed: int, space: SearchSpace = PROBED) -> Sample:
+def core_sample(count: int, first_seed: int) -> Sample:
     """Return core's own draws, as an adapter without a defect would give them."""
     seeds = range(first_seed, first_seed + SEEDS)
-    return Sample(by_seed={seed: list(islice(draws(space, seed), count // SEEDS)) for seed in seeds}, mapping={})
+    return Sample(by_seed={seed: list(islice(draws(PROBED, seed), count // SEEDS)) for seed in seeds}, mapping={})
 
 
 def adapter_sample(adapter: type[Adapter], count: int, folder: Path) -> Sample:
     """Return what an adapter draws in this process, the first seed twice."""
     by_seed: dict[int, Any] = {seed: drawn(adapter, seed, count // SEEDS, folder) for seed in range(SEEDS)}
+    sample = Sample(by_seed=by_seed, again=drawn(adapter, 0, 50, folder))
     try:
-        problems = mapping_problems(PROBED, adapter(context_of(adapter, 0, count, folder)).framework_space())
-        sample = Sample(by_seed=by_seed, mapping=problems)
+        space = adapter(context_of(adapter, 0, count, folder)).framework_space()
     except NotImplementedError as error:
-        sample = Sample(by_seed=by_seed, mapping_text=str(error))
-    return Sample(
-        by_seed=sample.by_seed,
-        again=drawn(adapter, 0, 50, folder),
-        mapping=sample.mapping,
-        mapping_text=sample.mapping_text,
-    )
+        return replace(sample, mapping_text=str(error))
+    return replace(sample, mapping=mapping_problems(PROBED, space))
 
 
 def drawn(adapter: type[Adapter], seed: int, count: int, folder: Path) -> list[Any]:

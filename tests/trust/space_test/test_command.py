@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from command_line import Answer, write_file
+from trust.environments import processes_with
 from trust.space_test.forked import draw_in_forks
-from tuneoff.base.processes import all_pids
 from tuneoff.cli.main import main
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK
 
@@ -76,15 +76,7 @@ def verify(tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch, cap
 
 def of_folder(folder: Path) -> list[int]:
     """Return the living processes whose environment names something under `folder` as their results."""
-    found = []
-    for pid in all_pids():
-        try:
-            environment = Path(f"/proc/{pid}/environ").read_bytes()
-        except OSError:
-            continue
-        if f"{RESULTS_MARK}={folder}".encode() in environment:
-            found.append(pid)
-    return found
+    return processes_with(f"{RESULTS_MARK}={folder}")
 
 
 @pytest.mark.slow

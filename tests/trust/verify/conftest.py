@@ -1,4 +1,4 @@
-"""A results folder in which nothing is wrong, and a copy to be damaged."""
+"""A results folder in which nothing is wrong, and a copy to be damaged, with tables or without."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from builders.odd_folders import export_to
 from builders.results_folders import Results, write_examples
 
 
@@ -20,3 +21,9 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Results:
 def results(sound: Results, tmp_path: Path) -> Path:
     """Return a copy of it, to be damaged."""
     return Path(shutil.copytree(sound.path, tmp_path / "results"))
+
+
+@pytest.fixture
+def tables(results: Path) -> Path:
+    """Return the folder of that copy's tables, as CSV."""
+    return export_to(results, "csv")

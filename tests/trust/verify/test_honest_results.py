@@ -7,7 +7,7 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,9 +18,9 @@ from builders.event_logs import Log, Writer, example_a, example_b
 from builders.results_folders import Results, edit, write_examples
 from builders.specs import make_spec
 from tuneoff.errors import ResultsError
+from tuneoff.experiment.spec import RunSpec
 from tuneoff.record.endings import KILLED, Verdict
 from tuneoff.record.events import schema
-from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import read_run, write_run
 from tuneoff.trust.verify.results import run_all, verify
 
@@ -39,10 +39,10 @@ def cut(log: Log, second: float) -> Log:
     return log
 
 
-def only(results: Results) -> RunRecord:
-    """Return the only record of a folder."""
-    (path,) = results.path.glob("runs/*/*/run.json")
-    return read_run(path)
+def left(tmp_path: Path, log: Log, spec: RunSpec, verdict: Verdict | None = None) -> tuple[Path, Path]:
+    """Return a folder of results with one execution, which left these events, and the folder of that."""
+    results = Results(tmp_path / "results", [spec])
+    return results.path, results.add_log(spec, log, verdict)
 
 
 def test_the_worked_examples_are_verified(tmp_path: Path) -> None:
@@ -83,10 +83,9 @@ def test_a_run_that_ended_by_itself_is_recomputed_whole(tmp_path: Path, status: 
     if status == "failed":
         for writer in log.writers:
             keep(writer, [event for event in writer.events if not isinstance(event, schema.Tested)])
-    results = Results(tmp_path / "results", [spec])
-    results.add_log(spec, log)
-    assert only(results).status == status
-    found = verify(results.path)
+    results, folder = left(tmp_path, log, spec)
+    assert read_run(folder).status == status
+    found = verify(results)
     assert found.is_verified
     assert found.outcomes[0].stated == []
 
@@ -108,21 +107,17 @@ def test_an_interrupted_run_and_what_was_not_begun_are_told(tmp_path: Path) -> N
 
 def test_a_run_whose_command_was_killed_is_verified(tmp_path: Path) -> None:
     log, spec = example_b()
-    results = Results(tmp_path / "results", [spec])
-    folder = results.add_log(spec, cut(log, 38), KILLED)
-    record = read_run(folder)
-    write_run(folder, replace(record, environment={}))  # nobody was left who knew it
-    found = verify(results.path)
+    results, folder = left(tmp_path, cut(log, 38), spec, KILLED)
+    write_run(folder, replace(read_run(folder), environment={}))  # nobody was left who knew it
+    found = verify(results)
     assert found.is_verified
     assert "no analysis_digest" in found.outcomes[0].notes[0]
 
 
 def test_a_killed_run_whose_events_are_done_is_told(tmp_path: Path) -> None:
     """Its command may have been killed just before it wrote the record; or the record was changed: nothing tells which."""
-    log, spec = example_a()
-    results = Results(tmp_path / "results", [spec])
-    results.add_log(spec, log, KILLED)
-    found = verify(results.path)
+    results, _ = left(tmp_path, *example_a(), KILLED)
+    found = verify(results)
     assert found.is_verified
     assert found.outcomes[0].notes[0].startswith("its events tell of a run that is done: ")
 
@@ -140,17 +135,15 @@ def test_a_torn_last_line_that_the_record_knows_is_no_defect(tmp_path: Path) -> 
 
 def test_the_order_of_files_does_not_matter(tmp_path: Path) -> None:
     log, spec = example_b()
-    results = Results(tmp_path / "results", [spec])
-    folder = results.add_log(spec, log)
+    results, folder = left(tmp_path, log, spec)
     random.Random(0).shuffle(log.writers)
     shutil.rmtree(folder / "events")
     log.save(folder / "events")
-    assert verify(results.path).is_verified
+    assert verify(results).is_verified
 
 
-def test_a_host_with_another_clock_is_no_defect(tmp_path: Path) -> None:
+def another_clock() -> tuple[Log, RunSpec]:
     log = Log()
-    spec = make_spec(trials=1, epochs=1)
     log.step("deploy", 0, 1)
     log.submit("1", 2)
     pod = log.process("pod", 3, host="node", boot="boot-2", clock_shift=50_000)
@@ -158,35 +151,33 @@ def test_a_host_with_another_clock_is_no_defect(tmp_path: Path) -> None:
     pod.epoch("1", 1, 5, reported=5.5)
     pod.end("1", 6, "completed", 1)
     log.step("undeploy", 8, 9)
-    results = Results(tmp_path / "results", [spec])
-    results.add_log(spec, log)
-    assert verify(results.path).is_verified
+    return log, make_spec(trials=1, epochs=1)
 
 
-def test_a_slowly_turned_wall_clock_is_no_defect(tmp_path: Path) -> None:
+def move(writer: Writer, field: str, by_ns: int) -> None:
+    """Change what a process notes of its own clocks."""
+    writer.process = msgspec.structs.replace(writer.process, **{field: getattr(writer.process, field) + by_ns})
+    writer.events[0] = writer.process
+
+
+def slowly_turned_wall_clock() -> tuple[Log, RunSpec]:
     log, spec = example_a()
-    worker = log.writers[1]
-    turned = replace_process(worker.process, anchor_wall_ns=worker.process.anchor_wall_ns + 15_000_000)
-    worker.process = turned
-    worker.events[0] = turned
-    results = Results(tmp_path / "results", [spec])
-    results.add_log(spec, log)
-    assert verify(results.path).is_verified
+    move(log.writers[1], "anchor_wall_ns", 15_000_000)
+    return log, spec
 
 
-def replace_process(process: schema.Process, **changes: int) -> schema.Process:
-    return msgspec.structs.replace(process, **changes)
-
-
-def test_a_host_that_slept_is_no_defect(tmp_path: Path) -> None:
+def slept() -> tuple[Log, RunSpec]:
     """There the kernel counts the starts of processes with the time that it slept, and monotonic readings without."""
     log, spec = example_b()
     for writer in log.writers:
-        writer.process = replace_process(writer.process, process_started_ns=writer.process.process_started_ns + 3600 * 10**9)
-        writer.events[0] = writer.process
-    results = Results(tmp_path / "results", [spec])
-    results.add_log(spec, log)
-    assert verify(results.path).is_verified
+        move(writer, "process_started_ns", 3600 * 10**9)
+    return log, spec
+
+
+@pytest.mark.parametrize("host", [another_clock, slowly_turned_wall_clock, slept])
+def test_clocks_of_a_host_are_no_defect(tmp_path: Path, host: Callable[[], tuple[Log, RunSpec]]) -> None:
+    results, _ = left(tmp_path, *host())
+    assert verify(results).is_verified
 
 
 def test_seals_of_event_files_alone_by_their_bare_names_are_a_defect(tmp_path: Path) -> None:

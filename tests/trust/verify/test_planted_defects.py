@@ -15,20 +15,39 @@ from builders.results_folders import derive_again, edit, events_of, execution, l
 from tuneoff.record.store import read_run, write_run
 from tuneoff.trust.verify.results import verify
 
-Plant = Callable[[Path], None]
+Plant = Callable[[Path], object]
 
 
-def _epoch_value(folder: Path) -> None:
-    edit(events_of(folder, "1"), lambda text: text.replace('"validation_accuracy":0.9}', '"validation_accuracy":0.8}', 1))
+def _replaced(name: str, old: str, new: str) -> Plant:
+    """Return a plant that writes something else once into a file: one of an execution, or the events of a trial."""
+
+    def plant(folder: Path) -> None:
+        edit(events_of(folder, name) if name.isdigit() else folder / name, lambda text: text.replace(old, new, 1))
+
+    return plant
+
+
+def _substituted(name: str, pattern: str, new: str) -> Plant:
+    return lambda folder: edit(folder / name, lambda text: re.sub(pattern, new, text))
+
+
+def _cut(find: Callable[[Path], Path], end: int) -> Plant:
+    """Return a plant that keeps a file's bytes up to a place."""
+
+    def plant(folder: Path) -> None:
+        path = find(folder)
+        path.write_bytes(path.read_bytes()[:end])
+
+    return plant
+
+
+EPOCH_VALUE = _replaced("1", '"validation_accuracy":0.9}', '"validation_accuracy":0.8}')
+METRIC = _replaced("run.json", '"time.jct": {"value":176000.0', '"time.jct": {"value":175000.0')
 
 
 def _epoch_value_resealed(folder: Path) -> None:
-    _epoch_value(folder)
+    EPOCH_VALUE(folder)
     reseal(folder)
-
-
-def _removed_trial_file(folder: Path) -> None:
-    events_of(folder, "2").unlink()
 
 
 def _removed_trial_everywhere(folder: Path) -> None:
@@ -39,113 +58,15 @@ def _removed_trial_everywhere(folder: Path) -> None:
     reseal(folder)
 
 
-def _metric(folder: Path) -> None:
-    edit(folder / "run.json", lambda text: text.replace('"time.jct": {"value":176000.0', '"time.jct": {"value":175000.0'))
-
-
-def _removed_metric(folder: Path) -> None:
-    edit(folder / "run.json", lambda text: re.sub(r' *"time\.jct": [^\n]*\n', "", text))
-
-
-def _trial_value(folder: Path) -> None:
-    edit(folder / "run.json", lambda text: text.replace('"value":0.95', '"value":0.96', 1))
-
-
-def _integer_off_by_one(folder: Path) -> None:
-    edit(folder / "run.json", lambda text: text.replace('"known_ns":164000000000', '"known_ns":164000000001'))
-
-
-def _price(folder: Path) -> None:
-    edit(folder / "accounting.json", lambda text: re.sub(r'("usd_per_vcpu_hour": )[0-9.]+', r"\g<1>0.001", text))
-
-
-def _power_sample(folder: Path) -> None:
-    edit(folder / "power.jsonl", lambda text: text.replace('"watts":40.0', '"watts":41.0', 1))
-
-
-def _seed(folder: Path) -> None:
-    edit(folder / "run.json", lambda text: text.replace('"seed":0', '"seed":7', 1))
-
-
-def _torn(folder: Path) -> None:
-    path = events_of(folder, "2")
-    path.write_bytes(path.read_bytes()[:-9])
-
-
-def _another_event_version(folder: Path) -> None:
-    edit(events_of(folder, "1"), lambda text: text.replace('"version":2', '"version":99', 1))
-
-
-def _another_record_version(folder: Path) -> None:
-    edit(folder / "run.json", lambda text: text.replace('"format_version": 2', '"format_version": 99', 1))
-
-
-def _another_sample_version(folder: Path) -> None:
-    edit(folder / "power.jsonl", lambda text: text.replace('"version":1', '"version":99', 1))
-
-
-def _another_price_version(folder: Path) -> None:
-    edit(folder / "accounting.json", lambda text: text.replace("{", '{"format_version": 99, ', 1))
-
-
-def _added_file(folder: Path) -> None:
-    shutil.copy(events_of(folder, "1"), folder / "events" / "worker-999-1.jsonl")
-
-
-def _foreign_events(folder: Path) -> None:
-    edit(events_of(folder, "2"), lambda text: text.replace('"execution_id":"run1-abc"', '"execution_id":"run9-xyz"'))
-
-
 def _missing_line(folder: Path) -> None:
     path = events_of(folder, "1")
     before = path.read_text().splitlines(keepends=True)
     path.write_text("".join([*before[:4], *before[5:]]))
 
 
-def _unknown_field(folder: Path) -> None:
-    edit(folder / "run.json", lambda text: text.replace('"torn_lines": 0', '"torn_lines": 0, "notes": "x"'))
-
-
-def _missing_field(folder: Path) -> None:
-    edit(folder / "run.json", lambda text: text.replace(' "torn_lines": 0,\n', ""))
-
-
-def _unknown_status(folder: Path) -> None:
-    edit(folder / "run.json", lambda text: text.replace('"status": "done"', '"status": "splendid"'))
-
-
 def _failed_by_nobody(folder: Path) -> None:
     record = read_run(folder)
     write_run(folder, replace(record, status="failed", reason="the machine burnt down", charged="infrastructure"))
-
-
-def _cut_record(folder: Path) -> None:
-    path = folder / "run.json"
-    path.write_bytes(path.read_bytes()[:5000])
-
-
-def _bytes_that_are_no_text(folder: Path) -> None:
-    (folder / "run.json").write_bytes(b"\xff\xfe\x00")
-
-
-def _no_record(folder: Path) -> None:
-    (folder / "run.json").unlink()
-
-
-def _damaged_prices(folder: Path) -> None:
-    (folder / "accounting.json").write_text("{")
-
-
-def _damaged_samples(folder: Path) -> None:
-    edit(folder / "power.jsonl", lambda text: text.replace('{"type":"power"', '{"type":"pover"', 1))
-
-
-def _no_event_folder(folder: Path) -> None:
-    shutil.rmtree(folder / "events")
-
-
-def _other_specification(folder: Path) -> None:
-    edit(folder / "spec.json", lambda text: text.replace('"seed": 0', '"seed": 8', 1))
 
 
 def _other_test(folder: Path) -> None:
@@ -154,56 +75,96 @@ def _other_test(folder: Path) -> None:
     reseal(folder)
 
 
-def _other_analysis(folder: Path) -> None:
-    edit(folder / "run.json", lambda text: re.sub(r'("analysis_digest":")....', r"\g<1>0000", text))
+FIRST, SECOND = "worker-101-1012000000000.jsonl", "worker-102-1012000000000.jsonl"  # of trial 1, of trial 2
+PLANTS: dict[str, tuple[Plant, list[str]]] = {
+    "epoch value": (EPOCH_VALUE, [f"events/{FIRST}: changed", "trials[1].attempts[1].epochs[2].metrics.validation"]),
+    "epoch value resealed": (_epoch_value_resealed, ["epochs[2].metrics.validation_accuracy: stored 0.9, recomputed 0.8"]),
+    "removed trial file": (
+        lambda folder: events_of(folder, "2").unlink(),
+        [f"events/{SECOND}: is missing", "trials[2].state", "metrics.trials.used.value"],
+    ),
+    "removed trial everywhere": (
+        _removed_trial_everywhere,
+        ['trials[2]: stored {"trial": "2"', "recomputed nothing", "events are missing before line"],
+    ),
+    "metric": (METRIC, ["metrics.time.jct.value: stored 175000.0, recomputed 176000.0"]),
+    "removed metric": (
+        _substituted("run.json", r' *"time\.jct": [^\n]*\n', ""),
+        ['metrics.time.jct: stored nothing, recomputed {"value": 176000.0'],
+    ),
+    "trial value": (_replaced("run.json", '"value":0.95', '"value":0.96'), ["trials[1].value: stored 0.96, recomputed 0.95"]),
+    "integer off by one": (
+        _replaced("run.json", '"known_ns":164000000000', '"known_ns":164000000001'),
+        ["best.known_ns: stored 164000000001, recomputed 164000000000"],
+    ),
+    "price": (_substituted("accounting.json", r'("usd_per_vcpu_hour": )[0-9.]+', r"\g<1>0.001"), ["accounting.json: changed"]),
+    "power sample": (_replaced("power.jsonl", '"watts":40.0', '"watts":41.0'), ["power.jsonl: changed"]),
+    "seed": (_replaced("run.json", '"seed":0', '"seed":7'), ["run_id: stored ", "spec.json: run.seed is 0, run.json has 7"]),
+    "torn": (
+        _cut(lambda folder: events_of(folder, "2"), -9),
+        [f"events/{SECOND}: changed", "torn_lines: stored 0, recomputed 1"],
+    ),
+    "another event version": (
+        _replaced("1", '"version":2', '"version":99'),
+        ["event schema version 99 is not readable", f"{FIRST}: changed"],
+    ),
+    "another record version": (
+        _replaced("run.json", '"format_version": 2', '"format_version": 99'),
+        ["run.json: has format version 99, but this tuneoff reads version 2"],
+    ),
+    "another sample version": (
+        _replaced("power.jsonl", '"version":1', '"version":99'),
+        ["power.jsonl has version 99, but this tuneoff reads version 1"],
+    ),
+    "another price version": (
+        _replaced("accounting.json", "{", '{"format_version": 99, '),
+        ["accounting.json has format version 99, but this tuneoff reads version 1"],
+    ),
+    "added file": (
+        lambda folder: shutil.copy(events_of(folder, "1"), folder / "events" / "worker-999-1.jsonl"),
+        ["events/worker-999-1.jsonl: was added after the seal"],
+    ),
+    "foreign events": (
+        _replaced("2", '"execution_id":"run1-abc"', '"execution_id":"run9-xyz"'),
+        [f"{SECOND}: it is of execution run9-xyz"],
+    ),
+    "missing line": (_missing_line, [f"{FIRST}: events are missing before line 5: expected seq 4, found 5"]),
+    "unknown field": (
+        _replaced("run.json", '"torn_lines": 0', '"torn_lines": 0, "notes": "x"'),
+        ['notes: stored "x", recomputed nothing'],
+    ),
+    "missing field": (_replaced("run.json", ' "torn_lines": 0,\n', ""), ["torn_lines: stored nothing, recomputed 0"]),
+    "unknown status": (
+        _replaced("run.json", '"status": "done"', '"status": "splendid"'),
+        ["run.json: Invalid enum value 'splendid'"],
+    ),
+    "failed by nobody": (
+        _failed_by_nobody,
+        ["reason: stored 'the machine burnt down' (charged: infrastructure), but no event says so"],
+    ),
+    "cut record": (_cut(lambda folder: folder / "run.json", 5000), ["run.json: is no run record: Input data was truncated"]),
+    "bytes that are no text": (lambda folder: (folder / "run.json").write_bytes(b"\xff\xfe\x00"), ["run.json: is no run record"]),
+    "no record": (lambda folder: (folder / "run.json").unlink(), ["run.json: is missing: its command was killed"]),
+    "damaged prices": (lambda folder: (folder / "accounting.json").write_text("{"), ["accounting.json is damaged"]),
+    "damaged samples": (_replaced("power.jsonl", '{"type":"power"', '{"type":"pover"'), ["power.jsonl line 2 is no sample"]),
+    "no event folder": (
+        lambda folder: shutil.rmtree(folder / "events"),
+        ["the events folder events cannot be read: No such file or directory"],
+    ),
+    "other specification": (_replaced("spec.json", '"seed": 0', '"seed": 8'), ["spec.json: run.seed is 8, run.json has 0"]),
+    "other test": (_other_test, ["test.json: scores.test_accuracy is 0.99, the events say 0.93"]),
+    "other analysis": (
+        _substituted("run.json", r'("analysis_digest":")....', r"\g<1>0000"),
+        ["environment.analysis_digest: stored 0000"],
+    ),
+    "moved": (
+        lambda folder: shutil.move(folder, folder.parent / "run1-abd"),
+        ['execution_id: stored "run1-abc", recomputed "run1-abd"'],
+    ),
+}
 
 
-def _moved(folder: Path) -> None:
-    shutil.move(folder, folder.parent / "run1-abd")
-
-
-@pytest.mark.parametrize(
-    ("plant", "named"),
-    [
-        (_epoch_value, ["events/worker-101-1012000000000.jsonl: changed", "trials[1].attempts[1].epochs[2].metrics.validation"]),
-        (_epoch_value_resealed, ["epochs[2].metrics.validation_accuracy: stored 0.9, recomputed 0.8"]),
-        (
-            _removed_trial_file,
-            ["events/worker-102-1012000000000.jsonl: is missing", "trials[2].state", "metrics.trials.used.value"],
-        ),
-        (_removed_trial_everywhere, ['trials[2]: stored {"trial": "2"', "recomputed nothing", "events are missing before line"]),
-        (_metric, ["metrics.time.jct.value: stored 175000.0, recomputed 176000.0"]),
-        (_removed_metric, ['metrics.time.jct: stored nothing, recomputed {"value": 176000.0']),
-        (_trial_value, ["trials[1].value: stored 0.96, recomputed 0.95"]),
-        (_integer_off_by_one, ["best.known_ns: stored 164000000001, recomputed 164000000000"]),
-        (_price, ["accounting.json: changed"]),
-        (_power_sample, ["power.jsonl: changed"]),
-        (_seed, ["run_id: stored ", "spec.json: run.seed is 0, run.json has 7"]),
-        (_torn, ["events/worker-102-1012000000000.jsonl: changed", "torn_lines: stored 0, recomputed 1"]),
-        (_another_event_version, ["event schema version 99 is not readable", "worker-101-1012000000000.jsonl: changed"]),
-        (_another_record_version, ["run.json: has format version 99, but this tuneoff reads version 2"]),
-        (_another_sample_version, ["power.jsonl has version 99, but this tuneoff reads version 1"]),
-        (_another_price_version, ["accounting.json has format version 99, but this tuneoff reads version 1"]),
-        (_added_file, ["events/worker-999-1.jsonl: was added after the seal"]),
-        (_foreign_events, ["worker-102-1012000000000.jsonl: it is of execution run9-xyz"]),
-        (_missing_line, ["worker-101-1012000000000.jsonl: events are missing before line 5: expected seq 4, found 5"]),
-        (_unknown_field, ['notes: stored "x", recomputed nothing']),
-        (_missing_field, ["torn_lines: stored nothing, recomputed 0"]),
-        (_unknown_status, ["run.json: Invalid enum value 'splendid'"]),
-        (_failed_by_nobody, ["reason: stored 'the machine burnt down' (charged: infrastructure), but no event says so"]),
-        (_cut_record, ["run.json: is no run record: Input data was truncated"]),
-        (_bytes_that_are_no_text, ["run.json: is no run record"]),
-        (_no_record, ["run.json: is missing: its command was killed"]),
-        (_damaged_prices, ["accounting.json is damaged"]),
-        (_damaged_samples, ["power.jsonl line 2 is no sample"]),
-        (_no_event_folder, ["the events folder events cannot be read: No such file or directory"]),
-        (_other_specification, ["spec.json: run.seed is 8, run.json has 0"]),
-        (_other_test, ["test.json: scores.test_accuracy is 0.99, the events say 0.93"]),
-        (_other_analysis, ["environment.analysis_digest: stored 0000"]),
-        (_moved, ['execution_id: stored "run1-abc", recomputed "run1-abd"']),
-    ],
-    ids=lambda item: item.__name__.strip("_") if callable(item) else "",
-)
+@pytest.mark.parametrize(("plant", "named"), PLANTS.values(), ids=PLANTS)
 def test_a_defect_of_an_execution_is_named(results: Path, plant: Plant, named: list[str]) -> None:
     folder = execution(results, "serial")
     plant(folder)
@@ -222,12 +183,12 @@ def test_a_sound_folder_has_no_problem(results: Path) -> None:
 
 def test_a_changed_metric_is_all_that_is_said(results: Path) -> None:
     folder = execution(results, "serial")
-    _metric(folder)
+    METRIC(folder)
     assert lines(results) == [f"runs/{folder.parent.name}/run1-abc: metrics.time.jct.value: stored 175000.0, recomputed 176000.0"]
 
 
 def test_causes_stand_before_what_they_change(results: Path) -> None:
-    _epoch_value(execution(results, "serial"))
+    EPOCH_VALUE(execution(results, "serial"))
     assert [problem.check for problem in verify(results).problems] == ["seal", "value"]
 
 

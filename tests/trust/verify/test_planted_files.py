@@ -14,7 +14,6 @@ from builders.limits import at_most_bytes
 from builders.results_folders import Results, derive_again, edit, events_of, execution, lines, reseal
 from tuneoff.record.samples.reader import power_of
 from tuneoff.record.store import read_run
-from tuneoff.tell.frames.export import export
 from tuneoff.trust.verify.results import verify
 
 DEEP = "[" * 200_000
@@ -78,6 +77,10 @@ PLANTS: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: _instead(folder / "power.jsonl", lambda path: path.symlink_to("/dev/zero")),
         "power.jsonl: is a link, and must be a file",
     ),
+    "a record that is a link to nothing, and not of a killed command": (
+        lambda folder: _instead(folder / "run.json", lambda path: path.symlink_to("nowhere")),
+        "run.json: is a link",
+    ),
     "a deep record": (lambda folder: (folder / "run.json").write_text(DEEP), "run.json: is no run record"),
     "a deep field": (
         lambda folder: edit(
@@ -129,8 +132,8 @@ def test_a_defect_of_a_file_is_named(results: Path, plant: str) -> None:
     assert not any("RecursionError" in line for line in found)
 
 
+@pytest.mark.usefixtures("tables")
 def test_tables_are_not_made_where_a_file_must_not_be_opened(results: Path) -> None:
-    export(results, results / "export", "csv")
     folder = execution(results, "serial")
     (folder / "run.json").unlink()
     os.mkfifo(folder / "run.json")
@@ -139,14 +142,14 @@ def test_tables_are_not_made_where_a_file_must_not_be_opened(results: Path) -> N
     assert found.notes == ["export/ was not compared: an execution has a file that must not be opened"]
 
 
+@pytest.mark.usefixtures("tables")
 def test_tables_of_a_record_that_is_nested_too_deeply_are_not_compared(results: Path) -> None:
-    export(results, results / "export", "csv")
     PLANTS["a deep field"][0](execution(results, "serial"))
     assert "export/*.csv could not be compared" in verify(results).notes[0]
 
 
+@pytest.mark.usefixtures("tables")
 def test_tables_of_a_record_that_breaks_the_export_are_not_compared(results: Path) -> None:
-    export(results, results / "export", "csv")
     path = execution(results, "serial") / "run.json"
     record = json.loads(path.read_text())
     record["specification"]["experiment"]["search_space"] = {"a": 1}
@@ -226,8 +229,8 @@ def test_a_record_that_is_laid_out_otherwise_is_verified(results: Path) -> None:
     assert lines(results) == []
 
 
+@pytest.mark.usefixtures("tables")
 def test_runs_that_cannot_be_listed_are_one_line(results: Path) -> None:
-    export(results, results / "export", "csv")
     shutil.rmtree(results / "runs")
     (results / "runs").write_text("")
     assert lines(results) == ["runs: cannot be read: Not a directory"]
@@ -260,9 +263,8 @@ def test_a_pipe_in_the_place_of_the_lock_is_not_waited_for(results: Path) -> Non
 
 
 @pytest.mark.parametrize("table", ["runs.csv", "steps.csv"])
-def test_a_table_that_is_far_too_large_is_named_unread(results: Path, table: str) -> None:
-    export(results, results / "export", "csv")
-    with (results / "export" / table).open("ab") as file:
+def test_a_table_that_is_far_too_large_is_named_unread(results: Path, tables: Path, table: str) -> None:
+    with (tables / table).open("ab") as file:
         file.truncate(10**12)
     with at_most_bytes(4 * 10**9):
         assert [line for line in lines(results) if f"export/{table}: has 1000000000000 bytes, but the table of today" in line]
@@ -273,10 +275,3 @@ def test_an_execution_with_a_name_of_no_text_is_named_and_not_read(results: Path
     folder.rename(os.fsdecode(bytes(folder.parent) + b"/\xff"))
     texts = [problem.text for problem in verify(results).plan_problems]
     assert "is named otherwise than in UTF-8" in texts
-
-
-def test_a_record_that_is_a_link_to_nothing_is_no_record_of_a_killed_command(results: Path) -> None:
-    record = execution(results, "serial") / "run.json"
-    record.unlink()
-    record.symlink_to("nowhere")
-    assert any("run.json: is a link" in line for line in lines(results))

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import pytest
 
+from builders.odd_folders import export_to
 from builders.results_folders import Results, derive_again, edit, execution, lines
 from builders.worked_examples import accounting_a
 from tuneoff.experiment.accounting.declared import frozen
@@ -19,22 +20,17 @@ from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.measure.derived import derive_folder
 from tuneoff.record.store import read_run, write_run
-from tuneoff.tell.frames.export import export
 from tuneoff.trust.verify.results import verify
 
 
-def test_a_removed_run_is_named_by_what_was_planned(results: Path) -> None:
-    folder = execution(results, "serial")
-    shutil.rmtree(folder.parent)
+@pytest.mark.parametrize(
+    ("adapter", "why"), [("serial", "later runs of the plan have one"), ("optuna", "nothing was interrupted")]
+)
+def test_a_removed_run_is_named_by_what_was_planned(results: Path, adapter: str, why: str) -> None:
+    run = execution(results, adapter).parent
+    shutil.rmtree(run)
     (line,) = lines(results)
-    assert line.startswith(f"runs/{folder.parent.name}: planned (serial random seed 0), but it has no execution, and later runs")
-
-
-def test_the_last_run_removed_is_named_where_nothing_was_interrupted(results: Path) -> None:
-    folder = execution(results, "optuna")
-    shutil.rmtree(folder.parent)
-    (line,) = lines(results)
-    assert line.startswith(f"runs/{folder.parent.name}: planned (optuna random seed 0), but it has no execution, and nothing was")
+    assert line.startswith(f"runs/{run.name}: planned ({adapter} random seed 0), but it has no execution, and {why}")
 
 
 def test_a_run_that_was_never_planned_is_named(results: Path, sound: Results) -> None:
@@ -71,26 +67,24 @@ def test_a_defect_of_the_plan_is_named(results: Path, old: str, new: str, named:
 
 @pytest.mark.parametrize("format", ["csv", "json"])
 def test_a_changed_table_is_named(results: Path, format: Literal["csv", "json"]) -> None:
-    run_ids = [run["run_id"] for run in json.loads((results / "matrix.json").read_text())["runs"]]
-    export(results, results / "export", format, run_ids)
+    tables = export_to(results, format)
     assert lines(results) == []
-    edit(results / "export" / f"metrics.{format}", lambda text: text.replace("176000.0", "175000.0", 1))
+    edit(tables / f"metrics.{format}", lambda text: text.replace("176000.0", "175000.0", 1))
     (line,) = lines(results)
     assert line.startswith(f"export/metrics.{format}: row 1 (run1-abc, time.jct) value: stored ")
     assert "175000.0" in line
     assert "176000.0" in line
 
 
-def test_a_row_removed_from_a_table_is_named(results: Path) -> None:
-    export(results, results / "export", "csv")
-    edit(results / "export" / "trials.csv", lambda text: "".join(text.splitlines(keepends=True)[:-1]))
+def test_a_row_removed_from_a_table_is_named(results: Path, tables: Path) -> None:
+    edit(tables / "trials.csv", lambda text: "".join(text.splitlines(keepends=True)[:-1]))
     (line,) = lines(results)
     assert line.startswith("export/trials.csv: row 6 (run1-abc, 3")
     assert line.endswith("is missing")
 
 
+@pytest.mark.usefixtures("tables")
 def test_tables_of_a_damaged_record_are_not_compared(results: Path) -> None:
-    export(results, results / "export", "csv")
     edit(execution(results, "serial") / "run.json", lambda text: text[:5000])
     found = verify(results)
     assert len(found.problems) == 1
@@ -99,10 +93,9 @@ def test_tables_of_a_damaged_record_are_not_compared(results: Path) -> None:
 
 @pytest.mark.parametrize("format", ["csv", "json"])
 def test_rows_of_an_execution_removed_everywhere_are_one_line_per_table(results: Path, format: Literal["csv", "json"]) -> None:
-    run_ids = [run["run_id"] for run in json.loads((results / "matrix.json").read_text())["runs"]]
     folder = execution(results, "serial")
     shutil.move(folder.parent, results / "away")
-    export(results, results / "export", format, run_ids)
+    export_to(results, format)
     shutil.move(results / "away", folder.parent)
     found = [line for line in lines(results) if line.startswith("export/")]
     assert len(found) == 6
@@ -112,8 +105,7 @@ def test_rows_of_an_execution_removed_everywhere_are_one_line_per_table(results:
 @pytest.mark.parametrize("format", ["csv", "json"])
 def test_tables_that_were_made_before_later_executions_are_a_note(results: Path, format: Literal["csv", "json"]) -> None:
     """As after `tuneoff export`, then `tuneoff compare --resume`: what the tables do have is still compared."""
-    run_ids = [run["run_id"] for run in json.loads((results / "matrix.json").read_text())["runs"]]
-    export(results, results / "export", format, run_ids)
+    tables = export_to(results, format)
     first = execution(results, "serial")
     later = first.parent / "run1-later"
     shutil.copytree(first, later)
@@ -124,35 +116,31 @@ def test_tables_that_were_made_before_later_executions_are_a_note(results: Path,
     found = verify(results)
     assert found.problems == []
     assert found.notes == [f"export/*.{format} lack executions that were made later: 1; export again"]
-    edit(results / "export" / f"metrics.{format}", lambda text: text.replace("176000.0", "175000.0", 1))
+    edit(tables / f"metrics.{format}", lambda text: text.replace("176000.0", "175000.0", 1))
     assert [problem.where for problem in verify(results).problems] == [f"export/metrics.{format}"]
 
 
-def test_a_table_removed_from_the_others_is_named(results: Path) -> None:
-    export(results, results / "export", "csv")
-    (results / "export" / "epochs.csv").unlink()
+def test_a_table_removed_from_the_others_is_named(results: Path, tables: Path) -> None:
+    (tables / "epochs.csv").unlink()
     (line,) = lines(results)
     assert line == "export/epochs.csv: is missing, the other tables are there; export again"
 
 
-def test_own_files_beside_the_tables_are_no_defect(results: Path) -> None:
-    export(results, results / "export", "csv")
-    (results / "export" / "mine.csv").write_text("a,b\n1,2\n")
+def test_own_files_beside_the_tables_are_no_defect(results: Path, tables: Path) -> None:
+    (tables / "mine.csv").write_text("a,b\n1,2\n")
     assert lines(results) == []
 
 
-def test_rows_in_another_order_are_named(results: Path) -> None:
-    export(results, results / "export", "csv")
-    path = results / "export" / "trials.csv"
+def test_rows_in_another_order_are_named(results: Path, tables: Path) -> None:
+    path = tables / "trials.csv"
     header, first, second, *others = path.read_text().splitlines(keepends=True)
     path.write_text("".join([header, second, first, *others]))
     (line,) = lines(results)
     assert line == "export/trials.csv: its rows stand in another order; export again"
 
 
+@pytest.mark.usefixtures("tables")
 def test_a_changed_record_is_named_once_and_not_by_the_tables_made_before(results: Path) -> None:
-    run_ids = [run["run_id"] for run in json.loads((results / "matrix.json").read_text())["runs"]]
-    export(results, results / "export", "csv", run_ids)
     folder = execution(results, "serial")
     edit(folder / "run.json", lambda text: text.replace('"time.jct": {"value":176000.0', '"time.jct": {"value":175000.0'))
     found = verify(results)
