@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from builders.made_results import Draw, Entry, Metrics, results
+from builders.present import present
 from tuneoff.experiment.analysis_part import AnchorsPart
 from tuneoff.judge.answers.answer import AcrossTasks, Answers, OverTasks
 from tuneoff.judge.answers.compute import answers
@@ -62,9 +63,7 @@ def over(found: AcrossTasks, one: str = "a", other: str = "b") -> OverTasks:
 
 
 def p(found: AcrossTasks, one: str = "a", other: str = "b") -> float:
-    value = over(found, one, other).p
-    assert value is not None
-    return value
+    return present(over(found, one, other).p)
 
 
 def test_one_that_is_ahead_in_every_task_is_claimed_over_these_tasks_only() -> None:
@@ -83,8 +82,7 @@ def test_times_are_compared_by_their_ratio_and_have_no_regret() -> None:
     found = question(made(12, {"a": (0.97, 1000), "b": (0.95, 2000)}), "time")
     assert p(found) < 0.05
     assert not found.iqm_regret
-    mean = over(found).mean
-    assert mean is not None
+    mean = present(over(found).mean)
     assert mean.low < math.log(0.5) < mean.high < 0
     assert mean.n == 36
 

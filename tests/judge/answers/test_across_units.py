@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from builders.made_results import Draw, Entry, Metrics, results
+from builders.present import present
 from judge.answers.test_across_tasks import ANCHORS, around, over, p, question
 from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.answers.answer import AcrossTasks, Answers, OverTasks
@@ -59,9 +60,7 @@ def lucky(label: str, task: int) -> Draw:
 def test_tasks_that_share_their_sampler_streams_are_no_more_than_their_seeds(name: str) -> None:
     """Twelve tasks and three seeds of one stream: what one seed draws is drawn in all tasks, so three signs are left."""
     shared = question(made(draw=lucky, stream=lambda task: "the same"), name)
-    mean = over(shared).mean
-    assert mean is not None
-    assert mean.n == 3
+    assert present(over(shared).mean).n == 3
     assert p(shared) == 1.0  # 15 * 2 / 2**3
     assert "no pair is shown to differ" in shared.texts[0]
     own = question(made(draw=lucky), name)  # control
@@ -78,9 +77,7 @@ def test_of_tasks_at_large_two_data_sets_tell_nothing_and_the_number_that_would_
 
 def test_of_tasks_at_large_claims_are_by_the_data_set() -> None:
     found = question(made(data=lambda task: f"data {task}"), "time")
-    large = over(found).at_large
-    assert large is not None
-    assert large.n == 12
+    assert present(over(found).at_large).n == 12
     assert over(found).at_large_p == pytest.approx(15 * 2 / 2**12)
     assert "a is ahead of b" in found.texts[-1]
     equal = question(made({"a": (0.95, 1000.0), "b": (0.95, 1000.0)}, data=lambda task: f"data {task}"), "time")
@@ -129,9 +126,7 @@ def test_a_control_is_warned_of_exactly_where_its_interval_leaves_out_0() -> Non
 
     for slow, differs in ((1.5, True), (1.0, False)):
         found = slower(slow)
-        mean = over(found, "a#2", "a").mean
-        assert mean is not None
-        assert (mean.low > 0) is differs
+        assert (present(over(found, "a#2", "a").mean).low > 0) is differs
         assert ("distrust" in found.texts[0]) is differs
 
 
@@ -163,9 +158,7 @@ def test_data_are_named_by_either_of_a_pair_and_never_by_the_workload(silent: st
         ]
         return over(question(answers(results(entries, seeds=range(3))), "time"))
 
-    named, unnamed = at_large(silent, True).at_large, at_large(silent, False).at_large
-    assert named is not None
-    assert unnamed is not None
+    named, unnamed = (present(at_large(silent, told).at_large) for told in (True, False))
     assert (named.n, unnamed.n) == (10, 10)  # no workload's name is an eleventh
     assert named.estimate != unnamed.estimate  # rows whose data nobody names are left out
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from builders.present import present
 from builders.results_folders import write_examples
 from metric_directions import DIRECTIONS
 from tuneoff.judge.answers.compute import _median
@@ -70,6 +71,5 @@ def test_no_value_of_a_record_is_beyond_the_bounds_of_its_metric(tmp_path: Path)
 
 @pytest.mark.parametrize("times", [1, 100])
 def test_an_interval_is_cut_off_where_a_score_cannot_be_unless_scores_are_given_in_percent(times: int) -> None:
-    found = _median([value * times for value in (0.90, 0.97, 0.99)], bounds("quality.test", OBJECTIVE), 0.95, 0.0)
-    assert found is not None
+    found = present(_median([value * times for value in (0.90, 0.97, 0.99)], bounds("quality.test", OBJECTIVE), 0.95, 0.0))
     assert (found.high == 1.0) if times == 1 else (found.high > 100)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from builders.made_results import Entry, results, steady
+from builders.present import present
 from tuneoff.judge.answers.answer import WITHOUT_DISTURBED, Answers, Outcome, Sensitivity, Verdict
 from tuneoff.judge.answers.answers_json import to_json
 from tuneoff.judge.answers.compute import answers
@@ -61,8 +62,7 @@ def test_ten_seeds_with_one_disturbed_run_can_be_robust() -> None:
     assert (verdict.outcome, verdict.is_robust, verdict.robustness) == (Outcome.BETTER, True, "robust")
     assert "(robust, " in claim(found)
     assert "1 of 20 runs disturbed" in claim(found)
-    assert without(verdict)[0].interval is not None
-    assert without(verdict)[0].interval.n == 9  # type: ignore[union-attr]
+    assert present(without(verdict)[0].interval).n == 9
 
 
 @pytest.mark.parametrize(("disturbed", "robustness"), [(4, "robust"), (5, UNCHECKED)])

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from builders.made_results import Entry, results, steady
+from builders.present import present
 from tuneoff.judge.answers.answer import Answers, Outcome, Verdict
 from tuneoff.judge.answers.compute import answers
 from tuneoff.record.run_record import RunStatus
@@ -55,11 +56,10 @@ def test_enough_failures_turn_a_faster_adapter_into_the_worse_one() -> None:
 def test_a_failure_is_in_the_median_of_its_group_and_in_its_success_rate() -> None:
     made = answers(results([Entry("a", FAST, status=all_failed(6)), Entry("b", SLOW)]))
     group = made.groups[0]
-    assert group.estimates["time.jct"].median is not None
-    assert group.estimates["time.jct"].median.estimate == math.inf
-    assert group.success is not None
-    assert group.success.estimate == pytest.approx(0.4)
-    assert group.success.low < 0.4 < group.success.high
+    assert present(group.estimates["time.jct"].median).estimate == math.inf
+    success = present(group.success)
+    assert success.low < 0.4 < success.high
+    assert success.estimate == pytest.approx(0.4)
     assert group.estimates["time.jct"].reasons == {"failed: planted": 6}
     assert any("6 runs failed or timed out (a random: 6)" in limit for limit in made.limits)
 
@@ -93,17 +93,13 @@ def test_an_interrupted_or_unstarted_run_is_missing_and_verdicts_wait_for_it() -
     assert made.statuses == {"done": 18, "interrupted": 1, "planned": 1}
     assert "The matrix is not finished: of 20 planned runs 1 planned and 1 interrupted" in made.limits[0]
     assert [run.status for run in made.groups[0].runs][8:] == ["planned", "interrupted"]
-    assert made.groups[0].success is not None
-    assert made.groups[0].success.n == 8
+    assert present(made.groups[0].success).n == 8
 
 
 def test_a_continued_run_has_quality_and_is_in_no_comparison_of_time() -> None:
     made = answers(results([Entry("a", FAST, continued=[0]), Entry("b", SLOW)], seeds=range(11)))
-    verdicts = {verdict.question.name: verdict for verdict in made.verdicts}
-    assert verdicts["quality"].interval is not None
-    assert verdicts["quality"].interval.n == 11
-    assert verdicts["time"].interval is not None
-    assert verdicts["time"].interval.n == 10
+    pairs = {verdict.question.name: present(verdict.interval).n for verdict in made.verdicts}
+    assert pairs == {"quality": 11, "time": 10}
     assert any("1 run was continued" in limit for limit in made.limits)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from builders.made_results import Entry, results, steady
+from builders.present import present
 from tuneoff.judge.answers.answer import Outcome, Verdict
 from tuneoff.judge.answers.compute import answers
 
@@ -21,11 +22,6 @@ def verdict(looks: Sequence[int], absent: Sequence[int] = (), seeds: int = 20) -
     return found
 
 
-def used(found: Verdict) -> int:
-    assert found.interval is not None
-    return found.interval.n
-
-
 def test_without_looks_a_verdict_waits_for_the_last_seed() -> None:
     assert verdict([], absent=[19]).outcome is Outcome.UNDECIDED
     assert verdict([], absent=[19]).reason == "19 of 20 planned seeds have ended in both"
@@ -35,9 +31,9 @@ def test_without_looks_a_verdict_waits_for_the_last_seed() -> None:
 def test_a_look_judges_by_its_own_seeds_only() -> None:
     found = verdict([12, 20], absent=[15])
     assert found.outcome is Outcome.BETTER
-    assert used(found) == 12
+    assert present(found.interval).n == 12
     assert [row.reason for row in found.differences].count("not used: the look is at 12 seeds") == 7
-    assert used(verdict([12, 20])) == 20
+    assert present(verdict([12, 20]).interval).n == 20
 
 
 def test_a_look_is_reached_only_when_all_its_seeds_have_ended() -> None:
@@ -53,11 +49,9 @@ def test_a_look_beyond_the_planned_seeds_is_said() -> None:
 
 
 def test_two_looks_are_stricter_than_none() -> None:
-    one, two = verdict([]), verdict([10, 20])
-    assert one.interval is not None
-    assert two.interval is not None
-    assert two.interval.confidence > one.interval.confidence
-    assert two.interval.high - two.interval.low >= one.interval.high - one.interval.low
+    one, two = (present(verdict(looks).interval) for looks in ([], [10, 20]))
+    assert two.confidence > one.confidence
+    assert two.high - two.low >= one.high - one.low
 
 
 def test_a_look_with_too_few_seeds_for_its_error_says_how_many_it_takes() -> None:

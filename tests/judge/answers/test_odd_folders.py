@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from builders.made_results import Entry, results, steady
+from builders.present import present
 from builders.results_folders import write_examples
 from tuneoff.errors import ResultsError
 from tuneoff.judge.answers.answer import Answers, Outcome
@@ -49,9 +50,7 @@ def test_a_plan_of_which_nothing_ran_yet_has_groups_and_no_values() -> None:
 
 def test_a_single_seed_has_values_without_intervals() -> None:
     found = checked(results([Entry("a", FAST), Entry("b", SLOW)], seeds=[7]))
-    median = found.groups[0].estimates["time.jct"].median
-    assert median is not None
-    assert median.n == 1
+    assert present(found.groups[0].estimates["time.jct"].median).n == 1
     assert "1 seed planned for both, and a verdict needs 10" in found.summary[0]
     assert found.limits[0].startswith("1 seed: too few for any verdict")
 
