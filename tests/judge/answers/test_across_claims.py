@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from builders.made_results import Draw, Entry, results
+from builders.made_results import Draw, over_tasks, results
 from builders.present import present
 from judge.answers.test_across_tasks import around, over, p, question
 from judge.answers.test_billing import prices
@@ -30,10 +30,7 @@ def made(
     **changes: Any,
 ) -> Answers:
     """Return 12 tasks of `a` and `b`; `of`: what else an entry has, by label and task."""
-    entries = [
-        Entry(label, draw(label, task), variant={"task": f"t{task}"}, **of(label, task)) for task in range(12) for label in "ab"
-    ]
-    return answers(results(entries, seeds=seeds, **changes))
+    return answers(results(over_tasks(12, "ab", draw, of), seeds=seeds, **changes))
 
 
 def timed(**times: float) -> Callable[[str, int], Draw]:

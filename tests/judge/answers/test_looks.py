@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from builders.made_results import Entry, results, steady
+from builders.made_results import Entry, results, steady, verdict_on
 from builders.present import present
 from tuneoff.judge.answers.answer import Outcome, Verdict
 from tuneoff.judge.answers.compute import answers
@@ -17,9 +17,7 @@ pytest.importorskip("scipy")
 def verdict(looks: Sequence[int], absent: Sequence[int] = (), seeds: int = 20) -> Verdict:
     """Return the verdict on time of two entries, the first of which was not run with some seeds."""
     entries = [Entry("a", steady(1000, key="a"), absent=absent), Entry("b", steady(2000, key="b"))]
-    made = answers(results(entries, seeds=range(seeds), looks=list(looks)))
-    (found,) = [row for row in made.verdicts if row.question.name == "time"]
-    return found
+    return verdict_on(answers(results(entries, seeds=range(seeds), looks=list(looks))))
 
 
 def test_without_looks_a_verdict_waits_for_the_last_seed() -> None:

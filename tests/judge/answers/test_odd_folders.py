@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from builders.made_results import Entry, results, steady
+from builders.made_results import Entry, results, steady, verdict_on
 from builders.present import present
 from builders.results_folders import write_examples
 from tuneoff.errors import ResultsError
@@ -122,9 +122,8 @@ def test_a_missing_metric_is_missing_with_its_reason_and_never_zero() -> None:
     assert estimate.median is None
     assert estimate.reasons == {"un-deploy did not end": 10}
     assert all(value.value is None for value in estimate.values)
-    (verdict,) = [row for row in found.verdicts if row.question.name == "time"]
-    assert verdict.outcome is Outcome.NOT_JUDGED
-    assert "un-deploy did not end" in verdict.reason
+    assert verdict_on(found).outcome is Outcome.NOT_JUDGED
+    assert "un-deploy did not end" in verdict_on(found).reason
     assert any("time.jct has no value in 20 runs that are done" in limit for limit in found.limits)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from builders.made_results import Entry, Metrics, results, steady
+from builders.made_results import Entry, Metrics, results, steady, verdict_on
 from builders.present import present
 from tuneoff.judge.answers.answer import Answers, Outcome, Verdict
 from tuneoff.judge.answers.compute import answers
@@ -25,8 +25,7 @@ def found(made: Answers, one: str, other: str, question: str = "time") -> Verdic
 
 def outcome(made: Results, question: str = "time") -> Outcome:
     """Return the only verdict's outcome on a question."""
-    (verdict,) = [row for row in answers(made).verdicts if row.question.name == question]
-    return verdict.outcome
+    return verdict_on(answers(made), question).outcome
 
 
 def given(values: Sequence[float], metric: str = "time.jct") -> Entry:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from builders.made_results import Draw, Entry, Metrics, results
+from builders.made_results import Draw, Entry, Metrics, over_tasks, results
 from builders.present import present
 from tuneoff.judge.answers.answer import Outcome
 from tuneoff.judge.answers.answers_json import choice_to_json
@@ -141,11 +141,7 @@ def test_who_is_beaten_is_named_where_the_others_are_not_decided() -> None:
 
 def test_claims_over_tasks_decide_where_no_task_has_seeds_enough() -> None:
     names: Mapping[str, tuple[float, float]] = {"serial": (3000, 2), "optuna": (4000, 20), "ray-tune": (12_000, 400)}
-    entries = [
-        Entry(name, runs(jct, overhead, f"{name} {task}"), variant={"task": f"task-{task}"})
-        for task in range(12)
-        for name, (jct, overhead) in names.items()
-    ]
+    entries = over_tasks(12, names, lambda name, task: runs(*names[name], f"{name} {task}"))
     choice = chosen_of(entries, range(1))
     (setting,) = choice.settings
     assert len(setting.scopes) == 12
