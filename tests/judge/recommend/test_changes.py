@@ -8,10 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from builders.made_choices import FROZEN, MACHINE, SEEDS, made_results, runs_of
 from builders.made_runs import METRIC
+from builders.present import present
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.answers.answer import Outcome
@@ -20,7 +22,7 @@ from tuneoff.judge.diff.comparison import Change, Comparison
 from tuneoff.judge.diff.comparison_output import lines, to_json
 from tuneoff.judge.results import Results
 from tuneoff.record.metric_value import known
-from tuneoff.record.run_record import RunRecord
+from tuneoff.record.run_record import FlagRecord, RunRecord
 
 pytest.importorskip("scipy")
 Runs = list[tuple[RunSpec, RunRecord]]
@@ -163,12 +165,10 @@ def test_a_single_bit_is_found() -> None:
     trial = record.trials[0]
     attempt = trial.attempts[0]
     epoch = attempt.epochs[0]
-    value = epoch.metrics[METRIC]
-    assert value is not None
-    planted = type(epoch)(
-        epoch=1, ended_ns=1, train_ns=0, validate_ns=0, metrics={METRIC: value * (1 + 2**-52)}
-    )  # the next number
-    other = replace(record, trials=(replace(trial, attempts=(_with_epoch(attempt, planted),)),))
+    next_number = present(epoch.metrics[METRIC]) * (1 + 2**-52)
+    planted = msgspec.structs.replace(epoch, metrics={METRIC: next_number})
+    planted_attempt = msgspec.structs.replace(attempt, epochs=(planted,))
+    other = replace(record, trials=(replace(trial, attempts=(planted_attempt,)),))
     found = compared(OLD, folder([*SERIAL[:3], (spec, other), *SERIAL[4:]], OPTUNA))
     assert [(one.name, one.unequal, one.values) for one in found.unequal] == [("serial random", 1, 10)]
     assert found.has_changed
@@ -177,12 +177,6 @@ def test_a_single_bit_is_found() -> None:
     there = compared(OLD, folder(changed([*SERIAL[:3], (spec, other), *SERIAL[4:]], environment=elsewhere)))
     assert there.unequal == ()
     assert not there.has_changed
-
-
-def _with_epoch(attempt: Any, epoch: Any) -> Any:
-    import msgspec
-
-    return msgspec.structs.replace(attempt, epochs=(epoch,))
 
 
 def test_new_failures_and_recoveries_are_changes_and_named() -> None:
@@ -205,8 +199,6 @@ def test_a_folder_that_is_unfinished_has_no_change_for_that() -> None:
 def test_flags_are_counted_on_both_sides() -> None:
     flagged = runs_of("serial")
     spec, record = flagged[0]
-    from tuneoff.record.run_record import FlagRecord
-
     flagged[0] = (spec, replace(record, flags=(FlagRecord(name="disturbed", text="x"),)))
     assert compared(OLD, folder(flagged, OPTUNA)).flags == {"disturbed": (0, 1)}
 
