@@ -240,10 +240,6 @@ def test_disturbed_runs_are_repeated_by_the_command_that_is_named_once_all_have_
     assert not any("--retry" in text for text in chosen_of(waiting).caveats)
 
 
-def test_runs_in_order_have_no_caveat() -> None:
-    assert chosen_of(different()).caveats == ()
-
-
 def test_an_emulated_framework_is_in_no_sentence_and_never_chosen() -> None:
     entries = [Entry("katib", runs(1000, 1, "k"), emulated=True), *different()]
     choice = chosen_of(entries)
@@ -276,4 +272,4 @@ def test_as_json_it_is_strict_and_whole() -> None:
 def test_frameworks_that_a_control_finds_to_differ_are_the_first_caveat() -> None:
     entries = [Entry("optuna", runs(4000, 20, "o", 0.7)), Entry("ray-tune", runs(12_000, 400, "r", 0.96))]
     assert "tuneoff controls" in chosen_of(entries).caveats[0]  # random search is the same algorithm in both
-    assert not any("tuneoff controls" in text for text in chosen_of(different()).caveats)
+    assert chosen_of(different()).caveats == ()  # control

@@ -40,10 +40,6 @@ def changed(runs: Runs, factor: float = 1.0, noise: float = 0.01, name: str = ""
     return found
 
 
-def environment(**changes: Any) -> dict[str, Any]:
-    return {**MACHINE, **changes}
-
-
 def change(found: Comparison, adapter: str, question: str) -> Change:
     (one,) = [one for one in found.changes if (one.adapter, one.question.name) == (adapter, question)]
     return one
@@ -128,9 +124,9 @@ def test_when_the_plain_pool_changed_too_the_framework_is_not_blamed_alone() -> 
 @pytest.mark.parametrize(
     "machine",
     [
-        environment(cpu={**MACHINE["cpu"], "name": "Other"}),
-        environment(cpus_available=[0]),
-        environment(machine="aarch64"),
+        {**MACHINE, "cpu": {**MACHINE["cpu"], "name": "Other"}},
+        {**MACHINE, "cpus_available": [0]},
+        {**MACHINE, "machine": "aarch64"},
     ],
 )
 def test_on_another_machine_times_are_not_compared_and_quality_is(machine: Mapping[str, Any]) -> None:
@@ -146,7 +142,7 @@ def test_on_another_machine_times_are_not_compared_and_quality_is(machine: Mappi
 
 
 def test_versions_that_differ_are_named_and_are_no_change_by_themselves() -> None:
-    newer = environment(versions={"tuneoff": "0.2.0", "numpy": "2.0"})
+    newer = {**MACHINE, "versions": {"tuneoff": "0.2.0", "numpy": "2.0"}}
     versions = {"framework": "Optuna", "framework_version": "5.1.0"}
     old = folder(changed(OPTUNA, noise=0, versions={**versions, "framework_version": "5.0.0"}), name="a")
     found = compared(old, folder(changed(OPTUNA, noise=0, environment=newer, versions=versions)))
@@ -155,7 +151,7 @@ def test_versions_that_differ_are_named_and_are_no_change_by_themselves() -> Non
 
 
 def test_the_calibration_is_compared() -> None:
-    slower = environment(machine_before={"load_1min": 0.0, "sentinel_ns": 1500})
+    slower = {**MACHINE, "machine_before": {"load_1min": 0.0, "sentinel_ns": 1500}}
     found = compared(OLD, folder(changed(SERIAL, environment=slower), changed(OPTUNA, environment=slower)))
     assert found.sentinel == 1.5
 
@@ -173,7 +169,7 @@ def test_a_single_bit_is_found() -> None:
     assert [(one.name, one.unequal, one.values) for one in found.unequal] == [("serial random", 1, 10)]
     assert found.has_changed
     assert any("seed 3" in line for line in lines(found))
-    elsewhere = environment(machine="aarch64")
+    elsewhere = {**MACHINE, "machine": "aarch64"}
     there = compared(OLD, folder(changed([*SERIAL[:3], (spec, other), *SERIAL[4:]], environment=elsewhere)))
     assert there.unequal == ()
     assert not there.has_changed
