@@ -158,14 +158,9 @@ def test_names_from_outside_are_told_as_they_are() -> None:
     assert found.groups[0].label == "<script>"
 
 
-def test_a_folder_of_real_records_is_answered(tmp_path: Path) -> None:
+def test_a_folder_of_real_records_is_answered_and_a_run_that_was_begun_and_has_none_is_planned(tmp_path: Path) -> None:
     write_examples(tmp_path / "r", seeds=range(3))
-    found = checked(read_results(tmp_path / "r"))
-    assert found.statuses == {"done": 4}
-
-
-def test_a_run_that_was_begun_and_has_no_record_is_planned_and_says_so(tmp_path: Path) -> None:
-    write_examples(tmp_path / "r", seeds=range(3))
+    assert checked(read_results(tmp_path / "r")).statuses == {"done": 4}
     record = next(iter(sorted((tmp_path / "r" / RUNS).glob(f"*/*/{FILE_NAME}"))))
     record.unlink()
     found = checked(read_results(tmp_path / "r"))
