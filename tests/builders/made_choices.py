@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from builders.made_results import ANALYSIS
 from builders.made_runs import made_run, made_spec, planned_run, results_of
 from tuneoff.capabilities import Capabilities, Offer, State, Support
 from tuneoff.experiment.spec import RunSpec, Workers
@@ -24,15 +25,7 @@ from tuneoff.registry import AdapterListing, Plugin
 
 FILE = "made.yaml"
 SEEDS = tuple(range(10))
-FROZEN: Mapping[str, Any] = {
-    "questions": {"quality": "quality.test", "time": "time.jct"},
-    "primary_metric": "time.jct",
-    "margin_percent": 5.0,
-    "quality_margin": 0.01,
-    "confidence": 0.95,
-    "family_size": 15,
-    "looks": [],
-}
+FROZEN: Mapping[str, Any] = {name: value for name, value in ANALYSIS.items() if name != "format"}
 MACHINE: Mapping[str, Any] = {
     "cpu": {"vendor": "V", "family": 6, "model": 1, "name": "Processor", "stepping": 1, "logical_count": 2},
     "machine": "x86_64",

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from builders.present import present
 from builders.specs import make_spec
 from fake_plugins import Plain
 from tuneoff.base.space import Categorical, Constant, Float, SearchSpace
@@ -55,8 +56,7 @@ def test_an_option_admits_its_type_within_its_bounds(
     ],
 )
 def test_an_option_that_is_not_declared_so_is_refused_in_one_line(options: dict[str, Any], words: str) -> None:
-    reason = sampler_refusal(run_spec("tpe", **options), CAPABILITIES)
-    assert reason is not None
+    reason = present(sampler_refusal(run_spec("tpe", **options), CAPABILITIES))
     assert words in reason
     assert "\n" not in reason
 

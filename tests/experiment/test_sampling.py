@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 from tuneoff.base.space import Categorical, Float, IntegerLog, SearchSpace, stepped
-from tuneoff.errors import ExperimentError
 from tuneoff.experiment.sampling import draws, grid_order, sample_distinct, shuffled
 
 DRAWS = 10_000
@@ -77,11 +76,6 @@ def test_the_same_seed_gives_the_same_configurations_and_another_seed_others() -
 def test_a_sample_has_no_repeats_and_exhausts_a_small_space() -> None:
     space = SearchSpace({"a": stepped(1, 4, 1, integer=True), "b": Categorical(choices=("x", "y"))})
     assert sorted(map(str, sample_distinct(space, 8, seed=0))) == sorted(map(str, space.grid()))
-
-
-def test_more_samples_than_configurations_are_refused() -> None:
-    with pytest.raises(ExperimentError, match="at most 4 different configurations exist, but 5"):
-        sample_distinct(SearchSpace({"a": stepped(1, 4, 1, integer=True)}), 5, seed=0)
 
 
 def test_a_grid_order_has_each_configuration_once_and_depends_on_the_seed() -> None:

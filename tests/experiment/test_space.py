@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders.refusals import refusal
 from builders.spaces import spaces, units
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.space import Categorical, Constant, Float, IntegerLog, SearchSpace, Stepped, stepped
-from tuneoff.errors import ExperimentError
 
 
 @given(spaces(), st.data())
@@ -60,11 +60,6 @@ def test_an_integer_dimension_holds_integers_only(value: object) -> None:
     assert not dimension.contains(value)
 
 
-def test_a_high_end_off_the_grid_is_refused_with_the_last_point() -> None:
-    with pytest.raises(ExperimentError, match=r"got low=16, high=70, step=16; use high=64"):
-        stepped(16, 70, 16, integer=True)
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -83,9 +78,8 @@ def test_a_high_end_off_the_grid_is_refused_with_the_last_point() -> None:
         lambda: SearchSpace({}),
     ],
 )
-def test_impossible_dimensions_are_refused_at_birth(make: object) -> None:
-    with pytest.raises(ExperimentError):
-        make()  # type: ignore[operator]
+def test_impossible_dimensions_are_refused_at_birth(make: Callable[[], object]) -> None:
+    assert refusal(make)
 
 
 def test_integer_log_probabilities_are_those_of_rounded_log_uniforms() -> None:
@@ -103,8 +97,7 @@ def test_complete_adds_single_values_and_turns_integers_into_floats() -> None:
 def test_complete_refuses_unknown_missing_and_outside() -> None:
     space = SearchSpace({"rate": Float(low=0.0, high=2.0)})
     for configuration in ({}, {"rate": 1.0, "other": 1}, {"rate": 3.0}, {"rate": "1"}, {"rate": math.nan}):
-        with pytest.raises(ExperimentError):
-            space.complete(configuration)
+        assert refusal(space.complete, configuration)
 
 
 def test_a_grid_lists_every_configuration_once() -> None:
@@ -113,15 +106,9 @@ def test_a_grid_lists_every_configuration_once() -> None:
     assert len({canonical_json(item) for item in grid}) == len(grid) == space.cardinality == 6
 
 
-def test_a_grid_over_a_continuous_dimension_is_refused() -> None:
-    with pytest.raises(ExperimentError, match="rate is continuous; give it a step"):
-        SearchSpace({"rate": Float(low=0.0, high=1.0)}).grid()
-
-
 @pytest.mark.parametrize(
     "make", [lambda low, high: Float(low=low, high=high), lambda low, high: stepped(low, high, 1e307, integer=False)]
 )
 def test_bounds_whose_distance_is_no_finite_number_are_refused(make: Callable[[float, float], object]) -> None:
     assert make(-8e307, 8e307)
-    with pytest.raises(ExperimentError, match="`high - low` must be a finite number"):
-        make(-1.7e308, 1.7e308)
+    assert "`high - low` must be a finite number" in refusal(make, -1.7e308, 1.7e308)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tuneoff.errors import ExperimentError
+from builders.refusals import refusal
 from tuneoff.experiment.variants import expand, without
 
 
@@ -86,18 +86,25 @@ def test_axes_that_overrides_empty_are_gone() -> None:
         ({"zip": [{"budget.trials": [1, 1], "workers.count": [2, 2]}]}, "zip.0: values must differ"),
         ({"seeds": [1], "budget": 3, "matrix": {"budget.trials": [1]}}, "budget must be a mapping to hold it, but it is 3"),
         ({"matrix": {"budget.trials": list(range(101)), "workers.count": list(range(100))}}, "at most 10000 variants"),
+        ({"tasks": []}, "tasks: must be a mapping"),
+        ({"tasks": {}}, "tasks: must be a mapping"),
+        ({"tasks": {"a b": {}}}, "tasks: a name must be letters"),
+        ({"tasks": {1: {}}}, "tasks: a name must be letters"),
+        ({"tasks": {"a": [1]}}, "tasks.a: must be a mapping"),
+        ({"tasks": {"a": {"budget": {}, "budget.trials": 1}}}, "tasks.a: a key may be set once"),
+        ({"tasks": {"a": {"seeds": [1]}}}, "'seeds' may not be varied"),
+        ({"tasks": {"a": {"tasks.b": 1}}}, "'tasks.b' may not be varied"),
+        ({"tasks": {"a": {"budget.trials": 1}}, "matrix": {"budget.trials": [1, 2]}}, "by one axis only"),
+        ({"zip": [{"budget": [{}], "budget.trials": [1]}]}, "by one axis only"),
     ],
 )
-def test_impossible_axes_are_one_line(content: dict[str, Any], problem: str) -> None:
-    with pytest.raises(ExperimentError) as caught:
-        expand(content)
-    assert problem in str(caught.value)
+def test_impossible_axes_and_tasks_are_one_line(content: dict[str, Any], problem: str) -> None:
+    assert problem in refusal(expand, content)
 
 
 def test_variants_of_a_long_file_are_bounded_together() -> None:
     content = {"configurations": [{"x": number} for number in range(1000)], "matrix": {"budget.trials": list(range(1, 2000))}}
-    with pytest.raises(ExperimentError, match="all variants together may have at most 2000000 values"):
-        expand(content)
+    assert "all variants together may have at most 2000000 values" in refusal(expand, content)
 
 
 def test_tasks_come_first_and_are_called_by_their_name() -> None:
@@ -116,24 +123,3 @@ def test_tasks_come_first_and_are_called_by_their_name() -> None:
 def test_overridden_keys_leave_the_tasks() -> None:
     content = {"tasks": {"one": {"budget.trials": 3, "workers.count": 2}, "other": {"budget.trials": 4}}}
     assert without(content, {"budget.trials": 5}) == {"tasks": {"one": {"workers.count": 2}, "other": {}}}
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        ({"tasks": []}, "tasks: must be a mapping"),
-        ({"tasks": {}}, "tasks: must be a mapping"),
-        ({"tasks": {"a b": {}}}, "tasks: a name must be letters"),
-        ({"tasks": {1: {}}}, "tasks: a name must be letters"),
-        ({"tasks": {"a": [1]}}, "tasks.a: must be a mapping"),
-        ({"tasks": {"a": {"budget": {}, "budget.trials": 1}}}, "tasks.a: a key may be set once"),
-        ({"tasks": {"a": {"seeds": [1]}}}, "'seeds' may not be varied"),
-        ({"tasks": {"a": {"tasks.b": 1}}}, "'tasks.b' may not be varied"),
-        ({"tasks": {"a": {"budget.trials": 1}}, "matrix": {"budget.trials": [1, 2]}}, "by one axis only"),
-        ({"zip": [{"budget": [{}], "budget.trials": [1]}]}, "by one axis only"),
-    ],
-    ids=str,
-)
-def test_a_task_that_cannot_be_is_refused(content: dict[str, Any], problem: str) -> None:
-    with pytest.raises(ExperimentError, match=problem):
-        expand(content)

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from builders.present import present
 from builders.worked_examples import accounting_a, write_example
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.accounting.declared import Accounting, Intensity, read_accounting, write_accounting
@@ -25,10 +26,9 @@ def derived(folder: Path, accounting: Accounting | None = None) -> dict[str, Met
 def test_other_prices_and_another_grid_are_a_matter_of_the_one_file(tmp_path: Path) -> None:
     before = derived(tmp_path / "before")
     given = accounting_a()
-    assert given.intensity is not None
-    assert given.prices is not None
-    twice = msgspec.structs.replace(given.intensity, values=tuple(2 * value for value in given.intensity.values))
-    prices = msgspec.structs.replace(given.prices, usd_per_vcpu_hour=0.3)
+    intensity = present(given.intensity)
+    twice = msgspec.structs.replace(intensity, values=tuple(2 * value for value in intensity.values))
+    prices = msgspec.structs.replace(present(given.prices), usd_per_vcpu_hour=0.3)
     after = derived(tmp_path / "after", msgspec.structs.replace(given, intensity=twice, prices=prices))
     changed = {name for name, value in after.items() if value.value != before[name].value}
     assert {name.partition(".")[0] for name in changed} == {"carbon", "cost", "waste"}

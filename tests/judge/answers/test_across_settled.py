@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from builders.made_results import Draw, Entry, results
-from judge.answers.test_across_tasks import ANCHORS, around, over, p, question
+from builders.made_results import Draw, over_tasks, results
+from builders.present import present
+from judge.answers.test_across_tasks import ANCHORS, over, p, question
+from judge.answers.test_across_tasks import made as over_means
 from tuneoff.judge.answers.answer import Answers, OverTasks
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.answers.phrases import lines
@@ -20,19 +22,12 @@ pytest.importorskip("scipy")
 def made(tasks: int = 12, failed_in: int = 0, absent: Sequence[int] = (), seeds: int = 3, **changes: Any) -> Answers:
     """Return two adapters over tasks: `b` is better in all; in the first `failed_in` tasks all of its runs fail."""
     status: dict[int, RunStatus] = dict.fromkeys(range(seeds), "failed")
-    entries = [
-        Entry(
-            name,
-            around(quality - 0.002 * task, jct * (1 + task), f"{name} {task}"),
-            variant={"task": f"t{task}"},
-            status=status if name == "b" and task < failed_in else {},
-            absent=absent if name == "a" and task == 0 else (),
-        )
-        for task in range(tasks)
-        for name, quality, jct in (("a", 0.95, 1500.0), ("b", 0.97, 1000.0))
-    ]
-    anchors = {f"t{task}": ANCHORS for task in range(tasks)}
-    return answers(results(entries, seeds=range(seeds), **{"anchors": anchors, **changes}))
+
+    def of(name: str, task: int) -> Mapping[str, Any]:
+        is_failed, is_absent = name == "b" and task < failed_in, name == "a" and task == 0
+        return {"status": status if is_failed else {}, "absent": absent if is_absent else ()}
+
+    return over_means(tasks, {"a": (0.95, 1500.0), "b": (0.97, 1000.0)}, range(seeds), of, **changes)
 
 
 @pytest.mark.parametrize("name", ["quality", "time"])
@@ -49,11 +44,8 @@ def test_a_failed_run_among_runs_without_the_metric_makes_no_task_failed() -> No
     def without(seed: int) -> dict[str, float]:
         return {"quality.test": 0.9}
 
-    entries = [
-        Entry(name, without, variant={"task": f"t{task}"}, status={0: "failed"} if name == "b" else {})
-        for task in range(3)
-        for name in ("a", "b")
-    ]
+    status: Mapping[str, Mapping[int, RunStatus]] = {"a": {}, "b": {0: "failed"}}
+    entries = over_tasks(3, "ab", lambda name, task: without, lambda name, task: {"status": status[name]})
     assert question(answers(results(entries, seeds=range(3))), "time").tasks == ()
 
 
@@ -92,19 +84,13 @@ def test_values_below_zero_have_no_ratio_and_claim_nothing() -> None:
         return lambda seed: {"time.jct": 1000.0, "overhead.per_trial": overhead * (1 + 0.01 * seed)}
 
     def compared(less: float) -> OverTasks:
-        entries = [
-            Entry(name, of(overhead), variant={"task": f"t{task}"})
-            for task in range(12)
-            for name, overhead in (("a", less), ("b", 0.1))
-        ]
+        entries = over_tasks(12, "ab", lambda name, task: of(less if name == "a" else 0.1))
         questions = {"time": "time.jct", "overhead": "overhead.per_trial"}
         return over(question(answers(results(entries, seeds=range(3), questions=questions)), "overhead"))
 
     assert compared(-3.0).p is None
     assert "has no ratio" in compared(-3.0).reason
-    usual = compared(0.01).p  # control
-    assert usual is not None
-    assert usual < 0.05
+    assert present(compared(0.01).p) < 0.05  # control
 
 
 @pytest.mark.slow

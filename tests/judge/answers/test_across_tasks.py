@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from builders.made_results import Draw, Entry, Metrics, results
+from builders.made_results import Draw, Entry, Metrics, over_tasks, results
+from builders.present import present
 from tuneoff.experiment.analysis_part import AnchorsPart
 from tuneoff.judge.answers.answer import AcrossTasks, Answers, OverTasks
 from tuneoff.judge.answers.compute import answers
@@ -33,22 +34,17 @@ def made(
     tasks: int,
     means: Mapping[str, tuple[float, float]],
     seeds: Sequence[int] = range(3),
-    status: Mapping[str, Mapping[int, RunStatus]] | None = None,
+    of: Callable[[str, int], Mapping[str, Any]] = lambda name, task: {},
     **changes: Any,
 ) -> Answers:
     """Return the answers of a file with tasks; `means`: quality and JCT by adapter, both different from task to task."""
-    entries = [
-        Entry(
-            name,
-            around(quality - 0.002 * task, jct * (1 + task), f"{name} {task}"),
-            variant={"task": f"t{task}"},
-            status=(status or {}).get(name, {}),
-        )
-        for task in range(tasks)
-        for name, (quality, jct) in means.items()
-    ]
+
+    def draw(name: str, task: int) -> Draw:
+        quality, jct = means[name]
+        return around(quality - 0.002 * task, jct * (1 + task), f"{name} {task}")
+
     anchors = {f"t{task}": ANCHORS for task in range(tasks)}
-    return answers(results(entries, seeds=seeds, **{"anchors": anchors, **changes}))
+    return answers(results(over_tasks(tasks, means, draw, of), seeds=seeds, **{"anchors": anchors, **changes}))
 
 
 def question(found: Answers, name: str) -> AcrossTasks:
@@ -62,9 +58,7 @@ def over(found: AcrossTasks, one: str = "a", other: str = "b") -> OverTasks:
 
 
 def p(found: AcrossTasks, one: str = "a", other: str = "b") -> float:
-    value = over(found, one, other).p
-    assert value is not None
-    return value
+    return present(over(found, one, other).p)
 
 
 def test_one_that_is_ahead_in_every_task_is_claimed_over_these_tasks_only() -> None:
@@ -83,8 +77,7 @@ def test_times_are_compared_by_their_ratio_and_have_no_regret() -> None:
     found = question(made(12, {"a": (0.97, 1000), "b": (0.95, 2000)}), "time")
     assert p(found) < 0.05
     assert not found.iqm_regret
-    mean = over(found).mean
-    assert mean is not None
+    mean = present(over(found).mean)
     assert mean.low < math.log(0.5) < mean.high < 0
     assert mean.n == 36
 
@@ -105,12 +98,13 @@ def test_the_unit_is_the_sampler_stream_so_few_tasks_need_more_seeds() -> None:
 
 
 def test_a_failed_run_is_the_worst_anchor_in_regret_and_last_in_ranks() -> None:
-    status: dict[str, dict[int, RunStatus]] = {"b": {0: "failed", 1: "failed"}}
-    found = question(made(12, {"a": (0.95, 1000), "b": (0.97, 1000)}, status=status), "quality")
+    status: Mapping[str, Mapping[int, RunStatus]] = {"a": {}, "b": {0: "failed", 1: "failed"}}
+    means = {"a": (0.95, 1000), "b": (0.97, 1000)}
+    found = question(made(12, means, of=lambda name, task: {"status": status[name]}), "quality")
     assert found.ranks == {"a": 1.0, "b": 2.0}  # the median of three with two failures is a failure
     assert found.iqm_regret["b"].estimate <= 1
     assert any("24 runs failed, and counts as the worst anchor in the IQM" in text for text in found.texts)
-    assert question(made(12, {"a": (0.95, 1000), "b": (0.97, 1000)}), "quality").ranks == {"a": 2.0, "b": 1.0}  # control
+    assert question(made(12, means), "quality").ranks == {"a": 2.0, "b": 1.0}  # control
 
 
 def test_without_anchors_quality_is_not_compared_and_time_is() -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 
-from builders.made_results import Draw, Entry, Metrics, results
+from builders.made_results import Draw, Entry, Metrics, over_tasks, results
+from builders.present import present
 from judge.answers.test_across_tasks import ANCHORS, around, over, p, question
 from tuneoff.judge.answers.analysis_plan import frozen
-from tuneoff.judge.answers.answer import AcrossTasks, Answers, OverTasks
+from tuneoff.judge.answers.answer import Answers, OverTasks
 from tuneoff.judge.answers.answers_json import to_json
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.answers.over_tasks import data_sets_needed
@@ -45,6 +47,13 @@ def made(
     return answers(results(entries, seeds=range(3), anchors={f"t{task}": ANCHORS for task in range(12)}))
 
 
+def controlled(slow: float, **more: Any) -> Answers:
+    """Return 6 tasks of `a`, of `a` again and so much slower, and of `b`."""
+    entries = over_tasks(6, "ab", lambda name, task: around(0.9, 1000.0, f"{name} {task}"))
+    entries += over_tasks(6, "a", lambda name, task: around(0.9, 1000.0 * slow, f"a {task}"), lambda *_: {"replicate": 1})
+    return answers(results(entries, **more))
+
+
 def lucky(label: str, task: int) -> Draw:
     """Return runs in which `a` is a little better, always."""
 
@@ -59,9 +68,7 @@ def lucky(label: str, task: int) -> Draw:
 def test_tasks_that_share_their_sampler_streams_are_no_more_than_their_seeds(name: str) -> None:
     """Twelve tasks and three seeds of one stream: what one seed draws is drawn in all tasks, so three signs are left."""
     shared = question(made(draw=lucky, stream=lambda task: "the same"), name)
-    mean = over(shared).mean
-    assert mean is not None
-    assert mean.n == 3
+    assert present(over(shared).mean).n == 3
     assert p(shared) == 1.0  # 15 * 2 / 2**3
     assert "no pair is shown to differ" in shared.texts[0]
     own = question(made(draw=lucky), name)  # control
@@ -78,9 +85,7 @@ def test_of_tasks_at_large_two_data_sets_tell_nothing_and_the_number_that_would_
 
 def test_of_tasks_at_large_claims_are_by_the_data_set() -> None:
     found = question(made(data=lambda task: f"data {task}"), "time")
-    large = over(found).at_large
-    assert large is not None
-    assert large.n == 12
+    assert present(over(found).at_large).n == 12
     assert over(found).at_large_p == pytest.approx(15 * 2 / 2**12)
     assert "a is ahead of b" in found.texts[-1]
     equal = question(made({"a": (0.95, 1000.0), "b": (0.95, 1000.0)}, data=lambda task: f"data {task}"), "time")
@@ -102,13 +107,8 @@ def test_an_equal_entry_again_is_a_control_in_no_family() -> None:
 
 
 def test_a_control_that_differs_is_warned_of() -> None:
-    entries = [
-        Entry(name, around(0.9, 1000.0 * slow, f"{name} {task}"), variant={"task": f"t{task}"}, replicate=replicate)
-        for task in range(6)
-        for name, replicate, slow in (("a", 0, 1.0), ("a", 1, 1.5), ("b", 0, 1.0))
-    ]
     for looks in ([], [2, 3], [1, 2, 3]):  # a control's interval has the whole error, whatever the looks
-        made_by = answers(results(entries, seeds=range(3), looks=looks))
+        made_by = controlled(1.5, seeds=range(3), looks=looks)
         found = question(made_by, "time")
         assert any(text.startswith("Control") and "distrust" in text for text in found.texts)
         assert "distrust what is claimed here: a#2 against a, as one in 20 does by chance" in found.texts[0]
@@ -117,21 +117,9 @@ def test_a_control_that_differs_is_warned_of() -> None:
 
 def test_a_control_is_warned_of_exactly_where_its_interval_leaves_out_0() -> None:
     """Six streams of one sign have p = 2 / 2**6 = 0.031: within 0.05, and beyond its half for two looks."""
-
-    def slower(slow: float) -> AcrossTasks:
-        entries = [
-            Entry("a", around(0.9, 1000.0 * by, f"{task}"), variant={"task": f"t{task}"}, replicate=replicate)
-            for task in range(6)
-            for replicate, by in ((0, 1.0), (1, slow))
-        ]
-        entries += [Entry("b", around(0.9, 1000.0, f"b {task}"), variant={"task": f"t{task}"}) for task in range(6)]
-        return question(answers(results(entries, seeds=range(2), looks=[1, 3])), "time")
-
     for slow, differs in ((1.5, True), (1.0, False)):
-        found = slower(slow)
-        mean = over(found, "a#2", "a").mean
-        assert mean is not None
-        assert (mean.low > 0) is differs
+        found = question(controlled(slow, seeds=range(2), looks=[1, 3]), "time")
+        assert (present(over(found, "a#2", "a").mean).low > 0) is differs
         assert ("distrust" in found.texts[0]) is differs
 
 
@@ -150,22 +138,15 @@ def test_the_size_the_interval_and_the_units_of_a_claim_are_in_the_json() -> Non
 def test_data_are_named_by_either_of_a_pair_and_never_by_the_workload(silent: str) -> None:
     """Ten data sets; in two more tasks only one adapter tells which, and it is one of the ten."""
 
-    def at_large(label: str, told: bool) -> OverTasks:
-        entries = [
-            Entry(
-                name,
-                around(0.9, jct, f"{name} {task}"),
-                variant={"task": f"t{task}"},
-                data=None if task >= 10 and (name == label or not told) else f"data {task % 10}",
-            )
-            for task in range(12)
-            for name, jct in (("a", 1000.0), ("b", 2000.0))
-        ]
+    def at_large(told: bool) -> OverTasks:
+        def data(name: str, task: int) -> Mapping[str, Any]:
+            return {"data": None if task >= 10 and (name == silent or not told) else f"data {task % 10}"}
+
+        jct = {"a": 1000.0, "b": 2000.0}
+        entries = over_tasks(12, "ab", lambda name, task: around(0.9, jct[name], f"{name} {task}"), data)
         return over(question(answers(results(entries, seeds=range(3))), "time"))
 
-    named, unnamed = at_large(silent, True).at_large, at_large(silent, False).at_large
-    assert named is not None
-    assert unnamed is not None
+    named, unnamed = (present(at_large(told).at_large) for told in (True, False))
     assert (named.n, unnamed.n) == (10, 10)  # no workload's name is an eleventh
     assert named.estimate != unnamed.estimate  # rows whose data nobody names are left out
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from builders.made_results import Draw, Entry, Metrics, results
+from builders.present import present
 from tuneoff.experiment.accounting.declared import Accounting, Prices
 from tuneoff.judge.answers.answer import Answers, Outcome, Verdict
 from tuneoff.judge.answers.compute import answers
@@ -62,12 +63,11 @@ def compared(one: float, other: float, charged: Prices) -> tuple[Answers, Verdic
 def test_runs_of_one_billed_second_are_not_equivalent_whatever_they_took() -> None:
     """0.5 s and 0.72 s cost the same second: 43 % more time, and no difference in the cost."""
     _, found = compared(0.5, 0.715, prices())
-    assert found.interval is not None
-    assert found.interval.estimate == 0
+    interval = present(found.interval)
+    assert interval.estimate == 0
     assert found.outcome is Outcome.UNDECIDED
-    assert found.interval.high == -found.interval.low == pytest.approx(math.log(2))  # half a second less of one second
-    assert found.noise_floor is not None
-    assert found.noise_floor.high == pytest.approx(math.log(2))
+    assert interval.high == -interval.low == pytest.approx(math.log(2))  # half a second less of one second
+    assert present(found.noise_floor).high == pytest.approx(math.log(2))
 
 
 def test_long_runs_are_equivalent_where_a_second_does_not_matter() -> None:
@@ -84,15 +84,14 @@ def test_what_costs_a_minimum_is_known_no_better_than_that() -> None:
 
 def test_time_that_is_billed_to_the_nanosecond_has_no_step() -> None:
     _, found = compared(0.5, 0.5001, prices(granularity=0.0))
-    assert found.interval is not None
-    assert found.interval.high - found.interval.low < 0.05
+    interval = present(found.interval)
+    assert interval.high - interval.low < 0.05
     assert found.outcome is not Outcome.UNDECIDED
 
 
 def test_a_cost_has_half_a_billing_step_on_its_own_bounds() -> None:
     found, _ = compared(0.5, 0.7, prices())
-    median = found.groups[0].estimates["cost.job"].median
-    assert median is not None
+    median = present(found.groups[0].estimates["cost.job"].median)
     step = USD_PER_HOUR / 3600
     assert (median.low, median.high) == pytest.approx((step / 2, 3 * step / 2))
 
@@ -102,8 +101,7 @@ def test_a_run_that_has_no_cost_to_compare_makes_the_step_of_the_others_no_great
     charged = prices()
     entries = [Entry("a", billed(100.0, charged)), Entry("b", billed(110.0, charged))]
     cells = grouped(results(entries, accounting=Accounting(prices=charged)))
-    record = cells[0].runs[3].record
-    assert record is not None
+    record = present(cells[0].runs[3].record)
     metrics = {**record.metrics, "time.jct": known(500.0, "ms")}
 
     def step(changed: RunRecord) -> float:

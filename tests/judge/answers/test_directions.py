@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from builders.present import present
 from builders.results_folders import write_examples
 from metric_directions import DIRECTIONS
 from tuneoff.judge.answers.compute import _median
@@ -49,27 +50,17 @@ def test_what_has_a_true_zero_and_is_no_share_is_compared_by_its_ratio(metric: s
     assert scale(metric) == expected
 
 
-def test_units_without_a_record_are_those_that_records_have(tmp_path: Path) -> None:
-    write_examples(tmp_path / "r")
-    wrong = {
-        name: (value.unit, default_unit(name, record.run_spec().experiment.objective.metric))
-        for record in read_results(tmp_path / "r").records
-        for name, value in record.metrics.items()
-        if value.unit != default_unit(name, record.run_spec().experiment.objective.metric)
-    }
-    assert wrong == {}
-
-
-def test_no_value_of_a_record_is_beyond_the_bounds_of_its_metric(tmp_path: Path) -> None:
+def test_values_of_records_have_the_unit_of_their_metric_and_are_within_its_bounds(tmp_path: Path) -> None:
     write_examples(tmp_path / "r")
     for record in read_results(tmp_path / "r").records:
+        objective = record.run_spec().experiment.objective.metric
         for name, value in record.metrics.items():
-            low, high = bounds(name, record.run_spec().experiment.objective.metric)
+            low, high = bounds(name, objective)
+            assert value.unit == default_unit(name, objective), name
             assert value.value is None or low <= value.value <= high, name
 
 
 @pytest.mark.parametrize("times", [1, 100])
 def test_an_interval_is_cut_off_where_a_score_cannot_be_unless_scores_are_given_in_percent(times: int) -> None:
-    found = _median([value * times for value in (0.90, 0.97, 0.99)], bounds("quality.test", OBJECTIVE), 0.95, 0.0)
-    assert found is not None
+    found = present(_median([value * times for value in (0.90, 0.97, 0.99)], bounds("quality.test", OBJECTIVE), 0.95, 0.0))
     assert (found.high == 1.0) if times == 1 else (found.high > 100)

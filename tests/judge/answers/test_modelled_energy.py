@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from builders.made_results import Draw, Entry, Metrics, results
+from builders.present import present
 from tuneoff.judge.answers.answer import Answers, Outcome, Verdict
 from tuneoff.judge.answers.compute import answers
 from tuneoff.measure.power.cpu_table import RATIO_HIGH, RATIO_LOW, weight_range
@@ -77,8 +78,8 @@ def test_the_range_is_that_of_the_row_that_the_runs_used_and_named() -> None:
     entries = [Entry("a", of_row(uses(30, 10, "a"))), Entry("b", of_row(uses(10, 60, "b")))]  # equal at a ratio of 0.4
     found, made = judged(entries)
     assert found.outcome is Outcome.WORSE
-    assert found.weights is not None
-    assert (found.weights.low, found.weights.high, found.weights.servers) == (0.1, 0.3, "x servers")
+    weights = present(found.weights)
+    assert (weights.low, weights.high, weights.servers) == (0.1, 0.3, "x servers")
     assert any("from 0.1 to 0.3, x servers" in limit for limit in made.limits)
     mixed, _ = judged([entries[0], Entry("b", uses(10, 60, "b"))])
     assert mixed.outcome is Outcome.UNDECIDED

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from builders.made_results import Entry, results, steady
+from builders.made_results import Entry, results, steady, verdict_on
+from builders.present import present
 from builders.results_folders import write_examples
 from tuneoff.errors import ResultsError
 from tuneoff.judge.answers.answer import Answers, Outcome
@@ -49,9 +50,7 @@ def test_a_plan_of_which_nothing_ran_yet_has_groups_and_no_values() -> None:
 
 def test_a_single_seed_has_values_without_intervals() -> None:
     found = checked(results([Entry("a", FAST), Entry("b", SLOW)], seeds=[7]))
-    median = found.groups[0].estimates["time.jct"].median
-    assert median is not None
-    assert median.n == 1
+    assert present(found.groups[0].estimates["time.jct"].median).n == 1
     assert "1 seed planned for both, and a verdict needs 10" in found.summary[0]
     assert found.limits[0].startswith("1 seed: too few for any verdict")
 
@@ -123,9 +122,8 @@ def test_a_missing_metric_is_missing_with_its_reason_and_never_zero() -> None:
     assert estimate.median is None
     assert estimate.reasons == {"un-deploy did not end": 10}
     assert all(value.value is None for value in estimate.values)
-    (verdict,) = [row for row in found.verdicts if row.question.name == "time"]
-    assert verdict.outcome is Outcome.NOT_JUDGED
-    assert "un-deploy did not end" in verdict.reason
+    assert verdict_on(found).outcome is Outcome.NOT_JUDGED
+    assert "un-deploy did not end" in verdict_on(found).reason
     assert any("time.jct has no value in 20 runs that are done" in limit for limit in found.limits)
 
 
@@ -160,14 +158,9 @@ def test_names_from_outside_are_told_as_they_are() -> None:
     assert found.groups[0].label == "<script>"
 
 
-def test_a_folder_of_real_records_is_answered(tmp_path: Path) -> None:
+def test_a_folder_of_real_records_is_answered_and_a_run_that_was_begun_and_has_none_is_planned(tmp_path: Path) -> None:
     write_examples(tmp_path / "r", seeds=range(3))
-    found = checked(read_results(tmp_path / "r"))
-    assert found.statuses == {"done": 4}
-
-
-def test_a_run_that_was_begun_and_has_no_record_is_planned_and_says_so(tmp_path: Path) -> None:
-    write_examples(tmp_path / "r", seeds=range(3))
+    assert checked(read_results(tmp_path / "r")).statuses == {"done": 4}
     record = next(iter(sorted((tmp_path / "r" / RUNS).glob(f"*/*/{FILE_NAME}"))))
     record.unlink()
     found = checked(read_results(tmp_path / "r"))

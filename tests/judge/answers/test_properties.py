@@ -49,13 +49,13 @@ def test_a_seventh_adapter_is_beyond_the_family_and_does_change_what_is_claimed(
 
 @settings(max_examples=8, deadline=None)
 @given(values=st.lists(st.floats(min_value=0.5, max_value=1e6), min_size=10, max_size=12), kinds=st.booleans())
-def test_identical_data_never_give_a_win(values: list[float], kinds: bool) -> None:
+def test_identical_data_are_equivalent_and_never_give_a_win(values: list[float], kinds: bool) -> None:
     def draw(seed: int) -> Metrics:
         return {"time.jct": values[seed], "quality.test": round(values[seed] % 1, 2) if kinds else 0.5}
 
     made = answers(results([Entry(name, draw) for name in FOUR], seeds=range(len(values))))
     assert len(made.verdicts) == 12
-    assert not [verdict for verdict in made.verdicts if verdict.outcome in WINS]
+    assert {verdict.outcome for verdict in made.verdicts} == {Outcome.EQUIVALENT}
     assert not any("better" in line or "faster" in line for line in made.summary)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import pytest
 
 from builders.made_results import Draw, Entry, Metrics, results
+from builders.present import present
 from tuneoff.judge.answers.answers_json import choice_to_json
 from tuneoff.judge.choice.choice import Choice
 from tuneoff.judge.choice.choose import answered
@@ -89,8 +90,8 @@ def test_a_seed_without_the_most_workers_does_not_say_that_it_stays_busy_up_to_t
 def test_seeds_that_differ_give_a_range_and_an_interval() -> None:
     found = limit([utilization(ceiling) for ceiling in (3.0, 5.0, 9.0)], 0.95)
     assert (found.low, found.below, found.high) == (4, 8, 16)
-    assert found.knee is not None
-    assert found.knee.low < found.knee.estimate < found.knee.high
+    knee = present(found.knee)
+    assert knee.low < knee.estimate < knee.high
     assert found.text.startswith("from 8 workers on (4 to 16 by seed; knee 5.1, ")
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 from builders.made_runs import METRIC, made_run, made_spec, planned, results_of
+from builders.present import present
 from tuneoff.errors import ResultsError
 from tuneoff.judge.controls.compute import Controls, controls
 from tuneoff.judge.controls.controls_output import headlines, lines, to_json
@@ -100,8 +101,7 @@ def test_a_difference_within_the_margin_and_too_few_seeds_are_not_warned_of() ->
         assert not found.contradicts
         assert not any("WARNING" in line for line in lines(found))
     (pair,) = few.pairs
-    assert pair.quality is not None
-    assert pair.quality.verdict is EquivalenceAnswer.NOT_SHOWN
+    assert present(pair.quality).verdict is EquivalenceAnswer.NOT_SHOWN
     assert "which is not different" in headlines(few)[0]
     assert "seeds would show it" in "\n".join(lines(few))
 
@@ -109,31 +109,26 @@ def test_a_difference_within_the_margin_and_too_few_seeds_are_not_warned_of() ->
 def test_the_same_difference_of_images_in_two_seeds_is_not_different() -> None:
     found = judged(counted("serial", (320, 180)), counted("optuna", (315, 175)))
     (pair,) = found.pairs
-    assert pair.quality is not None
-    assert pair.quality.verdict is EquivalenceAnswer.NOT_SHOWN
+    assert present(pair.quality).verdict is EquivalenceAnswer.NOT_SHOWN
     assert not found.contradicts
     equal = judged(counted("serial", (320, 180), more=2**-53), counted("optuna", (320, 180)))
     assert "quality: equal in all 2 seeds: not shown" in "\n".join(lines(equal))
-    effect = next(one.interval for one in found.effects if one.metric == "quality.test")
-    assert effect is not None
-    assert effect.deviation == 0
+    assert present(next(one.interval for one in found.effects if one.metric == "quality.test")).deviation == 0
 
 
 def test_scores_of_another_distribution_are_found_in_the_family_of_all_pairs() -> None:
     found = judged(runs("serial"), runs("optuna"), runs("skewed", scores_shift=0.1))
     differing = [(pair.one, pair.other) for pair in found.pairs if pair.scores and pair.scores.differs]
     assert differing == [("serial", "skewed"), ("optuna", "skewed")]
-    for pair in found.pairs:
-        assert pair.scores is not None
-        assert pair.scores.adjusted is not None
-        assert pair.scores.adjusted >= pair.scores.test.p
+    for scores in (present(pair.scores) for pair in found.pairs):
+        assert present(scores.adjusted) >= scores.test.p
 
 
 def test_only_seeds_that_both_have_done_count() -> None:
     (pair,) = judged(runs("serial", seeds=range(5)), runs("optuna", seeds=range(3, 9))).pairs
     assert pair.seeds == 2
-    assert pair.scores is not None
-    assert (pair.scores.test.n, pair.scores.test.m) == (2 * TRIALS, 2 * TRIALS)
+    test = present(pair.scores).test
+    assert (test.n, test.m) == (2 * TRIALS, 2 * TRIALS)
 
 
 def test_an_entry_named_twice_is_the_noise_floor_and_in_no_family() -> None:
@@ -142,9 +137,7 @@ def test_an_entry_named_twice_is_the_noise_floor_and_in_no_family() -> None:
         ("serial", "optuna", False),
         ("serial#2", "serial", True),
     ]
-    noise = found.pairs[1]
-    assert noise.scores is not None
-    assert noise.scores.adjusted is None
+    assert present(found.pairs[1].scores).adjusted is None
     assert "over 1 pair)" in headlines(found)[0]
     floor = [effect for effect in found.effects if effect.kind == "noise floor"]
     assert [(one.one, one.other, one.metric) for one in floor] == [

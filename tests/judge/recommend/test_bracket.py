@@ -17,21 +17,21 @@ def points(*settings: tuple[float, float]) -> list[dict[str, tuple[float, float]
 GRID = points((1, 1), (4, 1), (1, 60), (4, 60))
 
 
-def test_without_sizes_everything_is_used() -> None:
-    assert bracket({}, GRID) == Bracket(used=(0, 1, 2, 3), is_exact=True)
-
-
-def test_what_was_measured_at_the_request_is_used_alone() -> None:
-    assert bracket({"workers": 4}, GRID) == Bracket(used=(1, 3), is_exact=True)
-
-
-def test_between_two_the_nearest_on_each_side_are_used() -> None:
-    line = points((1, 1), (2, 1), (8, 1), (16, 1))
-    assert bracket({"workers": 4}, line) == Bracket(used=(1, 2))
-
-
-def test_inside_a_grid_all_corners_are_used() -> None:
-    assert bracket({"workers": 2, "trial_seconds": 10}, GRID) == Bracket(used=(0, 1, 2, 3))
+@pytest.mark.parametrize(
+    ("asked", "measured", "found"),
+    [
+        ({}, GRID, Bracket(used=(0, 1, 2, 3), is_exact=True)),
+        ({"workers": 4}, GRID, Bracket(used=(1, 3), is_exact=True)),
+        ({"workers": 4}, points((1, 1), (2, 1), (8, 1), (16, 1)), Bracket(used=(1, 2))),
+        ({"workers": 2, "trial_seconds": 10}, GRID, Bracket(used=(0, 1, 2, 3))),
+        ({"workers": 4, "trial_seconds": 1}, points((1, 1), (4, 60)), Bracket(outside={})),
+    ],
+    ids=["nothing asked", "measured there", "nearest on each side", "all corners", "each size in range, nothing around"],
+)
+def test_what_was_measured_at_the_request_is_used_else_what_surrounds_it(
+    asked: dict[str, float], measured: list[dict[str, tuple[float, float]]], found: Bracket
+) -> None:
+    assert bracket(asked, measured) == found
 
 
 @pytest.mark.parametrize("workers", [0.5, 5, 1000])
@@ -39,11 +39,6 @@ def test_beyond_what_was_measured_is_refused_with_the_range(workers: float) -> N
     found = bracket({"workers": workers, "trial_seconds": 10}, GRID)
     assert not found.used
     assert found.outside == {"workers": (1, 4)}
-
-
-def test_a_combination_that_nothing_surrounds_is_refused_though_each_size_is_in_range() -> None:
-    found = bracket({"workers": 4, "trial_seconds": 1}, points((1, 1), (4, 60)))
-    assert found == Bracket(outside={})
 
 
 def test_a_setting_without_an_asked_size_is_not_used() -> None:

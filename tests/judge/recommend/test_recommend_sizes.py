@@ -8,16 +8,11 @@ from typing import Any
 import pytest
 
 from builders.made_choices import FILE, ask, made_folder, runs_of
-from tuneoff.judge.choice.choose import Answered
+from judge.recommend.test_recommend import fast_and_slow
 from tuneoff.judge.recommend.recommend import to_json
 from tuneoff.judge.recommend.recommendation_text import lines
 
 pytest.importorskip("scipy")
-
-
-def fast_and_slow(**more: Any) -> Answered:
-    """Return a folder in which plain is twice as fast as optuna and as good."""
-    return made_folder(runs_of("plain", seconds=1.0, **more), runs_of("optuna", seconds=2.0, **more))
 
 
 @pytest.mark.parametrize(
