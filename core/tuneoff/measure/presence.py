@@ -77,7 +77,10 @@ def most_present(processes: Sequence[Present]) -> int:
 
 
 def presence_flags(run: RunRecord, presence: Presence) -> Iterator[FlagRecord]:
-    """Yield what disturbs the booking of slots; nothing of what is within the grain of process starts, or of pods' exits."""
+    """Yield what disturbs the booking of slots; nothing of what is within the grain of starts, or of ends that nobody saw.
+
+    A pool replaces a process that was killed at once, and its trial's end is known to when somebody looked.
+    """
     has_pods = any(item.attempt.process_role in IN_PODS for one in presence.processes for item in one.items)
     grain_ns = POD_GRAIN_NS if has_pods else START_GRAIN_NS
     workers = run.run_spec().experiment.workers.count
@@ -85,9 +88,15 @@ def presence_flags(run: RunRecord, presence: Presence) -> Iterator[FlagRecord]:
         (CROWDED_FLAG, presence.crowded, f"more processes than the {workers} workers were present: they share the slots"),
         (DOUBLED_FLAG, presence.doubled, "trials overlapped on a slot while another was empty: its time is called idle"),
     ):
-        told = [end - start for start, end in intervals if end - start > grain_ns]
+        told = [end - start for start, end in intervals if end - start > grain_ns + _uncertainty_ns(presence, start, end)]
         if told:
             yield FlagRecord(name=name, text=f"{what}, {sum(told) / 1e9:.3g} s together", count=len(told))
+
+
+def _uncertainty_ns(presence: Presence, start: int, end: int) -> int:
+    """Return the greatest uncertainty of the attempts' ends in a stretch of time."""
+    attempts = (item.attempt for one in presence.processes for item in one.items)
+    return max((one.uncertainty_ns for one in attempts if one.ended_ns is not None and start < one.ended_ns <= end), default=0)
 
 
 def processes_of(run: RunRecord, slots: Mapping[int, Sequence[OnSlot]]) -> list[Present]:

@@ -159,6 +159,24 @@ def test_processes_that_seem_to_overlap_within_the_grain_of_their_starts_are_not
     assert flags(run) == []
 
 
+@pytest.mark.parametrize(("uncertainty_ms", "told"), [(100, []), (20, ["more_processes_than_workers"])])
+def test_a_worker_that_replaces_a_killed_one_is_flagged_only_if_both_were_there(uncertainty_ms: int, told: list[str]) -> None:
+    log = Log()
+    log.step("deploy", 0, 0)
+    log.submit("0", 0.5)
+    killed = log.process("worker", 0)
+    killed.start("0", 1, slot=0)
+    end = {"trial": "0", "state": "failed", "epochs": 0, "by": "supervisor", "uncertainty_ns": uncertainty_ms * 1_000_000}
+    log.process("supervisor", 0).add(schema.TrialEnded, 5, **end)
+    log.submit("1", 5.5)
+    other = log.process("worker", 4.95)
+    other.start("1", 6, slot=0)
+    other.end("1", 9, "failed", 0, cause="x", charged="workload")
+    run = derive(log.pairs(), make_spec(workers=Workers(count=1)))
+    assert presence_of(run).crowded == [(ns(4.95), ns(5))]
+    assert flags(run) == told
+
+
 def test_more_processes_than_slots_share_them_all_evenly() -> None:
     log = Log()
     for number in range(3):
