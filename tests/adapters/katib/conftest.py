@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,14 @@ def connection(api: FakeApi) -> Iterator[Connection]:
     connection = Connection(api.kubeconfig, limits=limits)
     yield connection
     connection.close()
+
+
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    """What hangs, hangs until the test is over."""
+    gate = threading.Event()
+    yield gate
+    gate.set()
 
 
 @pytest.fixture
