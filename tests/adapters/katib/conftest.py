@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from adapters.katib.fake_api import FakeApi
+from adapters.katib.fake_api import FakeApi, write_kubeconfig
 from adapters.katib.followed_run import Run
 from adapters.katib.katib_objects import RUNNING
+from emulated.served import Served, served
 from tuneoff_adapters.katib import follow
 from tuneoff_adapters.kubernetes import pod_follower
 from tuneoff_adapters.kubernetes.connection import Connection, Limits
@@ -30,6 +31,20 @@ def connection(api: FakeApi) -> Iterator[Connection]:
     connection = Connection(api.kubeconfig, limits=limits)
     yield connection
     connection.close()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Served]:
+    """An emulated API server without controllers, which has a namespace `team`."""
+    with served(tmp_path / "store") as cluster:
+        cluster.namespace("team")
+        yield cluster
+
+
+@pytest.fixture
+def to_cluster(cluster: Served, tmp_path: Path) -> Connection:
+    limits = Limits(api=5.0, call=2.0, pause=0.01)
+    return Connection(write_kubeconfig(tmp_path / "kubeconfig", cluster.url), limits=limits)
 
 
 @pytest.fixture
