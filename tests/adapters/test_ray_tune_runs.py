@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from adapters.lifecycle_run import RunningLifecycle, run_lifecycle, start_lifecycle
 from tuneoff.base.processes import MARK, command_line, with_mark
 from tuneoff.base.space import Float, SearchSpace
-from tuneoff.record.events.reader import EventLog
-from tuneoff.record.events.schema import Epoch, Event, StepEnded, StopDecided
+from tuneoff.record.events.schema import Epoch, StepEnded, StopDecided
 from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 ADAPTER = "tuneoff_adapters.ray_tune:RayTuneAdapter"
-
-
-def seen(running: RunningLifecycle, kind: type[Event]) -> list[Any]:
-    return [event for _, event in EventLog(running.folder / "events").merged() if isinstance(event, kind)]
 
 
 def processes(running: RunningLifecycle) -> list[int]:

@@ -32,7 +32,6 @@ from waiting import until
 S = clock.NANOSECONDS
 LIVES = {FIRST: (0, 10), SECOND: (5, 15), THIRD: (11, 20)}  # seconds from the start of a pod's trial to its own end
 SLOTS = {FIRST: 0, SECOND: 1, THIRD: 0}
-METRICS = {"validation_loss": 0.5}
 News = tuple[int, Callable[[int], None]]  # when it happened, and what takes it in at a moment
 
 
