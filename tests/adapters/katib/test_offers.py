@@ -152,7 +152,6 @@ def test_the_adapters_own_options_are_checked() -> None:
 
 def test_sobol_gets_no_seed_because_it_takes_none() -> None:
     assert "random_state" not in algorithm_of(spec_for("sobol")).settings
-    assert algorithm_of(spec_for("cmaes")).settings["random_state"] == str(spec_for("cmaes").sampler_seed)
 
 
 def test_two_seeds_are_two_samplers_seeds() -> None:
