@@ -28,7 +28,7 @@ class Scheduler:
     ) -> None:
         from tuneoff_adapters.ray_tune.schedulers import make_scheduler
 
-        given = {"sampler": "fixed", "configurations": [{"x": 0.1}, {"x": 0.2}]}
+        given: dict[str, Any] = {"sampler": "fixed", "configurations": [{"x": 0.1}, {"x": 0.2}]}
         spec = toy_spec("ray-tune", **given, pruner=pruner, pruner_options=options, epochs=epochs, stops=stops)
         self.submissions = Submissions(make_context(spec, folder), translation_of(spec))
         self.scheduler = make_scheduler(spec.experiment, self.submissions)

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from emulated.katib_world import Object, experiment_named
+from emulated.katib_world import experiment_named
 from katib_emulation.http.api import Access, Api
 from katib_emulation.http.server import Server
 from katib_emulation.installation import install
 from katib_emulation.storage.store import Store
 
+Object = dict[str, Any]
 KATIB = "/apis/kubeflow.org/v1beta1"
 INJECTED = {"katib.kubeflow.org/metrics-collector-injection": "enabled"}
 

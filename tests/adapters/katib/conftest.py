@@ -60,7 +60,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
     """Makes runs; they are ended after the test."""
     for module in (follow, pod_follower):
         monkeypatch.setattr(module, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(pod_follower, "FIND_NS", 0)
+    monkeypatch.setattr(pod_follower, "FIND_NS", 75_000_000)  # every other look
     runs: list[Run] = []
 
     def make_run(*warnings: tuple[str, str, str, str], **changes: Any) -> Run:
