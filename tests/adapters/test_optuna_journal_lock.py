@@ -93,25 +93,21 @@ def test_a_killed_holder_frees_it_at_once(journal: str, holder: tuple[BaseProces
     assert os.listdir(Path(journal).parent) == ["journal.log"]  # no lock file to go stale
 
 
-@pytest.mark.parametrize("torn", [b'{"op_code": 4, "wor', b"x" * 10_000, b""])
-def test_a_torn_last_line_is_removed_and_nothing_else(tmp_path: Path, torn: bytes) -> None:
-    journal = tmp_path / "journal.log"
-    journal.write_bytes(b'{"a": 1}\n{"b": 2}\n' + torn)
-    lock = FlockJournalLock(str(journal))
-    lock.acquire()
-    lock.release()
-    lock.close()
-    assert journal.read_bytes() == b'{"a": 1}\n{"b": 2}\n'
+WHOLE = b'{"a": 1}\n{"b": 2}\n'
 
 
-def test_a_journal_that_is_one_torn_line_becomes_empty(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("whole", "torn"), [(WHOLE, b'{"op_code": 4, "wor'), (WHOLE, b"x" * 10_000), (WHOLE, b""), (b"", b"{" * 5000)]
+)
+def test_a_torn_last_line_is_removed_and_nothing_else(tmp_path: Path, whole: bytes, torn: bytes) -> None:
     journal = tmp_path / "journal.log"
-    journal.write_bytes(b"{" * 5000)
+    journal.write_bytes(whole + torn)
     lock = FlockJournalLock(str(journal))
     lock.acquire()
-    assert journal.read_bytes() == b""
+    assert journal.read_bytes() == whole
     lock.release()
     lock.close()
+    assert journal.read_bytes() == whole
 
 
 def test_a_study_goes_on_after_a_torn_line_which_optuna_alone_does_not(tmp_path: Path) -> None:

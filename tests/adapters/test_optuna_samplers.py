@@ -2,41 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from contract.runs import experiment
-from tuneoff.experiment.spec import Budget, Strategy
+from builders.specs import make_experiment
+from tuneoff.experiment.spec import Strategy
+from tuneoff_adapters.katib.offers import STARTUP_TRIALS as OF_KATIB
 from tuneoff_adapters.optuna_samplers import STARTUP_TRIALS, flag_unused_model
 
 
-def flags(sampler: str, trials: int, **options: Any) -> list[str]:
-    found: list[str] = []
-    spec = replace(
-        experiment("null"), sampler=Strategy(name=sampler, options=options), budget=Budget(trials=trials, epochs_per_trial=1)
-    )
-    context = SimpleNamespace(spec=SimpleNamespace(experiment=spec), flag=lambda name, text: found.append(name))
-    flag_unused_model(context)  # type: ignore[arg-type]
-    return found
-
-
 @pytest.mark.parametrize(
-    ("sampler", "trials", "options", "expected"),
+    ("sampler", "trials", "options", "startup", "expected"),
     [
-        ("tpe", 10, {}, ["sampler_without_model"]),
-        ("tpe", 11, {}, []),
-        ("default", 6, {}, ["sampler_without_model"]),
-        ("gp", 6, {"n_startup_trials": 5}, []),
-        ("random", 1, {}, []),
+        ("tpe", 10, {}, STARTUP_TRIALS, ["sampler_without_model"]),
+        ("tpe", 11, {}, STARTUP_TRIALS, []),
+        ("default", 6, {}, STARTUP_TRIALS, ["sampler_without_model"]),
+        ("gp", 6, {"n_startup_trials": 5}, STARTUP_TRIALS, []),
+        ("random", 1, {}, STARTUP_TRIALS, []),
+        ("multivariate-tpe", 10, {}, OF_KATIB, ["sampler_without_model"]),
+        ("multivariate-tpe", 11, {}, OF_KATIB, []),
+        ("multivariate-tpe", 6, {"n_startup_trials": 5}, OF_KATIB, []),
+        ("random", 2, {}, OF_KATIB, []),
     ],
 )
 def test_a_budget_within_the_random_start_is_flagged(
-    sampler: str, trials: int, options: dict[str, Any], expected: list[str]
+    sampler: str, trials: int, options: dict[str, Any], startup: dict[str, int], expected: list[str]
 ) -> None:
-    assert flags(sampler, trials, **options) == expected
+    found: list[str] = []
+    spec = make_experiment(sampler=Strategy(name=sampler, options=options), trials=trials)
+    context = SimpleNamespace(spec=SimpleNamespace(experiment=spec), flag=lambda name, text: found.append(name))
+    flag_unused_model(context, startup)  # type: ignore[arg-type]
+    assert found == expected
 
 
 def test_the_start_up_numbers_are_optuna_s_own_defaults() -> None:

@@ -12,7 +12,6 @@ from adapters.framework_objects import RayTrial
 from builders.asha_rungs import rungs
 from builders.specs import make_context, toy_spec
 from tuneoff.base.identity import configuration_digest
-from tuneoff.experiment.spec import Budget
 from tuneoff.experiment.translation import translation_of
 from tuneoff_adapters.ray_tune.submission import Submissions
 
@@ -29,17 +28,8 @@ class Scheduler:
     ) -> None:
         from tuneoff_adapters.ray_tune.schedulers import make_scheduler
 
-        budget = Budget(trials=10, epochs_per_trial=epochs)
-        configurations = [{"x": 0.1}, {"x": 0.2}]
-        spec = toy_spec(
-            "ray-tune",
-            sampler="fixed",
-            configurations=configurations,
-            pruner=pruner,
-            pruner_options=options,
-            budget=budget,
-            stops=stops,
-        )
+        given: dict[str, Any] = {"sampler": "fixed", "configurations": [{"x": 0.1}, {"x": 0.2}]}
+        spec = toy_spec("ray-tune", **given, pruner=pruner, pruner_options=options, epochs=epochs, stops=stops)
         self.submissions = Submissions(make_context(spec, folder), translation_of(spec))
         self.scheduler = make_scheduler(spec.experiment, self.submissions)
         self.scheduler.set_search_properties("objective", "min")

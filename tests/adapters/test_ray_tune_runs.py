@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from adapters.lifecycle_run import RunningLifecycle, run_lifecycle, start_lifecycle
 from tuneoff.base.processes import MARK, command_line, with_mark
 from tuneoff.base.space import Float, SearchSpace
-from tuneoff.record.events.reader import EventLog
-from tuneoff.record.events.schema import Epoch, Event, StepEnded, StopDecided
+from tuneoff.record.events.schema import Epoch, StepEnded, StopDecided
+from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 ADAPTER = "tuneoff_adapters.ray_tune:RayTuneAdapter"
-
-
-def seen(running: RunningLifecycle, kind: type[Event]) -> list[Any]:
-    return [event for _, event in EventLog(running.folder / "events").merged() if isinstance(event, kind)]
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def processes(running: RunningLifecycle) -> list[int]:
@@ -66,7 +52,7 @@ def test_tpe_with_asha_spends_its_budget_and_stops_at_rungs_only(tmp_path: Path)
 
 def test_an_interruption_while_ray_starts_leaves_nothing(tmp_path: Path) -> None:
     running = start_lifecycle(tmp_path, ADAPTER, trials=2)
-    wait_until(lambda: any("gcs_server" in command_line(pid) for pid in processes(running)))
+    until(lambda: any("gcs_server" in command_line(pid) for pid in processes(running)), 60.0)
     running.interrupt()
     run = running.wait(60)
     assert run.exit_code == 3

@@ -10,6 +10,7 @@ import pytest
 
 from adapters.framework_objects import RayTrial
 from builders.specs import make_context, toy_spec
+from tuneoff.errors import TrialFailedError
 from tuneoff.experiment.spec import Budget
 from tuneoff.experiment.translation import translation_of
 from tuneoff.record.events.reader import EventLog
@@ -38,6 +39,12 @@ def submitted(submissions: Submissions, count: int = 1) -> list[RayTrial]:
     return trials
 
 
+def observer_of(submissions: Submissions) -> Any:
+    from tuneoff_adapters.ray_tune.observer import Observer
+
+    return Observer(submissions, DeferredTermination())
+
+
 def events(context: RunContext, kind: type[Event]) -> list[Any]:
     return [event for _, event in EventLog(context.run_dir / "events").merged() if isinstance(event, kind)]
 
@@ -59,17 +66,16 @@ def test_the_next_attempt_keeps_the_trial_id(tmp_path: Path) -> None:
     assert trial.config[TASK]["attempt"] == 2
 
 
-def test_no_further_trial_is_asked_for_when_the_epochs_are_used_up(tmp_path: Path) -> None:
-    context, submissions = make(tmp_path, budget=Budget(trials=3, epochs_per_trial=2, epochs_total=1))
+@pytest.mark.parametrize(
+    ("limits", "file"),
+    [({"epochs_total": 1}, "epoch_tickets"), ({"wall_clock_seconds": 1e-9}, "tickets")],  # time counts from the first ticket
+)
+def test_no_further_trial_is_asked_for_when_the_epochs_or_the_time_are_used_up(
+    tmp_path: Path, limits: dict[str, Any], file: str
+) -> None:
+    context, submissions = make(tmp_path, budget=Budget(trials=3, epochs_per_trial=2, **limits))
     assert not submissions.budget.is_used_up()
-    Tickets(f"{context.run_dir}/epoch_tickets", 1).take()
-    assert submissions.budget.is_used_up()
-
-
-def test_no_further_trial_is_asked_for_after_the_deadline(tmp_path: Path) -> None:
-    context, submissions = make(tmp_path, budget=Budget(trials=3, epochs_per_trial=2, wall_clock_seconds=1e-9))
-    assert not submissions.budget.is_used_up()  # counted from the first ticket
-    Tickets(f"{context.run_dir}/tickets", 3).take()
+    Tickets(f"{context.run_dir}/{file}", 3).take()
     assert submissions.budget.is_used_up()
 
 
@@ -82,7 +88,6 @@ def test_tune_can_pickle_what_it_is_given(tmp_path: Path) -> None:
 def test_the_searcher_learns_the_best_epoch_and_not_the_last(tmp_path: Path) -> None:
     from ray.tune.search import Searcher
 
-    from tuneoff_adapters.ray_tune.observer import Observer
     from tuneoff_adapters.ray_tune.searchers import AnnouncedSearch
 
     told: list[Any] = []
@@ -96,7 +101,7 @@ def test_the_searcher_learns_the_best_epoch_and_not_the_last(tmp_path: Path) -> 
 
     _, submissions = make(tmp_path)
     first = submitted(submissions, 2)[0]
-    search, observer = AnnouncedSearch(submissions, Listening()), Observer(submissions, DeferredTermination())
+    search, observer = AnnouncedSearch(submissions, Listening()), observer_of(submissions)
     for epoch, value in enumerate((0.5, 0.2, 0.4), start=1):
         observer.on_trial_result(0, [], first, {"objective": value, "epoch": epoch})
     search.on_trial_complete("ray0", {"objective": 0.4, "epoch": 3})
@@ -105,10 +110,8 @@ def test_the_searcher_learns_the_best_epoch_and_not_the_last(tmp_path: Path) -> 
 
 
 def test_a_stop_is_noted_unless_it_comes_at_the_last_epoch(tmp_path: Path) -> None:
-    from tuneoff_adapters.ray_tune.observer import Observer
-
     context, submissions = make(tmp_path, budget=Budget(trials=3, epochs_per_trial=4))
-    trials, observer = submitted(submissions, 3), Observer(submissions, DeferredTermination())
+    trials, observer = submitted(submissions, 3), observer_of(submissions)
     observer.on_trial_result(0, [], trials[0], {"objective": 0.5, "epoch": 1})
     observer.on_trial_result(0, [], trials[1], {"objective": 0.5, "epoch": 2, "done": True})
     observer.on_trial_result(0, [], trials[2], {"objective": 0.5, "epoch": 4, "done": True})
@@ -149,27 +152,22 @@ def may_retry(submissions: Submissions) -> bool:
     return asked(submissions, submissions["ray0"])
 
 
-def test_a_fault_of_the_workload_is_not_tried_again(tmp_path: Path) -> None:
-    from tuneoff.errors import TrialFailedError
-
+@pytest.mark.parametrize(
+    ("cause", "is_tried_again"), [(TrialFailedError("ValueError: no"), False), (ConnectionError("the driver is gone"), True)]
+)
+def test_a_fault_of_the_framework_is_tried_again_and_none_of_the_workload(
+    tmp_path: Path, cause: Exception, is_tried_again: bool
+) -> None:
     _, submissions = make(tmp_path)
-    failed(submissions, tmp_path, task_error(TrialFailedError("ValueError: no")))
-    assert not may_retry(submissions)
-
-
-def test_a_fault_of_the_framework_is_tried_again(tmp_path: Path) -> None:
-    _, submissions = make(tmp_path)
-    failed(submissions, tmp_path, task_error(ConnectionError("the driver is gone")))
-    assert may_retry(submissions)
+    failed(submissions, tmp_path, task_error(cause))
+    assert may_retry(submissions) == is_tried_again
 
 
 def test_a_death_by_a_signal_is_tried_again_and_noted(tmp_path: Path) -> None:
-    from tuneoff_adapters.ray_tune.observer import Observer
-
     context, submissions = make(tmp_path)
     trial = failed(submissions, tmp_path, actor_error())
     assert may_retry(submissions)
-    Observer(submissions, DeferredTermination()).on_trial_recover(0, [], trial)
+    observer_of(submissions).on_trial_recover(0, [], trial)
     (death,) = events(context, WorkerDied)
     assert (death.trial, death.attempt, death.exit_code) == ("t00000", 1, None)
     assert death.cause.startswith("ActorDiedError: ")
@@ -185,22 +183,18 @@ def test_a_trial_that_the_supervisor_killed_is_not_tried_again(tmp_path: Path) -
 
 
 def test_an_exit_code_of_the_trials_own_is_noted_and_not_tried_again(tmp_path: Path) -> None:
-    from tuneoff_adapters.ray_tune.observer import Observer
-
     context, submissions = make(tmp_path)
     trial = failed(submissions, tmp_path, actor_error())
     (context.run_dir / "exits").mkdir()
     (context.run_dir / "exits" / "t00000.1").write_text("3")
     assert not may_retry(submissions)
-    Observer(submissions, DeferredTermination()).on_trial_error(0, [], trial)
+    observer_of(submissions).on_trial_error(0, [], trial)
     (death,) = events(context, WorkerDied)
     assert (death.exit_code, death.cause) == (3, "the trial's process ended itself with exit code 3")
 
 
 def test_a_trial_that_raised_is_no_death(tmp_path: Path) -> None:
-    from tuneoff_adapters.ray_tune.observer import Observer
-
     context, submissions = make(tmp_path)
     trial = failed(submissions, tmp_path, task_error(ValueError("no")))
-    Observer(submissions, DeferredTermination()).on_trial_error(0, [], trial)
+    observer_of(submissions).on_trial_error(0, [], trial)
     assert events(context, WorkerDied) == []

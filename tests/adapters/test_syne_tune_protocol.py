@@ -47,16 +47,3 @@ def test_the_line_has_the_keys_of_syne_tunes_own_reporter(capsys: pytest.Capture
     (their_report,), (our_report,) = retrieve([theirs]), retrieve([ours])
     assert sorted(their_report) == sorted(our_report)
     assert ours.partition("{")[0] == theirs.partition("{")[0]
-
-
-@pytest.mark.parametrize("module", ["tuneoff_adapters.syne_tune.adapter", "tuneoff_adapters.syne_tune.reporter"])
-def test_importing_the_adapter_or_the_reporter_does_not_import_the_framework(module: str) -> None:
-    code = f"import sys, {module}; print([name for name in ('syne_tune', 'pandas', 'torch') if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-def test_a_trial_does_not_pay_for_the_adapters_own_modules() -> None:
-    code = f"import sys, {reporter.__name__}; print('tuneoff_adapters.syne_tune.adapter' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"

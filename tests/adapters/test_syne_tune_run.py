@@ -6,10 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,6 +16,7 @@ from tuneoff.base.identity import configuration_digest
 from tuneoff.base.processes import with_mark
 from tuneoff.base.space import Float, SearchSpace
 from tuneoff.record.events import schema
+from waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -186,19 +184,12 @@ def test_asha_stops_the_worse_ones_at_its_rungs_and_lets_the_best_run_to_its_end
     assert halving.of(schema.BestKnown)[0].trial == "t00003"
 
 
-def wait_until(condition: Callable[[], Any], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.05)
-
-
 def test_undeploy_in_a_fresh_process_ends_the_runs_trials_and_only_those(plain: LifecycleRun) -> None:
     sleeper = [sys.executable, "-c", "import time; time.sleep(60)"]
     ours = subprocess.Popen(sleeper, env={**os.environ, "TUNEOFF_SYNE_TUNE_RUN": plain.folder.name})
     other = subprocess.Popen(sleeper, env={**os.environ, "TUNEOFF_SYNE_TUNE_RUN": "another-run"})
     try:
-        wait_until(lambda: ours.pid in with_mark("TUNEOFF_SYNE_TUNE_RUN", plain.folder.name))
+        until(lambda: ours.pid in with_mark("TUNEOFF_SYNE_TUNE_RUN", plain.folder.name))
         undeploy_afresh(plain.folder)
         assert ours.wait(5.0) == -signal.SIGKILL
         assert other.poll() is None

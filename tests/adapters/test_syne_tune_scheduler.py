@@ -13,7 +13,7 @@ from builders.specs import make_context, toy_spec
 from tuneoff.base.identity import configuration_digest
 from tuneoff.base.space import Categorical, Float, SearchSpace, stepped
 from tuneoff.experiment.sampling import listed_configurations
-from tuneoff.experiment.spec import Budget, Failures, Objective, RunSpec, Strategy
+from tuneoff.experiment.spec import Budget, RunSpec, Strategy
 from tuneoff.experiment.translation import translation_of
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
@@ -75,14 +75,16 @@ class Driver:
         self.context.events.close()
 
 
-Make = Callable[[RunSpec], Driver]
+Make = Callable[..., Driver]
 
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Make]:
+    """Makes drivers of runs of so many trials and epochs; what is said beside them is that of `toy_spec`."""
     drivers: list[Driver] = []
 
-    def make_driver(spec: RunSpec) -> Driver:
+    def make_driver(trials: int = 10, epochs: int = 3, **changes: Any) -> Driver:
+        spec = toy_spec("syne-tune", trials=trials, epochs=epochs, **{"space": SPACE, **changes})
         drivers.append(Driver(spec, tmp_path))
         return drivers[-1]
 
@@ -91,16 +93,12 @@ def make(tmp_path: Path) -> Iterator[Make]:
         driver.close()
 
 
-def budget(trials: int, epochs: int = 3, **limits: Any) -> dict[str, Any]:
-    return {"budget": Budget(trials=trials, epochs_per_trial=epochs, **limits)}
-
-
 def proposals(driver: Driver) -> list[dict[str, Any]]:
     return [dict(task.configuration) for task in driver.dispatch.tasks.values()]
 
 
 def test_exactly_the_budget_is_proposed(make: Make) -> None:
-    driver = make(toy_spec("syne-tune", space=SPACE, **budget(7)))
+    driver = make(7)
     assert len(driver.start_all()) == 7
     assert driver.scheduler.suggest() is None
     assert [task.trial_id for task in driver.dispatch.tasks.values()] == [f"t{number:05d}" for number in range(7)]
@@ -112,10 +110,7 @@ def test_the_same_seed_proposes_the_same_configurations(make: Make, sampler: str
     options = {"tpe": {"num_min_data_points": 5}, "rea": {"population_size": 5, "sample_size": 3}}.get(sampler, {})
     runs = []
     for seed in (1, 1, 2):
-        spec = toy_spec(
-            "syne-tune", space=SPACE, **budget(16), sampler=sampler, sampler_options=options, pruner=pruner, seed=seed
-        )
-        driver = make(spec)
+        driver = make(16, sampler=sampler, sampler_options=options, pruner=pruner, seed=seed)
         while (trial := driver.start()) is not None:
             driver.report(trial, 3, float(trial.config["x"]))
             driver.scheduler.on_trial_complete(trial, {"epoch": 3, OBJECTIVE: float(trial.config["x"])})
@@ -127,7 +122,7 @@ def test_the_same_seed_proposes_the_same_configurations(make: Make, sampler: str
 def test_tpe_with_its_model_is_not_random_search(make: Make) -> None:
     found = []
     for sampler in (Strategy(name="random"), Strategy(name="tpe", options={"num_min_data_points": 5})):
-        driver = make(toy_spec("syne-tune", space=SPACE, **budget(30), sampler=sampler))
+        driver = make(30, sampler=sampler)
         while (trial := driver.start()) is not None:
             driver.scheduler.on_trial_complete(trial, {"epoch": 3, OBJECTIVE: float(trial.config["x"])})
         found.append(proposals(driver))
@@ -140,8 +135,7 @@ def test_tpe_with_its_model_is_not_random_search(make: Make) -> None:
 @pytest.mark.parametrize("pruner", ["none", "asha", "median"])
 def test_a_given_list_is_proposed_in_its_order_and_nothing_else(make: Make, pruner: str) -> None:
     configurations = tuple({"x": index / 10, "rate": 0.5, "depth": 1, "kind": "b"} for index in range(8))
-    spec = toy_spec("syne-tune", space=SPACE, sampler="fixed", **budget(20), configurations=configurations, pruner=pruner)
-    driver = make(spec)
+    driver = make(20, sampler="fixed", configurations=configurations, pruner=pruner)
     while (trial := driver.start()) is not None:
         driver.report(trial, 1, 0.5)
     assert proposals(driver) == list(configurations)
@@ -149,16 +143,15 @@ def test_a_given_list_is_proposed_in_its_order_and_nothing_else(make: Make, prun
 
 def test_a_grid_is_proposed_in_cores_order(make: Make) -> None:
     space = SearchSpace({"depth": stepped(1, 4, 1, integer=True), "kind": Categorical(choices=("a", "b"))})
-    spec = toy_spec("syne-tune", space=space, sampler="grid", **budget(6))
-    driver = make(spec)
+    driver = make(6, space=space, sampler="grid")
     driver.start_all()
-    assert proposals(driver) == listed_configurations(spec)
+    assert proposals(driver) == listed_configurations(driver.context.spec)
 
 
 def test_a_space_of_constants_can_be_run(make: Make) -> None:
     space = SearchSpace({"kind": Categorical(choices=("a",))})
     for pruner in ("none", "asha", "median"):
-        driver = make(toy_spec("syne-tune", space=space, **budget(1), pruner=pruner))
+        driver = make(1, space=space, pruner=pruner)
         assert len(driver.start_all()) == 1
         assert proposals(driver) == [{"kind": "a"}]
 
@@ -166,16 +159,7 @@ def test_a_space_of_constants_can_be_run(make: Make) -> None:
 def test_scripted_stops_come_at_their_epoch_and_are_logged(make: Make) -> None:
     configurations = tuple({"x": index / 10, "rate": 0.5, "depth": 1, "kind": "b"} for index in range(3))
     stops = {configuration_digest(configurations[1]): 2, configuration_digest(configurations[2]): 3}
-    spec = toy_spec(
-        "syne-tune",
-        space=SPACE,
-        sampler="fixed",
-        **budget(3),
-        configurations=configurations,
-        stops=stops,
-        pruner="scripted",
-    )
-    driver = make(spec)
+    driver = make(3, sampler="fixed", configurations=configurations, stops=stops, pruner="scripted")
     first, second, third = driver.start_all()
     assert [driver.report(first, epoch, 9.0) for epoch in (1, 2, 3)] == ["CONTINUE"] * 3
     assert [driver.report(second, epoch, 0.0) for epoch in (1, 2)] == ["CONTINUE", "STOP"]
@@ -186,9 +170,8 @@ def test_scripted_stops_come_at_their_epoch_and_are_logged(make: Make) -> None:
 @pytest.mark.parametrize("mode", ["min", "max"])
 def test_asha_compares_at_its_rungs_and_never_stops_after_the_last_epoch(make: Make, mode: str) -> None:
     options = {"first_rung_epochs": 1, "reduction_factor": 3}
-    spec = toy_spec("syne-tune", space=SPACE, **budget(4, epochs=9), pruner="asha", pruner_options=options, mode=mode)
     sign = 1.0 if mode == "min" else -1.0
-    driver = make(spec)
+    driver = make(4, 9, pruner="asha", pruner_options=options, mode=mode)
     good, worse, worst, late = driver.start_all()
     assert driver.report(good, 1, sign * 0.1) == "CONTINUE"  # the first at a rung always goes on
     assert driver.report(worse, 1, sign * 0.2) == "STOP"
@@ -202,10 +185,7 @@ def test_asha_compares_at_its_rungs_and_never_stops_after_the_last_epoch(make: M
 @pytest.mark.parametrize("mode", ["min", "max"])
 def test_median_waits_for_the_first_epoch_and_for_enough_trials(make: Make, mode: str) -> None:
     options = {"first_epoch": 2, "min_trials": 3}
-    objective = Objective(metric="loss", mode=mode)  # type: ignore[arg-type]
-    driver = make(
-        toy_spec("syne-tune", space=SPACE, **budget(5, epochs=5), pruner="median", pruner_options=options, objective=objective)
-    )
+    driver = make(5, 5, pruner="median", pruner_options=options, mode=mode)
     sign = 1.0 if mode == "min" else -1.0
     trials = driver.start_all()
     assert [driver.report(trial, 1, sign * index) for index, trial in enumerate(trials)] == ["CONTINUE"] * 5
@@ -213,7 +193,7 @@ def test_median_waits_for_the_first_epoch_and_for_enough_trials(make: Make, mode
 
 
 def test_a_killed_trial_is_tried_again_and_costs_no_proposal(make: Make) -> None:
-    driver = make(toy_spec("syne-tune", space=SPACE, **budget(2), failures=Failures(retries=1)))
+    driver = make(2, retries=1)
     first, second = driver.start_all()
     driver.die(first, -9)
     driver.die(second, 1)  # an exit code of its own is the workload's fault
@@ -231,17 +211,8 @@ def test_a_killed_trial_is_tried_again_and_costs_no_proposal(make: Make) -> None
 
 def test_a_trial_that_was_over_a_limit_or_stopped_is_not_tried_again(make: Make) -> None:
     configuration = {"x": 0.1, "rate": 0.5, "depth": 1, "kind": "b"}
-    spec = toy_spec(
-        "syne-tune",
-        space=SPACE,
-        sampler="fixed",
-        **budget(2),
-        configurations=(configuration, configuration),
-        failures=Failures(retries=1),
-        pruner="scripted",
-        stops={configuration_digest(configuration): 1},
-    )
-    driver = make(spec)
+    stops = {configuration_digest(configuration): 1}
+    driver = make(2, sampler="fixed", configurations=(configuration,) * 2, retries=1, pruner="scripted", stops=stops)
     limited, stopped = driver.start_all()
     note_kill(driver.context.run_dir, "t00000", 1, "timed out")
     driver.die(limited, -9)
@@ -254,7 +225,7 @@ def test_nothing_is_proposed_once_the_budget_of_epochs_or_time_is_used(make: Mak
     from tuneoff.run.trial.locks import Tickets
 
     for limits, file, taken in (({"epochs_total": 2}, "epoch_tickets", 2), ({"wall_clock_seconds": 1e-6}, "tickets", 1)):
-        driver = make(toy_spec("syne-tune", space=SPACE, **budget(9, **limits)))
+        driver = make(budget=Budget(trials=9, epochs_per_trial=3, **limits))
         assert driver.start() is not None
         tickets = Tickets(driver.context.run_dir / file, None)
         tickets.limit = 9

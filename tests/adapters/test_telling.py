@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ import pytest
 from builders.specs import TOY_SPACE, make_context, toy_spec
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.sampling import draws
-from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.translation import translation_of
 from tuneoff.record.history import EarlierExecution, FinishedTrial, History, UnfinishedTrial
 from tuneoff.record.run_context import RunContext
@@ -114,113 +113,107 @@ class TestOptuna:
         assert OptunaAdapter.refuse_continue(toy_spec("optuna", sampler="tpe")) is None
 
 
-class TestRayTune:
+Begun = list[tuple[str, int, dict[str, Any]]]  # of each trial its name, its attempt and its configuration
+
+
+def begun_by_ray_tune(context: RunContext, count: int) -> Begun:
     """Random search draws again and passes over; OptunaSearch and the schedulers are told."""
+    from ray.tune.experiment import Experiment
 
-    def names(self, context: RunContext, count: int) -> list[tuple[str, int, dict[str, Any]]]:
-        from ray.tune.experiment import Experiment
+    from tuneoff_adapters.ray_tune.searchers import make_search, param_space
+    from tuneoff_adapters.ray_tune.submission import OBJECTIVE, TASK, Submissions
+    from tuneoff_adapters.ray_tune.trainable import train
 
-        from tuneoff_adapters.ray_tune.searchers import make_search, param_space
-        from tuneoff_adapters.ray_tune.submission import OBJECTIVE, TASK, Submissions
-        from tuneoff_adapters.ray_tune.trainable import train
-
-        translation = translation_of(context.spec)
-        submissions = Submissions(context, translation)
-        search = make_search(context.spec, submissions)
-        space = param_space(translation, submissions.keys)
-        search.set_search_properties(OBJECTIVE, "min", space)
-        experiment = Experiment("x", train, config=space, num_samples=10, storage_path=str(context.work_dir))
-        search.add_configurations([experiment])
-        found = []
-        for _ in range(count):
-            trial = search.next_trial()
-            if trial is None:
-                break
-            task = trial.config[TASK]
-            found.append((task["trial"], task["attempt"], task["configuration"]))
-            search.on_trial_complete(trial.trial_id)
-        return found
-
-    def test_random_search_goes_on_where_it_was(self, tmp_path: Path) -> None:
-        spec = toy_spec("ray-tune")
-        whole = self.names(make_context(spec, tmp_path / "whole"), 10)
-        history = history_of([configuration for _, _, configuration in whole])
-        rest = self.names(make_context(spec, tmp_path / "rest", history), 10)
-        assert [name for name, _, _ in rest] == ["t00004", "t00005", "t00006", "t00007", "t00008", "t00009"]
-        assert [attempt for _, attempt, _ in rest] == [1, 2, 1, 1, 1, 1]
-        assert [configuration for _, _, configuration in rest] == [configuration for _, _, configuration in whole[4:]]
-
-    def test_optuna_search_is_told_and_begins_with_what_was_lost(self, tmp_path: Path) -> None:
-        spec = toy_spec("ray-tune", sampler="tpe")
-        configurations = drawn(6)
-        rest = self.names(make_context(spec, tmp_path, history_of(configurations)), 3)
-        assert [(name, attempt) for name, attempt, _ in rest] == [("t00005", 2), ("t00006", 1), ("t00007", 1)]
-        assert rest[0][2] == configurations[5]
-
-    def test_the_rungs_of_asha_have_the_values_of_finished_trials(self, tmp_path: Path) -> None:
-        from tuneoff_adapters.ray_tune.schedulers import make_scheduler
-        from tuneoff_adapters.ray_tune.submission import OBJECTIVE, Submissions
-
-        spec = toy_spec("ray-tune", pruner="asha")
-        context = make_context(spec, tmp_path, history_of(drawn(6)))
-        scheduler = make_scheduler(spec.experiment, Submissions(context, translation_of(spec)))
-        scheduler.set_search_properties(OBJECTIVE, "min")
-        recorded = scheduler._brackets[0]._rungs[-1][1]
-        assert recorded == {"earlier_t00000": -0.9, "earlier_t00001": -0.8, "earlier_t00003": pytest.approx(-0.6)}
-
-    @pytest.mark.parametrize("sampler", ["cmaes", "sobol"])
-    def test_samplers_with_a_state_of_their_own_are_refused(self, sampler: str) -> None:
-        from tuneoff_adapters.ray_tune import RayTuneAdapter
-
-        assert RayTuneAdapter.refuse_continue(toy_spec("ray-tune", sampler=sampler)) is not None
+    translation = translation_of(context.spec)
+    submissions = Submissions(context, translation)
+    search = make_search(context.spec, submissions)
+    space = param_space(translation, submissions.keys)
+    search.set_search_properties(OBJECTIVE, "min", space)
+    experiment = Experiment("x", train, config=space, num_samples=10, storage_path=str(context.work_dir))
+    search.add_configurations([experiment])
+    found = []
+    for _ in range(count):
+        trial = search.next_trial()
+        if trial is None:
+            break
+        task = trial.config[TASK]
+        found.append((task["trial"], task["attempt"], task["configuration"]))
+        search.on_trial_complete(trial.trial_id)
+    return found
 
 
-class TestSyneTune:
-    """The scheduler is told through the calls of a tuner."""
+def begun_by_syne_tune(context: RunContext, count: int, inner: Any = None) -> Begun:
+    """The scheduler is told through the calls of a tuner; `inner`: Syne Tune's own."""
+    from tuneoff_adapters.syne_tune.budgeted import BudgetedScheduler
+    from tuneoff_adapters.syne_tune.dispatch import Dispatch
+    from tuneoff_adapters.syne_tune.schedulers import make_scheduler
 
-    def proposals(self, spec: RunSpec, context: RunContext, count: int) -> list[tuple[str, int, dict[str, Any]]]:
-        from tuneoff_adapters.syne_tune.budgeted import BudgetedScheduler
-        from tuneoff_adapters.syne_tune.dispatch import Dispatch
-        from tuneoff_adapters.syne_tune.schedulers import make_scheduler
+    translation, dispatch = translation_of(context.spec), Dispatch(context)
+    inner = inner or make_scheduler(context.spec, translation, context.history)
+    scheduler = BudgetedScheduler(context, dispatch, inner, translation)
+    found = []
+    for number in range(count):
+        if scheduler.suggest() is None:
+            break
+        task = dispatch.start(number)
+        found.append((task.trial_id, task.attempt, dict(task.configuration)))
+    return found
 
-        translation, dispatch = translation_of(spec), Dispatch(context)
-        inner = make_scheduler(spec, translation, context.history)
-        scheduler = BudgetedScheduler(context, dispatch, inner, translation)
-        found = []
-        for number in range(count):
-            if scheduler.suggest() is None:
-                break
-            task = dispatch.start(number)
-            found.append((task.trial_id, task.attempt, dict(task.configuration)))
-        self.inner = inner
-        return found
 
-    def spec(self, **more: Any) -> RunSpec:
-        return toy_spec("syne-tune", **more)
+BY: Mapping[str, Callable[[RunContext, int], Begun]] = {"ray-tune": begun_by_ray_tune, "syne-tune": begun_by_syne_tune}
 
-    def test_random_search_goes_on_where_it_was(self, tmp_path: Path) -> None:
-        spec = self.spec()
-        whole = self.proposals(spec, make_context(spec, tmp_path / "whole"), 20)
-        history = history_of([configuration for _, _, configuration in whole])
-        rest = self.proposals(spec, make_context(spec, tmp_path / "rest", history), 20)
-        assert [(name, attempt) for name, attempt, _ in rest] == [
-            ("t00004", 1),
-            ("t00005", 2),
-            *((f"t{number:05d}", 1) for number in range(6, 10)),
-        ]
-        assert [configuration for _, _, configuration in rest] == [configuration for _, _, configuration in whole[4:]]
 
-    @pytest.mark.slow
-    @pytest.mark.parametrize("sampler", ["tpe", "bore", "rea"])
-    def test_a_sampler_that_learns_begins_with_what_was_lost(self, sampler: str, tmp_path: Path) -> None:
-        spec, configurations = self.spec(sampler=sampler), drawn(6)
-        rest = self.proposals(spec, make_context(spec, tmp_path, history_of(configurations)), 20)
-        assert [name for name, _, _ in rest] == ["t00005", *(f"t{number:05d}" for number in range(6, 11))]
-        assert rest[0][1:] == (2, configurations[5])
+@pytest.mark.parametrize("adapter", BY)
+def test_random_search_goes_on_where_it_was(tmp_path: Path, adapter: str) -> None:
+    spec, begun = toy_spec(adapter), BY[adapter]
+    whole = begun(make_context(spec, tmp_path / "whole"), 20)
+    history = history_of([configuration for _, _, configuration in whole])
+    rest = begun(make_context(spec, tmp_path / "rest", history), 20)
+    assert [(name, attempt) for name, attempt, _ in rest] == [
+        ("t00004", 1),
+        ("t00005", 2),
+        *((f"t{number:05d}", 1) for number in range(6, 10)),
+    ]
+    assert [configuration for _, _, configuration in rest] == [configuration for _, _, configuration in whole[4:]]
 
-    def test_the_rungs_of_asha_have_the_values_of_finished_trials(self, tmp_path: Path) -> None:
-        spec = self.spec(pruner="asha", sampler="tpe")
-        first = self.proposals(spec, make_context(spec, tmp_path, history_of(drawn(6))), 1)
-        assert first == [("t00005", 2, drawn(6)[5])]
-        recorded = [sorted(value for one in rung.values() for value in one.values()) for _, rung in self.inner.brackets[0].rungs]
-        assert recorded[-1] == pytest.approx([0.6, 0.8, 0.9]), "the values of the first epoch"
+
+@pytest.mark.parametrize(
+    ("adapter", "sampler", "asked"),  # how often; Syne Tune's scheduler ends by itself
+    [("ray-tune", "tpe", 6), *(pytest.param("syne-tune", name, 20, marks=pytest.mark.slow) for name in ("tpe", "bore", "rea"))],
+)
+def test_a_sampler_that_learns_begins_with_what_was_lost(tmp_path: Path, adapter: str, sampler: str, asked: int) -> None:
+    configurations = drawn(6)
+    context = make_context(toy_spec(adapter, sampler=sampler), tmp_path, history_of(configurations))
+    rest = BY[adapter](context, asked)
+    assert [(name, attempt) for name, attempt, _ in rest] == [("t00005", 2), *((f"t{number:05d}", 1) for number in range(6, 11))]
+    assert rest[0][2] == configurations[5]
+
+
+def test_the_rungs_of_asha_in_ray_have_the_values_of_finished_trials(tmp_path: Path) -> None:
+    from tuneoff_adapters.ray_tune.schedulers import make_scheduler
+    from tuneoff_adapters.ray_tune.submission import OBJECTIVE, Submissions
+
+    spec = toy_spec("ray-tune", pruner="asha")
+    context = make_context(spec, tmp_path, history_of(drawn(6)))
+    scheduler = make_scheduler(spec.experiment, Submissions(context, translation_of(spec)))
+    scheduler.set_search_properties(OBJECTIVE, "min")
+    recorded = scheduler._brackets[0]._rungs[-1][1]
+    assert recorded == {"earlier_t00000": -0.9, "earlier_t00001": -0.8, "earlier_t00003": pytest.approx(-0.6)}
+
+
+@pytest.mark.parametrize("sampler", ["cmaes", "sobol"])
+def test_samplers_of_ray_with_a_state_of_their_own_are_refused(sampler: str) -> None:
+    from tuneoff_adapters.ray_tune import RayTuneAdapter
+
+    assert RayTuneAdapter.refuse_continue(toy_spec("ray-tune", sampler=sampler)) is not None
+
+
+def test_the_rungs_of_asha_in_syne_tune_have_the_values_of_finished_trials(tmp_path: Path) -> None:
+    from tuneoff_adapters.syne_tune.schedulers import make_scheduler
+
+    spec = toy_spec("syne-tune", pruner="asha", sampler="tpe")
+    context = make_context(spec, tmp_path, history_of(drawn(6)))
+    inner = make_scheduler(spec, translation_of(spec), context.history)
+    assert begun_by_syne_tune(context, 1, inner) == [("t00005", 2, drawn(6)[5])]
+    recorded = [sorted(value for one in rung.values() for value in one.values()) for _, rung in inner.brackets[0].rungs]
+    assert recorded[-1] == pytest.approx([0.6, 0.8, 0.9]), "the values of the first epoch"

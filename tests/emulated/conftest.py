@@ -1,4 +1,4 @@
-"""The store, the server and the controllers under test, each with a folder of its own."""
+"""The store, the server, the node and the controllers under test, each with a folder of its own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from emulated.katib_world import World, world
+from emulated.node_cluster import NodeCluster, node_cluster
 from emulated.served import Served, served
 from katib_emulation.kinds import NAMESPACES
 from katib_emulation.storage.store import Store
@@ -31,3 +32,10 @@ def api(tmp_path: Path) -> Iterator[Served]:
 def katib(tmp_path: Path) -> Iterator[World]:
     with world(tmp_path) as made:
         yield made
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[NodeCluster]:
+    """A node of this test's folder, to which it gives Jobs."""
+    with node_cluster(tmp_path) as running:
+        yield running

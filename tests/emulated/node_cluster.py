@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from katib_emulation.kinds import CONFIG_MAPS, EVENTS, JOBS, PODS, TRIALS
 from katib_emulation.node.node import Node
@@ -13,10 +13,8 @@ from katib_emulation.observations import Observations
 from katib_emulation.storage.store import Store
 from waiting import until
 
-Found = TypeVar("Found")
 Object = dict[str, Any]
 NAMESPACE = "default"
-DEADLINE_SECONDS = 20.0
 
 
 class NodeCluster:

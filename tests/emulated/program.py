@@ -66,6 +66,14 @@ class Program:
         return self.process.returncode, errors
 
 
+def failure(folder: Path, kubeconfig: Path, *options: str, preexec: object = None) -> str:
+    """Run the program, which cannot start; return the single line that it must write."""
+    command = [*COMMAND, str(folder), "--kubeconfig", str(kubeconfig), *options]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False, preexec_fn=preexec)  # type: ignore[call-overload]
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1), ended.stderr
+    return str(ended.stderr)
+
+
 @contextlib.contextmanager
 def program(folder: Path, *options: str) -> Iterator[Program]:
     """Run a server; it is killed at the end if it still runs."""

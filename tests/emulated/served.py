@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from emulated.katib_world import experiment_named
 from katib_emulation.http.api import Access, Api
 from katib_emulation.http.server import Server
 from katib_emulation.installation import install
@@ -77,27 +78,10 @@ def served(folder: Path, denials: tuple[str, ...] = (), token: str | None = None
 
 
 def experiment(name: str = "e1") -> Object:
-    """Return the smallest experiment that Katib takes."""
-    command = ["python", "-c", "print(1)", "${trialParameters.lr}"]
-    container = {"name": "training-container", "image": "i", "command": command}
-    pod = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-    return {
-        "apiVersion": "kubeflow.org/v1beta1",
-        "kind": "Experiment",
-        "metadata": {"name": name, "labels": {"app": "test"}},
-        "spec": {
-            "objective": {"type": "maximize", "objectiveMetricName": "accuracy"},
-            "algorithm": {"algorithmName": "random"},
-            "maxTrialCount": 3,
-            "parallelTrialCount": 1,
-            "parameters": [{"name": "lr", "parameterType": "double", "feasibleSpace": {"min": "0.1", "max": "0.2"}}],
-            "trialTemplate": {
-                "primaryContainerName": "training-container",
-                "trialParameters": [{"name": "lr", "reference": "lr"}],
-                "trialSpec": {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": pod}},
-            },
-        },
-    }
+    """Return an experiment that Katib takes, in whatever namespace."""
+    made = experiment_named(name)
+    del made["metadata"]["namespace"]
+    return made
 
 
 def trial(name: str = "t1", **metadata: Any) -> Object:

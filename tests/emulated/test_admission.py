@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from emulated.katib_world import NAMESPACE, experiment_named
+from emulated.katib_world import NAMESPACE, Object, experiment_named
 from katib_emulation.admission import admit_experiment
 from katib_emulation.statuses import ApiError
 
-Object = dict[str, Any]
 DENIED = 'admission webhook "validator.experiment.katib.kubeflow.org" denied the request: '
 
 

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from emulated.katib_world import World, experiment_named
 from katib_emulation.kinds import EVENTS, JOBS
 from katib_emulation.objects import find_condition, has_condition
-
-Object = dict[str, Any]
-
-
-def texts(conditions: list[Object]) -> list[tuple[str, str, str, str]]:
-    return [(c["type"], c["status"], c["reason"], c["message"]) for c in conditions]
 
 
 def events(katib: World, reason: str) -> list[str]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from emulated.katib_world import World, experiment_named, world
-from emulated.test_controllers import Object
+from emulated.katib_world import Object, World, experiment_named, world
 from katib_emulation.kinds import JOBS, TRIALS
 
 

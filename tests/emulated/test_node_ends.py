@@ -23,16 +23,15 @@ def pid_of(cluster: NodeCluster) -> int:
 
 
 @pytest.mark.slow
-def test_a_job_over_its_deadline_fails_and_its_process_ends(tmp_path: Path) -> None:
-    with node_cluster(tmp_path) as cluster:
-        cluster.submit(command=script(tmp_path, ANNOUNCE_AND_SLEEP), activeDeadlineSeconds=2)
-        pid = pid_of(cluster)
-        ended = cluster.ended()
-        assert conditions(ended) == {"FailureTarget": "DeadlineExceeded", "Failed": "DeadlineExceeded"}
-        assert ended["status"]["conditions"][-1]["message"] == "Job was active longer than specified deadline"
-        assert ended["status"]["failed"] == 1
-        assert not is_alive(pid)
-        until(lambda: not cluster.pods())
+def test_a_job_over_its_deadline_fails_and_its_process_ends(cluster: NodeCluster, tmp_path: Path) -> None:
+    cluster.submit(command=script(tmp_path, ANNOUNCE_AND_SLEEP), activeDeadlineSeconds=2)
+    pid = pid_of(cluster)
+    ended = cluster.ended()
+    assert conditions(ended) == {"FailureTarget": "DeadlineExceeded", "Failed": "DeadlineExceeded"}
+    assert ended["status"]["conditions"][-1]["message"] == "Job was active longer than specified deadline"
+    assert ended["status"]["failed"] == 1
+    assert not is_alive(pid)
+    until(lambda: not cluster.pods())
 
 
 @pytest.mark.slow
@@ -47,80 +46,74 @@ def allocating(folder: Path, megabytes: int, seconds: float) -> list[str]:
     return ["sh", "-c", f"{sys.executable} {folder}/allocate.py && echo done"]
 
 
-def test_a_container_over_its_memory_limit_is_killed(tmp_path: Path) -> None:
-    with node_cluster(tmp_path) as cluster:
-        cluster.submit(command=allocating(tmp_path, 200, 1000), container={"resources": {"limits": {"memory": "100Mi"}}})
-        assert "Failed" in conditions(cluster.ended())
-        ending = state_of(cluster.pods()[0])["terminated"]
-        assert (ending["reason"], ending["exitCode"]) == ("OOMKilled", 137)
+def test_a_container_over_its_memory_limit_is_killed(cluster: NodeCluster, tmp_path: Path) -> None:
+    cluster.submit(command=allocating(tmp_path, 200, 1000), container={"resources": {"limits": {"memory": "100Mi"}}})
+    assert "Failed" in conditions(cluster.ended())
+    ending = state_of(cluster.pods()[0])["terminated"]
+    assert (ending["reason"], ending["exitCode"]) == ("OOMKilled", 137)
 
 
-def test_a_container_within_its_memory_limit_is_not_killed(tmp_path: Path) -> None:
-    with node_cluster(tmp_path) as cluster:
-        cluster.submit(command=allocating(tmp_path, 20, 0.3), container={"resources": {"limits": {"memory": "100Mi"}}})
-        assert "Complete" in conditions(cluster.ended())
-        assert cluster.log() == "done\n"
+def test_a_container_within_its_memory_limit_is_not_killed(cluster: NodeCluster, tmp_path: Path) -> None:
+    cluster.submit(command=allocating(tmp_path, 20, 0.3), container={"resources": {"limits": {"memory": "100Mi"}}})
+    assert "Complete" in conditions(cluster.ended())
+    assert cluster.log() == "done\n"
 
 
-def test_a_deleted_pod_ends_by_sigterm_and_its_job_fails(tmp_path: Path) -> None:
-    with node_cluster(tmp_path) as cluster:
-        cluster.submit(command=script(tmp_path, ANNOUNCE_AND_SLEEP))
-        pid = pid_of(cluster)
-        changes = cluster.store.subscribe(PODS)
-        cluster.store.delete(PODS, cluster.pods()[0]["metadata"]["name"], NAMESPACE)
-        ended = cluster.ended()
-        assert conditions(ended)["Failed"] == "BackoffLimitExceeded"
-        assert ended["status"]["failed"] == 1
-        assert not is_alive(pid)
-        until(lambda: not cluster.pods())
-        seen = [changes.next(1) for _ in range(4)]
-        [code] = {
-            state_of(change.object)["terminated"]["exitCode"]
-            for change in seen
-            if change and change.object["status"]["phase"] == "Failed"
-        }
-        assert code == 143
+def test_a_deleted_pod_ends_by_sigterm_and_its_job_fails(cluster: NodeCluster, tmp_path: Path) -> None:
+    cluster.submit(command=script(tmp_path, ANNOUNCE_AND_SLEEP))
+    pid = pid_of(cluster)
+    changes = cluster.store.subscribe(PODS)
+    cluster.store.delete(PODS, cluster.pods()[0]["metadata"]["name"], NAMESPACE)
+    ended = cluster.ended()
+    assert conditions(ended)["Failed"] == "BackoffLimitExceeded"
+    assert ended["status"]["failed"] == 1
+    assert not is_alive(pid)
+    until(lambda: not cluster.pods())
+    seen = [changes.next(1) for _ in range(4)]
+    [code] = {
+        state_of(change.object)["terminated"]["exitCode"]
+        for change in seen
+        if change and change.object["status"]["phase"] == "Failed"
+    }
+    assert code == 143
 
 
-def test_the_command_s_children_get_the_sigterm_and_may_end_in_order(tmp_path: Path) -> None:
+def test_the_command_s_children_get_the_sigterm_and_may_end_in_order(cluster: NodeCluster, tmp_path: Path) -> None:
     (tmp_path / "polite.py").write_text(
         "import signal, sys, time\n"
         "def leave(*_):\n    print('saved', flush=True)\n    sys.exit(0)\n"
         "signal.signal(signal.SIGTERM, leave)\nprint('up', flush=True)\n"
         "while True:\n    time.sleep(0.05)\n"  # a signal just before a sleep begins is handled at its end
     )
-    with node_cluster(tmp_path) as cluster:
-        cluster.submit(command=["sh", "-c", f"python {tmp_path}/polite.py && echo end"])
-        name = cluster.pod_in("Running")["metadata"]["name"]
-        until(lambda: cluster.log() == "up\n")
-        pieces = cluster.node.follow_log(NAMESPACE, name)
-        cluster.store.delete(PODS, name, NAMESPACE)
-        assert b"".join(pieces) == b"up\nsaved\nend\n"
+    cluster.submit(command=["sh", "-c", f"python {tmp_path}/polite.py && echo end"])
+    name = cluster.pod_in("Running")["metadata"]["name"]
+    until(lambda: cluster.log() == "up\n")
+    pieces = cluster.node.follow_log(NAMESPACE, name)
+    cluster.store.delete(PODS, name, NAMESPACE)
+    assert b"".join(pieces) == b"up\nsaved\nend\n"
 
 
 @pytest.mark.slow
-def test_a_process_that_ignores_sigterm_is_killed_after_its_grace_period(tmp_path: Path) -> None:
-    with node_cluster(tmp_path) as cluster:
-        stubborn = "trap '' TERM; echo $$; while true; do sleep 0.01; done"
-        cluster.submit(command=script(tmp_path, stubborn), pod={"terminationGracePeriodSeconds": 1})
-        pid = pid_of(cluster)
-        started = time.monotonic()
-        cluster.store.delete(PODS, cluster.pods()[0]["metadata"]["name"], NAMESPACE)
-        cluster.ended()
-        assert time.monotonic() - started >= 1
-        assert not is_alive(pid)
+def test_a_process_that_ignores_sigterm_is_killed_after_its_grace_period(cluster: NodeCluster, tmp_path: Path) -> None:
+    stubborn = "trap '' TERM; echo $$; while true; do sleep 0.01; done"
+    cluster.submit(command=script(tmp_path, stubborn), pod={"terminationGracePeriodSeconds": 1})
+    pid = pid_of(cluster)
+    started = time.monotonic()
+    cluster.store.delete(PODS, cluster.pods()[0]["metadata"]["name"], NAMESPACE)
+    cluster.ended()
+    assert time.monotonic() - started >= 1
+    assert not is_alive(pid)
 
 
-def test_a_deleted_job_takes_its_process_and_its_pod_along(tmp_path: Path) -> None:
-    with node_cluster(tmp_path) as cluster:
-        cluster.submit(command=script(tmp_path, ANNOUNCE_AND_SLEEP))
-        pid = pid_of(cluster)
-        cluster.store.delete(JOBS, "job", NAMESPACE)
-        until(lambda: not cluster.pods())
-        assert not is_alive(pid)
+def test_a_deleted_job_takes_its_process_and_its_pod_along(cluster: NodeCluster, tmp_path: Path) -> None:
+    cluster.submit(command=script(tmp_path, ANNOUNCE_AND_SLEEP))
+    pid = pid_of(cluster)
+    cluster.store.delete(JOBS, "job", NAMESPACE)
+    until(lambda: not cluster.pods())
+    assert not is_alive(pid)
 
 
-def test_a_job_deleted_in_the_foreground_is_gone_after_its_process(tmp_path: Path) -> None:
+def test_a_job_deleted_in_the_foreground_is_gone_after_its_process(cluster: NodeCluster, tmp_path: Path) -> None:
     def is_gone() -> bool:
         try:
             cluster.job()
@@ -128,13 +121,12 @@ def test_a_job_deleted_in_the_foreground_is_gone_after_its_process(tmp_path: Pat
             return True
         return False
 
-    with node_cluster(tmp_path) as cluster:
-        cluster.submit(command=script(tmp_path, ANNOUNCE_AND_SLEEP))
-        pid = pid_of(cluster)
-        cluster.store.delete(JOBS, "job", NAMESPACE, "Foreground")
-        until(is_gone)
-        assert not is_alive(pid)
-        assert not cluster.pods()
+    cluster.submit(command=script(tmp_path, ANNOUNCE_AND_SLEEP))
+    pid = pid_of(cluster)
+    cluster.store.delete(JOBS, "job", NAMESPACE, "Foreground")
+    until(is_gone)
+    assert not is_alive(pid)
+    assert not cluster.pods()
 
 
 def test_a_pod_without_a_place_that_is_deleted_fails_its_job(tmp_path: Path) -> None:

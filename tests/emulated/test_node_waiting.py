@@ -88,20 +88,19 @@ def test_a_missing_image_is_backed_off_and_never_fails_by_itself(tmp_path: Path)
         until(lambda: not cluster.pods("bad"))
 
 
-def test_volumes_are_folders_and_mount_paths_name_them(tmp_path: Path) -> None:
+def test_volumes_are_folders_and_mount_paths_name_them(cluster: NodeCluster, tmp_path: Path) -> None:
     volumes = [{"name": "run", "emptyDir": {}}, {"name": "settings", "configMap": {"name": "settings"}}]
     mounts = [{"name": "run", "mountPath": "/app/run"}, {"name": "settings", "mountPath": "/etc/app"}]
-    with node_cluster(tmp_path) as cluster:
-        cluster.config_map("settings", **{"rate.txt": "0.5\n"})
-        cluster.submit(
-            command=["sh", "-c", 'cat /etc/app/rate.txt > "$RUN/copy" && cat /app/run/copy'],
-            container={"volumeMounts": mounts, "env": [{"name": "RUN", "value": "/app/run"}]},
-            pod={"volumes": volumes},
-        )
-        cluster.ended()
-        assert cluster.log() == "0.5\n"
-        [pod] = cluster.pods()
-        assert (tmp_path / "pods" / pod["metadata"]["uid"] / "volumes" / "run" / "copy").read_text() == "0.5\n"
+    cluster.config_map("settings", **{"rate.txt": "0.5\n"})
+    cluster.submit(
+        command=["sh", "-c", 'cat /etc/app/rate.txt > "$RUN/copy" && cat /app/run/copy'],
+        container={"volumeMounts": mounts, "env": [{"name": "RUN", "value": "/app/run"}]},
+        pod={"volumes": volumes},
+    )
+    cluster.ended()
+    assert cluster.log() == "0.5\n"
+    [pod] = cluster.pods()
+    assert (tmp_path / "pods" / pod["metadata"]["uid"] / "volumes" / "run" / "copy").read_text() == "0.5\n"
 
 
 def test_a_mount_path_is_replaced_where_it_is_a_path_and_nowhere_else() -> None:
@@ -111,47 +110,43 @@ def test_a_mount_path_is_replaced_where_it_is_a_path_and_nowhere_else() -> None:
     assert mounts.translate(untouched) == untouched
 
 
-def test_a_missing_config_map_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_config_map_is_waited_for(cluster: NodeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pod_runner, "FIRST_RETRY_SECONDS", 0.1)
     volume = {"name": "settings", "configMap": {"name": "settings"}}
-    with node_cluster(tmp_path) as cluster:
-        cluster.submit(
-            command=["cat", "/etc/app/rate"],
-            container={"volumeMounts": [{"name": "settings", "mountPath": "/etc/app"}]},
-            pod={"volumes": [volume]},
-        )
-        [message] = until(lambda: cluster.events("FailedMount"))
-        assert message == 'MountVolume.SetUp failed for volume "settings" : configmap "settings" not found'
-        assert cluster.waiting("ContainerCreating")
-        cluster.config_map("settings", rate="1")
-        assert "Complete" in conditions(cluster.ended())
+    cluster.submit(
+        command=["cat", "/etc/app/rate"],
+        container={"volumeMounts": [{"name": "settings", "mountPath": "/etc/app"}]},
+        pod={"volumes": [volume]},
+    )
+    [message] = until(lambda: cluster.events("FailedMount"))
+    assert message == 'MountVolume.SetUp failed for volume "settings" : configmap "settings" not found'
+    assert cluster.waiting("ContainerCreating")
+    cluster.config_map("settings", rate="1")
+    assert "Complete" in conditions(cluster.ended())
 
 
-def test_a_volume_that_is_not_emulated_is_named(tmp_path: Path) -> None:
-    with node_cluster(tmp_path) as cluster:
-        cluster.submit(pod={"volumes": [{"name": "disk", "persistentVolumeClaim": {"claimName": "c"}}]})
-        [message] = until(lambda: cluster.events("FailedMount"))
-        assert "no volumes of kind persistentVolumeClaim" in message
+def test_a_volume_that_is_not_emulated_is_named(cluster: NodeCluster) -> None:
+    cluster.submit(pod={"volumes": [{"name": "disk", "persistentVolumeClaim": {"claimName": "c"}}]})
+    [message] = until(lambda: cluster.events("FailedMount"))
+    assert "no volumes of kind persistentVolumeClaim" in message
 
 
 @pytest.mark.parametrize(
     "asked", [{"workingDir": "/x"}, {"envFrom": [{}]}, {"volumeMounts": [{"name": "v", "mountPath": "/v", "subPath": "a"}]}]
 )
-def test_what_a_container_cannot_have_is_named(tmp_path: Path, asked: Object) -> None:
-    with node_cluster(tmp_path) as cluster:
-        cluster.submit(container=asked, pod={"volumes": [{"name": "v", "emptyDir": {}}]})
-        assert "the emulated node has no " in cluster.waiting("CreateContainerConfigError")["message"]
+def test_what_a_container_cannot_have_is_named(cluster: NodeCluster, asked: Object) -> None:
+    cluster.submit(container=asked, pod={"volumes": [{"name": "v", "emptyDir": {}}]})
+    assert "the emulated node has no " in cluster.waiting("CreateContainerConfigError")["message"]
 
 
-def test_a_pod_that_cannot_get_its_folders_says_why(tmp_path: Path) -> None:
-    with node_cluster(tmp_path) as cluster:
-        (tmp_path / "pods").rmdir()
-        (tmp_path / "pods").write_text("no folder can be made here, as on a full disk")
-        cluster.submit()
-        assert "cannot make the container's folders" in cluster.waiting("CreateContainerError")["message"]
-        assert any("cannot make the container's folders" in text for text in until(lambda: cluster.events("Failed")))
-        cluster.store.delete(PODS, cluster.pods()[0]["metadata"]["name"], NAMESPACE)
-        assert "Failed" in conditions(cluster.ended())
+def test_a_pod_that_cannot_get_its_folders_says_why(cluster: NodeCluster, tmp_path: Path) -> None:
+    (tmp_path / "pods").rmdir()
+    (tmp_path / "pods").write_text("no folder can be made here, as on a full disk")
+    cluster.submit()
+    assert "cannot make the container's folders" in cluster.waiting("CreateContainerError")["message"]
+    assert any("cannot make the container's folders" in text for text in until(lambda: cluster.events("Failed")))
+    cluster.store.delete(PODS, cluster.pods()[0]["metadata"]["name"], NAMESPACE)
+    assert "Failed" in conditions(cluster.ended())
 
 
 def test_a_folder_whose_name_a_shell_would_split_is_no_obstacle(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from emulated.program import COMMAND, program
+from emulated.program import COMMAND, failure, program
 from katib_emulation import kubeconfig
 from katib_emulation.kubeconfig import KubeconfigError
 from katib_emulation.storage.journal import Journal
@@ -26,18 +26,10 @@ clusters: [{name: production, cluster: {server: "https://cluster.example:6443"}}
 """
 
 
-def refusal(folder: Path, kubeconfig: Path) -> str:
-    """Return the one line with which the server refuses to start."""
-    command = [*COMMAND, str(folder), "--kubeconfig", str(kubeconfig)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
-    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1), ended.stderr
-    return ended.stderr
-
-
 def test_file_of_the_user_is_refused_and_kept(tmp_path: Path) -> None:
     mine = tmp_path / "config"
     mine.write_text(USERS)
-    line = refusal(tmp_path / "f", mine)
+    line = failure(tmp_path / "f", mine)
     assert f"--kubeconfig {mine} is there and was not written by this program, so it stays as it is; give a path" in line
     assert mine.read_text() == USERS
     assert not (tmp_path / "f").exists()
@@ -59,7 +51,7 @@ def test_file_of_a_server_that_was_killed_is_replaced(tmp_path: Path) -> None:
 def test_file_of_a_server_that_runs_is_refused_and_kept(tmp_path: Path) -> None:
     with program(tmp_path / "f") as server:
         for folder in (tmp_path / "f", tmp_path / "g"):
-            line = refusal(folder, server.kubeconfig)
+            line = failure(folder, server.kubeconfig)
             assert f"another server uses the folder {tmp_path / 'f'}, and {server.kubeconfig} is its kubeconfig; end it" in line
         assert server.ask("GET", "/version")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from emulated.program import COMMAND, Program, program
+from emulated.program import COMMAND, Program, failure, program
 from tuneoff.base.processes import is_alive
 from waiting import until
 
@@ -166,12 +166,9 @@ def test_it_serves_though_nobody_reads_its_line(tmp_path: Path) -> None:
 
 def one_line_of_failure(tmp_path: Path, *options: str, preexec: object = None) -> str:
     """Run the program to its end; return the single line it must write."""
-    command = [*COMMAND, str(tmp_path / "f"), "--kubeconfig", str(tmp_path / "kubeconfig"), *options]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False, preexec_fn=preexec)  # type: ignore[call-overload]
-    assert ended.returncode == 1
-    assert ended.stderr.count("\n") == 1, ended.stderr
+    line = failure(tmp_path / "f", tmp_path / "kubeconfig", *options, preexec=preexec)
     assert not (tmp_path / "kubeconfig").exists()
-    return str(ended.stderr)
+    return line
 
 
 def test_a_damaged_journal_is_one_line(tmp_path: Path) -> None:
@@ -253,14 +250,3 @@ def test_pods_find_the_python_that_serves(tmp_path: Path, monkeypatch: pytest.Mo
         (pod,) = server.ask("GET", "/api/v1/namespaces/default/pods")["items"]
         name = pod["metadata"]["name"]
         assert server.text(f"/api/v1/namespaces/default/pods/{name}/log").strip() == str(Path(sys.executable).parent / "python")
-
-
-def test_importing_the_program_imports_nothing_of_tuneoff_nor_a_framework() -> None:
-    code = (
-        "import sys; import katib_emulation.cluster, katib_emulation.__main__;"
-        "print([name for name in sys.modules if name.split('.')[0] in ('tuneoff', 'kubernetes', 'kubeflow', 'optuna', 'numpy')])"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=dict(os.environ), timeout=30
-    )
-    assert ended.stdout.strip() == "[]"

@@ -6,7 +6,6 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,9 @@ from waiting import until
 
 
 @pytest.fixture
-def api(tmp_path: Path) -> Iterator[Served]:
-    with served(tmp_path / "store") as running:
-        running.namespace()
-        yield running
+def api(api: Served) -> Served:
+    api.namespace()
+    return api
 
 
 class Watcher:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulated.katib_world import experiment_named
+from emulated.katib_world import Object, experiment_named
 from katib_emulation.suggestions import Told, algorithm_for
 from katib_emulation.suggestions.spaces import Parameter, derived, draw, grid_values, stream
 
-Object = dict[str, Any]
 DRAWS = 4000
 
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from emulated.katib_world import experiment_named
+from emulated.katib_world import Object, experiment_named
 from katib_emulation.suggestions import MedianStop, told_trials, why_refused
-
-Object = dict[str, Any]
 
 
 def with_settings(algorithm: str, part: str = "algorithm", **settings: str) -> Object:

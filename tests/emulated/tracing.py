@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from emulated.trace_cases import CASES, Object, manifest
+from waiting import until
 
 GROUP = "/apis/kubeflow.org/v1beta1"
 KINDS = {
@@ -88,27 +89,20 @@ def record(client: Any, namespace: str, name: str, image: str) -> Object:
     try:
         client.create_experiment(manifest(name, case, image), namespace)
         if case.action is not None:
-            _until(
-                lambda: any(
-                    kind == "Pod" and _phase(thing) == "Running" and _is_trial(thing) for _, kind, _, thing in recorder.seen
-                )
-            )
+            until(lambda: _runs_a_trial(recorder), SECONDS)
             case.action(client, name, namespace)
-        _until(lambda: _is_over(recorder, case.end))
+        until(lambda: _is_over(recorder, case.end), SECONDS)
         if case.end:
-            _until(lambda: time.monotonic() - max(at for at, *_ in recorder.seen) > SETTLE_SECONDS)
+            until(lambda: time.monotonic() - max(at for at, *_ in recorder.seen) > SETTLE_SECONDS, SECONDS)
             client.delete_experiment(name, namespace)
-        _until(lambda: _is_all_gone(recorder))
+        until(lambda: _is_all_gone(recorder), SECONDS)
     finally:
         recorder.close()
     return trace(recorder, start)
 
 
-def _until(is_true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not is_true():
-        assert time.monotonic() < deadline, f"it did not come true within {SECONDS:g} s"
-        time.sleep(0.05)
+def _runs_a_trial(recorder: Recorder) -> bool:
+    return any(kind == "Pod" and _phase(thing) == "Running" and _is_trial(thing) for _, kind, _, thing in recorder.seen)
 
 
 def _is_over(recorder: Recorder, condition: str) -> bool:

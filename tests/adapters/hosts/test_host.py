@@ -39,6 +39,14 @@ def contact(tmp_path: Path) -> Iterator[Contact]:
         made.end()
 
 
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[Contact]:
+    """Contact with no host yet, which makes no folder on those that a test adds."""
+    made = Contact(make_context(toy_spec("ray-tune"), tmp_path), None, 60.0)
+    yield made
+    made.end(0.0)
+
+
 def started(contact: Contact) -> list[int]:
     """Let the agent start a daemon, and return its pid."""
     command = ["sh", "-c", "sleep 600 >/dev/null 2>&1 &"]
@@ -71,39 +79,28 @@ class Node:
         pass
 
 
-@pytest.mark.parametrize(
-    ("told", "words"),
-    [
-        ({"problem": "No such file or directory: /x"}, "No such file or directory: /x; use a shared file system"),
-        ({"content": "other", "is_locked": True}, "it sees other content"),
-        ({"content": "there", "is_locked": False}, "a lock (flock) that is held here does not hold there"),
-        ({"content": "there", "is_locked": True}, "what is renamed there keeps its name here"),
-    ],
-)
-def test_a_folder_that_is_not_shared_is_refused(tmp_path: Path, told: dict[str, object], words: str) -> None:
-    contact = Contact(make_context(toy_spec("ray-tune"), tmp_path), None, 60.0)
-    contact.add([Node(share=told)])
-    with pytest.raises(StepError) as refused:
-        contact.check("ray")
-    assert words in str(refused.value)
-    contact.end(0.0)
+SHARED = {"content": "there", "is_locked": True}
 
 
 @pytest.mark.parametrize(
-    ("changed", "words"),
+    ("share", "changed", "words"),
     [
-        ({"place": [clock.boot_id(), "pid:[1]"]}, "host there is another container on this kernel"),
-        ({"place": ["another-boot", "pid:[1]"]}, "what is renamed there keeps its name here"),  # it goes on
-        ({"the workload's packages": ["torch 1.0"]}, "the workload's packages must be the same on all hosts, but host there has"),
+        ({"problem": "No such file or directory: /x"}, {}, "No such file or directory: /x; use a shared file system"),
+        ({"content": "other", "is_locked": True}, {}, "it sees other content"),
+        ({"content": "there", "is_locked": False}, {}, "a lock (flock) that is held here does not hold there"),
+        (SHARED, {}, "what is renamed there keeps its name here"),
+        (SHARED, {"place": [clock.boot_id(), "pid:[1]"]}, "host there is another container on this kernel"),
+        (SHARED, {"place": ["another-boot", "pid:[1]"]}, "what is renamed there keeps its name here"),  # it goes on
+        (SHARED, {"the workload's packages": ["torch 1.0"]}, "packages must be the same on all hosts, but host there has"),
     ],
 )
-def test_a_host_whose_pids_or_packages_are_others_is_refused(tmp_path: Path, changed: dict[str, object], words: str) -> None:
-    contact = Contact(make_context(toy_spec("ray-tune"), tmp_path), None, 60.0)
-    contact.add([Node(probe=Agent().probe("ray", ()) | changed, share={"content": "there", "is_locked": True})])
+def test_a_host_whose_folder_pids_or_packages_are_others_is_refused(
+    alone: Contact, share: dict[str, object], changed: dict[str, object], words: str
+) -> None:
+    alone.add([Node(probe=Agent().probe("ray", ()) | changed, share=share)])
     with pytest.raises(StepError) as refused:
-        contact.check("ray")
+        alone.check("ray")
     assert words in str(refused.value)
-    contact.end(0.0)
 
 
 def test_versions_are_those_of_the_distributions_of_the_modules() -> None:
@@ -116,28 +113,24 @@ def ahead(boot_id: str) -> dict[str, object]:
     return {"boot_id": boot_id, "monotonic_ns": clock.monotonic_ns(), "wall_ns": time.time_ns() + 3 * clock.NANOSECONDS}
 
 
-def test_a_silent_host_keeps_no_signs_of_life_from_the_others(tmp_path: Path) -> None:
-    contact = Contact(make_context(toy_spec("ray-tune"), tmp_path), None, 60.0)
+def test_a_silent_host_keeps_no_signs_of_life_from_the_others(alone: Contact) -> None:
     silent, other = Node(), Node(beat=lambda: ahead(clock.boot_id()))
-    assert contact.add([silent, other]) == []
+    assert alone.add([silent, other]) == []
     until(lambda: other.beats)  # nobody asked for it
     assert other.beats[0] - silent.beats[0] < clock.NANOSECONDS
     with pytest.raises(InfrastructureError, match="host there must answer within 2 s, but did not"):
-        contact.keep()
-    contact.end(0.0)
+        alone.keep()
 
 
-def test_the_clock_of_a_late_host_is_stated_with_what_its_own_wall_clock_is_off(tmp_path: Path) -> None:
-    contact = Contact(make_context(toy_spec("ray-tune"), tmp_path), None, 60.0)
+def test_the_clock_of_a_late_host_is_stated_with_what_its_own_wall_clock_is_off(alone: Contact) -> None:
     early, late = (Node(beat=functools.partial(ahead, name), note_clock=None) for name in ("early", "late"))
-    contact.add([early])
-    contact.keep()
-    contact.add([late], are_late=True)
-    until((contact.context.run_dir / CLOCKS / "late").exists)
-    widths = [int((contact.context.run_dir / CLOCKS / name).read_text().split()[1]) for name in ("early", "late")]
+    alone.add([early])
+    alone.keep()
+    alone.add([late], are_late=True)
+    until((alone.context.run_dir / CLOCKS / "late").exists)
+    widths = [int((alone.context.run_dir / CLOCKS / name).read_text().split()[1]) for name in ("early", "late")]
     assert widths[0] < clock.NANOSECONDS
     assert 5.9e9 < widths[1] < 6.9e9
-    contact.end(0.0)
 
 
 def test_another_installation_is_refused(contact: Contact, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,18 +167,16 @@ def test_a_host_that_hears_nothing_for_long_ends_what_runs_there(tmp_path: Path)
     contact.end()
 
 
-def test_a_command_that_reaches_no_host_gives_its_last_words(tmp_path: Path) -> None:
+def test_a_command_that_reaches_no_host_gives_its_last_words(alone: Contact, tmp_path: Path) -> None:
     host = Host("h9", "sh -c 'echo connect to {host}: timed out >&2; exit 255'", sys.executable, tmp_path / "log")
-    contact = Contact(make_context(toy_spec("ray-tune"), tmp_path), None, 60.0)
-    assert contact.add([host]) == ["host h9 cannot be reached: connect to h9: timed out"]
+    assert alone.add([host]) == ["host h9 cannot be reached: connect to h9: timed out"]
     silent = Host("h8", "sh -c 'exec sleep 600'", sys.executable, tmp_path / "log")
-    assert contact.add([silent], 0.2) == ["host h8 must answer within 0.2 s, but did not"]
-    assert contact.nodes == []
+    assert alone.add([silent], 0.2) == ["host h8 must answer within 0.2 s, but did not"]
+    assert alone.nodes == []
 
 
-def test_a_command_that_cannot_be_run_is_said_in_one_line(tmp_path: Path) -> None:
-    contact = Contact(make_context(toy_spec("ray-tune"), tmp_path), None, 60.0)
-    (problem,) = contact.add([Host("h9", "no-such-program {host}", sys.executable, tmp_path / "log")])
+def test_a_command_that_cannot_be_run_is_said_in_one_line(alone: Contact, tmp_path: Path) -> None:
+    (problem,) = alone.add([Host("h9", "no-such-program {host}", sys.executable, tmp_path / "log")])
     assert re.fullmatch(r"host h9 cannot be reached: .*no-such-program: not found", problem)
     with pytest.raises(InfrastructureError, match=r"host h9 cannot be reached: .*No such file"):
         Host("h9", "true {host}", sys.executable, tmp_path / "no folder/log")

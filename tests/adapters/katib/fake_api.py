@@ -110,9 +110,6 @@ class FakeApi:
     def on(self, method: str, path: str, *answers: Reaction) -> None:
         self._answers[method, path] = list(answers)
 
-    def times(self, method: str, path: str) -> int:
-        return sum((one.method, one.path) == (method, path) for one in self.asked)
-
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()

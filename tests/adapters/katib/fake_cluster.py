@@ -11,8 +11,6 @@ from tuneoff_adapters.kubernetes.api_errors import Unreachable
 from tuneoff_adapters.kubernetes.connection import Limits
 from tuneoff_adapters.kubernetes.resources import EXPERIMENTS, PODS, TRIALS, Object, Resource, name_of
 
-Change = tuple[str, Object]
-
 
 class Feed:
     """A watch or a log: what is put comes out, None ends it, and an exception is raised by it."""

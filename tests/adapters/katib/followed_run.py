@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from adapters.katib.fake_cluster import FakeCluster
-from adapters.katib.katib_objects import RUNNING, condition, container, ended, event, pod, trial
+from adapters.katib.katib_objects import condition, container, ended, event, pod, trial
 from adapters.katib.pod_lines import epoch, header, started, whole_log
 from builders.katib_specs import spec_of
 from builders.specs import make_context
@@ -19,17 +16,20 @@ from tuneoff.measure.derived import derive_folder
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.run_context import RunContext
-from tuneoff_adapters.katib import follow
 from tuneoff_adapters.katib.follow import Follower
 from tuneoff_adapters.katib.options import katib_options
 from tuneoff_adapters.katib.plan import katib_plan
-from tuneoff_adapters.kubernetes import pod_follower
 from tuneoff_adapters.kubernetes.resources import EXPERIMENTS, PODS, TRIALS, Object
 
 FIRST, SECOND, THIRD = "aaaaaaaa", "bbbbbbbb", "cccccccc"
 SPACE = SearchSpace({"x": Float(low=0.0, high=1.0)})
 DONE = (condition("Running", status="False"), condition("Succeeded", "TrialSucceeded"))
 FAILED = (condition("Failed", "TrialFailed. Job reason: BackoffLimitExceeded", "Trial has failed"),)
+
+
+def follower_of(context: RunContext, cluster: FakeCluster) -> Follower:
+    """Return what follows a run's experiment on a cluster; it is not started."""
+    return Follower(context, katib_plan(context), katib_options(context.spec), cluster)  # type: ignore[arg-type]
 
 
 class Run:
@@ -44,7 +44,7 @@ class Run:
         self.plan = katib_plan(self.context)
         self.cluster = FakeCluster()
         self.cluster.events = [event(kind, f"{self.plan.experiment}{end}", *told) for kind, end, *told in warnings]
-        self.follower = Follower(self.context, self.plan, katib_options(self.spec), self.cluster)  # type: ignore[arg-type]
+        self.follower = follower_of(self.context, self.cluster)
         self.follower.start()
 
     def experiment(self, *conditions: Object, change: str = "MODIFIED", **status: Any) -> None:
@@ -84,7 +84,9 @@ class Run:
         self.trial(suffix, *conditions)
 
     def succeeds(self, trials: int = 2) -> None:
+        """Show the experiment's end, and wait for the run's."""
         self.experiment(condition("Succeeded", "ExperimentMaxTrialsReached"), trials=trials)
+        self.follower.wait_end()
 
     def events(self, kind: type[schema.Event]) -> list[Any]:
         found = [item for _, item in EventLog(self.context.run_dir / "events").merged()]
@@ -95,21 +97,3 @@ class Run:
 
     def record(self) -> Any:
         return derive_folder(self.context.run_dir, self.spec)
-
-
-def followed_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Run]]:
-    """Give what makes runs, and end them: for a fixture."""
-    for module in (follow, pod_follower):
-        monkeypatch.setattr(module, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(pod_follower, "FIND_NS", 0)
-    runs: list[Run] = []
-
-    def make_run(*warnings: tuple[str, str, str, str], **changes: Any) -> Run:
-        runs.append(Run(folder, *warnings, **changes))
-        runs[-1].experiment(RUNNING)
-        return runs[-1]
-
-    yield make_run
-    for run in runs:
-        run.follower.stop(0.0)
-        run.context.events.close()

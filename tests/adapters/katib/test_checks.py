@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,20 +46,19 @@ def review(*denied: str) -> Any:
 
 
 @pytest.fixture
-def api(tmp_path: Path) -> Iterator[FakeApi]:
+def api(api: FakeApi) -> FakeApi:
     """A cluster that can take a run."""
-    with FakeApi(tmp_path) as api:
-        api.on("GET", "/version", Answer(200, {"gitVersion": "v1.36.2"}))
-        api.on("GET", GROUP, Answer(200, {"versions": [{"version": "v1"}, {"version": "v1beta1"}]}))
-        resources = [{"name": name} for name in ("experiments", "experiments/status", "trials", "suggestions")]
-        api.on("GET", KINDS, Answer(200, {"resources": resources}))
-        for name in ("katib-controller", "katib-db-manager"):
-            api.on("GET", f"{DEPLOYMENTS}/{name}", deployment())
-        webhook = {"name": "validator.experiment.katib.kubeflow.org", "clientConfig": {"caBundle": "QQ=="}}
-        for kind in ("validating", "mutating"):
-            api.on("GET", WEBHOOKS.replace("validating", kind), Answer(200, {"webhooks": [webhook]}))
-        api.on("POST", REVIEWS, review())
-        yield api
+    api.on("GET", "/version", Answer(200, {"gitVersion": "v1.36.2"}))
+    api.on("GET", GROUP, Answer(200, {"versions": [{"version": "v1"}, {"version": "v1beta1"}]}))
+    resources = [{"name": name} for name in ("experiments", "experiments/status", "trials", "suggestions")]
+    api.on("GET", KINDS, Answer(200, {"resources": resources}))
+    for name in ("katib-controller", "katib-db-manager"):
+        api.on("GET", f"{DEPLOYMENTS}/{name}", deployment())
+    webhook = {"name": "validator.experiment.katib.kubeflow.org", "clientConfig": {"caBundle": "QQ=="}}
+    for kind in ("validating", "mutating"):
+        api.on("GET", WEBHOOKS.replace("validating", kind), Answer(200, {"webhooks": [webhook]}))
+    api.on("POST", REVIEWS, review())
+    return api
 
 
 def check(api: FakeApi, within_seconds: float = 10.0, options: KatibOptions = DEFAULTS) -> Cluster:
@@ -98,15 +96,13 @@ def test_server_that_refuses_connections_is_told_at_once(api: FakeApi) -> None:
     ("method", "path", "most_seconds"), [("GET", "/version", FIRST_SECONDS), ("POST", REVIEWS, CHECK_SECONDS)]
 )
 def test_server_that_is_or_becomes_silent_is_given_up_within_the_time(
-    api: FakeApi, method: str, path: str, most_seconds: float
+    api: FakeApi, gate: threading.Event, method: str, path: str, most_seconds: float
 ) -> None:
-    gate = threading.Event()
     api.on(method, path, Silent(gate))
     start = time.monotonic()
     with pytest.raises(StepError, match="no answer in time"):
         check(api, 0.5)
     assert time.monotonic() - start < most_seconds
-    gate.set()
 
 
 def test_slow_server_is_waited_for_only_twice(api: FakeApi, tmp_path: Path) -> None:
@@ -146,11 +142,6 @@ def test_what_is_wrong_with_a_cluster_is_told_in_one_line(api: FakeApi, path: st
     assert told in problem(api)
 
 
-def test_version_that_may_not_be_read_is_unknown(api: FakeApi) -> None:
-    api.on("GET", "/version", failure(403, "Forbidden", "no"))
-    assert check(api).server_version == "unknown"
-
-
 @pytest.mark.parametrize("name", ["katib-controller", "katib-db-manager"])
 def test_katib_that_does_not_run(api: FakeApi, name: str) -> None:
     api.on("GET", f"{DEPLOYMENTS}/{name}", deployment("False", "Deployment does not have minimum availability."))
@@ -158,9 +149,9 @@ def test_katib_that_does_not_run(api: FakeApi, name: str) -> None:
 
 
 def test_what_may_not_be_read_is_not_asked_for(api: FakeApi) -> None:
-    for path in (f"{DEPLOYMENTS}/katib-controller", f"{DEPLOYMENTS}/katib-db-manager", WEBHOOKS):
+    for path in ("/version", f"{DEPLOYMENTS}/katib-controller", f"{DEPLOYMENTS}/katib-db-manager", WEBHOOKS):
         api.on("GET", path, failure(403, "Forbidden", "no"))
-    assert check(api).katib_image is None
+    assert check(api) == Cluster(server_version="unknown", katib_image=None)
 
 
 def test_all_missing_rights_come_in_one_line(api: FakeApi) -> None:

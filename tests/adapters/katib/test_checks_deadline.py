@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +19,6 @@ from tuneoff_adapters.kubernetes.connection import Connection
 from tuneoff_adapters.kubernetes.kubeconfig import LOADING_SECONDS
 
 TOLD_SECONDS = 15.0  # what the documentation promises
-
-
-@pytest.fixture
-def gate() -> Iterator[threading.Event]:
-    """What hangs, hangs until the test is over."""
-    gate = threading.Event()
-    yield gate
-    gate.set()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,21 +17,7 @@ from tuneoff_adapters.kubernetes.connection import Connection, Limits
 from tuneoff_adapters.kubernetes.resources import CONFIG_MAPS, EXPERIMENTS, NAMESPACES, PODS
 
 EXPERIMENT_PATH = "/apis/kubeflow.org/v1beta1/namespaces/n/experiments"
-QUICK = Limits(api=2.0, call=0.3, pause=0.01, longest_pause=0.02, watch=1, silence=0.3, settle=0.05)
 IMPATIENT = Limits(api=0.2, call=0.1, pause=0.01, longest_pause=0.02)
-
-
-@pytest.fixture
-def api(tmp_path: Path) -> Iterator[FakeApi]:
-    with FakeApi(tmp_path) as api:
-        yield api
-
-
-@pytest.fixture
-def connection(api: FakeApi) -> Iterator[Connection]:
-    connection = Connection(api.kubeconfig, limits=QUICK)
-    yield connection
-    connection.close()
 
 
 def experiment() -> dict[str, object]:
@@ -127,8 +112,7 @@ def test_server_that_is_away_is_unreachable_in_one_line(api: FakeApi) -> None:
 
 
 @pytest.mark.slow
-def test_silent_server_is_given_up_in_time_and_the_next_call_works(api: FakeApi) -> None:
-    gate = threading.Event()
+def test_silent_server_is_given_up_in_time_and_the_next_call_works(api: FakeApi, gate: threading.Event) -> None:
     api.on("GET", "/version", Silent(gate))
     api.on("GET", "/api/v1/namespaces/n", Answer(200, thing("n")))
     connection = Connection(api.kubeconfig, limits=Limits(api=1.0, call=0.3, pause=0.01))
@@ -137,7 +121,6 @@ def test_silent_server_is_given_up_in_time_and_the_next_call_works(api: FakeApi)
         connection.read("/version")
     assert time.monotonic() - start < 10.0  # it would be silent for 30 s
     assert connection.get(NAMESPACES, "n")
-    gate.set()
 
 
 def test_web_server_that_is_no_api_server_is_told_at_once(api: FakeApi, connection: Connection) -> None:
@@ -150,7 +133,7 @@ def test_web_server_that_is_no_api_server_is_told_at_once(api: FakeApi, connecti
 
 def test_broken_tls_is_told_at_once(api: FakeApi, tmp_path: Path) -> None:
     secure = write_kubeconfig(tmp_path / "tls", api.url.replace("http:", "https:"))
-    connection = Connection(secure, limits=QUICK)
+    connection = Connection(secure)
     with pytest.raises(Unreachable) as caught:
         connection.read("/version")
     assert connection.requests == 1
@@ -189,14 +172,12 @@ def test_experiment_goes_through_the_sdk_as_it_is(api: FakeApi, connection: Conn
     assert api.asked[0].body == experiment()
 
 
-def test_sdks_call_without_a_timeout_gets_one(api: FakeApi) -> None:
-    gate = threading.Event()
+def test_sdks_call_without_a_timeout_gets_one(api: FakeApi, gate: threading.Event) -> None:
     api.on("POST", EXPERIMENT_PATH, Silent(gate))
     start = time.monotonic()
     with pytest.raises(Unreachable):
         Connection(api.kubeconfig, limits=IMPATIENT).create_experiment(experiment())
     assert time.monotonic() - start < 10.0  # it would be silent for 30 s
-    gate.set()
 
 
 def test_older_experiment_of_the_name_is_a_conflict(api: FakeApi, connection: Connection) -> None:
@@ -243,19 +224,16 @@ def test_closing_ends_a_call_that_waits_for_another_try(api: FakeApi) -> None:
 
 
 @pytest.mark.slow
-def test_process_ends_while_the_server_hangs(tmp_path: Path) -> None:
-    gate = threading.Event()
-    with FakeApi(tmp_path) as api:
-        api.on("GET", "/version", Silent(gate))
-        program = (
-            "import sys, threading, pathlib\n"
-            "from tuneoff_adapters.kubernetes.connection import Connection, Limits\n"
-            "c = Connection(pathlib.Path(sys.argv[1]), limits=Limits(call=60.0))\n"
-            "threading.Thread(target=c.read, args=('/version',), daemon=True).start()\n"
-            "import time\n"
-            "while not c.requests: time.sleep(0.01)\n"
-        )
-        start = time.monotonic()
-        subprocess.run([sys.executable, "-c", program, str(api.kubeconfig)], check=True, timeout=60)
-        assert time.monotonic() - start < 25.0  # it would be silent for 30 s
-        gate.set()
+def test_process_ends_while_the_server_hangs(api: FakeApi, gate: threading.Event) -> None:
+    api.on("GET", "/version", Silent(gate))
+    program = (
+        "import sys, threading, pathlib\n"
+        "from tuneoff_adapters.kubernetes.connection import Connection, Limits\n"
+        "c = Connection(pathlib.Path(sys.argv[1]), limits=Limits(call=60.0))\n"
+        "threading.Thread(target=c.read, args=('/version',), daemon=True).start()\n"
+        "import time\n"
+        "while not c.requests: time.sleep(0.01)\n"
+    )
+    start = time.monotonic()
+    subprocess.run([sys.executable, "-c", program, str(api.kubeconfig)], check=True, timeout=60)
+    assert time.monotonic() - start < 25.0  # it would be silent for 30 s

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,12 +11,6 @@ from adapters.katib.fake_api import Answer, FakeApi
 from tuneoff.errors import StepError
 from tuneoff_adapters.kubernetes.connection import Connection, Limits
 from tuneoff_adapters.kubernetes.kubeconfig import client_configuration
-
-
-@pytest.fixture
-def api(tmp_path: Path) -> Iterator[FakeApi]:
-    with FakeApi(tmp_path) as api:
-        yield api
 
 
 def test_missing_kubeconfig_is_named(tmp_path: Path) -> None:

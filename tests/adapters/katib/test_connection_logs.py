@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -14,20 +13,6 @@ from tuneoff_adapters.kubernetes.api_errors import ApiError, Missing, Unreachabl
 from tuneoff_adapters.kubernetes.connection import Connection, Limits
 
 PATH = "/api/v1/namespaces/n/pods/p/log"
-QUICK = Limits(api=1.0, call=0.3, pause=0.01, longest_pause=0.02, silence=0.2, settle=0.05)
-
-
-@pytest.fixture
-def api(tmp_path: Path) -> Iterator[FakeApi]:
-    with FakeApi(tmp_path) as api:
-        yield api
-
-
-@pytest.fixture
-def connection(api: FakeApi) -> Iterator[Connection]:
-    connection = Connection(api.kubeconfig, limits=QUICK)
-    yield connection
-    connection.close()
 
 
 def after(api: FakeApi, requests: int) -> Callable[[], bool]:
@@ -66,11 +51,9 @@ def test_log_that_ends_before_its_container_is_asked_for_again(api: FakeApi, con
     assert list(connection.follow_log("n", "p", "main", after(api, 2))) == [b"one", b"two", b"three"]
 
 
-def test_silent_connection_is_made_anew(api: FakeApi, connection: Connection) -> None:
-    gate = threading.Event()
+def test_silent_connection_is_made_anew(api: FakeApi, connection: Connection, gate: threading.Event) -> None:
     api.on("GET", PATH, Streamed([b"one\n"], gate), Streamed([b"one\ntwo\n"]))
     assert list(connection.follow_log("n", "p", "main", after(api, 2))) == [b"one", b"two"]
-    gate.set()
 
 
 def test_rotated_log_is_told(api: FakeApi, connection: Connection) -> None:

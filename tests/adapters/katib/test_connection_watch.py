@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +15,6 @@ from tuneoff_adapters.kubernetes.resources import PODS
 from waiting import until
 
 PATH = "/api/v1/namespaces/n/pods"
-QUICK = Limits(api=1.0, call=0.3, pause=0.01, longest_pause=0.02, watch=1)
 
 
 class Script:
@@ -35,16 +32,8 @@ class Script:
 
 
 @pytest.fixture
-def script(tmp_path: Path) -> Iterator[Script]:
-    with FakeApi(tmp_path) as api:
-        yield Script(api)
-
-
-@pytest.fixture
-def connection(script: Script) -> Iterator[Connection]:
-    connection = Connection(script.api.kubeconfig, limits=QUICK)
-    yield connection
-    connection.close()
+def script(api: FakeApi) -> Script:
+    return Script(api)
 
 
 def changes(connection: Connection, count: int) -> list[tuple[str, str, str]]:

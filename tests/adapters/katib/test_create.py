@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from adapters.katib.fake_api import write_kubeconfig
 from builders.katib_specs import IMAGE, plan_of, spec_of
-from emulated.served import INJECTED, Served, experiment, served
+from emulated.served import Served, experiment
 from katib_emulation import kinds
 from tuneoff.errors import InfrastructureError
 from tuneoff_adapters.katib.manifest import config_map_manifest, experiment_manifest
 from tuneoff_adapters.katib.plan import KatibPlan
-from tuneoff_adapters.kubernetes.connection import Connection, Limits
+from tuneoff_adapters.kubernetes.connection import Connection
 from tuneoff_adapters.kubernetes.create import made_by, make_place, submit
 from tuneoff_adapters.kubernetes.removal import remove
 
 TEAM = {"image": IMAGE, "namespace": "team"}
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Served]:
-    with served(tmp_path / "store") as cluster:
-        cluster.store.create(kinds.NAMESPACES, {"metadata": {"name": "team", "labels": INJECTED}})
-        yield cluster
-
-
-@pytest.fixture
-def connection(cluster: Served, tmp_path: Path) -> Connection:
-    return Connection(write_kubeconfig(tmp_path / "kubeconfig", cluster.url), limits=Limits(api=1.0))
 
 
 @pytest.fixture
@@ -50,55 +36,55 @@ def problem(connection: Connection, plan: KatibPlan) -> str:
     return str(caught.value)
 
 
-def test_in_a_given_namespace_no_namespace_is_made(cluster: Served, connection: Connection, plan: KatibPlan) -> None:
+def test_in_a_given_namespace_no_namespace_is_made(cluster: Served, to_cluster: Connection, plan: KatibPlan) -> None:
     before = [item["metadata"]["name"] for item in cluster.store.list(kinds.NAMESPACES)]
-    make_all(connection, plan)
+    make_all(to_cluster, plan)
     assert [item["metadata"]["name"] for item in cluster.store.list(kinds.NAMESPACES)] == before
     for kind in (kinds.EXPERIMENTS, kinds.CONFIG_MAPS):
         assert cluster.store.get(kind, plan.experiment, "team")["metadata"]["labels"] == dict(plan.labels)
 
 
 def test_older_experiment_of_the_name_is_one_line_and_survives_undeploy(
-    cluster: Served, connection: Connection, plan: KatibPlan
+    cluster: Served, to_cluster: Connection, plan: KatibPlan
 ) -> None:
     older = cluster.store.create(kinds.EXPERIMENTS, experiment(plan.experiment), "team")
-    text = problem(connection, plan)
+    text = problem(to_cluster, plan)
     assert f"it is not of this run: experiments.kubeflow.org {plan.experiment} -n team; it stays" in text
-    remove(connection, made_by(plan), 10.0)
+    remove(to_cluster, made_by(plan), 10.0)
     assert cluster.store.get(kinds.EXPERIMENTS, plan.experiment, "team") == older
     assert not [item for item in cluster.store.list(kinds.CONFIG_MAPS, "team") if item["metadata"]["name"] == plan.config_map]
 
 
 @pytest.mark.parametrize("options", [TEAM, {"image": IMAGE}])
 def test_older_object_of_the_first_name_is_one_line_and_survives_undeploy(
-    cluster: Served, connection: Connection, tmp_path: Path, options: dict[str, str]
+    cluster: Served, to_cluster: Connection, tmp_path: Path, options: dict[str, str]
 ) -> None:
     plan = plan_of(spec_of(options=options), tmp_path)
     kind, name, namespace = (kinds.NAMESPACES, plan.namespace, None)
     if not plan.is_own_namespace:
         kind, name, namespace = (kinds.CONFIG_MAPS, plan.config_map, "team")
     older = cluster.store.create(kind, {"metadata": {"name": name}}, namespace)
-    assert f"it is not of this run: {kind.plural} {name}" in problem(connection, plan)
-    remove(connection, made_by(plan), 10.0)
+    assert f"it is not of this run: {kind.plural} {name}" in problem(to_cluster, plan)
+    remove(to_cluster, made_by(plan), 10.0)
     assert cluster.store.get(kind, name, namespace) == older
 
 
-def test_namespace_that_is_being_deleted_is_one_line(cluster: Served, connection: Connection, plan: KatibPlan) -> None:
+def test_namespace_that_is_being_deleted_is_one_line(cluster: Served, to_cluster: Connection, plan: KatibPlan) -> None:
     held = {"metadata": {"name": "held", "finalizers": ["example.org/slow"]}}
     cluster.store.create(kinds.CONFIG_MAPS, held, "team")
     cluster.store.delete(kinds.NAMESPACES, "team")
-    assert "namespace 'team' is being deleted, so nothing can be made in it; wait until it is gone" in problem(connection, plan)
+    assert "namespace 'team' is being deleted, so nothing can be made in it; wait until it is gone" in problem(to_cluster, plan)
 
 
-def test_namespace_that_begins_to_go_in_between_is_one_line(cluster: Served, connection: Connection, plan: KatibPlan) -> None:
-    make_place(connection, plan, config_map_manifest(plan))
+def test_namespace_that_begins_to_go_in_between_is_one_line(cluster: Served, to_cluster: Connection, plan: KatibPlan) -> None:
+    make_place(to_cluster, plan, config_map_manifest(plan))
     held = {"metadata": {"name": "held", "finalizers": ["example.org/slow"]}}
     cluster.store.create(kinds.CONFIG_MAPS, held, "team")
     cluster.store.delete(kinds.NAMESPACES, "team")
     with pytest.raises(InfrastructureError, match="namespace 'team' is being deleted"):
-        submit(connection, plan, experiment_manifest(plan))
+        submit(to_cluster, plan, experiment_manifest(plan))
 
 
-def test_namespace_that_is_not_there_is_one_line(cluster: Served, connection: Connection, plan: KatibPlan) -> None:
+def test_namespace_that_is_not_there_is_one_line(cluster: Served, to_cluster: Connection, plan: KatibPlan) -> None:
     cluster.store.delete(kinds.NAMESPACES, "team")
-    assert "namespace 'team' does not exist" in problem(connection, plan)
+    assert "namespace 'team' does not exist" in problem(to_cluster, plan)

@@ -124,12 +124,17 @@ CASES = {
 }
 
 
+FINAL = {"settings", "failed by suggestion", "failed"}  # no waiting will change them
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_a_run_that_stands_still_is_told_in_one_line(case: str) -> None:
     seen, words = CASES[case]
-    lines = [finding.line for finding in findings(seen)]
+    found = findings(seen)
+    lines = [finding.line for finding in found]
     assert any(words in line for line in lines), lines
     assert all("\n" not in line for line in lines)
+    assert found[0].is_final == any(finding.is_final for finding in found) == (case in FINAL)
 
 
 def test_a_healthy_run_gives_no_finding() -> None:
@@ -142,16 +147,6 @@ def test_a_node_that_came_back_is_no_finding() -> None:
     back = pod("aaaaaaaa", "Running", container(running={}), conditions=[condition("Ready")])
     told = event("Pod", f"{NAME}-x7k2m", "NodeNotReady", "Node is not ready")
     assert findings(view(trials={NAME: OPEN}, pods={"p": back}, events=(told,))) == []
-
-
-@pytest.mark.parametrize("case", ["settings", "failed by suggestion", "failed"])
-def test_what_no_waiting_will_change_is_final(case: str) -> None:
-    assert findings(CASES[case][0])[0].is_final
-
-
-@pytest.mark.parametrize("case", sorted(set(CASES) - {"settings", "failed by suggestion", "failed"}))
-def test_what_may_pass_is_not_final(case: str) -> None:
-    assert not any(finding.is_final for finding in findings(CASES[case][0]))
 
 
 @pytest.mark.parametrize("reason", ["InvalidImageName", "ErrImageNeverPull"])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from adapters.katib.fake_cluster import FakeCluster
-from adapters.katib.followed_run import DONE, FAILED, FIRST, SECOND, THIRD, Run, followed_runs
+from adapters.katib.followed_run import DONE, FAILED, FIRST, SECOND, THIRD, Run, follower_of
 from adapters.katib.katib_objects import RUNNING, condition, container, ended
 from adapters.katib.pod_lines import own_end, whole_log
 from builders.katib_specs import spec_of
@@ -18,18 +18,10 @@ from tuneoff.errors import StepError
 from tuneoff.experiment.spec import Budget, Timeouts
 from tuneoff.record.events import schema
 from tuneoff_adapters.katib import followed
-from tuneoff_adapters.katib.follow import Follower
-from tuneoff_adapters.katib.options import katib_options
-from tuneoff_adapters.katib.plan import katib_plan
 from tuneoff_adapters.kubernetes.api_errors import Unreachable
 from tuneoff_adapters.kubernetes.resources import PODS, Object
 from tuneoff_adapters.kubernetes.status import COLLECTOR
 from waiting import until
-
-
-@pytest.fixture
-def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Run]]:
-    yield from followed_runs(tmp_path, monkeypatch)
 
 
 def failure_of(run: Run) -> str:
@@ -38,13 +30,11 @@ def failure_of(run: Run) -> str:
     return str(caught.value)
 
 
-def test_an_ordinary_run_is_followed_to_its_end(make: Callable[..., Run]) -> None:
-    run = make()
+def test_an_ordinary_run_is_followed_to_its_end(run: Run) -> None:
     run.completes(FIRST, [0.5, 0.25])
     run.follower.wait_first_trial()
     run.completes(SECOND, [0.75, 0.5])
     run.succeeds()
-    run.follower.wait_end()
     trials = {record.trial: record for record in run.record().trials}
     assert {name: (record.state, record.value) for name, record in trials.items()} == {
         FIRST: ("completed", 0.25),
@@ -73,16 +63,14 @@ def test_a_pod_takes_the_slot_that_was_freed(make: Callable[..., Run]) -> None:
     assert {item.trial: item.attempts[0].slot for item in run.record().trials} == {FIRST: 0, SECOND: 1, THIRD: 0}
 
 
-def test_a_trial_that_is_seen_late_is_submitted_no_later_than_it_started(make: Callable[..., Run]) -> None:
-    run = make()
+def test_a_trial_that_is_seen_late_is_submitted_no_later_than_it_started(run: Run) -> None:
     lines = whole_log(FIRST, [0.5, 0.5], {"x": 0.5}, run.context.execution_id)  # its times are before the first sight of it
     run.runs(FIRST, *lines)
     assert until(lambda: bool(run.events(schema.TrialSubmitted)))
     assert run.record().trials[0].attempts[0].submitted_ns == run.record().trials[0].attempts[0].started_ns
 
 
-def test_the_exit_of_a_pod_that_said_its_end_is_timed(make: Callable[..., Run]) -> None:
-    run = make()
+def test_the_exit_of_a_pod_that_said_its_end_is_timed(run: Run) -> None:
     run.completes(FIRST, [0.5, 0.25])
     assert until(lambda: bool(run.events(schema.ProcessExited)))
     (record,) = run.record().trials
@@ -98,19 +86,17 @@ def test_the_exit_of_a_pod_that_said_its_end_is_timed(make: Callable[..., Run]) 
     ],
 )
 def test_a_trial_that_does_not_say_its_end_gets_one(
-    make: Callable[..., Run],
+    run: Run,
     containers: list[Object],
     conditions: tuple[Object, ...],
     state: str,
     cause: str | None,
     charged: str | None,
 ) -> None:
-    run = make()
     run.begins(FIRST, 0.5)
     run.dies(FIRST, *containers, conditions=conditions)
     run.completes(SECOND, [0.5, 0.5])
     run.succeeds()
-    run.follower.wait_end()
     records = {record.trial: record for record in run.record().trials}
     found = records[FIRST]
     assert (found.state, found.charged, records[SECOND].state) == (state, charged, "completed")
@@ -118,8 +104,7 @@ def test_a_trial_that_does_not_say_its_end_gets_one(
     assert found.attempts[0].ended_by == "coordinator"
 
 
-def test_a_deleted_pod_is_a_loss_of_the_infrastructure(make: Callable[..., Run]) -> None:
-    run = make()
+def test_a_deleted_pod_is_a_loss_of_the_infrastructure(run: Run) -> None:
     run.begins(FIRST, 0.5)
     assert until(lambda: bool(run.events(schema.Epoch)))
     run.cluster.delete(PODS, f"p-{FIRST}", "")
@@ -178,8 +163,7 @@ def test_the_time_of_the_run_ends_what_still_runs_as_cancelled(make: Callable[..
     assert records[SECOND].cause == "wall-clock budget used up"
 
 
-def test_trials_beyond_the_budget_are_refused_and_their_pods_deleted(make: Callable[..., Run]) -> None:
-    run = make()
+def test_trials_beyond_the_budget_are_refused_and_their_pods_deleted(run: Run) -> None:
     run.completes(FIRST, [0.5, 0.25])
     run.completes(SECOND, [0.5, 0.25])
     assert until(lambda: len(run.ends()) == 2)
@@ -189,7 +173,6 @@ def test_trials_beyond_the_budget_are_refused_and_their_pods_deleted(make: Calla
     assert until(lambda: run.cluster.deleted == [("pods", f"p-{THIRD}")])
     run.trial(THIRD, *FAILED)
     run.succeeds(trials=3)
-    run.follower.wait_end()
     assert [record.trial for record in run.record().trials] == [FIRST, SECOND]
     assert [refusal.trial for refusal in run.record().refusals] == [THIRD]
 
@@ -202,22 +185,19 @@ def test_a_pod_that_waits_too_long_ends_the_run_with_its_reason(make: Callable[.
     assert "pod p-aaaaaaaa: Unschedulable: 0/3 nodes are available; " in failure_of(run)
 
 
-def test_pods_that_had_to_wait_for_room_are_flagged(make: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pods_that_had_to_wait_for_room_are_flagged(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(followed, "_NOTICEABLE_NS", 0)
-    run = make()
     run.trial(FIRST, condition("Running"))
     run.pod(FIRST, "Pending", conditions=[condition("PodScheduled", "Unschedulable", "no room", status="False")])
     assert until(lambda: any(trial.unscheduled_ns is not None for trial in run.follower.book))
     run.completes(FIRST, [0.5, 0.25])
     run.completes(SECOND, [0.5, 0.25])
     run.succeeds()
-    run.follower.wait_end()
     (flag,) = run.events(schema.Flag)
     assert (flag.name, flag.text.split(":")[0]) == ("pods_waited", "1 pods had to wait for room in the cluster")
 
 
-def test_refused_settings_end_the_run_at_once(make: Callable[..., Run]) -> None:
-    run = make()
+def test_refused_settings_end_the_run_at_once(run: Run) -> None:
     run.experiment(condition("Failed", "ExperimentFailed", "refused"))
     with pytest.raises(StepError, match=f"experiment {run.plan.experiment}: ExperimentFailed: refused"):
         run.follower.wait_first_trial()
@@ -230,23 +210,20 @@ def test_a_suggestion_that_never_gets_ready_ends_setup_before_the_step_s_limit(m
         run.follower.wait_first_trial()
 
 
-def test_an_api_server_that_is_away_ends_the_run_and_keeps_what_came(make: Callable[..., Run]) -> None:
-    run = make()
+def test_an_api_server_that_is_away_ends_the_run_and_keeps_what_came(run: Run) -> None:
     run.completes(FIRST, [0.5, 0.25])
     run.cluster.feeds["trials"].put(Unreachable("GET /trials: the API server cannot be reached"))
     assert "cannot be reached" in failure_of(run)
     assert run.ends()[FIRST].state == "completed"
 
 
-def test_an_experiment_that_somebody_deletes_ends_the_run(make: Callable[..., Run]) -> None:
-    run = make()
+def test_an_experiment_that_somebody_deletes_ends_the_run(run: Run) -> None:
     run.completes(FIRST, [0.5, 0.25])
     run.experiment(RUNNING, change="DELETED")
     assert "was deleted by someone else" in failure_of(run)
 
 
-def test_an_interrupted_run_keeps_the_logs_of_trials_that_have_ended(make: Callable[..., Run]) -> None:
-    run = make()
+def test_an_interrupted_run_keeps_the_logs_of_trials_that_have_ended(run: Run) -> None:
     run.begins(SECOND, 0.5)
     run.completes(FIRST, [0.5, 0.25])
     assert until(lambda: bool(run.events(schema.TrialStarted)))
@@ -257,8 +234,7 @@ def test_an_interrupted_run_keeps_the_logs_of_trials_that_have_ended(make: Calla
     run.follower.stop(5.0)  # a second time changes nothing
 
 
-def test_a_fault_of_the_thread_is_raised_and_not_waited_for(make: Callable[..., Run]) -> None:
-    run = make()
+def test_a_fault_of_the_thread_is_raised_and_not_waited_for(run: Run) -> None:
     name = f"{run.plan.experiment}-{FIRST}"
     run.cluster.feeds["trials"].put(("ADDED", {"metadata": {"name": name}, "spec": {"parameterAssignments": []}}))
     with pytest.raises(Exception, match="x is missing"):
@@ -280,12 +256,10 @@ def test_a_completed_trial_that_katib_takes_for_something_else_is_flagged(
     run.runs(FIRST, *whole_log(FIRST, [0.5, 0.25], {"x": 0.5}, run.context.execution_id))
     run.dies(FIRST, *containers, conditions=conditions)
     run.succeeds(trials=1)
-    run.follower.wait_end()
     assert [item.name for item in run.events(schema.Flag)] == ([flag] if flag else [])
 
 
-def test_a_rotated_log_is_flagged(make: Callable[..., Run]) -> None:
-    run = make()
+def test_a_rotated_log_is_flagged(run: Run) -> None:
     run.cluster.logs[f"p-{FIRST}"] = feed = run.cluster.follow_log("", f"p-{FIRST}", "", lambda: True)
     feed.was_rotated = True
     run.completes(FIRST, [0.5, 0.25])
@@ -295,4 +269,4 @@ def test_a_rotated_log_is_flagged(make: Callable[..., Run]) -> None:
 def test_stopping_before_the_start_is_no_error(tmp_path: Path) -> None:
     context = make_context(spec_of(), tmp_path)
     with contextlib.closing(context.events):
-        Follower(context, katib_plan(context), katib_options(context.spec), FakeCluster()).stop(1.0)  # type: ignore[arg-type]
+        follower_of(context, FakeCluster()).stop(1.0)

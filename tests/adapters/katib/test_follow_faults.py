@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-from adapters.katib.followed_run import DONE, FIRST, SECOND, Run, followed_runs
+from adapters.katib.followed_run import DONE, FIRST, SECOND, Run
 from adapters.katib.katib_objects import ended
 from adapters.katib.pod_lines import epoch, header, own_end, started
 from tuneoff.base import clock
@@ -24,11 +23,10 @@ REFUSED = ApiError("GET /log", 500, "InternalError", "no route to the node")
 SILENT = Unreachable("GET /log: no answer in time")  # as from a node that hangs: the server waits for it
 
 
-@pytest.fixture
-def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Run]]:
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "POLL_SECONDS", 0.05)
     monkeypatch.setattr(pod_follower, "BACK_NS", 0)
-    yield from followed_runs(tmp_path, monkeypatch)
 
 
 def show_block(run: Run, suffix: str, zero_ns: int, start: float, end: float | None, **process: object) -> None:
@@ -39,8 +37,7 @@ def show_block(run: Run, suffix: str, zero_ns: int, start: float, end: float | N
     run.runs(suffix, *lines)
 
 
-def test_a_trial_of_another_host_that_is_seen_late_was_submitted_no_later_than_it_started(make: Callable[..., Run]) -> None:
-    run = make()
+def test_a_trial_of_another_host_that_is_seen_late_was_submitted_no_later_than_it_started(run: Run) -> None:
     anchor = clock.anchor()
     zero = 1000 * S  # of a host that was started lately
     theirs = {"boot_id": "another", "anchor_monotonic_ns": zero, "anchor_wall_ns": anchor.wall_ns - 18 * S}
@@ -53,8 +50,7 @@ def test_a_trial_of_another_host_that_is_seen_late_was_submitted_no_later_than_i
 
 
 @pytest.mark.parametrize("problem", [REFUSED, SILENT], ids=["refused", "silent"])
-def test_a_pod_whose_log_cannot_be_read_costs_its_trial_alone(make: Callable[..., Run], problem: ApiError | Unreachable) -> None:
-    run = make()
+def test_a_pod_whose_log_cannot_be_read_costs_its_trial_alone(run: Run, problem: ApiError | Unreachable) -> None:
     run.begins(FIRST, 0.5)
     run.cluster.logs[f"p-{FIRST}"].is_complete = False
     run.cluster.logs[f"p-{FIRST}"].put(problem)
@@ -62,7 +58,6 @@ def test_a_pod_whose_log_cannot_be_read_costs_its_trial_alone(make: Callable[...
     run.trial(FIRST, *DONE)
     run.completes(SECOND, [0.5, 0.25])
     run.succeeds()
-    run.follower.wait_end()
     records = {record.trial: record for record in run.record().trials}
     assert (records[FIRST].state, records[FIRST].charged, records[SECOND].state) == ("failed", "infrastructure", "completed")
     (flag,) = run.events(schema.Flag)
@@ -94,7 +89,6 @@ def test_a_pod_that_may_not_be_deleted_does_not_end_the_run(make: Callable[..., 
     assert until(lambda: FIRST in run.ends())
     run.completes(SECOND, [])
     run.succeeds()
-    run.follower.wait_end()
     assert run.record().trials[0].cause == "timed out: longer than 0.3 s"
 
 
@@ -126,6 +120,5 @@ def test_a_trial_s_time_counts_from_its_start_and_not_from_when_that_came_throug
     assert until(lambda: run.cluster.deleted == [("pods", f"p-{FIRST}")], 10)
 
 
-def test_only_what_has_the_run_s_label_is_watched(make: Callable[..., Run]) -> None:
-    run = make()
+def test_only_what_has_the_run_s_label_is_watched(run: Run) -> None:
     assert run.cluster.watched == dict.fromkeys(("experiments", "trials", "pods"), run.plan.labels)

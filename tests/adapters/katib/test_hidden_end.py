@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from adapters.katib.followed_run import FIRST, Run
-from adapters.katib.katib_objects import RUNNING, condition, ended
+from adapters.katib.katib_objects import condition, ended
 from adapters.katib.test_pod import KATIB_TRIAL, environment_of, toy_spec
 from emulated.node_cluster import node_cluster, trial_of
 from katib_emulation.kinds import TRIALS
@@ -95,18 +95,12 @@ def test_a_stop_is_known_without_the_condition_that_katib_may_lose(tmp_path: Pat
 
 
 @pytest.mark.parametrize(("said", "code", "state"), [(layout.EARLY_STOPPED, 0, "pruned"), (layout.FAILED, 1, "failed")])
-def test_what_katib_s_shell_said_reaches_the_record(tmp_path: Path, said: str, code: int, state: str) -> None:
-    followed = Run(tmp_path, budget=Budget(trials=1, epochs_per_trial=2))
-    try:
-        followed.experiment(RUNNING)
-        followed.begins(FIRST, 0.5)
-        followed.cluster.log(f"p-{FIRST}", said.encode())
-        followed.pod(FIRST, "Failed" if code else "Succeeded", ended(code))
-        followed.trial(FIRST, condition("Failed", "TrialFailed") if code else SUCCEEDED, rules=[RULE])
-        followed.succeeds(trials=1)
-        followed.follower.wait_end()
-        end = followed.ends()[FIRST]
-        assert (end.state, end.charged) == (state, "infrastructure" if code else None)
-    finally:
-        followed.follower.stop(0.0)
-        followed.context.events.close()
+def test_what_katib_s_shell_said_reaches_the_record(make: Callable[..., Run], said: str, code: int, state: str) -> None:
+    followed = make(budget=Budget(trials=1, epochs_per_trial=2))
+    followed.begins(FIRST, 0.5)
+    followed.cluster.log(f"p-{FIRST}", said.encode())
+    followed.pod(FIRST, "Failed" if code else "Succeeded", ended(code))
+    followed.trial(FIRST, condition("Failed", "TrialFailed") if code else SUCCEEDED, rules=[RULE])
+    followed.succeeds(trials=1)
+    end = followed.ends()[FIRST]
+    assert (end.state, end.charged) == (state, "infrastructure" if code else None)

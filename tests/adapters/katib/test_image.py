@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from adapters.katib.katib_objects import condition, ended, pod, trial
+from adapters.katib.test_pod import RATE, SURROGATE
 from builders.katib_specs import plan_of, spec_of
 from containers import make_base, need_limits, needs_podman, own_podman, pip_settings
 from tuneoff.base.code_digest import code_digest
-from tuneoff.base.space import Float, SearchSpace
 from tuneoff.cli.trial_image import answer_of
 from tuneoff.errors import InfrastructureError
 from tuneoff.experiment.spec import RunSpec, Workers, WorkloadSpec
@@ -32,7 +32,6 @@ pytestmark = [pytest.mark.slow, needs_podman]
 ROOT = Path(__file__).parents[3]
 IMAGE, BASE = "localhost/tuneoff:test", "localhost/base"
 MEMORY_MB = 300
-RATE = SearchSpace({"learning_rate": Float(low=1e-4, high=1.0, log=True)})
 # After the trial, beside it in its container: what the kernel counted there, with either version of control groups.
 KILLS = " ; code=$?; grep -h '^oom_kill ' /sys/fs/cgroup/memory/memory.oom_control /sys/fs/cgroup/memory.events >&2; exit $code"
 FACTS = """
@@ -134,7 +133,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
 
 
 def surrogate(**changes: Any) -> RunSpec:
-    workload = changes.pop("workload", WorkloadSpec(name="surrogate", target="tuneoff_workloads.surrogate:Surrogate"))
+    workload = changes.pop("workload", SURROGATE)
     workers = Workers(count=1, cpus=0.5, memory_mb=MEMORY_MB)
     return spec_of(workload=workload, workers=workers, search_space=RATE, options={"image": IMAGE}, **changes)
 

@@ -87,7 +87,6 @@ def test_a_cut_at_any_byte_loses_and_repeats_nothing(is_cut: bool) -> None:
 def test_lines_that_are_given_again_make_no_second_event(tmp_path_factory: pytest.TempPathFactory, repeats: list[int]) -> None:
     folder = tmp_path_factory.mktemp("run")
     log = PodLog(folder, folder / "framework", EXECUTION, f"t-{TRIAL}", TRIAL)
-    for count in (*repeats, len(LINES)):
-        for line in LINES[:count]:
-            log.take(line)
+    taken = [log.take(line) for count in (*repeats, len(LINES)) for line in LINES[:count]]
+    assert [event.seq for event in taken if event is not None] == list(range(len(LINES) - 1))
     assert [event.seq for _, event in EventLog(folder / "events")] == list(range(len(LINES) - 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -13,7 +13,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from adapters.katib.fake_cluster import FakeCluster
-from adapters.katib.followed_run import DONE, FIRST, SECOND, SPACE, THIRD, Run, followed_runs
+from adapters.katib.followed_run import DONE, FIRST, SECOND, SPACE, THIRD, Run, follower_of
 from adapters.katib.katib_objects import condition, container, ended, pod, trial
 from adapters.katib.pod_lines import header, line, started
 from builders.katib_specs import spec_of
@@ -23,8 +23,6 @@ from tuneoff.experiment.spec import Budget, Timeouts
 from tuneoff.measure.derived import derive_folder
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
-from tuneoff_adapters.katib.follow import Follower
-from tuneoff_adapters.katib.options import katib_options
 from tuneoff_adapters.katib.plan import katib_plan
 from tuneoff_adapters.kubernetes import sources
 from tuneoff_adapters.kubernetes.resources import PODS, TRIALS, Object, Resource
@@ -34,14 +32,12 @@ from waiting import until
 S = clock.NANOSECONDS
 LIVES = {FIRST: (0, 10), SECOND: (5, 15), THIRD: (11, 20)}  # seconds from the start of a pod's trial to its own end
 SLOTS = {FIRST: 0, SECOND: 1, THIRD: 0}
-METRICS = {"validation_loss": 0.5}
 News = tuple[int, Callable[[int], None]]  # when it happened, and what takes it in at a moment
 
 
-@pytest.fixture
-def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Run]]:
-    monkeypatch.setattr(sources, "SEEK_SECONDS", 0.01, raising=False)
-    yield from followed_runs(tmp_path, monkeypatch)
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "SEEK_SECONDS", 0.01)
 
 
 class Told:
@@ -54,7 +50,7 @@ class Told:
         self.spec = spec_of(options=options, search_space=SPACE, budget=budget, timeouts=limits)
         self.context = make_context(self.spec, folder)
         self.plan = katib_plan(self.context)
-        self.follower = Follower(self.context, self.plan, katib_options(self.spec), FakeCluster())  # type: ignore[arg-type]
+        self.follower = follower_of(self.context, FakeCluster())
         self.follower._sources = Mock(spec=Sources)  # the test takes their place
         self.zero = self.now = clock.monotonic_ns()
 
@@ -157,7 +153,6 @@ def test_a_trial_whose_pod_is_told_late_is_ended_by_its_own_word(make: Callable[
     assert run.ends() == {}
     run.completes(FIRST, [0.5, 0.25])
     run.succeeds(1)
-    run.follower.wait_end()
     (end,) = run.events(schema.TrialEnded)
     assert (end.by, end.state) == ("trial", "completed")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -17,7 +15,6 @@ from tuneoff.experiment.spec import Budget, RunSpec, Strategy
 from tuneoff.experiment.strategies import PRUNERS, SAMPLERS
 from tuneoff_adapters.katib import offers
 from tuneoff_adapters.katib.plan import algorithm_of, early_stopping_of
-from tuneoff_adapters.optuna_samplers import flag_unused_model
 
 YES = [name for name, offer in offers.CAPABILITIES.samplers.items() if offer.support is Support.YES]
 PLATFORMS = ("kubernetes", "emulated")
@@ -155,7 +152,6 @@ def test_the_adapters_own_options_are_checked() -> None:
 
 def test_sobol_gets_no_seed_because_it_takes_none() -> None:
     assert "random_state" not in algorithm_of(spec_for("sobol")).settings
-    assert algorithm_of(spec_for("cmaes")).settings["random_state"] == str(spec_for("cmaes").sampler_seed)
 
 
 def test_two_seeds_are_two_samplers_seeds() -> None:
@@ -168,40 +164,3 @@ def test_two_seeds_are_two_samplers_seeds() -> None:
 def test_no_early_stopping_without_a_pruner_of_katibs() -> None:
     for pruner in ("none", "scripted"):
         assert early_stopping_of(spec_for("random", pruner=Strategy(name=pruner))) is None
-
-
-def test_the_offers_import_nothing_of_katibs() -> None:
-    script = (
-        "import sys, tuneoff_adapters.katib.offers; "
-        "print(sorted({'kubernetes', 'kubeflow', 'optuna', 'pydantic', 'urllib3'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-class Flags(list[str]):
-    """What a run's context is told, in the place of one."""
-
-    def __init__(self, spec: RunSpec) -> None:
-        super().__init__()
-        self.spec = spec
-
-    def flag(self, name: str, text: str) -> None:
-        self.append(name)
-
-
-@pytest.mark.parametrize(
-    ("sampler", "trials", "options", "expected"),
-    [
-        ("multivariate-tpe", 10, {}, ["sampler_without_model"]),
-        ("multivariate-tpe", 11, {}, []),
-        ("multivariate-tpe", 6, {"n_startup_trials": 5}, []),
-        ("random", 2, {}, []),
-    ],
-)
-def test_a_model_that_the_budget_never_reaches_is_flagged(
-    sampler: str, trials: int, options: dict[str, Any], expected: list[str]
-) -> None:
-    found = Flags(spec_of(Strategy(name=sampler, options=options), budget=Budget(trials=trials, epochs_per_trial=1)))
-    flag_unused_model(found, offers.STARTUP_TRIALS)  # type: ignore[arg-type]
-    assert found == expected

@@ -50,13 +50,6 @@ def test_an_event_is_stored_as_it_was_written(log: PodLog, tmp_path: Path) -> No
     assert next((tmp_path / "events").iterdir()).read_bytes().splitlines() == lines
 
 
-def test_a_log_that_is_read_again_gives_each_event_once(log: PodLog, tmp_path: Path) -> None:
-    lines = whole_log(TRIAL, [0.5, 0.25])
-    feed(log, lines[:4])
-    assert len(feed(log, lines)) == 2
-    assert [event.seq for event in stored(tmp_path)] == list(range(5))
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from adapters.katib.deployed import POD, deploy, hold
 from adapters.katib.fake_api import Answer, FakeApi, failure, listing, thing, write_kubeconfig
 from adapters.katib.faulty_proxy import FaultyProxy
-from emulated.served import INJECTED, Served, experiment, served
+from emulated.served import INJECTED, Served, experiment
 from katib_emulation import kinds
 from tuneoff.errors import StepError
 from tuneoff_adapters.kubernetes.connection import Connection, Limits
@@ -22,51 +22,15 @@ pytestmark = pytest.mark.slow  # processes, or faults that have to last
 
 LABEL = ("tuneoff.io/execution", "0123-ab")
 NAMESPACE, NAME = "tuneoff-0123-ab", "r0123-ab"
-POD = {"restartPolicy": "Never", "containers": [{"name": "training-container", "image": "i", "command": ["true"]}]}
-SPECS = {kinds.TRIALS: {}, kinds.JOBS: {"template": {"spec": POD}}, kinds.PODS: POD}
 MADE = Made(namespace=NAMESPACE, is_own_namespace=True, experiment=NAME, config_map=NAME, labels=dict([LABEL]))
 QUICK = Limits(api=5.0, call=2.0, pause=0.01)
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Served]:
-    with served(tmp_path / "store") as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def connection(cluster: Served, tmp_path: Path) -> Connection:
-    return Connection(write_kubeconfig(tmp_path / "kubeconfig", cluster.url), limits=QUICK)
-
-
 def deployed(cluster: Served, *, finalizers: tuple[str, ...] = (), conditions: tuple[str, ...] = ("Created", "Running")) -> None:
-    """Make what a run makes: namespace, config map, experiment, a trial of it with its Job and pod."""
+    """Make what a run makes, with a namespace of its own."""
     labels = dict([LABEL])
     cluster.store.create(kinds.NAMESPACES, {"metadata": {"name": NAMESPACE, "labels": {**labels, **INJECTED}}})
-    cluster.store.create(kinds.CONFIG_MAPS, {"metadata": {"name": NAME, "labels": labels}}, NAMESPACE)
-    obj = experiment(NAME)
-    obj["metadata"].update(labels=labels, finalizers=list(finalizers))
-    obj["status"] = {"conditions": [{"type": kind, "status": "True"} for kind in conditions]}
-    owner = cluster.store.create(kinds.EXPERIMENTS, obj, NAMESPACE, keep_status=True)
-    for kind, name in ((kinds.TRIALS, f"{NAME}-a"), (kinds.JOBS, f"{NAME}-a"), (kinds.PODS, f"{NAME}-a-0")):
-        reference = {
-            "apiVersion": "kubeflow.org/v1beta1",
-            "kind": owner.get("kind", kind.kind),
-            "name": owner["metadata"]["name"],
-            "uid": owner["metadata"]["uid"],
-            "controller": True,
-            "blockOwnerDeletion": True,
-        }
-        metadata = {"name": name, "labels": labels, "ownerReferences": [reference]}
-        child: dict[str, Any] = {"metadata": metadata, "spec": SPECS[kind]}
-        owner = cluster.store.create(kind, child, NAMESPACE)
-
-
-def change_finalizers(cluster: Served, kind: kinds.Kind, finalizers: list[str]) -> None:
-    def change(obj: dict[str, Any]) -> None:
-        obj["metadata"]["finalizers"] = finalizers
-
-    cluster.store.update(kind, NAME, NAMESPACE, change)
+    deploy(cluster, NAMESPACE, NAME, labels, finalizers=finalizers, conditions=conditions)
 
 
 def let_go(cluster: Served) -> None:
@@ -81,75 +45,75 @@ def left(cluster: Served) -> list[str]:
     return [obj["metadata"]["name"] for kind in all_kinds for obj in cluster.store.list(kind, None, dict([LABEL]))]
 
 
-def test_everything_is_gone_afterwards_and_a_second_time_changes_nothing(cluster: Served, connection: Connection) -> None:
+def test_everything_is_gone_afterwards_and_a_second_time_changes_nothing(cluster: Served, to_cluster: Connection) -> None:
     deployed(cluster)
     assert len(left(cluster)) == 6
-    removal = remove(connection, MADE, 10.0)
+    removal = remove(to_cluster, MADE, 10.0)
     assert left(cluster) == []
     assert 0 < removal.experiment_seconds <= removal.total_seconds < 10
-    assert remove(connection, MADE, 10.0)
+    assert remove(to_cluster, MADE, 10.0)
 
 
-def test_nothing_to_remove_is_no_error(connection: Connection) -> None:
-    remove(connection, MADE, 10.0)
+def test_nothing_to_remove_is_no_error(to_cluster: Connection) -> None:
+    remove(to_cluster, MADE, 10.0)
 
 
-def test_other_runs_are_left_alone(cluster: Served, connection: Connection) -> None:
+def test_other_runs_are_left_alone(cluster: Served, to_cluster: Connection) -> None:
     other = {"metadata": {"name": "tuneoff-other", "labels": {LABEL[0]: "other"}}}
     cluster.store.create(kinds.NAMESPACES, other)
     cluster.store.create(kinds.CONFIG_MAPS, {"metadata": {"name": "tuneoff"}}, "tuneoff-other")
     deployed(cluster)
-    remove(connection, MADE, 10.0)
+    remove(to_cluster, MADE, 10.0)
     assert cluster.store.get(kinds.CONFIG_MAPS, "tuneoff", "tuneoff-other")
 
 
-def test_finalizer_is_waited_for(cluster: Served, connection: Connection) -> None:
+def test_finalizer_is_waited_for(cluster: Served, to_cluster: Connection) -> None:
     deployed(cluster, finalizers=("update-prometheus-metrics",))
     threading.Timer(0.5, let_go, (cluster,)).start()
-    removal = remove(connection, MADE, 20.0)
+    removal = remove(to_cluster, MADE, 20.0)
     assert removal.experiment_seconds >= 0.2
     assert left(cluster) == []
 
 
-def test_the_experiments_end_is_told_apart_from_the_namespaces(cluster: Served, connection: Connection) -> None:
+def test_the_experiments_end_is_told_apart_from_the_namespaces(cluster: Served, to_cluster: Connection) -> None:
     deployed(cluster)
-    change_finalizers(cluster, kinds.CONFIG_MAPS, ["example.org/slow"])
+    hold(cluster, kinds.CONFIG_MAPS, NAMESPACE, NAME, "example.org/slow")
     store = cluster.store
 
     def let_go_later() -> None:
         while any(store.list(kind, NAMESPACE) for kind in (kinds.EXPERIMENTS, kinds.TRIALS, kinds.JOBS, kinds.PODS)):
             time.sleep(0.01)
         time.sleep(0.5)
-        change_finalizers(cluster, kinds.CONFIG_MAPS, [])
+        hold(cluster, kinds.CONFIG_MAPS, NAMESPACE, NAME)
 
     threading.Thread(target=let_go_later).start()
-    removal = remove(connection, MADE, 20.0)
+    removal = remove(to_cluster, MADE, 20.0)
     assert removal.total_seconds - removal.experiment_seconds > 0.1
     assert left(cluster) == []
 
 
-def test_everything_is_asked_for_before_anything_is_waited_for(cluster: Served, connection: Connection) -> None:
+def test_everything_is_asked_for_before_anything_is_waited_for(cluster: Served, to_cluster: Connection) -> None:
     deployed(cluster, finalizers=("update-prometheus-metrics",))
     with pytest.raises(StepError, match="all of it was asked to go"):
-        remove(connection, MADE, 0.01)
+        remove(to_cluster, MADE, 0.01)
     for kind, name, namespace in ((kinds.EXPERIMENTS, NAME, NAMESPACE), (kinds.NAMESPACES, NAMESPACE, None)):
         assert cluster.store.get(kind, name, namespace)["metadata"]["deletionTimestamp"]
     let_go(cluster)  # nobody waits any more
     assert left(cluster) == []
 
 
-def test_namespace_of_our_name_that_is_not_ours_stays(cluster: Served, connection: Connection) -> None:
+def test_namespace_of_our_name_that_is_not_ours_stays(cluster: Served, to_cluster: Connection) -> None:
     cluster.store.create(kinds.NAMESPACES, {"metadata": {"name": NAMESPACE, "labels": {LABEL[0]: "other"}}})
     cluster.store.create(kinds.EXPERIMENTS, experiment(NAME), NAMESPACE)
-    remove(connection, MADE, 10.0)
+    remove(to_cluster, MADE, 10.0)
     assert cluster.store.get(kinds.EXPERIMENTS, NAME, NAMESPACE)
 
 
-def test_what_hangs_is_named_with_its_finalizer_and_the_way_out(cluster: Served, connection: Connection) -> None:
+def test_what_hangs_is_named_with_its_finalizer_and_the_way_out(cluster: Served, to_cluster: Connection) -> None:
     deployed(cluster, finalizers=("update-prometheus-metrics",))
     start = time.monotonic()
     with pytest.raises(StepError) as caught:
-        remove(connection, MADE, 1.0)
+        remove(to_cluster, MADE, 1.0)
     assert time.monotonic() - start < 15.0
     text = str(caught.value)
     assert f"namespace {NAMESPACE} is still terminating after 1 s: experiments.kubeflow.org {NAME} (finalizers" in text
@@ -158,7 +122,7 @@ def test_what_hangs_is_named_with_its_finalizer_and_the_way_out(cluster: Served,
     assert "update-prometheus-metrics" in text
     assert "\n" not in text
     let_go(cluster)
-    remove(connection, MADE, 10.0)
+    remove(to_cluster, MADE, 10.0)
     assert left(cluster) == []
 
 
@@ -172,25 +136,24 @@ def test_what_hangs_is_named_with_its_finalizer_and_the_way_out(cluster: Served,
     ],
 )
 def test_only_an_experiment_that_runs_is_deleted_in_the_background(
-    cluster: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, conditions: tuple[str, ...], propagation: str
+    cluster: Served, to_cluster: Connection, monkeypatch: pytest.MonkeyPatch, conditions: tuple[str, ...], propagation: str
 ) -> None:
     deployed(cluster, conditions=conditions)
-    assert deletions(cluster, tmp_path, monkeypatch) == [(NAME, propagation), (NAMESPACE, "Background")]
+    assert deletions(to_cluster, monkeypatch) == [(NAME, propagation), (NAMESPACE, "Background")]
 
 
-def test_dead_controller_makes_it_foreground(cluster: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dead_controller_makes_it_foreground(cluster: Served, to_cluster: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(deployment: dict[str, Any]) -> None:
         deployment["status"]["conditions"][0]["status"] = "False"
 
     cluster.store.update(kinds.DEPLOYMENTS, "katib-controller", "kubeflow", stop)
     deployed(cluster)
-    assert deletions(cluster, tmp_path, monkeypatch)[0] == (NAME, "Foreground")
+    assert deletions(to_cluster, monkeypatch)[0] == (NAME, "Foreground")
 
 
-def deletions(cluster: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+def deletions(to_cluster: Connection, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """Remove, and return what was asked for: name and propagation."""
     found: list[tuple[str, str]] = []
-    connection = Connection(write_kubeconfig(tmp_path / "kubeconfig", cluster.url), limits=QUICK)
     original = Connection.delete
 
     def delete(self: Connection, resource: Any, name: str, namespace: str | None = None, how: Any = "Background") -> bool:
@@ -198,22 +161,22 @@ def deletions(cluster: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         return original(self, resource, name, namespace, how)
 
     monkeypatch.setattr(Connection, "delete", delete)
-    remove(connection, MADE, 10.0)
+    remove(to_cluster, MADE, 10.0)
     return found
 
 
-def test_leftover_elsewhere_is_found_by_its_label(cluster: Served, connection: Connection) -> None:
+def test_leftover_elsewhere_is_found_by_its_label(cluster: Served, to_cluster: Connection) -> None:
     cluster.store.create(kinds.NAMESPACES, {"metadata": {"name": "elsewhere"}})
     cluster.store.create(kinds.PODS, {"metadata": {"name": "stray", "labels": dict([LABEL])}, "spec": POD}, "elsewhere")
     with pytest.raises(StepError, match=r"un-deploy left pods elsewhere/stray with label tuneoff.io/execution=0123-ab"):
-        remove(connection, MADE, 10.0)
+        remove(to_cluster, MADE, 10.0)
 
 
 @pytest.mark.parametrize("fault", ["refuses", "hangs", "fails"])
-def test_server_that_is_away_names_what_may_be_left(cluster: Served, connection: Connection, tmp_path: Path, fault: str) -> None:
+def test_server_that_is_away_names_what_may_be_left(cluster: Served, tmp_path: Path, fault: str) -> None:
     deployed(cluster)
     with FaultyProxy(cluster.url) as proxy:
-        away = Connection(proxy.kubeconfig(tmp_path / "kubeconfig", tmp_path / "proxied"), limits=QUICK)
+        away = Connection(write_kubeconfig(tmp_path / "proxied", proxy.url), limits=QUICK)
         proxy.is_hanging = fault == "hangs"
         proxy.status = 500 if fault == "fails" else None
         if fault == "refuses":
@@ -232,45 +195,42 @@ def test_server_that_is_away_names_what_may_be_left(cluster: Served, connection:
     assert left(cluster) == []
 
 
-def test_server_that_comes_back_in_time_is_enough(cluster: Served, connection: Connection, tmp_path: Path) -> None:
+def test_server_that_comes_back_in_time_is_enough(cluster: Served, tmp_path: Path) -> None:
     deployed(cluster)
     with FaultyProxy(cluster.url) as proxy:
-        connection = Connection(proxy.kubeconfig(tmp_path / "kubeconfig", tmp_path / "proxied"), limits=Limits(api=20.0))
+        away = Connection(write_kubeconfig(tmp_path / "proxied", proxy.url), limits=Limits(api=20.0))
         proxy.refuse()
         threading.Timer(0.3, proxy.restore).start()
-        remove(connection, MADE, 20.0)
+        remove(away, MADE, 20.0)
     assert left(cluster) == []
 
 
-def test_user_who_may_list_only_the_own_namespace_can_still_remove(tmp_path: Path) -> None:
-    with FakeApi(tmp_path) as api:
-        namespace = f"/api/v1/namespaces/{NAMESPACE}"
-        api.on("GET", namespace, failure(404, "NotFound", "gone"))
-        for path in ("/api/v1/namespaces", "/api/v1/pods", "/apis/batch/v1/jobs", "/apis/kubeflow.org/v1beta1/trials"):
-            api.on("GET", path, failure(403, "Forbidden", "no"))
-        remove(Connection(api.kubeconfig, limits=QUICK), MADE, 5.0)
+def test_user_who_may_list_only_the_own_namespace_can_still_remove(api: FakeApi, connection: Connection) -> None:
+    api.on("GET", f"/api/v1/namespaces/{NAMESPACE}", failure(404, "NotFound", "gone"))
+    for path in ("/api/v1/namespaces", "/api/v1/pods", "/apis/batch/v1/jobs", "/apis/kubeflow.org/v1beta1/trials"):
+        api.on("GET", path, failure(403, "Forbidden", "no"))
+    remove(connection, MADE, 5.0)
 
 
-def test_namespace_that_hangs_without_objects_tells_its_conditions(tmp_path: Path) -> None:
-    with FakeApi(tmp_path) as api:
-        path = f"/api/v1/namespaces/{NAMESPACE}"
-        told = {"type": "NamespaceContentRemaining", "status": "True", "message": "secrets. has 1\nresource instances"}
-        other = {"type": "NamespaceDeletionDiscoveryFailure", "status": "False", "message": "all well"}
-        namespace = thing(NAMESPACE, status={"phase": "Terminating", "conditions": [told, other]})
-        namespace["metadata"]["labels"] = dict([LABEL])
-        api.on("GET", path, Answer(200, namespace))
-        api.on("DELETE", path, failure(409, "Conflict", "being deleted"))
-        api.on("GET", "/api/v1/pods", listing())
-        with pytest.raises(StepError, match=r"secrets. has 1 resource instances; .* see: kubectl get namespace") as caught:
-            remove(Connection(api.kubeconfig, limits=QUICK), MADE, 0.3)
-        assert "all well" not in str(caught.value)
+def test_namespace_that_hangs_without_objects_tells_its_conditions(api: FakeApi, connection: Connection) -> None:
+    path = f"/api/v1/namespaces/{NAMESPACE}"
+    told = {"type": "NamespaceContentRemaining", "status": "True", "message": "secrets. has 1\nresource instances"}
+    other = {"type": "NamespaceDeletionDiscoveryFailure", "status": "False", "message": "all well"}
+    namespace = thing(NAMESPACE, status={"phase": "Terminating", "conditions": [told, other]})
+    namespace["metadata"]["labels"] = dict([LABEL])
+    api.on("GET", path, Answer(200, namespace))
+    api.on("DELETE", path, failure(409, "Conflict", "being deleted"))
+    api.on("GET", "/api/v1/pods", listing())
+    with pytest.raises(StepError, match=r"secrets. has 1 resource instances; .* see: kubectl get namespace") as caught:
+        remove(connection, MADE, 0.3)
+    assert "all well" not in str(caught.value)
 
 
-def test_slow_server_is_asked_several_things_at_once(cluster: Served, connection: Connection, tmp_path: Path) -> None:
+def test_slow_server_is_asked_several_things_at_once(cluster: Served, tmp_path: Path) -> None:
     deployed(cluster)
     with FaultyProxy(cluster.url) as proxy:
         proxy.delay_seconds = 0.15
-        slow = Connection(proxy.kubeconfig(tmp_path / "kubeconfig", tmp_path / "proxied"))
+        slow = Connection(write_kubeconfig(tmp_path / "proxied", proxy.url))
         remove(slow, MADE, 40.0)
         assert len(proxy.seen) > 12
         assert proxy.overlapping() >= 4  # of about 10; one after the other: of none

@@ -8,7 +8,7 @@ import pytest
 
 from adapters.katib.katib_objects import EXPERIMENT, RUNNING, Object, experiment
 from tuneoff.experiment.spec import Objective
-from tuneoff_adapters.katib.results import Optimum, Outcome, optimum
+from tuneoff_adapters.katib.results import Outcome, optimum
 
 LOSS = Objective(metric="loss", mode="min")
 
@@ -34,47 +34,28 @@ def with_optimum(suffix: str | None, **values: str) -> Object:
 OUTCOMES = [outcome("a", 0.5), outcome("b", 0.25), outcome("c", 0.125, is_complete=False)]
 
 
-def best(thing: Object | None, mode: str = "min") -> Optimum | None:
-    return optimum(thing, OUTCOMES, Objective(metric="loss", mode=mode), "objective")  # type: ignore[arg-type]
+NONE_NAMED = "Katib names no optimal trial; the best trial that completed is 'b'"
 
 
-def test_katib_s_own_optimum_is_taken_with_its_value() -> None:
-    found = best(with_optimum("b", latest="0.3", min="0.25", max="9"))
+@pytest.mark.parametrize(
+    ("thing", "mode", "trial", "value", "note"),
+    [
+        pytest.param(with_optimum("b", latest="0.3", min="0.25", max="9"), "min", "b", 0.25, None, id="Katib's own"),
+        pytest.param(with_optimum("a", latest="0.3", min="0.25", max="0.5"), "max", "a", 0.5, None, id="the other direction"),
+        pytest.param(with_optimum("a", min="0.5"), "min", "a", 0.5, None, id="the events say otherwise"),
+        pytest.param(with_optimum("b", min="unavailable"), "min", "b", None, None, id="no value"),
+        pytest.param(with_optimum("c", min="0.125"), "min", "b", None, f"{EXPERIMENT}-c", id="did not complete"),
+        pytest.param(with_optimum("unknown", min="0.125"), "min", "b", None, f"{EXPERIMENT}-unknown", id="unknown"),
+        pytest.param(with_optimum(None), "min", "b", None, NONE_NAMED, id="none is named"),
+    ],
+)
+def test_katib_s_own_optimum_is_taken_if_it_completed(
+    thing: Object, mode: str, trial: str, value: float | None, note: str | None
+) -> None:
+    found = optimum(thing, OUTCOMES, Objective(metric="loss", mode=mode), "objective")  # type: ignore[arg-type]
     assert found is not None
-    assert (found.best.trial_id, found.best.value, found.note) == ("b", 0.25, None)
-
-
-def test_the_value_is_of_the_objective_s_direction() -> None:
-    found = best(with_optimum("a", latest="0.3", min="0.25", max="0.5"), mode="max")
-    assert found is not None
-    assert found.best.value == 0.5
-
-
-def test_katib_s_answer_stands_where_the_events_say_otherwise() -> None:
-    found = best(with_optimum("a", min="0.5"))
-    assert found is not None
-    assert (found.best.trial_id, found.note) == ("a", None)
-
-
-@pytest.mark.parametrize("suffix", ["c", "unknown"])
-def test_an_optimum_that_did_not_complete_is_replaced_and_told(suffix: str) -> None:
-    found = best(with_optimum(suffix, min="0.125"))
-    assert found is not None
-    assert (found.best.trial_id, found.best.value) == ("b", None)
-    assert f"{EXPERIMENT}-{suffix}" in (found.note or "")
-
-
-def test_without_an_optimum_of_katib_s_the_best_completed_trial_is_taken() -> None:
-    found = best(with_optimum(None))
-    assert found is not None
-    assert found.best.trial_id == "b"
-    assert found.note == "Katib names no optimal trial; the best trial that completed is 'b'"
-
-
-def test_a_value_that_is_unavailable_is_none() -> None:
-    found = best(with_optimum("b", min="unavailable"))
-    assert found is not None
-    assert found.best.value is None
+    assert (found.best.trial_id, found.best.value) == (trial, value)
+    assert found.note is None if note is None else note in (found.note or "")
 
 
 def test_no_completed_trial_gives_no_best() -> None:

@@ -1,19 +1,15 @@
-"""The record says which image the pods ran, by its digest, and importing the adapter stays cheap."""
+"""The record says which image the pods ran, by its digest."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 from adapters.katib.fake_cluster import FakeCluster
+from adapters.katib.followed_run import follower_of
 from adapters.katib.katib_objects import container, pod, trial
 from builders.katib_specs import spec_of
 from builders.specs import make_context
 from tuneoff.base.space import Float, SearchSpace
-from tuneoff_adapters.katib.follow import Follower
-from tuneoff_adapters.katib.options import katib_options
-from tuneoff_adapters.katib.plan import katib_plan
 from tuneoff_adapters.kubernetes.resources import PODS, TRIALS
 from tuneoff_adapters.kubernetes.status import COLLECTOR, image_id_of
 
@@ -36,20 +32,10 @@ def test_the_image_of_a_container_is_known_once_the_node_says_so() -> None:
 def test_every_image_that_trials_ran_is_told_once(tmp_path: Path) -> None:
     spec = spec_of(options={"image": "i"}, search_space=SearchSpace({"x": Float(low=0.0, high=1.0)}))
     context = make_context(spec, tmp_path)
-    follower = Follower(context, katib_plan(context), katib_options(spec), FakeCluster())  # type: ignore[arg-type]
+    follower = follower_of(context, FakeCluster())
     for suffix, image in (("aaaaaaaa", LATER), ("bbbbbbbb", DIGEST), ("cccccccc", DIGEST)):
         follower.take_seen(TRIALS, "ADDED", trial(suffix, values={"x": "0.5"}), 1)
         follower.take_seen(PODS, "ADDED", pod(suffix, "Running", with_image(image)), 1)
     follower.take_seen(PODS, "ADDED", pod("dddddddd", "Running", with_image("another")), 1)  # of no trial
     assert follower.image_digests() == [DIGEST, LATER]
     follower.stop(0.0)
-
-
-def test_importing_the_adapter_imports_nothing_that_runs_an_experiment() -> None:
-    script = (
-        "import sys; from tuneoff_adapters.katib import KatibAdapter\n"
-        "heavy = {'kubernetes', 'kubeflow', 'msgspec', 'subprocess', 'tuneoff_adapters.katib.follow'}\n"
-        "print(sorted(heavy & set(sys.modules)), 'tuneoff_adapters.katib.adapter' in sys.modules)"
-    )
-    finished = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert finished.stdout == "[] True\n"
