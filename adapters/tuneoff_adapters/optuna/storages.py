@@ -50,7 +50,8 @@ def open_storage(plan: StudyPlan, operations: Operations | None = None, stale: S
     url = storage.url or f"sqlite:///{plan.database}"
     if storage.kind == "redis":
         backend = JournalRedisBackend(url, prefix=plan.study_name)
-        backend._redis.execute_command = counter.counted(backend._redis.execute_command)
+        client: Any = backend._redis
+        client.execute_command = counter.counted(client.execute_command)
         return JournalStorage(backend)
     if storage.kind == "grpc":
         return _proxy(url, counter)

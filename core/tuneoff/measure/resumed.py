@@ -19,8 +19,9 @@ from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import EARLIER, EarlierExecution
 from tuneoff.record.join import attempts_before, shift_ns
+from tuneoff.record.layout import SealedFile
 from tuneoff.record.metric_value import MetricValue, missing, weakest
-from tuneoff.record.run_record import RunRecord, SealedFile
+from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import read_samples
 
 RESUMED = "resumed: the run was interrupted and continued, so its whole has no time of its own"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 SPEC = "spec.json"  # what the coordinator reads
 FRAMEWORK = "framework"  # folder of the framework's own files, which tuneoff itself never opens
 BEST_CONFIGURATION = "best_configuration.json"  # what the test is given
@@ -13,3 +15,12 @@ VERSIONS = "versions.json"  # what an adapter learned of versions while the run 
 POD = "pod"  # role of a process that its adapter alone observes; another one writes its file, if need be long after its end
 POD_WORKER = "pod-worker"  # the same of one that runs many trials
 IN_PODS = (POD, POD_WORKER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedFile:
+    """A raw file: its path in the folder of the execution, its size and SHA-256 at the end of the run."""
+
+    name: str
+    size_bytes: int
+    sha256: str

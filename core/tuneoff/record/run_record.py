@@ -15,6 +15,7 @@ import msgspec
 from tuneoff.base.files import PLAIN_NAME
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.record.events.schema import STEPS, Charged, Step, TrialName
+from tuneoff.record.layout import SealedFile
 from tuneoff.record.metric_value import MetricValue
 
 FORMAT_VERSION = 2  # history: 1 = first, 2 = slots by the presence of processes
@@ -132,12 +133,9 @@ class TrialRecord:
     @property
     def epochs_trained(self) -> int:
         """Epochs trained over all attempts; one that was restored was trained, also where its event was lost with its process."""
-        trained = sum(attempt.epochs_trained for attempt in self.attempts)
-        if len(self.attempts) < 2:
-            return trained
-        recorded = {epoch.epoch for attempt in self.attempts for epoch in attempt.epochs if not epoch.restored}
-        restored = {epoch.epoch for attempt in self.attempts for epoch in attempt.epochs if epoch.restored}
-        return trained + len(restored - recorded)
+        epochs = [epoch for attempt in self.attempts for epoch in attempt.epochs]
+        trained = [epoch.epoch for epoch in epochs if not epoch.restored]
+        return len(trained) + len({epoch.epoch for epoch in epochs if epoch.restored} - {*trained})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,15 +229,6 @@ class FlagRecord:
     name: str
     text: str
     count: int = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SealedFile:
-    """A raw file: its path in the folder of the execution, its size and SHA-256 at the end of the run."""
-
-    name: str
-    size_bytes: int
-    sha256: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,8 +20,8 @@ from tuneoff.experiment.spec import run_spec_from_json
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import EARLIER
 from tuneoff.record.history import FILE_NAME as CONTINUES
-from tuneoff.record.layout import TEST_RESULT
-from tuneoff.record.run_record import FORMAT_VERSION, RunRecord, SealedFile
+from tuneoff.record.layout import TEST_RESULT, SealedFile
+from tuneoff.record.run_record import FORMAT_VERSION, RunRecord
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
 
 FILE_NAME = "run.json"

@@ -6,7 +6,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from trust.history_check.planting import Plant, Planting, change, key_of
+from trust.history_check.planting import (
+    Plant,
+    Planting,
+    change,
+    done,
+    first_execution,
+    key_of,
+    listed,
+    reconfigure,
+    swap_point,
+)
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.spec import Failures
 from tuneoff.record.events import schema
@@ -26,9 +36,9 @@ def plants(rule: str) -> Callable[[Plant], Plant]:
 
 @plants("lost")
 def a_trial_that_was_handed_out_is_lost(planting: Planting) -> None:
-    _done(planting)
+    done(planting)
     _, _, event = planting.one(schema.TrialSubmitted, attempt=1)
-    _first_execution(planting)
+    first_execution(planting)
     planting.drop(lambda one: getattr(one, "trial", None) != event.trial or one is event)
 
 
@@ -101,34 +111,34 @@ def a_result_comes_after_the_end(planting: Planting) -> None:
 
 @plants("given-point-twice")
 def a_given_point_runs_twice(planting: Planting) -> None:
-    _swap_point(planting)
+    swap_point(planting)
 
 
 @plants("given-point-never")
 def a_given_point_never_runs(planting: Planting) -> None:
-    _done(planting)
-    _swap_point(planting)
+    done(planting)
+    swap_point(planting)
 
 
 @plants("not-given")
 def a_point_was_not_given(planting: Planting) -> None:
-    _listed(planting)
-    _first_execution(planting)
+    listed(planting)
+    first_execution(planting)
     _, _, start = planting.completed()
-    _reconfigure(planting, start.trial, ELSEWHERE)
+    reconfigure(planting, start.trial, ELSEWHERE)
 
 
 @plants("budget-short")
 def the_budget_is_one_short(planting: Planting) -> None:
-    _done(planting)
-    _first_execution(planting)
+    done(planting)
+    first_execution(planting)
     _, _, start = planting.completed()
     planting.drop(lambda one: getattr(one, "trial", None) != start.trial)
 
 
 @plants("budget-over")
 def the_budget_is_one_over(planting: Planting) -> None:
-    _done(planting)
+    done(planting)
     trials = {event.trial for pairs in planting.run.executions for _, event in pairs if isinstance(event, schema.TrialStarted)}
     if len(trials) != planting.run.spec.experiment.budget.trials:  # one of them died before it had started
         raise LookupError
@@ -163,7 +173,7 @@ def the_configuration_changes_between_attempts(planting: Planting) -> None:
 
 @plants("no-end")
 def an_attempt_has_no_end_though_the_run_is_done(planting: Planting) -> None:
-    _done(planting)
+    done(planting)
     _, _, end = planting.one(schema.TrialEnded, state="pruned")
     ends = (schema.TrialEnded, schema.WorkerDied, schema.TrialKilled)
     planting.drop(lambda one: not (type(one) in ends and key_of(one) == key_of(end)))
@@ -286,40 +296,3 @@ def an_attempt_number_is_skipped(planting: Planting) -> None:
 def a_refused_trial_runs(planting: Planting) -> None:
     _, process, start = planting.completed()
     planting.last.append((process, schema.Refused(seq=99, t=start.t - 10_000, trial=start.trial, reason="trials")))
-
-
-def _done(planting: Planting) -> None:
-    budget = planting.run.spec.experiment.budget
-    if not planting.run.is_done or budget.wall_clock_seconds is not None:
-        raise LookupError
-
-
-def _first_execution(planting: Planting) -> None:
-    if len(planting.run.executions) > 1:
-        raise LookupError
-
-
-def _listed(planting: Planting) -> None:
-    if planting.run.spec.experiment.sampler.name != "fixed":
-        raise LookupError
-
-
-def _swap_point(planting: Planting) -> None:
-    """Let a trial have another one's point."""
-    _listed(planting)
-    _first_execution(planting)
-    _, _, start = planting.completed()
-    _, _, other = planting.completed()
-    if start.configuration == other.configuration:
-        raise LookupError
-    _reconfigure(planting, start.trial, other.configuration)
-
-
-def _reconfigure(planting: Planting, trial: str, configuration: dict[str, Any]) -> None:
-    for index in planting.of(schema.TrialSubmitted, trial=trial):
-        process, event = planting.last[index]
-        planting.last[index] = process, change(event, configuration=configuration)
-    for index in planting.of(schema.TrialStarted, trial=trial):
-        process, event = planting.last[index]
-        values = {"configuration": configuration, "digest": configuration_digest(configuration)}
-        planting.last[index] = process, change(event, **values)

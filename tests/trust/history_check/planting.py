@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from trust.history_check.generated_histories import GeneratedRun
+from tuneoff.base.identity import configuration_digest
 from tuneoff.record.events import schema
 from tuneoff.record.events.schema import Event, Process
 
@@ -96,3 +97,40 @@ def planted(plant: Plant, runs: Iterator[GeneratedRun], count: int) -> Iterator[
         count -= 1
         if count == 0:
             return
+
+
+def done(planting: Planting) -> None:
+    budget = planting.run.spec.experiment.budget
+    if not planting.run.is_done or budget.wall_clock_seconds is not None:
+        raise LookupError
+
+
+def first_execution(planting: Planting) -> None:
+    if len(planting.run.executions) > 1:
+        raise LookupError
+
+
+def listed(planting: Planting) -> None:
+    if planting.run.spec.experiment.sampler.name != "fixed":
+        raise LookupError
+
+
+def swap_point(planting: Planting) -> None:
+    """Let a trial have another one's point."""
+    listed(planting)
+    first_execution(planting)
+    _, _, start = planting.completed()
+    _, _, other = planting.completed()
+    if start.configuration == other.configuration:
+        raise LookupError
+    reconfigure(planting, start.trial, other.configuration)
+
+
+def reconfigure(planting: Planting, trial: str, configuration: dict[str, Any]) -> None:
+    for index in planting.of(schema.TrialSubmitted, trial=trial):
+        process, event = planting.last[index]
+        planting.last[index] = process, change(event, configuration=configuration)
+    for index in planting.of(schema.TrialStarted, trial=trial):
+        process, event = planting.last[index]
+        values = {"configuration": configuration, "digest": configuration_digest(configuration)}
+        planting.last[index] = process, change(event, **values)

@@ -178,8 +178,7 @@ def epoch_rows(run: RunRecord, is_selected: bool) -> Iterator[Row]:
                     "restored": epoch.restored,
                 }
                 for name, value in epoch.metrics.items():
-                    text = (epoch.non_finite or {}).get(name)
-                    yield {**common, "metric": name, "value": value, "non_finite": text}
+                    yield {**common, "metric": name, "value": value, "non_finite": (epoch.non_finite or {}).get(name)}
 
 
 def metric_rows(run: RunRecord, is_selected: bool) -> Iterator[Row]:

@@ -17,8 +17,8 @@ from tuneoff.record.endings import IN_NO_EVENT, Verdict
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import History
 from tuneoff.record.join import history_of
-from tuneoff.record.layout import FRAMEWORK
-from tuneoff.record.run_record import FORMAT_VERSION, RunRecord, SealedFile
+from tuneoff.record.layout import FRAMEWORK, SealedFile
+from tuneoff.record.run_record import FORMAT_VERSION, RunRecord
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
 from tuneoff.record.store import FILE_NAME, broken_seals, compare_seals
 from tuneoff.trust.history_check.rules import check_run
