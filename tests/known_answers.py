@@ -20,7 +20,8 @@ from tuneoff.base.identity import configuration_digest
 from tuneoff.capabilities import Capabilities
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.pool import Worker, WorkerPool
-from tuneoff.run.trial.run_trial import Decision, Report, run_trial, trial_process
+from tuneoff.run.trial.run_trial import Decision, Report, run_trial
+from tuneoff.run.trial.trial_process import trial_process
 from tuneoff_adapters.serial import SerialAdapter
 
 REPORT_SECONDS = 0.05

@@ -23,7 +23,8 @@ from tuneoff.run.pool_adapter import PoolAdapter, Proposal, Task
 from tuneoff.run.trial.budget import TrialBudget
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.pool import Death, Message, Pool, Worker, WorkerPool
-from tuneoff.run.trial.run_trial import Decision, Report, TrialOutcome, run_trial, trial_process
+from tuneoff.run.trial.run_trial import Decision, Report, TrialOutcome, run_trial
+from tuneoff.run.trial.trial_process import trial_process
 from tuneoff.trust.faultmatrix.classify import Claim
 from tuneoff.trust.faultmatrix.plain import PlainTask
 from tuneoff.trust.faultmatrix.tools import FaultTools, Part

@@ -113,11 +113,10 @@ class Agent:
                 for pid, started_ns in asked_kills(self._run_dir, clock.boot_id()):
                     if is_alive(pid, started_ns):
                         kill_tree(pid)
-                for pid, started_ns, limit, over in watched_memory(self._run_dir, clock.boot_id()):
-                    if is_alive(pid, started_ns) and has_more_memory(pid, limit):
-                        over.touch()
-                    else:
-                        over.unlink(missing_ok=True)
+                for watched in watched_memory(self._run_dir, clock.boot_id()):
+                    if is_alive(watched.pid, watched.started_ns):  # else it is another container's on this kernel, or gone
+                        has_more = has_more_memory(watched.pid, watched.limit_bytes)
+                        watched.over.write_text(watched.asked if has_more else "")
             time.sleep(LOOK_SECONDS)
 
 

@@ -21,7 +21,8 @@ from tuneoff.base.process_limits import die_with_parent
 from tuneoff.errors import ExperimentError
 from tuneoff.record.layout import POD
 from tuneoff.run.trial.checkpoint import checkpoint_path
-from tuneoff.run.trial.run_trial import run_trial, trial_process
+from tuneoff.run.trial.run_trial import run_trial
+from tuneoff.run.trial.trial_process import trial_process
 from tuneoff_adapters.katib import sidecar
 from tuneoff_adapters.katib.metrics_file import FileReport, create_mark, create_metrics_file
 from tuneoff_adapters.katib.space import KatibSpace

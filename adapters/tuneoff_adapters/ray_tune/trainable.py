@@ -10,7 +10,8 @@ from ray import tune
 
 from tuneoff.errors import TrialFailedError
 from tuneoff.experiment.trial_context import TrialContext
-from tuneoff.run.trial.run_trial import Decision, run_trial, trial_process
+from tuneoff.run.trial.run_trial import Decision, run_trial
+from tuneoff.run.trial.trial_process import trial_process
 from tuneoff_adapters.ray_tune.exits import noted_exit_code
 from tuneoff_adapters.ray_tune.submission import EPOCH, OBJECTIVE, TASK
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def on_slurm(local: Capabilities, **changes: Any) -> Capabilities:
     """Return the capabilities of an adapter whose workers may be jobs of SLURM too, where SLURM limits their memory."""
     platforms = (*local.platforms, SLURM)
-    there = replace(local, platforms=platforms, memory_limiter="SLURM", **changes)
+    there = replace(local, platforms=platforms, memory_limiter="SLURM, and a watchdog on each node", **changes)
     return replace(local, platforms=platforms, elsewhere={**local.elsewhere, SLURM: there})
 
 

@@ -12,7 +12,8 @@ from tuneoff.base.suggest import nearest
 from tuneoff.experiment.metric import RESOURCES, Metric, Survives, family
 
 _POLICIES = {
-    "strict": "attempts that failed, timed out, were cancelled or superseded; all work after a stop was due",
+    "strict": "attempts that failed, timed out, were cancelled or superseded, but for what a retry restored and used; all work "
+    "after a stop was due",
     "default": "strict, and the rest of the trials that were stopped or should have been",
     "non_best": "default, and every other trial but the selected one",
     "post_goal": "all work after the goal was met",

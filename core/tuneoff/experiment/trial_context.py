@@ -33,6 +33,7 @@ class TrialContext:
     wall_clock_seconds: float | None = None
     slots: int = 1
     threads: int = 1
+    retries: int = 0  # that a trial may have: without any, no checkpoint need be enough to train on
     seed: int = 0
     memory_bytes: int | None = None
     limits: tuple[SlotLimits, ...] = ()  # one per slot; empty: somebody else limits trials, or nobody

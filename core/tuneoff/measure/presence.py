@@ -88,7 +88,8 @@ def presence_flags(run: RunRecord, presence: Presence) -> Iterator[FlagRecord]:
         (CROWDED_FLAG, presence.crowded, f"more processes than the {workers} workers were present: they share the slots"),
         (DOUBLED_FLAG, presence.doubled, "trials overlapped on a slot while another was empty: its time is called idle"),
     ):
-        told = [end - start for start, end in intervals if end - start > grain_ns + _uncertainty_ns(presence, start, end)]
+        longer = [(start, end) for start, end in intervals if end - start > grain_ns]
+        told = [end - start for start, end in longer if end - start > grain_ns + _uncertainty_ns(presence, start, end)]
         if told:
             yield FlagRecord(name=name, text=f"{what}, {sum(told) / 1e9:.3g} s together", count=len(told))
 

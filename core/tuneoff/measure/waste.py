@@ -207,7 +207,7 @@ def pruning_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) 
     planned = run.run_spec().experiment.budget.epochs_per_trial
     pruned = [(trial.trial, trial.attempts) for trial in run.trials if trial.state == "pruned" and trial.used_ticket]
     lasts = [_last_that_trained(name, tried) for name, tried in pruned]
-    saved = [max(0, planned - len(tried[-1].epochs)) for _, tried in pruned]
+    saved = [max(0, planned - _epochs_run(tried)) for _, tried in pruned]
     values = {"pruning.saved_epochs": known(sum(saved), "count", kind="estimated", source=SAVED_BY, n_samples=len(lasts))}
     spans = [_epochs(attempt) for _, attempt in lasts]
     known_spans = [span for span in spans if span is not None]
@@ -231,6 +231,12 @@ def pruning_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) 
         else missing("kWh", reason, kind="estimated", source=source)
     )
     return values
+
+
+def _epochs_run(attempts: Sequence[AttemptRecord]) -> int:
+    """Return how far the last attempt got, or, where it ended among what it restored, the one that trained furthest."""
+    last = attempts[-1].epochs
+    return max(len(one.epochs) for one in attempts) if last and last[-1].restored else len(last)
 
 
 def _last_that_trained(name: str, attempts: Sequence[AttemptRecord]) -> tuple[AttemptKey, AttemptRecord]:

@@ -133,6 +133,8 @@ class TrialRecord:
     @property
     def epochs_trained(self) -> int:
         """Epochs trained over all attempts; one that was restored was trained, also where its event was lost with its process."""
+        if len(self.attempts) == 1:
+            return len(self.attempts[0].epochs)
         epochs = [epoch for attempt in self.attempts for epoch in attempt.epochs]
         trained = [epoch.epoch for epoch in epochs if not epoch.restored]
         return len(trained) + len({epoch.epoch for epoch in epochs if epoch.restored} - {*trained})

@@ -40,7 +40,7 @@ from tuneoff.run.repeat import Repeat, to_repeat
 from tuneoff.run.resume import to_continue
 from tuneoff.run.supervisor.guardian import Guardian
 from tuneoff.run.supervisor.leftovers import clean_results
-from tuneoff.run.supervisor.limits import ReservedProcessors, reserve_processors
+from tuneoff.run.supervisor.limits import ReservedProcessors, is_all_here, reserve_processors
 from tuneoff.run.supervisor.remote_leftovers import undeploy_outside
 from tuneoff.run.supervisor.run import RunRequest, supervise
 
@@ -154,7 +154,8 @@ class _Matrix:
         self._power = self._power or self._ready_power(interrupt)
         _check_place(results)
         workers = run.spec.experiment.workers
-        state, notes = self._guard.look(round(workers.count * (workers.memory_mb or 0) * 1e6))
+        memory_mb = (workers.memory_mb or 0) if is_all_here(run.spec) else 0
+        state, notes = self._guard.look(round(workers.count * memory_mb * 1e6))
         repeat = self._repeats.get(run.run_id)
         continues = self._interrupted.get(run.run_id) if repeat is None else None
         if continues is not None:

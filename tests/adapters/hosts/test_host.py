@@ -19,7 +19,7 @@ from tuneoff.base.packages import installed_version, module_versions
 from tuneoff.base.processes import MARK, is_alive, with_mark
 from tuneoff.errors import ExperimentError, InfrastructureError, StepError
 from tuneoff.record.events.writer import CLOCKS, process_started_ns
-from tuneoff.run.trial.faults import ask_kill, has_more_memory_there, note_kill, watched_memory
+from tuneoff.run.trial.faults import ask_kill, has_more_memory_there, note_kill
 from tuneoff_adapters.hosts.agent import Agent
 from tuneoff_adapters.hosts.contact import Contact
 from tuneoff_adapters.hosts.host import Host, Timed, answers
@@ -205,7 +205,7 @@ def test_it_is_told_which_watched_processes_have_too_much_memory(contact: Contac
     sleep = subprocess.Popen(["sleep", "600"])
 
     def has_more(limit_bytes: int, started_ns: int, boot_id: str = boot) -> bool:
-        return has_more_memory_there(folder, boot_id, sleep.pid, started_ns, limit_bytes)
+        return has_more_memory_there(folder, boot_id, sleep.pid, started_ns, limit_bytes, ("t0", 1))
 
     try:
         started = process_started_ns(sleep.pid)
@@ -213,10 +213,8 @@ def test_it_is_told_which_watched_processes_have_too_much_memory(contact: Contac
         until(lambda: has_more(1, started))
         assert not has_more(1, 1)  # its pid was used again
         assert not has_more(1, started, "another-boot")
-        (over,) = (over for _, start, _, over in watched_memory(folder, boot) if start == started)
-        sleep.kill()
-        sleep.wait()
-        until(lambda: not over.exists())
+        until(lambda: not has_more(10**12, started))
+        assert not has_more_memory_there(folder, boot, sleep.pid, started, 10**12, ("t1", 1))
     finally:
         sleep.kill()
         sleep.wait()

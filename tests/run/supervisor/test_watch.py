@@ -72,27 +72,30 @@ def test_a_trial_on_another_host_is_alive_until_its_adapter_sees_its_death_and_i
 
 
 def test_a_trial_on_another_host_is_killed_for_its_memory_as_whoever_looks_after_that_host_says(
-    tmp_path: Path, process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, process: subprocess.Popen[str]
 ) -> None:
     trial_watch, tracker = watched(tmp_path, process.pid, memory=50_000_000)
     attempt = tracker.open["t0", 1]
     attempt.boot_id, attempt.pid = "another", 2**30  # no such process here
     trial_watch.look()
-    ((pid, _, limit, over),) = watched_memory(tmp_path, "another")
-    assert (pid, limit, watched_memory(tmp_path, clock.boot_id())) == (2**30, 50_000_000, [])
-    over.touch()
+    (there,) = watched_memory(tmp_path, "another")
+    assert (there.pid, there.limit_bytes) == (2**30, 50_000_000)
+    assert watched_memory(tmp_path, clock.boot_id()) == []
+    there.over.write_text("50000000 t7 1")  # of the trial before in that process
     trial_watch.look()
-    assert not attempt.killed  # it may be of the trial before
-    over.unlink()
-    trial_watch.look()
-    assert attempt.over_memory_since_ns is None
-    over.touch()
-    trial_watch.look()
-    monkeypatch.setattr(watch, "KERNEL_NS", 0)
+    assert not attempt.killed
+    there.over.write_text(there.asked)
     trial_watch.look()
     (killed,) = events_of(tmp_path, schema.TrialKilled)
     assert (killed.cause, killed.charged, killed.limit) == ("out of memory: more than 50 MB (watchdog)", "workload", "memory")
     assert asked_kills(tmp_path, "another") == [(2**30, attempt.process_started_ns)]
+
+
+def test_a_process_elsewhere_is_not_killed_for_a_trial_that_ended_since(tmp_path: Path, process: subprocess.Popen[str]) -> None:
+    trial_watch, tracker = watched(tmp_path, process.pid, ended_since=True, trial_seconds=9.0)
+    tracker.open["t0", 1].boot_id = "another"
+    trial_watch.look()
+    assert (asked_kills(tmp_path, "another"), list(events_of(tmp_path, schema.TrialKilled))) == ([], [])
 
 
 def test_a_process_whose_trial_ended_as_it_was_to_be_killed_goes_on_with_its_next_one(

@@ -15,7 +15,8 @@ from trial_runs import events_of, trial_context
 from tuneoff.base.process_limits import NOT_JOINED, NOT_PINNED, SlotLimits, run_on
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events import schema
-from tuneoff.run.trial.run_trial import Decision, run_trial, trial_process
+from tuneoff.run.trial.run_trial import Decision, run_trial
+from tuneoff.run.trial.trial_process import trial_process
 
 ALL = sorted(os.sched_getaffinity(0))
 NOWHERE = 100_000  # no machine has a processor of this number

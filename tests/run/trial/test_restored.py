@@ -18,7 +18,7 @@ from tuneoff.run.trial.run_trial import Decision
 
 def walk(folder: Path, **changes: Any) -> TrialContext:
     folder.mkdir(exist_ok=True)
-    return trial_context(folder, workload="trial_runs:Walk", epochs=5, **changes)
+    return trial_context(folder, workload="trial_runs:Walk", epochs=5, **{"retries": 1, **changes})
 
 
 def cut(context: TrialContext, after: int) -> None:
@@ -82,13 +82,15 @@ def test_a_framework_may_stop_a_retry_at_an_epoch_that_it_restored(tmp_path: Pat
         ("refused by the workload", True),
         ("other configuration", True),
         ("no training from it", False),
+        ("no retries when it was written", False),
         ("first attempt", False),
     ],
 )
 def test_where_there_is_nothing_to_go_on_from_a_trial_begins_anew(tmp_path: Path, why: str, is_flagged: bool) -> None:
     workload = "trial_runs:Curve" if why == "no training from it" else "trial_runs:Walk"
     options = {"refuses": why == "refused by the workload"}
-    context = trial_context(tmp_path, workload=workload, epochs=5, workload_options=options)
+    retries = 0 if why == "no retries when it was written" else 1
+    context = trial_context(tmp_path, workload=workload, epochs=5, workload_options=options, retries=retries)
     cut(context, after=3)
     if why == "broken":
         checkpoint_path(tmp_path, "t0").write_bytes(b"torn")

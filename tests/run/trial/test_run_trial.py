@@ -16,7 +16,8 @@ from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events import schema
 from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
 from tuneoff.run.trial.locks import Slots
-from tuneoff.run.trial.run_trial import Decision, TrialOutcome, run_trial, trial_process
+from tuneoff.run.trial.run_trial import Decision, TrialOutcome, run_trial
+from tuneoff.run.trial.trial_process import trial_process
 from tuneoff.run.trial.usage import CpuClock, processors_allowed
 
 

@@ -258,15 +258,17 @@ def a_restored_epoch_has_another_result(planting: Planting) -> None:
 
 @plants("restored-otherwise")
 def epochs_are_restored_beyond_what_was_trained(planting: Planting) -> None:
-    _, process, start = planting.completed()
-    is_foreign = process.role in ("pod", "pod-worker")  # of a lost host more events may be missing
-    has_trained = planting.of(schema.Epoch, trial=start.trial, attempt=1)
-    epochs = planting.of(schema.Epoch, trial=start.trial, attempt=2)
-    if start.attempt != 2 or is_foreign or len(epochs) < len(has_trained) + 2:
+    begun = {planting.last[index][1].trial: 0 for index in planting.of(schema.TrialStarted, attempt=1)}  # type: ignore[attr-defined]
+    for index in planting.of(schema.Epoch, attempt=1):
+        begun[planting.last[index][1].trial] += 1  # type: ignore[attr-defined]
+    again: list[tuple[int, Any]] = [(index, planting.last[index][1]) for index in planting.of(schema.Epoch, attempt=2)]
+    is_local = not any(process.role in ("pod", "pod-worker") for process, _ in planting.last)
+    found = [epoch.trial for _, epoch in again if epoch.epoch == begun.get(epoch.trial, 99) + 2]
+    if not found or not is_local:
         raise LookupError
-    for index in epochs:
-        writer, epoch = planting.last[index]
-        planting.last[index] = writer, change(epoch, restored=True)
+    for index, epoch in again:
+        if epoch.trial == found[0]:
+            planting.last[index] = planting.last[index][0], change(epoch, restored=True)
 
 
 @plants("restored-otherwise")

@@ -94,7 +94,7 @@ def limit_workers(execution: Execution, processors: Sequence[int] = (), root: Pa
         in_force |= {"cpus": groups["cpu"].text, "cpu_quota": workers.cpus}
     elif core_limits_cpu:
         in_force["cpus"] = NOT_ENFORCED
-    flags = _too_few(workers, usable_processors(), own_quota(root)) if core_limits_cpu and _is_all_here(execution.spec) else ()
+    flags = _too_few(workers, usable_processors(), own_quota(root)) if core_limits_cpu and is_all_here(execution.spec) else ()
     return WorkerLimits(slots=slots, in_force=in_force, flags=flags)
 
 
@@ -107,7 +107,7 @@ def _left_to_core(spec: RunSpec) -> tuple[bool, bool]:
     return not capabilities.memory_limiter, not capabilities.cpu_limiter
 
 
-def _is_all_here(spec: RunSpec) -> bool:
+def is_all_here(spec: RunSpec) -> bool:
     """Tell whether no trial of a run is on another host."""
     try:
         return load_target(spec.adapter_target).placement(spec) is None

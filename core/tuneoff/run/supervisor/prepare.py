@@ -78,6 +78,7 @@ def trial_context(execution: Execution, limits: Sequence[SlotLimits] = (), histo
         wall_clock_seconds=left.wall_clock_seconds,
         slots=experiment.workers.count,
         threads=experiment.workers.threads,
+        retries=experiment.failures.retries,
         seed=execution.spec.seed,
         memory_bytes=None if memory_mb is None else int(memory_mb * MEGABYTE),
         limits=tuple(limits),

@@ -26,8 +26,7 @@ Identity = tuple[int, int]  # pid, when the kernel started it (ns): a pid alone 
 SETTLE_NS = 300_000_000  # a process that is gone gets so long for its own last lines, and its adapter for what it knows
 
 # In a control group the kernel has the first turn: it counts only what was allocated since the process entered, so a process
-# may be above the limit here before it is there. It cannot get further above than what it held when it entered. What another
-# host says may be half a second old, and of the trial before in the same process.
+# may be above the limit here before it is there. It cannot get further above than what it held when it entered.
 KERNEL_NS = 1_000_000_000
 
 
@@ -95,8 +94,7 @@ class TrialWatch:
                 self._kill(attempt, "time", cause)
         elif self._memory is not None and self._has_more(attempt, self._memory):
             attempt.over_memory_since_ns = attempt.over_memory_since_ns or now
-            is_sure = attempt.slot >= len(self._cgroups) and not self._is_elsewhere(attempt)
-            if is_sure or now - attempt.over_memory_since_ns > KERNEL_NS:
+            if attempt.slot >= len(self._cgroups) or now - attempt.over_memory_since_ns > KERNEL_NS:
                 self._kill(attempt, "memory", out_of_memory_cause(self._memory, "watchdog"))
         else:
             attempt.over_memory_since_ns = None
@@ -109,12 +107,16 @@ class TrialWatch:
 
     def _has_more(self, attempt: OpenAttempt, limit: int) -> bool:
         if self._is_elsewhere(attempt):
-            return has_more_memory_there(self._folder, attempt.boot_id, attempt.pid, attempt.process_started_ns, limit)
+            process, name = (attempt.boot_id, attempt.pid, attempt.process_started_ns), (attempt.trial, attempt.attempt)
+            return has_more_memory_there(self._folder, *process, limit, name)
         return processes.has_more_memory(attempt.pid, limit)
 
     def _kill(self, attempt: OpenAttempt, limit: Limit, cause: str, charged: Charged = "workload") -> None:
         """Kill an attempt's processes, unless it has ended since the last event read: its process may be at the next trial."""
         if self._is_elsewhere(attempt):
+            self._take_events()
+            if self._tracker.open.get((attempt.trial, attempt.attempt)) is not attempt:
+                return
             attempt.killed = True
             note_kill(self._folder, attempt.trial, attempt.attempt, cause)
             self._announce(attempt, limit, cause, charged)

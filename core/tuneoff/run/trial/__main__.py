@@ -25,7 +25,8 @@ from tuneoff.base.targets import load_target
 from tuneoff.base.tracebacks import described
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
-from tuneoff.run.trial.run_trial import Decision, Report, run_trial, trial_process
+from tuneoff.run.trial.run_trial import Decision, Report, run_trial
+from tuneoff.run.trial.trial_process import trial_process
 from tuneoff.run.trial.usage import process_tree_cpu_ns
 
 ROLE = "trial"  # of the events' process

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tuneoff.experiment.trial_context import TrialContext
 
@@ -52,23 +52,44 @@ def asked_kills(run_dir: Path | str, boot_id: str) -> list[tuple[int, int]]:
     ]
 
 
-def has_more_memory_there(run_dir: Path | str, boot_id: str, pid: int, started_ns: int, limit_bytes: int) -> bool:
-    """Tell whether a process on another host has more memory, and have it watched by whoever looks after that host."""
-    folder, name = Path(run_dir) / MEMORY, f"{boot_id}_{pid}_{started_ns}"
-    if not (folder / name).exists():
+def has_more_memory_there(
+    run_dir: Path | str, boot_id: str, pid: int, started_ns: int, limit_bytes: int, attempt: tuple[str, int]
+) -> bool:
+    """Tell whether a process on another host has more memory, as whoever looks after that host said of this attempt there."""
+    folder, name, asked = Path(run_dir) / MEMORY, f"{boot_id}_{pid}_{started_ns}", f"{limit_bytes} {attempt[0]} {attempt[1]}"
+    if _text(folder / name) != asked:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f".{name}").write_text(str(limit_bytes))
+        (folder / f".{name}").write_text(asked)
         os.replace(folder / f".{name}", folder / name)
-    return (folder / f"{_OVER}{name}").exists()
+    return _text(folder / f"{_OVER}{name}") == asked
 
 
-def watched_memory(run_dir: Path | str, boot_id: str) -> list[tuple[int, int, int, Path]]:
-    """Return (pid, its start in nanoseconds, bytes, path) of what is watched on a host: the path is there while it has more."""
-    return [
-        (int(pid), int(started), int(path.read_text()), path.with_name(f"{_OVER}{path.name}"))
-        for path in (Path(run_dir) / MEMORY).glob(f"{boot_id}_*_*")
-        for _, pid, started in (path.name.split("_"),)
-    ]
+def watched_memory(run_dir: Path | str, boot_id: str) -> list[WatchedMemory]:
+    """Return what is to be watched on a host."""
+    found = []
+    for path in (Path(run_dir) / MEMORY).glob(f"{boot_id}_*_*"):
+        pid, started_ns = map(int, path.name.split("_")[1:])
+        if asked := _text(path):
+            over = path.with_name(f"{_OVER}{path.name}")
+            found.append(WatchedMemory(pid, started_ns, int(asked.partition(" ")[0]), asked, over))
+    return found
+
+
+class WatchedMemory(NamedTuple):
+    """A process (pid, its start in nanoseconds) and its limit; `asked` is written to `over` while it has more than that."""
+
+    pid: int
+    started_ns: int
+    limit_bytes: int
+    asked: str
+    over: Path
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:  # it is not there, or its file system is away
+        return ""
 
 
 def out_of_memory_cause(memory_bytes: int | None, by: str) -> str:

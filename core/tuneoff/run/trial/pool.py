@@ -19,7 +19,8 @@ from tuneoff.base.processes import stat_fields
 from tuneoff.base.targets import load_target
 from tuneoff.errors import StepError
 from tuneoff.experiment.trial_context import TrialContext
-from tuneoff.run.trial.run_trial import Report, TrialOutcome, TrialProcess, run_trial, trial_process
+from tuneoff.run.trial.run_trial import Report, TrialOutcome, run_trial
+from tuneoff.run.trial.trial_process import TrialProcess, trial_process
 
 if TYPE_CHECKING:
     from multiprocessing.context import ForkServerProcess

@@ -14,8 +14,7 @@ from tuneoff.errors import InfrastructureError, TrialFailedError
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.checkpoint import EpochMetrics, checkpoint_path, read_checkpoint, state_of, write_checkpoint
 from tuneoff.run.trial.faults import KernelKills, out_of_memory_cause
-from tuneoff.run.trial.trial_process import TrialProcess as TrialProcess
-from tuneoff.run.trial.trial_process import trial_process as trial_process
+from tuneoff.run.trial.trial_process import TrialProcess, trial_process
 from tuneoff.run.trial.usage import CpuClock, peak_rss_bytes, processors_allowed
 from tuneoff.workload import Workload
 
@@ -175,6 +174,8 @@ class _Attempt:
             checkpoint = read_checkpoint(path)
             if configuration_digest(checkpoint.configuration) != configuration_digest(self.configuration):
                 return "the checkpoint is of another configuration"
+            if not checkpoint.history:
+                return None
             workload.load_state_dict(checkpoint.tensors, checkpoint.texts)
         except Exception as error:  # e.g. it was written on another kind of device
             return described(error)
@@ -219,7 +220,7 @@ class _Attempt:
         value = metrics.get(self.context.metric)
         saved = False
         known = EpochMetrics.of(metrics)
-        if workload.restores_training:
+        if self.context.retries and workload.restores_training:
             self.history.append(known)
         if value is not None and is_finite(value) and self._improves(value):
             self.value, self.best_epoch = value, epoch

@@ -126,7 +126,7 @@ def configurations(pair: RunPair) -> ReproducedColumn:
 def states(pair: RunPair) -> Iterator[ReproducedColumn]:
     """Yield whether the configurations that both trained ended alike; epochs count where nothing is stopped early.
 
-    Those of the last attempt: a retried trial and one of a continued run are trained from their first epoch again.
+    Those of the last attempt: it has all epochs from the first on, trained again or restored.
     """
     with_epochs = pair.spec.experiment.pruner.name == "none"
     common = list(_common(pair))

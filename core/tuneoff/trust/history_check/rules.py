@@ -181,15 +181,16 @@ def _restored(history: RunHistory, trial: Trial) -> Iterator[Breach]:
     A process that died may have left the checkpoint of one epoch more; a host that died, of several.
     """
     known: dict[int, Moment] = {}
-    for number, training in enumerate(trial.trainings):
-        has_trained = False
-        most = math.inf if any(history.slack_ns(moment) for moment in known.values()) else len(known) + 1
+    is_blind = True  # nothing was heard of the attempt before, or it was on another host
+    for training in trial.trainings:
+        has_trained, most = training.start.event.attempt == 1, math.inf if is_blind else len(known) + 1
+        is_blind = history.slack_ns(training.start) > 0
         for event in training.rest:
             if not isinstance(event, schema.Epoch):
                 continue
             moment, before = training.moment(event), known.get(event.epoch)
             is_other = before is not None and before.event.metrics != event.metrics
-            if event.restored and (number == 0 or has_trained or is_other or event.epoch > most):
+            if event.restored and (has_trained or is_other or event.epoch > most):
                 text = f"trial {trial.name} took epoch {event.epoch} from a checkpoint, but no attempt before had trained it so"
                 yield Breach("restored-otherwise", text, [*([before] if before else ()), training.start, moment], [moment])
             has_trained |= not event.restored

@@ -13,7 +13,8 @@ from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.pool import Worker
-from tuneoff.run.trial.run_trial import Decision, Report, TrialOutcome, run_trial, trial_process
+from tuneoff.run.trial.run_trial import Decision, Report, TrialOutcome, run_trial
+from tuneoff.run.trial.trial_process import trial_process
 from tuneoff.trust.check.probe_workload import METRIC, ProbeError, ProbeWithoutState
 from tuneoff.workload import Configuration
 from tuneoff_adapters.serial import SerialAdapter

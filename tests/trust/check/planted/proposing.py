@@ -10,7 +10,7 @@ from typing import Any
 from trust.check.planted.base import Altered, Task
 from tuneoff.experiment.sampling import draws
 from tuneoff.run.trial.pool import Worker
-from tuneoff.run.trial.run_trial import trial_process
+from tuneoff.run.trial.trial_process import trial_process
 from tuneoff_adapters.serial import SerialAdapter
 
 Proposals = Iterator[tuple[str, Mapping[str, Any]]]

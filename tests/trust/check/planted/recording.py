@@ -12,7 +12,8 @@ from trust.check.planted.base import Altered, Task
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events.writer import FOLDER
 from tuneoff.run.trial.pool import Death
-from tuneoff.run.trial.run_trial import Report, TrialOutcome, run_trial, trial_process
+from tuneoff.run.trial.run_trial import Report, TrialOutcome, run_trial
+from tuneoff.run.trial.trial_process import trial_process
 from tuneoff.workload import Configuration
 from tuneoff_adapters.serial import SerialAdapter
 

@@ -14,7 +14,8 @@ from trust.check.planted.recording import rewrite, whole_events, worker_files
 from tuneoff.base.process_limits import SlotLimits
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.pool import Death, Worker, WorkerPool
-from tuneoff.run.trial.run_trial import Report, TrialOutcome, run_trial, trial_process
+from tuneoff.run.trial.run_trial import Report, TrialOutcome, run_trial
+from tuneoff.run.trial.trial_process import trial_process
 from tuneoff.workload import Configuration
 from tuneoff_adapters.serial import SerialAdapter
 
