@@ -144,10 +144,10 @@ class OptunaAdapter(OnSlurm):
         flag_unused_model(self.context)
         with self._blaming_server():
             self._study = create_study(self._plan, self.context.history)
+            self._stored_bytes = stored_bytes(self._plan, self._server.data if self._server else None)
         self._asks = Tickets(self._plan.asks, self._plan.trials)
         self._mender: Mender = Mender(self.context, self._plan, self._study)
         self._generations = [0] * self._pool.count
-        self._stored_bytes = stored_bytes(self._plan, self._server.data if self._server else None)
         self._server_cpu_ns = self._server.cpu_ns() if self._server else 0
         self._orders = {worker: Order(generation=0, repeats=0) for worker in range(self._pool.count)}
         self._budget_over = False
@@ -185,7 +185,8 @@ class OptunaAdapter(OnSlurm):
             return
         plan, server = self._plan, self._server
         notes = [NoteFile(plan.note(worker), plan.is_on_hosts).read() for worker in range(self._pool.count)]
-        held = stored_bytes(self._plan, server.data if server else None)
+        with self._blaming_server():
+            held = stored_bytes(self._plan, server.data if server else None)
         self.context.events.write(
             "storage_used",
             operations=sum(note.operations for note in notes),
