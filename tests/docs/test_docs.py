@@ -14,9 +14,7 @@ from typing import Any, get_args
 import pytest
 import yaml
 
-from tuneoff.adapter import Adapter
 from tuneoff.ask_tell import AskTellAdapter
-from tuneoff.capabilities import Capabilities
 from tuneoff.cli.command import build_parser
 from tuneoff.cli.main import COMMANDS
 from tuneoff.experiment.build import build_experiments
@@ -129,11 +127,6 @@ FACTS = [
     quoted("experiments.md", "options", option_names()),
     Facts("experiments.md", "defaults", tuple(f"| `{name}` | {text}" for name, text in DEFAULTS)),
     quoted("adapters.md", "methods for ask and tell", ask_tell_methods()),
-    Facts(
-        "adapters.md",
-        "methods",
-        tuple(f"| `{name}(" for name in vars(Adapter) if not name.startswith("_") and callable(getattr(Adapter, name))),
-    ),
     quoted("adapters.md", "the retry helper", (signature("Retries", Retries), signature("may_retry", Retries.may_retry))),
     Facts("adapters.md", "settings of the contract tests", tuple(f"`{name}" for name in AdapterContract.__annotations__)),
     quoted("katib.md", "options", (option.name for option in fields(KatibOptions))),
@@ -142,7 +135,6 @@ FACTS = [
     quoted("katib.md", "Katib's algorithms", katib.ALGORITHMS.values()),
     Facts("katib.md", "what is refused on emulated", tuple(refused_on_emulated())),
     Facts("katib.md", "places", (katib_layout.POD_MODULE, katib_layout.DATA_DIR, "katib_emulation")),
-    quoted("adapters.md", "capabilities", (field.name for field in fields(Capabilities))),
 ]
 IDS = [f"{facts.page}: {facts.what}" for facts in FACTS]
 
