@@ -102,13 +102,6 @@ def katib_defaults() -> Iterable[tuple[str, str]]:
             yield option.name, f"`{option.default}`"
 
 
-def refused_on_emulated() -> Iterable[str]:
-    """Yield the begin of the row of each sampler that only a cluster has."""
-    for sampler, algorithm in katib.ALGORITHMS.items():
-        if algorithm not in katib.EMULATIONS:
-            yield f"| `{sampler}` | `{algorithm}` ("
-
-
 DEFAULTS = [
     (name, value if isinstance(value, str) else f"{value:g}")
     for part in (TimeoutsPart(), WorkersPart())
@@ -131,9 +124,6 @@ FACTS = [
     Facts("adapters.md", "settings of the contract tests", tuple(f"`{name}" for name in AdapterContract.__annotations__)),
     quoted("katib.md", "options", (option.name for option in fields(KatibOptions))),
     Facts("katib.md", "defaults", tuple(f"| `{name}` | {value} |" for name, value in katib_defaults())),
-    quoted("katib.md", "samplers and pruners", (*katib.CAPABILITIES.samplers, *katib.CAPABILITIES.pruners)),
-    quoted("katib.md", "Katib's algorithms", katib.ALGORITHMS.values()),
-    Facts("katib.md", "what is refused on emulated", tuple(refused_on_emulated())),
     Facts("katib.md", "places", (katib_layout.POD_MODULE, katib_layout.DATA_DIR, "katib_emulation")),
 ]
 IDS = [f"{facts.page}: {facts.what}" for facts in FACTS]
