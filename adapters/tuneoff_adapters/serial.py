@@ -84,9 +84,9 @@ class SerialAdapter(OnSlurm, PoolAdapter):
         if outcome.state != "completed" or outcome.value is None:
             return
         best, objective = self._best, self.context.spec.experiment.objective
-        is_tied_and_earlier = best is not None and outcome.value == best[0] and task[0] < best[1]  # whichever ended first
+        is_tied_and_earlier = best is not None and outcome.value == best[0] and task.trial_id < best[1]  # whichever ended first
         if best is None or objective.is_better(outcome.value, than=best[0]) or is_tied_and_earlier:
-            self._best = (outcome.value, task[0], task[1])
+            self._best = (outcome.value, task.trial_id, task.configuration)
 
     def collect_results(self) -> Best | None:
         if self._best is None:

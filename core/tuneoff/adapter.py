@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 from abc import ABC, abstractmethod
@@ -15,7 +14,6 @@ from tuneoff.base.process_limits import as_parent
 from tuneoff.capabilities import Capabilities, Support
 from tuneoff.errors import StepError
 from tuneoff.record.layout import BEST_CONFIGURATION, TEST_RESULT
-from tuneoff.workload import Scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -148,9 +146,9 @@ class Adapter(ABC):
     def collect_results(self) -> Best | None:
         """Return the framework's own best trial, or None when no trial completed."""
 
-    def test(self, best: Best) -> Scores:
+    def test(self, best: Best) -> None:
         """Score the best trial's own checkpoint on the test split, in a fresh process; the same for every adapter."""
-        return score_best(self.context, best)
+        score_best(self.context, best)
 
     def collect_metrics(self) -> None:  # noqa: B027
         """Gather what was measured outside the framework."""
@@ -160,10 +158,8 @@ class Adapter(ABC):
         """Remove all that `deploy` and later steps started; idempotent."""
 
 
-def score_best(context: RunContext, best: Best) -> Scores:
-    """Score the checkpoint of the best trial and log it as `tested`; a score that is no finite number is NaN in the result.
-
-    A workload without a test gives no scores.
+def score_best(context: RunContext, best: Best) -> None:
+    """Score the checkpoint of the best trial and log it as `tested`; a workload without a test gives no scores.
 
     Raises:
         StepError: the process failed or took longer than `timeouts.test_seconds`.
@@ -177,7 +173,7 @@ def score_best(context: RunContext, best: Best) -> Scores:
         file.write(json.dumps(dict(best.configuration)).encode())
     if not workload_at(context.spec.experiment.workload.target).has_test:
         context.events.write("tested", trial=best.trial_id, scores={})
-        return Scores(values={})
+        return
     output = context.run_dir / TEST_RESULT
     command = [sys.executable, "-m", "tuneoff.run.trial", "--test", str(context.trial_context.path), best.trial_id]
     command += [str(configuration_file), str(output)]
@@ -202,5 +198,3 @@ def score_best(context: RunContext, best: Best) -> Scores:
         cpu_ns=result["cpu_ns"],
         **odd,
     )
-    values = {name: math.nan if score is None else score for name, score in result["scores"].items()}
-    return Scores(values=values, details=result["details"])

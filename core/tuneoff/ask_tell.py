@@ -49,6 +49,11 @@ __all__ = [
 ]
 
 _STOPPED_BY_CORE = ("none", "scripted")
+_CORES = {  # a subclass that gave one of these to something else would be called in core's place
+    *("collect_results", "context", "decide", "draw", "ended", "experiment", "framework_id", "is_deciding", "minimize"),
+    *("propose", "run_trials", "seed", "_answered", "_budget", "_bury", "_dispatch", "_is_over", "_pool", "_proposals"),
+    "_retries",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,15 +76,18 @@ class AskTellAdapter(PoolAdapter):
     number for each name of `space.native`: a float within `bounds`, or of a `NativeIndex` an integer in 0 .. size - 1.
 
     Of the capabilities a subclass declares what is the library's own; this class adds retries, the pruners `none` and
-    `scripted`, with `enqueue` the samplers `fixed` and `grid`, and with `replay` continued runs. The names `_pool`,
-    `_budget`, `_retries`, `_proposals`, `_dispatch`, `_answered` and `_bury` are core's; any other one is free.
+    `scripted`, with `enqueue` the samplers `fixed` and `grid`, and with `replay` continued runs. It may define whatever
+    this class documents; the other names of this class and its bases are core's.
 
     Raises:
-        TypeError: a subclass offers a pruner of its own and has no `report`.
+        TypeError: a subclass defines one of core's names, or offers a pruner of its own and has no `report`.
     """
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
+        taken = sorted(name for name in vars(cls) if name in _CORES)
+        if taken:
+            raise TypeError(f"{cls.__name__} must not define {taken[0]!r}, which core calls; give it another name")
         if hasattr(cls, "capabilities"):
             cls.capabilities = _completed(cls)
 
@@ -184,15 +192,15 @@ class AskTellAdapter(PoolAdapter):
 
     def ended(self, task: Task, outcome: TrialOutcome) -> None:
         started = clock.monotonic_ns()
-        self.__tell(*task[:2], outcome.state, outcome.value)
-        self.context.events.write("stage", name="tell", duration_ns=clock.monotonic_ns() - started, trial=task[0])
+        self.__tell(task.trial_id, task.configuration, outcome.state, outcome.value)
+        self.context.events.write("stage", name="tell", duration_ns=clock.monotonic_ns() - started, trial=task.trial_id)
 
     def decide(self, task: Task, epoch: int, value: float) -> Decision:
-        handle = self.__handles.get(task[0])
+        handle = self.__handles.get(task.trial_id)
         if handle is None or not self.report(handle, epoch, value):
             return Decision.CONTINUE
         if epoch < self.experiment.budget.epochs_per_trial:
-            self.context.events.write("stop_decided", trial=task[0], epoch=epoch)
+            self.context.events.write("stop_decided", trial=task.trial_id, epoch=epoch)
         return Decision.STOP
 
     def collect_results(self) -> Best | None:

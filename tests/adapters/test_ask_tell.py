@@ -20,7 +20,7 @@ from tuneoff.errors import StepError
 from tuneoff.experiment.sampling import listed_configurations
 from tuneoff.record.events import schema
 from tuneoff.record.history import History
-from tuneoff.run.pool_adapter import PoolAdapter
+from tuneoff.run.pool_adapter import PoolAdapter, Task
 from tuneoff.run.trial.pool import Death
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff.trust.space_test.mapping import mapping_problems
@@ -97,6 +97,12 @@ def test_a_pruner_without_reports_is_refused() -> None:
         type("Careless", (Plain,), {"capabilities": Whole.capabilities})
 
 
+@pytest.mark.parametrize("name", ["decide", "seed", "ended", "_pool"])
+def test_a_name_of_core_s_is_refused(name: str) -> None:
+    with pytest.raises(TypeError, match=f"must not define '{name}'"):
+        type("Careless", (Plain,), {name: lambda *arguments: None})
+
+
 @pytest.mark.parametrize("adapter", [Replaying, Whole])
 def test_a_continued_run_is_replayed_and_begins_with_what_was_lost(tmp_path: Path, adapter: type[Replaying]) -> None:
     configurations = drawn(6)
@@ -108,7 +114,7 @@ def test_a_continued_run_is_replayed_and_begins_with_what_was_lost(tmp_path: Pat
     proposed = list(toy.propose())
     assert [trial_id for trial_id, _ in proposed] == ["t00005", "t00006", "t00007", "t00008", "t00009", "t00010"]
     assert proposed[0][1] == configurations[5]
-    toy.ended((*proposed[0], 2), TrialOutcome(state="completed", value=0.1))
+    toy.ended(Task(*proposed[0], 2), TrialOutcome(state="completed", value=0.1))
     lost = "r4" if adapter is Replaying else "a1"  # without `enqueue` it runs unasked, and is replayed at its end
     assert toy.framework_id("t00005") == (None if adapter is Replaying else lost)
     assert toy.told[lost].loss == 0.1
@@ -144,7 +150,7 @@ def test_a_best_trial_that_did_not_complete_is_refused(tmp_path: Path, named: st
     toy.setup()
     assert toy.collect_results() is None
     for (trial_id, configuration), state in zip(list(toy.propose()), ("completed", "pruned", "refused"), strict=True):
-        toy.ended((trial_id, configuration, 1), TrialOutcome(state=state, value=0.5))  # type: ignore[arg-type]
+        toy.ended(Task(trial_id, configuration, 1), TrialOutcome(state=state, value=0.5))  # type: ignore[arg-type]
     assert [told.state for told in toy.told.values()] == ["completed", "pruned", "failed"]
     assert toy.collect_results() is not None
     toy.best = lambda: named  # type: ignore[method-assign]
@@ -167,7 +173,7 @@ def test_a_trial_whose_worker_died_is_told_unless_it_is_tried_again(may_retry: b
         _budget=SimpleNamespace(is_used_up=lambda: is_used_up),
         ended=lambda task, outcome: ends.append(outcome),
     )
-    again = PoolAdapter._bury(adapter, Death(worker=0, pid=1, exit_code=-9), ("t00000", {}, 1))
+    again = PoolAdapter._bury(adapter, Death(worker=0, pid=1, exit_code=-9), Task("t00000", {}, 1))
     assert (again, [end.state for end in ends]) == (
         (("t00000", {}, 2), []) if may_retry and not is_used_up else (None, ["failed"])
     )
@@ -183,7 +189,7 @@ def test_what_is_tried_again_is_sent_even_if_the_budget_is_used_up_meanwhile(is_
         _budget=SimpleNamespace(is_used_up=lambda: is_used_up),
         _proposals=iter([("t00001", {})]),
     )
-    again: tuple[str, dict[str, Any], int] = ("t00000", {}, 2)
+    again = Task("t00000", {}, 2)
     assert PoolAdapter._dispatch(adapter, 0, again) == again
     assert PoolAdapter._dispatch(adapter, 1) == (None if is_used_up else ("t00001", {}, 1))
     assert len(sent) == (1 if is_used_up else 2)

@@ -10,6 +10,7 @@ import pytest
 from adapters.lifecycle_run import run_lifecycle
 from trust.space_test.every_kind import context_of
 from tuneoff.record.events import schema
+from tuneoff.run.pool_adapter import Task
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff_adapters.serial import SerialAdapter
 
@@ -32,7 +33,7 @@ def test_of_equal_values_the_earlier_trial_is_named_whichever_ended_first(tmp_pa
     adapter = SerialAdapter(context_of(SerialAdapter, 0, 2, tmp_path))
     adapter.setup()
     for trial_id in order:
-        adapter.ended((trial_id, {}, 0), TrialOutcome(state="completed", value=0.5))
+        adapter.ended(Task(trial_id, {}, 0), TrialOutcome(state="completed", value=0.5))
     best = adapter.collect_results()
     assert best is not None
     assert best.trial_id == "t00000"

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
     from tuneoff.record.events.schema import Event
     from tuneoff.run.trial.pool import Pool
-    from tuneoff.workload import Scores
     from tuneoff_adapters.kubernetes.checks import Needs
     from tuneoff_adapters.kubernetes.connection import Connection
     from tuneoff_adapters.kubernetes.plan import PodPlan
@@ -77,12 +76,12 @@ class ClusterAdapter(Adapter):
         self._outside.write_text(left_text(made_by(plan, has_experiment), self._connection.host) + "\n")
         return make_place(self._connection, plan, content())
 
-    def test(self, best: Best) -> Scores:
+    def test(self, best: Best) -> None:
         """Score the checkpoint that the best trial passed out through its pod's log."""
         problem = self._follower.checkpoint_problems.get(best.trial_id) if self._follower is not None else None
         if problem is not None:
             raise StepError(f"the best trial {best.trial_id} cannot be tested: {problem}")
-        return super().test(best)
+        super().test(best)
 
 
 class OnClusters(ClusterAdapter):

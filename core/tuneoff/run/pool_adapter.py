@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tuneoff.adapter import Adapter
 from tuneoff.run.trial.budget import TrialBudget
@@ -16,7 +16,14 @@ from tuneoff.workload import workload_at
 
 WORK = "tuneoff.run.trial.pool_worker:work"
 Proposal = tuple[str, Mapping[str, Any]]  # trial id, configuration
-Task = tuple[str, Mapping[str, Any], int]  # the same, and the attempt
+
+
+class Task(NamedTuple):
+    """What a worker is given: a trial, and which attempt at it this is, from 1."""
+
+    trial_id: str
+    configuration: Mapping[str, Any]
+    attempt: int
 
 
 class PoolAdapter(Adapter):
@@ -91,10 +98,9 @@ class PoolAdapter(Adapter):
             proposal = None if self._budget.is_used_up() else next(self._proposals, None)
             if proposal is None:
                 return None
-            task = (*proposal, self.context.trial_context.first_attempts.get(proposal[0], 1))
-        trial_id, configuration, attempt = task
-        self.context.submitted(trial_id, configuration, self.framework_id(trial_id), attempt)
-        self._pool.send(worker, task)
+            task = Task(*proposal, self.context.trial_context.first_attempts.get(proposal[0], 1))
+        self.context.submitted(task.trial_id, task.configuration, self.framework_id(task.trial_id), task.attempt)
+        self._pool.send(worker, tuple(task))  # plain: a worker imports no adapter
         return task
 
     def _answered(self, task: Task, content: Any) -> Decision | None:
@@ -107,9 +113,9 @@ class PoolAdapter(Adapter):
         """Record the death of a trial's process and return the task if it is to be tried again."""
         if task is None:
             return None
-        trial_id, configuration, attempt = task
+        trial_id, _, attempt = task
         self.context.events.write("worker_died", trial=trial_id, cause=death.cause, exit_code=death.exit_code, attempt=attempt)
         if self._retries.may_retry(trial_id, attempt, death.exit_code, death.worker) and not self._budget.is_used_up():
-            return trial_id, configuration, attempt + 1
+            return task._replace(attempt=attempt + 1)
         self.ended(task, TrialOutcome(state="failed", cause=death.cause))
         return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import math
 import os
 import re
 import signal
@@ -27,7 +26,6 @@ from tuneoff.record.run_context import RunContext
 from tuneoff.run.lifecycle.run import DONE, FAILED, INTERRUPTED, INTERRUPTED_SECONDS, run_lifecycle, undeploy_only
 from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
 from tuneoff.run.trial.run_trial import Decision, run_trial
-from tuneoff.workload import Scores
 
 
 class Scripted(Adapter):
@@ -58,9 +56,8 @@ class Scripted(Adapter):
         self._enter("collect")
         return self.best
 
-    def test(self, best: Best) -> Scores:
+    def test(self, best: Best) -> None:
         self._enter("test")
-        return Scores(values={})
 
     def collect_metrics(self) -> None:
         self._enter("metrics")
@@ -178,8 +175,9 @@ def test_the_default_test_step_scores_the_own_checkpoint_in_a_fresh_process(
     with pytest.raises(StepError, match=r"t00000 could not be tested: .*a checkpoint must be readable"):
         Adapter.test(adapter()(run), best)
     run_trial(run.trial_context, "t00000", {"x": 0.5}, lambda epoch, metrics: Decision.CONTINUE)
-    assert Adapter.test(adapter()(run), best).values == {"test_loss": 0.5}
+    Adapter.test(adapter()(run), best)
     (tested,) = events_of(tmp_path, schema.Tested)
+    assert tested.scores == {"test_loss": 0.5}
     assert tested.checkpoint_sha256 == read_checkpoint(checkpoint_path(tmp_path, "t00000")).sha256
     assert 1_000_000 < tested.cpu_ns < 10_000_000_000  # of its process, from the start of the interpreter
 
@@ -201,9 +199,7 @@ def test_a_test_score_that_is_not_finite_fails_nothing_and_is_null_in_events_and
     monkeypatch.setenv("PYTHONPATH", str(Path(trial_runs.__file__).parent))
     run = context(tmp_path, workload="OddScores")
     run_trial(run.trial_context, "t00000", {"x": 0.5}, lambda epoch, metrics: Decision.CONTINUE)
-    scores = Adapter.test(adapter()(run), Best(trial_id="t00000", configuration={"x": 0.5}, value=0.5))
-    assert scores.values["test_loss"] == 0.5
-    assert math.isnan(scores.values["test_f1"])
+    Adapter.test(adapter()(run), Best(trial_id="t00000", configuration={"x": 0.5}, value=0.5))
     (tested,) = events_of(tmp_path, schema.Tested)
     assert tested.scores == {"test_loss": 0.5, "test_f1": None, "test_ratio": None}
     assert tested.non_finite == {"test_f1": "nan", "test_ratio": "-inf"}

@@ -60,8 +60,7 @@ class Repeating(SerialAdapter):
     def ended(self, task: Task, outcome: TrialOutcome) -> None:
         super().ended(task, outcome)
         if self.is_repeated(task, outcome):
-            trial_id, configuration, attempt = task
-            self._repeated.append((trial_id, configuration, attempt + 1))
+            self._repeated.append(task._replace(attempt=task.attempt + 1))
 
     def _dispatch(self, worker: int, again: Task | None = None) -> Task | None:
         if again is None and self._repeated:

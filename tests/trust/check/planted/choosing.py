@@ -11,7 +11,7 @@ from tuneoff.adapter import Best, score_best
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.checkpoint import checkpoint_path, write_checkpoint
 from tuneoff.run.trial.run_trial import Decision, Report, TrialOutcome, run_trial
-from tuneoff.workload import Configuration, Scores
+from tuneoff.workload import Configuration
 from tuneoff_adapters.serial import SerialAdapter
 
 
@@ -35,7 +35,7 @@ class _Remembering(SerialAdapter):
     def ended(self, task: Task, outcome: TrialOutcome) -> None:
         super().ended(task, outcome)
         if outcome.state == "completed":
-            self._completed.append(Best(trial_id=task[0], configuration=task[1], value=outcome.value))
+            self._completed.append(Best(trial_id=task.trial_id, configuration=task.configuration, value=outcome.value))
 
 
 class NamesTheLast(_Remembering):
@@ -62,7 +62,7 @@ class MixesUpMinAndMax(SerialAdapter):
     def ended(self, task: Task, outcome: TrialOutcome) -> None:
         value = outcome.value or 0.0
         if outcome.state == "completed" and (self._best is None or value > self._best[0]):
-            self._best = (value, task[0], task[1])
+            self._best = (value, task.trial_id, task.configuration)
 
 
 class LosesTies(SerialAdapter):
@@ -80,7 +80,7 @@ class PrefersNan(SerialAdapter):
 
     def ended(self, task: Task, outcome: TrialOutcome) -> None:
         if outcome.state == "failed" and "must be a finite number" in (outcome.cause or ""):
-            self._best = (math.nan, task[0], task[1])
+            self._best = (math.nan, task.trial_id, task.configuration)
         elif self._best is None or not math.isnan(self._best[0]):
             super().ended(task, outcome)
 
@@ -119,7 +119,7 @@ class BeginsAgain(Repeating):
     def is_repeated(self, task: Task, outcome: TrialOutcome) -> bool:
         is_first = not hasattr(self, "_begun_again")
         if outcome.state == "completed" and is_first:
-            self._begun_again = task[0]
+            self._begun_again = task.trial_id
             return True
         return False
 
@@ -127,24 +127,25 @@ class BeginsAgain(Repeating):
 class TestsTwice(SerialAdapter):
     """Tests the best trial, and tests it again."""
 
-    def test(self, best: Best) -> Scores:
+    def test(self, best: Best) -> None:
         super().test(best)
-        return super().test(best)
+        super().test(best)
 
 
 class TestsAnother(_Remembering):
     """Without a checkpoint it tests the first trial, whatever it named."""
 
-    def test(self, best: Best) -> Scores:
+    def test(self, best: Best) -> None:
         if checkpoint_path(self.context.run_dir, best.trial_id).exists():
-            return super().test(best)
-        return super().test(min(self._completed, key=lambda one: one.trial_id))
+            super().test(best)
+        else:
+            super().test(min(self._completed, key=lambda one: one.trial_id))
 
 
 class RetrainsForTheTest(SerialAdapter):
     """Trains the best configuration anew, and tests that."""
 
-    def test(self, best: Best) -> Scores:
+    def test(self, best: Best) -> None:
         context = self.context.trial_context
         workload = context.make_workload()
         workload.limit_threads(context.threads)
@@ -155,7 +156,7 @@ class RetrainsForTheTest(SerialAdapter):
             tensors, texts = workload.state_dict()
             path = checkpoint_path(context.run_dir, best.trial_id)
             write_checkpoint(path, tensors, texts, epoch=context.epochs, configuration=best.configuration)
-        return score_best(self.context, best)
+        score_best(self.context, best)
 
 
 class PeeksAtTheTest(Altered):

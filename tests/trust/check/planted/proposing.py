@@ -37,7 +37,7 @@ class PassesOnAnother(SerialAdapter):
             trial_id, configuration, attempt = task
             if "kind" in configuration:
                 kind = {"a": "b", "b": "a"}.get(configuration["kind"], "c")
-                task = trial_id, {**configuration, "kind": kind}, attempt
+                task = Task(trial_id, {**configuration, "kind": kind}, attempt)
             send(worker, task)
 
         self._pool.send = send_another  # type: ignore[method-assign, assignment]

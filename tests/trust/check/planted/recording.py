@@ -59,7 +59,7 @@ class AnnouncesTwice(SerialAdapter):
     def _dispatch(self, worker: int, again: Task | None = None) -> Task | None:
         task = super()._dispatch(worker, again)
         if task is not None and self.context.spec.experiment.sampler.name == "random":
-            self.context.submitted(task[0], task[1], attempt=task[2])
+            self.context.submitted(task.trial_id, task.configuration, attempt=task.attempt)
         return task
 
 

@@ -95,9 +95,8 @@ class RetriesOutOfMemory(SerialAdapter):
         again = super()._bury(death, task)
         if task is None:
             return None
-        trial_id, configuration, attempt = task
-        if again is None and attempt == 1 and configuration.get("act") == "memory":
-            return trial_id, configuration, attempt + 1
+        if again is None and task.attempt == 1 and task.configuration.get("act") == "memory":
+            return task._replace(attempt=2)
         return again
 
 
