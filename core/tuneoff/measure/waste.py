@@ -64,9 +64,10 @@ def wasted_attempts(run: RunRecord, policy: Policy) -> Iterator[tuple[AttemptKey
                 after = max(_kept_ns(trial), goal_ns if goal_ns is not None else _stop_or_end_ns(trial, attempt))
             else:
                 after = goal_ns if goal_ns is not None else _wasted_after_ns(trial, attempt, policy)
-                is_used = goal_ns is None and _wasted_after_ns(trial, last, policy) > (last.started_ns or 0)
-                if attempt is not last and (trial.trial == selected or is_used):
-                    after = max(after, _restored_ns(trial, index))
+                if attempt is not last:
+                    is_used = goal_ns is None and _wasted_after_ns(trial, last, policy) > (last.started_ns or 0)
+                    if trial.trial == selected or is_used:
+                        after = max(after, _restored_ns(trial, index))
             if attempt.started_ns is not None and attempt.ended_ns is not None and attempt.ended_ns > after:
                 yield (trial.trial, index), attempt, after  # most attempts of most policies are none
 
