@@ -12,11 +12,10 @@ from tuneoff.base.suggest import unknown_name
 from tuneoff.capabilities import Capabilities, Support
 from tuneoff.errors import ExperimentError, PluginError, TuneoffError, UnknownNameError
 from tuneoff.experiment import spec
-from tuneoff.experiment.analysis_part import AnchorsPart
 from tuneoff.experiment.load import MatrixFile, Variant
-from tuneoff.experiment.sampling import sample_distinct
+from tuneoff.experiment.matrix_parts import AnchorsPart
 from tuneoff.experiment.schema import DrawPart, ExperimentFile, ObjectivePart
-from tuneoff.experiment.strategies import check_pruner, check_sampler
+from tuneoff.experiment.strategies import check_pruner, check_sampler, sample_distinct
 from tuneoff.workload import Workload
 
 T = TypeVar("T")

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import msgspec
 
 from tuneoff.base.identity import configuration_digest
-from tuneoff.experiment.sampling import listed_configurations
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.experiment.strategies import listed_configurations
 from tuneoff.record.event_index import AttemptEvents, Collected, Key, Timeline
 from tuneoff.record.events.schema import Charged
 from tuneoff.record.run_record import BestRecord, FlagRecord, RunStatus, StepRecord, TestRecord, TrialRecord, TrialState

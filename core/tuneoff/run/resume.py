@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from tuneoff.base.files import pinned, regular
@@ -14,7 +13,7 @@ from tuneoff.errors import ResultsError, UnsupportedError
 from tuneoff.experiment.accounting.declared import FILE_NAME as ACCOUNTING
 from tuneoff.experiment.names import run_name
 from tuneoff.experiment.plan import Plan
-from tuneoff.experiment.spec import Budget, Objective, RunSpec
+from tuneoff.experiment.spec import Objective, RunSpec
 from tuneoff.measure.resumed import read_segments
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import EARLIER, FILE_NAME, EarlierExecution, History, read_history
@@ -112,14 +111,3 @@ def _link(source: Path, target: Path) -> None:
             raise
         except OSError:  # another file system, or one without links
             shutil.copy2(file, place / target.name)
-
-
-def budget_left(budget: Budget, history: History) -> Budget:
-    """Return what is left: a finished trial has used its ticket, an epoch and a second of a lost attempt are used too."""
-    epochs, seconds = budget.epochs_total, budget.wall_clock_seconds
-    return replace(
-        budget,
-        trials=budget.trials - len(history.finished),
-        epochs_total=None if epochs is None else max(0, epochs - history.epochs),
-        wall_clock_seconds=None if seconds is None else max(0.0, seconds - history.seconds),
-    )

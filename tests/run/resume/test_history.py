@@ -21,8 +21,8 @@ from tuneoff.record.history import (
     not_begun,
     read_history,
 )
-from tuneoff.run.resume import budget_left
-from tuneoff.run.trial.budget import TrialBudget
+from tuneoff.run.supervisor.execution import budget_left
+from tuneoff.run.trial.trial_process import TrialBudget
 
 
 def finished(number: int, value: float | None = 0.5, state: str = "completed") -> FinishedTrial:

@@ -15,8 +15,8 @@ from tuneoff.errors import UnsupportedError
 from tuneoff.experiment.spec import Workers
 from tuneoff.run.supervisor import limits
 from tuneoff.run.supervisor.cgroups import Groups
+from tuneoff.run.supervisor.execution import Execution
 from tuneoff.run.supervisor.limits import ReservedProcessors, WorkerLimits, limit_workers, reserve_processors
-from tuneoff.run.supervisor.prepare import Execution
 
 FAR = 100 * (1000 + os.getpid())  # processors of these numbers exist nowhere, so neither a run nor another test holds them
 

@@ -21,7 +21,7 @@ from tuneoff.base.targets import load_target
 from tuneoff.errors import PluginError, UnsupportedError
 from tuneoff.experiment.spec import RunSpec, Workers
 from tuneoff.run.supervisor.cgroups import Controller, Groups, make_groups, own_quota
-from tuneoff.run.supervisor.prepare import MEGABYTE, Execution
+from tuneoff.run.supervisor.execution import MEGABYTE, Execution
 
 # A name in the kernel's own ("abstract") namespace of sockets: one holder, no file, and free as soon as the holder has died.
 _NAME = "\0tuneoff-processor-{}"

@@ -18,8 +18,8 @@ from tuneoff.base import clock, processes
 from tuneoff.record.events.schema import Charged, Limit, Process
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.layout import IN_PODS
-from tuneoff.run.supervisor.prepare import Execution
-from tuneoff.run.supervisor.tracker import OpenAttempt, Tracker
+from tuneoff.run.progress import OpenAttempt, Tracker
+from tuneoff.run.supervisor.execution import Execution
 from tuneoff.run.trial.faults import ask_kill, has_more_memory_there, note_kill, out_of_memory_cause, out_of_memory_kills
 
 Identity = tuple[int, int]  # pid, when the kernel started it (ns): a pid alone may be used again

@@ -92,6 +92,7 @@ class _Attempt:
         self.identity = {"trial": trial_id} if attempt == 1 else {"trial": trial_id, "attempt": attempt}
         self.trial_id = trial_id
         self.configuration = configuration
+        self.seeds = process.context.seeds(configuration)
         self.report = report
         self.cpu = CpuClock()
         self.epochs = 0
@@ -101,7 +102,6 @@ class _Attempt:
         self.history: list[EpochMetrics] = []  # of the epochs so far, if training can go on from a checkpoint
 
     def run(self, slot: int, waited_ns: int, framework_id: str | None) -> TrialOutcome:
-        seeds = self.context.seeds(self.configuration)
         imported_ns, self.process.imported_ns = self.process.imported_ns, None
         known: dict[str, Any] = {"waited_ns": waited_ns or None, "framework_id": framework_id, "imported_ns": imported_ns}
         self.events.write(
@@ -110,7 +110,7 @@ class _Attempt:
             slot=slot,
             configuration=dict(self.configuration),
             digest=configuration_digest(self.configuration),
-            seed=seeds.trial,
+            seed=self.seeds.trial,
             threads=self.context.threads,
             process_cpu_ns=self.cpu.started_ns,
             cpus_allowed=processors_allowed(),
@@ -163,7 +163,7 @@ class _Attempt:
 
     def _load(self, workload: Workload) -> None:
         workload.limit_threads(self.context.threads)
-        workload.load(self.configuration, self.context.seeds(self.configuration))
+        workload.load(self.configuration, self.seeds)
 
     def _restore(self, workload: Workload) -> str | None:
         """Load the checkpoint of an earlier attempt, with the metrics up to it, if there is one; return what is wrong with it."""
