@@ -10,9 +10,9 @@ from pathlib import Path
 from benchmarks.speed.specs import make_spec
 from tuneoff.measure import derived as records_folder
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account
-from tuneoff.measure.evidence import Evidence
 from tuneoff.record.endings import Verdict
 from tuneoff.record.run_record import RunRecord
+from tuneoff.record.samples.reader import Evidence
 from tuneoff.record.store import write_run
 
 

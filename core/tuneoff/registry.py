@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from tuneoff.adapter import Adapter
-from tuneoff.base.suggest import unknown_name
-from tuneoff.base.targets import load_target
+from tuneoff.base.targets import load_target, unknown_name
 from tuneoff.base.tracebacks import place
 from tuneoff.capabilities import Capabilities, State, framework_status
 from tuneoff.errors import PluginError, UnknownNameError

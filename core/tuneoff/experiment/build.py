@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 from tuneoff import registry
 from tuneoff.base.identity import canonical_json, configuration_digest
 from tuneoff.base.space import MAX_LISTED, SearchSpace
-from tuneoff.base.suggest import unknown_name
+from tuneoff.base.targets import unknown_name
 from tuneoff.capabilities import Capabilities, Support
 from tuneoff.errors import ExperimentError, PluginError, TuneoffError, UnknownNameError
 from tuneoff.experiment import spec

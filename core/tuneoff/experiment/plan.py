@@ -14,10 +14,9 @@ from tuneoff.base.identity import digest
 from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment import analysis
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting, to_json
-from tuneoff.experiment.expand import Cell, entries, expand, warm_ups
+from tuneoff.experiment.expand import Cell, SkipCheck, entries, expand, warm_ups
 from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.power_settings import PowerSettings
-from tuneoff.experiment.skips import SkipCheck
 from tuneoff.experiment.spec import RunSpec, Strategy, run_spec_from_json, run_spec_to_json
 
 FORMAT_VERSION = 2  # history: 1 = run ids of format 1, whose samplers had other seeds

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.identity import configuration_digest
 from tuneoff.base.space import Categorical, SearchSpace
-from tuneoff.base.suggest import nearest, unknown_name
+from tuneoff.base.targets import nearest, unknown_name
 from tuneoff.errors import ExperimentError, UnknownNameError
 from tuneoff.experiment.spec import Strategy
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from tuneoff.experiment.accounting.declared import Accounting, Intensity, intensity_text, series_window, wall_time
 from tuneoff.measure.attribution.account import EnergyAccount, EnergyPiece, job_pieces
-from tuneoff.measure.evidence import Evidence
 from tuneoff.measure.spans import Interval, jct_ns, part_reasons, partition
 from tuneoff.record.metric_value import Kind, MetricValue, known, missing, weakest
 from tuneoff.record.run_record import RunRecord, TrialRecord
+from tuneoff.record.samples.reader import Evidence
 
 JOULES_PER_KWH = 3.6e6
 NO_COMPLETED = "no trial completed"

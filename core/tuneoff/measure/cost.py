@@ -11,11 +11,11 @@ from tuneoff.experiment.accounting.declared import Accounting, Prices, prices_te
 from tuneoff.experiment.spec import Workers
 from tuneoff.measure.attribution.account import EnergyAccount, job_pieces, joules
 from tuneoff.measure.carbon import JOULES_PER_KWH
-from tuneoff.measure.evidence import Evidence
 from tuneoff.measure.spans import NO_END, PARTS, jct_ns, part_reasons, partition
 from tuneoff.measure.waste import POLICIES, Policy, no_goal, wasted_segments
 from tuneoff.record.metric_value import MetricValue, known, missing, weakest
 from tuneoff.record.run_record import RunRecord
+from tuneoff.record.samples.reader import Evidence
 
 NANOSECONDS_PER_HOUR = 3_600_000_000_000
 ACCELERATOR = "cuda"  # begins the device of a trial that trained on one

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.measure.evidence import Evidence
 from tuneoff.measure.presence import most_present, processes_of
 from tuneoff.measure.slots import greatest_overlap, trial_window
 from tuneoff.measure.spans import on_slots
 from tuneoff.measure.use import MEGABYTE, busy_cpu, process_keys, started_attempts, usages_of
 from tuneoff.record.run_record import DeclaredVariable, RunRecord
+from tuneoff.record.samples.reader import Evidence
 
 TOLERANCE = 0.05  # of the threads: clocks are read a little before and after the work
 GRAIN_NS = 50_000_000  # CPU time of loading a library may lie beside the busy time of a short trial

@@ -20,7 +20,6 @@ from tuneoff.measure.carbon import carbon_metrics
 from tuneoff.measure.cost import cost_metrics, waste_cost_metrics
 from tuneoff.measure.declared_experiment import with_declared
 from tuneoff.measure.energy import RESIDUAL_FLAG, energy_metrics, residual_flags
-from tuneoff.measure.evidence import NO_EVIDENCE, Evidence, on_run_clock
 from tuneoff.measure.incumbent import quality_metrics
 from tuneoff.measure.overhead import overhead_metrics, stop_metrics, storage_metrics
 from tuneoff.measure.presence import CROWDED_FLAG, DOUBLED_FLAG, Presence, presence_flags, presence_of
@@ -44,7 +43,7 @@ from tuneoff.record.history import read_history
 from tuneoff.record.join import own_trials
 from tuneoff.record.metric_value import MetricValue, known, milliseconds, missing
 from tuneoff.record.run_record import FlagRecord, RunRecord
-from tuneoff.record.samples.reader import Samples, read_samples, sample_flags
+from tuneoff.record.samples.reader import NO_EVIDENCE, Evidence, Samples, on_run_clock, read_samples, sample_flags
 from tuneoff.record.store import seal
 
 NOT_TOLD = "no database told what whole nodes used; the power meter prometheus asks for it, where node_exporter is scraped"

@@ -16,12 +16,12 @@ from tuneoff.measure.attribution.account import (
     to_both_ends,
     unseen,
 )
-from tuneoff.measure.evidence import Evidence
 from tuneoff.measure.power.cpu_table import RATIO_HIGH, RATIO_LOW
 from tuneoff.measure.slots import slot_window
 from tuneoff.measure.spans import NO_BEST, NO_END, busy_ns, jct_ns, part_reasons, partition
 from tuneoff.record.metric_value import Kind, MetricValue, known, missing
 from tuneoff.record.run_record import FlagRecord, RunRecord
+from tuneoff.record.samples.reader import Evidence
 
 JOULES_PER_KWH = 3.6e6
 ROUNDING = 1e-6  # of the job's energy: sums in another order differ by less

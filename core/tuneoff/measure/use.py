@@ -13,12 +13,11 @@ from typing import NamedTuple
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.measure.attribution.account import LEAST_COVERAGE, NO_SAMPLES, EnergyAccount
 from tuneoff.measure.attribution.uses import NO_COORDINATOR, foreign_attempts
-from tuneoff.measure.evidence import Evidence
 from tuneoff.measure.resumed import RESUMED
 from tuneoff.measure.spans import NO_END, busy_ns, jct_ns, partition
 from tuneoff.record.metric_value import MetricValue, known, missing
 from tuneoff.record.run_record import AttemptRecord, FlagRecord, RunRecord
-from tuneoff.record.samples.reader import Samples
+from tuneoff.record.samples.reader import Evidence, Samples
 from tuneoff.record.samples.schema import ProcessUsage
 
 MEGABYTE = 1e6

@@ -10,12 +10,12 @@ from tuneoff.base.format import counted
 from tuneoff.experiment.accounting.declared import intensity_text
 from tuneoff.measure.attribution.account import AttemptKey, EnergyAccount, joules
 from tuneoff.measure.carbon import JOULES_PER_KWH, emission, uncovered
-from tuneoff.measure.evidence import Evidence
 from tuneoff.measure.incumbent import goal_reached
 from tuneoff.measure.overhead import stop_due_ns
 from tuneoff.measure.spans import Interval, busy, length
 from tuneoff.record.metric_value import MetricValue, known, milliseconds, missing, weakest
 from tuneoff.record.run_record import AttemptRecord, FlagRecord, RunRecord, TrialRecord
+from tuneoff.record.samples.reader import Evidence
 
 SAVED_BY = "epochs not run times the trial's own mean epoch"
 NO_MEAN_EPOCH = "a trial was stopped before its first epoch, so its mean epoch is not known"

@@ -36,8 +36,7 @@ from tuneoff.run import machine
 from tuneoff.run.finish import finish, recover
 from tuneoff.run.progress import Listener
 from tuneoff.run.provenance import Provenance, prepare, uncharged_lines
-from tuneoff.run.repeat import Repeat, to_repeat
-from tuneoff.run.resume import to_continue
+from tuneoff.run.resume import Repeat, to_continue, to_repeat
 from tuneoff.run.supervisor.execution import undeploy_outside
 from tuneoff.run.supervisor.guardian import Guardian
 from tuneoff.run.supervisor.leftovers import clean_results

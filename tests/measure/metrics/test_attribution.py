@@ -26,10 +26,9 @@ from tuneoff.measure.attribution.account import energy_account, joules
 from tuneoff.measure.attribution.methods import _CpuCosts
 from tuneoff.measure.attribution.slots import CpuPiece, EnergyPiece, slot_uses
 from tuneoff.measure.energy import NO_NODE_METER, residual_flags
-from tuneoff.measure.evidence import Evidence
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
-from tuneoff.record.samples.reader import Samples
+from tuneoff.record.samples.reader import Evidence, Samples
 from tuneoff.record.samples.schema import EnergySeries, Header, UsageSample
 
 

@@ -16,12 +16,11 @@ from tuneoff.experiment.accounting.declared import read_accounting
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account, joules
 from tuneoff.measure.derived import derive_folder
 from tuneoff.measure.energy import trial_joules
-from tuneoff.measure.evidence import Evidence, on_run_clock
 from tuneoff.measure.presence import presence_of
 from tuneoff.measure.slots import slot_times, slot_window
 from tuneoff.measure.spans import PARTS
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.samples.reader import read_samples
+from tuneoff.record.samples.reader import Evidence, on_run_clock, read_samples
 
 KWH = 3.6e6
 EXPECTED_A: dict[str, float | None] = {

@@ -18,12 +18,12 @@ from tuneoff.judge.conditions import cpu_limit
 from tuneoff.measure.attribution.account import EnergyAccount, EnergyPiece, energy_account
 from tuneoff.measure.carbon import JOULES_PER_KWH, emission, uncovered
 from tuneoff.measure.cost import NANOSECONDS_PER_HOUR, rent
-from tuneoff.measure.evidence import Evidence
 from tuneoff.measure.incumbent import goal_reached
 from tuneoff.measure.spans import PARTS, busy_ns
 from tuneoff.measure.waste import POLICIES, Policy, wasted_segments
 from tuneoff.record.metric_value import Kind, weakest
 from tuneoff.record.run_record import RunRecord, TrialRecord
+from tuneoff.record.samples.reader import Evidence
 
 Row = dict[str, Any]
 AMOUNTS = {"energy": "energy_joules", "carbon": "co2e_g", "cost": "cost_usd"}  # metrics of steps, by their column
