@@ -10,7 +10,7 @@ from fractions import Fraction
 from tuneoff.measure.presence import Presence, Present, following
 from tuneoff.measure.slots import trial_window
 from tuneoff.measure.spans import Interval, busy_ns, length, waits
-from tuneoff.record.metric_value import MetricValue, known, milliseconds, missing
+from tuneoff.record.metric_value import MetricValue, known, known_or, milliseconds, missing
 from tuneoff.record.run_record import RunRecord, TrialRecord
 
 NO_TRIAL = "no trial started"
@@ -83,8 +83,7 @@ def overhead_metrics(run: RunRecord, presence: Presence) -> dict[str, MetricValu
     window = trial_window(run)
     stages = slot_stages_ns(presence, window) if window is not None else dict.fromkeys(SLOT_STAGES, 0)
     for name, total in {"per_trial": sum(stages.values()), **stages}.items():
-        each = float(total) / used / 1e6 if used else None
-        values[f"overhead.{name}"] = known(each, "ms", n_samples=used) if each is not None else missing("ms", NO_TRIAL)
+        values[f"overhead.{name}"] = known_or(float(total) / used / 1e6 if used else None, "ms", NO_TRIAL, n_samples=used)
     processes = len({attempt.process for trial in run.trials for attempt in trial.attempts if attempt.started_ns is not None})
     values |= of_longer_jobs(stages, used=used, processes=processes, workers=run.run_spec().experiment.workers.count)
     exits = sum(attempt.exited_ns is not None for trial in run.trials for attempt in trial.attempts)

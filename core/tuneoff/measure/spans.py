@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from tuneoff.record.metric_value import MetricValue, milliseconds
@@ -19,9 +18,8 @@ NO_END = "un-deploy did not end"
 Interval = tuple[int, int]  # start, end in ns since the run's start
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Boundaries:
-    """The moments that split a run, in ns since its start; None where the run never came so far.
+class Boundaries(NamedTuple):
+    """The moments that split a run, in ns since its start: the ends of its `PARTS`; None where the run never came so far.
 
     They never run backwards: a trial that is seen to end after the best became known moves both.
     """
@@ -59,15 +57,7 @@ def boundaries(run: RunRecord) -> Boundaries:
     for index, moment in enumerate(moments):
         if moment is not None:
             moments[index] = latest = max(latest, moment)
-    return Boundaries(
-        deployed_ns=moments[0],
-        first_submitted_ns=moments[1],
-        last_ended_ns=moments[2],
-        best_known_ns=moments[3],
-        tested_ns=moments[4],
-        metrics_collected_ns=moments[5],
-        undeployed_ns=moments[6],
-    )
+    return Boundaries(*moments)
 
 
 def partition(run: RunRecord) -> dict[str, tuple[int, int] | None]:
@@ -76,21 +66,11 @@ def partition(run: RunRecord) -> dict[str, tuple[int, int] | None]:
     The parts are contiguous: each begins where the one before ended, so a small gap between two methods (writing an
     event, reading a file) belongs to the later part. Where a run skipped a part, the next one begins with its own method.
     """
-    marks = boundaries(run)
-    ends = (
-        marks.deployed_ns,
-        marks.first_submitted_ns,
-        marks.last_ended_ns,
-        marks.best_known_ns,
-        marks.tested_ns,
-        marks.metrics_collected_ns,
-        marks.undeployed_ns,
-    )
     starts = {"metric_collection": _step_start(run, "metrics"), "undeploy": _step_start(run, "undeploy")}
     parts: dict[str, tuple[int, int] | None] = {}
     before: int | None = 0
     latest = 0
-    for name, end in zip(PARTS, ends, strict=True):
+    for name, end in zip(PARTS, boundaries(run), strict=True):
         begin = before if before is not None else starts.get(name)
         parts[name] = (max(begin, latest), end) if end is not None and begin is not None else None
         latest = end if end is not None else latest

@@ -13,7 +13,7 @@ from tuneoff.measure.carbon import JOULES_PER_KWH, emission, uncovered
 from tuneoff.measure.incumbent import goal_reached
 from tuneoff.measure.overhead import stop_due_ns
 from tuneoff.measure.spans import Interval, busy, length
-from tuneoff.record.metric_value import MetricValue, known, milliseconds, missing, weakest
+from tuneoff.record.metric_value import MetricValue, known, known_or, milliseconds, missing, weakest
 from tuneoff.record.run_record import AttemptRecord, FlagRecord, RunRecord, TrialRecord
 from tuneoff.record.samples.reader import Evidence
 
@@ -162,8 +162,9 @@ def waste_energy_metrics(run: RunRecord, evidence: Evidence, account: EnergyAcco
         reason = account.reason or (no_goal(run) if policy == "post_goal" else None)
         wasted = list(wasted_attempts(run, policy)) if reason is None else []
         if reason is None and any(key not in account.attempts for key, _, _ in wasted):
-            reason = account.reasons.get("trials", "the energy of an attempt is not known")
-        values[f"waste.{policy}.energy"] = _energy(wasted, account, reason)
+            reason, wasted = account.reasons.get("trials", "the energy of an attempt is not known"), []
+        total = sum(joules(account.attempts[key], (after, FOREVER)) for key, _, after in wasted)
+        values[f"waste.{policy}.energy"] = account.value(total / JOULES_PER_KWH, "kWh", reason)
         values[f"waste.{policy}.carbon"] = _carbon(run, wasted, evidence, account, reason or no_carbon)
     return values
 
@@ -171,32 +172,16 @@ def waste_energy_metrics(run: RunRecord, evidence: Evidence, account: EnergyAcco
 Wasted = Sequence[tuple[AttemptKey, AttemptRecord, int]]
 
 
-def _energy(wasted: Wasted, account: EnergyAccount, reason: str | None) -> MetricValue:
-    if reason is not None:
-        return missing("kWh", reason, kind=account.kind, source=account.source or "samples")
-    total = sum(joules(account.attempts[key], (after, FOREVER)) for key, _, after in wasted)
-    return known(
-        total / JOULES_PER_KWH,
-        "kWh",
-        kind=account.kind,
-        source=account.source,
-        n_samples=account.n_samples,
-        coverage=account.coverage,
-    )
-
-
 def _carbon(run: RunRecord, wasted: Wasted, evidence: Evidence, account: EnergyAccount, reason: str | None) -> MetricValue:
     intensity = evidence.accounting.intensity
-    kind = weakest(account.kind, "declared")
     if reason is not None or intensity is None:
-        return missing("g", reason or evidence.accounting.intensity_reason, kind=kind)
+        return missing("g", reason or evidence.accounting.intensity_reason, kind=weakest(account.kind, "declared"))
     start = run.clock.start_wall_ns if run.clock is not None else 0
     grams = 0.0
     for key, _, after in wasted:
         pieces = account.attempts[key]
         grams += emission(pieces, intensity, start, (after, FOREVER)).grams
-    source = f"{account.source}; {intensity_text(intensity)}"
-    return known(grams, "g", kind=kind, source=source, n_samples=account.n_samples, coverage=account.coverage)
+    return account.value(grams, "g", by=intensity_text(intensity))
 
 
 def pruning_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
@@ -226,10 +211,14 @@ def pruning_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) 
             reason = reason or account.reasons.get("trials", "the energy of an attempt is not known")
     values["pruning.saved_time"] = known(time_ns / 1e6, "ms", kind="estimated", source=SAVED_BY, n_samples=len(lasts))
     source = f"{SAVED_BY}; {account.source}" if account.source else SAVED_BY
-    values["pruning.saved_energy"] = (
-        known(energy / JOULES_PER_KWH, "kWh", kind="estimated", source=source, n_samples=len(lasts), coverage=account.coverage)
-        if reason is None
-        else missing("kWh", reason, kind="estimated", source=source)
+    values["pruning.saved_energy"] = known_or(
+        energy / JOULES_PER_KWH if reason is None else None,
+        "kWh",
+        reason or "",
+        kind="estimated",
+        source=source,
+        n_samples=len(lasts),
+        coverage=account.coverage,
     )
     return values
 
