@@ -15,7 +15,8 @@ import duty_workload
 from measure.power.meters import Counter, plan_of
 from tuneoff.base.space import SearchSpace
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, Workers, WorkloadSpec
-from tuneoff.measure.attribution.account import EnergyAccount, energy_account, joules
+from tuneoff.measure.attribution.account import EnergyAccount, energy_account
+from tuneoff.measure.attribution.slots import joules
 from tuneoff.measure.power.metering import Baseline, PowerPlan
 from tuneoff.measure.power.model_meter import ModelMeter
 from tuneoff.measure.power.select_meter import Chosen

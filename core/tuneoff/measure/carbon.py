@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import bisect
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tuneoff.experiment.accounting.declared import Accounting, Intensity, intensity_text, series_window, wall_time
-from tuneoff.measure.attribution.account import EnergyAccount, EnergyPiece, job_pieces
+from tuneoff.measure.attribution.account import EnergyAccount, job_pieces
+from tuneoff.measure.attribution.slots import JOULES_PER_KWH, EnergyPiece, split
 from tuneoff.measure.spans import Interval, jct_ns, part_reasons, partition
 from tuneoff.record.metric_value import Kind, MetricValue, known, weakest
 from tuneoff.record.run_record import RunRecord, TrialRecord
 from tuneoff.record.samples.reader import Evidence
 
-JOULES_PER_KWH = 3.6e6
 NO_COMPLETED = "no trial completed"
 _CONSTANT = ("constant", "zone")
 _MEANS = ("carbon.trial_intensity", "carbon.trial_intensity_weighted")
@@ -60,24 +59,6 @@ def emission(pieces: Iterable[EnergyPiece], intensity: Intensity, start_wall_ns:
         joules += energy
         weighted += energy * mean
     return Emission(joules, weighted)
-
-
-def split(pieces: Iterable[EnergyPiece], windows: Sequence[Interval]) -> list[list[EnergyPiece]]:
-    """Return what of the pieces lies in each of disjoint windows in order of time; a piece across an edge is cut there."""
-    found: list[list[EnergyPiece]] = [[] for _ in windows]
-    starts = [window[0] for window in windows]
-    for piece in pieces:
-        start, end, energy = piece
-        index = max(0, bisect.bisect_right(starts, start) - 1)
-        if index < len(windows) and windows[index][0] <= start and end <= windows[index][1]:
-            found[index].append(piece)
-            continue
-        while index < len(windows) and windows[index][0] < end:
-            begin, finish = max(start, windows[index][0]), min(end, windows[index][1])
-            if finish > begin:
-                found[index].append(EnergyPiece(begin, finish, energy * (finish - begin) / (end - start)))
-            index += 1
-    return found
 
 
 def uncovered(run: RunRecord, account: EnergyAccount, accounting: Accounting) -> str | None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from tuneoff.experiment.accounting.declared import Accounting, Prices, prices_text
 from tuneoff.experiment.spec import Workers
-from tuneoff.measure.attribution.account import EnergyAccount, job_pieces, joules
-from tuneoff.measure.carbon import JOULES_PER_KWH
+from tuneoff.measure.attribution.account import EnergyAccount, job_pieces
+from tuneoff.measure.attribution.slots import JOULES_PER_KWH, joules
 from tuneoff.measure.spans import NO_END, PARTS, jct_ns, part_reasons, partition
 from tuneoff.measure.waste import POLICIES, Policy, no_goal, wasted_segments
 from tuneoff.record.metric_value import MetricValue, known, missing

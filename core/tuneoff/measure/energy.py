@@ -2,20 +2,8 @@
 
 from __future__ import annotations
 
-import bisect
-import itertools
-from collections.abc import Iterable, Sequence
-
-from tuneoff.measure.attribution.account import (
-    JOB_PARTS,
-    LEAST_COVERAGE,
-    EnergyAccount,
-    EnergyPiece,
-    job_pieces,
-    joules,
-    to_both_ends,
-    unseen,
-)
+from tuneoff.measure.attribution.account import JOB_PARTS, LEAST_COVERAGE, EnergyAccount, job_pieces, to_both_ends, unseen
+from tuneoff.measure.attribution.slots import JOULES_PER_KWH, joules, split
 from tuneoff.measure.power.cpu_table import RATIO_HIGH, RATIO_LOW
 from tuneoff.measure.slots import slot_window
 from tuneoff.measure.spans import NO_BEST, NO_END, busy_ns, jct_ns, part_reasons, partition
@@ -23,7 +11,6 @@ from tuneoff.record.metric_value import Kind, MetricValue, known, known_or, miss
 from tuneoff.record.run_record import FlagRecord, RunRecord
 from tuneoff.record.samples.reader import Evidence
 
-JOULES_PER_KWH = 3.6e6
 ROUNDING = 1e-6  # of the job's energy: sums in another order differ by less
 LARGEST_RESIDUAL = 2.0  # % of the node's energy; more is flagged
 RESIDUAL_FLAG = "energy_residual"
@@ -200,26 +187,13 @@ def _of_steps(run: RunRecord, account: EnergyAccount) -> dict[str, MetricValue]:
     parts, reasons = partition(run), part_reasons(run)
     unknown = account.reason or account.job_reason
     spans = [span for span in parts.values() if span is not None]
-    found = dict(zip(spans, _between(job_pieces(account), spans), strict=True)) if unknown is None else {}
+    inside = zip(spans, split(job_pieces(account), spans), strict=True) if unknown is None else ()
+    found = {span: joules(pieces) for span, pieces in inside}
     values = {}
     for name, span in parts.items():
         reason = unknown or (reasons[name] if span is None else None)
         values[f"energy.step.{name}"] = account.value(found.get(span) if span is not None else None, "J", reason)
     return values
-
-
-def _between(pieces: Iterable[EnergyPiece], spans: Sequence[tuple[int, int]]) -> list[float]:
-    """Return the energy in each of several spans, which are disjoint and in order."""
-    totals = [0.0] * len(spans)
-    ends = [end for _, end in spans]
-    for start, end, energy in pieces:
-        for index in itertools.count(bisect.bisect_right(ends, start)):
-            if index == len(spans) or spans[index][0] >= end:
-                break
-            overlap = min(end, spans[index][1]) - max(start, spans[index][0])
-            if overlap > 0:
-                totals[index] += energy if overlap == end - start else energy * overlap / (end - start)
-    return totals
 
 
 def _of_model(run: RunRecord, account: EnergyAccount) -> dict[str, MetricValue]:

@@ -11,7 +11,9 @@ from tuneoff.errors import ResultsError
 from tuneoff.experiment.accounting.declared import read_accounting
 from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.measure.attribution.account import AttemptKey, EnergyAccount, EnergyPiece
+from tuneoff.measure.attribution.account import EnergyAccount
+from tuneoff.measure.attribution.slots import EnergyPiece
+from tuneoff.measure.spans import AttemptKey
 from tuneoff.record.derive import derive
 from tuneoff.record.endings import Verdict
 from tuneoff.record.events.reader import EventLog

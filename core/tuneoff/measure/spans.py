@@ -6,7 +6,7 @@ And what a slot did when: busy and waiting pieces of attempts.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from tuneoff.record.metric_value import MetricValue, milliseconds
@@ -16,6 +16,7 @@ PARTS = ("deploy", "setup", "trial", "result_collection", "test", "metric_collec
 NO_BEST = "no best trial became known: no trial completed, or the run ended before"
 NO_END = "un-deploy did not end"
 Interval = tuple[int, int]  # start, end in ns since the run's start
+AttemptKey = tuple[str, int]  # trial id, position in `TrialRecord.attempts`
 
 
 class Boundaries(NamedTuple):
@@ -149,6 +150,14 @@ def _step_end(run: RunRecord, name: str) -> int | None:
 
 def _step_start(run: RunRecord, name: str) -> int | None:
     return next((step.started_ns for step in run.steps if step.step == name), None)
+
+
+def started_attempts(run: RunRecord) -> Iterator[tuple[AttemptKey, AttemptRecord]]:
+    """Yield the attempts that a process took up."""
+    for trial in run.trials:
+        for index, attempt in enumerate(trial.attempts):
+            if attempt.started_ns is not None:
+                yield (trial.trial, index), attempt
 
 
 class OnSlot(NamedTuple):

@@ -8,11 +8,12 @@ from typing import Literal
 
 from tuneoff.base.format import counted
 from tuneoff.experiment.accounting.declared import intensity_text
-from tuneoff.measure.attribution.account import AttemptKey, EnergyAccount, joules
-from tuneoff.measure.carbon import JOULES_PER_KWH, emission, uncovered
+from tuneoff.measure.attribution.account import EnergyAccount
+from tuneoff.measure.attribution.slots import JOULES_PER_KWH, joules
+from tuneoff.measure.carbon import emission, uncovered
 from tuneoff.measure.incumbent import goal_reached
 from tuneoff.measure.overhead import stop_due_ns
-from tuneoff.measure.spans import Interval, busy, length
+from tuneoff.measure.spans import AttemptKey, Interval, busy, length, started_attempts
 from tuneoff.record.metric_value import MetricValue, known, known_or, milliseconds, missing, weakest
 from tuneoff.record.run_record import AttemptRecord, FlagRecord, RunRecord, TrialRecord
 from tuneoff.record.samples.reader import Evidence
@@ -143,8 +144,7 @@ def _lower_bound(ends: int) -> str:
 
 def _unseen_ends(run: RunRecord) -> int:
     """Return how many attempts are wasted of which nobody saw the end."""
-    attempts = (attempt for trial in run.trials for attempt in trial.attempts if attempt.started_ns is not None)
-    return sum(attempt.ended_by == "derivation" and attempt.state in FAULTS for attempt in attempts)
+    return sum(attempt.ended_by == "derivation" and attempt.state in FAULTS for _, attempt in started_attempts(run))
 
 
 def no_goal(run: RunRecord) -> str | None:

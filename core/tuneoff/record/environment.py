@@ -40,9 +40,9 @@ def capture(packages: Iterable[str] = ()) -> dict[str, Any]:
     return {
         **_fixed(),
         "versions": {"tuneoff": tuneoff.__version__} | {name: _version(name) for name in (*COMMON_PACKAGES, *packages)},
-        "cpus_available": _affinity(),
+        "cpus_available": sorted(os.sched_getaffinity(0)),
         "memory_available_bytes": _memory("MemAvailable"),
-        "load_average_1min": _load(),
+        "load_average_1min": os.getloadavg()[0],
         "niceness": os.nice(0),
         "threads": {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ},
         "git": git_state(Path.cwd()) if _has_folder() else None,
@@ -170,13 +170,6 @@ def _version(package: str) -> str | None:
     return installed_version(package)
 
 
-def _affinity() -> list[int] | None:
-    try:
-        return sorted(os.sched_getaffinity(0))
-    except (AttributeError, OSError):  # AttributeError: not Linux
-        return None
-
-
 def _memory(name: str) -> int | None:
     for line in (_read(Path("/proc/meminfo")) or "").splitlines():
         if line.startswith(f"{name}:"):
@@ -186,13 +179,6 @@ def _memory(name: str) -> int | None:
 
 def _governor() -> str | None:
     return (_read(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")) or "").strip() or None
-
-
-def _load() -> float | None:
-    try:
-        return os.getloadavg()[0]
-    except OSError:
-        return None
 
 
 def _has_folder() -> bool:

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from builders.event_logs import ns, run_b
-from tuneoff.measure.attribution.account import EnergyAccount, EnergyPiece
+from tuneoff.measure.attribution.account import EnergyAccount
+from tuneoff.measure.attribution.slots import EnergyPiece
 from tuneoff.measure.energy import energy_metrics
 from tuneoff.measure.slots import slot_window
 from tuneoff.measure.spans import NO_BEST

@@ -13,7 +13,8 @@ import pytest
 from builders.event_logs import ns, run_b
 from builders.worked_examples import write_example
 from tuneoff.experiment.accounting.declared import read_accounting
-from tuneoff.measure.attribution.account import EnergyAccount, energy_account, joules
+from tuneoff.measure.attribution.account import EnergyAccount, energy_account
+from tuneoff.measure.attribution.slots import joules
 from tuneoff.measure.derived import derive_folder
 from tuneoff.measure.energy import trial_joules
 from tuneoff.measure.presence import presence_of

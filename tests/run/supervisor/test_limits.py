@@ -167,13 +167,6 @@ def test_trying_a_quota_leaves_no_group(machine: None, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["e-0", "e-1"]
 
 
-def test_a_system_without_affinity_refuses_it_alone(limited: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "usable_processors", list)
-    assert limited(count=2).flags == ()
-    with pytest.raises(UnsupportedError, match="0 may be used"):
-        limited(count=2, cpu_limit="affinity")
-
-
 def test_memory_has_its_group_beside_processors(limited: Any, group: Callable[[int], str]) -> None:
     found = limited(count=2, memory_mb=600, cpu_limit="affinity")
     assert [(slot.processors, slot.memory_cgroup, slot.cpu_cgroup) for slot in found.slots] == [

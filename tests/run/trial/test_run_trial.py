@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ from tuneoff.record.events import schema
 from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
 from tuneoff.run.trial.run_trial import Decision, TrialOutcome, run_trial
 from tuneoff.run.trial.trial_process import Slots, trial_process
-from tuneoff.run.trial.usage import CpuClock, processors_allowed
+from tuneoff.run.trial.usage import CpuClock
 
 
 def line_of(text: str) -> int:
@@ -221,7 +222,7 @@ def test_the_cpu_clock_is_read_where_busy_time_begins_and_ends(tmp_path: Path) -
     (ended,) = events_of(tmp_path, schema.TrialEnded)
     epochs, reports = list(events_of(tmp_path, schema.Epoch)), list(events_of(tmp_path, schema.Reported))
     assert started.process_cpu_ns > 0
-    assert started.cpus_allowed == processors_allowed()
+    assert started.cpus_allowed == len(os.sched_getaffinity(0))
     readings = [event.cpu_ns for pair in zip(epochs, reports, strict=True) for event in pair]
     assert readings == sorted(readings)
     assert readings[-1] <= ended.cpu_ns

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tuneoff.run.trial.usage import CpuClock, peak_rss_bytes, processors_allowed
+from tuneoff.run.trial.usage import CpuClock, peak_rss_bytes
 from waiting import until
 
 MEGABYTE = 10**6
@@ -133,7 +132,3 @@ print(looked)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[:2] == ["[]", "['self']"]
-
-
-def test_the_processors_that_may_be_used_are_counted() -> None:
-    assert processors_allowed() == len(os.sched_getaffinity(0))

@@ -12,15 +12,15 @@ from typing import Any
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.measure.attribution.gpu import trained_on_gpu, with_gpus
 from tuneoff.measure.attribution.methods import SLOTS_ONLY, by_counters, by_model, by_slot_meters
-from tuneoff.measure.attribution.slots import NOTHING, AttemptKey, Attributed, EnergyPiece, joules
+from tuneoff.measure.attribution.slots import NOTHING, Attributed, EnergyPiece, joules
 from tuneoff.measure.attribution.uses import Uses, uses_of
-from tuneoff.measure.spans import NO_END, jct_ns
+from tuneoff.measure.spans import NO_END, AttemptKey, jct_ns
 from tuneoff.record.metric_value import Kind, MetricValue, known, missing, weakest
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Evidence, Samples
 from tuneoff.record.samples.schema import Coefficients, EnergySeries
 
-__all__ = ["AttemptKey", "EnergyAccount", "EnergyPiece", "energy_account", "job_pieces", "joules"]
+__all__ = ["EnergyAccount", "EnergyPiece", "energy_account", "job_pieces", "joules"]
 
 NO_SAMPLES = "no power was sampled in this run"
 NO_HOST_METER = "only accelerators are metered here, not the host"

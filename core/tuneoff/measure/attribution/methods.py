@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tuneoff.measure.attribution.slots import (
     SLOT_PARTS,
-    AttemptKey,
     Attributed,
     CpuPiece,
     EnergyPiece,
@@ -20,6 +19,7 @@ from tuneoff.measure.attribution.slots import (
 )
 from tuneoff.measure.attribution.tree import PARTS
 from tuneoff.measure.attribution.uses import Uses
+from tuneoff.measure.spans import AttemptKey
 from tuneoff.record.samples.schema import Coefficients, EnergySeries
 
 SLOTS_ONLY = "the meter sees slots only"

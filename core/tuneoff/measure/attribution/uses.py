@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tuneoff.measure.attribution.attempts import CpuUse, cpu_use
-from tuneoff.measure.attribution.slots import AttemptKey, CpuPiece, SlotUse, clipped, core_seconds, cpu_seconds, slot_uses
+from tuneoff.measure.attribution.slots import CpuPiece, SlotUse, clipped, core_seconds, cpu_seconds, slot_uses
 from tuneoff.measure.attribution.tree import PARTS, TreeUse, tree_use
-from tuneoff.measure.spans import boundaries
+from tuneoff.measure.spans import AttemptKey, boundaries, started_attempts
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples
 
@@ -115,8 +115,5 @@ def last_ns(run: RunRecord) -> int:
 def foreign_attempts(run: RunRecord, host: str) -> frozenset[AttemptKey]:
     """Return the attempts that ran elsewhere than on the sampled host: on another one, or in a pod."""
     return frozenset(
-        (trial.trial, index)
-        for trial in run.trials
-        for index, attempt in enumerate(trial.attempts)
-        if attempt.process is not None and attempt.process.rsplit(":", 2)[0] != host
+        key for key, attempt in started_attempts(run) if attempt.process and attempt.process.rsplit(":", 2)[0] != host
     )

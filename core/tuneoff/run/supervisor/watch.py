@@ -113,24 +113,21 @@ class TrialWatch:
 
     def _kill(self, attempt: OpenAttempt, limit: Limit, cause: str, charged: Charged = "workload") -> None:
         """Kill an attempt's processes, unless it has ended since the last event read: its process may be at the next trial."""
-        if self._is_elsewhere(attempt):
-            self._take_events()
-            if self._tracker.open.get((attempt.trial, attempt.attempt)) is not attempt:
-                return
-            attempt.killed = True
-            note_kill(self._folder, attempt.trial, attempt.attempt, cause)
-            self._announce(attempt, limit, cause, charged)
-            ask_kill(self._folder, attempt.boot_id, attempt.pid, attempt.process_started_ns)
-            return
-        processes.stop([attempt.pid])
+        is_elsewhere = self._is_elsewhere(attempt)
+        if not is_elsewhere:
+            processes.stop([attempt.pid])
         self._take_events()
         if self._tracker.open.get((attempt.trial, attempt.attempt)) is not attempt:
-            processes.kill(attempt.pid, signal.SIGCONT)
+            if not is_elsewhere:
+                processes.kill(attempt.pid, signal.SIGCONT)
             return
         attempt.killed = True
         note_kill(self._folder, attempt.trial, attempt.attempt, cause)
         self._announce(attempt, limit, cause, charged)
-        processes.kill_tree(attempt.pid)
+        if is_elsewhere:
+            ask_kill(self._folder, attempt.boot_id, attempt.pid, attempt.process_started_ns)
+        else:
+            processes.kill_tree(attempt.pid)
 
     def _announce(self, attempt: OpenAttempt, limit: Limit, cause: str, charged: Charged = "workload") -> None:
         self._events.write(

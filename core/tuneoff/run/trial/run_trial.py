@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.checkpoint import EpochMetrics, checkpoint_path, read_checkpoint, state_of, write_checkpoint
 from tuneoff.run.trial.faults import KernelKills, out_of_memory_cause
 from tuneoff.run.trial.trial_process import TrialProcess, trial_process
-from tuneoff.run.trial.usage import CpuClock, peak_rss_bytes, processors_allowed
+from tuneoff.run.trial.usage import CpuClock, peak_rss_bytes
 from tuneoff.workload import Workload
 
 
@@ -113,7 +114,7 @@ class _Attempt:
             seed=self.seeds.trial,
             threads=self.context.threads,
             process_cpu_ns=self.cpu.started_ns,
-            cpus_allowed=processors_allowed(),
+            cpus_allowed=len(os.sched_getaffinity(0)),
             **{name: value for name, value in known.items() if value is not None},
         )
         kernel_kills = KernelKills(self.context.limits[slot].memory_cgroup if self.context.limits else None)

@@ -12,7 +12,6 @@ import logging
 import os
 import time
 from pathlib import Path
-from types import TracebackType
 
 from tuneoff.base import clock
 from tuneoff.experiment.trial_context import TrialContext
@@ -114,7 +113,7 @@ class Locked:
     def __enter__(self) -> None:
         fcntl.flock(self._fd, fcntl.LOCK_EX)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         fcntl.flock(self._fd, fcntl.LOCK_UN)
 
 

@@ -36,11 +36,6 @@ def process_tree_cpu_ns() -> int:
     return total
 
 
-def processors_allowed() -> int | None:
-    """Return how many processors the calling thread may run on, or None where the system does not tell."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-
-
 def peak_rss_bytes() -> int:
     """Return the largest resident memory that this process had since it began its program.
 

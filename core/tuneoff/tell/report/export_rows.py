@@ -15,8 +15,9 @@ from tuneoff.base.identity import canonical_json
 from tuneoff.experiment.accounting.declared import Accounting
 from tuneoff.experiment.names import emulated_label
 from tuneoff.judge.conditions import cpu_limit
-from tuneoff.measure.attribution.account import EnergyAccount, EnergyPiece, energy_account
-from tuneoff.measure.carbon import JOULES_PER_KWH, emission, uncovered
+from tuneoff.measure.attribution.account import EnergyAccount, energy_account
+from tuneoff.measure.attribution.slots import JOULES_PER_KWH, EnergyPiece
+from tuneoff.measure.carbon import emission, uncovered
 from tuneoff.measure.cost import NANOSECONDS_PER_HOUR, rent
 from tuneoff.measure.incumbent import goal_reached
 from tuneoff.measure.spans import PARTS, busy_ns

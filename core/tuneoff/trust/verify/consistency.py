@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tuneoff.base.clock import NANOSECONDS
-from tuneoff.measure.attribution.account import JOB_PARTS, OTHER_PARTS, EnergyAccount, EnergyPiece
+from tuneoff.measure.attribution.account import JOB_PARTS, OTHER_PARTS, EnergyAccount
+from tuneoff.measure.attribution.slots import EnergyPiece
 from tuneoff.record.events.reader import Alignment, EventLog, Statistics, read_file
 from tuneoff.record.events.schema import Event, Process, RunStopped
 from tuneoff.record.metric_value import MetricValue
