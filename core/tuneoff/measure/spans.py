@@ -106,6 +106,16 @@ def jct_ns(run: RunRecord) -> int | None:
     return boundaries(run).undeployed_ns
 
 
+def last_ns(run: RunRecord) -> int:
+    """Return the end of the job; of a run whose un-deploy never ended, the last moment that anybody noted."""
+    end = boundaries(run).undeployed_ns
+    if end is not None:
+        return end
+    moments = [attempt.ended_ns for trial in run.trials for attempt in trial.attempts]
+    moments += [moment for step in run.steps for moment in (step.started_ns, step.ended_ns)]
+    return max((moment for moment in moments if moment is not None), default=0)
+
+
 def last_completed_ns(run: RunRecord) -> int | None:
     """Return when the last completed trial ended."""
     ends = [trial.attempts[-1].ended_ns for trial in run.trials if trial.state == "completed" and trial.attempts]
@@ -158,6 +168,13 @@ def started_attempts(run: RunRecord) -> Iterator[tuple[AttemptKey, AttemptRecord
         for index, attempt in enumerate(trial.attempts):
             if attempt.started_ns is not None:
                 yield (trial.trial, index), attempt
+
+
+def foreign_attempts(run: RunRecord, host: str) -> frozenset[AttemptKey]:
+    """Return the attempts that ran elsewhere than on the sampled host: on another one, or in a pod."""
+    return frozenset(
+        key for key, attempt in started_attempts(run) if attempt.process and attempt.process.rsplit(":", 2)[0] != host
+    )
 
 
 class OnSlot(NamedTuple):

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.measure.attribution.account import LEAST_COVERAGE, NO_SAMPLES, EnergyAccount
-from tuneoff.measure.attribution.uses import NO_COORDINATOR, foreign_attempts
+from tuneoff.measure.attribution.methods import NO_COORDINATOR
 from tuneoff.measure.resumed import RESUMED
-from tuneoff.measure.spans import NO_END, busy_ns, jct_ns, partition, started_attempts
+from tuneoff.measure.spans import NO_END, busy_ns, foreign_attempts, jct_ns, partition, started_attempts
 from tuneoff.record.metric_value import MetricValue, known, missing
 from tuneoff.record.run_record import AttemptRecord, FlagRecord, RunRecord
 from tuneoff.record.samples.reader import Evidence, Samples

@@ -173,7 +173,8 @@ def to_repeat(plan: Plan, records: Sequence[RunRecord], *, flagged: bool) -> dic
     found = {run_id: repeat for run_id, repeat in begun.items() if run_id not in _ended(records, repeat.number)}
     if flagged:
         blocks = {repeat.block for repeat in begun.values()}
-        new = flagged_blocks(plan, _flags(records), _numbers(plan, records))
+        numbers = {repeat.block: repeat.number for repeat in _repetitions(plan, records)}
+        new = flagged_blocks(plan, _flags(records), numbers)
         found.update({run_id: repeat for run_id, repeat in new.items() if repeat.block not in blocks})
     return found
 
@@ -181,18 +182,14 @@ def to_repeat(plan: Plan, records: Sequence[RunRecord], *, flagged: bool) -> dic
 def repeated(plan: Plan, records: Sequence[RunRecord]) -> Repeated:
     """Return what was repeated in a results folder, for the lines below its table."""
     blocks = _blocks(plan)
-    known: dict[tuple[int, int], Repeat] = {}
-    for record in records:
-        repeat = _of(plan, record)
-        if repeat is not None:
-            known[repeat.block, repeat.number] = repeat
+    known = {(repeat.block, repeat.number): repeat for repeat in _repetitions(plan, records)}
     stand = {record.execution_id for record in standing(records).values()}
     touched = {block for block, _ in known}
     runs = {run_id for block in touched for run_id in blocks.get(block, ())}
     left = flagged_blocks(plan, _flags(records), {})
     return Repeated(
         blocks=len(blocks),
-        repeats=tuple(known[key] for key in sorted(known)),
+        repeats=tuple(known.values()),
         unfinished=tuple({repeat.block: repeat for repeat in _unfinished(plan, records).values()}.values()),
         flagged=tuple(sorted({repeat.seed for repeat in left.values()})),
         flags=sum((Counter(repeat.because) for repeat in {one.block: one for one in left.values()}.values()), Counter()),
@@ -251,25 +248,17 @@ def _flags(records: Sequence[RunRecord]) -> dict[str, frozenset[str]]:
     return {record.run_id: frozenset(flag.name for flag in record.flags) for record in standing(records).values()}
 
 
-def _of(plan: Plan, record: RunRecord) -> Repeat | None:
-    """Return the repetition that an execution belongs to."""
-    stored, number = record.environment.get(REPEAT), repeat_number(record)
-    if number == 0 or not isinstance(stored, Mapping):
-        return None
-    run = next((run for run in plan.counted if run.run_id == record.run_id), None)
-    if run is None:
-        return None
-    because = stored.get("because")
-    return Repeat(block=run.block, seed=run.spec.seed, number=number, because=because if isinstance(because, Mapping) else {})
-
-
-def _numbers(plan: Plan, records: Sequence[RunRecord]) -> dict[int, int]:
-    found: dict[int, int] = {}
+def _repetitions(plan: Plan, records: Sequence[RunRecord]) -> list[Repeat]:
+    """Return the repetition that each execution belongs to, if to any, block by block with rising numbers."""
+    runs = {run.run_id: run for run in plan.counted}
+    found = []
     for record in records:
-        repeat = _of(plan, record)
-        if repeat is not None:
-            found[repeat.block] = max(found.get(repeat.block, 0), repeat.number)
-    return found
+        stored, number, run = record.environment.get(REPEAT), repeat_number(record), runs.get(record.run_id)
+        if run is not None and number > 0 and isinstance(stored, Mapping):
+            because = stored.get("because")
+            known = because if isinstance(because, Mapping) else {}
+            found.append(Repeat(block=run.block, seed=run.spec.seed, number=number, because=known))
+    return sorted(found, key=lambda repeat: (repeat.block, repeat.number))
 
 
 def _ended(records: Sequence[RunRecord], number: int) -> set[str]:
@@ -278,11 +267,7 @@ def _ended(records: Sequence[RunRecord], number: int) -> set[str]:
 
 def _unfinished(plan: Plan, records: Sequence[RunRecord]) -> dict[str, Repeat]:
     """Return the last repetition of each block in which not every run came to an end, by run id."""
-    latest: dict[int, Repeat] = {}
-    for record in records:
-        repeat = _of(plan, record)
-        if repeat is not None and repeat.number >= latest.get(repeat.block, repeat).number:
-            latest[repeat.block] = repeat
+    latest = {repeat.block: repeat for repeat in _repetitions(plan, records)}
     found: dict[str, Repeat] = {}
     for block, runs in _blocks(plan).items():
         repeat = latest.get(block)

@@ -16,8 +16,7 @@ from tuneoff.base.process_limits import SlotLimits
 from tuneoff.record.events import schema
 from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
 from tuneoff.run.trial.run_trial import Decision, TrialOutcome, run_trial
-from tuneoff.run.trial.trial_process import Slots, trial_process
-from tuneoff.run.trial.usage import CpuClock
+from tuneoff.run.trial.trial_process import CpuClock, Slots, trial_process
 
 
 def line_of(text: str) -> int:

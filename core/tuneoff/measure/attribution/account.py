@@ -11,9 +11,8 @@ from typing import Any
 
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.measure.attribution.gpu import trained_on_gpu, with_gpus
-from tuneoff.measure.attribution.methods import SLOTS_ONLY, by_counters, by_model, by_slot_meters
+from tuneoff.measure.attribution.methods import SLOTS_ONLY, Uses, by_counters, by_model, by_slot_meters, uses_of
 from tuneoff.measure.attribution.slots import NOTHING, Attributed, EnergyPiece, joules
-from tuneoff.measure.attribution.uses import Uses, uses_of
 from tuneoff.measure.spans import NO_END, AttemptKey, jct_ns
 from tuneoff.record.metric_value import Kind, MetricValue, known, missing, weakest
 from tuneoff.record.run_record import RunRecord

@@ -7,10 +7,9 @@ import itertools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from tuneoff.measure.attribution.methods import grid_of, split
+from tuneoff.measure.attribution.methods import Uses, grid_of, split
 from tuneoff.measure.attribution.slots import Attributed, EnergyPiece, merged, metered
 from tuneoff.measure.attribution.tree import PARTS
-from tuneoff.measure.attribution.uses import Uses
 from tuneoff.measure.spans import AttemptKey, Interval, busy, started_attempts
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples

@@ -15,8 +15,7 @@ from tuneoff.errors import InfrastructureError, TrialFailedError
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.checkpoint import EpochMetrics, checkpoint_path, read_checkpoint, state_of, write_checkpoint
 from tuneoff.run.trial.faults import KernelKills, out_of_memory_cause
-from tuneoff.run.trial.trial_process import TrialProcess, trial_process
-from tuneoff.run.trial.usage import CpuClock, peak_rss_bytes
+from tuneoff.run.trial.trial_process import CpuClock, TrialProcess, peak_rss_bytes, trial_process
 from tuneoff.workload import Workload
 
 
