@@ -35,7 +35,7 @@ def main(folder: Path, trials: int, epochs: int) -> None:
 
     records_folder.energy_account = noting_account  # type: ignore[attr-defined]
     started = time.perf_counter()
-    record = records_folder.derive_folder(folder, spec, verdict=Verdict(status="done"))
+    record = records_folder.derive_folder(folder, spec, verdict=Verdict(status="done")).record
     derived = time.perf_counter()
     peak = peak_bytes()
     write_run(folder, record)

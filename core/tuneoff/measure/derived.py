@@ -205,29 +205,17 @@ def derive_folder(
     verdict: Verdict | None = None,
     versions: Mapping[str, Any] | None = None,
     environment: Mapping[str, Any] | None = None,
-) -> RunRecord:
-    """Derive the record of an execution's folder, with metrics and seals; writes nothing.
+    log: EventLog | None = None,
+) -> Derived:
+    """Derive the record of an execution's folder, with metrics and seals, and what they rest on; writes nothing.
 
-    `emulated`: its platform is; else the record is where the adapter found it to be.
+    `emulated`: its platform is; else the record is where the adapter found it to be. `log`: the folder's events, where the
+    caller is to see what reading them met.
 
     Raises:
         ResultsError: the events cannot be read.
     """
-    log = EventLog(run_dir / FOLDER)
-    return derive_log(run_dir, log, spec, emulated=emulated, verdict=verdict, versions=versions, environment=environment).record
-
-
-def derive_log(
-    run_dir: Path,
-    log: EventLog,
-    spec: RunSpec,
-    *,
-    emulated: bool = False,
-    verdict: Verdict | None = None,
-    versions: Mapping[str, Any] | None = None,
-    environment: Mapping[str, Any] | None = None,
-) -> Derived:
-    """Do as `derive_folder` with the execution's event log, and return what the metrics rest on too."""
+    log = log or EventLog(run_dir / FOLDER)
     with _paused_garbage_collector():
         segments = read_segments(run_dir, spec, read_history(run_dir).executions)
         earlier = tuple(segment.record for segment in segments)

@@ -69,7 +69,7 @@ def finish(
             },
             **_environment(environment or {}, spec, capabilities),
         },
-    )
+    ).record
     try:
         _keep_best_checkpoint(folder, record)
     except OSError as error:

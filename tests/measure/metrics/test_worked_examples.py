@@ -118,13 +118,13 @@ BOTH = pytest.mark.parametrize("name", ["A", "B"])
 def records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunRecord]:
     def record(name: Literal["A", "B"]) -> RunRecord:
         folder: Path = tmp_path_factory.mktemp(name)
-        return derive_folder(folder, write_example(folder, name))
+        return derive_folder(folder, write_example(folder, name)).record
 
     return {"A": record("A"), "B": record("B")}
 
 
 def account_of(folder: Path, name: Literal["A", "B"]) -> EnergyAccount:
-    run = derive_folder(folder, write_example(folder, name))
+    run = derive_folder(folder, write_example(folder, name)).record
     samples = on_run_clock(read_samples(folder), run)
     return energy_account(run, Evidence(samples=samples, accounting=read_accounting(folder)))
 
@@ -181,6 +181,6 @@ def test_a_changed_sample_changes_the_figures(tmp_path: Path) -> None:
     spec = write_example(tmp_path, "A")
     path = tmp_path / "power.jsonl"
     path.write_text(path.read_text().replace('"watts":15.0', '"watts":16.0'))
-    metrics = derive_folder(tmp_path, spec).metrics
+    metrics = derive_folder(tmp_path, spec).record.metrics
     assert metrics["energy.job"].value == pytest.approx(10_530 + 142)
     assert metrics["energy.trial"].value == pytest.approx(7.778e-4, rel=2e-4)

@@ -12,7 +12,7 @@ import tuneoff
 from tuneoff.base.files import odd_entries, read_regular
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
-from tuneoff.measure.derived import Derived, derive_log
+from tuneoff.measure.derived import Derived, derive_folder
 from tuneoff.record.endings import IN_NO_EVENT, Verdict
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import History
@@ -166,14 +166,14 @@ def _derive(
     """Derive the record: by the events alone where they tell how the run ended, else with what its supervisor stated."""
 
     def derived(verdict: Verdict | None) -> Derived:
-        return derive_log(
+        return derive_folder(
             folder,
-            log,
             spec,
             emulated=expected.emulated,
             verdict=verdict,
             versions=given.versions,
             environment=given.environment,
+            log=log,
         )
 
     log = WatchedLog(folder / EVENTS)
