@@ -48,7 +48,7 @@ def to_continue(plan: Plan, results: Path) -> dict[str, Path]:
     found = {}
     for run in plan.counted:
         record = known.get(run.run_id)
-        if run.skip_reason is not None or record is None or is_final(record) or not has_finished_trials(record):
+        if run.skip_reason is not None or record is None or is_final(record) or not any(map(is_finished, record.trials)):
             continue
         reason = adapter_class(run.spec.adapter).refuse_continue(run.spec)
         if reason is not None:
@@ -56,11 +56,6 @@ def to_continue(plan: Plan, results: Path) -> dict[str, Path]:
             raise UnsupportedError(f"{name} cannot be continued: {reason}; leave out --continue, then it is repeated whole")
         found[run.run_id] = results / RUNS / record.run_id / record.execution_id
     return found
-
-
-def has_finished_trials(record: RunRecord) -> bool:
-    """Tell whether there is something to take over: without one finished trial a run begins anew."""
-    return any(is_finished(trial) for trial in record.trials)
 
 
 def adopt(earlier: Path, folder: Path, spec: RunSpec) -> History:
