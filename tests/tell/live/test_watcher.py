@@ -18,9 +18,10 @@ from tuneoff.errors import ResultsError
 from tuneoff.record.events import reader, tail
 from tuneoff.record.results_folder import LOCK, run_ends
 from tuneoff.tell.live import executions
+from tuneoff.tell.live.overview import KILLED
 from tuneoff.tell.live.sentences import lines
 from tuneoff.tell.live.state import Activity, LiveState, cells_of
-from tuneoff.tell.live.watcher import KILLED, Watcher
+from tuneoff.tell.live.watcher import Watcher
 
 
 def statuses(state: LiveState) -> dict[str, str]:

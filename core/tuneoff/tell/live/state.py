@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
 from typing import NamedTuple
@@ -130,14 +130,6 @@ def counted_statuses(rows: Sequence[SeedRow]) -> dict[str, int]:
     """Return the number of runs by status, in the order of `STATUSES`."""
     found = Counter(cell.status for cell in cells_of(rows))
     return {status: found[status] for status in STATUSES}
-
-
-def with_status(row: SeedRow, run_id: str, status: str, reason: str | None = None) -> SeedRow:
-    """Return the row with another status of one run."""
-    cells = tuple(
-        replace(cell, status=status, reason=reason) if cell is not None and cell.run_id == run_id else cell for cell in row.cells
-    )
-    return replace(row, cells=cells)
 
 
 class Ended(NamedTuple):

@@ -16,7 +16,6 @@ from tuneoff.base import clock
 from tuneoff.base.files import read_regular
 from tuneoff.base.processes import is_alive
 from tuneoff.errors import ResultsError
-from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.record.events.schema import Process
 from tuneoff.record.events.tail import Tail
@@ -24,24 +23,10 @@ from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import read_history
 from tuneoff.record.results_folder import LOCK, PLAN, read_plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import is_final, standing
 from tuneoff.run.progress import LiveRun, Tracker
-from tuneoff.tell.live.executions import Executions
-from tuneoff.tell.live.state import (
-    LEFT,
-    Activity,
-    Current,
-    Ended,
-    Estimate,
-    Grid,
-    LiveState,
-    SeedRow,
-    SoFar,
-    cells_of,
-    counted_statuses,
-)
+from tuneoff.tell.live.overview import Overview
+from tuneoff.tell.live.state import LEFT, Activity, Current, LiveState, counted_statuses
 
-KILLED = "its command was killed"
 MOST_PROBLEMS = 5
 
 
@@ -140,20 +125,17 @@ class Watcher:
         """
         self.results = results
         self._following: Following | None = None
-        self._known_rows: tuple[tuple[tuple[int, int], str | None], tuple[SeedRow, ...]] | None = None
-        self._took: dict[str, float] = {}
-        self._so_far: tuple[SoFar, ...] = ()
         self._read_plan()
 
     @property
     def version(self) -> tuple[int, int]:
         """A value that differs once the plan or any record does."""
-        return (self._plan_ns, self._executions.changes)
+        return (self._plan_ns, self._overview.executions.changes)
 
     @property
     def ended(self) -> Mapping[str, RunRecord]:
         """The records without what is large, by the path of the execution's folder."""
-        return self._executions.ended
+        return self._overview.executions.ended
 
     def look(self) -> LiveState:
         """Return the state now.
@@ -164,13 +146,14 @@ class Watcher:
         if self._plan_changed():
             self._read_plan()
         held = holder(self.results)
-        self._executions.look()
+        overview = self._overview
+        overview.executions.look()
         self._follow(held)
         live = self._following.look() if self._following is not None else None
         host = self._following.host if self._following is not None and not held.works else None
         is_elsewhere = host is not None and host != os.uname().nodename
         running = self._following.folder if self._following is not None and (held.works or is_elsewhere) else None
-        rows = self._rows(running.parent.name if running is not None else None)
+        rows = overview.rows(running.parent.name if running is not None else None)
         counts = counted_statuses(rows)
         if held.works:
             activity = Activity.WORKING
@@ -184,59 +167,27 @@ class Watcher:
             current = Current(
                 run_id=run_id,
                 execution_id=running.name,
-                name=self._grid.names[run_id],
+                name=overview.grid.names[run_id],
                 position=self._positions[run_id],
                 total=len(self._positions),
-                metric=self._specs[run_id].experiment.objective.metric,
+                metric=overview.specs[run_id].experiment.objective.metric,
                 live=live,
             )
-        return LiveState(
-            name=self.plan.name,
-            plan_id=self._plan_id,
-            folder=str(self.results),
-            file=self.plan.path,
-            activity=activity,
-            seeds=self._grid.seeds,
-            rows=rows,
-            counts=counts,
-            current=current,
-            seconds_left=self._seconds_left(rows, current) if activity is Activity.WORKING else None,
-            pid=held.pid,
-            host=host if is_elsewhere else None,
-            problems=self._problems(),
-            so_far=self._so_far,
-        )
+        host = host if is_elsewhere else None
+        return overview.state(rows, activity, current, pid=held.pid, host=host, problems=self._problems())
 
     def _follow(self, held: Holder) -> None:
         """Choose the execution that is under way: the newest without a record, begun by the command that works here."""
         since = held.took_ns if held.works else 0
-        found = [(begun, path) for path, begun in self._executions.open.items() if begun >= since]
+        found = [(begun, path) for path, begun in self._overview.executions.open.items() if begun >= since]
         newest = Path(max(found)[1]) if found else None
         if newest is None:
             self._following = None
         elif self._following is None or self._following.folder != newest:
-            self._following = Following(newest, self._specs[newest.parent.name])
-
-    def _rows(self, running: str | None) -> tuple[SeedRow, ...]:
-        key = (self.version, running)
-        if self._known_rows is None or self._known_rows[0] != key:
-            ended = {Path(path).parent.name: Ended("interrupted", KILLED) for path in self._executions.open}
-            stand = standing(self._executions.ended.values())
-            taken = ((one.run_id, self._estimate.taken(one)) for one in stand.values() if one.status != "interrupted")
-            self._took = {run_id: seconds for run_id, seconds in taken if seconds is not None}
-            for run_id, one in stand.items():
-                if run_id not in ended or is_final(one):
-                    ended[run_id] = Ended(one.status, one.reason, self._took.get(run_id))
-            self._so_far = self._grid.so_far(stand, self._took)
-            self._known_rows = (key, self._grid.rows(ended, running))
-        return self._known_rows[1]
-
-    def _seconds_left(self, rows: tuple[SeedRow, ...], current: Current | None) -> float | None:
-        to_come = [cell.run_id for cell in cells_of(rows) if cell.status in ("planned", "interrupted")]
-        return self._estimate.seconds(to_come, self._took, current.live if current is not None else None)
+            self._following = Following(newest, self._overview.specs[newest.parent.name])
 
     def _problems(self) -> tuple[str, ...]:
-        found = list(self._executions.problems.values())
+        found = list(self._overview.executions.problems.values())
         found += self._following.problems if self._following is not None else []
         more = len(found) - MOST_PROBLEMS
         return (*found[:MOST_PROBLEMS], *([f"and {more} more"] if more > 0 else []))
@@ -248,11 +199,8 @@ class Watcher:
             raise ResultsError(f"{self.results} is gone: {PLAN} cannot be read ({error.strerror})") from error
 
     def _read_plan(self) -> None:
-        self.plan: Plan = read_plan(self.results)
-        self._plan_id = self.plan.plan_id
+        plan = read_plan(self.results)
         self._plan_ns = os.stat(self.results / PLAN).st_mtime_ns
-        self._specs = {run.run_id: run.spec for run in self.plan.runs}
-        self._positions = {run.run_id: position for position, run in enumerate(self.plan.to_run, 1)}
-        self._grid, self._estimate = Grid(self.plan), Estimate(self.plan.runs)
-        self._executions = Executions(self.results, [run.run_id for run in self.plan.runs])
-        self._following, self._known_rows, self._took, self._so_far = None, None, {}, ()
+        self._positions = {run.run_id: position for position, run in enumerate(plan.to_run, 1)}
+        self._overview = Overview(plan, self.results)
+        self._following = None
