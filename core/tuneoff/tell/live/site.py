@@ -1,7 +1,7 @@
 """What each address of `tuneoff serve` answers. Paths are compared with known ones and never become paths of files.
 
-The live page has the state as it is now, which a small script keeps up to date; without script it reloads itself. Everything
-that comes from the folder is escaped here, and set as text by the script.
+The live page has the state as it is now. A small script asks for it again and puts in what differs; without script it reloads
+itself. Everything that comes from the folder is escaped here.
 """
 
 from __future__ import annotations
