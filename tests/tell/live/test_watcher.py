@@ -17,6 +17,7 @@ from builders.made_runs import made_run
 from tuneoff.errors import ResultsError
 from tuneoff.record.events import reader, tail
 from tuneoff.record.results_folder import LOCK, run_ends
+from tuneoff.tell import record_head
 from tuneoff.tell.live import executions
 from tuneoff.tell.live.overview import KILLED
 from tuneoff.tell.live.sentences import lines
@@ -129,17 +130,17 @@ def test_a_line_that_is_not_whole_yet_is_read_when_it_is(folder: Folder) -> None
 def test_nothing_is_read_twice(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[Path] = []
     decoded: list[int] = []
-    read_end, decode_lines = executions.read_end, reader.decode_lines
+    read_head, decode_lines = record_head.read_head, reader.decode_lines
 
     def counted_record(path: Path) -> Any:
         read.append(path)
-        return read_end(path)
+        return read_head(path)
 
     def counted_lines(chunk: bytes, *arguments: Any) -> Any:
         decoded.append(len(chunk))
         return decode_lines(chunk, *arguments)
 
-    monkeypatch.setattr(executions, "read_end", counted_record)
+    monkeypatch.setattr(executions, "read_head", counted_record)
     monkeypatch.setattr(tail, "decode_lines", counted_lines)
     folder.end("serial", 0)
     folder.take()

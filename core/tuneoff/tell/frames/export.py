@@ -13,20 +13,19 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol
+from typing import BinaryIO, Literal, Protocol
 
-import msgspec
-
-from tuneoff.base.files import make_folder, read_regular, replacing
+from tuneoff.base.files import make_folder, replacing
 from tuneoff.base.packages import install_command, missing_modules
 from tuneoff.errors import MissingPackageError, ResultsError
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, read_accounting
-from tuneoff.record.run_record import RunRecord, RunStatus
+from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Evidence, on_run_clock, read_samples
 from tuneoff.record.store import read_run, run_paths, standing
 from tuneoff.tell.frames.columns import CHARGED, Columns
 from tuneoff.tell.frames.columns import TABLES as COLUMNS
 from tuneoff.tell.frames.parquet import ParquetTable, make_manifest, write_manifest
+from tuneoff.tell.record_head import read_head
 from tuneoff.tell.report.export_rows import (
     Row,
     declared_rows,
@@ -77,21 +76,6 @@ _ROWS: Mapping[str, Callable[[RunRecord, bool], Iterable[Row]]] = {
 }
 
 
-class _Head(msgspec.Struct):
-    """What decides the place of an execution; the rest of its record is not built."""
-
-    run_id: str
-    execution_id: str
-    specification: dict[str, Any]
-    status: RunStatus
-    charged: Any = None
-    started_at: str | None = None
-    environment: dict[str, Any] = msgspec.field(default_factory=dict)
-
-
-_decode = msgspec.json.Decoder(_Head).decode
-
-
 def executions(results: Path, run_ids: Sequence[str] = ()) -> list[StoredExecution]:
     """Return the executions in the order of `run_ids`, those of one run by their start; further runs come last.
 
@@ -99,37 +83,26 @@ def executions(results: Path, run_ids: Sequence[str] = ()) -> list[StoredExecuti
         ResultsError: the folder or a record cannot be read.
     """
     heads = [(path, _head(path)) for path in run_paths(results)]
-    counted = [_stub(head) for _, head in heads if head.specification.get("warm_up") is not True]
-    stand = {(run.run_id, run.execution_id) for run in standing(counted).values()}
+    stand = set(map(_id, standing([head for _, head in heads if "warm_up" not in head.specification]).values()))
     places = {run_id: place for place, run_id in enumerate(run_ids)}
     heads.sort(key=lambda one: _place(one[1], places))
-    return [StoredExecution(path=path, is_selected=(head.run_id, head.execution_id) in stand) for path, head in heads]
+    return [StoredExecution(path=path, is_selected=_id(head) in stand) for path, head in heads]
 
 
-def _place(head: _Head, places: Mapping[str, int]) -> tuple[int, str, str, str]:
+def _id(run: RunRecord) -> tuple[str, str]:
+    return run.run_id, run.execution_id
+
+
+def _place(head: RunRecord, places: Mapping[str, int]) -> tuple[int, str, str, str]:
     return places.get(head.run_id, len(places)), head.run_id, head.started_at or "", head.execution_id
 
 
-def _head(path: Path) -> _Head:
+def _head(path: Path) -> RunRecord:
     try:
-        return _decode(read_regular(path))
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        read_run(path)  # says what is wrong with it
-        raise ResultsError(f"{path} is no run record: {error}; derive it again from its events or remove it") from error
-
-
-def _stub(head: _Head) -> RunRecord:
-    """Return a record with no more than what decides which execution stands."""
-    return RunRecord(
-        run_id=head.run_id,
-        execution_id=head.execution_id,
-        specification={},
-        status=head.status,
-        reason=None if head.status == "done" else "as its record says",
-        charged=head.charged,
-        started_at=head.started_at,
-        environment=head.environment,
-    )
+        return read_head(path)
+    except ResultsError:
+        read_run(path)  # says what is wrong with it, and what to do
+        raise
 
 
 def _evidence(run: RunRecord, folder: Path) -> Evidence:

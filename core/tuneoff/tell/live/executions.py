@@ -1,4 +1,4 @@
-"""The executions in a results folder, found as they come. Each record is read once, and of it only what a live view needs."""
+"""The executions in a results folder, found as they come. Of each record the head is read, once."""
 
 from __future__ import annotations
 
@@ -6,76 +6,13 @@ import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-import msgspec
-
-from tuneoff.base.files import read_regular
 from tuneoff.errors import ResultsError
-from tuneoff.record.events.schema import Charged
 from tuneoff.record.events.tail import SETTLED_NS
 from tuneoff.record.layout import SPEC
-from tuneoff.record.metric_value import MetricValue
-from tuneoff.record.run_record import FORMAT_VERSION, RunRecord, RunStatus, StepRecord
-from tuneoff.record.store import FILE_NAME, REPEAT, RUNS
-
-BEST = "quality.validation"
-
-
-class _Environment(msgspec.Struct):
-    repeat: dict[str, Any] | None = None
-
-
-class _Metrics(msgspec.Struct):
-    best: MetricValue | None = msgspec.field(default=None, name=BEST)
-
-
-class _End(msgspec.Struct, kw_only=True):
-    """The fields of `run.json` that a live view needs; the others, trials above all, are skipped."""
-
-    format_version: int
-    run_id: str
-    execution_id: str
-    status: RunStatus
-    reason: str | None = None
-    charged: Charged | None = None
-    emulated: bool = False
-    started_at: str | None = None
-    environment: _Environment = msgspec.field(default_factory=_Environment)
-    steps: tuple[StepRecord, ...] = ()
-    metrics: _Metrics = msgspec.field(default_factory=_Metrics)
-
-
-_decoder = msgspec.json.Decoder(_End)
-
-
-def read_end(path: Path) -> RunRecord:
-    """Read how an execution ended: its record without trials, metrics and all that is large.
-
-    Raises:
-        ResultsError: it cannot be read, is damaged, or has another format version.
-    """
-    try:
-        end = _decoder.decode(read_regular(path))
-        if end.format_version != FORMAT_VERSION:
-            raise ResultsError(f"{path} has format version {end.format_version}, but this tuneoff reads version {FORMAT_VERSION}")
-        return RunRecord(
-            run_id=end.run_id,
-            execution_id=end.execution_id,
-            specification={},
-            status=end.status,
-            reason=end.reason,
-            charged=end.charged,
-            emulated=end.emulated,
-            started_at=end.started_at,
-            environment={REPEAT: end.environment.repeat} if end.environment.repeat is not None else {},
-            steps=end.steps,
-            metrics={BEST: end.metrics.best} if end.metrics.best is not None else {},
-        )
-    except OSError as error:
-        raise ResultsError(f"{path} cannot be read: {error.strerror}") from error
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise ResultsError(f"{path} is damaged: {error}") from error
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.store import FILE_NAME, RUNS
+from tuneoff.tell.record_head import read_head
 
 
 class Executions:
@@ -123,7 +60,7 @@ class Executions:
                 self.changes += 1
             return
         try:
-            record = read_end(Path(path))
+            record = read_head(Path(path))
             if (record.run_id, record.execution_id) != tuple(folder.split(os.sep)[-2:]):
                 raise ResultsError(f"{path} is the record of another place: {record.run_id}/{record.execution_id}")
             self.ended[folder] = record

@@ -18,7 +18,7 @@ from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.judge.results import in_file_order
 from tuneoff.record.run_record import RunRecord
 from tuneoff.run.progress import LiveRun
-from tuneoff.tell.live.executions import BEST
+from tuneoff.tell.record_head import BEST
 
 STATUSES = ("done", "failed", "timeout", "interrupted", "skipped", "running", "planned")
 LEFT = ("interrupted", "running", "planned")  # not yet what the plan asked for

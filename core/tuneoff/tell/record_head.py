@@ -1,0 +1,80 @@
+"""The head of a record: what decides its place and whether it stands for its run, read without its trials."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tuneoff.base.files import read_regular
+from tuneoff.errors import ResultsError
+from tuneoff.record.events.schema import Charged
+from tuneoff.record.metric_value import MetricValue
+from tuneoff.record.run_record import FORMAT_VERSION, RunRecord, RunStatus, StepRecord
+from tuneoff.record.store import REPEAT
+
+BEST = "quality.validation"
+
+
+class _Specification(msgspec.Struct):
+    warm_up: bool = False
+
+
+class _Environment(msgspec.Struct):
+    repeat: dict[str, Any] | None = None
+
+
+class _Metrics(msgspec.Struct):
+    best: MetricValue | None = msgspec.field(default=None, name=BEST)
+
+
+class _Head(msgspec.Struct, kw_only=True):
+    """The fields of `run.json` that tell how an execution ended; the others, trials above all, are skipped."""
+
+    format_version: int
+    run_id: str
+    execution_id: str
+    specification: _Specification
+    status: RunStatus
+    reason: str | None = None
+    charged: Charged | None = None
+    emulated: bool = False
+    started_at: str | None = None
+    environment: _Environment = msgspec.field(default_factory=_Environment)
+    steps: tuple[StepRecord, ...] = ()
+    metrics: _Metrics = msgspec.field(default_factory=_Metrics)
+
+
+_decoder = msgspec.json.Decoder(_Head)
+
+
+def read_head(path: Path) -> RunRecord:
+    """Read how an execution ended: its record without trials, metrics and all that is large.
+
+    Raises:
+        ResultsError: it cannot be read, is damaged, or has another format version.
+    """
+    try:
+        head = _decoder.decode(read_regular(path))
+        if head.format_version != FORMAT_VERSION:
+            raise ResultsError(
+                f"{path} has format version {head.format_version}, but this tuneoff reads version {FORMAT_VERSION}"
+            )
+        return RunRecord(
+            run_id=head.run_id,
+            execution_id=head.execution_id,
+            specification={"warm_up": True} if head.specification.warm_up else {},
+            status=head.status,
+            reason=head.reason,
+            charged=head.charged,
+            emulated=head.emulated,
+            started_at=head.started_at,
+            environment={REPEAT: head.environment.repeat} if head.environment.repeat is not None else {},
+            steps=head.steps,
+            metrics={BEST: head.metrics.best} if head.metrics.best is not None else {},
+        )
+    except OSError as error:
+        raise ResultsError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise ResultsError(f"{path} is damaged: {error}") from error
