@@ -15,7 +15,7 @@ from tuneoff.errors import MissingPackageError, ResultsError, UnknownNameError
 from tuneoff.measure.waste import POLICIES
 from tuneoff.tell.frames import load as loading
 from tuneoff.tell.frames.columns import CHARGED, TABLES
-from tuneoff.tell.report import export_rows
+from tuneoff.tell.report.export_rows import Row
 
 
 @pytest.mark.parametrize("folder", ["results", "odd"])
@@ -71,7 +71,7 @@ def test_chosen_columns_come_in_the_order_asked_for(results: Path) -> None:
 def test_energy_is_not_computed_for_columns_that_need_none(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Sequence[str]] = []
 
-    def no_charges(*arguments: object) -> dict[str, export_rows.TrialCharge]:
+    def no_charges(*arguments: object) -> dict[str, Row]:
         asked.append(())
         return {}
 

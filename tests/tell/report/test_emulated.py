@@ -76,7 +76,7 @@ def test_a_real_platform_has_no_mark(make: Make) -> None:
 def test_every_exported_table_says_which_rows_are_emulated(make: Make, tmp_path: Path) -> None:
     write_run(tmp_path, make("katib", platform="emulated", emulated=True))
     run = read_run(tmp_path)
-    tables = ([rows.run_row(run, True)], rows.trial_rows(run, True), rows.epoch_rows(run, True), rows.metric_rows(run, True))
+    tables = ([rows.run_row(run, True)], rows.trial_rows(run, True, {}), rows.epoch_rows(run, True), rows.metric_rows(run, True))
     for table, name in zip(tables, ("runs", "trials", "epochs", "metrics"), strict=True):
         assert "emulated" in TABLES[name]
         found = list(table)

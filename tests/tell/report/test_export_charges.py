@@ -138,7 +138,7 @@ def test_a_trial_has_the_cpu_time_of_all_its_attempts_or_none(tmp_path: Path) ->
             )
             for trial in run.trials
         )
-        return [row["cpu_seconds"] for row in trial_rows(replace(run, trials=trials), True)]
+        return [row["cpu_seconds"] for row in trial_rows(replace(run, trials=trials), True, {})]
 
     assert cpu_seconds(1_000_000_000) == [1.0, 3.0, 1.0]
     assert cpu_seconds(None) == [None, None, None]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from tuneoff.base.identity import canonical_json
@@ -22,31 +21,20 @@ from tuneoff.measure.cost import NANOSECONDS_PER_HOUR, rent
 from tuneoff.measure.incumbent import goal_reached
 from tuneoff.measure.spans import PARTS, busy_ns
 from tuneoff.measure.waste import POLICIES, Policy, wasted_attempts
-from tuneoff.record.metric_value import Kind, weakest
+from tuneoff.record.metric_value import weakest
 from tuneoff.record.run_record import RunRecord, TrialRecord
 from tuneoff.record.samples.reader import Evidence
+from tuneoff.tell.frames.columns import CHARGED
 
 Row = dict[str, Any]
 AMOUNTS = {"energy": "energy_joules", "carbon": "co2e_g", "cost": "cost_usd"}  # metrics of steps, by their column
-NO_CHARGES: Mapping[str, TrialCharge] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialCharge:
-    """A trial's own work. `cost_usd`: busy hours times the slot's price, or on own premises energy times the tariff."""
+def trial_charges(run: RunRecord, evidence: Evidence) -> dict[str, Row]:
+    """Return what each trial's own work used, as its columns, by its id.
 
-    busy_seconds: float
-    energy_joules: float | None
-    energy_kind: Kind | None
-    co2e_g: float | None
-    co2e_kind: Kind | None
-    cost_usd: float | None
-    cost_kind: Kind | None
-    wasted_seconds: Mapping[Policy, float | None] = field(default_factory=dict)  # None: no goal, or it was not met
-
-
-def trial_charges(run: RunRecord, evidence: Evidence) -> dict[str, TrialCharge]:
-    """Return what each trial of a run used, by its id."""
+    Cost: busy hours times the slot's price, or on own premises energy times the tariff.
+    """
     account = energy_account(run, evidence)
     has_carbon = account.reason is None and uncovered(run, account, evidence.accounting) is None
     wasted = {policy: _wasted_ns(run, policy) for policy in POLICIES}
@@ -57,18 +45,19 @@ def trial_charges(run: RunRecord, evidence: Evidence) -> dict[str, TrialCharge]:
         energy = None if pieces is None else _finite(sum(piece.joules for piece in pieces))
         grams = _finite(_grams(run, pieces, evidence.accounting) if has_carbon and pieces is not None else None)
         usd = _finite(costs.get(trial.trial) if costs is not None else _tariff(energy, evidence.accounting))
-        charges[trial.trial] = TrialCharge(
-            busy_seconds=sum(busy_ns(attempt) for attempt in trial.attempts) / 1e9,
-            energy_joules=energy,
-            energy_kind=None if energy is None else account.kind,
-            co2e_g=grams,
-            co2e_kind=None if grams is None else weakest(account.kind, "declared"),
-            cost_usd=usd,
-            cost_kind=None if usd is None else "declared" if costs is not None else weakest(account.kind, "declared"),
-            wasted_seconds={
-                policy: None if found is None else found.get(trial.trial, 0) / 1e9 for policy, found in wasted.items()
+        charges[trial.trial] = {
+            "busy_seconds": sum(busy_ns(attempt) for attempt in trial.attempts) / 1e9,
+            "energy_joules": energy,
+            "energy_kind": None if energy is None else account.kind,
+            "co2e_g": grams,
+            "co2e_kind": None if grams is None else weakest(account.kind, "declared"),
+            "cost_usd": usd,
+            "cost_kind": None if usd is None else "declared" if costs is not None else weakest(account.kind, "declared"),
+            **{
+                f"waste_{policy}_seconds": None if found is None else found.get(trial.trial, 0) / 1e9  # None: no goal, or not met
+                for policy, found in wasted.items()
             },
-        )
+        }
     return charges
 
 
@@ -129,8 +118,8 @@ def _wasted_ns(run: RunRecord, policy: Policy) -> dict[str, int] | None:
     return found
 
 
-def trial_rows(run: RunRecord, is_selected: bool, charges: Mapping[str, TrialCharge] = NO_CHARGES) -> Iterator[Row]:
-    """Yield one row per trial; `charges`: what each used, by its id; without them these columns are null."""
+def trial_rows(run: RunRecord, is_selected: bool, charges: Mapping[str, Row]) -> Iterator[Row]:
+    """Yield one row per trial; `charges`: what each used, by its id; null in a trial that has none."""
     keys = _keys(run, is_selected)
     for trial in run.trials:
         first, last = (trial.attempts[0], trial.attempts[-1]) if trial.attempts else (None, None)
@@ -154,7 +143,7 @@ def trial_rows(run: RunRecord, is_selected: bool, charges: Mapping[str, TrialCha
             "ended_seconds": _seconds(last.ended_ns if last is not None else None),
             "cpu_seconds": _seconds(_cpu_ns(trial)),
             "peak_rss_bytes": max((one.peak_rss_bytes for one in trial.attempts if one.peak_rss_bytes is not None), default=None),
-            **_charge(charges.get(trial.trial)),
+            **charges.get(trial.trial, dict.fromkeys(CHARGED)),
         }
 
 
@@ -264,14 +253,6 @@ def _keys(run: RunRecord, is_selected: bool) -> Row:
         "warm_up": spec.warm_up,
         "emulated": run.emulated,
         "is_selected": is_selected,
-    }
-
-
-def _charge(charge: TrialCharge | None) -> Row:
-    names = ("busy_seconds", "energy_joules", "energy_kind", "co2e_g", "co2e_kind", "cost_usd", "cost_kind")
-    return {
-        **{name: getattr(charge, name, None) for name in names},
-        **{f"waste_{policy}_seconds": charge.wasted_seconds[policy] if charge is not None else None for policy in POLICIES},
     }
 
 
