@@ -12,7 +12,6 @@ import pytest
 from builders.made_results import Entry, results, steady
 from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.answers.answers_json import to_json
-from tuneoff.judge.answers.claims import not_apart
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.answers.phrases import lines
 
@@ -67,21 +66,6 @@ def test_the_json_has_all_verdicts_groups_and_values(made: Answers) -> None:
     assert len(told["groups"]) == 5
     assert [len(group["runs"]) for group in told["groups"]] == [12] * 5
     assert told["statuses"] == {"done": 59, "failed": 1}
-
-
-@pytest.mark.parametrize(
-    ("apart", "sets"),
-    [
-        ([], [("a", "b", "c")]),
-        ([("a", "c")], [("a", "b"), ("b", "c")]),
-        ([("a", "b"), ("a", "c")], [("b", "c")]),
-        ([("a", "b"), ("a", "c"), ("b", "c")], []),
-    ],
-)
-def test_sets_of_what_is_not_told_apart_are_as_large_as_they_can_be(
-    apart: list[tuple[str, str]], sets: list[tuple[str, ...]]
-) -> None:
-    assert not_apart(["a", "b", "c"], apart) == sets
 
 
 def _nulls(value: Any, path: str = "", parent: Any = None, name: str = "") -> Iterator[tuple[str, Any, str]]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
-from itertools import combinations
 from operator import or_
 
 from tuneoff.base.format import counted, listed
@@ -69,24 +68,17 @@ def _of_scope(question: Question, verdicts: Sequence[Verdict]) -> Iterator[str]:
         if is_decided(one):
             yield f"{claim(one)}."
     for outcome in (Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT):
-        for names in _sets(verdicts, outcome):
-            differ = ", though they differ" if outcome is Outcome.EQUIVALENT_THOUGH_DIFFERENT else ""
-            inside = [one for one in verdicts if one.one in names and one.other in names]
-            told = dict.fromkeys(estimated(one) for one in inside if one.is_estimated)
+        if alike := one_of(outcome, verdicts):
+            told = dict.fromkeys(estimated(one) for one in alike if one.is_estimated)
             notes = f"{listed(told)}; " if told else ""
-            doubts = sorted({one.robustness for one in inside} - {"robust", ""})
-            of = "; ".join((_disturbance(inside), *doubts))
-            yield f"{_listed(names)} are equivalent{differ} ({notes}margin {question.margin_text}; {of})."
-    tested = [one for one in one_of(Outcome.UNDECIDED, verdicts) if one.sensitivities]
-    for names in _largest(verdicts, tested):
-        yield f"it is not decided which of {_listed(names)} is better{_why(tested, names)}."
-    blocked = [one for one in one_of(Outcome.UNDECIDED, verdicts) if not one.sensitivities]  # not tested: it waits, or may not be
-    for names in _largest(verdicts, blocked):
-        yield f"nothing is decided between {_listed(names)}{_why(blocked, names)}."
-    unjudged = one_of(Outcome.NOT_JUDGED, verdicts)
-    if unjudged:
-        reasons = listed(one.reason for one in unjudged)
-        yield f"no verdict between {listed(f'{one.one} and {one.other}' for one in unjudged)}: {reasons}."
+            doubts = sorted({one.robustness for one in alike} - {"robust", ""})
+            of = "; ".join((_disturbance(alike), *doubts))
+            yield f"{outcome.text}: {_pairs(alike)} ({notes}margin {question.margin_text}; {of})."
+    for outcome in (Outcome.UNDECIDED, Outcome.NOT_JUDGED):
+        by_reason: dict[str, list[Verdict]] = {}
+        for one in one_of(outcome, verdicts):
+            by_reason.setdefault(one.reason, []).append(one)
+        yield from (f"{outcome.text}: {_pairs(found)}: {reason}{_seeds_needed(found)}." for reason, found in by_reason.items())
 
 
 def _disturbance(verdicts: Sequence[Verdict]) -> str:
@@ -94,32 +86,17 @@ def _disturbance(verdicts: Sequence[Verdict]) -> str:
     return reduce(or_, (one.disturbance for one in verdicts)).text
 
 
-def _listed(labels: Sequence[str]) -> str:
-    return listed(map(named, labels))
+def _pairs(verdicts: Sequence[Verdict]) -> str:
+    return "; ".join(f"{named(one.one)} and {named(one.other)}" for one in verdicts)
 
 
-def _sets(verdicts: Sequence[Verdict], outcome: Outcome) -> list[tuple[str, ...]]:
-    """Return the largest sets of adapters all of whose pairs have this outcome."""
-    return _largest(verdicts, one_of(outcome, verdicts))
-
-
-def _largest(verdicts: Sequence[Verdict], alike: Sequence[Verdict]) -> list[tuple[str, ...]]:
-    """Return the largest sets of adapters all of whose pairs are among `alike`; a pair that has no verdict here is not."""
-    labels = list(dict.fromkeys(label for one in verdicts for label in (one.one, one.other)))
-    pairs = {frozenset((one.one, one.other)) for one in alike}
-    return not_apart(labels, [pair for pair in combinations(labels, 2) if frozenset(pair) not in pairs])
-
-
-def _why(verdicts: Sequence[Verdict], names: Sequence[str]) -> str:
-    """Return why nothing is decided in a set, where it is one reason, and how many seeds a new experiment would need."""
-    inside = [one for one in verdicts if one.one in names and one.other in names]
-    reasons = {one.reason for one in inside}
-    text = f": {reasons.pop()}" if len(reasons) == 1 else ""
-    needed = [one.seeds_to_decide for one in inside if one.seeds_to_decide is not None]
-    if needed:
-        seeds = f"{'at most ' if len(set(needed)) > 1 else ''}about {counted(max(needed), 'seed')}"
-        text += f"; a new experiment with {seeds} would decide it, better, worse or equivalent"
-    return text
+def _seeds_needed(verdicts: Sequence[Verdict]) -> str:
+    """Return how many seeds a new experiment would need to decide these pairs; "" where nothing tells it."""
+    needed = {one.seeds_to_decide for one in verdicts if one.seeds_to_decide is not None}
+    if not needed:
+        return ""
+    seeds = f"{'at most ' if len(needed) > 1 else ''}about {counted(max(needed), 'seed')}"
+    return f"; a new experiment with {seeds} would decide it, better, worse or equivalent"
 
 
 def _counted(heading: str, by_scope: dict[Scope, list[Verdict]]) -> Iterator[Claim]:
@@ -172,28 +149,3 @@ def _seeds(verdicts: Sequence[Verdict]) -> str:
         for one in verdicts
     }
     return counted(counts.pop(), "seed") if len(counts) == 1 else f"{min(counts)} to {max(counts)} seeds"
-
-
-def not_apart(labels: Sequence[str], apart: Iterable[tuple[str, str]]) -> list[tuple[str, ...]]:
-    """Return the largest sets of at least two labels of which no pair is in `apart`, in the order of the labels.
-
-    A label may be in several: A is like B, B like C, and A and C differ.
-    """
-    different = {frozenset(pair) for pair in apart}
-    alike = {
-        label: {other for other in labels if other != label and frozenset((label, other)) not in different} for label in labels
-    }
-    found: list[tuple[str, ...]] = []
-
-    def grow(members: list[str], candidates: list[str], excluded: set[str]) -> None:
-        if not candidates and not excluded:
-            if len(members) > 1:
-                found.append(tuple(members))
-            return
-        for label in list(candidates):
-            grow([*members, label], [one for one in candidates if one in alike[label]], excluded & alike[label])
-            candidates.remove(label)
-            excluded.add(label)
-
-    grow([], list(labels), set())
-    return found
