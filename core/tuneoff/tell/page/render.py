@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from jinja2.bccache import Bucket, BytecodeCache
 from markupsafe import Markup
 
 from tuneoff.base.format import MISSING, counted, duration_text, figure, number, score
@@ -64,38 +64,24 @@ _FILTERS = (  # `{{ verdict | pair_cell }}`
 )
 
 
-class _Compiled(BytecodeCache):
-    """Keeps what the templates were compiled to: `tuneoff serve` renders the page after each run."""
-
-    def __init__(self) -> None:
-        self._code: dict[str, bytes] = {}
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        if bucket.key in self._code:
-            bucket.bytecode_from_string(self._code[bucket.key])
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        self._code[bucket.key] = bucket.bytecode_to_string()
-
-
-_COMPILED = _Compiled()
-
-
 def render(page: Mapping[str, Any]) -> str:
     """Return the HTML of what `build.page` gives."""
     script = resource(SCRIPT)
-    templates = environment()
-    templates.globals.update(
-        page,
-        style=Markup(style()),  # our own, so nothing to escape
-        script=Markup(script),  # our own, so nothing to escape
-        script_hash=content_hash(script),
+    return (
+        environment()
+        .get_template("report.html")
+        .render(
+            page,
+            style=Markup(style()),  # our own, so nothing to escape
+            script=Markup(script),  # our own, so nothing to escape
+            script_hash=content_hash(script),
+        )
     )
-    return templates.get_template("report.html").render()
 
 
+@functools.cache
 def environment() -> Environment:
-    """Return the templates with their filters; all that they write is escaped."""
+    """Return the templates with their filters, compiled once; all that they write is escaped."""
     found = Environment(
         loader=PackageLoader("tuneoff.tell.page"),
         autoescape=True,
@@ -103,7 +89,6 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        bytecode_cache=_COMPILED,
     )
     found.filters.update({one.__name__: one for one in _FILTERS}, status_symbol=lambda name: runs.STATUSES.get(name, "!"))
     return found
