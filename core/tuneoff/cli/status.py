@@ -6,6 +6,7 @@ import argparse
 import statistics
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.format import counted
@@ -55,7 +56,7 @@ def execute(arguments: argparse.Namespace) -> int:
     summary = f"{counts['done']} of {counted(len(ends), 'run')} done" + "".join(
         f", {count} {status}" for status, count in counts.items() if status != "done"
     )
-    write(f"{_table(plan, ends)}{_reasons(plan, ends)}\n\n{_by_framework(plan, ends)}\n\n{summary}; {results.resolve()}")
+    write(f"{_table(plan, ends)}{_reasons(plan, ends)}\n\n{_by_framework(plan, results)}\n\n{summary}; {results.resolve()}")
     return 0
 
 
@@ -83,29 +84,22 @@ def _table(plan: Plan, ends: Sequence[RunEnd]) -> str:
     return filled_columns(header, rows, optional=("variant", "flags"))
 
 
-def _by_framework(plan: Plan, ends: Sequence[RunEnd]) -> str:
+def _by_framework(plan: Plan, results: Path) -> str:
     """Return for each framework and sampler how many runs are done, their median job time, and the best value of all."""
     from tuneoff.base.format import score, seconds
-    from tuneoff.experiment.names import emulated_label, label_texts, strategy_text, variant_text
-    from tuneoff.record.store import read_run
+    from tuneoff.experiment.names import strategy_text, variant_text
+    from tuneoff.judge.results import Results
+    from tuneoff.judge.runs import grouped
+    from tuneoff.record.store import read_runs
 
-    labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
-    specs = {run.run_id: run.spec for run in plan.counted}
-    groups: dict[tuple[str, str, str], list[RunEnd]] = {}
-    for end in ends:
-        spec = specs[end.run_id]
-        name = emulated_label(labels[end.label], spec) if end.emulated else labels[end.label]
-        groups.setdefault((name, strategy_text(spec.experiment), variant_text(spec.experiment.variant)), []).append(end)
     rows = []
-    for names, group in groups.items():
-        done = [read_run(end.folder) for end in group if end.status == "done" and end.folder is not None]
-        times, values = (
-            [value for run in done if name in run.metrics and (value := run.metrics[name].value) is not None]
-            for name in ("time.jct_without_test", "quality.validation")
-        )
-        best = max if specs[group[0].run_id].experiment.objective.mode == "max" else min
+    for group in grouped(Results.of(results, plan, list(read_runs(results)))):
+        experiment = group.spec.experiment
+        times, values = (group.values(name) for name in ("time.jct_without_test", "quality.validation"))
+        best = max if experiment.objective.mode == "max" else min
         found = (seconds(statistics.median(times)) if times else "", score(best(values)) if values else "")
-        rows.append((*names, f"{len(done)}/{len(group)}", *found))
+        names = (group.label, strategy_text(experiment), variant_text(experiment.variant))
+        rows.append((*names, f"{len(group.done)}/{len(group.runs)}", *found))
     header = ("framework", "sampler", "variant", "done", "job time, s", "best value")
     return filled_columns(header, rows, optional=("variant",))
 

@@ -131,6 +131,10 @@ class Group:
         """The records of its own runs that are done, by seed."""
         return {run.seed: run.record for run in self.own if run.record is not None and run.is_done}
 
+    def values(self, metric: str) -> list[float]:
+        """Return a metric's values of its own runs that are done."""
+        return [found for run in self.own if (found := run.value(metric)) is not None]
+
     @property
     def not_done(self) -> Mapping[int, str]:
         """How its own runs that are not done ended, by seed; "planned": not run yet."""

@@ -196,7 +196,7 @@ def _seeds(rows: Sequence[Row]) -> int:
 
 
 def _trial_seconds(group: Group) -> float | None:
-    known = [value for run in group.own if (value := run.value(TRAINING)) is not None]
+    known = group.values(TRAINING)
     return middle(known) / MILLISECONDS if known else None
 
 
