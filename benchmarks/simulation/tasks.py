@@ -8,7 +8,7 @@ tasks at large is wrong.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal
 
@@ -24,7 +24,7 @@ from tuneoff.judge.answers.across import compared
 from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import OverTasks, Question
 from tuneoff.judge.answers.over_tasks import Comparison
-from tuneoff.judge.runs import Group, Run, RunRef, Scope
+from tuneoff.judge.runs import Group, Run, Scope
 from tuneoff.judge.stats.location import wilson
 from tuneoff.judge.stats.sign_flip import generator
 from tuneoff.record.metric_value import known
@@ -136,8 +136,7 @@ def _cell(label: str, task: str, changes: str, data: str, seeds: int) -> Group:
             environment={"data": {"name": data}},
             metrics={},
         )
-        ref = RunRef(seed=seed, run_id=name, execution_id=name, status="done")
-        runs.append(Run(ref=ref, spec=spec, record=record, will_run=True))
+        runs.append(Run(run_id=name, spec=replace(spec, seed=seed), record=record, status="done"))
     scope = Scope(sampler="random", pruner="none", variant="", task=task, text=f"random {task}")
     return Group(label=label, entry=label, scope=scope, spec=spec, runs=tuple(runs))
 

@@ -35,39 +35,44 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRef:
-    """A planned run of a group, and the execution that stands for it."""
-
-    seed: int
-    run_id: str
-    execution_id: str | None  # None: never started
-    status: str  # done, failed, timeout, interrupted, skipped, planned
-    reason: str | None = None
-    is_continued: bool = False  # its whole has no time, energy or cost
-    flags: tuple[str, ...] = ()
-
-    @property
-    def is_failure(self) -> bool:
-        """Whether it counts as worse than any success: it was tried, and came to nothing."""
-        return self.status in FAILED
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """A planned run of a group. `record`: the execution that stands for it, of a run that is another's the other's."""
 
-    ref: RunRef
+    run_id: str
     spec: RunSpec
     record: RunRecord | None
-    will_run: bool  # False: skipped, and no other run stands for it
+    status: str  # done, failed, timeout, interrupted, skipped, planned
+    reason: str | None = None
+    will_run: bool = True  # False: skipped, and no other run stands for it
 
     @property
     def seed(self) -> int:
-        return self.ref.seed
+        return self.spec.seed
+
+    @property
+    def execution_id(self) -> str | None:
+        """The execution that stands for it; None: it was never started."""
+        return self.record.execution_id if self.record is not None else None
 
     @property
     def is_skipped(self) -> bool:
-        return self.ref.status == "skipped"
+        return self.status == "skipped"
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether it counts as worse than any success: it was tried itself, and came to nothing."""
+        return self.status in FAILED
+
+    @property
+    def is_continued(self) -> bool:
+        """Whether its whole has no time, energy or cost."""
+        return not self.is_skipped and self.record is not None and self.record.continues is not None
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The names of its own flags."""
+        own = self.record.flags if self.record is not None and not self.is_skipped else ()
+        return tuple(dict.fromkeys(flag.name for flag in own))
 
     @property
     def has_ended(self) -> bool:
@@ -113,6 +118,15 @@ class Group:
     twins: tuple[Scope, ...] = ()
 
     @property
+    def adapter(self) -> str:
+        return self.spec.adapter
+
+    @property
+    def replicate(self) -> int:
+        """Above 0: the same entry again, for the noise floor."""
+        return self.spec.replicate
+
+    @property
     def same_as(self) -> str | None:
         """The scope whose runs stand for all of these; None where they have their own."""
         return " and ".join(sorted({scope.text for scope in self.twins})) or None
@@ -138,7 +152,7 @@ class Group:
     @property
     def not_done(self) -> Mapping[int, str]:
         """How its own runs that are not done ended, by seed; "planned": not run yet."""
-        return {run.seed: run.ref.status for run in self.own if not run.is_done}
+        return {run.seed: run.status for run in self.own if not run.is_done}
 
     @property
     def is_compared(self) -> bool:
@@ -208,18 +222,9 @@ def _run(run: PlannedRun, results: Results) -> Run:
         status, reason = "planned", BEGUN if begun else NOT_BEGUN
     else:
         status, reason = record.status, record.reason
-    own = record if run.skip_reason is None else None
-    ref = RunRef(
-        seed=run.spec.seed,
-        run_id=run.run_id,
-        execution_id=record.execution_id if record is not None else None,
-        status=status,
-        reason=reason,
-        is_continued=own is not None and own.continues is not None,
-        flags=tuple(dict.fromkeys(flag.name for flag in own.flags)) if own is not None else (),
-    )
     will_run = run.skip_reason is None or run.same_as is not None
-    return Run(ref=ref, spec=run.spec, record=record if will_run else None, will_run=will_run)
+    shown = record if will_run else None
+    return Run(run_id=run.run_id, spec=run.spec, record=shown, status=status, reason=reason, will_run=will_run)
 
 
 def _scope(spec: RunSpec, taken: set[str]) -> Scope:

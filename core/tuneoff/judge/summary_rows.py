@@ -146,7 +146,7 @@ def summary_rows(results: Results) -> list[SummaryRow]:
     the records changes nothing.
     """
     places = {run.run_id: place for place, run in enumerate(results.planned)}
-    return [summary_row(group) for group in sorted(grouped(results), key=lambda one: places[one.runs[0].ref.run_id])]
+    return [summary_row(group) for group in sorted(grouped(results), key=lambda one: places[one.runs[0].run_id])]
 
 
 def summary_row(group: Group) -> SummaryRow:
@@ -174,10 +174,10 @@ def summary_row(group: Group) -> SummaryRow:
         runs_planned=len(group.runs),
         runs_failed=failed,
         statuses=Counter(record.status for record in executed),
-        flags=Counter(name for run in runs for name in run.ref.flags),
+        flags=Counter(name for run in runs for name in run.flags),
         same_as=twins.pop() if len(twins) == 1 else None,
         emulated=group.emulated,
-        skips=_incidents((run, run.ref.reason) for run in group.runs if run.is_skipped),
+        skips=_incidents((run, run.reason) for run in group.runs if run.is_skipped),
         not_done=_incidents((run, _why(run)) for run in runs if run.record is not None and not run.is_done),
         figures={name: figure(group, name) for name in FIGURES},
         conditions=conditions(executed),
@@ -186,8 +186,8 @@ def summary_row(group: Group) -> SummaryRow:
 
 def _why(run: Run) -> str:
     """Return how a run ended, and why."""
-    reason = run.ref.reason
-    return f"{run.ref.status}: {reason}" if reason not in (None, run.ref.status) else run.ref.status
+    reason = run.reason
+    return f"{run.status}: {reason}" if reason not in (None, run.status) else run.status
 
 
 def _incidents(found: Iterable[tuple[Run, str | None]]) -> tuple[Incident, ...]:

@@ -14,7 +14,7 @@ from tuneoff.judge.diff.compare import compared
 from tuneoff.judge.results import Results
 from tuneoff.judge.summary_rows import summary_rows
 from tuneoff.record.run_record import RunStatus
-from tuneoff.tell.page.frameworks import entries, framework_tables
+from tuneoff.tell.page.frameworks import framework_tables
 from tuneoff.tell.report.tables import FigureCell, render
 
 pytest.importorskip("scipy")
@@ -32,8 +32,8 @@ def made(status: Mapping[int, RunStatus], continued: tuple[int, ...] = ()) -> Re
 
 
 def on_page(found: Results, table: int, column: int) -> FigureCell:
-    (entry,) = entries(found, answers(found))
-    return framework_tables([entry])[table].cells(entry)[column]
+    (group,) = answers(found).groups
+    return framework_tables([group])[table].cells(group)[column]
 
 
 def test_one_failed_run_moves_the_median_alike_everywhere() -> None:

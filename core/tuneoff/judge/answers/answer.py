@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from tuneoff.experiment.metric import Scale
 from tuneoff.judge.conditions import NO_CONDITIONS, Conditions
-from tuneoff.judge.runs import RunRef, Scope
+from tuneoff.judge.runs import Group, Scope
 from tuneoff.judge.stats.location import Interval
 from tuneoff.measure.power.cpu_table import WeightRange
 from tuneoff.record.metric_value import Kind
@@ -79,18 +79,11 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EstimatedGroup:
-    """One adapter in one scope. `success`: the share of tried runs that are done, by Wilson; None: none was tried."""
+class EstimatedGroup(Group):
+    """One adapter in one scope, with its figures. `success`: the share of tried runs that are done, by Wilson; None: none was."""
 
-    label: str
-    adapter: str
-    scope: Scope
-    emulated: bool
-    replicate: int  # above 0: the same entry again, for the noise floor
-    runs: tuple[RunRef, ...]
     success: Interval | None
     estimates: Mapping[str, Estimate]  # by metric: those of the questions and those of the table
-    same_as: str | None = None  # of a skipped group: whose result stands for it
     conditions: Conditions = NO_CONDITIONS
 
 

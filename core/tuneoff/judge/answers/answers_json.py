@@ -9,7 +9,7 @@ from typing import Any
 
 from tuneoff.judge.answers.answer import AcrossTasks, Answers, Disturbance, Estimate, EstimatedGroup, OverTasks, Value, Verdict
 from tuneoff.judge.choice.choice import Choice, Column, Curve, Point, Row, Setting
-from tuneoff.judge.runs import RunRef
+from tuneoff.judge.runs import Run
 
 FORMAT_VERSION = 3
 INFINITE = "infinite: {}"
@@ -32,7 +32,7 @@ def to_json(answers: Answers) -> dict[str, Any]:
 def _group(one: EstimatedGroup) -> dict[str, Any]:
     because = {"same_as": "its own runs stand for it", "success": "no run was tried"}
     return {
-        **field_values(one, because, without=("scope", "runs", "estimates", "conditions")),
+        **values(one, ("label", "adapter", "emulated", "replicate", "success", "same_as"), because),
         **field_values(one.conditions),
         "scope": one.scope.text,
         "runs": [_run(run) for run in one.runs],
@@ -40,8 +40,9 @@ def _group(one: EstimatedGroup) -> dict[str, Any]:
     }
 
 
-def _run(one: RunRef) -> dict[str, Any]:
-    return field_values(one, {"execution_id": one.reason or f"it is {one.status}", "reason": "it is done"})
+def _run(one: Run) -> dict[str, Any]:
+    because = {"execution_id": one.reason or f"it is {one.status}", "reason": "it is done"}
+    return values(one, ("seed", "run_id", "execution_id", "status", "reason", "is_continued", "flags"), because)
 
 
 def _estimate(one: Estimate) -> dict[str, Any]:
@@ -98,9 +99,14 @@ def _over_tasks(one: OverTasks) -> dict[str, Any]:
 
 
 def field_values(one: Any, because: Mapping[str, str] | None = None, without: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the fields of a dataclass, and beside each null why: as `because` says, or that the number is infinite."""
+    """Return the fields of a dataclass, as `values` does."""
+    return values(one, [item.name for item in fields(one) if item.name not in without], because)
+
+
+def values(one: Any, names: Sequence[str], because: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return attributes, and beside each null why: as `because` says, or that the number is infinite."""
     found: dict[str, Any] = {}
-    for name in (item.name for item in fields(one) if item.name not in without):
+    for name in names:
         value = getattr(one, name)
         found[name] = _plain(value)
         if value is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from tuneoff.base.packages import need_scipy
 from tuneoff.experiment.accounting.declared import Prices
@@ -77,20 +77,13 @@ def group(
     prices: Prices | None = None,
 ) -> EstimatedGroup:
     """Return a cell as a group; `grid_step` is of the accuracy on the test split, `prices` are those it is billed by."""
-    tried = sum(run.has_ended for run in cell.runs if run.ref.status != "skipped")
-    done = sum(run.is_done for run in cell.runs if run.ref.status != "skipped")
+    tried = sum(run.has_ended for run in cell.own)
     asked = {question.metric: question for question in questions}
     metrics = dict.fromkeys((*asked, *TABLE))
     return EstimatedGroup(
-        label=cell.label,
-        adapter=cell.spec.adapter,
-        scope=cell.scope,
-        emulated=cell.emulated,
-        replicate=cell.spec.replicate,
-        runs=tuple(run.ref for run in cell.runs),
-        success=wilson(done, tried, confidence) if tried else None,
+        **{item.name: getattr(cell, item.name) for item in fields(Group)},
+        success=wilson(len(cell.done), tried, confidence) if tried else None,
         estimates={metric: estimate(cell, metric, asked.get(metric), units, confidence, grid_step, prices) for metric in metrics},
-        same_as=cell.same_as,
         conditions=conditions(run.record for run in cell.runs if run.record is not None),
     )
 
@@ -176,7 +169,7 @@ def answers(results: Results) -> Answers:
         across=tuple(across_tasks(of_scope, asked, plan, prices)),
         summary=(),
         limits=(),
-        statuses=dict(Counter(run.ref.status for own in of_scope.values() for one in own for run in one.runs)),
+        statuses=dict(Counter(run.status for own in of_scope.values() for one in own for run in one.runs)),
         family_size=plan.family_size,
         confidence=plan.confidence,
         looks=plan.looks,

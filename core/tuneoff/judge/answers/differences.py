@@ -129,9 +129,7 @@ def _difference(one: Run, other: Run, question: Question, measure: Measure) -> t
         return PairedDifference(seed=seed, one=ours.value, other=theirs.value, difference=difference, reason=reason)
 
     if not (one.has_ended and other.has_ended):
-        waiting = " and ".join(
-            f"{name} is {run.ref.status}" for name, run in (("one", one), ("other", other)) if not run.has_ended
-        )
+        waiting = " and ".join(f"{name} is {run.status}" for name, run in (("one", one), ("other", other)) if not run.has_ended)
         return row(None, waiting), 0.0, None
     if one.has_failed and other.has_failed:
         return row(0.0, BOTH_FAILED), 0.0, None

@@ -57,7 +57,7 @@ def units(runs: Iterable[Run], metrics: Iterable[str]) -> dict[str, str]:
 
 def _why(run: Run) -> str:
     record = run.record
-    status, reason = (record.status, record.reason) if record is not None else (run.ref.status, run.ref.reason)
+    status, reason = (record.status, record.reason) if record is not None else (run.status, run.reason)
     return f"{status}: {reason}" if reason and reason != status else status
 
 

@@ -16,7 +16,7 @@ from tuneoff.judge.choice.curve import curves, scaling_lines
 from tuneoff.judge.choice.sentences import sentences
 from tuneoff.judge.choice.shown import Shown
 from tuneoff.judge.results import Results
-from tuneoff.judge.runs import POOL, Group, Scope, grouped
+from tuneoff.judge.runs import POOL, Group, Scope
 from tuneoff.judge.stats.location import Interval, median, middle
 
 NO_FRAMEWORK = "no framework"
@@ -59,9 +59,8 @@ def choose(results: Results, answers: Answers, adapters: Collection[str] | None 
 
     `adapters`: those that may be chosen, by name; None: all.
     """
-    groups = {(group.label, group.scope): group for group in grouped(results)}
-    names = _names(groups.values())
-    settings = [_setting(answers, scopes, groups, names, adapters) for scopes in _by_strategy(answers.scopes)]
+    names = _names(answers.groups)
+    settings = [_setting(answers, scopes, names, adapters) for scopes in _by_strategy(answers.scopes)]
     measured = [one for one in settings if one.rows]
     ordered = tuple(sorted(measured, key=lambda one: -sum(not row.is_floor and not row.is_emulated for row in one.rows)))
     return Choice(
@@ -69,7 +68,7 @@ def choose(results: Results, answers: Answers, adapters: Collection[str] | None 
         settings=ordered,
         caveats=tuple(caveat_lines(results, answers, ordered)),
         deciding=deciding(results, answers, ordered),
-        best=_best(groups.values()),
+        best=_best(answers.groups),
     )
 
 
@@ -81,22 +80,16 @@ def _by_strategy(scopes: Iterable[Scope]) -> list[list[Scope]]:
     return list(found.values())
 
 
-def _setting(
-    answers: Answers,
-    scopes: Sequence[Scope],
-    groups: Mapping[tuple[str, Scope], Group],
-    names: Mapping[str, str],
-    adapters: Collection[str] | None,
-) -> Setting:
+def _setting(answers: Answers, scopes: Sequence[Scope], names: Mapping[str, str], adapters: Collection[str] | None) -> Setting:
     shown = Shown(answers, scopes)
-    rows = _rows(answers, shown, scopes, groups, names)
+    rows = _rows(answers, shown, scopes, names)
     rows = [row for row in rows if adapters is None or row.is_floor or row.first.group.adapter in adapters]
     labels = [row.label for row in rows if not row.is_floor and not row.is_emulated]
     seeds = _seeds(rows)
     chosen, certainty = _chosen(answers, shown, labels) if seeds else ((), Certainty.NOTHING)
     reference = chosen[0] if chosen else labels[0] if labels else None
     of_choice = sentences(answers, shown, rows, chosen, certainty, seeds)
-    drawn = curves(rows, {scope: group.spec for (_, scope), group in groups.items() if scope in scopes}, answers.confidence)
+    drawn = curves(rows, {group.scope: group.spec for group in answers.groups if group.scope in scopes}, answers.confidence)
     return Setting(
         sampler=scopes[0].sampler,
         pruner=scopes[0].pruner,
@@ -110,17 +103,10 @@ def _setting(
     )
 
 
-def _rows(
-    answers: Answers,
-    shown: Shown,
-    scopes: Sequence[Scope],
-    groups: Mapping[tuple[str, Scope], Group],
-    names: Mapping[str, str],
-) -> list[Row]:
+def _rows(answers: Answers, shown: Shown, scopes: Sequence[Scope], names: Mapping[str, str]) -> list[Row]:
     """Return the rows in the order of their median job time in the first column that they have."""
     time = time_question(answers)
-    trials = {key: _trial_seconds(group) for key, group in groups.items()}
-    longest = max((value for value in trials.values() if value is not None), default=None)
+    lengths = [seconds for group in answers.groups if (seconds := _trial_seconds(group)) is not None]
     jobs = [seconds for group in answers.groups if math.isfinite(seconds := job_time(group, time) / MILLISECONDS)]
     columns: dict[str, dict[str, Column]] = {}
     for scope in scopes:
@@ -130,9 +116,9 @@ def _rows(
             columns.setdefault(group.label, {})[scope.text] = Column(
                 scope=scope,
                 group=group,
-                added=added(group, answers.confidence, longest, max(jobs, default=None)),
+                added=added(group, answers.confidence, max(lengths, default=None), max(jobs, default=None)),
                 ratios=ratios.get(group.label, {}),
-                trial_seconds=trials[group.label, scope],
+                trial_seconds=_trial_seconds(group),
                 job_seconds=seconds if math.isfinite(seconds := job_time(group, time) / MILLISECONDS) else None,
             )
     rows = [

@@ -31,7 +31,7 @@ from tuneoff.judge.diff.comparison import (
     sentinel_ratio,
 )
 from tuneoff.judge.results import Results, read_results
-from tuneoff.judge.runs import EMULATED, Group, RunRef, by_scope, grouped, noise_pairs
+from tuneoff.judge.runs import EMULATED, Group, Run, by_scope, grouped, noise_pairs
 from tuneoff.measure.resumed import is_counted
 
 MOST = 3  # differences of a specification that are named
@@ -152,9 +152,9 @@ def flags(found: Sequence[Matched]) -> dict[str, tuple[int, int]]:
     return {name: (old[name], new[name]) for name in sorted({*old, *new}) if old[name] != new[name]}
 
 
-def _pairs(group: Matched) -> list[tuple[RunRef, RunRef]]:
-    news = {run.ref.run_id: run.ref for run in group.new.runs}
-    return [(run.ref, news[run.ref.run_id]) for run in group.old.runs]
+def _pairs(group: Matched) -> list[tuple[Run, Run]]:
+    news = {run.run_id: run for run in group.new.runs}
+    return [(run, news[run.run_id]) for run in group.old.runs]
 
 
 def exact(found: Sequence[Matched], *, same_machine: bool) -> list[Exact]:
@@ -197,12 +197,12 @@ def _tried(group: Group) -> str:
 
 def matched(old: Sequence[Group], new: Sequence[Group]) -> list[Matched]:
     """Return the entries that share runs, with these runs alone, in the order of the old folder."""
-    by_run = {run.ref.run_id: cell for cell in new for run in cell.runs}
+    by_run = {run.run_id: cell for cell in new for run in cell.runs}
     found = []
     for cell in old:
-        shared = {run.ref.run_id for run in cell.runs if run.ref.run_id in by_run}
+        shared = {run.run_id for run in cell.runs if run.run_id in by_run}
         if shared:
-            other = by_run[next(run.ref.run_id for run in cell.runs if run.ref.run_id in shared)]
+            other = by_run[next(run.run_id for run in cell.runs if run.run_id in shared)]
             found.append(Matched(old=_restricted(cell, shared), new=_restricted(other, shared)))
     return found
 
@@ -224,12 +224,12 @@ def check_some(found: Sequence[Matched], old: Results, new: Results) -> None:
 
 def left_out(old: Sequence[Group], new: Sequence[Group]) -> list[str]:
     """Return the entries that are in one folder alone, or of which each folder has another experiment, and seeds left out."""
-    ids = {run.ref.run_id for cell in old for run in cell.runs} & {run.ref.run_id for cell in new for run in cell.runs}
+    ids = {run.run_id for cell in old for run in cell.runs} & {run.run_id for cell in new for run in cell.runs}
     texts = []
     for side, own, others in (("A", old, new), ("B", new, old)):
         for cell in own:
             name = f"{cell.label} {cell.scope.text}"
-            alone = [run for run in cell.runs if run.ref.run_id not in ids]
+            alone = [run for run in cell.runs if run.run_id not in ids]
             if 0 < len(alone) < len(cell.runs):
                 texts.append(f"{name}: {counted(len(alone), 'seed')} only in {side}")
             if len(alone) < len(cell.runs):
@@ -260,7 +260,7 @@ def _of_same_adapter(old: Results, new: Results) -> Iterator[list[str]]:
 
 
 def _restricted(cell: Group, run_ids: Set[str]) -> Group:
-    return replace(cell, runs=tuple(run for run in cell.runs if run.ref.run_id in run_ids))
+    return replace(cell, runs=tuple(run for run in cell.runs if run.run_id in run_ids))
 
 
 def _flat(value: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:

@@ -207,12 +207,11 @@ def cited(setting: MeasuredSetting, labels: Sequence[str], verdicts: Sequence[Ve
     """Return the runs of labels in a setting; with verdicts, of the seeds in which these have something to compare."""
     seeds = {pair.seed for verdict in verdicts for pair in verdict.differences if pair.difference is not None}
     return tuple(
-        Cited(folder=setting.folder, run_id=run_id, execution_id=execution_id)
+        Cited(folder=setting.folder, run_id=run.record.run_id, execution_id=run.record.execution_id)
         for group in (*setting.groups, *setting.floor)
         if group.label in labels
         for run in group.runs
-        if run.run_id in setting.executions and (not verdicts or run.seed in seeds)
-        for run_id, execution_id in (setting.executions[run.run_id],)
+        if run.record is not None and (not verdicts or run.seed in seeds)
     )
 
 

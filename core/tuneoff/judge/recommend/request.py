@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.format import figure
 from tuneoff.errors import ExperimentError
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup
-from tuneoff.judge.runs import POOL, Run, Scope, grouped
+from tuneoff.judge.runs import POOL, Scope
 
 if TYPE_CHECKING:
     from tuneoff.judge.choice.choose import Answered
-    from tuneoff.record.run_record import RunRecord
 
 WORKERS, TRIAL_SECONDS, TRIALS = "workers", "trial_seconds", "trials"
 _NAMES = {WORKERS: "worker", TRIALS: "trial"}
@@ -171,7 +171,6 @@ class MeasuredSetting:
     sizes: Mapping[str, Range]
     groups: tuple[EstimatedGroup, ...]
     floor: tuple[EstimatedGroup, ...]
-    executions: Mapping[str, tuple[str, str]]  # by run id: the run that stands for it, and its execution
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -209,22 +208,20 @@ def done(group: EstimatedGroup) -> int:
 
 
 def _of_folder(folder: Answered, adapters: set[str], request: Request) -> Iterator[MeasuredSetting]:
-    runs = {run.ref.run_id: run for group in grouped(folder.results) for run in group.runs}
     for scope in folder.answers.scopes:
         if request.sampler not in (None, scope.sampler) or request.pruner not in (None, scope.pruner):
             continue
         here = [group for group in folder.answers.groups if group.scope == scope and _counts(group, {*adapters, POOL})]
-        here = [group for group in here if request.platform in (None, runs[group.runs[0].run_id].spec.platform)]
-        groups = [group for group in here if group.adapter != POOL and any(_records(group, runs))]
-        records = {group.label: list(_records(group, runs)) for group in groups}
-        if not any(record.status == "done" for own in records.values() for record in own):
+        here = [group for group in here if request.platform in (None, group.spec.platform)]
+        groups = [group for group in here if group.adapter != POOL and any(run.has_ended for run in group.runs)]
+        if not any(run.is_done for group in groups for run in group.runs):
             continue
-        experiment = runs[groups[0].runs[0].run_id].spec.experiment
+        experiment = groups[0].spec.experiment
         sizes = {
             WORKERS: (float(experiment.workers.count),) * 2,
             TRIALS: (float(experiment.budget.trials),) * 2,
         }
-        busy = [seconds for own in records.values() for seconds in _busy_seconds(own)]
+        busy = [found / MILLISECONDS for group in groups for run in group.runs if (found := run.value(BUSY)) is not None]
         if busy:
             sizes[TRIAL_SECONDS] = (min(busy), max(busy))
         yield MeasuredSetting(
@@ -236,34 +233,12 @@ def _of_folder(folder: Answered, adapters: set[str], request: Request) -> Iterat
             sizes=sizes,
             groups=tuple(groups),
             floor=tuple(group for group in here if group.adapter == POOL),
-            executions={
-                run.run_id: (record.run_id, record.execution_id)
-                for group in here
-                for run in group.runs
-                if (record := runs[run.run_id].record) is not None
-            },
         )
 
 
 def _counts(group: EstimatedGroup, adapters: set[str]) -> bool:
     """Tell whether a group is one to choose: of a capable adapter, real, and no repetition of another entry."""
     return group.adapter in adapters and not group.emulated and group.replicate == 0
-
-
-def _records(group: EstimatedGroup, runs: Mapping[str, Run]) -> Iterator[RunRecord]:
-    """Yield the records of the runs that were tried to their end."""
-    for run in group.runs:
-        record = runs[run.run_id].record
-        if record is not None and runs[run.run_id].has_ended:
-            yield record
-
-
-def _busy_seconds(records: Sequence[RunRecord]) -> Iterator[float]:
-    """Yield the median busy time of the trials of each run that is done."""
-    for record in records:
-        value = record.metrics[BUSY].value if BUSY in record.metrics else None
-        if record.status == "done" and value is not None:
-            yield value / 1000
 
 
 def _family(workload: str, scope: Scope) -> str:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from tuneoff.base.format import MISSING, duration_range, duration_text
 from tuneoff.experiment.metric import Metric
 from tuneoff.experiment.metric_catalogue import metric
-from tuneoff.judge.answers.answer import Answers, EstimatedGroup, Outcome
+from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
 from tuneoff.judge.choice.choice import Column, Ratio, Row, Setting, failures, ratio_text
-from tuneoff.judge.results import Results
-from tuneoff.judge.runs import Group, grouped
+from tuneoff.judge.runs import Group
 from tuneoff.judge.stats.location import Interval
-from tuneoff.judge.summary_rows import SummaryRow, figure, summary_row
-from tuneoff.record.run_record import RunRecord
+from tuneoff.judge.summary_rows import figure, summary_row
 from tuneoff.tell.page.texts import MARKS, percent
 from tuneoff.tell.report.tables import FigureCell, figure_cell, unit_of
 
@@ -57,19 +55,6 @@ class ColumnHead(NamedTuple):
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A group with its estimates, its runs, and its row of the terminal's tables."""
-
-    group: EstimatedGroup
-    runs: Group
-    row: SummaryRow
-
-    @property
-    def done(self) -> list[RunRecord]:
-        return list(self.runs.done.values())
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameworkTable:
     """A table with a row per framework."""
@@ -77,21 +62,11 @@ class FrameworkTable:
     name: str
     caption: str
     heads: tuple[ColumnHead, ...]
-    cells: Callable[[Entry], tuple[FigureCell, ...]]
+    cells: Callable[[EstimatedGroup], tuple[FigureCell, ...]]
     notes: tuple[str, ...] = ()
 
 
-def entries(results: Results, answers: Answers) -> list[Entry]:
-    """Return the groups with their records, in the order of the answers."""
-    by_name = {(group.label, group.scope): group for group in grouped(results)}
-    found = []
-    for group in answers.groups:
-        runs = by_name[group.label, group.scope]
-        found.append(Entry(group, runs, replace(summary_row(runs), same_as=group.same_as)))
-    return found
-
-
-def framework_tables(found: Sequence[Entry]) -> list[FrameworkTable]:
+def framework_tables(found: Sequence[Group]) -> list[FrameworkTable]:
     """Return the tables: quality and time, energy and cost, what adds to a trial, what went wrong."""
     return [
         _figures("quality-time", "Quality and time", found, QUALITY_AND_TIME),
@@ -101,16 +76,16 @@ def framework_tables(found: Sequence[Entry]) -> list[FrameworkTable]:
     ]
 
 
-def _figures(name: str, caption: str, found: Sequence[Entry], columns: Sequence[Metric]) -> FrameworkTable:
+def _figures(name: str, caption: str, found: Sequence[Group], columns: Sequence[Metric]) -> FrameworkTable:
     return FrameworkTable(
         name=name,
         caption=caption,
         heads=tuple(column_head(column, found) for column in columns),
-        cells=lambda entry: tuple(spread_cell(entry.runs, column) for column in columns),
+        cells=lambda group: tuple(spread_cell(group, column) for column in columns),
     )
 
 
-def _reliability(found: Sequence[Entry]) -> FrameworkTable:
+def _reliability(found: Sequence[Group]) -> FrameworkTable:
     heads = (
         ColumnHead("done", "of plan", "runs that are done, of those that were planned"),
         ColumnHead("not done", title="runs by what they came to"),
@@ -124,25 +99,25 @@ def _reliability(found: Sequence[Entry]) -> FrameworkTable:
     return FrameworkTable(name="reliability", caption="Failures and footprint", heads=heads, cells=_reliability_cells)
 
 
-def _reliability_cells(entry: Entry) -> tuple[FigureCell, ...]:
-    counts = {name: sum(run.ref.status == name for run in entry.runs.runs) for name in RUN_STATUSES}
+def _reliability_cells(group: EstimatedGroup) -> tuple[FigureCell, ...]:
+    counts = {name: sum(run.status == name for run in group.runs) for name in RUN_STATUSES}
     others = [f"{count} {name}" for name, count in counts.items() if count and name != "done"]
-    success, row = entry.group.success, entry.row
+    success, row = group.success, summary_row(group)
     trials = (row.trials_completed, row.trials_pruned, row.trials_failed, row.trials_cancelled)
     return (
-        FigureCell(f"{counts['done']} of {len(entry.runs.runs)}"),
+        FigureCell(f"{counts['done']} of {len(group.runs)}"),
         FigureCell(", ".join(others) or "none"),
         FigureCell(MISSING, reason="no run was tried")
         if success is None
         else FigureCell(percent(success.estimate), f"{100 * success.low:.0f}–{percent(success.high)}"),
         *(FigureCell(str(count) if row.statuses else MISSING) for count in trials),
-        *(spread_cell(entry.runs, column) for column in FOOTPRINT),
+        *(spread_cell(group, column) for column in FOOTPRINT),
     )
 
 
-def column_head(column: Metric, found: Sequence[Entry]) -> ColumnHead:
+def column_head(column: Metric, found: Sequence[Group]) -> ColumnHead:
     """Return a column's heading with the unit of its figures, which for a score is its metric's name."""
-    values = (record.metrics.get(column.name) for entry in found for record in entry.done)
+    values = (record.metrics.get(column.name) for group in found for record in group.done.values())
     units = dict.fromkeys(value.unit for value in values if value is not None)
     unit = column.shown or (unit_of(next(iter(units)), column) if len(units) == 1 else "objective" if units else "")
     return ColumnHead(column.heading or column.name.rpartition(".")[2].replace("_", " "), unit, f"{column.name}: {column.title}")

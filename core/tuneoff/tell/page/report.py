@@ -22,12 +22,12 @@ from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.choice.choice import Choice, Setting
 from tuneoff.judge.choice.choose import Answered, time_question
 from tuneoff.judge.results import Results
-from tuneoff.judge.runs import Scope
-from tuneoff.judge.summary_rows import notes
+from tuneoff.judge.runs import Group, by_scope
+from tuneoff.judge.summary_rows import notes, summary_row
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import FILE_NAME, write_bytes
 from tuneoff.tell.page import texts
-from tuneoff.tell.page.frameworks import ENERGY_AND_COST, Entry, FrameworkTable, column_groups, entries, framework_tables
+from tuneoff.tell.page.frameworks import ENERGY_AND_COST, FrameworkTable, column_groups, framework_tables
 from tuneoff.tell.page.runs import Facts, fault_tables, framework_facts, machine_facts, package_facts, status_counts
 from tuneoff.tell.page.texts import confidence, path_link
 from tuneoff.tell.plots.anytime import Panel, panels
@@ -97,7 +97,6 @@ def make_folder(folder: Path) -> None:
 def page(of: Answered, folder: Path) -> dict[str, Any]:
     """Return what the templates read of a results folder; `folder`: where the page will lie, for links to the runs' files."""
     results, answers, choice = of.results, of.answers, of.choice
-    found = entries(results, answers)
     measured_by = circumstances(results.folder, results.standing.values())
     same, differing = package_facts(results)
     main = choice.settings[0] if choice.settings else None
@@ -113,14 +112,13 @@ def page(of: Answered, folder: Path) -> dict[str, Any]:
         "asked": _asked(answers.questions, time),
         "axes": {setting.name: _axes(setting, answers.questions) for setting in choice.settings},
         "beside": [metric(name) for name in BESIDE],
-        "by_group": {(entry.group.label, entry.group.scope): entry for entry in found},
         "places": Places(results, folder),
-        "facts": _facts(results, found, choice),
+        "facts": _facts(results, answers, choice),
         "status_counts": status_counts(results),
         "across_notes": list(dict.fromkeys(line for one in answers.across for line in one.texts)),
         "unjudged": texts.unjudged(answers),
-        "tables": _with_notes(framework_tables(found), found, measured_by),
-        "by_scope": _by_scope(found),
+        "tables": _with_notes(answers.groups, measured_by),
+        "by_scope": by_scope(answers.groups),
         "styles": styles((group.label, group.replicate, group.emulated) for group in answers.groups),
         "panels": drawn,
         "panels_left_out": left_out,
@@ -129,7 +127,7 @@ def page(of: Answered, folder: Path) -> dict[str, Any]:
         "has_variants": any(variant_text(run.spec.experiment.variant) for run in results.planned),
         "labels": label_texts((run.label, run.spec.adapter) for run in results.planned),
         "executions": Counter(record.run_id for record in results.records),
-        "environment": (*machine_facts(results), framework_facts(results, answers), same),
+        "environment": (*machine_facts(results), framework_facts(answers), same),
         "differing": [differing] if differing.rows else [],
         "basis": basis(results, answers, measured_by),
     }
@@ -156,21 +154,14 @@ def _anytime(results: Results, main: Setting | None) -> tuple[list[Panel], int]:
     return panels(curves(results), {row.label: row.name for row in main.rows}, [scope.text for scope in main.scopes])
 
 
-def _by_scope(found: Sequence[Entry]) -> dict[Scope, list[Entry]]:
-    scopes: dict[Scope, list[Entry]] = {}
-    for entry in found:
-        scopes.setdefault(entry.group.scope, []).append(entry)
-    return scopes
-
-
-def _facts(results: Results, found: Sequence[Entry], choice: Choice) -> list[str]:
+def _facts(results: Results, answers: Answers, choice: Choice) -> list[str]:
     """Return what was run, in a few words each."""
     planned = [run for run in results.planned if run.skip_reason is None]
     done = sum((record := results.standing.get(run.run_id)) is not None and record.status == "done" for run in planned)
     rows = choice.settings[0].rows if choice.settings else ()
     frameworks = sum(not row.is_floor for row in rows)
     lengths = [column.trial_seconds for row in rows for column in row.columns.values() if column.trial_seconds is not None]
-    tasks = {entry.group.scope.task for entry in found if entry.group.scope.task}
+    tasks = {scope.task for scope in answers.scopes if scope.task}
     trials = _range(run.spec.experiment.budget.trials for run in planned)
     workers = _range(run.spec.experiment.workers.count for run in planned)
     days = sorted(record.started_at[:10] for record in results.standing.values() if record.started_at)
@@ -190,12 +181,12 @@ def _range(values: Iterable[int | None]) -> str:
     return "" if not known else str(known[0]) if len(known) == 1 else f"{known[0]} to {known[-1]}"
 
 
-def _with_notes(tables: Sequence[FrameworkTable], found: Sequence[Entry], measured_by: Circumstances) -> list[FrameworkTable]:
-    rows = [entry.row for entry in found]
+def _with_notes(groups: Sequence[Group], measured_by: Circumstances) -> list[FrameworkTable]:
+    rows = [replace(summary_row(group), same_as=group.same_as) for group in groups]
     headings = {column.name: column.heading for column in ENERGY_AND_COST}
     cost = tuple(cost_notes(rows, headings, measured_by)) if any(row.runs_done for row in rows) else ()
     own = {"quality-time": tuple(notes(rows)), "energy-cost": cost}
-    return [replace(table, notes=own.get(table.name, ())) for table in tables]
+    return [replace(table, notes=own.get(table.name, ())) for table in framework_tables(groups)]
 
 
 def basis(results: Results, answers: Answers, circumstances: Circumstances) -> list[Facts]:

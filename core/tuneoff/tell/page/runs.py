@@ -144,14 +144,13 @@ def machine_facts(results: Results) -> list[Facts]:
     return [Facts(title="Machine", rows=tuple((name, values) for name, values in rows if values))]
 
 
-def framework_facts(results: Results, answers: Answers) -> Facts:
+def framework_facts(answers: Answers) -> Facts:
     """Return which version of its framework, and which classes, each adapter used."""
     rows: dict[str, dict[str, None]] = {}
     for group in answers.groups:
-        for ref in group.runs:
-            record = results.standing.get(ref.run_id)
-            if record is not None and record.versions:
-                rows.setdefault(group.label, {})[_framework(record.versions)] = None
+        for run in group.own:
+            if run.record is not None and run.record.versions:
+                rows.setdefault(group.label, {})[_framework(run.record.versions)] = None
     return Facts(title="Frameworks", rows=tuple((label, tuple(texts)) for label, texts in rows.items()))
 
 
