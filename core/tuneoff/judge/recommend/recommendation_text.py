@@ -53,7 +53,7 @@ class _Citations:
 
     def lines(self) -> Iterator[str]:
         if not self._with_runs:
-            counts = Counter(run.folder for run in {run for runs in self.known for run in runs})
+            counts = Counter(run.folder for run in dict.fromkeys(run for runs in self.known for run in runs))
             yield from (f"rests on {counted(count, 'run')} in {folder}; --runs lists them" for folder, count in counts.items())
             return
         yield "runs that this rests on:"

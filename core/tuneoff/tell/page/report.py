@@ -15,7 +15,7 @@ from tuneoff.base.packages import install_command, missing_modules
 from tuneoff.errors import MissingPackageError, ResultsError
 from tuneoff.experiment.metric import Metric
 from tuneoff.experiment.metric_catalogue import metric
-from tuneoff.experiment.names import label_texts, variant_text
+from tuneoff.experiment.names import variant_text
 from tuneoff.judge.answers.answer import Answers, Question
 from tuneoff.judge.answers.anytime import curves
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
@@ -28,7 +28,7 @@ from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import FILE_NAME, write_bytes
 from tuneoff.tell.page import texts
 from tuneoff.tell.page.frameworks import ENERGY_AND_COST, FrameworkTable, column_groups, framework_tables
-from tuneoff.tell.page.runs import Facts, fault_tables, framework_facts, machine_facts, package_facts, status_counts
+from tuneoff.tell.page.runs import STATUSES, Facts, fault_tables, framework_facts, machine_facts, package_facts
 from tuneoff.tell.page.texts import confidence, path_link
 from tuneoff.tell.plots.anytime import Panel, panels
 from tuneoff.tell.plots.drawing import Scale, shared_scale, styles
@@ -102,6 +102,7 @@ def page(of: Answered, folder: Path) -> dict[str, Any]:
     main = choice.settings[0] if choice.settings else None
     time = time_question(answers)
     drawn, left_out = _anytime(results, main)
+    runs = {run.run_id: (group, run) for group in answers.groups for run in group.runs}
     return {
         "results": results,
         "answers": answers,
@@ -114,7 +115,8 @@ def page(of: Answered, folder: Path) -> dict[str, Any]:
         "beside": [metric(name) for name in BESIDE],
         "places": Places(results, folder),
         "facts": _facts(results, answers, choice),
-        "status_counts": status_counts(results),
+        "runs": [runs[run.run_id] for run in results.planned],
+        "status_counts": [(name, answers.statuses[name]) for name in STATUSES if answers.statuses.get(name)],
         "across_notes": list(dict.fromkeys(line for one in answers.across for line in one.texts)),
         "unjudged": texts.unjudged(answers),
         "tables": _with_notes(answers.groups, measured_by),
@@ -125,7 +127,6 @@ def page(of: Answered, folder: Path) -> dict[str, Any]:
         "faults": fault_tables(results.folder),
         "most_runs": MOST_RUNS,
         "has_variants": any(variant_text(run.spec.experiment.variant) for run in results.planned),
-        "labels": label_texts((run.label, run.spec.adapter) for run in results.planned),
         "executions": Counter(record.run_id for record in results.records),
         "environment": (*machine_facts(results), framework_facts(answers), same),
         "differing": [differing] if differing.rows else [],
@@ -157,7 +158,6 @@ def _anytime(results: Results, main: Setting | None) -> tuple[list[Panel], int]:
 def _facts(results: Results, answers: Answers, choice: Choice) -> list[str]:
     """Return what was run, in a few words each."""
     planned = [run for run in results.planned if run.skip_reason is None]
-    done = sum((record := results.standing.get(run.run_id)) is not None and record.status == "done" for run in planned)
     rows = choice.settings[0].rows if choice.settings else ()
     frameworks = sum(not row.is_floor for row in rows)
     lengths = [column.trial_seconds for row in rows for column in row.columns.values() if column.trial_seconds is not None]
@@ -171,7 +171,7 @@ def _facts(results: Results, answers: Answers, choice: Choice) -> list[str]:
         counted(len({run.spec.seed for run in planned}), "seed"),
         *([f"{trials} trials" + (f" of {duration_range(lengths)}" if lengths else "")] if trials else []),
         *([f"{workers} workers"] if workers else []),
-        f"{done} of {counted(len(planned), 'run')} done",
+        f"{answers.statuses.get('done', 0)} of {counted(len(planned), 'run')} done",
         *days[:1],
     ]
 

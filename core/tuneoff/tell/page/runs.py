@@ -6,7 +6,6 @@ In which environment they ran: what all share once, and what differs by itself. 
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,13 +13,12 @@ from typing import Any, NamedTuple
 from tuneoff.base.format import ESTIMATED, MISSING, counted, listed
 from tuneoff.base.identity import canonical_json
 from tuneoff.experiment.metric import Metric
-from tuneoff.experiment.names import emulated_label
-from tuneoff.experiment.plan import PlannedRun
 from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.answers.run_values import ABSENT
 from tuneoff.judge.faults import FAULTS, TITLES
 from tuneoff.judge.recommend.eligibility import FaultResult, read_fault_file
 from tuneoff.judge.results import Results
+from tuneoff.judge.runs import Run
 from tuneoff.record.flag_meanings import FLAGS, SERIOUS, marked
 from tuneoff.record.run_record import RunRecord
 from tuneoff.tell.report.tables import FigureCell, amount_text
@@ -31,27 +29,6 @@ WORST = frozenset(("hung until the limit", "silently wrong"))
 GIGABYTE = 1e9
 
 
-def status_counts(results: Results) -> list[tuple[str, int]]:
-    """Return how many planned runs came to what, those of no run left out."""
-    counts = Counter(run_status(run, results.standing.get(run.run_id)) for run in results.planned)
-    return [(name, counts[name]) for name in (*STATUSES, *sorted(set(counts) - set(STATUSES))) if counts[name]]
-
-
-def run_status(run: PlannedRun, record: RunRecord | None) -> str:
-    """Return what a planned run came to."""
-    if run.skip_reason is not None:
-        return "skipped"
-    return "planned" if record is None else record.status
-
-
-def run_reason(run: PlannedRun, record: RunRecord | None) -> str:
-    """Return why a run is not done; "" where its status says it."""
-    if run.skip_reason is None and record is None:
-        return "not run yet"
-    reason = run.skip_reason or (record.reason if record is not None else None) or ""
-    return "" if reason == run_status(run, record) else reason
-
-
 class ShownFlag(NamedTuple):
     """A flag of a run: its name, with a sign where it is serious, and what it means."""
 
@@ -60,24 +37,16 @@ class ShownFlag(NamedTuple):
     meaning: str
 
 
-def run_flags(record: RunRecord | None) -> list[ShownFlag]:
+def run_flags(run: Run) -> list[ShownFlag]:
     """Return a run's flags, the serious ones first."""
-    if record is None:
-        return []
-    continued = ["continued"] if record.continues is not None else []
-    shown = marked([*(flag.name for flag in record.flags), *continued])
+    shown = marked([*run.flags, *(["continued"] if run.is_continued else [])])
     names = [(text, text.removeprefix("! ")) for text in shown]
     return [ShownFlag(text, name in SERIOUS, FLAGS.get(name, "")) for text, name in names]
 
 
-def run_label(run: PlannedRun, record: RunRecord | None, label: str) -> str:
-    """Return the framework's label, which says where something stood in for its platform."""
-    return emulated_label(label, run.spec) if run.emulated or (record is not None and record.emulated) else label
-
-
-def run_cell(record: RunRecord | None, column: Metric) -> FigureCell:
-    """Return the value of a run that is done."""
-    value = record.metrics.get(column.name) if record is not None and record.status == "done" else None
+def run_cell(run: Run, column: Metric) -> FigureCell:
+    """Return the value of a run that is done itself."""
+    value = run.metric(column.name) if run.status == "done" else None
     if value is None or value.value is None:
         return FigureCell(MISSING, reason=ABSENT if value is None else value.reason_if_null or "")
     return FigureCell(amount_text(value.value, value.unit, column), mark=ESTIMATED if value.kind == "estimated" else "")
