@@ -13,12 +13,12 @@ from tuneoff.errors import ResultsError, UnknownNameError
 from tuneoff.judge.faults import FAULTS
 from tuneoff.judge.recommend.eligibility import (
     NO_SUCH_PART,
-    FaultEvidence,
     FaultResult,
     No,
     check_names,
     fault_notes,
     fault_obstacles,
+    of_adapter,
     read_faults,
 )
 from tuneoff.judge.recommend.request import Request
@@ -31,16 +31,21 @@ def result(adapter: str, outcome: str | None, fault: str = "sigkill", by: str = 
     return {"adapter": adapter, "setting": by, "fault": fault, "outcome": outcome, "reason": reason, "seconds": 1.0}
 
 
-def evidence(*results: dict[str, Any]) -> list[FaultEvidence]:
-    names = FaultResult.__struct_fields__
-    made = [FaultResult(**{name: one[name] for name in names}) for one in results]
-    return [FaultEvidence(result=one, file=Path("faults.json")) for one in made]
+def found(
+    *results: dict[str, Any], adapter: str = "optuna", emulated: Sequence[str] = (), platform: str | None = None
+) -> list[FaultResult]:
+    names = [name for name in FaultResult.__struct_fields__ if name != "file"]
+    made = [FaultResult(**{name: one[name] for name in names}, file="faults.json") for one in results]
+    return of_adapter(made, adapter, emulated, platform)
 
 
 def against(
     *results: dict[str, Any], request: Request = SIGKILL, adapter: str = "optuna", emulated: Sequence[str] = ()
 ) -> list[No]:
-    return [one.kind for one in fault_obstacles(adapter, emulated, evidence(*results), request)]
+    return [
+        one.kind
+        for one in fault_obstacles(found(*results, adapter=adapter, emulated=emulated, platform=request.platform), request)
+    ]
 
 
 @pytest.mark.parametrize("outcome", ["recovered", "trial lost"])
@@ -50,16 +55,16 @@ def test_an_answer_that_holds_is_survival(outcome: str) -> None:
 
 @pytest.mark.parametrize("outcome", ["run aborted", "hung until the limit", "silently wrong"])
 def test_no_answer_that_holds_is_none_and_is_cited(outcome: str) -> None:
-    (found,) = fault_obstacles("optuna", (), evidence(result("optuna", outcome)), SIGKILL)
-    assert found.kind is No.FAULTS
-    assert found.text == f"sigkill through its adapter: {outcome}, why (faults.json)"
+    (obstacle,) = fault_obstacles(found(result("optuna", outcome)), SIGKILL)
+    assert obstacle.kind is No.FAULTS
+    assert obstacle.text == f"sigkill through its adapter: {outcome}, why (faults.json)"
 
 
 def test_only_the_settings_that_were_asked_for_decide() -> None:
     both = (result("optuna", "recovered"), result("optuna", "run aborted", by="defaults"))
     assert against(*both) == []
     assert against(*both, request=Request(must_survive=("sigkill",), faults_by="defaults")) == [No.FAULTS]
-    assert fault_notes("optuna", (), evidence(*both), SIGKILL) == ["by its own defaults, sigkill: run aborted (faults.json)"]
+    assert fault_notes(found(*both), SIGKILL) == ["by its own defaults, sigkill: run aborted (faults.json)"]
 
 
 def test_what_nobody_tried_is_not_known_and_a_part_that_is_not_there_cannot_fail() -> None:
@@ -92,15 +97,15 @@ def test_never_silently_wrong_is_of_every_fault_that_was_tried() -> None:
 
 
 def test_how_many_faults_were_tried_is_told() -> None:
-    tried = evidence(*(result("optuna", "recovered", fault) for fault in ("none", "nan", "inf")), result("optuna", None, "hang"))
-    assert fault_notes("optuna", (), tried, NEVER_WRONG) == ["2 faults through its adapter were tried: silently wrong in none"]
+    tried = found(*(result("optuna", "recovered", fault) for fault in ("none", "nan", "inf")), result("optuna", None, "hang"))
+    assert fault_notes(tried, NEVER_WRONG) == ["2 faults through its adapter were tried: silently wrong in none"]
 
 
 def test_files_and_folders_of_the_command_are_read_back(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / f"{name}.json").write_text(json.dumps({"about": {}, "runs": [result(name, "recovered")], "exit_code": 0}))
-    assert [one.result.adapter for one in read_faults([tmp_path])] == ["one", "two"]
-    assert [one.file for one in read_faults([tmp_path / "two.json"])] == [tmp_path / "two.json"]
+    assert [one.adapter for one in read_faults([tmp_path])] == ["one", "two"]
+    assert [one.file for one in read_faults([tmp_path / "two.json"])] == [str(tmp_path / "two.json")]
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"runs": [{}]}', '{"runs": 3}', "\xff", '{"a": 1}'])

@@ -151,34 +151,32 @@ def _missing(name: str, capabilities: Capabilities, request: Request) -> Iterato
 
 
 class FaultResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of the fault matrix; `outcome` is None where it was not run, and `reason` says why."""
+    """One run of the fault matrix; `outcome` is None where it was not run, and `reason` says why. `file`: that it is from."""
 
     adapter: str  # its label: "katib@emulated"
     setting: str
     fault: str
     outcome: str | None
     reason: str
+    file: str = ""
+
+    @property
+    def was_tried(self) -> bool:
+        """Whether something went wrong in it."""
+        return self.outcome is not None and self.fault != NO_FAULT.name
 
 
 class _File(msgspec.Struct):
     runs: list[FaultResult]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultEvidence:
-    """A result, and the file that it is from."""
-
-    result: FaultResult
-    file: Path
-
-
-def read_faults(paths: Sequence[Path]) -> list[FaultEvidence]:
+def read_faults(paths: Sequence[Path]) -> list[FaultResult]:
     """Read files that `tuneoff faults --json` wrote, or all `*.json` of a folder.
 
     Raises:
         ResultsError: there is none, or it is none.
     """
-    return [FaultEvidence(result=result, file=file) for file in _files(paths) for result in read_fault_file(file, follow=True)]
+    return [result for file in _files(paths) for result in read_fault_file(file, follow=True)]
 
 
 def check_names(names: Iterable[str]) -> None:
@@ -193,69 +191,56 @@ def check_names(names: Iterable[str]) -> None:
             raise UnknownNameError(f"no fault named {name!r}; known: {', '.join(known)}")
 
 
-def fault_obstacles(
-    adapter: str, emulated_platforms: Sequence[str], evidence: Sequence[FaultEvidence], request: Request
-) -> list[Obstacle]:
-    """Return what the faults that an adapter must survive say against it. What was only seen on a stand-in is not known."""
-    own = _of_adapter(adapter, emulated_platforms, evidence, request)
-    decisive = [one for one in own if one.result.setting == request.faults_by]
+def of_adapter(
+    results: Sequence[FaultResult], adapter: str, emulated_platforms: Sequence[str], platform: str | None
+) -> list[FaultResult]:
+    """Return the results of an adapter, on the asked platform where one is asked for, and none of a stand-in."""
+    return [one for one in results if _is_of(one.adapter, adapter, emulated_platforms, platform)]
+
+
+def fault_obstacles(own: Sequence[FaultResult], request: Request) -> list[Obstacle]:
+    """Return what the faults that an adapter must survive say against it; `own`: its results."""
+    decisive = [one for one in own if one.setting == request.faults_by]
     found = [obstacle for fault in request.must_survive for obstacle in _survival(fault, decisive, request.faults_by)]
-    if request.never_silently_wrong:
-        found += _wrong(decisive, request.faults_by)
-    return found
+    return found + (_wrong(decisive, request.faults_by) if request.never_silently_wrong else [])
 
 
-def fault_notes(
-    adapter: str, emulated_platforms: Sequence[str], evidence: Sequence[FaultEvidence], request: Request
-) -> list[str]:
+def fault_notes(own: Sequence[FaultResult], request: Request) -> list[str]:
     """Return what the other settings came to under the faults that must be survived: it decides nothing here."""
     other = DEFAULTS if request.faults_by == ADAPTER else ADAPTER
-    own = _of_adapter(adapter, emulated_platforms, evidence, request)
     found = []
     if request.never_silently_wrong:
-        tried = [one for one in own if _was_tried(one, request.faults_by)]
+        tried = [one for one in own if one.setting == request.faults_by and one.was_tried]
         found.append(f"{counted(len(tried), 'fault')} {_BY[request.faults_by]} were tried: silently wrong in none")
     for one in own:
-        result = one.result
-        is_bad = result.outcome is not None and (
-            (result.fault in request.must_survive and result.outcome not in SURVIVED)
-            or (request.never_silently_wrong and result.outcome == Class.WRONG.value)
+        is_bad = one.outcome is not None and (
+            (one.fault in request.must_survive and one.outcome not in SURVIVED)
+            or (request.never_silently_wrong and one.outcome == Class.WRONG.value)
         )
-        if is_bad and result.setting == other:
-            found.append(f"{_BY[other]}, {result.fault}: {result.outcome} ({one.file})")
+        if is_bad and one.setting == other:
+            found.append(f"{_BY[other]}, {one.fault}: {one.outcome} ({one.file})")
     return found
 
 
-def _survival(fault: str, evidence: Sequence[FaultEvidence], by: str) -> Iterator[Obstacle]:
-    of_fault = [one for one in evidence if one.result.fault == fault]
-    bad = [one for one in of_fault if one.result.outcome is not None and one.result.outcome not in SURVIVED]
+def _survival(fault: str, decisive: Sequence[FaultResult], by: str) -> Iterator[Obstacle]:
+    of_fault = [one for one in decisive if one.fault == fault]
+    bad = [one for one in of_fault if one.outcome is not None and one.outcome not in SURVIVED]
     if bad:
-        one = bad[0]
-        yield Obstacle(kind=No.FAULTS, text=f"{fault} {_BY[by]}: {one.result.outcome}, {one.result.reason} ({one.file})")
-    elif not any(one.result.outcome is not None or one.result.reason == NO_SUCH_PART for one in of_fault):
-        reason = f": {of_fault[0].result.reason}" if of_fault else ""
+        yield Obstacle(kind=No.FAULTS, text=f"{fault} {_BY[by]}: {bad[0].outcome}, {bad[0].reason} ({bad[0].file})")
+    elif not any(one.outcome is not None or one.reason == NO_SUCH_PART for one in of_fault):
+        reason = f": {of_fault[0].reason}" if of_fault else ""
         yield Obstacle(kind=No.UNKNOWN, text=f"{fault} {_BY[by]}: no result{reason}")
 
 
-def _wrong(evidence: Sequence[FaultEvidence], by: str) -> list[Obstacle]:
-    tried = [one for one in evidence if _was_tried(one, by)]
-    wrong = [one for one in tried if one.result.outcome == Class.WRONG.value]
+def _wrong(decisive: Sequence[FaultResult], by: str) -> list[Obstacle]:
+    tried = [one for one in decisive if one.was_tried]
     if not tried:
         return [Obstacle(kind=No.UNKNOWN, text=f"faults {_BY[by]}: no result")]
     return [
-        Obstacle(kind=No.FAULTS, text=f"{one.result.fault} {_BY[by]}: silently wrong, {one.result.reason} ({one.file})")
-        for one in wrong
+        Obstacle(kind=No.FAULTS, text=f"{one.fault} {_BY[by]}: silently wrong, {one.reason} ({one.file})")
+        for one in tried
+        if one.outcome == Class.WRONG.value
     ]
-
-
-def _was_tried(one: FaultEvidence, by: str) -> bool:
-    return one.result.setting == by and one.result.outcome is not None and one.result.fault != NO_FAULT.name
-
-
-def _of_adapter(
-    adapter: str, emulated_platforms: Sequence[str], evidence: Sequence[FaultEvidence], request: Request
-) -> list[FaultEvidence]:
-    return [one for one in evidence if _is_of(one.result.adapter, adapter, emulated_platforms, request.platform)]
 
 
 def _is_of(label: str, adapter: str, emulated_platforms: Sequence[str], platform: str | None) -> bool:
@@ -284,8 +269,9 @@ def read_fault_file(path: Path, *, follow: bool = False) -> list[FaultResult]:
         ResultsError: it cannot be read, or is none.
     """
     try:
-        return msgspec.json.decode(read_regular(path, follow=follow), type=_File).runs
+        runs = msgspec.json.decode(read_regular(path, follow=follow), type=_File).runs
     except OSError as error:
         raise ResultsError(f"{path} cannot be read: {error.strerror}; name what `tuneoff faults --json` wrote") from error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ResultsError(f"{path} is not what `tuneoff faults --json` writes: {error}; write it again") from error
+    return [msgspec.structs.replace(run, file=str(path)) for run in runs]

@@ -14,7 +14,16 @@ from tuneoff.experiment.spec import LOCAL
 from tuneoff.judge.answers.answers_json import choice_to_json
 from tuneoff.judge.choice.caveat_lines import unfinished
 from tuneoff.judge.choice.choose import Answered, choose
-from tuneoff.judge.recommend.eligibility import Candidate, FaultEvidence, No, Obstacle, candidate, fault_notes, fault_obstacles
+from tuneoff.judge.recommend.eligibility import (
+    Candidate,
+    FaultResult,
+    No,
+    Obstacle,
+    candidate,
+    fault_notes,
+    fault_obstacles,
+    of_adapter,
+)
 from tuneoff.judge.recommend.families import families
 from tuneoff.judge.recommend.recommendation import Family, Recommendation, Weighed
 from tuneoff.judge.recommend.recommendation_text import headline, how_to_measure
@@ -42,7 +51,7 @@ def listings(folders: Sequence[Answered]) -> list[AdapterListing]:
 
 
 def recommend(
-    folders: Sequence[Answered], known: Sequence[AdapterListing], evidence: Sequence[FaultEvidence], request: Request
+    folders: Sequence[Answered], known: Sequence[AdapterListing], evidence: Sequence[FaultResult], request: Request
 ) -> Recommendation:
     """Return what the folders say to a request.
 
@@ -83,15 +92,14 @@ def recommend(
     return replace(recommendation, headline=tuple(headline(recommendation)))
 
 
-def _candidates(known: Sequence[AdapterListing], evidence: Sequence[FaultEvidence], request: Request) -> list[Candidate]:
+def _candidates(known: Sequence[AdapterListing], evidence: Sequence[FaultResult], request: Request) -> list[Candidate]:
     found = []
     for listing in known:
         one = candidate(listing, request)
         if listing.capabilities is not None:
-            emulated = listing.capabilities.emulated_platforms
-            against = fault_obstacles(listing.plugin.name, emulated, evidence, request)
-            beside = fault_notes(listing.plugin.name, emulated, evidence, request)
-            one = replace(one, obstacles=(*one.obstacles, *against), notes=(*one.notes, *beside))
+            own = of_adapter(evidence, listing.plugin.name, listing.capabilities.emulated_platforms, request.platform)
+            obstacles = (*one.obstacles, *fault_obstacles(own, request))
+            one = replace(one, obstacles=obstacles, notes=(*one.notes, *fault_notes(own, request)))
         found.append(one)
     return found
 

@@ -198,13 +198,8 @@ def on_stand_ins(folders: Sequence[Answered]) -> list[OnStandIn]:
     for folder in folders:
         for group in folder.answers.groups:
             if group.emulated:
-                counts[folder.results.folder, group.adapter, group.label] += done(group)
+                counts[folder.results.folder, group.adapter, group.label] += len(group.done)
     return [OnStandIn(folder=path, adapter=name, label=label, runs=runs) for (path, name, label), runs in counts.items() if runs]
-
-
-def done(group: EstimatedGroup) -> int:
-    """Return how many of a group's runs are done."""
-    return sum(run.status == "done" for run in group.runs)
 
 
 def _of_folder(folder: Answered, adapters: set[str], request: Request) -> Iterator[MeasuredSetting]:
