@@ -13,6 +13,7 @@ from typing import Literal
 from tuneoff.base.packages import need_scipy
 from tuneoff.errors import MissingPackageError
 from tuneoff.experiment.matrix_parts import AnalysisPart
+from tuneoff.experiment.names import variant_text
 from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.controls.same_algorithm import (
     FEWEST_SEEDS,
@@ -26,7 +27,14 @@ from tuneoff.judge.controls.same_algorithm import (
     interval,
     pairs_of,
 )
-from tuneoff.judge.controls.same_configuration import Equality, SameConfiguration, Setting, same_configurations, settings
+from tuneoff.judge.controls.same_configuration import (
+    Equality,
+    SameConfiguration,
+    Setting,
+    same_configurations,
+    setting_text,
+    settings,
+)
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import EMULATED, POOL, Group, grouped, noise_pairs
 
@@ -113,29 +121,27 @@ def is_subtractable(all_settings: Sequence[Setting]) -> bool:
 
 def _pairs(all_settings: Sequence[Setting]) -> Iterator[tuple[Kind, Group, Group, tuple[str, str]]]:
     """Yield (kind, one, other, their names): first what models add, then what runtimes do, then chance."""
-    for setting in all_settings:
-        if setting.sampler not in NOT_MODELS:
-            for group in setting.groups:
-                plain = _random(all_settings, setting, group)
-                if plain is not None:
-                    yield "algorithm", group, plain, (f"{group.label} {setting.name}", SAMPLER)
-    for setting in all_settings:
-        pool = next((one for one in setting.compared if one.spec.adapter == POOL and one.spec.replicate == 0), None)
-        if setting.sampler == SAMPLER and pool is not None:
-            for group in setting.groups:
-                if group is not pool and group.spec.replicate == 0:
-                    yield "runtime", group, pool, (f"{group.label} {setting.name}", pool.label)
-    for setting in all_settings:
-        for again, first in noise_pairs(setting.groups):
-            yield "noise floor", again, first, (f"{again.label} {setting.name}", first.label)
+    every = [group for groups in all_settings for group in groups]
+    for group in every:
+        plain = _random(every, group) if group.scope.sampler not in NOT_MODELS else None
+        if plain is not None:
+            yield "algorithm", group, plain, (f"{group.label} {setting_text(group)}", SAMPLER)
+    for groups in all_settings:
+        pool = next((one for one in groups if not one.emulated and one.adapter == POOL and one.replicate == 0), None)
+        if pool is not None and pool.scope.sampler == SAMPLER:
+            for group in groups:
+                if group is not pool and group.replicate == 0:
+                    yield "runtime", group, pool, (f"{group.label} {setting_text(group)}", pool.label)
+    for groups in all_settings:
+        for again, first in noise_pairs(groups):
+            yield "noise floor", again, first, (f"{again.label} {setting_text(again)}", first.label)
 
 
-def _random(all_settings: Sequence[Setting], setting: Setting, group: Group) -> Group | None:
+def _random(every: Sequence[Group], group: Group) -> Group | None:
     """Return the group of the same entry, pruner and variant with random search."""
-    for other in all_settings:
-        if other.sampler == SAMPLER and (other.pruner, other.variant) == (setting.pruner, setting.variant):
-            return next((one for one in other.groups if one.label == group.label), None)
-    return None
+    key = (group.label, group.scope.pruner, variant_text(group.spec.experiment.variant))
+    same = (one for one in every if (one.label, one.scope.pruner, variant_text(one.spec.experiment.variant)) == key)
+    return next((one for one in same if one.scope.sampler == SAMPLER), None)
 
 
 def _effect(kind: Kind, one: Group, other: Group, names: tuple[str, str], metric: str, confidence: float) -> Effect:

@@ -13,7 +13,7 @@ from statistics import NormalDist
 from typing import Any
 
 from tuneoff.experiment.analysis import Margin, quality_margin
-from tuneoff.judge.controls.same_configuration import Setting
+from tuneoff.judge.controls.same_configuration import Setting, setting_text
 from tuneoff.judge.runs import Group, noise_pairs
 from tuneoff.judge.stats.location import students_t_quantile
 from tuneoff.measure.resumed import is_counted
@@ -203,18 +203,18 @@ def pairs_of(all_settings: Sequence[Setting], analysis: Mapping[str, Any], alpha
     """
     found: list[EntryPair] = []
     noise: list[EntryPair] = []
-    for setting in comparable(all_settings):
-        firsts = [group for group in setting.compared if group.spec.replicate == 0]
+    for groups in comparable(all_settings):
+        firsts = [group for group in groups if not group.emulated and group.replicate == 0]
         margin = quality_margin(analysis, firsts[0].spec.experiment.workload)
-        found += [_pair(setting, one, other, margin, alpha) for one, other in combinations(firsts, 2)]
-        noise += [_pair(setting, one, other, margin, alpha, is_noise=True) for one, other in noise_pairs(setting.groups)]
+        found += [_pair(one, other, margin, alpha) for one, other in combinations(firsts, 2)]
+        noise += [_pair(one, other, margin, alpha, is_noise=True) for one, other in noise_pairs(groups)]
     return [*_adjusted(found, alpha), *noise]
 
 
 def comparable(all_settings: Sequence[Setting]) -> list[Setting]:
     """Return the settings that run the same algorithm in at least two entries."""
-    same = [one for one in all_settings if one.sampler == SAMPLER and one.pruner == NO_PRUNER]
-    return [one for one in same if len(one.compared) > 1]
+    same = [groups for groups in all_settings if (groups[0].scope.sampler, groups[0].scope.pruner) == (SAMPLER, NO_PRUNER)]
+    return [groups for groups in same if sum(not group.emulated for group in groups) > 1]
 
 
 def common_seeds(one: Group, other: Group) -> list[int]:
@@ -240,7 +240,7 @@ def differing_pairs(pairs: Sequence[EntryPair]) -> list[EntryPair]:
     ]
 
 
-def _pair(setting: Setting, one: Group, other: Group, margin: Margin, alpha: float, *, is_noise: bool = False) -> EntryPair:
+def _pair(one: Group, other: Group, margin: Margin, alpha: float, *, is_noise: bool = False) -> EntryPair:
     seeds = common_seeds(one, other)
     ours, theirs = (list(_scores(group, seeds)) for group in (one, other))
     scores, no_scores = None, None
@@ -259,7 +259,7 @@ def _pair(setting: Setting, one: Group, other: Group, margin: Margin, alpha: flo
     else:
         quality = equivalence(found.values, margin.value, alpha, found.scale)
     return EntryPair(
-        setting=setting.name,
+        setting=setting_text(one),
         one=one.label,
         other=other.label,
         seeds=len(seeds),

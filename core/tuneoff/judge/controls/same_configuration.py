@@ -17,6 +17,7 @@ from tuneoff.record.run_record import EpochRecord, RunRecord
 
 SAMPLER = "fixed"
 ABSENT = "absent"
+Setting = tuple[Group, ...]  # of one scope, that have runs of their own, in the plan's order; at least one
 Place = tuple[int, str, int, str]  # seed, digest of the configuration, epoch, metric
 
 
@@ -78,7 +79,8 @@ class SameConfiguration:
 
 def same_configurations(all_settings: Sequence[Setting]) -> list[SameConfiguration]:
     """Return the control of each setting with `sampler: fixed` and at least two entries."""
-    return [same_configuration(one.name, one.groups) for one in all_settings if one.sampler == SAMPLER and len(one.groups) > 1]
+    held = [groups for groups in all_settings if groups[0].scope.sampler == SAMPLER and len(groups) > 1]
+    return [same_configuration(setting_text(groups[0]), groups) for groups in held]
 
 
 def same_configuration(name: str, groups: Sequence[Group]) -> SameConfiguration:
@@ -189,35 +191,12 @@ def _text(epoch: EpochRecord, metric: str) -> str:
     return repr(value) if value is not None else (epoch.non_finite or {}).get(metric, "not finite")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """Groups of one scope that have runs of their own, in the plan's order; at least one."""
-
-    groups: tuple[Group, ...]
-
-    @property
-    def sampler(self) -> str:
-        return self.groups[0].scope.sampler
-
-    @property
-    def pruner(self) -> str:
-        return self.groups[0].scope.pruner
-
-    @property
-    def variant(self) -> str:
-        return variant_text(self.groups[0].spec.experiment.variant)
-
-    @property
-    def compared(self) -> tuple[Group, ...]:
-        """The groups that are in comparisons."""
-        return tuple(group for group in self.groups if not group.emulated)
-
-    @property
-    def name(self) -> str:
-        """The setting as text, as far as it tells it from others: `random + asha workload=null`."""
-        return f"{strategy_text(self.groups[0].spec.experiment)} {self.variant}".rstrip()
-
-
 def settings(groups: Iterable[Group]) -> list[Setting]:
     """Return the settings of these groups, those without runs of their own left out."""
-    return [Setting(groups=tuple(own)) for own in by_scope(group for group in groups if group.own).values()]
+    return [tuple(own) for own in by_scope(group for group in groups if group.own).values()]
+
+
+def setting_text(group: Group) -> str:
+    """Return the setting of a group, as far as it tells it from others: `random + asha workload=null`."""
+    experiment = group.spec.experiment
+    return f"{strategy_text(experiment)} {variant_text(experiment.variant)}".rstrip()
