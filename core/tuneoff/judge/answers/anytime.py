@@ -11,10 +11,9 @@ from itertools import pairwise
 from typing import Literal
 
 from tuneoff.judge.results import Results
-from tuneoff.judge.runs import Group, Scope, grouped
+from tuneoff.judge.runs import Group, grouped
 from tuneoff.measure.incumbent import incumbents
 from tuneoff.measure.spans import boundaries, partition
-from tuneoff.record.metric_value import Kind
 from tuneoff.record.run_record import RunRecord
 
 Clock = Literal["trials", "seconds", "kwh", "usd"]
@@ -49,23 +48,14 @@ class Step:
 class Curve:
     """The incumbent of one run on all clocks. `ends`: where each clock stood as its last trial ended; the curve goes on to there.
 
-    `kinds` of the clocks: energy and cost within a part of the job are shared out evenly in time, so both are `estimated`.
-    `reasons`: why a clock is missing, or why there are no steps.
+    Energy and cost within a part of the job are shared out evenly in time, so both are estimated. `reasons`: why a clock is
+    missing, or why there are no steps.
     """
 
-    label: str
-    scope: Scope
-    replicate: int
-    emulated: bool
-    seed: int
-    run_id: str
-    execution_id: str
-    status: str
-    metric: str
-    mode: str
+    group: Group
+    record: RunRecord
     steps: tuple[Step, ...]
     ends: Mapping[Clock, float]
-    kinds: Mapping[Clock, Kind]
     reasons: Mapping[str, str]
 
 
@@ -119,22 +109,7 @@ def _of(cell: Group) -> Iterator[Curve]:
             for one in incumbents(record, objective)
         )
         ends = _ends(record, energy, cost, continued)
-        yield Curve(
-            label=cell.label,
-            scope=cell.scope,
-            replicate=cell.spec.replicate,
-            emulated=cell.emulated,
-            seed=run.seed,
-            run_id=record.run_id,
-            execution_id=record.execution_id,
-            status=record.status,
-            metric=objective.metric,
-            mode=objective.mode,
-            steps=steps,
-            ends=ends,
-            kinds={clock: "estimated" if clock in ("kwh", "usd") else "derived" for clock in ends},
-            reasons=_reasons(record, steps, ends, continued),
-        )
+        yield Curve(group=cell, record=record, steps=steps, ends=ends, reasons=_reasons(record, steps, ends, continued))
 
 
 def _ends(record: RunRecord, energy: _Amount, cost: _Amount, continued: bool) -> dict[Clock, float]:

@@ -57,8 +57,9 @@ def panels(curves: Sequence[Curve], names: Mapping[str, str], scopes: Sequence[s
     """
     by_scope: dict[str, dict[str, list[Curve]]] = {scope: {} for scope in scopes}
     for curve in curves:
-        if curve.scope.text in by_scope and curve.label in names:
-            by_scope[curve.scope.text].setdefault(curve.label, []).append(curve)
+        group = curve.group
+        if group.scope.text in by_scope and group.label in names:
+            by_scope[group.scope.text].setdefault(group.label, []).append(curve)
     found = [panel for scope, by_label in by_scope.items() if (panel := _panel(scope, by_label, names)) is not None]
     shown = [found[place] for place in spread_out(len(found), MOST_PANELS)]
     return shown, len(found) - len(shown)
@@ -69,8 +70,9 @@ def _panel(scope: str, by_label: Mapping[str, Sequence[Curve]], names: Mapping[s
     first = next((curve for of in enough.values() for curve in of), None)
     if first is None:
         return None
-    is_share = first.mode == "max" and all(0 <= step.value <= 1 for of in enough.values() for one in of for step in one.steps)
-    is_max = first.mode == "max" and not is_share
+    objective = first.group.spec.experiment.objective
+    is_share = objective.mode == "max" and all(0 <= step.value <= 1 for of in enough.values() for one in of for step in one.steps)
+    is_max = objective.mode == "max" and not is_share
     medians = [found for label, of in enough.items() if (found := _median(label, of, is_max=is_max, is_share=is_share)).points]
     x = scale([value for one in medians for value in (one.points[0][0], one.end)])
     values = [value for one in medians for point in one.points for value in point[1:] if math.isfinite(value)]
@@ -78,7 +80,7 @@ def _panel(scope: str, by_label: Mapping[str, Sequence[Curve]], names: Mapping[s
     if x is None or y is None:
         return None
     lines = sorted((_line(one, x, y, names[one.label]) for one in medians), key=lambda line: line.end_y)
-    name = first.metric.replace("_", " ")
+    name = objective.metric.replace("_", " ")
     return Panel(
         scope=scope,
         metric=f"error of {name} (1 − {name})" if is_share else name,
@@ -93,7 +95,7 @@ def _panel(scope: str, by_label: Mapping[str, Sequence[Curve]], names: Mapping[s
 def _median(label: str, curves: Sequence[Curve], *, is_max: bool, is_share: bool) -> _Median:
     runs = []
     for curve in curves:
-        steps = curve.steps if curve.status == "done" else ()  # a run that failed counts as the worst value throughout
+        steps = curve.steps if curve.record.status == "done" else ()  # a run that failed counts as the worst value throughout
         values = {step.job_seconds: 1 - step.value if is_share else step.value for step in steps if step.job_seconds is not None}
         runs.append(tuple(values.items()))
     points = combined(runs, -math.inf if is_max else math.inf, MOST_POINTS)
