@@ -28,7 +28,7 @@ class _Stored(AnalysisPart):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frozen:
-    """The analysis as it decides verdicts. `seeds`: how many are planned."""
+    """The analysis as it decides verdicts. `seeds`: how many are planned; `stated`: all of it, as the plan has it."""
 
     primary: str
     questions: Mapping[str, str]  # name -> metric, the primary one first
@@ -38,6 +38,7 @@ class Frozen:
     looks: tuple[int, ...]
     seeds: int
     anchors: Mapping[str, AnchorsPart] = field(default_factory=dict)  # by task, "" where there are none
+    stated: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def error(self) -> float:
@@ -47,6 +48,39 @@ class Frozen:
     def alpha(self, pairs: int) -> float:
         """Return the error that one verdict may have, in a scope with so many pairs."""
         return self.error / max(self.family_size, pairs)
+
+    def questions_of(self, experiment: ExperimentSpec, units: Mapping[str, str]) -> tuple[Question, ...]:
+        """Return the questions as an experiment asks them, the primary one first; `units`: of the metrics, as records have them.
+
+        Another workload may have another direction and another margin.
+        """
+        return tuple(self._question(name, metric, experiment, units) for name, metric in self.questions.items())
+
+    def _question(self, name: str, metric: str, experiment: ExperimentSpec, units: Mapping[str, str]) -> Question:
+        objective = experiment.objective
+        margin, text = self._margin(metric, experiment)
+        return Question(
+            name=name,
+            metric=metric,
+            unit=units.get(metric, default_unit(metric, objective.metric)),
+            better=better(metric, objective.metric, objective.mode),
+            scale=scale(metric),
+            margin=margin,
+            margin_text=text,
+        )
+
+    def _margin(self, metric: str, experiment: ExperimentSpec) -> tuple[float | None, str]:
+        if is_of_objective(metric, experiment.objective.metric):
+            found = quality_margin(self.stated, experiment.workload)
+            return found.value, found.source if found.value is None else f"{found.value:g} ({found.source})"
+        percent = self.margin_percent
+        if percent <= 0:
+            return None, f"{NO_MARGIN}: analysis.margin_percent is 0"
+        if scale(metric) == "ratio":
+            return math.log1p(percent / 100), f"{percent:g} %"
+        if is_share(metric):
+            return percent, f"{percent:g} percentage points"
+        return None, f"{NO_MARGIN}: {metric} has no unit of which {percent:g} % would say anything"
 
 
 def frozen(analysis: Mapping[str, Any]) -> Frozen:
@@ -74,46 +108,8 @@ def frozen(analysis: Mapping[str, Any]) -> Frozen:
         looks=tuple(part.looks),
         seeds=len(part.seeds),
         anchors=part.anchors,
+        stated=analysis,
     )
-
-
-class Questions:
-    """The questions as a scope's experiment asks them: another workload may have another direction and another margin."""
-
-    def __init__(self, frozen: Frozen, analysis: Mapping[str, Any], units: Mapping[str, str]) -> None:
-        """`units`: of the metrics, as the records have them."""
-        self._frozen, self._analysis, self._units = frozen, analysis, units
-
-    def of(self, experiment: ExperimentSpec, units: Mapping[str, str] | None = None) -> tuple[Question, ...]:
-        """Return the questions of an experiment, the primary one first; `units`: as the records of its own scope have them."""
-        known = self._units if units is None else units
-        return tuple(self._question(name, metric, experiment, known) for name, metric in self._frozen.questions.items())
-
-    def _question(self, name: str, metric: str, experiment: ExperimentSpec, units: Mapping[str, str]) -> Question:
-        objective = experiment.objective
-        margin, text = self._margin(metric, experiment)
-        return Question(
-            name=name,
-            metric=metric,
-            unit=units.get(metric, default_unit(metric, objective.metric)),
-            better=better(metric, objective.metric, objective.mode),
-            scale=scale(metric),
-            margin=margin,
-            margin_text=text,
-        )
-
-    def _margin(self, metric: str, experiment: ExperimentSpec) -> tuple[float | None, str]:
-        if is_of_objective(metric, experiment.objective.metric):
-            found = quality_margin(self._analysis, experiment.workload)
-            return found.value, found.source if found.value is None else f"{found.value:g} ({found.source})"
-        percent = self._frozen.margin_percent
-        if percent <= 0:
-            return None, f"{NO_MARGIN}: analysis.margin_percent is 0"
-        if scale(metric) == "ratio":
-            return math.log1p(percent / 100), f"{percent:g} %"
-        if is_share(metric):
-            return percent, f"{percent:g} percentage points"
-        return None, f"{NO_MARGIN}: {metric} has no unit of which {percent:g} % would say anything"
 
 
 def overall(by_scope: list[tuple[Question, ...]]) -> tuple[Question, ...]:

@@ -257,10 +257,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """All answers of a results folder. `summary`: the verdicts in words, most important first; no ranking without one.
-
-    `claims`: the same in parts, for a page that groups them.
-    """
+    """All answers of a results folder. `claims`: the verdicts in words, most important first; no ranking without one."""
 
     name: str
     questions: tuple[Question, ...]
@@ -268,7 +265,6 @@ class Answers:
     groups: tuple[EstimatedGroup, ...]
     verdicts: tuple[Verdict, ...]
     across: tuple[AcrossTasks, ...]
-    summary: tuple[str, ...]
     limits: tuple[str, ...]  # what cannot be concluded, and why
     statuses: Mapping[str, int]  # of all planned runs; the denominator is the plan
     family_size: int
@@ -276,3 +272,8 @@ class Answers:
     looks: tuple[int, ...]
     analysis: Mapping[str, Any]  # as frozen
     claims: tuple[Claim, ...] = ()
+
+    @property
+    def summary(self) -> tuple[str, ...]:
+        """The claims as sentences."""
+        return tuple(one.sentence for one in self.claims)

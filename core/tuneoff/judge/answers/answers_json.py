@@ -22,6 +22,7 @@ def to_json(answers: Answers) -> dict[str, Any]:
     return {
         "format_version": FORMAT_VERSION,
         **field_values(answers, without=("claims", "questions", "groups", "verdicts", "across")),
+        "summary": list(answers.summary),
         "questions": [field_values(one, {"margin": one.margin_text}) for one in answers.questions],
         "groups": [_group(one) for one in answers.groups],
         "verdicts": [_verdict(one) for one in answers.verdicts],

@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 from tuneoff.base.packages import need_scipy
 from tuneoff.experiment.accounting.declared import Prices
 from tuneoff.judge.answers.across import across_tasks
-from tuneoff.judge.answers.analysis_plan import Frozen, Questions, frozen, overall
+from tuneoff.judge.answers.analysis_plan import Frozen, frozen, overall
 from tuneoff.judge.answers.answer import Answers, Estimate, EstimatedGroup, Question, Verdict
 from tuneoff.judge.answers.caveats import limits
 from tuneoff.judge.answers.claims import claims
@@ -139,10 +139,9 @@ def answers(results: Results) -> Answers:
     need_scipy("the comparison of frameworks")
     plan = frozen(results.plan.analysis)
     of_scope = by_scope(grouped(results))
-    questions = Questions(plan, results.plan.analysis, {})
     shown = {*plan.questions.values(), *TABLE}
     known = {scope: units((run for cell in cells for run in cell.runs), shown) for scope, cells in of_scope.items()}
-    asked = {scope: questions.of(cells[0].spec.experiment, known[scope]) for scope, cells in of_scope.items()}
+    asked = {scope: plan.questions_of(cells[0].spec.experiment, known[scope]) for scope, cells in of_scope.items()}
     steps = {scope: grid_step(results, cells) for scope, cells in of_scope.items()}
     prices = results.plan.accounting.prices
     groups = tuple(
@@ -167,7 +166,6 @@ def answers(results: Results) -> Answers:
         groups=groups,
         verdicts=verdicts,
         across=tuple(across_tasks(of_scope, asked, plan, prices)),
-        summary=(),
         limits=(),
         statuses=dict(Counter(run.status for own in of_scope.values() for one in own for run in one.runs)),
         family_size=plan.family_size,
@@ -175,8 +173,7 @@ def answers(results: Results) -> Answers:
         looks=plan.looks,
         analysis=results.plan.analysis,
     )
-    said = tuple(claims(made))
-    made = replace(made, claims=said, summary=tuple(one.sentence for one in said))
+    made = replace(made, claims=tuple(claims(made)))
     return replace(made, limits=tuple(limits(made, of_scope, results, plan)))
 
 

@@ -12,9 +12,8 @@ from tuneoff.base.format import counted
 from tuneoff.base.packages import need_scipy
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
-from tuneoff.judge.answers.analysis_plan import Questions, frozen
+from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.answers.answer import Question
-from tuneoff.judge.answers.compute import TABLE
 from tuneoff.judge.answers.judging import Rules, verdict
 from tuneoff.judge.answers.run_values import grid_step, units
 from tuneoff.judge.controls.same_configuration import same_configuration
@@ -84,7 +83,7 @@ def _changes(
     """Yield each question of each entry, judged by what the old folder froze, at its family's size."""
     plan = frozen(old.plan.analysis)
     runs = [run for group in found for run in group.old.runs]
-    questions = Questions(plan, old.plan.analysis, units(runs, {*plan.questions.values(), *TABLE}))
+    known = units(runs, plan.questions.values())
     firsts = [group for group in found if group.old.spec.replicate == 0]  # an equal entry again is for the noise
     in_scope = Counter(group.old.scope for group in firsts)
     for group in firsts:
@@ -95,7 +94,7 @@ def _changes(
             grid_step=grid_step(old, [group.old]),
             prices=old.plan.accounting.prices,
         )
-        for question in questions.of(group.old.spec.experiment):
+        for question in plan.questions_of(group.old.spec.experiment, known):
             blocked = _blocked(group, question, same_machine)
             made = verdict(group.new, group.old, question, rules) if blocked is None else None
             yield Change(

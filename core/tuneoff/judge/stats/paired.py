@@ -70,10 +70,7 @@ def judge(
         raise ValueError(f"`0 < alpha < 1` must hold, but got {alpha}")
     if margin is not None and not margin > 0:
         raise ValueError(f"`margin > 0` must hold, but got {margin}")
-    array = checked(differences, "differences")
-    clean, step = without_rounding(array, grid_step, rounding_scale)
-    unit = step if step > 0 else 1.0
-    tolerance = 0.0 if step > 0 else rounding(array, rounding_scale)
+    clean, step, unit, tolerance = _prepared(differences, grid_step, rounding_scale)
     if estimator == "hodges-lehmann":
         interval, p = _signed_rank(clean, alpha, step, tolerance)
     else:
@@ -94,13 +91,10 @@ def judge_without_each(
 
     if not 0 < alpha < 1:
         raise ValueError(f"`0 < alpha < 1` must hold, but got {alpha}")
-    array = checked(differences, "differences")
-    if array.size < 2:
-        raise ValueError(f"at least 2 differences must be given, but got {array.size}")
-    clean, step = without_rounding(array, grid_step, rounding_scale)
-    unit = step if step > 0 else 1.0
-    tolerance = 0.0 if step > 0 else rounding(array, rounding_scale)
-    rows = np.tile(clean, (array.size, 1))[~np.eye(array.size, dtype=bool)].reshape(array.size, -1)  # (n, n - 1)
+    clean, step, unit, tolerance = _prepared(differences, grid_step, rounding_scale)
+    if clean.size < 2:
+        raise ValueError(f"at least 2 differences must be given, but got {clean.size}")
+    rows = np.tile(clean, (clean.size, 1))[~np.eye(clean.size, dtype=bool)].reshape(clean.size, -1)  # (n, n - 1)
     found = signed_rank.bounds(rows, alpha, step, tolerance)
     made = []
     for estimate, low, high, p in zip(found.estimate, found.low, found.high, found.p, strict=True):
@@ -108,6 +102,13 @@ def judge_without_each(
         relation = _relation(interval, margin, tolerance * unit)
         made.append(Judgement(relation=relation, interval=interval, p=float(p), method=SIGNED_RANK))
     return tuple(made)
+
+
+def _prepared(differences: Sequence[float], grid_step: float, rounding_scale: float) -> tuple[Floats, float, float, float]:
+    """Return differences without rounding, their grid step, the unit that they are in, and what is rounding in it."""
+    array = checked(differences, "differences")
+    clean, step = without_rounding(array, grid_step, rounding_scale)
+    return clean, step, step if step > 0 else 1.0, 0.0 if step > 0 else rounding(array, rounding_scale)
 
 
 def _relation(interval: Interval, margin: float | None, tolerance: float) -> Relation:

@@ -48,7 +48,7 @@ class Picture:
 
 def picture(rows: Sequence[SeedRow], width: int, most_lines: int) -> Picture:
     """Return the map in at most `most_lines` lines (at least 1) of at most `width` columns."""
-    return _by_row(rows, width, most_lines) or _by_adapter(rows, width, most_lines) or _as_one(rows, width, most_lines)
+    return _by_row(rows, width, most_lines) or _by_adapter(rows, width, most_lines)
 
 
 def _by_row(rows: Sequence[SeedRow], width: int, most_lines: int) -> Picture | None:
@@ -79,28 +79,22 @@ def _joined(blocks: Sequence[Line]) -> Line:
     return tuple(parts)
 
 
-def _by_adapter(rows: Sequence[SeedRow], width: int, most_lines: int) -> Picture | None:
-    """Return some lines per adapter, with signs for one or more runs each; None where the adapters alone are too many."""
+def _by_adapter(rows: Sequence[SeedRow], width: int, most_lines: int) -> Picture:
+    """Return some lines per adapter, with signs for one or more runs each; of too many adapters all in one, without a name."""
     runs: dict[str, list[str]] = {}
     for row in rows:
         runs.setdefault(printable(row.adapter), []).extend(cell.status for cell in row.cells if cell is not None)
-    label = min(max(map(len, runs), default=0), max(LEAST_LABEL, width // 3))
-    room = width - label - 1
-    if not runs or len(runs) > most_lines or room < LEAST_LABEL:
-        return None
-    lines_each = most_lines // len(runs)
-    per_sign = max(-(-len(statuses) // (room * lines_each)) for statuses in runs.values())
+    label = min(max(map(len, runs), default=0), max(LEAST_LABEL, width // 3)) + 1
+    if not runs or len(runs) > most_lines or width - label < LEAST_LABEL:
+        runs, label = {"": [status for statuses in runs.values() for status in statuses]}, 0
+    room, lines_each = width - label, most_lines // len(runs)
+    per_sign = max(1, *(-(-len(statuses) // (room * lines_each)) for statuses in runs.values()))
     lines: list[Line] = []
     for adapter, statuses in runs.items():
         for place, signs in enumerate(_wrapped(statuses, per_sign, room)):
-            lines.append(((f"{cut(adapter, label) if not place else '':<{label}} ", ""), *_styled(signs)))
+            name = f"{cut(adapter, label - 1) if not place else '':<{label - 1}} " if label else ""
+            lines.append((*([(name, "")] if name else []), *_styled(signs)))
     return Picture(tuple(lines), per_sign)
-
-
-def _as_one(rows: Sequence[SeedRow], width: int, most_lines: int) -> Picture:
-    statuses = [cell.status for row in rows for cell in row.cells if cell is not None]
-    per_sign = max(1, -(-len(statuses) // (width * most_lines)))
-    return Picture(tuple(_styled(signs) for signs in _wrapped(statuses, per_sign, width)), per_sign)
 
 
 def _wrapped(statuses: Sequence[str], per_sign: int, width: int) -> list[str]:

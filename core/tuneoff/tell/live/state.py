@@ -12,7 +12,6 @@ from enum import StrEnum
 from statistics import median
 from typing import NamedTuple
 
-from tuneoff.base.identity import canonical_json
 from tuneoff.experiment.names import cell_name, emulated_label, label_texts, run_name
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.judge.results import in_file_order
@@ -212,7 +211,12 @@ class Estimate:
                 self._keys[run.run_id] = (("warm-up", run.label),)
                 self._times[run.run_id] = trials.get(run.label, 1) / run.spec.experiment.budget.trials
             else:
-                self._keys[run.run_id] = (_cell(run), ("framework", run.label), ("warm-up", run.label), ("all",))
+                self._keys[run.run_id] = (
+                    ("cell", run.label, run.spec.scope_key()),
+                    ("framework", run.label),
+                    ("warm-up", run.label),
+                    ("all",),
+                )
 
     def taken(self, record: RunRecord) -> float | None:
         """Return how long an execution took, from deploy to the end of its last step; a warm-up: as a run would have."""
@@ -245,9 +249,3 @@ class Estimate:
             parts.append(live.seconds_left if whole is None else max(0.0, whole - live.seconds))
         known = [part for part in parts if part is not None]
         return sum(known) if len(known) == len(parts) else None
-
-
-def _cell(run: PlannedRun) -> tuple[str, ...]:
-    experiment = run.spec.experiment
-    parts = (experiment.sampler.name, experiment.pruner.name, dict(experiment.variant))
-    return ("cell", run.label, canonical_json(list(parts)))
