@@ -85,7 +85,7 @@ def test_wrong_arguments_are_one_line(call: Call, bundle: Path) -> None:
         (["--seed", "-1"], "must be a whole number from 0"),
         (["--seed", "x"], "must be a whole number from 0"),
         (["--runs", "2", "--all"], "not allowed with"),
-        (["--limit-mb", "0"], "must be a whole number of MB from 1"),
+        (["--limit-mb", "0"], "must be a whole number from 1"),
         (["--adapter", "other"], "has no run of adapter 'other' that is done; it has: optuna, serial"),
     ):
         answer = call("reproduce", bundle, *arguments)
@@ -94,7 +94,7 @@ def test_wrong_arguments_are_one_line(call: Call, bundle: Path) -> None:
 
 
 def test_a_bundle_above_the_limit_is_one_line(call: Call, bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuneoff.cli.reproduce._limit", lambda arguments: 100, raising=True)
+    monkeypatch.setattr("tuneoff.cli.reproduce.MEGABYTE", 0)
     answer = call("reproduce", bundle)
     assert answer.code == 5
     assert "but the limit is 0 MB; raise it by --limit-mb" in answer.line

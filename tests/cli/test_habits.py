@@ -9,7 +9,7 @@ import pytest
 
 from command_line import LEAST, Call, write_file
 
-PORT = "must be a port from 0 to 65535, but got "
+PORT = "must be a whole number from 0 to 65535, but got "
 
 
 @pytest.mark.parametrize(

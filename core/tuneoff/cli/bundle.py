@@ -7,12 +7,14 @@ from pathlib import Path
 
 from tuneoff.base.format import counted
 from tuneoff.base.output import note, printable, write, write_json
+from tuneoff.cli.command import whole_number
 from tuneoff.cli.folders import add_results, newest_folder
 
 NAME = "bundle"
 HELP = "pack a results folder (experiment, lock, data digests, raw events, records) into one archive for tuneoff reproduce"
 EXAMPLE = "tuneoff bundle --output results/digits.tar.gz"
 LIMIT_MB = 1000
+MEGABYTE = 1_000_000  # bytes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_limit(parser: argparse.ArgumentParser, default: int) -> None:
     parser.add_argument(
-        "--limit-mb", metavar="N", type=_positive, default=default, help=f"largest size unpacked, in MB; default: {default}"
+        "--limit-mb", metavar="N", type=whole_number(1), default=default, help=f"largest size unpacked, in MB; default: {default}"
     )
 
 
@@ -47,7 +49,7 @@ def execute(arguments: argparse.Namespace) -> int:
         target,
         checkpoints=arguments.checkpoints,
         allow_unverified=arguments.allow_unverified,
-        limit_bytes=arguments.limit_mb * 1_000_000,
+        limit_bytes=arguments.limit_mb * MEGABYTE,
         note=note,
     )
     manifest = packed.manifest
@@ -72,9 +74,3 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _line(sha256: str, files: int) -> str:
     return f"bundled {counted(files, 'file')}; SHA-256 of the archive: {sha256}"
-
-
-def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of MB from 1, but got {text!r}")
-    return int(text)

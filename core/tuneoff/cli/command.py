@@ -130,6 +130,18 @@ def build_parser(commands: Sequence[Command], version: str, description: str, ep
     return parser
 
 
+def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
+    """Return what reads an argument that is a whole number in these bounds."""
+
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit()) or int(text) < least or (most is not None and int(text) > most):
+            bounds = f"from {least}" + (f" to {most}" if most is not None else "")
+            raise argparse.ArgumentTypeError(f"must be a whole number {bounds}, but got {text!r}")
+        return int(text)
+
+    return read
+
+
 def script_name() -> str:
     """Return how this program was called, for hints that can be copied."""
     return "python -m tuneoff" if sys.argv[0].endswith("__main__.py") else "tuneoff"

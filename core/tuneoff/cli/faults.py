@@ -68,12 +68,11 @@ def _chosen(names: Sequence[str] | None) -> list[Fault]:
     from tuneoff.errors import UnknownNameError
     from tuneoff.judge.faults import FAULTS
 
-    known = {fault.name: fault for fault in FAULTS}
-    wanted = [name for text in names or [] for name in text.split(",")]
-    for name in wanted:
+    known = [fault.name for fault in FAULTS]
+    for name in names or ():
         if name not in known:
             raise UnknownNameError(f"no fault named {name!r}; known: {', '.join(known)}")
-    return [fault for fault in FAULTS if not wanted or fault.name in wanted]
+    return [fault for fault in FAULTS if not names or fault.name in names]
 
 
 def _about(plan: Plan) -> dict[str, str]:

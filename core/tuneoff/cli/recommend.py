@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,19 +81,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _request(arguments: argparse.Namespace) -> Request:
+    """Return the request: its fields are options of the command."""
     from tuneoff.judge.recommend.request import Request
 
-    return Request(
-        workers=arguments.workers,
-        trial_seconds=arguments.trial_seconds,
-        trials=arguments.trials,
-        must_resume=arguments.must_resume,
-        must_retry=arguments.must_retry,
-        platform=arguments.platform,
-        sampler=arguments.sampler,
-        pruner=arguments.pruner,
-        must_survive=tuple(dict.fromkeys(arguments.must_survive or ())),
-        never_silently_wrong=arguments.never_silently_wrong,
-        faults_by=arguments.faults_by,
-        prefer=arguments.prefer,
-    )
+    given = {item.name: getattr(arguments, item.name) for item in fields(Request)}
+    return Request(**{**given, "must_survive": tuple(dict.fromkeys(arguments.must_survive or ()))})

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from tuneoff.base.format import counted
 from tuneoff.base.output import columns, note, one_line, plain_line, write, write_json
-from tuneoff.cli.bundle import add_limit
+from tuneoff.cli.bundle import MEGABYTE, add_limit
+from tuneoff.cli.command import whole_number
 from tuneoff.cli.folders import folder_path, new_folder
 from tuneoff.cli.selection import add_adapters
 
@@ -32,9 +33,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bundle", metavar="BUNDLE", type=Path, help="an archive that tuneoff bundle made")
     add_adapters(parser, "only these frameworks")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--runs", metavar="N", type=_positive, default=1, help="the N cheapest runs of each framework; default: 1")
+    which.add_argument(
+        "--runs", metavar="N", type=whole_number(1), default=1, help="the N cheapest runs of each framework; default: 1"
+    )
     which.add_argument("--all", dest="everything", action="store_true", help="every run that is done in the bundle")
-    parser.add_argument("--seed", metavar="N", type=_seed, help="another seed: it is another run then, and the answer says so")
+    parser.add_argument(
+        "--seed", metavar="N", type=whole_number(0), help="another seed: it is another run then, and the answer says so"
+    )
     parser.add_argument("--plan", action="store_true", help="show what would be run and what differs here; starts nothing")
     parser.add_argument(
         "--output", metavar="DIR", type=folder_path, help="results folder; default: results/<name>-reproduced-<time>"
@@ -47,7 +52,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.trust.bundle.opened import open_bundle
     from tuneoff.trust.bundle.reproduce import compare, prepare
 
-    bundle = open_bundle(arguments.bundle, _limit(arguments))
+    bundle = open_bundle(arguments.bundle, arguments.limit_mb * MEGABYTE)
     request = prepare(
         bundle, adapters=arguments.adapters, runs=arguments.runs, everything=arguments.everything, seed=arguments.seed
     )
@@ -66,10 +71,6 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         write("\n".join(_after(found)))
     return code
-
-
-def _limit(arguments: argparse.Namespace) -> int:
-    return int(arguments.limit_mb) * 1_000_000
 
 
 def _run(request: ReproduceRequest, arguments: argparse.Namespace) -> tuple[Path, list[RunEnd]]:
@@ -141,17 +142,3 @@ def _mark(is_same: bool | None) -> str:
 def _short(text: str, most: int = 60) -> str:
     line = one_line(text)
     return line if len(line) <= most else f"{line[: most - 1]}…"
-
-
-def _positive(text: str) -> int:
-    return _whole(text, 1)
-
-
-def _seed(text: str) -> int:
-    return _whole(text, 0)
-
-
-def _whole(text: str, least: int) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < least:
-        raise argparse.ArgumentTypeError(f"must be a whole number from {least}, but got {text!r}")
-    return int(text)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.output import note
-from tuneoff.cli.command import ListedAction
+from tuneoff.cli.command import ListedAction, whole_number
 from tuneoff.errors import ExperimentError
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ ONLY_ADAPTERS = (
     "platform than the file's)"
 )
 LOOPBACK = "127.0.0.1"
+PORT = whole_number(0, 65535)  # reads an argument
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:
@@ -76,18 +77,14 @@ def overridden_plan(
     from tuneoff.experiment.plan import make_plan
     from tuneoff.measure.power.metering import check_meters
 
-    overrides: dict[str, Any] = {}
-    if adapters is not None:
-        overrides["adapters"] = _entries(path, adapters)
-    if trials is not None:
-        overrides["budget.trials"] = trials
-    if workers is not None:
-        overrides["workers.count"] = workers
-    if seeds is not None:
-        overrides["seeds"] = list(seeds)
-    if sampler is not None:
-        overrides["sampler"] = sampler
-    file = load_matrix(path, overrides)
+    values: dict[str, Any] = {
+        "adapters": _entries(path, adapters) if adapters is not None else None,
+        "budget.trials": trials,
+        "workers.count": workers,
+        "seeds": list(seeds) if seeds is not None else None,
+        "sampler": sampler,
+    }
+    file = load_matrix(path, {key: value for key, value in values.items() if value is not None})
     check_meters(file)
     plan = make_plan(file)
     share_folder()
@@ -155,7 +152,7 @@ def add_metrics_port(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--metrics-port",
         metavar="N",
-        type=port_number,
+        type=PORT,
         help="serve live metrics for Prometheus at this port while the command runs, 0 for any that is free; default: none",
     )
     parser.add_argument(
@@ -182,10 +179,3 @@ def metrics_of(plan: Plan, arguments: argparse.Namespace, shown: Listener) -> It
     with exported(plan, shown, arguments.metrics_port, arguments.metrics_address) as (metrics, url):
         note(f"live metrics: {url}")
         yield metrics
-
-
-def port_number(text: str) -> int:
-    """Return an argument as a port."""
-    if not text.isascii() or not text.isdigit() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"must be a port from 0 to 65535, but got {text!r}")
-    return int(text)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from tuneoff.base.output import note, write
 from tuneoff.cli.folders import add_results, newest_folder
-from tuneoff.cli.selection import LOOPBACK, port_number
+from tuneoff.cli.selection import LOOPBACK, PORT
 
 NAME = "serve"
 HELP = "show report and live state of a results folder in a browser, read only, until Ctrl-C"
@@ -19,7 +19,7 @@ ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_results(parser)
-    parser.add_argument("--port", metavar="N", type=port_number, default=0, help="port to listen at; default: 0, any free one")
+    parser.add_argument("--port", metavar="N", type=PORT, default=0, help="port to listen at; default: 0, any free one")
     parser.add_argument(
         "--address",
         metavar="A",

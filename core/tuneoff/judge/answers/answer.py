@@ -172,6 +172,11 @@ class Verdict:
         return self.outcome if label == self.one else _FLIPPED.get(self.outcome, self.outcome)
 
     @property
+    def seeds(self) -> int:
+        """How many seeds both have."""
+        return self.interval.n if self.interval is not None else sum(one.difference is not None for one in self.differences)
+
+    @property
     def changing(self) -> tuple[Sensitivity, ...]:
         """The other choices that come to another verdict."""
         return tuple(one for one in self.sensitivities if one.outcome is not self.outcome and not self._is_unchecked(one))

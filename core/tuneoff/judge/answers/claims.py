@@ -144,8 +144,5 @@ def _one_reason(verdicts: Sequence[Verdict]) -> str | None:
 
 
 def _seeds(verdicts: Sequence[Verdict]) -> str:
-    counts = {
-        one.interval.n if one.interval is not None else sum(row.difference is not None for row in one.differences)
-        for one in verdicts
-    }
+    counts = {one.seeds for one in verdicts}
     return counted(counts.pop(), "seed") if len(counts) == 1 else f"{min(counts)} to {max(counts)} seeds"

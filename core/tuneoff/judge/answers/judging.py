@@ -133,12 +133,8 @@ class _Case:
         return median(values, self.rules.confidence, grid_step=self._step)
 
     def _outcome(self, judgement: Judgement) -> Outcome:
-        if judgement.relation == "equivalent":
-            return Outcome.EQUIVALENT
-        if judgement.relation == "equivalent though different":
-            return Outcome.EQUIVALENT_THOUGH_DIFFERENT
-        if judgement.relation == "undecided":
-            return Outcome.UNDECIDED
+        if judgement.relation not in ("below", "above"):
+            return Outcome(judgement.relation)
         is_better = (judgement.relation == "below") == (self.question.better == "min")
         return Outcome.BETTER if is_better else Outcome.WORSE
 

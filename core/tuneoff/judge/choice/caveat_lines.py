@@ -11,11 +11,11 @@ from tuneoff.base.format import counted, listed
 from tuneoff.experiment.spec import LOCAL, RunSpec
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
+from tuneoff.judge.answers.run_values import disturbance
 from tuneoff.judge.choice.choice import Certainty, Deciding, Setting
 from tuneoff.judge.controls.compute import controls
 from tuneoff.judge.results import Results
 from tuneoff.measure.incumbent import NO_TEST
-from tuneoff.measure.use import DISTURBED
 from tuneoff.record.flag_meanings import WRONG_RESULT
 
 WITHOUT_MODEL = "sampler_without_model"
@@ -71,13 +71,12 @@ def caveat_lines(results: Results, answers: Answers, settings: Sequence[Setting]
 
 def _disturbed(results: Results, groups: Sequence[EstimatedGroup], *, is_over: bool) -> Iterator[str]:
     """Say that times are wrong; `is_over`: all runs have ended, so that these can be repeated."""
-    runs = {run.execution_id: run for group in groups if not group.emulated for run in group.runs if run.execution_id}
-    disturbed = sum(DISTURBED in run.flags for run in runs.values())
-    if disturbed:
+    found = disturbance(run for group in groups if not group.emulated for run in group.runs)
+    if found.disturbed:
         way_out = f" To repeat their seeds: {again(results)}" if is_over else ""
         yield (
-            f"Other programs were busy in {disturbed} of {counted(len(runs), 'run')}: times are too long, differences and ratios "
-            f"may be wrong too.{way_out}"
+            f"Other programs were busy in {len(found.disturbed)} of {counted(len(found.runs), 'run')}: times are too long, "
+            f"differences and ratios may be wrong too.{way_out}"
         )
 
 

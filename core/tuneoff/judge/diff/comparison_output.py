@@ -77,9 +77,8 @@ def headline(found: Comparison) -> Iterator[str]:
 def _change(change: Change, others: Sequence[Change]) -> str:
     assert change.verdict is not None
     word = "better" if change.outcome is Outcome.BETTER else "worse"
-    seeds = sum(pair.difference is not None for pair in change.verdict.differences)
     text = f"{change.name}: {change.question.name} is {word}, {seen_text(change.verdict)}"
-    notes = [counted(seeds, "seed")]
+    notes = [counted(change.verdict.seeds, "seed")]
     if not change.verdict.is_robust:
         why = ": another reasonable choice changes it" if change.verdict.changing else ""
         notes.append(f"{change.verdict.robustness}{why}")

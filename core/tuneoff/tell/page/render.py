@@ -59,7 +59,7 @@ _FILTERS = (  # `{{ verdict | pair_cell }}`
     *(frameworks.ratio_cell, frameworks.ratio_cells, frameworks.rows_of, frameworks.signs_used),
     *(frameworks.spread_cell, drawing.axis_unit, drawing.strip, shares.bars, shares.drawn),
     *(runs.run_cell, runs.run_flags, strategy_text, variant_text),
-    *(texts.about, texts.judged, texts.look, texts.noise_floor, texts.pair_cell, texts.pairs),
+    *(texts.about, texts.judged, texts.look, texts.noise_floor, texts.pair_cell),
     *(texts.robustness, texts.seeds_to_decide, counted, duration_text, number, score, scope_text, sentence),
 )
 

@@ -114,11 +114,6 @@ def noise_floor(verdict: Verdict) -> str:
     return MISSING if verdict.is_noise else floor_text(verdict)
 
 
-def pairs(verdict: Verdict) -> int:
-    """Return how many seeds both have."""
-    return verdict.interval.n if verdict.interval is not None else sum(one.difference is not None for one in verdict.differences)
-
-
 def seeds_to_decide(verdict: Verdict) -> str:
     """Return how many seeds a new experiment would need."""
     if verdict.is_noise:
