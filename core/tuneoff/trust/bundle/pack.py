@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 import os
 import re
@@ -18,7 +16,7 @@ from tuneoff.base.interrupting import interrupting
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.names import label_texts, run_name
 from tuneoff.experiment.plan import Plan
-from tuneoff.record.results_folder import LOCK, read_plan, run_ends
+from tuneoff.record.results_folder import read_plan, reading, run_ends
 from tuneoff.trust.bundle import manifest as names
 from tuneoff.trust.bundle.archive import Content, describe, read_manifest, write_archive
 from tuneoff.trust.bundle.describe import (
@@ -76,7 +74,9 @@ def pack(
         ResultsError: it is no results folder, is in use, holds a secret, is above the limit, or the target is there or
             cannot be written.
     """
-    with _held(results):
+    with reading(results) as is_free:
+        if not is_free:
+            raise ResultsError(f"{results} is in use by another tuneoff command; bundle it when that has ended")
         plan = read_plan(results)
         _check_target(target, plan, note)
         problems = _problems(verify(results))
@@ -148,24 +148,6 @@ def _check_target(target: Path, plan: Plan, note: Note) -> None:
     if earlier.plan_id != plan.plan_id:
         raise ResultsError(f"{target} is there already, a bundle of other results ({earlier.name}); {way_out}")
     note(f"{target} is an earlier bundle of the same plan, and is replaced")
-
-
-@contextlib.contextmanager
-def _held(results: Path) -> Iterator[None]:
-    """Keep commands off the folder while it is read; nothing is written to it."""
-    try:
-        lock = open_regular(results / LOCK)
-    except OSError:  # a folder that was copied without its lock
-        yield
-        return
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ResultsError(f"{results} is in use by another tuneoff command; bundle it when that has ended") from error
-        except OSError:  # a file system without locks
-            pass
-        yield
 
 
 def _problems(found: Verification) -> list[str]:

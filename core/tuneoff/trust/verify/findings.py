@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 from msgspec import UNSET
 
-from tuneoff.base.files import open_regular
 from tuneoff.record.run_record import AttemptRecord, EpochRecord, RunRecord, TrialRecord
 from tuneoff.record.store import encode
 from tuneoff.trust.history_check.counterexample import Counterexample
@@ -73,27 +72,19 @@ class Problem:
         return {"check": self.check, "where": self.where, "what": self.what, "text": self.text, **known}
 
 
-@dataclass(slots=True, kw_only=True)
-class VerifiedExecution:
-    """What the verification of one execution came to.
+class Fault(NamedTuple):
+    """What is wrong with a metric, or a file of an execution."""
 
-    `notes`: what a reader should know and is no defect. `stated`: what run.json alone states, so that it was not recomputed.
-    """
+    what: str
+    text: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Findings:
+    """The problems of one place in the results folder."""
 
     where: str
-    run_id: str
-    execution_id: str
-    status: str | None = None  # None: it has no readable record
     problems: list[Problem] = field(default_factory=list)
-    is_empty: bool = False  # no file of events and no record: nothing was done, or all was removed
-    has_special_files: bool = False  # links, pipes, devices: nothing of it may be opened
-    left_out: int = 0  # problems beyond the first 500, causes before what they change
-    notes: list[str] = field(default_factory=list)
-    stated: list[str] = field(default_factory=list)
-    trials: int = 0
-    events: int = 0
-    samples: int = 0
-    values: int = 0
 
     def add(
         self,
@@ -104,11 +95,37 @@ class VerifiedExecution:
         recomputed: Any = UNSET,
         shown_by: Counterexample | None = None,
     ) -> None:
-        """Note a problem of this execution."""
+        """Note a problem."""
         values = {"stored": stored, "recomputed": recomputed, "shown_by": shown_by}
         problem = Problem(check=check, where=self.where, what=what, text=text, **values)
         if check != "file" or problem not in self.problems:  # who derives and who seals may meet the same file
             self.problems.append(problem)
+
+    def add_all(self, check: Check, faults: Iterable[Fault]) -> None:
+        """Note a problem for each fault."""
+        for fault in faults:
+            self.add(check, fault.what, fault.text)
+
+
+@dataclass(slots=True, kw_only=True)
+class VerifiedExecution(Findings):
+    """What the verification of one execution came to.
+
+    `notes`: what a reader should know and is no defect. `stated`: what run.json alone states, so that it was not recomputed.
+    """
+
+    run_id: str
+    execution_id: str
+    status: str | None = None  # None: it has no readable record
+    is_empty: bool = False  # no file of events and no record: nothing was done, or all was removed
+    has_special_files: bool = False  # links, pipes, devices: nothing of it may be opened
+    left_out: int = 0  # problems beyond the first 500, causes before what they change
+    notes: list[str] = field(default_factory=list)
+    stated: list[str] = field(default_factory=list)
+    trials: int = 0
+    events: int = 0
+    samples: int = 0
+    values: int = 0
 
     def close(self) -> None:
         """Put causes before what they change, else in the order found, and keep the first ones."""
@@ -129,14 +146,19 @@ class ValueDifference(NamedTuple):
         return f"stored {show(self.stored)}, recomputed {show(self.recomputed)}"
 
 
-def is_same_text(path: Path, record: RunRecord) -> bool:
-    """Tell whether a record's text is what the file holds, byte by byte: then nothing differs and the schema holds.
+def is_same_text(content: bytes, record: RunRecord) -> bool:
+    """Tell whether a record's text is what its file holds, byte by byte: then nothing differs and the schema holds."""
+    file = io.BytesIO(content)
+    return all(file.read(len(piece)) == piece for piece in encode(record)) and not file.read(1)
 
-    Raises:
-        OSError: the file cannot be read.
-    """
-    with open_regular(path) as file:
-        return all(file.read(len(piece)) == piece for piece in encode(record)) and not file.read(1)
+
+def version_problem(version: Any, known: int) -> tuple[Check, str] | None:
+    """Return what is wrong with the format version of a file, or None."""
+    is_number = isinstance(version, int) and not isinstance(version, bool)
+    if is_number and version == known:
+        return None
+    text = f"has format version {version!r}, but this tuneoff reads version {known}; use the tuneoff that wrote it"
+    return "version" if is_number else "schema", text
 
 
 def record_differences(content: bytes, record: RunRecord, skipped: Sequence[str] = ()) -> Iterator[ValueDifference]:
