@@ -19,7 +19,7 @@ from tuneoff.record.run_record import RunStatus
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.evidence import AdapterEvidence, Machine, MachineWatch
 from tuneoff.trust.check.make import subject_of
-from tuneoff.trust.check.model import Check, CheckResult, Finding, by_id, chosen, failed, judge_all
+from tuneoff.trust.check.model import Check, CheckResult, Finding, chosen, failed, judge_all
 from tuneoff.trust.check.run_checks import AGAIN, check_adapter, told_of_others, tried_again
 
 BUSY, QUIET = Machine(load_1min=17.0, others_percent=93.0), Machine(load_1min=0.5, others_percent=1.0)
@@ -57,7 +57,7 @@ def test_what_fails_at_a_limit_of_time_is_tried_again_and_its_text_has_both_trie
         asked.extend(one.id for one in late)
         return second
 
-    (result,) = tried_again(judge_all([by_id(CHECKS)[check_id]], first), first, make)
+    (result,) = tried_again(judge_all([*chosen(CHECKS, [check_id])], first), first, make)
     assert (result.finding.verdict, asked) == (verdict, [check_id] * is_made_again)
     for word in words:
         assert word in result.finding.text

@@ -175,10 +175,6 @@ class AdapterEvidence:
     refusals: Refusals | None = None
     missing: Mapping[str, Finding] = field(default_factory=dict)
 
-    def absent(self, name: str) -> Finding | None:
-        """Return what to say of a name that was not made, or None where it was."""
-        return self.missing.get(name)
-
     def record(self, name: str) -> RunRecord:
         return self.runs[name].record
 

@@ -48,7 +48,8 @@ def check_adapter(
             return make_evidence(subject, late, folder / AGAIN, tell, announce, ONE_AT_A_TIME)
 
         results = told_of_others(tried_again(judge_all(checks, evidence), evidence, again), evidence)
-    return report_of(evidence, results, time.monotonic() - started, len(CHECKS))
+    seconds = time.monotonic() - started
+    return Report(subject=subject, results=results, runs=len(evidence.runs), seconds=seconds, known_checks=len(CHECKS))
 
 
 @contextmanager
@@ -159,18 +160,6 @@ class Report:
         if not capabilities.package:
             return "no framework"
         return f"{capabilities.framework} {installed_version(capabilities.package) or 'of unknown version'}"
-
-
-def report_of(
-    evidence: AdapterEvidence, results: Sequence[CheckResult], seconds: float, known_checks: int | None = None
-) -> Report:
-    return Report(
-        subject=evidence.subject,
-        results=tuple(results),
-        runs=len(evidence.runs),
-        seconds=seconds,
-        known_checks=known_checks,
-    )
 
 
 HEADER = ("check", "verdict", "what was seen, or the way out")

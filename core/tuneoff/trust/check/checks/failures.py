@@ -10,7 +10,7 @@ from tuneoff.base.identity import configuration_digest
 from tuneoff.capabilities import Support
 from tuneoff.record.run_record import TrialRecord
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Finding, check, judged, not_applicable, not_tested, of_runs
+from tuneoff.trust.check.model import Finding, check, judged, not_applicable, not_tested, run_check
 from tuneoff.trust.check.planned_runs import REFUSALS
 
 FAULTY, RETRIED = "faulty", "retried"
@@ -44,7 +44,7 @@ def trials_by_act(made: Made) -> dict[str, list[TrialRecord]]:
     return found
 
 
-@check(
+@run_check(
     "failures.recorded",
     rule="each failed trial is there with its state, its cause and who is charged",
     reason="a failure that is left out flatters the framework",
@@ -52,7 +52,6 @@ def trials_by_act(made: Made) -> dict[str, list[TrialRecord]]:
     reads=(FAULTY,),
     has_time_limit=True,
 )
-@of_runs(FAULTY)
 def _recorded(made: Made) -> Iterator[str]:
     trials = trials_by_act(made)
     for act, expected in EXPECTED.items():
@@ -67,7 +66,7 @@ def _recorded(made: Made) -> Iterator[str]:
                 yield f"the failure ({act}) is charged to {trial.charged}, not to {' or '.join(expected.charged)}"
 
 
-@check(
+@run_check(
     "failures.others-intact",
     rule="the trials beside failed ones complete, and the run is done",
     reason="one bad configuration may not cost the others their results",
@@ -75,16 +74,12 @@ def _recorded(made: Made) -> Iterator[str]:
     reads=(FAULTY,),
     has_time_limit=True,
 )
-def _intact(evidence: AdapterEvidence) -> Finding:
-    made = evidence.runs[FAULTY]
-    problems = [
-        f"trial {trial.trial} beside the faulty ones is {trial.state}: {trial.cause}"
-        for trial in trials_by_act(made).get("sound", ())
-        if trial.state != "completed"
-    ]
+def _intact(made: Made) -> Iterator[str]:
+    for trial in trials_by_act(made).get("sound", ()):
+        if trial.state != "completed":
+            yield f"trial {trial.trial} beside the faulty ones is {trial.state}: {trial.cause}"
     if made.record.status != "done":
-        problems.append(f"the run is {made.record.status}: {made.record.reason}")
-    return judged(problems)
+        yield f"the run is {made.record.status}: {made.record.reason}"
 
 
 @check(
@@ -112,14 +107,13 @@ def _infrastructure(evidence: AdapterEvidence) -> Finding:
     return judged(problems, "tried again" if is_retried else "no retries are declared: it fails alone")
 
 
-@check(
+@run_check(
     "retries.at-most",
     rule="never more often than failures.retries",
     reason="a trial that is tried for ever holds up the run",
     way_out="ask Retries.may_retry once per death, and switch the framework's own retries off",
     reads=(RETRIED, FAULTY),
 )
-@of_runs(RETRIED, FAULTY)
 def _at_most(made: Made) -> Iterator[str]:
     most = made.experiment.failures.retries + 1
     for trial in trials_by_act(made).get("kill", ()):
