@@ -24,12 +24,12 @@ BAD = (Class.HUNG, Class.WRONG)
 
 def cell_text(result: CellResult) -> str:
     """Return the class with the wasted seconds, or why the cell was not run."""
-    if result.outcome is None:
+    if result.kind is None:
         if result.is_missed:
             return "not struck"
         return "–" if "no such part" in result.skipped else "not run"
     wasted = " (no figure)" if result.wasted_seconds is None else f" ({result.wasted_seconds:.1f} s)"
-    return f"{result.outcome.kind.value}{wasted}"
+    return f"{result.kind.value}{wasted}"
 
 
 def terminal(results: Sequence[CellResult]) -> str:
@@ -42,7 +42,7 @@ def terminal(results: Sequence[CellResult]) -> str:
         rows = [
             (result.cell.fault.name, result.cell.label, cell_text(result), one_line(_reason(result)))
             for result in chosen
-            if not (result.outcome is None and "no such part" in result.skipped)
+            if "no such part" not in result.skipped
         ]
         parts.append(f"{TITLES[setting]}:\n{columns(('fault', 'framework', 'outcome (wasted)', 'why'), rows)}\n")
     return "\n".join([*parts, verdict(results)])
@@ -55,7 +55,6 @@ def verdict(results: Sequence[CellResult]) -> str:
         named = ", ".join(f"{result.cell.label} by {result.cell.setting}" for result in failed)
         return f"NO VERDICT: without a fault it did not go well: {named}; free the machine, or raise timeouts.trials_seconds"
     bad = bad_ones(results)
-    ran = [result for result in results if result.outcome is not None]
     if bad:
         named = ", ".join(f"{result.cell.label} under {result.cell.fault.name}" for result in bad)
         return f"NOT SAFE: through its adapter, hung or silently wrong: {named}"
@@ -63,7 +62,7 @@ def verdict(results: Sequence[CellResult]) -> str:
     if missed:
         named = ", ".join(f"{result.cell.label} by {result.cell.setting} under {result.cell.fault.name}" for result in missed)
         return f"NO VERDICT: the fault could not be planted: {named}"
-    through = sum(result.cell.setting == "adapter" for result in ran)
+    through = sum(result.cell.setting == "adapter" and result.kind is not None for result in results)
     if not through:
         return "NO VERDICT: nothing was run through an adapter"
     return f"SAFE: of {through} runs through adapters none hung and none was silently wrong"
@@ -71,11 +70,7 @@ def verdict(results: Sequence[CellResult]) -> str:
 
 def bad_ones(results: Sequence[CellResult]) -> list[CellResult]:
     """Return what must not happen: through an adapter, hung or silently wrong."""
-    return [
-        result
-        for result in results
-        if result.cell.setting == "adapter" and result.outcome is not None and result.outcome.kind in BAD
-    ]
+    return [result for result in results if result.cell.setting == "adapter" and result.kind in BAD]
 
 
 def missed_ones(results: Sequence[CellResult]) -> list[CellResult]:
@@ -85,8 +80,7 @@ def missed_ones(results: Sequence[CellResult]) -> list[CellResult]:
 
 def failed_controls(results: Sequence[CellResult]) -> list[CellResult]:
     """Return the runs without a fault that did not come to their right result: nothing can be said of the others then."""
-    controls = [result for result in results if result.cell.fault is NO_FAULT and result.outcome is not None]
-    return [result for result in controls if result.outcome is not None and result.outcome.kind is not Class.RECOVERED]
+    return [result for result in results if result.cell.fault is NO_FAULT and result.kind not in (None, Class.RECOVERED)]
 
 
 def to_json(result: CellResult) -> dict[str, Any]:
@@ -95,7 +89,7 @@ def to_json(result: CellResult) -> dict[str, Any]:
         "adapter": result.cell.label,
         "setting": result.cell.setting,
         "fault": result.cell.fault.name,
-        "outcome": None if result.outcome is None else result.outcome.kind.value,
+        "outcome": None if result.kind is None else result.kind.value,
         "reason": one_line(_reason(result)),
         "seconds": None if result.seconds is None else round(result.seconds, 3),
         "wasted_seconds": None if result.wasted_seconds is None else round(result.wasted_seconds, 3),

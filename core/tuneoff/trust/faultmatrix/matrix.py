@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import shutil
 import tempfile
@@ -42,6 +43,11 @@ class CellResult:
     is_missed: bool = False  # it was to be struck, and was not
     seconds: float | None = None
     wasted_seconds: float | None = None
+
+    @property
+    def kind(self) -> Class | None:
+        """Its class; None where it was not run."""
+        return self.outcome.kind if self.outcome is not None else None
 
 
 def run_matrix(
@@ -107,22 +113,18 @@ def _clean_options(plan: Plan) -> dict[str, Any]:
 
 
 def _cells(plan: Plan, faults: Sequence[Fault], settings: Sequence[Setting], faulty: int) -> list[FaultCell]:
-    cells: list[FaultCell] = []
-    for fault in faults:
-        for setting in settings:
-            for run in plan.counted:
-                cells.append(
-                    FaultCell(
-                        number=len(cells),
-                        label=run.label,
-                        setting=setting,
-                        fault=fault,
-                        spec=run.spec,
-                        tools=fault_tools(run.spec.adapter),
-                        faulty=faulty,
-                    )
-                )
-    return cells
+    return [
+        FaultCell(
+            number=number,
+            label=run.label,
+            setting=setting,
+            fault=fault,
+            spec=run.spec,
+            tools=fault_tools(run.spec.adapter),
+            faulty=faulty,
+        )
+        for number, (fault, setting, run) in enumerate(itertools.product(faults, settings, plan.counted))
+    ]
 
 
 def fault_tools(adapter: str) -> FaultTools | None:
@@ -168,8 +170,8 @@ class _Runner:
         with self._lock:
             self._done += 1
             if not skipped:
-                what = result.skipped if result.outcome is None else result.outcome.kind.value
-                self._tell(f"{self._done}/{self._count} {cell.setting}: {cell.label}, {cell.fault.name}: {what}")
+                what = f"{cell.setting}: {cell.label}, {cell.fault.name}: {result.kind.value if result.kind else result.skipped}"
+                self._tell(f"{self._done}/{self._count} {what}")
         return result
 
     def _measured(self, cell: FaultCell) -> CellResult:
@@ -222,9 +224,9 @@ def _with_waste(results: Sequence[CellResult]) -> list[CellResult]:
     found = []
     for result in results:
         wasted = None
-        if result.outcome is not None and result.seconds is not None:
+        if result.seconds is not None:
             control = controls.get((result.cell.label, result.cell.setting))
-            if result.outcome.kind not in RIGHT:
+            if result.kind not in RIGHT:
                 wasted = result.seconds
             elif control is not None and result.seconds >= control:  # else the machine was busier then: no figure
                 wasted = result.seconds - control
