@@ -79,10 +79,7 @@ def run_all(
 
 def usable_processes(tasks: int) -> int:
     """Return how many processes share so many tasks where nobody asks for a number."""
-    if tasks < LEAST_TASKS:
-        return 1
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(usable, MOST_PROCESSES, tasks // CHUNK)
+    return min(len(os.sched_getaffinity(0)), MOST_PROCESSES, tasks // CHUNK) if tasks >= LEAST_TASKS else 1
 
 
 def _in_processes(work: Callable[[T], R], tasks: Sequence[T], count: int) -> Iterator[R]:
