@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import msgspec
 
-import tuneoff
 from tuneoff.errors import ResultsError
 
 FORMAT_VERSION = 1  # history: 1 = first
@@ -47,7 +44,7 @@ class BundleManifest(msgspec.Struct, frozen=True, kw_only=True):
     name: str  # of the experiment; the bundle's top folder
     plan_id: str
     tuneoff: str  # version that made the bundle
-    tuneoff_code: str = ""  # SHA-256 of its sources
+    tuneoff_code: str = ""  # its `code_digest`
     verified: bool  # every number followed from the raw files when it was made
     problems: tuple[str, ...] = ()  # why not, the first ones
     checkpoints: bool = False  # whether the tested checkpoints are in it
@@ -145,14 +142,3 @@ def wrong_files(files: Iterable[BundledFile]) -> Iterator[str]:
         elif not 0 <= file.size_bytes <= MOST_BYTES or _SHA256.fullmatch(file.sha256) is None:
             yield f"{file.path[:80]!r} has no size or no SHA-256"
         seen.add(file.path)
-
-
-@functools.cache
-def code_digest() -> str:
-    """Return the SHA-256 over names and contents of the Python sources of `tuneoff`."""
-    folder = Path(tuneoff.__file__).parent
-    total = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        total.update(f"{path.relative_to(folder).as_posix()}\0".encode())
-        total.update(hashlib.sha256(path.read_bytes()).digest())
-    return total.hexdigest()

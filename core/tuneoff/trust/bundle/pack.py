@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import tuneoff
+from tuneoff.base.code_digest import code_digest
 from tuneoff.base.files import open_regular
 from tuneoff.base.interrupting import interrupting
 from tuneoff.errors import ResultsError
@@ -30,7 +31,7 @@ from tuneoff.trust.bundle.describe import (
     result_files,
     tells_of,
 )
-from tuneoff.trust.bundle.manifest import BundleManifest, code_digest, top_folder, wrong_files
+from tuneoff.trust.bundle.manifest import BundleManifest, top_folder, wrong_files
 from tuneoff.trust.verify.exports import FOLDER as EXPORTS
 from tuneoff.trust.verify.results import verify
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import tuneoff
 from tuneoff import registry
+from tuneoff.base.code_digest import code_digest
 from tuneoff.base.identity import canonical_json, configuration_digest, derive_seed
 from tuneoff.base.packages import installed_version
 from tuneoff.errors import TuneoffError
@@ -17,7 +18,6 @@ from tuneoff.experiment.spec import WorkloadSpec
 from tuneoff.record.environment import capture
 from tuneoff.record.run_record import RunRecord
 from tuneoff.run.provenance import Provenance, prepare
-from tuneoff.trust.bundle.manifest import code_digest
 from tuneoff.trust.bundle.opened import Bundle, refuse_foreign
 
 Level = Literal["identity", "numerics", "machine", "notice"]
