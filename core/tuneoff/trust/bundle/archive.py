@@ -7,7 +7,6 @@ import errno
 import gzip
 import hashlib
 import io
-import os
 import shutil
 import tarfile
 import zlib
@@ -15,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from tuneoff.base.files import open_regular
+from tuneoff.base.files import open_regular, replacing, without_links
 from tuneoff.errors import ResultsError
 from tuneoff.trust.bundle.manifest import LONGEST_MANIFEST, MANIFEST, BundledFile, BundleManifest, decode, not_a_bundle
 
@@ -55,28 +54,19 @@ def write_archive(target: Path, manifest: BundleManifest, contents: Mapping[str,
     Raises:
         ResultsError: the disk is full, the target cannot be written, or a file changed since it was described.
     """
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("wb") as raw:
-            with gzip.GzipFile("", "wb", COMPRESSION, raw, mtime=0) as packed, _writer(packed) as tar:
-                _add(tar, f"{manifest.name}/{MANIFEST}", describe(MANIFEST, text := manifest.encode()), text)
-                for file in sorted(manifest.files, key=lambda file: file.path):
-                    _add(tar, f"{manifest.name}/{file.path}", file, contents[file.path])
-            raw.flush()
-            os.fsync(raw.fileno())
-        with temporary.open("rb") as raw:
-            digest = hashlib.file_digest(raw, "sha256").hexdigest()
-        os.replace(temporary, target)
+        with (
+            replacing(without_links(target.parent) / target.name) as raw,
+            gzip.GzipFile("", "wb", COMPRESSION, raw, mtime=0) as packed,
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8") as tar,
+        ):
+            _add(tar, f"{manifest.name}/{MANIFEST}", describe(MANIFEST, text := manifest.encode()), text)
+            for file in sorted(manifest.files, key=lambda file: file.path):
+                _add(tar, f"{manifest.name}/{file.path}", file, contents[file.path])
+        with open_regular(target, follow=True) as written:
+            return hashlib.file_digest(written, "sha256").hexdigest()
     except OSError as error:
         raise ResultsError(f"{target} cannot be written: {error.strerror}; free space or choose another --output") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-    return digest
-
-
-def _writer(packed: gzip.GzipFile) -> tarfile.TarFile:
-    return tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8")
 
 
 def _add(tar: tarfile.TarFile, name: str, file: BundledFile, content: Content) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,33 +28,32 @@ def file_faults(folder: Path, record: RunRecord, history: History) -> Iterator[F
 
     `history`: what earlier executions of the run did, as their events have it.
     """
-    yield from _specification(folder, record)
-    yield from _given_to_trials(folder, record, history)
-    yield from _versions(folder, record)
+    if not (folder / SPEC).exists():
+        yield Fault(SPEC, "is missing: every run is given one")
+    own = {"execution_id": record.execution_id, "run_id": record.run_id, "run": record.specification}
+    yield from _whole(folder, SPEC, own, "run.json has")
+    yield from _part(folder, TRIAL_CONTEXT, _given_to_trials(record, history), "run.json has")
+    versions = yield from _json(folder, VERSIONS)
+    if isinstance(versions, dict):
+        yield from _held(VERSIONS, versions, {name: record.versions.get(name) for name in versions}, "run.json has")
     yield from _meter(folder, record)
-    yield from _best_configuration(folder, record)
-    yield from _test(folder, record)
+    tested = record.test
+    best = next((trial for trial in record.trials if tested is not None and trial.trial == tested.trial), None)
+    if best is not None:
+        yield from _whole(folder, BEST_CONFIGURATION, dict(best.configuration), f"trial {best.trial} has")
+    else:
+        yield from _part(folder, BEST_CONFIGURATION, {}, "")
+    names = ("trial", "scores", "checkpoint_sha256", "device") if tested is not None else ()
+    yield from _part(folder, TEST_RESULT, {name: getattr(tested, name) for name in names}, "the events say")
     yield from _checkpoint(folder, record)
 
 
-def _specification(folder: Path, record: RunRecord) -> Iterator[Fault]:
-    found = yield from _json(folder, SPEC)
-    if not (folder / SPEC).exists():
-        yield Fault(SPEC, "is missing: every run is given one")
-    elif isinstance(found, dict):
-        own = {"execution_id": record.execution_id, "run_id": record.run_id, "run": record.specification}
-        yield from _held(SPEC, found, own)
-
-
-def _given_to_trials(folder: Path, record: RunRecord, history: History) -> Iterator[Fault]:
-    """Hold what the trials' processes were given to the specification; paths and limits of this machine are their own."""
-    found = yield from _json(folder, TRIAL_CONTEXT)
-    if not isinstance(found, dict):
-        return
+def _given_to_trials(record: RunRecord, history: History) -> dict[str, Any]:
+    """Return what the trials' processes had to be given by the specification; paths and limits of this machine are their own."""
     spec = record.run_spec()
     experiment = spec.experiment
     left = budget_left(experiment.budget, history)
-    own = {
+    return {
         "execution_id": record.execution_id,
         "workload": experiment.workload.target,
         "workload_options": dict(experiment.workload.options),
@@ -69,14 +68,6 @@ def _given_to_trials(folder: Path, record: RunRecord, history: History) -> Itera
         "seed": spec.seed,
         **({"first_attempts": history.first_attempts()} if history else {}),
     }
-    yield from _held(TRIAL_CONTEXT, {name: found.get(name) for name in own}, own)
-
-
-def _versions(folder: Path, record: RunRecord) -> Iterator[Fault]:
-    found = yield from _json(folder, VERSIONS)
-    if isinstance(found, dict):
-        for name, value in found.items():
-            yield from _held(VERSIONS, value, record.versions.get(name), name)
 
 
 def _meter(folder: Path, record: RunRecord) -> Iterator[Fault]:
@@ -85,27 +76,6 @@ def _meter(folder: Path, record: RunRecord) -> Iterator[Fault]:
         for difference in differences(record.environment["power"], power_of(folder), "environment.power"):
             text = f"run.json has {difference.path} {show(difference.stored)}, the samples say {show(difference.recomputed)}"
             yield Fault(SAMPLES, text)
-
-
-def _best_configuration(folder: Path, record: RunRecord) -> Iterator[Fault]:
-    """Hold the configuration that was given to the test to that of the best trial."""
-    found = yield from _json(folder, BEST_CONFIGURATION)
-    best = next((trial for trial in record.trials if record.test is not None and trial.trial == record.test.trial), None)
-    if isinstance(found, dict) and best is not None:
-        yield from _held(BEST_CONFIGURATION, found, dict(best.configuration), says=f"trial {best.trial} has")
-
-
-def _test(folder: Path, record: RunRecord) -> Iterator[Fault]:
-    found = yield from _json(folder, TEST_RESULT)
-    if record.test is None or not isinstance(found, dict):
-        return
-    own = {
-        "trial": record.test.trial,
-        "scores": dict(record.test.scores),
-        "checkpoint_sha256": record.test.checkpoint_sha256,
-        "device": record.test.device,
-    }
-    yield from _held(TEST_RESULT, {name: found.get(name) for name in own}, own, says="the events say")
 
 
 def _checkpoint(folder: Path, record: RunRecord) -> Iterator[Fault]:
@@ -126,9 +96,22 @@ def _checkpoint(folder: Path, record: RunRecord) -> Iterator[Fault]:
             yield Fault(name, f"its SHA-256 is {found[:12]}, but the test scored {record.test.checkpoint_sha256[:12]}")
 
 
-def _held(file: str, found: Any, own: Any, path: str = "", says: str = "run.json has") -> Iterator[Fault]:
-    """Yield where a file's value is not what it must be by another source."""
-    for difference in differences(found, own, path):
+def _whole(folder: Path, file: str, own: Mapping[str, Any], says: str) -> Iterator[Fault]:
+    """Yield where a file's object is not what it must be by another source."""
+    found = yield from _json(folder, file)
+    if isinstance(found, dict):
+        yield from _held(file, found, own, says)
+
+
+def _part(folder: Path, file: str, own: Mapping[str, Any], says: str) -> Iterator[Fault]:
+    """Do as `_whole`, of those values alone that the other source has."""
+    found = yield from _json(folder, file)
+    if isinstance(found, dict):
+        yield from _held(file, {name: found.get(name) for name in own}, own, says)
+
+
+def _held(file: str, found: Mapping[str, Any], own: Mapping[str, Any], says: str) -> Iterator[Fault]:
+    for difference in differences(found, own):
         yield Fault(file, f"{difference.path} is {show(difference.stored)}, {says} {show(difference.recomputed)}")
 
 
