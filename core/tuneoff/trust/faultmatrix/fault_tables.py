@@ -1,4 +1,4 @@
-"""The results as a table for a terminal, as a page in Markdown, and as JSON."""
+"""The results as a table for a terminal, as tables of a page in Markdown (what they mean: docs/faults.md), and as JSON."""
 
 from __future__ import annotations
 
@@ -9,16 +9,8 @@ from typing import Any
 from tuneoff.base.output import columns, markdown_table, one_line
 from tuneoff.judge.faults import FAULTS, NO_FAULT, TITLES, Class
 from tuneoff.trust.faultmatrix.cell import SETTINGS
-from tuneoff.trust.faultmatrix.matrix import MORE_SECONDS, CellResult
+from tuneoff.trust.faultmatrix.matrix import CellResult
 
-CLASSES: Mapping[Class, str] = {
-    Class.RECOVERED: "every configuration has its right result, and the best one is named",
-    Class.LOST: "the answer is right for the trials that were completed, and at least one has no result",
-    Class.ABORTED: "the run ended with an error, or before it had run what it still could",
-    Class.HUNG: "the run had not ended at the limit",
-    Class.WRONG: "the run ended well, and what it says is not true: the best trial or its value, a trial that counts as complete "
-    "with a value that is not its result, a trial of which it says nothing",
-}
 BAD = (Class.HUNG, Class.WRONG)
 
 
@@ -97,39 +89,8 @@ def to_json(result: CellResult) -> dict[str, Any]:
 
 
 def markdown(results: Sequence[CellResult], about: Mapping[str, str], command: Sequence[str]) -> str:
-    """Return the page: what was run, the classes, a table per setting, and a line per cell with its reason."""
-    experiment = results[0].cell.spec.experiment
-    faulty = results[0].cell.faulty
-    lines = [
-        "# Fault matrix",
-        "",
-        "What becomes of a run when something goes wrong: first as a user of the framework meets it who leaves everything to its "
-        "defaults, then through tuneoff's adapter. This page is written by the command below; nothing on it is by hand.",
-        "",
-        f"    {shlex.join(command)}",
-        "",
-        *markdown_table(("", ""), sorted(about.items())),
-        "",
-        f"Each run has the same {len(experiment.configurations)} configurations of the workload `faulty` (three epochs each, "
-        f"{experiment.workers.count} workers). The fault strikes one of them while its second epoch trains: number {faulty}, "
-        "counted from 0, which is the best one. What is right is computed without any framework. All runs are real, each in a "
-        f"process of its own with a limit: a plain program has twice the time of its control (the run without a fault) and "
-        f"{MORE_SECONDS:g} s more, at most {experiment.timeouts.trials_seconds:g} s; a run through an adapter has the "
-        "experiment's `timeouts`.",
-        "",
-        *markdown_table(("outcome", "meaning"), [(kind.value, text) for kind, text in CLASSES.items()]),
-        "",
-        "In parentheses the wasted seconds: how much longer it took than the same run without a fault; all of its time where no "
-        "answer came of it that can be used. No figure: the control took longer, on a busier machine. "
-        "– : the framework has no such part. Not struck: the fault could not be planted, so nothing was learned.",
-        "",
-        *_defaults(results),
-    ]
-    lines += [
-        "",
-        "Another adapter takes part in the second half as it is; in the first one, once its class names a `FaultTools` "
-        "(of `tuneoff.adapter_parts`) in `fault_tools`: its plain program and its parts that can break.",
-    ]
+    """Return the tables of a page: on what all ran, by which plain programs, a table per setting, and the reason of each cell."""
+    lines = [f"    {shlex.join(command)}", "", *markdown_table(("", ""), sorted(about.items())), "", *_defaults(results)]
     for setting in SETTINGS:
         chosen = [result for result in results if result.cell.setting == setting]
         if chosen:
