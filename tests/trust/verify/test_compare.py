@@ -63,6 +63,11 @@ def test_items_with_a_name_are_found_by_it() -> None:
     ]
 
 
+def test_named_items_in_another_order_are_named_at_any_depth() -> None:
+    one, other = [{"epochs": [{"epoch": number} for number in order]} for order in ((1, 2), (2, 1))]
+    assert list(differences(one, other)) == [ValueDifference("the order of epochs", [1, 2], [2, 1])]
+
+
 def test_items_of_one_name_and_others_go_by_position() -> None:
     stored = {"attempts": [{"attempt": 1, "slot": 0}, {"attempt": 1, "slot": 1}], "coordinators": ["x"]}
     recomputed = {"attempts": [{"attempt": 1, "slot": 0}, {"attempt": 1, "slot": 2}], "coordinators": ["x", "y"]}

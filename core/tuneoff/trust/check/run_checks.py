@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from tuneoff.base.output import markdown_table, one_line
 from tuneoff.base.packages import installed_version
 from tuneoff.errors import ResultsError
 from tuneoff.measure.use import LARGEST_SHARE
-from tuneoff.run.supervisor.guardian import Announce, temporary_folder, watching
+from tuneoff.run.supervisor.guardian import temporary_folder, watching
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.evidence import AdapterEvidence, Made, Subject
 from tuneoff.trust.check.make import make_evidence
@@ -34,13 +34,13 @@ def check_adapter(
 ) -> Report:
     """Make the runs that these checks read, and return what they say; what fails at a limit of time is tried again, once.
 
-    `keep`: a folder for the runs, else they are removed.
-
-    Raises:
-        ResultsError: the folder has files already, or cannot be made.
+    `keep`: a new folder for the runs (see `make_empty`), else they are removed.
     """
     started = time.monotonic()
-    with watching() as announce, _folder(keep, announce) as folder:
+    with (
+        watching() as announce,
+        temporary_folder(announce, "tuneoff-check-") if keep is None else nullcontext(keep.absolute()) as folder,
+    ):
         evidence = make_evidence(subject, checks, folder, tell, announce)
 
         def again(late: Sequence[Check]) -> AdapterEvidence:
@@ -50,16 +50,6 @@ def check_adapter(
         results = told_of_others(tried_again(judge_all(checks, evidence), evidence, again), evidence)
     seconds = time.monotonic() - started
     return Report(subject=subject, results=results, runs=len(evidence.runs), seconds=seconds, known_checks=len(CHECKS))
-
-
-@contextmanager
-def _folder(keep: Path | None, announce: Announce) -> Iterator[Path]:
-    if keep is None:
-        with temporary_folder(announce, "tuneoff-check-") as folder:
-            yield folder
-    else:
-        make_empty(keep)
-        yield keep.absolute()
 
 
 def make_empty(keep: Path) -> None:

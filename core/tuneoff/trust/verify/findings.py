@@ -36,10 +36,6 @@ _KEYS = {  # what names an item of a list; where it is not unique, and in other 
 }
 _COUNTED = ("steps", "refusals", "stages", "flags", "declared")
 
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder().decode
-_decode_items: msgspec.json.Decoder[list[msgspec.Raw]] = msgspec.json.Decoder(list[msgspec.Raw])
-_decode_fields: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
 TOO_DEEP = "is nested too deeply to be read"
 
 
@@ -164,26 +160,12 @@ def version_problem(version: Any, known: int) -> tuple[Check, str] | None:
 def record_differences(content: bytes, record: RunRecord, skipped: Sequence[str] = ()) -> Iterator[ValueDifference]:
     """Yield what differs between the text of a `run.json` and a record; `skipped` fields are left out.
 
-    Only what is not equal byte by byte is decoded: a run may have half a million epochs.
-
     Raises:
         msgspec.MsgspecError: the text is no JSON object.
     """
-    stored = _decode_fields.decode(content)
-    names = [field.name for field in fields(record)]
-    for name in names:
-        if name in skipped:
-            continue
-        value = getattr(record, name)
-        if name not in stored:
-            yield ValueDifference(name, UNSET, _decode(_encode(value)))
-        elif isinstance(value, tuple) and bytes(stored[name]).startswith(b"["):
-            yield from _item_differences(name, _decode_items.decode(stored[name]), value)
-        else:
-            yield from differences(_decode(stored[name]), _decode(_encode(value)), name)
-    for name in stored:
-        if name not in names:
-            yield ValueDifference(name, _decode(stored[name]), UNSET)
+    sides = (msgspec.json.decode(text, type=dict[str, Any]) for text in (content, b"".join(encode(record))))
+    stored, recomputed = ({name: value for name, value in side.items() if name not in skipped} for side in sides)
+    yield from differences(stored, recomputed)
 
 
 def differences(stored: Any, recomputed: Any, path: str = "") -> Iterator[ValueDifference]:
@@ -229,24 +211,6 @@ def show(value: Any) -> str:
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
 
 
-def _item_differences(name: str, stored: Sequence[msgspec.Raw], value: tuple[Any, ...]) -> Iterator[ValueDifference]:
-    """Compare the items of a field that is a list: those that are equal byte by byte are never decoded."""
-    old, new = [bytes(item) for item in stored], [_encode(item) for item in value]
-    if old == new:
-        return
-    if name not in _KEYS:
-        yield from differences([_decode(item) for item in old], [_decode(item) for item in new], name)
-        return
-    in_old, in_new = set(old), set(new)
-    odd_old = [_decode(item) for item in old if item not in in_new]
-    odd_new = [_decode(item) for item in new if item not in in_old]
-    found = list(_list_differences(odd_old, odd_new, name))
-    yield from found
-    if not found:
-        places = [[_key(_decode(item), _KEYS[name]) for item in items] for items in (old, new)]
-        yield from differences(places[0], places[1], f"the order of {name}")
-
-
 def _list_differences(stored: list[Any], recomputed: list[Any], path: str) -> Iterator[ValueDifference]:
     key = _KEYS.get(path.rpartition(".")[2].partition("[")[0] if not path.endswith("]") else "", "")
     names = [[_key(item, key) for item in items] for items in (stored, recomputed)]
@@ -254,6 +218,8 @@ def _list_differences(stored: list[Any], recomputed: list[Any], path: str) -> It
         old, new = (dict(zip(side, items, strict=True)) for side, items in zip(names, (stored, recomputed), strict=True))
         for name in (*old, *(name for name in new if name not in old)):
             yield from differences(old.get(name, UNSET), new.get(name, UNSET), f"{path}[{name}]")
+        if names[0] != names[1] and set(names[0]) == set(names[1]):
+            yield ValueDifference(f"the order of {path}", *names)
         return
     for place in range(max(len(stored), len(recomputed))):
         before = stored[place] if place < len(stored) else UNSET
