@@ -133,23 +133,22 @@ def _columns(
     columns: dict[str, list[float]] = {name: [] for name, _ in space}
     place = {name: ValuePlaces(dimension) for name, dimension in space}
     outside: dict[str, int] = {}
-    examples: dict[str, Any] = {}
+    examples: dict[str, str] = {}
     strangers: set[str] = set()
     for configuration in configurations:
         strangers |= set(configuration) - set(columns)
         for name, find in place.items():
-            value = configuration.get(name, _MISSING)
-            found = None if value is _MISSING else find(value)
+            found = find(configuration[name]) if name in configuration else None
             if found is not None:
                 columns[name].append(found)
             else:
                 outside[name] = outside.get(name, 0) + 1
-                examples.setdefault(name, value)
+                examples.setdefault(name, repr(configuration[name]) if name in configuration else "no value at all")
     findings = [
         Rejection(
             kind="bounds",
             names=(name,),
-            text=f"{count} of {len(configurations)} values are outside {describe(space.dimensions[name])}: {examples[name]!r}",
+            text=f"{count} of {len(configurations)} values are outside {describe(space.dimensions[name])}: {examples[name]}",
         )
         for name, count in outside.items()
     ]
@@ -158,14 +157,6 @@ def _columns(
             Rejection(kind="bounds", names=(), text=f"the draws name what is not in the space: {', '.join(sorted(strangers))}")
         )
     return columns, outside, findings
-
-
-class _Missing:
-    def __repr__(self) -> str:
-        return "no value at all"
-
-
-_MISSING = _Missing()
 
 
 def _seed_findings(space: SearchSpace, sample: Sample, notes: list[str]) -> list[Rejection]:

@@ -195,7 +195,9 @@ def receive(
             end = _execute(run, plan, trials, number, folder / "results")
             by_seed[number], differing = _read(end)
             changed += differing
-            problems += _problems(end, number)
+            if end.status != "done":
+                problems.append(f"the run with seed {number} ended as {end.status}: {end.reason}")
+            problems += left_outside(end.folder) if end.folder is not None else ()
     return Sample(
         source="runs",
         note=f"{note}{f': {why}' if why else ''}",
@@ -234,8 +236,3 @@ def _read(end: RunEnd) -> tuple[list[dict[str, Any]], int]:
             started.setdefault(event.trial, event.configuration)
     differing = sum(trial in submitted and submitted[trial] != configuration for trial, configuration in started.items())
     return list(started.values()), differing
-
-
-def _problems(end: RunEnd, seed: int) -> list[str]:
-    problems = [] if end.status == "done" else [f"the run with seed {seed} ended as {end.status}: {end.reason}"]
-    return problems + ([] if end.folder is None else left_outside(end.folder))

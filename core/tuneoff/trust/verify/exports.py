@@ -182,25 +182,15 @@ def _named(path: Path, left_out: set[str]) -> Named:
     return found
 
 
-def _rows(path: Path) -> Iterator[Row]:
-    if path.suffix != ".csv":
-        yield from _json_rows(path)
-        return
+def _rows(path: Path) -> list[Row]:
     csv.field_size_limit(sys.maxsize)
     with path.open(newline="", encoding="utf-8") as file:
-        yield from ({str(name): value for name, value in row.items()} for row in csv.DictReader(file))
-
-
-def _json_rows(path: Path) -> Iterator[Row]:
-    """Yield the objects of an array that has one per line, as they are exported."""
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            text = line.strip().strip("[],")
-            if text:
-                row = json.loads(text)
-                if not isinstance(row, dict):
-                    raise ValueError("a row must be an object")
-                yield row
+        if path.suffix == ".csv":
+            return [{str(name): value for name, value in row.items()} for row in csv.DictReader(file)]
+        rows = json.load(file)
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError("its rows must be objects")
+    return rows
 
 
 def _name(row: Row) -> str:

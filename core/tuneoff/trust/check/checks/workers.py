@@ -54,16 +54,13 @@ def _all_used(evidence: AdapterEvidence) -> Finding:
 
 
 def _most_at_once(made: Made) -> int:
-    changes: list[tuple[int, int]] = []
-    for trial in made.record.trials:
-        for attempt in trial.attempts:
-            if attempt.started_ns is not None and attempt.ended_ns is not None:
-                changes += [(attempt.started_ns, 1), (attempt.ended_ns, -1)]
-    most = running = 0
-    for _, change in sorted(changes):
-        running += change
-        most = max(most, running)
-    return most
+    spans = [
+        (attempt.started_ns, attempt.ended_ns)
+        for trial in made.record.trials
+        for attempt in trial.attempts
+        if attempt.started_ns is not None and attempt.ended_ns is not None
+    ]
+    return max((sum(start <= moment < end for start, end in spans) for moment, _ in spans), default=0)
 
 
 @check(
