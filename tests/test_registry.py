@@ -119,6 +119,7 @@ def test_a_class_whose_module_fails_while_importing_is_broken(tmp_path: Path, mo
     with pytest.raises(PluginError, match=r"'half_adapter:Mine' is broken .*No module named 'half_adapter_needs_this'") as caught:
         registry.adapter_class("half_adapter:Mine")
     assert caught.value.exit_code == 6
+    assert str(caught.value).endswith(" (half_adapter.py:1)")
 
 
 @pytest.mark.usefixtures("plugins")

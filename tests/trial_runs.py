@@ -18,6 +18,7 @@ from tuneoff.errors import CheckpointError
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
+from tuneoff.run.trial.run_trial import Decision, Report, TrialOutcome, run_trial
 from tuneoff.workload import Configuration, Mode, Scores, StateTensor, TrialSeeds, Workload
 
 
@@ -81,6 +82,15 @@ def events_of(run_dir: Path, kind: type[schema.Event] = schema.Event) -> Iterato
     for _, event in EventLog(run_dir / "events").merged():
         if isinstance(event, kind):
             yield event
+
+
+def go_on(epoch: int, metrics: Mapping[str, float]) -> Decision:
+    return Decision.CONTINUE
+
+
+def run(context: TrialContext, trial: str = "t0", x: float = 0.6, report: Report = go_on, **identity: Any) -> TrialOutcome:
+    """Run a trial of one hyperparameter; `identity`: `attempt` and the like of `run_trial`."""
+    return run_trial(context, trial, {"x": x}, report, **identity)
 
 
 class Walk(Curve):

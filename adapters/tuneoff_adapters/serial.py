@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from tuneoff.adapter import Best
 from tuneoff.capabilities import Capabilities, Offer, Support
-from tuneoff.experiment.sampling import draws, listed_configurations
+from tuneoff.experiment.strategies import draws, listed_configurations
 from tuneoff.experiment.translation import FrameworkSpace
 from tuneoff.run.pool_adapter import PoolAdapter, Proposal, Task
 from tuneoff.run.trial.pool import Pool
@@ -22,10 +22,10 @@ from tuneoff_adapters.slurm.platform import OnSlurm, on_slurm
 _LOCAL = Capabilities(
     framework="none",
     samplers={
-        "random": Offer(implementation="tuneoff.experiment.sampling.draws"),
-        "grid": Offer(implementation="tuneoff.experiment.sampling.grid_order"),
-        "fixed": Offer(implementation="tuneoff.experiment.sampling.listed_configurations"),
-        "default": Offer(implementation="tuneoff.experiment.sampling.draws", same_as="random"),
+        "random": Offer(implementation="tuneoff.experiment.strategies.draws"),
+        "grid": Offer(implementation="tuneoff.experiment.strategies.grid_order"),
+        "fixed": Offer(implementation="tuneoff.experiment.strategies.listed_configurations"),
+        "default": Offer(implementation="tuneoff.experiment.strategies.draws", same_as="random"),
     },
     pruners={
         "none": Offer(implementation="none"),

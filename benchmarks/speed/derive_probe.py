@@ -10,9 +10,9 @@ from pathlib import Path
 from benchmarks.speed.specs import make_spec
 from tuneoff.measure import derived as records_folder
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account
-from tuneoff.measure.evidence import Evidence
 from tuneoff.record.endings import Verdict
 from tuneoff.record.run_record import RunRecord
+from tuneoff.record.samples.reader import Evidence
 from tuneoff.record.store import write_run
 
 
@@ -35,7 +35,7 @@ def main(folder: Path, trials: int, epochs: int) -> None:
 
     records_folder.energy_account = noting_account  # type: ignore[attr-defined]
     started = time.perf_counter()
-    record = records_folder.derive_folder(folder, spec, verdict=Verdict(status="done"))
+    record = records_folder.derive_folder(folder, spec, verdict=Verdict(status="done")).record
     derived = time.perf_counter()
     peak = peak_bytes()
     write_run(folder, record)

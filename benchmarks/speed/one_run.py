@@ -19,7 +19,7 @@ from tuneoff.record.events.writer import FOLDER
 from tuneoff.record.run_record import StepRecord
 from tuneoff.registry import adapter_class
 from tuneoff.run.finish import finish
-from tuneoff.run.listener import Listener, LiveRun
+from tuneoff.run.progress import Listener, LiveRun
 from tuneoff.run.supervisor.limits import ReservedProcessors, reserve_processors
 from tuneoff.run.supervisor.run import RunRequest, supervise
 from tuneoff.workload import workload_at

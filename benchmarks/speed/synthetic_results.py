@@ -40,7 +40,7 @@ def write_results(path: Path, runs: int, trials: int, epochs: int, adapters: Seq
     write_log(first / FOLDER, trials * events_per_trial(epochs), epochs)
     _write_samples(first)
     _write_accounting(first)
-    record = derive_folder(first, specs[0], environment={"analysis_digest": plan.analysis_digest})
+    record = derive_folder(first, specs[0], environment={"analysis_digest": plan.analysis_digest}).record
     for spec in specs:
         folder = path / RUNS / spec.run_id / EXECUTION
         if folder != first:

@@ -3,8 +3,7 @@
 from tuneoff.base.files import read_regular
 from tuneoff.base.identity import configuration_digest
 from tuneoff.capabilities import import_framework
-from tuneoff.experiment.sampling import draws, listed_configurations
-from tuneoff.experiment.strategies import sampler_refusal
+from tuneoff.experiment.strategies import draws, listed_configurations, sampler_refusal
 from tuneoff.experiment.translation import (
     FrameworkSpace,
     ListTranslation,
@@ -20,11 +19,10 @@ from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.history import FinishedTrial, History, UnfinishedTrial
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.pool_adapter import PoolAdapter, Proposal, Task
-from tuneoff.run.trial.budget import TrialBudget
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.pool import Death, Message, Pool, Worker, WorkerPool
 from tuneoff.run.trial.run_trial import Decision, Report, TrialOutcome, run_trial
-from tuneoff.run.trial.trial_process import trial_process
+from tuneoff.run.trial.trial_process import TrialBudget, trial_process
 from tuneoff.trust.faultmatrix.classify import Claim
 from tuneoff.trust.faultmatrix.plain import PlainTask
 from tuneoff.trust.faultmatrix.tools import FaultTools, Part

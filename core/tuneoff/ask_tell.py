@@ -73,7 +73,8 @@ class AskTellAdapter(PoolAdapter):
     """An adapter of a library with ask and tell, which is called in the coordinator alone, one call at a time.
 
     A *handle* is anything hashable but None by which the library, or the subclass, knows a trial. *Native values* are one
-    number for each name of `space.native`: a float within `bounds`, or of a `NativeIndex` an integer in 0 .. size - 1.
+    number (NumPy's too) for each name of `space.native`: a float within `bounds`, or of a `NativeIndex` an integer in
+    0 .. size - 1; {} in an empty space.
 
     Of the capabilities a subclass declares what is the library's own; this class adds retries, the pruners `none` and
     `scripted`, with `enqueue` the samplers `fixed` and `grid`, and with `replay` continued runs. It may define whatever
@@ -100,15 +101,21 @@ class AskTellAdapter(PoolAdapter):
 
     @abstractmethod
     def ask(self) -> tuple[Hashable, Mapping[str, Any]]:
-        """Return the handle and the native values of the library's next trial; other trials may be running."""
+        """Return the handle and the native values of the library's next trial.
+
+        Other trials may be running: a library that proposes the same point until it is told of one needs a constant liar.
+        """
 
     @abstractmethod
     def tell(self, handle: Any, told: Told) -> None:
-        """Tell the library how a trial that it was asked for has ended."""
+        """Tell the library how a trial that it was asked for has ended.
+
+        Told nothing of one that failed, a deterministic library proposes the same point again.
+        """
 
     @abstractmethod
     def best(self) -> Hashable:
-        """Return the handle of the trial that the library itself calls the best. Only called if a trial has completed."""
+        """Return the handle of the completed trial that the library itself calls the best; only called if one has completed."""
 
     def enqueue(self, values: Mapping[str, Any]) -> None:
         """Have the library evaluate these native values: the `ask` that follows must return them."""

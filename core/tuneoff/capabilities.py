@@ -24,7 +24,7 @@ class Support(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """What an option's value may be: its type and, of a number, its bounds (`above` is excluded)."""
+    """What an option's value may be: its type and, of a number, its bounds (`above` is excluded); keywords only."""
 
     type: Literal["integer", "number", "flag"]
     least: float | None = None
@@ -53,12 +53,12 @@ class Option:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """One sampler, pruner or feature: whether it is offered, what it really is, and what it needs."""
+    """One sampler, pruner or feature: whether it is offered, what it really is, and what it needs; keywords only."""
 
     support: Support = Support.YES
     implementation: str = ""  # the framework's class, e.g. "optuna.samplers.TPESampler"
     needs: tuple[str, ...] = ()  # importable modules beyond the adapter's own, e.g. ("cmaes",)
-    install: str = ""  # the command's last word, e.g. "tuneoff[optuna]"
+    install: str = ""  # what pip installs for `needs`, e.g. "tuneoff[optuna]"; "": as the capabilities' own
     note: str = ""  # what differs from the same name in other frameworks
     same_as: str | None = None  # `default` that is the sampler of this name: run once, and said so
     options: Mapping[str, Option] = field(default_factory=dict)  # of a sampler; those of pruners are core's
@@ -86,7 +86,7 @@ class Capabilities:
     module: str = ""
     minimum_version: str = ""
     below_version: str = ""
-    install: str = ""
+    install: str = ""  # what pip installs, e.g. "tuneoff[optuna]"; "": `package`
     platforms: tuple[str, ...] = ("local",)
     emulated_platforms: tuple[str, ...] = ()
     samplers: Mapping[str, Offer] = field(default_factory=dict)

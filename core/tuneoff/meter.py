@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tuneoff.base.suggest import nearest
+from tuneoff.base.targets import nearest
 from tuneoff.errors import TuneoffError
 from tuneoff.record.samples.schema import Coefficients as Coefficients
 from tuneoff.record.samples.schema import MeterKind as MeterKind

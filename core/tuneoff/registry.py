@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from tuneoff.adapter import Adapter
-from tuneoff.base.suggest import unknown_name
-from tuneoff.base.targets import load_target
+from tuneoff.base.targets import load_target, unknown_name
+from tuneoff.base.tracebacks import place
 from tuneoff.capabilities import Capabilities, State, framework_status
 from tuneoff.errors import PluginError, UnknownNameError
 from tuneoff.workload import Workload, as_workload
@@ -220,7 +220,7 @@ def _loaded(kind: Kind, plugin: Plugin) -> object:
             way_out = "install its package, or run in the folder that holds it (or add that folder to PYTHONPATH)"
             raise UnknownNameError(f"{problem}; {way_out}") from error
         problem = " ".join(str(error).split())
-        raise PluginError(f"{_label(kind)} {plugin.name!r} is broken ({_origin(plugin)}): {problem}") from error
+        raise PluginError(f"{_label(kind)} {plugin.name!r} is broken ({_origin(plugin)}): {problem}{place(error)}") from error
 
 
 @contextlib.contextmanager

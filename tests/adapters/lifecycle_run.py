@@ -28,7 +28,7 @@ from tuneoff.experiment.trial_context import FILE_NAME
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Event, TrialEnded, TrialStarted, TrialSubmitted
 from tuneoff.record.layout import SPEC
-from tuneoff.run.supervisor.prepare import new_execution, write_inputs
+from tuneoff.run.supervisor.execution import new_execution, write_inputs
 
 TESTS = Path(__file__).parent.parent
 _E = TypeVar("_E", bound=Event)

@@ -17,7 +17,7 @@ from builders.specs import TOY_SPACE, make_context, toy_spec
 from trust.space_test.every_kind import PROBED, context_of
 from tuneoff.ask_tell import AskTellAdapter, Capabilities, NativeIndex, Offer, Support, Told, Translation
 from tuneoff.errors import StepError
-from tuneoff.experiment.sampling import listed_configurations
+from tuneoff.experiment.strategies import listed_configurations
 from tuneoff.record.events import schema
 from tuneoff.record.history import History
 from tuneoff.run.pool_adapter import PoolAdapter, Task

@@ -12,8 +12,8 @@ from optuna.trial import Trial, TrialState
 
 from builders.specs import make_context, toy_spec
 from tuneoff.base.space import SearchSpace, stepped
-from tuneoff.experiment.sampling import sample_distinct
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.experiment.strategies import sample_distinct
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import WorkerDied
 from tuneoff.record.events.writer import EventWriter

@@ -14,7 +14,7 @@ from builders.asha_rungs import rungs
 from builders.specs import TOY_SPACE, toy_spec
 from tuneoff.base.identity import configuration_digest
 from tuneoff.errors import UnsupportedError
-from tuneoff.experiment.sampling import sample_distinct
+from tuneoff.experiment.strategies import sample_distinct
 from tuneoff_adapters.optuna.distributions import distributions
 from tuneoff_adapters.optuna.offers import CAPABILITIES
 from tuneoff_adapters.optuna.plan import StudyPlan

@@ -20,9 +20,9 @@ from adapters.lifecycle_run import LifecycleRun, run_lifecycle, start_lifecycle
 from adapters.toy_workload import FAULT_SPACE
 from builders.specs import TOY_SPACE
 from tuneoff.base.identity import configuration_digest
-from tuneoff.experiment.sampling import sample_distinct
+from tuneoff.experiment.strategies import sample_distinct
 from tuneoff.record.events import schema
-from tuneoff.run.lifecycle.run import FAILED
+from tuneoff.run.lifecycle import FAILED
 
 pytestmark = pytest.mark.slow
 

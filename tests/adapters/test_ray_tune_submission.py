@@ -17,7 +17,7 @@ from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Event, StopDecided, TrialSubmitted, WorkerDied
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import note_kill
-from tuneoff.run.trial.locks import Tickets
+from tuneoff.run.trial.trial_process import Tickets
 from tuneoff_adapters.ray_tune.signals import DeferredTermination
 from tuneoff_adapters.ray_tune.submission import TASK, Submissions
 

@@ -12,8 +12,8 @@ import pytest
 from builders.specs import make_context, toy_spec
 from tuneoff.base.identity import configuration_digest
 from tuneoff.base.space import Categorical, Float, SearchSpace, stepped
-from tuneoff.experiment.sampling import listed_configurations
 from tuneoff.experiment.spec import Budget, RunSpec, Strategy
+from tuneoff.experiment.strategies import listed_configurations
 from tuneoff.experiment.translation import translation_of
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
@@ -222,7 +222,7 @@ def test_a_trial_that_was_over_a_limit_or_stopped_is_not_tried_again(make: Make)
 
 
 def test_nothing_is_proposed_once_the_budget_of_epochs_or_time_is_used(make: Make) -> None:
-    from tuneoff.run.trial.locks import Tickets
+    from tuneoff.run.trial.trial_process import Tickets
 
     for limits, file, taken in (({"epochs_total": 2}, "epoch_tickets", 2), ({"wall_clock_seconds": 1e-6}, "tickets", 1)):
         driver = make(budget=Budget(trials=9, epochs_per_trial=3, **limits))

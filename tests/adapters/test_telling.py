@@ -10,7 +10,7 @@ import pytest
 
 from builders.specs import TOY_SPACE, make_context, toy_spec
 from tuneoff.base.identity import configuration_digest
-from tuneoff.experiment.sampling import draws
+from tuneoff.experiment.strategies import draws
 from tuneoff.experiment.translation import translation_of
 from tuneoff.record.history import EarlierExecution, FinishedTrial, History, UnfinishedTrial
 from tuneoff.record.run_context import RunContext

@@ -14,14 +14,14 @@ from builders.specs import make_spec
 from builders.worked_examples import header, used
 from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices
 from tuneoff.experiment.spec import RunSpec, Workers
-from tuneoff.measure.attribution.account import EnergyAccount, energy_account, joules
+from tuneoff.measure.attribution.account import EnergyAccount, energy_account
+from tuneoff.measure.attribution.slots import joules
 from tuneoff.measure.derived import compute_metrics
-from tuneoff.measure.evidence import Evidence
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.samples.reader import Samples
+from tuneoff.record.samples.reader import Evidence, Samples
 from tuneoff.record.samples.schema import Coefficients, EnergySeries, ProcessUsage, UsageSample
 
 HOST_CPUS = 4

@@ -7,8 +7,8 @@ from typing import Any
 
 from builders.spaces import SPACE
 from builders.specs import NULL, make_context, make_spec
-from tuneoff.experiment.sampling import sample_distinct
 from tuneoff.experiment.spec import Objective, RunSpec, Strategy, Workers
+from tuneoff.experiment.strategies import sample_distinct
 from tuneoff_adapters.katib.plan import KatibPlan, katib_plan
 
 IMAGE = "registry.example/tuneoff@sha256:0123456789abcdef"

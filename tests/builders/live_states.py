@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tell.live.test_picture import row
-from tuneoff.run.listener import LiveRun
+from tuneoff.run.progress import LiveRun
 from tuneoff.tell.live.state import Activity, Current, LiveState, counted_statuses
 
 LIVE = LiveRun(

@@ -45,7 +45,7 @@ class Results:
         stored = {"execution_id": execution, "run_id": spec.run_id, "run": run_spec_to_json(spec)}
         (folder / "spec.json").write_text(json.dumps(stored))
         frozen = {"analysis_digest": self.plan.analysis_digest, **environment}
-        record = derive_folder(folder, spec, verdict=verdict, versions={"framework": "none"}, environment=frozen)
+        record = derive_folder(folder, spec, verdict=verdict, versions={"framework": "none"}, environment=frozen).record
         write_run(folder, record)
         return record
 
@@ -120,4 +120,4 @@ def reseal(folder: Path) -> None:
 def derive_again(folder: Path) -> None:
     """Write a new record, as somebody would who covers a change well."""
     record = read_run(folder)
-    write_run(folder, derive_folder(folder, record.run_spec(), versions=record.versions, environment=record.environment))
+    write_run(folder, derive_folder(folder, record.run_spec(), versions=record.versions, environment=record.environment).record)

@@ -119,6 +119,15 @@ def test_run_is_compare_on_one_run(call: Call, file: File, outcome: Outcome) -> 
     assert [run["label"] for run in json.loads(answer.out)["runs"]] == ["rich"]
 
 
+def test_run_takes_the_only_adapter_of_the_file(call: Call, file: File, outcome: Outcome) -> None:
+    outcome("done")
+    answer = call("run", file(adapters=["rich"]), "--json")
+    assert [run["label"] for run in json.loads(answer.out)["runs"]] == ["rich"]
+    answer = call("run", file(adapters=["plain", "rich"]))
+    assert answer.code == 2
+    assert "--adapter must name the framework, as the file has several: plain, rich" in answer.line
+
+
 def test_status_shows_the_plan_before_anything_ran(call: Call, file: File, outcome: Outcome) -> None:
     outcome("done", "skipped")
     call("compare", file(adapters=["plain", "missing"]), "--output", "results/x")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base.space import Float, IntegerLog, SearchSpace, stepped
-from tuneoff.experiment.sampling import sample_distinct
 from tuneoff.experiment.spec import (
     Budget,
     ExperimentSpec,
@@ -23,12 +22,13 @@ from tuneoff.experiment.spec import (
     Workers,
     WorkloadSpec,
 )
+from tuneoff.experiment.strategies import sample_distinct
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.run_record import RunRecord
 from tuneoff.registry import adapter_class, workload_class
 from tuneoff.run.finish import finish
-from tuneoff.run.listener import Listener, LiveRun
+from tuneoff.run.progress import Listener, LiveRun
 from tuneoff.run.supervisor.leftovers import remembered
 from tuneoff.run.supervisor.limits import ReservedProcessors, reserve_processors
 from tuneoff.run.supervisor.run import RunRequest, supervise

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import re
 import shlex
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -26,6 +27,7 @@ from tuneoff.record import run_record as model
 from tuneoff.record.events import schema
 from tuneoff.run.trial.faults import Retries
 from tuneoff.trust.check.contract import AdapterContract
+from tuneoff_adapters import rustuna
 from tuneoff_adapters.katib import offers as katib
 from tuneoff_adapters.katib.options import KatibOptions
 from tuneoff_adapters.kubernetes import layout as katib_layout
@@ -93,6 +95,13 @@ def ask_tell_methods() -> Iterable[str]:
         yield signature(name, getattr(AskTellAdapter, name))
 
 
+def code_for_ask_and_tell() -> Iterable[str]:
+    """Yield the code of a built-in adapter that the page shows."""
+    yield inspect.getsource(rustuna.RustunaAdapter.open)
+    yield inspect.getsource(rustuna.RustunaAdapter.ask)
+    yield textwrap.indent(inspect.getsource(rustuna._suggested), "    ")
+
+
 def katib_defaults() -> Iterable[tuple[str, str]]:
     """Yield the options that have a value by default, as the page writes it."""
     for option in fields(KatibOptions):
@@ -120,6 +129,7 @@ FACTS = [
     quoted("experiments.md", "options", option_names()),
     Facts("experiments.md", "defaults", tuple(f"| `{name}` | {text}" for name, text in DEFAULTS)),
     quoted("adapters.md", "methods for ask and tell", ask_tell_methods()),
+    Facts("adapters.md", "code for ask and tell", tuple(code_for_ask_and_tell())),
     quoted("adapters.md", "the retry helper", (signature("Retries", Retries), signature("may_retry", Retries.may_retry))),
     Facts("adapters.md", "settings of the contract tests", tuple(f"`{name}" for name in AdapterContract.__annotations__)),
     quoted("katib.md", "options", (option.name for option in fields(KatibOptions))),

@@ -15,7 +15,7 @@ from contract.runs import SPACE, Made, experiment, make
 from emulated.program import Program, program
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Strategy, Timeouts, Workers
 from tuneoff.record.events import schema
-from tuneoff.run.listener import LiveRun
+from tuneoff.run.progress import LiveRun
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"  # questions, though they are asked by POST
 NAMESPACES = "/api/v1/namespaces"

@@ -15,13 +15,13 @@ import duty_workload
 from measure.power.meters import Counter, plan_of
 from tuneoff.base.space import SearchSpace
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, Workers, WorkloadSpec
-from tuneoff.measure.attribution.account import EnergyAccount, energy_account, joules
-from tuneoff.measure.evidence import Evidence, on_run_clock
+from tuneoff.measure.attribution.account import EnergyAccount, energy_account
+from tuneoff.measure.attribution.slots import joules
 from tuneoff.measure.power.metering import Baseline, PowerPlan
 from tuneoff.measure.power.model_meter import ModelMeter
 from tuneoff.measure.power.select_meter import Chosen
 from tuneoff.record.run_record import RunRecord, TrialRecord
-from tuneoff.record.samples.reader import Samples, read_samples
+from tuneoff.record.samples.reader import Evidence, Samples, on_run_clock, read_samples
 from tuneoff.registry import adapter_class
 from tuneoff.run.finish import finish
 from tuneoff.run.supervisor.run import RunRequest, supervise

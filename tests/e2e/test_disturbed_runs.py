@@ -20,7 +20,7 @@ from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import read_samples
 from tuneoff.record.store import read_runs
 from tuneoff.run.execute import PlanRequest, execute
-from tuneoff.run.listener import Listener
+from tuneoff.run.progress import Listener
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,7 @@ from emulated.served import INJECTED
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.experiment.spec import Budget, Workers
 from tuneoff.record.events import schema
-from tuneoff.run.listener import LiveRun
+from tuneoff.run.progress import LiveRun
 from waiting import until
 
 pytestmark = pytest.mark.slow

@@ -18,7 +18,7 @@ from hungry_workload import MEMORY_MB
 from tuneoff.base.space import Categorical, Float, SearchSpace
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Failures, Strategy, Timeouts, Workers, WorkloadSpec
 from tuneoff.record.events import schema
-from tuneoff.run.listener import LiveRun
+from tuneoff.run.progress import LiveRun
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 SLEEPING = {"sampler": Strategy(name="random"), "search_space": SPACE, "workers": Workers(count=2)}

@@ -24,10 +24,9 @@ from tuneoff.base.space import SearchSpace, stepped
 from tuneoff.experiment.spec import Budget, RunSpec, Strategy, WorkloadSpec
 from tuneoff.record.events import schema
 from tuneoff.record.layout import OUTSIDE
-from tuneoff.run.listener import LiveRun
 from tuneoff.run.machine import FLAGS, PASSING
-from tuneoff.run.supervisor.prepare import Execution
-from tuneoff.run.supervisor.remote_leftovers import undeploy_outside
+from tuneoff.run.progress import LiveRun
+from tuneoff.run.supervisor.execution import Execution, undeploy_outside
 from tuneoff_adapters.katib.platforms import EMULATED_MARK, MODULE
 
 pytestmark = pytest.mark.slow

@@ -19,7 +19,7 @@ from tuneoff.base.processes import GUARDIAN, command_line, descendants, kill
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Flag
 from tuneoff.record.store import read_runs
-from tuneoff.run.lifecycle.__main__ import GUARDIAN_SECONDS
+from tuneoff.run.lifecycle import GUARDIAN_SECONDS
 from tuneoff_adapters.optuna import OptunaAdapter
 
 pytestmark = pytest.mark.slow

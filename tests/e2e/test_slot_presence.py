@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
     """Return an execution's folder with worked example C."""
     log, spec = example_c()
     log.save(tmp_path / "events")
-    write_run(tmp_path, derive_folder(tmp_path, spec))
+    write_run(tmp_path, derive_folder(tmp_path, spec).record)
     return tmp_path
 
 

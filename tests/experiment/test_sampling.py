@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from tuneoff.base.space import Categorical, Float, IntegerLog, SearchSpace, stepped
-from tuneoff.experiment.sampling import draws, grid_order, sample_distinct, shuffled
+from tuneoff.experiment.strategies import draws, grid_order, sample_distinct, shuffled
 
 DRAWS = 10_000
 LEAST_P = 1e-4

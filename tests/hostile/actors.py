@@ -20,9 +20,8 @@ from tuneoff.record.results_folder import ResultsFolder, note_begun
 from tuneoff.record.store import write_bytes
 from tuneoff.run.finish import recover
 from tuneoff.run.resume import adopt, to_continue
+from tuneoff.run.supervisor.execution import new_execution, undeploy_outside, write_inputs
 from tuneoff.run.supervisor.leftovers import clean_results
-from tuneoff.run.supervisor.prepare import new_execution, write_inputs
-from tuneoff.run.supervisor.remote_leftovers import undeploy_outside
 from tuneoff.tell.live.site import Site
 from tuneoff.tell.live.watcher import Watcher
 from tuneoff.trust.verify.results import verify

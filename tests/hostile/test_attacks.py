@@ -15,8 +15,7 @@ from hostile.attacks import CUT, FOLLOWED, PLACES, PLANTS, UNDEPLOY_PLACES, Home
 from tuneoff.errors import ResultsError
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import StepEnded
-from tuneoff.run.supervisor import coordinator
-from tuneoff.run.supervisor import remote_leftovers as outside
+from tuneoff.run.supervisor import execution
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +76,8 @@ def test_the_undeploy_that_is_attacked_comes_to_its_end_where_nothing_is_planted
 @pytest.mark.slow
 @pytest.mark.parametrize(("place", "plant"), [("events", "to_my_folder"), ("later", "to_my_folder"), ("log.txt", "to_my_file")])
 def test_a_careless_undeploy_is_caught(home: Home, place: str, plant: str, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outside, "_odd", lambda folder: None)
-    monkeypatch.setattr(coordinator, "open_to_change", lambda path, flags: os.open(path, flags | os.O_CREAT))
+    monkeypatch.setattr(execution, "_odd", lambda folder: None)
+    monkeypatch.setattr(execution, "open_to_change", lambda path, flags: os.open(path, flags | os.O_CREAT))
     PLANTS[plant](place_of(home.folder, f"runs/{CUT}/{place}"), home.mine)
     assert any("it changed" in text for text in attacked(home, UNDEPLOYS, told).wrong.values())
 

@@ -24,7 +24,7 @@ from command_line import LEAST, register_fakes, write_file
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.errors import ExperimentError, MissingPackageError
 from tuneoff.experiment.plan import Plan
-from tuneoff.run.listener import Listener, LiveRun
+from tuneoff.run.progress import Listener, LiveRun
 from tuneoff.tell.prometheus import exporter
 from tuneoff.tell.prometheus.exporter import LiveMetrics, exported, tree_use
 from tuneoff.trust.check.footprint import all_listeners

@@ -15,7 +15,7 @@ from prometheus.conftest import Take
 from prometheus.real_servers import Server, get, needs_servers, query
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.run.execute import PlanRequest, execute
-from tuneoff.run.listener import Listener
+from tuneoff.run.progress import Listener
 from tuneoff.tell.prometheus.exporter import exported
 from tuneoff.trust.check.footprint import all_listeners
 from waiting import until

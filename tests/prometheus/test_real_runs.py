@@ -18,7 +18,7 @@ from prometheus.test_real_meter import ZONES, burning
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.record.samples.schema import FILE_NAME, Line, NodeSample, UsageSample
 from tuneoff.run.execute import PlanRequest, execute
-from tuneoff.run.listener import Listener, LiveRun
+from tuneoff.run.progress import Listener, LiveRun
 from waiting import until
 
 pytestmark = [pytest.mark.slow, needs_servers]

@@ -125,7 +125,7 @@ def test_an_execution_s_record_is_derived_from_its_folder(tmp_path: Path) -> Non
     log, spec = example_b()
     run_dir = tmp_path / "runs" / spec.run_id / "execution-1"
     log.save(run_dir / "events")
-    record = derive_folder(run_dir, spec)
+    record = derive_folder(run_dir, spec).record
     write_run(run_dir, record)
     assert (record.status, record.execution_id, len(record.sealed)) == ("done", "execution-1", len(log.writers))
     assert record.metrics["time.jct"].value == 52_000
@@ -137,7 +137,7 @@ def test_missing_and_torn_lines_are_in_the_record(tmp_path: Path) -> None:
     path = sorted(log.save(tmp_path / "events").glob("trial-*"))[0]
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:2], *lines[4:]])[:-5])
-    record = derive_folder(tmp_path, spec)
+    record = derive_folder(tmp_path, spec).record
     assert record.torn_lines == 1
     assert "missing_lines" in {flag.name for flag in record.flags}
 

@@ -12,7 +12,7 @@ from tuneoff.record.events.reader import EventLog
 
 def test_the_log_derives_to_a_done_run_with_every_trial_complete(tmp_path: Path) -> None:
     trials = write_log(tmp_path / "events", 2000, 8)
-    record = derive_folder(tmp_path, make_spec("serial", "null", trials=trials, epochs=8))
+    record = derive_folder(tmp_path, make_spec("serial", "null", trials=trials, epochs=8)).record
     assert record.status == "done"
     assert trials == 2000 // events_per_trial(8)
     assert [trial.state for trial in record.trials] == ["completed"] * trials

@@ -11,9 +11,9 @@ from tuneoff.base import clock
 from tuneoff.errors import StepError
 from tuneoff.record.events.schema import Event, TrialStarted
 from tuneoff.record.run_context import RunContext
-from tuneoff.run.trial.budget import TrialBudget
 from tuneoff.run.trial.pool import Death, Message, Pool
 from tuneoff.run.trial.run_trial import TrialOutcome
+from tuneoff.run.trial.trial_process import TrialBudget
 from tuneoff_adapters.kubernetes.checks import Rights
 from tuneoff_adapters.kubernetes.clock_skew import PodClock
 from tuneoff_adapters.kubernetes.connection import Connection

@@ -10,9 +10,9 @@ from tuneoff.adapter import Best
 from tuneoff.capabilities import Capabilities, import_framework
 from tuneoff.errors import InfrastructureError, StepError
 from tuneoff.record.events.schema import Event, TrialSubmitted
-from tuneoff.run.trial.locks import Tickets
 from tuneoff.run.trial.pool import Death, Pool, WorkerPool
 from tuneoff.run.trial.run_trial import TrialOutcome
+from tuneoff.run.trial.trial_process import Tickets
 from tuneoff.workload import workload_at
 from tuneoff_adapters.kubernetes.options import ClusterOptions
 from tuneoff_adapters.optuna.note import NoteFile, follow

@@ -14,7 +14,7 @@ from tuneoff.base import clock
 from tuneoff.experiment.spec import Objective
 from tuneoff.record.events.schema import Epoch, Event, TrialEnded, TrialSubmitted
 from tuneoff.record.events.schema import Stage as TimedStage
-from tuneoff.run.trial.locks import Locked
+from tuneoff.run.trial.trial_process import Locked
 
 
 class Stage(enum.IntEnum):

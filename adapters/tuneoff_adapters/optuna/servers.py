@@ -28,7 +28,7 @@ from tuneoff.base.listening import free_port
 from tuneoff.base.packages import install_command
 from tuneoff.base.processes import last_words
 from tuneoff.errors import InfrastructureError
-from tuneoff.run.trial.usage import tree_cpu_ns
+from tuneoff.run.trial.trial_process import tree_cpu_ns
 
 HOST = "127.0.0.1"
 USER = "tuneoff"  # in the database

@@ -15,9 +15,9 @@ from optuna.trial import FrozenTrial, Trial
 from tuneoff.base import clock
 from tuneoff.base.tracebacks import origins
 from tuneoff.errors import InfrastructureError, TrialFailedError
-from tuneoff.run.trial.locks import Tickets
 from tuneoff.run.trial.pool import Worker
 from tuneoff.run.trial.run_trial import Decision, TrialOutcome
+from tuneoff.run.trial.trial_process import Tickets
 from tuneoff_adapters.optuna.distributions import chosen, distributions
 from tuneoff_adapters.optuna.journal_lock import removed
 from tuneoff_adapters.optuna.note import NoteFile, Stage, died_at

@@ -12,8 +12,8 @@ from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.translation import Translation
 from tuneoff.record.history import History
 from tuneoff.record.run_context import RunContext
-from tuneoff.run.trial.budget import TrialBudget
 from tuneoff.run.trial.faults import Retries
+from tuneoff.run.trial.trial_process import TrialBudget
 
 TASK = "__tuneoff__"  # the key of the trainable's config that holds what `train` needs
 REDRAWN = ("random", "default", "grid", "fixed")  # samplers whose draws depend on the seed alone, not on results

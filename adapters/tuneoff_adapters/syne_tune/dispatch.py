@@ -14,8 +14,8 @@ from tuneoff.record.events.reader import Statistics, read_file
 from tuneoff.record.events.schema import Epoch, Refused, TrialEnded, TrialStarted
 from tuneoff.record.events.writer import FOLDER
 from tuneoff.record.run_context import RunContext
-from tuneoff.run.trial.budget import TrialBudget
 from tuneoff.run.trial.faults import Retries
+from tuneoff.run.trial.trial_process import TrialBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

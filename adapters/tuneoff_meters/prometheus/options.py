@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
-from tuneoff.base.suggest import unknown_name
+from tuneoff.base.targets import unknown_name
 from tuneoff.meter import MeterError, MeterKind, check_names
 from tuneoff_meters.prometheus import api
 from tuneoff_meters.prometheus.sources import QUERY, SOURCES, UNITS, OwnQuery

@@ -22,7 +22,7 @@ from benchmarks.speed.bare.objective import WORKERS, print_span
 from benchmarks.speed.specs import make_spec
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.run_context import RunContext
-from tuneoff.run.supervisor.prepare import new_execution, write_inputs
+from tuneoff.run.supervisor.execution import new_execution, write_inputs
 from tuneoff_adapters.katib.manifest import config_map_manifest
 from tuneoff_adapters.katib.plan import KatibPlan, katib_plan
 from tuneoff_adapters.kubernetes import layout

@@ -34,8 +34,8 @@ def anchor(tries: int = 10) -> Anchor:
 
 
 def slept_ns() -> int:
-    """Return how long the machine has been suspended since its start, while monotonic time stood still; 0 if it is not known."""
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns() if hasattr(time, "CLOCK_BOOTTIME") else 0
+    """Return how long the machine has been suspended since its start, while monotonic time stood still."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
 
 
 @functools.cache

@@ -149,16 +149,13 @@ def rss_bytes(pid: int) -> int:
         return 0
 
 
-def pss_bytes(pid: int) -> int:
-    """Return resident memory with shared pages divided among their users (slow: 10 ms with torch); RSS where unreadable."""
-    try:
-        with open(f"/proc/{pid}/smaps_rollup") as file:
-            for line in file:
-                if line.startswith("Pss:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass  # no such file, or not ours to read
-    return rss_bytes(pid)
+def pss_bytes(pid: int, proc: str = "/proc") -> int | None:
+    """Return resident memory with shared pages divided among their users; slow (10 ms with torch), and the process waits."""
+    with contextlib.suppress(OSError, ValueError, IndexError), open(f"{proc}/{pid}/smaps_rollup", "rb") as file:
+        for line in file:
+            if line.startswith(b"Pss:"):
+                return int(line.split()[1]) * 1024
+    return None  # no such file, or not ours to read
 
 
 def has_more_memory(pid: int, limit_bytes: int) -> bool:
@@ -167,7 +164,9 @@ def has_more_memory(pid: int, limit_bytes: int) -> bool:
     Shared pages count fully in RSS: a confirmation by PSS, which is slow, keeps a trial from paying for torch's code.
     """
     tree = (pid, *descendants(pid))
-    return sum(map(rss_bytes, tree)) > limit_bytes and sum(map(pss_bytes, tree)) > limit_bytes
+    if sum(map(rss_bytes, tree)) <= limit_bytes:
+        return False
+    return sum(rss_bytes(one) if (pss := pss_bytes(one)) is None else pss for one in tree) > limit_bytes
 
 
 def command_line(pid: int, most: int | None = 120) -> str:

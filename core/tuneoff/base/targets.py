@@ -1,8 +1,9 @@
-"""Objects named by text: "module:Name"."""
+"""Names given as text: the object that "module:Name" is, and the way out of a mistyped one (the nearest known, and the list)."""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from typing import Any
 
 from tuneoff.errors import PluginError
@@ -19,3 +20,18 @@ def load_target(target: str) -> Any:
         return getattr(importlib.import_module(module), name)
     except Exception as error:  # a plugin may fail in any way while it is imported
         raise PluginError(f"{target!r} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def unknown_name(kind: str, name: object, known: Iterable[str]) -> str:
+    """Return one line: no `kind` of that name, the nearest known one if there is any, and all known ones."""
+    names = sorted(known)
+    return f"no {kind} named {name!r}{nearest(name, names)}; known: {', '.join(names) or 'none'}"
+
+
+def nearest(name: object, known: Iterable[str]) -> str:
+    """Return "; did you mean 'x'?" for the known name most like `name`, or "" where none is alike."""
+    import difflib
+
+    by_lower = {one.lower(): one for one in known}
+    matches = difflib.get_close_matches(str(name).lower(), by_lower, n=1, cutoff=0.6)
+    return f"; did you mean {by_lower[matches[0]]!r}?" if matches else ""

@@ -13,7 +13,7 @@ from typing import Any, Literal, NoReturn, Protocol
 
 from tuneoff.base.format import wrapped
 from tuneoff.base.output import plain_line
-from tuneoff.base.suggest import nearest
+from tuneoff.base.targets import nearest
 
 BAD_INPUT = 2
 Completer = Callable[..., Iterable[str]]

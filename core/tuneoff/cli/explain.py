@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import Any, get_args
 
 from tuneoff.base.output import columns, one_line, write, write_json
-from tuneoff.base.suggest import nearest
+from tuneoff.base.targets import nearest
 
 WORDS: Mapping[str, str] = {
     "better": "of a pair: the difference is shown, at the family's confidence, and is not within the margin",

@@ -177,7 +177,7 @@ def compared_json(plan: Plan, results: Path) -> dict[str, Any]:
     from tuneoff.judge.controls.controls_output import to_json
     from tuneoff.judge.results import Results
     from tuneoff.record.store import read_runs
-    from tuneoff.run.repeat import repeat_json, repeated
+    from tuneoff.run.resume import repeat_json, repeated
 
     records = list(read_runs(results))
     found = controls(Results.of(results, plan, records))
@@ -207,7 +207,7 @@ def table(plan: Plan, results: Path) -> str:
     from tuneoff.judge.results import Results
     from tuneoff.judge.summary_rows import summary_rows
     from tuneoff.record.store import read_runs
-    from tuneoff.run.repeat import repeat_lines, repeated
+    from tuneoff.run.resume import repeat_lines, repeated
     from tuneoff.tell.report.cost_notes import circumstances
     from tuneoff.tell.report.interference import interference, interference_lines
     from tuneoff.tell.report.tables import render

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tuneoff.cli.folders import add_output
 from tuneoff.cli.matrix import add_verbose, run_plan
 from tuneoff.cli.selection import add_file, add_metrics_port, overridden_plan
+from tuneoff.errors import ExperimentError
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
@@ -21,7 +22,9 @@ EXAMPLE = "tuneoff run benchmarks/digits.yaml --adapter serial"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
     parser.add_argument(
-        "--adapter", metavar="NAME", required=True, help="a framework by its adapter's name, NAME@PLATFORM, or module:Class"
+        "--adapter",
+        metavar="NAME",
+        help="a framework by its adapter's name, NAME@PLATFORM, or module:Class; default: the file's, if it names one alone",
     )
     parser.add_argument("--seed", metavar="N", type=int, help="seed of the run; default: the file's first")
     parser.add_argument("--sampler", metavar="S", help="sampler of the run; default: the file's first")
@@ -34,18 +37,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    seeds = None if arguments.seed is None else [arguments.seed]
-    plan = first_run(
-        overridden_plan(
-            arguments.file,
-            adapters=[arguments.adapter],
-            trials=arguments.trials,
-            workers=arguments.workers,
-            seeds=seeds,
-            sampler=arguments.sampler,
-        )
+    plan = overridden_plan(
+        arguments.file,
+        adapters=None if arguments.adapter is None else [arguments.adapter],
+        trials=arguments.trials,
+        workers=arguments.workers,
+        seeds=None if arguments.seed is None else [arguments.seed],
+        sampler=arguments.sampler,
     )
-    return run_plan(plan, arguments)
+    names = dict.fromkeys(run.spec.adapter for run in plan.counted)
+    if len(names) > 1:
+        raise ExperimentError(f"--adapter must name the framework, as the file has several: {', '.join(names)}")
+    return run_plan(first_run(plan), arguments)
 
 
 def first_run(plan: Plan) -> Plan:

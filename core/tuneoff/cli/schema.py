@@ -23,7 +23,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
         write_json(run_json_schema())
     elif arguments.prices:
-        from tuneoff.experiment.accounting.parts import price_file_schema
+        from tuneoff.experiment.matrix_parts import price_file_schema
 
         write_json(price_file_schema())
     else:

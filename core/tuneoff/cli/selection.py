@@ -16,7 +16,7 @@ from tuneoff.errors import ExperimentError
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
-    from tuneoff.run.listener import Listener
+    from tuneoff.run.progress import Listener
 
 ONLY_ADAPTERS = (
     "only these frameworks of the file, or others (module:Class for one that is not installed; NAME@PLATFORM for another "

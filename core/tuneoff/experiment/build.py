@@ -8,15 +8,14 @@ from typing import Any, Literal, TypeVar
 from tuneoff import registry
 from tuneoff.base.identity import canonical_json, configuration_digest
 from tuneoff.base.space import MAX_LISTED, SearchSpace
-from tuneoff.base.suggest import unknown_name
+from tuneoff.base.targets import unknown_name
 from tuneoff.capabilities import Capabilities, Support
 from tuneoff.errors import ExperimentError, PluginError, TuneoffError, UnknownNameError
 from tuneoff.experiment import spec
-from tuneoff.experiment.analysis_part import AnchorsPart
 from tuneoff.experiment.load import MatrixFile, Variant
-from tuneoff.experiment.sampling import sample_distinct
+from tuneoff.experiment.matrix_parts import AnchorsPart
 from tuneoff.experiment.schema import DrawPart, ExperimentFile, ObjectivePart
-from tuneoff.experiment.strategies import check_pruner, check_sampler
+from tuneoff.experiment.strategies import check_pruner, check_sampler, sample_distinct
 from tuneoff.workload import Workload
 
 T = TypeVar("T")

@@ -1,19 +1,23 @@
-"""The cells of a matrix file: variant x adapter x seed x replicate, in blocks of seeds, and one short warm-up per adapter."""
+"""The cells of a matrix file: variant x adapter x seed x replicate, in blocks of seeds, and one short warm-up per adapter.
+
+And why a cell cannot be served, found out before anything starts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tuneoff import registry
 from tuneoff.base.identity import canonical_json
-from tuneoff.capabilities import Offer, Support
-from tuneoff.errors import ExperimentError
+from tuneoff.base.packages import install_command, missing_modules
+from tuneoff.capabilities import Capabilities, Offer, Support, framework_status
+from tuneoff.errors import ExperimentError, PluginError, UnsupportedError
 from tuneoff.experiment.build import build_experiments
 from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.names import platform_text
-from tuneoff.experiment.skips import SkipCheck
 from tuneoff.experiment.spec import ExperimentSpec, RunSpec, Strategy
 from tuneoff.registry import AdapterClass
 
@@ -199,3 +203,93 @@ def shortened(spec: RunSpec, entry: Entry) -> RunSpec:
             configurations=experiment.configurations[:trials],
         ),
     )
+
+
+class SkipCheck:
+    """Tells why runs are skipped; looks up each package once."""
+
+    def __init__(self) -> None:
+        self._status = functools.cache(lambda name, adapter: framework_status(name, adapter.capabilities))
+        self._missing = functools.cache(missing_modules)
+
+    def reason(self, spec: RunSpec, adapter: AdapterClass) -> str | None:
+        """Return why `adapter` cannot serve `spec`, or None.
+
+        Raises:
+            ExperimentError: the adapter finds a mistake in the request, e.g. an option that it does not have.
+            PluginError: the adapter's own check fails.
+        """
+        return next(self._reasons(spec, adapter), None)
+
+    def _reasons(self, spec: RunSpec, adapter: AdapterClass) -> Iterator[str]:
+        capabilities = adapter.capabilities.on(spec.platform)
+        if spec.platform not in capabilities.platforms:
+            offered = ", ".join(capabilities.platforms) or "none"
+            yield f"adapter {spec.adapter!r} does not offer platform {spec.platform!r}; it offers: {offered}"
+        yield from self._offer(spec, capabilities, "sampler", spec.experiment.sampler, capabilities.samplers)
+        yield from self._offer(spec, capabilities, "pruner", spec.experiment.pruner, capabilities.pruners)
+        retries = spec.experiment.failures.retries
+        if retries and capabilities.retry is not Support.YES:
+            by = capabilities.retry.value
+            yield f"adapter {spec.adapter!r} repeats no trials ({by}), but `failures.retries` is {retries}; set it to 0"
+        yield from _cpu_limit(spec, capabilities)
+        status = self._status(spec.adapter, adapter)
+        if status.state != "ready":
+            yield status.text
+        yield from self._needs(spec, capabilities)
+        yield from self._workload(spec)
+        refused = _refuse(spec, adapter)
+        if refused is not None:
+            yield refused
+
+    def _offer(
+        self, spec: RunSpec, capabilities: Capabilities, kind: str, strategy: Strategy, offers: Mapping[str, Offer]
+    ) -> Iterator[str]:
+        offer = offers.get(strategy.name)
+        if offer is None:
+            offered = ", ".join(name for name, item in offers.items() if item.support is Support.YES) or "none"
+            yield f"adapter {spec.adapter!r} does not list {kind} {strategy.name!r}; it offers: {offered}"
+        elif offer.support is not Support.YES:
+            by_framework = offer.support is Support.NOT_BY_FRAMEWORK
+            by = f"the framework ({capabilities.framework})" if by_framework else f"adapter {spec.adapter!r} yet"
+            note = f": {offer.note}" if offer.note else ""
+            yield f"{kind} {strategy.name!r} is not offered by {by}{note}"
+
+    def _needs(self, spec: RunSpec, capabilities: Capabilities) -> Iterator[str]:
+        for kind, strategy, offers in (
+            ("sampler", spec.experiment.sampler, capabilities.samplers),
+            ("pruner", spec.experiment.pruner, capabilities.pruners),
+        ):
+            offer = offers.get(strategy.name, Offer())
+            missing = self._missing(offer.needs)
+            if missing:
+                command = install_command(offer.install or capabilities.install or missing[0])
+                yield f"{kind} {strategy.name!r} of adapter {spec.adapter!r} needs {', '.join(missing)}; run: {command}"
+
+    def _workload(self, spec: RunSpec) -> Iterator[str]:
+        workload = spec.experiment.workload.name
+        missing = self._missing(tuple(registry.workload_class(workload).preload))
+        if missing:
+            yield f"workload {workload!r} needs {', '.join(missing)}; run: {install_command(missing[0])}"
+
+
+def _cpu_limit(spec: RunSpec, capabilities: Capabilities) -> Iterator[str]:
+    """Yield why an adapter that limits CPU itself does not limit it as the file asks: its limiter gives a quota, if any."""
+    asked, by = spec.experiment.workers.cpu_limit, capabilities.cpu_limiter
+    if by and asked != "none":
+        has_quota = spec.platform not in capabilities.emulated_platforms
+        if asked == "affinity" or not has_quota:
+            what = f"a quota by the {by}" if has_quota else "no limit"
+            yield f"`workers.cpu_limit` is {asked}, but adapter {spec.adapter!r} has {what} on platform {spec.platform!r}"
+
+
+def _refuse(spec: RunSpec, adapter: AdapterClass) -> str | None:
+    try:
+        return adapter.refuse(spec)
+    except UnsupportedError as error:
+        return str(error)
+    except ExperimentError as error:  # the user's mistake, e.g. an option that the adapter does not have
+        raise type(error)(f"adapter {spec.adapter!r}: {error}") from error
+    except Exception as error:  # a plugin's own code may fail in any way
+        cause = " ".join(f"{type(error).__name__}: {error}".split())
+        raise PluginError(f"adapter {spec.adapter!r} fails to check a run: {cause}; repair {spec.adapter_target}") from error

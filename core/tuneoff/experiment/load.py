@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.accounting.declared import Accounting
 from tuneoff.experiment.accounting.resolve import resolve
-from tuneoff.experiment.analysis_part import AnalysisPart
+from tuneoff.experiment.matrix_parts import AnalysisPart
 from tuneoff.experiment.part import one_line
 from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.schema import AdapterPart, ExperimentFile

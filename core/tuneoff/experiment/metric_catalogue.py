@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from tuneoff.base.suggest import nearest
+from tuneoff.base.targets import nearest
 from tuneoff.experiment.metric import RESOURCES, Metric, Survives, family
 
 _POLICIES = {

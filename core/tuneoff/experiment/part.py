@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from tuneoff.base.space import Categorical, Constant, Dimension, Float, IntegerLog, stepped
-from tuneoff.base.suggest import nearest
+from tuneoff.base.targets import nearest
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.yaml_reader import scalar_tag
 

@@ -5,20 +5,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
-
-import msgspec
 
 from tuneoff.base.identity import digest
 from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment import analysis
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting, to_json
-from tuneoff.experiment.expand import Cell, entries, expand, warm_ups
+from tuneoff.experiment.expand import Cell, SkipCheck, entries, expand, warm_ups
 from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.power_settings import PowerSettings
-from tuneoff.experiment.skips import SkipCheck
-from tuneoff.experiment.spec import RunSpec, Strategy, run_spec_from_json, run_spec_to_json
+from tuneoff.experiment.spec import RunSpec, Strategy, read_dataclass, run_spec_to_json
 
 FORMAT_VERSION = 2  # history: 1 = run ids of format 1, whose samplers had other seeds
 WARM_UP_BLOCK = -1
@@ -112,15 +109,7 @@ class Plan:
             "accounting": to_json(self.accounting),
             "content": dict(self.content),
             "runs": [
-                {
-                    "run_id": run.run_id,
-                    "label": run.label,
-                    "block": run.block,
-                    "skip_reason": run.skip_reason,
-                    "same_as": run.same_as,
-                    "emulated": run.emulated,
-                    "spec": run_spec_to_json(run.spec),
-                }
+                {**{field.name: getattr(run, field.name) for field in fields(run)}, "spec": run_spec_to_json(run.spec)}
                 for run in self.runs
             ],
         }
@@ -137,56 +126,13 @@ class Plan:
             rule = f"a plan must have format_version {FORMAT_VERSION}, but got {version!r}"
             raise ResultsError(f"{rule}; use the tuneoff that wrote it, or a new folder")
         try:
-            runs = tuple(
-                PlannedRun(**{**run, "spec": run_spec_from_json(run["spec"])})  # a key of another version is a TypeError
-                for run in data["runs"]
-            )
-            msgspec.convert(data, _Fields)
-            plan = cls(
-                name=data["name"],
-                path=data["path"],
-                runs=runs,
-                analysis=data["analysis"],
-                content=data["content"],
-                power=PowerSettings(**data["power"]),
-                accounting=msgspec.convert(data["accounting"], Accounting),
-            )
-        except (
-            LookupError,
-            TypeError,
-            ValueError,
-            AttributeError,
-            RecursionError,
-            ExperimentError,
-            msgspec.MsgspecError,
-        ) as error:
+            plan: Plan = read_dataclass(cls, {field.name: data[field.name] for field in fields(cls)})
+        except (ArithmeticError, AttributeError, ExperimentError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise ResultsError(f"a plan is damaged: {type(error).__name__}: {error}; begin a new folder") from error
         for run in plan.runs:
             if run.run_id != run.spec.run_id:
                 raise ResultsError(f"run {run.run_id} of the plan was changed or made by another tuneoff; begin a new folder")
         return plan
-
-
-class _RunFields(msgspec.Struct):
-    """The types of a planned run's own fields."""
-
-    run_id: str
-    label: str
-    block: int
-    skip_reason: str | None = None
-    same_as: str | None = None
-    emulated: bool = False
-
-
-class _Fields(msgspec.Struct, kw_only=True):
-    """The types of a plan's own fields."""
-
-    name: str
-    path: str
-    analysis: dict[str, Any]
-    content: dict[str, Any]
-    runs: list[_RunFields]
-    power: PowerSettings = PowerSettings()
 
 
 def make_plan(file: MatrixFile) -> Plan:

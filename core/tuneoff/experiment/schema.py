@@ -16,8 +16,7 @@ from pydantic import (
 )
 
 from tuneoff.experiment.accounting.declared import WORLD
-from tuneoff.experiment.accounting.parts import Carbon, CarbonPart, PricesPath
-from tuneoff.experiment.analysis_part import AnalysisPart, AnchorsPart
+from tuneoff.experiment.matrix_parts import AnalysisPart, AnchorsPart, Carbon, CarbonPart, PricesPath
 from tuneoff.experiment.part import Count, DimensionPart, Name, Options, Part, PlainName, show
 from tuneoff.experiment.power_settings import NO_METER, PowerSettings
 from tuneoff.experiment.spec import CpuLimit, Timeouts, Workers

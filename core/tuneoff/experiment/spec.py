@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from tuneoff.base.identity import canonical_json, derive_seed, digest
 from tuneoff.base.space import SearchSpace
@@ -207,8 +207,6 @@ def run_spec_from_json(data: Any) -> RunSpec:
     """
     try:
         spec: RunSpec = read_dataclass(RunSpec, data)
-        for _, dimension in spec.experiment.search_space:
-            read_dataclass(type(dimension), _fields_of(dimension))  # its fields' types
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ExperimentError(f"a run's specification is damaged: {type(error).__name__}: {error}") from error
     return spec
@@ -217,8 +215,8 @@ def run_spec_from_json(data: Any) -> RunSpec:
 def read_dataclass(kind: Callable[..., Any], values: Any) -> Any:
     """Return `kind` from its fields' JSON values, each checked against the field's type; what has a default may be absent.
 
-    A field whose type has a class method `from_json` is read by it. An int stays an int where a float may be: written again it
-    has the same text, and so the same digest.
+    A field that is a dataclass, or a tuple of them, is read in the same way. An int stays an int where a float may be: written
+    again it has the same text, and so the same digest.
 
     Raises:
         msgspec.ValidationError, LookupError, TypeError, AttributeError: a value is of another type, a field is unknown or absent.
@@ -248,7 +246,16 @@ def _checks(kind: Any) -> tuple[type[msgspec.Struct], dict[str, Read]]:
 
 
 def _reader(hint: Any) -> Read | None:
-    if hasattr(hint, "from_json"):
-        read: Read = hint.from_json
-        return read
-    return functools.partial(read_dataclass, hint) if isinstance(hint, type) and is_dataclass(hint) else None
+    if hint is SearchSpace:
+        return _read_space
+    if isinstance(hint, type) and is_dataclass(hint):
+        return functools.partial(read_dataclass, hint)
+    each = _reader(get_args(hint)[0]) if get_origin(hint) is tuple else None
+    return None if each is None else lambda values: tuple(map(each, values))
+
+
+def _read_space(data: Any) -> SearchSpace:
+    space = SearchSpace.from_json(data)
+    for _, dimension in space:
+        read_dataclass(type(dimension), _fields_of(dimension))  # its fields' types
+    return space

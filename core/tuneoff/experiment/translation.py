@@ -163,7 +163,7 @@ class ListTranslation:
 
 def translation_of(spec: RunSpec) -> SpaceTranslation | ListTranslation:
     """Return the translation of a run: of its list of configurations (samplers fixed and grid), else of its search space."""
-    from tuneoff.experiment.sampling import listed_configurations  # a trial's process translates, but draws nothing
+    from tuneoff.experiment.strategies import listed_configurations  # a trial's process translates, but draws nothing
 
     listed = listed_configurations(spec)
     return SpaceTranslation(spec.experiment.search_space) if listed is None else ListTranslation(listed)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import bisect
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tuneoff.experiment.accounting.declared import Accounting, Intensity, intensity_text, series_window, wall_time
-from tuneoff.measure.attribution.account import EnergyAccount, EnergyPiece, job_pieces
-from tuneoff.measure.evidence import Evidence
+from tuneoff.measure.attribution.account import EnergyAccount, job_pieces
+from tuneoff.measure.attribution.slots import JOULES_PER_KWH, EnergyPiece, split
 from tuneoff.measure.spans import Interval, jct_ns, part_reasons, partition
-from tuneoff.record.metric_value import Kind, MetricValue, known, missing, weakest
+from tuneoff.record.metric_value import Kind, MetricValue, known, weakest
 from tuneoff.record.run_record import RunRecord, TrialRecord
+from tuneoff.record.samples.reader import Evidence
 
-JOULES_PER_KWH = 3.6e6
 NO_COMPLETED = "no trial completed"
 _CONSTANT = ("constant", "zone")
 _MEANS = ("carbon.trial_intensity", "carbon.trial_intensity_weighted")
@@ -61,24 +61,6 @@ def emission(pieces: Iterable[EnergyPiece], intensity: Intensity, start_wall_ns:
     return Emission(joules, weighted)
 
 
-def split(pieces: Iterable[EnergyPiece], windows: Sequence[Interval]) -> list[list[EnergyPiece]]:
-    """Return what of the pieces lies in each of disjoint windows in order of time; a piece across an edge is cut there."""
-    found: list[list[EnergyPiece]] = [[] for _ in windows]
-    starts = [window[0] for window in windows]
-    for piece in pieces:
-        start, end, energy = piece
-        index = max(0, bisect.bisect_right(starts, start) - 1)
-        if index < len(windows) and windows[index][0] <= start and end <= windows[index][1]:
-            found[index].append(piece)
-            continue
-        while index < len(windows) and windows[index][0] < end:
-            begin, finish = max(start, windows[index][0]), min(end, windows[index][1])
-            if finish > begin:
-                found[index].append(EnergyPiece(begin, finish, energy * (finish - begin) / (end - start)))
-            index += 1
-    return found
-
-
 def uncovered(run: RunRecord, account: EnergyAccount, accounting: Accounting) -> str | None:
     """Return why the run's energy has no carbon intensity, None where it has one throughout."""
     intensity = accounting.intensity
@@ -123,10 +105,10 @@ def _of_trials(
     used = [each for each in found if each.joules > 0]
     left_out = len(found) - len(used)
     total = Emission(sum(each.joules for each in used), sum(each.weighted for each in used))
-    kind, about = weakest(account.kind, "declared"), _intensity_kind(account, intensity)
+    about = _intensity_kind(account, intensity)
     values = {
         "carbon.trials_left_out": known(left_out, "count", kind=account.kind, source=account.source, n_samples=len(found)),
-        "carbon.trials": known(total.grams, "g", kind=kind, source=source, n_samples=len(found), coverage=account.coverage),
+        "carbon.trials": account.value(total.grams, "g", by=intensity_text(intensity), n_samples=len(found)),
     }
     means = {name: _missing("g/kWh", "no trial used energy that the meter saw", account) for name in _MEANS}
     if used:
@@ -146,31 +128,27 @@ def _of_job(
         return _without_job(run, account, account.job_reason)
     pieces = tuple(job_pieces(account))
     job = emission(pieces, intensity, start_wall_ns)
-    kind, samples, coverage = weakest(account.kind, "declared"), account.n_samples, account.coverage
-
-    def grams(value: float) -> MetricValue:
-        return known(value, "g", kind=kind, source=source, n_samples=samples, coverage=coverage)
-
+    grams = functools.partial(account.value, unit="g", by=intensity_text(intensity))
     completed = sum(trial.state == "completed" for trial in run.trials)
     values = {
         "carbon.job": grams(job.grams),
         "carbon.job_intensity": _missing("g/kWh", "the job used no energy that the meter saw", account),
-        "carbon.per_completed_trial": grams(job.grams / completed) if completed else _missing("g", NO_COMPLETED, account),
+        "carbon.per_completed_trial": grams(
+            job.grams / completed if completed else None, reason=None if completed else NO_COMPLETED
+        ),
     }
     if job.joules > 0:
         about = _intensity_kind(account, intensity)
         mean = intensity.values[0] if intensity.kind in _CONSTANT else job.intensity
-        value = known(mean, "g/kWh", kind=about, source=source, n_samples=samples, coverage=coverage)
-        values["carbon.job_intensity"] = value
+        values["carbon.job_intensity"] = known(
+            mean, "g/kWh", kind=about, source=source, n_samples=account.n_samples, coverage=account.coverage
+        )
     reasons, parts = part_reasons(run), partition(run)
     reached = {step: within for step, within in parts.items() if within is not None}
     inside = dict(zip(reached, split(pieces, list(reached.values())), strict=True))
     for step in parts:
-        is_reached = step in reached
-        value = (
-            grams(emission(inside[step], intensity, start_wall_ns).grams) if is_reached else _missing("g", reasons[step], account)
-        )
-        values[f"carbon.step.{step}"] = value
+        value = emission(inside[step], intensity, start_wall_ns).grams if step in reached else None
+        values[f"carbon.step.{step}"] = grams(value, reason=None if step in reached else reasons[step])
     return values
 
 
@@ -198,4 +176,4 @@ def _without_job(run: RunRecord, account: EnergyAccount, reason: str) -> dict[st
 
 
 def _missing(unit: str, reason: str, account: EnergyAccount) -> MetricValue:
-    return missing(unit, reason, kind=weakest(account.kind, "declared"), source=account.source or "samples")
+    return account.value(None, unit, reason, by="an intensity")

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from tuneoff.experiment.accounting.declared import Accounting, Prices, prices_text
 from tuneoff.experiment.spec import Workers
-from tuneoff.measure.attribution.account import EnergyAccount, job_pieces, joules
-from tuneoff.measure.carbon import JOULES_PER_KWH
-from tuneoff.measure.evidence import Evidence
+from tuneoff.measure.attribution.account import EnergyAccount, job_pieces
+from tuneoff.measure.attribution.slots import JOULES_PER_KWH, joules
 from tuneoff.measure.spans import NO_END, PARTS, jct_ns, part_reasons, partition
 from tuneoff.measure.waste import POLICIES, Policy, no_goal, wasted_segments
-from tuneoff.record.metric_value import MetricValue, known, missing, weakest
+from tuneoff.record.metric_value import MetricValue, known, missing
 from tuneoff.record.run_record import RunRecord
+from tuneoff.record.samples.reader import Evidence
 
 NANOSECONDS_PER_HOUR = 3_600_000_000_000
 ACCELERATOR = "cuda"  # begins the device of a trial that trained on one
@@ -242,14 +242,7 @@ def _own(run: RunRecord, account: EnergyAccount, prices: Prices) -> dict[str, Me
     def paid(energy: float, reason: str | None) -> MetricValue:
         if reason is not None or tariff is None:
             return _missing(reason or "no tariff")
-        return known(
-            energy / JOULES_PER_KWH * tariff,
-            "USD",
-            kind=weakest(account.kind, "declared"),
-            source=f"{account.source}; {_source(prices)}",
-            n_samples=account.n_samples,
-            coverage=account.coverage,
-        )
+        return account.value(energy / JOULES_PER_KWH * tariff, "USD", by=_source(prices))
 
     values = {f"cost.{name}": _missing(OWN) for name in ("slots", "head_node", "database")}
     values["cost.job"] = values["cost.energy"] = paid(joules(pieces), reason)

@@ -11,10 +11,10 @@ from tuneoff.base.space import SearchSpace
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec, Strategy
 from tuneoff.measure.declared_resources import resource_variables, variable
-from tuneoff.measure.evidence import NO_EVIDENCE, Evidence
-from tuneoff.measure.use import started_attempts
+from tuneoff.measure.spans import started_attempts
 from tuneoff.record.endings import FOREIGN, NOT_STOPPED
 from tuneoff.record.run_record import DeclaredVariable, FlagRecord, RunRecord, TrialRecord
+from tuneoff.record.samples.reader import NO_EVIDENCE, Evidence
 
 MEGABYTE = 1e6
 NOT_RECORDED = "not recorded: the run was ended by a kill, or is older"
@@ -136,7 +136,7 @@ def _strategy(run: RunRecord, symbol: str, role: str, strategy: Strategy, agrees
 
 def _goal(run: RunRecord, spec: RunSpec) -> DeclaredVariable:
     objective = spec.experiment.objective
-    epochs = [epoch for attempt in started_attempts(run) for epoch in attempt.epochs]
+    epochs = [epoch for _, attempt in started_attempts(run) for epoch in attempt.epochs]
     with_metric = sum(objective.metric in epoch.metrics for epoch in epochs)
     agrees: bool | None = None
     how = "no epoch was trained"

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.measure.evidence import Evidence
 from tuneoff.measure.presence import most_present, processes_of
 from tuneoff.measure.slots import greatest_overlap, trial_window
-from tuneoff.measure.spans import on_slots
-from tuneoff.measure.use import MEGABYTE, busy_cpu, process_keys, started_attempts, usages_of
+from tuneoff.measure.spans import on_slots, started_attempts
+from tuneoff.measure.use import MEGABYTE, busy_cpu, process_keys, usages_of
 from tuneoff.record.run_record import DeclaredVariable, RunRecord
+from tuneoff.record.samples.reader import Evidence
 
 TOLERANCE = 0.05  # of the threads: clocks are read a little before and after the work
 GRAIN_NS = 50_000_000  # CPU time of loading a library may lie beside the busy time of a short trial
@@ -54,7 +54,7 @@ def resource_variables(run: RunRecord, evidence: Evidence) -> Iterator[DeclaredV
 
 def _workers(run: RunRecord, spec: RunSpec) -> DeclaredVariable:
     declared = spec.experiment.workers.count
-    attempts = list(started_attempts(run))
+    attempts = [attempt for _, attempt in started_attempts(run)]
     slots = {attempt.slot for attempt in attempts if attempt.slot is not None}
     overlap, present = greatest_overlap(run), most_present(processes_of(run, on_slots(run)))
     trials = sum(trial.used_ticket for trial in run.trials)
@@ -81,7 +81,7 @@ def _accelerator(run: RunRecord, spec: RunSpec) -> DeclaredVariable:
     """`device` of the workload's options is the convention; workers declare no accelerator, so without it CPU is declared."""
     device = str(spec.experiment.workload.options.get("device", "cpu"))
     declared = device if device == "auto" else _kind(device)
-    devices = sorted({attempt.device for attempt in started_attempts(run) if attempt.device is not None})
+    devices = sorted({attempt.device for _, attempt in started_attempts(run) if attempt.device is not None})
     kinds = sorted({_kind(device) for device in devices})
     agrees: bool | None = None
     how = "the device that each trial said it trained on"
@@ -100,7 +100,7 @@ def _kind(device: str) -> str:
 
 def _cpus(run: RunRecord, spec: RunSpec, limits: Mapping[str, Any]) -> DeclaredVariable:
     workers = spec.experiment.workers
-    attempts = list(started_attempts(run))
+    attempts = [attempt for _, attempt in started_attempts(run)]
     allowed = [attempt.cpus_allowed for attempt in attempts if attempt.cpus_allowed is not None]
     threads = sorted({attempt.threads for attempt in attempts if attempt.threads is not None})
     used = [use for use in map(busy_cpu, attempts) if use is not None]
@@ -147,7 +147,7 @@ def _excess(cpus: float, cpu_ns: int, busy_ns: int) -> float:
 def _memory(run: RunRecord, spec: RunSpec, evidence: Evidence, limits: Mapping[str, Any]) -> DeclaredVariable:
     """PSS decides: RSS counts pages that a process shares with others as its own."""
     declared = spec.experiment.workers.memory_mb
-    read = [attempt.peak_rss_bytes for attempt in started_attempts(run) if attempt.peak_rss_bytes is not None]
+    read = [attempt.peak_rss_bytes for _, attempt in started_attempts(run) if attempt.peak_rss_bytes is not None]
     rss = max(read, default=0) / MEGABYTE or None
     pss = _peak_pss(run, evidence)
     limit = limits.get("memory")
@@ -180,7 +180,7 @@ def _peak_pss(run: RunRecord, evidence: Evidence) -> float | None:
 
 
 def _accelerator_memory(run: RunRecord) -> DeclaredVariable:
-    devices = {attempt.device for attempt in started_attempts(run) if attempt.device is not None}
+    devices = {attempt.device for _, attempt in started_attempts(run) if attempt.device is not None}
     known = {item.get("name"): item.get("memory_mb") for item in run.environment.get("accelerators") or ()}
     names = sorted(device.partition(":")[2] for device in devices if _kind(device) != CPU)
     found = {name: known.get(name) for name in names}

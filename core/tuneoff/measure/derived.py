@@ -20,7 +20,6 @@ from tuneoff.measure.carbon import carbon_metrics
 from tuneoff.measure.cost import cost_metrics, waste_cost_metrics
 from tuneoff.measure.declared_experiment import with_declared
 from tuneoff.measure.energy import RESIDUAL_FLAG, energy_metrics, residual_flags
-from tuneoff.measure.evidence import NO_EVIDENCE, Evidence, on_run_clock
 from tuneoff.measure.incumbent import quality_metrics
 from tuneoff.measure.overhead import overhead_metrics, stop_metrics, storage_metrics
 from tuneoff.measure.presence import CROWDED_FLAG, DOUBLED_FLAG, Presence, presence_flags, presence_of
@@ -44,7 +43,7 @@ from tuneoff.record.history import read_history
 from tuneoff.record.join import own_trials
 from tuneoff.record.metric_value import MetricValue, known, milliseconds, missing
 from tuneoff.record.run_record import FlagRecord, RunRecord
-from tuneoff.record.samples.reader import Samples, read_samples, sample_flags
+from tuneoff.record.samples.reader import NO_EVIDENCE, Evidence, Samples, on_run_clock, read_samples, sample_flags
 from tuneoff.record.store import seal
 
 NOT_TOLD = "no database told what whole nodes used; the power meter prometheus asks for it, where node_exporter is scraped"
@@ -206,29 +205,17 @@ def derive_folder(
     verdict: Verdict | None = None,
     versions: Mapping[str, Any] | None = None,
     environment: Mapping[str, Any] | None = None,
-) -> RunRecord:
-    """Derive the record of an execution's folder, with metrics and seals; writes nothing.
+    log: EventLog | None = None,
+) -> Derived:
+    """Derive the record of an execution's folder, with metrics and seals, and what they rest on; writes nothing.
 
-    `emulated`: its platform is; else the record is where the adapter found it to be.
+    `emulated`: its platform is; else the record is where the adapter found it to be. `log`: the folder's events, where the
+    caller is to see what reading them met.
 
     Raises:
         ResultsError: the events cannot be read.
     """
-    log = EventLog(run_dir / FOLDER)
-    return derive_log(run_dir, log, spec, emulated=emulated, verdict=verdict, versions=versions, environment=environment).record
-
-
-def derive_log(
-    run_dir: Path,
-    log: EventLog,
-    spec: RunSpec,
-    *,
-    emulated: bool = False,
-    verdict: Verdict | None = None,
-    versions: Mapping[str, Any] | None = None,
-    environment: Mapping[str, Any] | None = None,
-) -> Derived:
-    """Do as `derive_folder` with the execution's event log, and return what the metrics rest on too."""
+    log = log or EventLog(run_dir / FOLDER)
     with _paused_garbage_collector():
         segments = read_segments(run_dir, spec, read_history(run_dir).executions)
         earlier = tuple(segment.record for segment in segments)

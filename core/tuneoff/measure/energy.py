@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import bisect
-import itertools
-from collections.abc import Iterable, Sequence
-
-from tuneoff.measure.attribution.account import (
-    JOB_PARTS,
-    LEAST_COVERAGE,
-    EnergyAccount,
-    EnergyPiece,
-    job_pieces,
-    joules,
-    to_both_ends,
-    unseen,
-)
-from tuneoff.measure.evidence import Evidence
+from tuneoff.measure.attribution.account import JOB_PARTS, LEAST_COVERAGE, EnergyAccount, job_pieces, to_both_ends, unseen
+from tuneoff.measure.attribution.slots import JOULES_PER_KWH, joules, split
 from tuneoff.measure.power.cpu_table import RATIO_HIGH, RATIO_LOW
 from tuneoff.measure.slots import slot_window
 from tuneoff.measure.spans import NO_BEST, NO_END, busy_ns, jct_ns, part_reasons, partition
-from tuneoff.record.metric_value import Kind, MetricValue, known, missing
+from tuneoff.record.metric_value import Kind, MetricValue, known, known_or, missing
 from tuneoff.record.run_record import FlagRecord, RunRecord
+from tuneoff.record.samples.reader import Evidence
 
-JOULES_PER_KWH = 3.6e6
 ROUNDING = 1e-6  # of the job's energy: sums in another order differ by less
 LARGEST_RESIDUAL = 2.0  # % of the node's energy; more is flagged
 RESIDUAL_FLAG = "energy_residual"
@@ -38,14 +25,13 @@ NO_CPU_TIME = "the CPU time of a part of the job is not known"
 
 def energy_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
     """Return every `energy.*` metric of a run. A pure function."""
-    said = _Said(account)
     return {
-        **_of_trials(run, account, said),
-        **_of_job(run, account, said),
-        **_of_parts(run, account, said),
-        **_of_node(account, said),
-        **_of_window(run, account, said),
-        **_of_steps(run, account, said),
+        **_of_trials(run, account),
+        **_of_job(run, account),
+        **_of_parts(run, account),
+        **_of_node(account),
+        **_of_window(run, account),
+        **_of_steps(run, account),
         **_of_model(run, account),
         "energy.second_opinion": _second_opinion(run, evidence),
     }
@@ -89,26 +75,7 @@ def residual_flags(account: EnergyAccount) -> tuple[FlagRecord, ...]:
     return (FlagRecord(name=RESIDUAL_FLAG, text=text),)
 
 
-class _Said:
-    """Values with what is to be said of each: kind, source, coverage."""
-
-    def __init__(self, account: EnergyAccount) -> None:
-        self._account = account
-
-    def __call__(self, value: float | None, unit: str, reason: str | None = None, *, n_samples: int | None = None) -> MetricValue:
-        account = self._account
-        reason = account.reason or reason
-        if reason is not None or value is None:
-            return self.missing(unit, reason or "")
-        count = n_samples if n_samples is not None else account.n_samples
-        return known(value, unit, kind=account.kind, source=account.source, n_samples=count, coverage=account.coverage)
-
-    def missing(self, unit: str, reason: str) -> MetricValue:
-        """Return a value that is missing."""
-        return missing(unit, reason, kind=self._account.kind, source=self._account.source or "samples")
-
-
-def _of_trials(run: RunRecord, account: EnergyAccount, said: _Said) -> dict[str, MetricValue]:
+def _of_trials(run: RunRecord, account: EnergyAccount) -> dict[str, MetricValue]:
     """Return the mean energy and the mean power of a trial, over the trials that took a ticket, and their sum."""
     trials = [trial for trial in run.trials if trial.used_ticket]
     reason = account.reason or (NO_TRIAL if not trials else account.reasons.get("trials"))
@@ -123,23 +90,25 @@ def _of_trials(run: RunRecord, account: EnergyAccount, said: _Said) -> dict[str,
     mean = sum(powers) / len(powers) if powers else None
     of_all = None if reason == NO_TRIAL else reason
     return {
-        "energy.trial": said(total / JOULES_PER_KWH / count if count else None, "kWh", reason, n_samples=count),
-        "energy.trial_power": said(mean, "W", reason or (None if powers else "no trial was busy"), n_samples=len(powers)),
-        "energy.trials": said(total, "J", of_all, n_samples=count),
+        "energy.trial": account.value(total / JOULES_PER_KWH / count if count else None, "kWh", reason, n_samples=count),
+        "energy.trial_power": account.value(
+            mean, "W", reason or (None if powers else "no trial was busy"), n_samples=len(powers)
+        ),
+        "energy.trials": account.value(total, "J", of_all, n_samples=count),
     }
 
 
-def _of_job(run: RunRecord, account: EnergyAccount, said: _Said) -> dict[str, MetricValue]:
+def _of_job(run: RunRecord, account: EnergyAccount) -> dict[str, MetricValue]:
     reason = account.reason or account.job_reason
     total = sum(piece.joules for piece in job_pieces(account))
     completed = sum(trial.state == "completed" for trial in run.trials)
     epochs = sum(trial.epochs_trained for trial in run.trials)
     values = {
-        "energy.job": said(total, "J", reason),
-        "energy.per_completed_trial": said(
+        "energy.job": account.value(total, "J", reason),
+        "energy.per_completed_trial": account.value(
             total / completed if completed else None, "J", reason or (None if completed else NO_COMPLETED), n_samples=completed
         ),
-        "energy.per_trained_epoch": said(
+        "energy.per_trained_epoch": account.value(
             total / epochs if epochs else None, "J", reason or (None if epochs else "no epoch was trained"), n_samples=epochs
         ),
     }
@@ -152,90 +121,79 @@ def _of_job(run: RunRecord, account: EnergyAccount, said: _Said) -> dict[str, Me
             value = bound[0] * account.cpu_seconds + bound[1] * account.core_seconds
             value += beside if beside > ROUNDING * total else 0.0
         why = reason or (NO_MODEL if bound is None else None if value is not None else NO_CPU_TIME)
-        values[f"energy.job_{name}"] = said(value, "J", why)
+        values[f"energy.job_{name}"] = account.value(value, "J", why)
     return values
 
 
-def _of_parts(run: RunRecord, account: EnergyAccount, said: _Said) -> dict[str, MetricValue]:
+def _of_parts(run: RunRecord, account: EnergyAccount) -> dict[str, MetricValue]:
     """Return each part by itself. Without a slot window nothing is known to be idle: then all of that is `outside`."""
     values = {}
     for name in (*JOB_PARTS, "suite", "other", "unreserved"):
         pieces = account.parts.get(name)
         reason = account.reasons.get(name, "it is not told apart") if pieces is None else None
-        values[f"energy.{name}"] = said(joules(pieces) if pieces is not None else None, "J", reason)
+        values[f"energy.{name}"] = account.value(joules(pieces) if pieces is not None else None, "J", reason)
     if slot_window(run) is None:
-        values["energy.idle"] = said(None, "J", NO_BEST)
+        values["energy.idle"] = account.value(None, "J", NO_BEST)
     return values
 
 
-def _of_node(account: EnergyAccount, said: _Said) -> dict[str, MetricValue]:
+def _of_node(account: EnergyAccount) -> dict[str, MetricValue]:
     """Return the node's energy, and what of it the parts do not explain."""
     reason = account.reason or (account.reasons.get("node", "the node is not metered") if account.node is None else None)
-    if account.node is None or reason is not None:
-        node = missing("J", reason or "", kind=account.node_kind, source=account.node_source or "samples")
-    else:
-        node = known(
-            joules(account.node),
-            "J",
-            kind=account.node_kind,
-            source=account.node_source,
-            n_samples=account.n_samples,
-            coverage=account.coverage,
-        )
+    node = known_or(
+        joules(account.node) if account.node is not None and reason is None else None,
+        "J",
+        reason or "",
+        kind=account.node_kind,
+        source=account.node_source or "samples",
+        n_samples=account.n_samples,
+        coverage=account.coverage,
+    )
     found = residual(account) if reason is None else None
     if found is None:
         unknown = next((text for name, text in account.reasons.items() if name not in ("node", "test")), NO_NODE_METER)
         why = reason or unknown
-        return {"energy.node": node, "energy.residual": said(None, "J", why), "energy.residual_share": said(None, "%", why)}
+        none, no_share = account.value(None, "J", why), account.value(None, "%", why)
+        return {"energy.node": node, "energy.residual": none, "energy.residual_share": no_share}
     total, rest = found
     is_positive = total > 0
-    share = said(100 * rest / total if is_positive else None, "%", None if is_positive else "the node used no energy")
-    return {"energy.node": node, "energy.residual": said(rest, "J"), "energy.residual_share": share}
+    share = account.value(100 * rest / total if is_positive else None, "%", None if is_positive else "the node used no energy")
+    return {"energy.node": node, "energy.residual": account.value(rest, "J"), "energy.residual_share": share}
 
 
-def _of_window(run: RunRecord, account: EnergyAccount, said: _Said) -> dict[str, MetricValue]:
+def _of_window(run: RunRecord, account: EnergyAccount) -> dict[str, MetricValue]:
     """Return the slots' energy within the slot window by what they did, and WR: the idle share of it, in %."""
     window = slot_window(run)
     reasons = (account.reasons[name] for name in ("trials", "overhead", "idle") if name in account.reasons)
     reason = account.reason or next(reasons, None) or (NO_BEST if window is None else None)
     if reason is not None:
-        energies = {f"energy.window.{name}": said(None, "J", reason) for name in ("busy", "overhead", "idle")}
-        return {**energies, "energy.idle_share": said(None, "%", reason)}
+        energies = {f"energy.window.{name}": account.value(None, "J", reason) for name in ("busy", "overhead", "idle")}
+        return {**energies, "energy.idle_share": account.value(None, "%", reason)}
     found = {
         "busy": sum(joules(pieces, window) for pieces in account.attempts.values()),
         "overhead": joules(account.parts.get("overhead", ()), window),
         "idle": joules(account.parts.get("idle", ()), window),
     }
     total = found["idle"] + found["overhead"] + found["busy"]
-    share = said(100 * found["idle"] / total if total > 0 else None, "%", None if total > 0 else "the slots used no energy")
-    return {**{f"energy.window.{name}": said(value, "J") for name, value in found.items()}, "energy.idle_share": share}
+    share = account.value(
+        100 * found["idle"] / total if total > 0 else None, "%", None if total > 0 else "the slots used no energy"
+    )
+    energies = {f"energy.window.{name}": account.value(value, "J") for name, value in found.items()}
+    return {**energies, "energy.idle_share": share}
 
 
-def _of_steps(run: RunRecord, account: EnergyAccount, said: _Said) -> dict[str, MetricValue]:
+def _of_steps(run: RunRecord, account: EnergyAccount) -> dict[str, MetricValue]:
     """Return the job's energy in each part of its time."""
     parts, reasons = partition(run), part_reasons(run)
     unknown = account.reason or account.job_reason
     spans = [span for span in parts.values() if span is not None]
-    found = dict(zip(spans, _between(job_pieces(account), spans), strict=True)) if unknown is None else {}
+    inside = zip(spans, split(job_pieces(account), spans), strict=True) if unknown is None else ()
+    found = {span: joules(pieces) for span, pieces in inside}
     values = {}
     for name, span in parts.items():
         reason = unknown or (reasons[name] if span is None else None)
-        values[f"energy.step.{name}"] = said(found.get(span) if span is not None else None, "J", reason)
+        values[f"energy.step.{name}"] = account.value(found.get(span) if span is not None else None, "J", reason)
     return values
-
-
-def _between(pieces: Iterable[EnergyPiece], spans: Sequence[tuple[int, int]]) -> list[float]:
-    """Return the energy in each of several spans, which are disjoint and in order."""
-    totals = [0.0] * len(spans)
-    ends = [end for _, end in spans]
-    for start, end, energy in pieces:
-        for index in itertools.count(bisect.bisect_right(ends, start)):
-            if index == len(spans) or spans[index][0] >= end:
-                break
-            overlap = min(end, spans[index][1]) - max(start, spans[index][0])
-            if overlap > 0:
-                totals[index] += energy if overlap == end - start else energy * overlap / (end - start)
-    return totals
 
 
 def _of_model(run: RunRecord, account: EnergyAccount) -> dict[str, MetricValue]:
@@ -251,25 +209,17 @@ def _of_model(run: RunRecord, account: EnergyAccount) -> dict[str, MetricValue]:
     }
     model = account.model
     for name, unit in (("joules_per_cpu_second", "J/s"), ("watts_per_core", "W")):
-        values[f"energy.{name}"] = (
-            known(getattr(model, name), unit, kind="declared", source=model.source)
-            if model is not None
-            else missing(unit, account.reason or NO_MODEL, kind="declared", source="samples")
-        )
-    ratio = model.ratio if model is not None else None
-    for place, name in enumerate((RATIO_LOW, RATIO_HIGH)):
-        values[name] = (
-            known(ratio[place], "ratio", kind="declared", source=model.servers)
-            if model is not None and ratio is not None
-            else missing("ratio", account.reason or (NO_MODEL if model is None else NO_RATIO), kind="declared", source="samples")
-        )
+        weight, source = (getattr(model, name), model.source) if model is not None else (None, "samples")
+        values[f"energy.{name}"] = known_or(weight, unit, account.reason or NO_MODEL, kind="declared", source=source)
+    reason = account.reason or (NO_MODEL if model is None else NO_RATIO)
+    ratio, source = (model.ratio, model.servers) if model is not None and model.ratio is not None else (None, "samples")
+    for name, end in zip((RATIO_LOW, RATIO_HIGH), ratio or (None, None), strict=True):
+        values[name] = known_or(end, "ratio", reason, kind="declared", source=source)
     return values
 
 
 def _use(value: float | None, kind: Kind, source: str, reason: str, none: str | None = None) -> MetricValue:
-    if value is None or none is not None:
-        return missing("s", none or reason, kind=kind, source=source)
-    return known(value, "s", kind=kind, source=source)
+    return known_or(None if none is not None else value, "s", none or reason, kind=kind, source=source)
 
 
 def _second_opinion(run: RunRecord, evidence: Evidence) -> MetricValue:

@@ -8,7 +8,7 @@ from tuneoff.base.identity import is_finite
 from tuneoff.experiment.spec import Objective
 from tuneoff.measure.spans import boundaries
 from tuneoff.record.derive import best_trial
-from tuneoff.record.metric_value import MetricValue, known, missing
+from tuneoff.record.metric_value import MetricValue, known, known_or, missing
 from tuneoff.record.run_record import RunRecord, TestRecord
 
 NO_TEST = "the workload offers no test"
@@ -94,16 +94,10 @@ def quality_metrics(run: RunRecord) -> dict[str, MetricValue]:
     chosen = next((trial for trial in run.trials if trial.trial == chosen_id), None)
     ours = best_trial(objective, run.trials)
     validation = chosen.value if chosen is not None else None
-    values["quality.validation"] = (
-        known(validation, objective.metric, kind="measured")
-        if validation is not None
-        else missing(objective.metric, no_trial if ours is None else "the framework named no best trial", kind="measured")
-    )
-    values["quality.validation_of_core_best"] = (
-        known(ours.value, objective.metric, kind="measured")
-        if ours is not None and ours.value is not None
-        else missing(objective.metric, no_trial, kind="measured")
-    )
+    unnamed = no_trial if ours is None else "the framework named no best trial"
+    values["quality.validation"] = known_or(validation, objective.metric, unnamed, kind="measured")
+    best = ours.value if ours is not None else None
+    values["quality.validation_of_core_best"] = known_or(best, objective.metric, no_trial, kind="measured")
     scores = _scores(run.test) if run.test is not None else {}
     values.update((f"test.{name}", score) for name, score in scores.items())
     same = test_counterpart(objective.metric, list(scores))
@@ -120,8 +114,7 @@ def quality_metrics(run: RunRecord) -> dict[str, MetricValue]:
     goal = goal_reached(run)
     reason = "the objective has no threshold" if objective.threshold is None else "the threshold was not reached"
     for axis, unit in (("seconds", "s"), ("trials", "count"), ("epochs", "count")):
-        reached = getattr(goal, axis) if goal is not None else None
-        values[f"goal.{axis}"] = known(reached, unit) if reached is not None else missing(unit, reason)
+        values[f"goal.{axis}"] = known_or(getattr(goal, axis) if goal is not None else None, unit, reason)
     return values
 
 
@@ -137,8 +130,6 @@ test_counterpart.__test__ = False  # type: ignore[attr-defined]  # no test for p
 def _scores(test: TestRecord) -> dict[str, MetricValue]:
     odd = test.non_finite or {}
     return {
-        name: known(score, name, kind="measured", source="test")
-        if score is not None
-        else missing(name, f"the test gave {odd.get(name, 'no finite number')}", kind="measured", source="test")
+        name: known_or(score, name, f"the test gave {odd.get(name, 'no finite number')}", kind="measured", source="test")
         for name, score in test.scores.items()
     }

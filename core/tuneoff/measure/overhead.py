@@ -9,8 +9,8 @@ from fractions import Fraction
 
 from tuneoff.measure.presence import Presence, Present, following
 from tuneoff.measure.slots import trial_window
-from tuneoff.measure.spans import Interval, busy_ns, length, waits
-from tuneoff.record.metric_value import MetricValue, known, milliseconds, missing
+from tuneoff.measure.spans import Interval, busy_ns, length, started_attempts, waits
+from tuneoff.record.metric_value import MetricValue, known, known_or, milliseconds, missing
 from tuneoff.record.run_record import RunRecord, TrialRecord
 
 NO_TRIAL = "no trial started"
@@ -83,9 +83,8 @@ def overhead_metrics(run: RunRecord, presence: Presence) -> dict[str, MetricValu
     window = trial_window(run)
     stages = slot_stages_ns(presence, window) if window is not None else dict.fromkeys(SLOT_STAGES, 0)
     for name, total in {"per_trial": sum(stages.values()), **stages}.items():
-        each = float(total) / used / 1e6 if used else None
-        values[f"overhead.{name}"] = known(each, "ms", n_samples=used) if each is not None else missing("ms", NO_TRIAL)
-    processes = len({attempt.process for trial in run.trials for attempt in trial.attempts if attempt.started_ns is not None})
+        values[f"overhead.{name}"] = known_or(float(total) / used / 1e6 if used else None, "ms", NO_TRIAL, n_samples=used)
+    processes = len({attempt.process for _, attempt in started_attempts(run)})
     values |= of_longer_jobs(stages, used=used, processes=processes, workers=run.run_spec().experiment.workers.count)
     exits = sum(attempt.exited_ns is not None for trial in run.trials for attempt in trial.attempts)
     if used:
@@ -95,10 +94,7 @@ def overhead_metrics(run: RunRecord, presence: Presence) -> dict[str, MetricValu
     median = round(statistics.median(delivered)) if delivered else None
     values["overhead.submission_to_start"] = milliseconds(median, NO_TRIAL, n_samples=len(delivered))
     loads = [
-        attempt.loaded_ns - attempt.started_ns
-        for trial in run.trials
-        for attempt in trial.attempts
-        if attempt.loaded_ns is not None and attempt.started_ns is not None
+        attempt.loaded_ns - (attempt.started_ns or 0) for _, attempt in started_attempts(run) if attempt.loaded_ns is not None
     ]
     load = round(statistics.fmean(loads)) if loads else None
     values["trial_execution.load"] = milliseconds(load, "no trial had loaded", n_samples=len(loads))

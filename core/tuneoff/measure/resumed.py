@@ -11,8 +11,9 @@ from tuneoff.errors import ResultsError
 from tuneoff.experiment.accounting.declared import read_accounting
 from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.measure.attribution.account import AttemptKey, EnergyAccount, EnergyPiece
-from tuneoff.measure.evidence import Evidence, on_run_clock
+from tuneoff.measure.attribution.account import EnergyAccount
+from tuneoff.measure.attribution.slots import EnergyPiece
+from tuneoff.measure.spans import AttemptKey
 from tuneoff.record.derive import derive
 from tuneoff.record.endings import Verdict
 from tuneoff.record.events.reader import EventLog
@@ -22,7 +23,7 @@ from tuneoff.record.join import attempts_before, shift_ns
 from tuneoff.record.layout import SealedFile
 from tuneoff.record.metric_value import MetricValue, missing, weakest
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.samples.reader import read_samples
+from tuneoff.record.samples.reader import Evidence, on_run_clock, read_samples
 
 RESUMED = "resumed: the run was interrupted and continued, so its whole has no time of its own"
 

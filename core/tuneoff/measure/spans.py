@@ -6,8 +6,7 @@ And what a slot did when: busy and waiting pieces of attempts.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from tuneoff.record.metric_value import MetricValue, milliseconds
@@ -17,11 +16,11 @@ PARTS = ("deploy", "setup", "trial", "result_collection", "test", "metric_collec
 NO_BEST = "no best trial became known: no trial completed, or the run ended before"
 NO_END = "un-deploy did not end"
 Interval = tuple[int, int]  # start, end in ns since the run's start
+AttemptKey = tuple[str, int]  # trial id, position in `TrialRecord.attempts`
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Boundaries:
-    """The moments that split a run, in ns since its start; None where the run never came so far.
+class Boundaries(NamedTuple):
+    """The moments that split a run, in ns since its start: the ends of its `PARTS`; None where the run never came so far.
 
     They never run backwards: a trial that is seen to end after the best became known moves both.
     """
@@ -59,15 +58,7 @@ def boundaries(run: RunRecord) -> Boundaries:
     for index, moment in enumerate(moments):
         if moment is not None:
             moments[index] = latest = max(latest, moment)
-    return Boundaries(
-        deployed_ns=moments[0],
-        first_submitted_ns=moments[1],
-        last_ended_ns=moments[2],
-        best_known_ns=moments[3],
-        tested_ns=moments[4],
-        metrics_collected_ns=moments[5],
-        undeployed_ns=moments[6],
-    )
+    return Boundaries(*moments)
 
 
 def partition(run: RunRecord) -> dict[str, tuple[int, int] | None]:
@@ -76,21 +67,11 @@ def partition(run: RunRecord) -> dict[str, tuple[int, int] | None]:
     The parts are contiguous: each begins where the one before ended, so a small gap between two methods (writing an
     event, reading a file) belongs to the later part. Where a run skipped a part, the next one begins with its own method.
     """
-    marks = boundaries(run)
-    ends = (
-        marks.deployed_ns,
-        marks.first_submitted_ns,
-        marks.last_ended_ns,
-        marks.best_known_ns,
-        marks.tested_ns,
-        marks.metrics_collected_ns,
-        marks.undeployed_ns,
-    )
     starts = {"metric_collection": _step_start(run, "metrics"), "undeploy": _step_start(run, "undeploy")}
     parts: dict[str, tuple[int, int] | None] = {}
     before: int | None = 0
     latest = 0
-    for name, end in zip(PARTS, ends, strict=True):
+    for name, end in zip(PARTS, boundaries(run), strict=True):
         begin = before if before is not None else starts.get(name)
         parts[name] = (max(begin, latest), end) if end is not None and begin is not None else None
         latest = end if end is not None else latest
@@ -123,6 +104,16 @@ def part_reasons(run: RunRecord) -> dict[str, str]:
 def jct_ns(run: RunRecord) -> int | None:
     """Return the job completion time: end of un-deploy minus start of deploy; None if un-deploy never ended."""
     return boundaries(run).undeployed_ns
+
+
+def last_ns(run: RunRecord) -> int:
+    """Return the end of the job; of a run whose un-deploy never ended, the last moment that anybody noted."""
+    end = boundaries(run).undeployed_ns
+    if end is not None:
+        return end
+    moments = [attempt.ended_ns for trial in run.trials for attempt in trial.attempts]
+    moments += [moment for step in run.steps for moment in (step.started_ns, step.ended_ns)]
+    return max((moment for moment in moments if moment is not None), default=0)
 
 
 def last_completed_ns(run: RunRecord) -> int | None:
@@ -169,6 +160,21 @@ def _step_end(run: RunRecord, name: str) -> int | None:
 
 def _step_start(run: RunRecord, name: str) -> int | None:
     return next((step.started_ns for step in run.steps if step.step == name), None)
+
+
+def started_attempts(run: RunRecord) -> Iterator[tuple[AttemptKey, AttemptRecord]]:
+    """Yield the attempts that a process took up."""
+    for trial in run.trials:
+        for index, attempt in enumerate(trial.attempts):
+            if attempt.started_ns is not None:
+                yield (trial.trial, index), attempt
+
+
+def foreign_attempts(run: RunRecord, host: str) -> frozenset[AttemptKey]:
+    """Return the attempts that ran elsewhere than on the sampled host: on another one, or in a pod."""
+    return frozenset(
+        key for key, attempt in started_attempts(run) if attempt.process and attempt.process.rsplit(":", 2)[0] != host
+    )
 
 
 class OnSlot(NamedTuple):

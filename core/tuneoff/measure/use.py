@@ -12,13 +12,12 @@ from typing import NamedTuple
 
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.measure.attribution.account import LEAST_COVERAGE, NO_SAMPLES, EnergyAccount
-from tuneoff.measure.attribution.uses import NO_COORDINATOR, foreign_attempts
-from tuneoff.measure.evidence import Evidence
+from tuneoff.measure.attribution.methods import NO_COORDINATOR
 from tuneoff.measure.resumed import RESUMED
-from tuneoff.measure.spans import NO_END, busy_ns, jct_ns, partition
+from tuneoff.measure.spans import NO_END, busy_ns, foreign_attempts, jct_ns, partition, started_attempts
 from tuneoff.record.metric_value import MetricValue, known, missing
 from tuneoff.record.run_record import AttemptRecord, FlagRecord, RunRecord
-from tuneoff.record.samples.reader import Samples
+from tuneoff.record.samples.reader import Evidence, Samples
 from tuneoff.record.samples.schema import ProcessUsage
 
 MEGABYTE = 1e6
@@ -54,7 +53,7 @@ def memory_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -
 
 
 def _peak_rss(run: RunRecord, samples: Samples | None) -> MetricValue:
-    read = [attempt.peak_rss_bytes for attempt in started_attempts(run) if attempt.peak_rss_bytes is not None]
+    read = [attempt.peak_rss_bytes for _, attempt in started_attempts(run) if attempt.peak_rss_bytes is not None]
     if read:
         return known(max(read) / MEGABYTE, "MB", kind="measured", source="trial_ended", n_samples=len(read))
     if samples is None:
@@ -121,14 +120,6 @@ def _suite_share(own: MetricValue, account: EnergyAccount) -> MetricValue:
     return known(100 * own.value / account.cpu_seconds, "%", source=SAMPLES, n_samples=own.n_samples)
 
 
-def started_attempts(run: RunRecord) -> Iterator[AttemptRecord]:
-    """Yield the attempts that a process took up."""
-    for trial in run.trials:
-        for attempt in trial.attempts:
-            if attempt.started_ns is not None:
-                yield attempt
-
-
 def busy_cpu(attempt: AttemptRecord) -> tuple[int, int] | None:
     """Return (CPU time, busy time) of an attempt in ns, what it used while it waited in `report` left out; None if unknown.
 
@@ -147,7 +138,7 @@ def busy_cpu(attempt: AttemptRecord) -> tuple[int, int] | None:
 def process_keys(run: RunRecord, host: str) -> set[ProcessKey]:
     """Return the processes of a host that trained."""
     keys = set()
-    for attempt in started_attempts(run):
+    for _, attempt in started_attempts(run):
         if attempt.process is not None:
             name, pid, started = attempt.process.rsplit(":", 2)
             if name == host:

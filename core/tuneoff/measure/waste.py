@@ -8,14 +8,15 @@ from typing import Literal
 
 from tuneoff.base.format import counted
 from tuneoff.experiment.accounting.declared import intensity_text
-from tuneoff.measure.attribution.account import AttemptKey, EnergyAccount, joules
-from tuneoff.measure.carbon import JOULES_PER_KWH, emission, uncovered
-from tuneoff.measure.evidence import Evidence
+from tuneoff.measure.attribution.account import EnergyAccount
+from tuneoff.measure.attribution.slots import JOULES_PER_KWH, joules
+from tuneoff.measure.carbon import emission, uncovered
 from tuneoff.measure.incumbent import goal_reached
 from tuneoff.measure.overhead import stop_due_ns
-from tuneoff.measure.spans import Interval, busy, length
-from tuneoff.record.metric_value import MetricValue, known, milliseconds, missing, weakest
+from tuneoff.measure.spans import AttemptKey, Interval, busy, length, started_attempts
+from tuneoff.record.metric_value import MetricValue, known, known_or, milliseconds, missing, weakest
 from tuneoff.record.run_record import AttemptRecord, FlagRecord, RunRecord, TrialRecord
+from tuneoff.record.samples.reader import Evidence
 
 SAVED_BY = "epochs not run times the trial's own mean epoch"
 NO_MEAN_EPOCH = "a trial was stopped before its first epoch, so its mean epoch is not known"
@@ -64,9 +65,10 @@ def wasted_attempts(run: RunRecord, policy: Policy) -> Iterator[tuple[AttemptKey
                 after = max(_kept_ns(trial), goal_ns if goal_ns is not None else _stop_or_end_ns(trial, attempt))
             else:
                 after = goal_ns if goal_ns is not None else _wasted_after_ns(trial, attempt, policy)
-                is_used = goal_ns is None and _wasted_after_ns(trial, last, policy) > (last.started_ns or 0)
-                if attempt is not last and (trial.trial == selected or is_used):
-                    after = max(after, _restored_ns(trial, index))
+                if attempt is not last:
+                    is_used = goal_ns is None and _wasted_after_ns(trial, last, policy) > (last.started_ns or 0)
+                    if trial.trial == selected or is_used:
+                        after = max(after, _restored_ns(trial, index))
             if attempt.started_ns is not None and attempt.ended_ns is not None and attempt.ended_ns > after:
                 yield (trial.trial, index), attempt, after  # most attempts of most policies are none
 
@@ -142,8 +144,7 @@ def _lower_bound(ends: int) -> str:
 
 def _unseen_ends(run: RunRecord) -> int:
     """Return how many attempts are wasted of which nobody saw the end."""
-    attempts = (attempt for trial in run.trials for attempt in trial.attempts if attempt.started_ns is not None)
-    return sum(attempt.ended_by == "derivation" and attempt.state in FAULTS for attempt in attempts)
+    return sum(attempt.ended_by == "derivation" and attempt.state in FAULTS for _, attempt in started_attempts(run))
 
 
 def no_goal(run: RunRecord) -> str | None:
@@ -161,8 +162,9 @@ def waste_energy_metrics(run: RunRecord, evidence: Evidence, account: EnergyAcco
         reason = account.reason or (no_goal(run) if policy == "post_goal" else None)
         wasted = list(wasted_attempts(run, policy)) if reason is None else []
         if reason is None and any(key not in account.attempts for key, _, _ in wasted):
-            reason = account.reasons.get("trials", "the energy of an attempt is not known")
-        values[f"waste.{policy}.energy"] = _energy(wasted, account, reason)
+            reason, wasted = account.reasons.get("trials", "the energy of an attempt is not known"), []
+        total = sum(joules(account.attempts[key], (after, FOREVER)) for key, _, after in wasted)
+        values[f"waste.{policy}.energy"] = account.value(total / JOULES_PER_KWH, "kWh", reason)
         values[f"waste.{policy}.carbon"] = _carbon(run, wasted, evidence, account, reason or no_carbon)
     return values
 
@@ -170,32 +172,16 @@ def waste_energy_metrics(run: RunRecord, evidence: Evidence, account: EnergyAcco
 Wasted = Sequence[tuple[AttemptKey, AttemptRecord, int]]
 
 
-def _energy(wasted: Wasted, account: EnergyAccount, reason: str | None) -> MetricValue:
-    if reason is not None:
-        return missing("kWh", reason, kind=account.kind, source=account.source or "samples")
-    total = sum(joules(account.attempts[key], (after, FOREVER)) for key, _, after in wasted)
-    return known(
-        total / JOULES_PER_KWH,
-        "kWh",
-        kind=account.kind,
-        source=account.source,
-        n_samples=account.n_samples,
-        coverage=account.coverage,
-    )
-
-
 def _carbon(run: RunRecord, wasted: Wasted, evidence: Evidence, account: EnergyAccount, reason: str | None) -> MetricValue:
     intensity = evidence.accounting.intensity
-    kind = weakest(account.kind, "declared")
     if reason is not None or intensity is None:
-        return missing("g", reason or evidence.accounting.intensity_reason, kind=kind)
+        return missing("g", reason or evidence.accounting.intensity_reason, kind=weakest(account.kind, "declared"))
     start = run.clock.start_wall_ns if run.clock is not None else 0
     grams = 0.0
     for key, _, after in wasted:
         pieces = account.attempts[key]
         grams += emission(pieces, intensity, start, (after, FOREVER)).grams
-    source = f"{account.source}; {intensity_text(intensity)}"
-    return known(grams, "g", kind=kind, source=source, n_samples=account.n_samples, coverage=account.coverage)
+    return account.value(grams, "g", by=intensity_text(intensity))
 
 
 def pruning_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
@@ -225,10 +211,14 @@ def pruning_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) 
             reason = reason or account.reasons.get("trials", "the energy of an attempt is not known")
     values["pruning.saved_time"] = known(time_ns / 1e6, "ms", kind="estimated", source=SAVED_BY, n_samples=len(lasts))
     source = f"{SAVED_BY}; {account.source}" if account.source else SAVED_BY
-    values["pruning.saved_energy"] = (
-        known(energy / JOULES_PER_KWH, "kWh", kind="estimated", source=source, n_samples=len(lasts), coverage=account.coverage)
-        if reason is None
-        else missing("kWh", reason, kind="estimated", source=source)
+    values["pruning.saved_energy"] = known_or(
+        energy / JOULES_PER_KWH if reason is None else None,
+        "kWh",
+        reason or "",
+        kind="estimated",
+        source=source,
+        n_samples=len(lasts),
+        coverage=account.coverage,
     )
     return values
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import msgspec
 
 from tuneoff.base.identity import configuration_digest
-from tuneoff.experiment.sampling import listed_configurations
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.experiment.strategies import listed_configurations
 from tuneoff.record.event_index import AttemptEvents, Collected, Key, Timeline
 from tuneoff.record.events.schema import Charged
 from tuneoff.record.run_record import BestRecord, FlagRecord, RunStatus, StepRecord, TestRecord, TrialRecord, TrialState
@@ -208,21 +208,18 @@ def _ending(
     last = timeline.at(execution.process, execution.last_t)
     if seen is None:
         seen = Ending(state="failed", ended_ns=last, cause=LOST, charged="infrastructure", by="derivation")
-    state, cause, charged = seen.state, seen.cause, seen.charged
+    state, charged = seen.state, seen.charged
     if epochs >= planned_epochs:
         state, charged = "completed", None
     elif state == "completed":
         state = "pruned"
-    return Ending(
+    return msgspec.structs.replace(
+        seen,
         state=state,
         # an observer may speak of an end before the process is really gone
         ended_ns=max(last, seen.ended_ns if seen.ended_ns is not None else last),
-        cause=cause,
         charged=charged,
-        by=seen.by,
         uncertainty_ns=seen.uncertainty_ns + timeline.uncertainty_ns(execution.process),
-        cpu_ns=seen.cpu_ns,
-        peak_rss_bytes=seen.peak_rss_bytes,
     )
 
 

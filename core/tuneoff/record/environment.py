@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import platform
@@ -40,9 +41,9 @@ def capture(packages: Iterable[str] = ()) -> dict[str, Any]:
     return {
         **_fixed(),
         "versions": {"tuneoff": tuneoff.__version__} | {name: _version(name) for name in (*COMMON_PACKAGES, *packages)},
-        "cpus_available": _affinity(),
-        "memory_available_bytes": _memory("MemAvailable"),
-        "load_average_1min": _load(),
+        "cpus_available": sorted(os.sched_getaffinity(0)),
+        "memory_available_bytes": memory()[0],
+        "load_average_1min": os.getloadavg()[0],
         "niceness": os.nice(0),
         "threads": {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ},
         "git": git_state(Path.cwd()) if _has_folder() else None,
@@ -63,7 +64,7 @@ def _fixed() -> dict[str, Any]:
         "boot_id": clock.boot_id(),
         "cpu": cpu(),
         "accelerators": accelerators(),
-        "memory_total_bytes": _memory("MemTotal"),
+        "memory_total_bytes": memory()[1],
         "container": container(),
         "virtual_machine": virtual_machine(),
     }
@@ -73,15 +74,29 @@ def cpu(path: Path = Path("/proc/cpuinfo")) -> dict[str, Any]:
     """Return the first processor's vendor, family, model, name and vector instructions, and how many logical processors
     there are."""
     names = {"vendor_id": "vendor", "cpu family": "family", "model": "model", "model name": "name", "stepping": "stepping"}
-    found: dict[str, Any] = {**dict.fromkeys(names.values()), "instruction_sets": None}
-    for line in (_read(path) or "").partition("\n\n")[0].splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() in names:
-            text = value.strip()
-            found[names[key.strip()]] = int(text) if text.isdecimal() else text
-        elif key.strip() in ("flags", "Features"):  # the latter on ARM
-            found["instruction_sets"] = sorted(word for word in value.split() if _VECTOR.fullmatch(word))
-    return {**found, "logical_count": os.cpu_count(), "governor": _governor()}
+    first = first_processor(path)
+    found: dict[str, Any] = {name: first.get(key) for key, name in names.items()}
+    found = {name: int(text) if text is not None and text.isdecimal() else text for name, text in found.items()}
+    flags = first.get("flags", first.get("Features"))  # the latter on ARM
+    sets = None if flags is None else sorted(word for word in flags.split() if _VECTOR.fullmatch(word))
+    return {**found, "instruction_sets": sets, "logical_count": os.cpu_count(), "governor": _governor()}
+
+
+def first_processor(path: Path = Path("/proc/cpuinfo")) -> dict[str, str]:
+    """Return what the kernel tells of the first processor, by its own names; empty where it does not tell."""
+    lines = (_read(path) or "").partition("\n\n")[0].splitlines()
+    return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+
+
+def memory(proc: Path = Path("/proc")) -> tuple[int | None, int | None]:
+    """Return (available, total) bytes of memory; None where the kernel does not tell."""
+    found: dict[str, int] = {}
+    with contextlib.suppress(ValueError, IndexError):
+        for line in (_read(proc / "meminfo") or "").splitlines():
+            name, _, value = line.partition(":")
+            if name in ("MemAvailable", "MemTotal"):
+                found[name] = int(value.split()[0]) * 1024
+    return found.get("MemAvailable"), found.get("MemTotal")
 
 
 def container() -> str | None:
@@ -98,8 +113,7 @@ def container() -> str | None:
 
 def virtual_machine() -> str | None:
     """Return the hint that this is a virtual machine (the product's name, else "hypervisor"), or None without one."""
-    flags = (_read(Path("/proc/cpuinfo")) or "").partition("\n\n")[0]
-    if " hypervisor" not in flags:
+    if "hypervisor" not in first_processor().get("flags", "").split():
         return None
     return (_read(Path("/sys/class/dmi/id/product_name")) or "").strip() or "hypervisor"
 
@@ -170,29 +184,8 @@ def _version(package: str) -> str | None:
     return installed_version(package)
 
 
-def _affinity() -> list[int] | None:
-    try:
-        return sorted(os.sched_getaffinity(0))
-    except (AttributeError, OSError):  # AttributeError: not Linux
-        return None
-
-
-def _memory(name: str) -> int | None:
-    for line in (_read(Path("/proc/meminfo")) or "").splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1]) * 1024
-    return None
-
-
 def _governor() -> str | None:
     return (_read(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")) or "").strip() or None
-
-
-def _load() -> float | None:
-    try:
-        return os.getloadavg()[0]
-    except OSError:
-        return None
 
 
 def _has_folder() -> bool:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from tuneoff.base.files import PLAIN_NAME, read_json
+import msgspec
+
+from tuneoff.base.files import read_json
 from tuneoff.base.identity import configuration_digest
 from tuneoff.errors import ResultsError
+from tuneoff.record.events.schema import TrialName
 
 FILE_NAME = "continues.json"  # in the folder of the execution that continues
 EARLIER = "earlier"  # beside it: `earlier/<execution id>/` holds the sealed files of each earlier execution
@@ -22,7 +23,7 @@ EARLIER = "earlier"  # beside it: `earlier/<execution id>/` holds the sealed fil
 class FinishedTrial:
     """A trial that ended by itself: completed, pruned, or failed by its workload's doing. It is never trained again."""
 
-    trial_id: str
+    trial_id: TrialName
     configuration: Mapping[str, Any]
     state: str  # completed | pruned | failed
     values: tuple[tuple[int, float | None], ...]  # (epoch, value of the objective's metric; None: not finite), in order
@@ -33,7 +34,7 @@ class FinishedTrial:
 class UnfinishedTrial:
     """A trial that was submitted and did not end by itself; it is begun again as its next attempt."""
 
-    trial_id: str
+    trial_id: TrialName
     configuration: Mapping[str, Any]
     attempt: int  # the number that its next attempt has
 
@@ -42,7 +43,7 @@ class UnfinishedTrial:
 class EarlierExecution:
     """An execution that was interrupted, and how its record says that it ended."""
 
-    execution_id: str
+    execution_id: TrialName  # a folder is named after it, as files are after trials
     status: str
     reason: str | None
     charged: str | None
@@ -88,32 +89,20 @@ class History:
 
     def to_json(self) -> dict[str, Any]:
         """Return what `continues.json` holds."""
-        data: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        data: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         return data
 
 
-def history_from_json(data: Mapping[str, Any]) -> History:
+def history_from_json(data: Any) -> History:
     """Return the history that `to_json` gave.
 
     Raises:
-        KeyError, TypeError, ValueError: it is none.
+        ValueError: it is none.
     """
-    executions = tuple(EarlierExecution(**one) for one in data["executions"])
-    named = [one.execution_id for one in executions]
-    named += [trial["trial_id"] for trial in (*data["finished"], *data["unfinished"])]
-    if (wrong := next((name for name in named if re.match(PLAIN_NAME, name) is None), None)) is not None:
-        raise ValueError(f"a name of an execution or a trial must be a file's, but got {wrong!r}")
-    finished = [
-        FinishedTrial(**{**trial, "values": tuple((int(epoch), value) for epoch, value in trial["values"])})
-        for trial in data["finished"]
-    ]
-    return History(
-        finished=tuple(finished),
-        unfinished=tuple(UnfinishedTrial(**trial) for trial in data["unfinished"]),
-        executions=executions,
-        epochs=int(data["epochs"]),
-        seconds=float(data["seconds"]),
-    )
+    history = msgspec.convert(data, History)
+    if lacking := [field.name for field in fields(History) if field.name not in data]:
+        raise ValueError(f"it must have {', '.join(lacking)}")
+    return history
 
 
 def read_history(run_dir: Path) -> History:
@@ -129,7 +118,7 @@ def read_history(run_dir: Path) -> History:
         return History()
     except OSError as error:
         raise ResultsError(f"{path} cannot be read: {error.strerror}") from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except ValueError as error:
         raise ResultsError(f"{path} is damaged: {type(error).__name__}: {error}; run without --continue") from error
 
 

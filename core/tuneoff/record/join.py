@@ -14,6 +14,8 @@ from tuneoff.record.run_record import AttemptRecord, ClockRecord, ContinuesRecor
 RESUMED_FLAG = "resumed"
 REPEATED_FLAG = "finished_trial_repeated"
 CHANGED_FLAG = "configuration_changed_by_resume"
+# of an attempt
+_TIMES = ("submitted_ns", "process_started_ns", "imported_ns", "exited_ns", "started_ns", "loaded_ns", "ended_ns")
 
 
 def is_finished(trial: TrialRecord) -> bool:
@@ -152,17 +154,8 @@ def _shifted_attempt(attempt: AttemptRecord, by_ns: int) -> AttemptRecord:
     def moved(epoch: EpochRecord) -> EpochRecord:
         return msgspec.structs.replace(epoch, ended_ns=epoch.ended_ns + by_ns, reported_ns=at(epoch.reported_ns))
 
-    return msgspec.structs.replace(
-        attempt,
-        submitted_ns=at(attempt.submitted_ns),
-        process_started_ns=at(attempt.process_started_ns),
-        imported_ns=at(attempt.imported_ns),
-        exited_ns=at(attempt.exited_ns),
-        started_ns=at(attempt.started_ns),
-        loaded_ns=at(attempt.loaded_ns),
-        ended_ns=at(attempt.ended_ns),
-        epochs=tuple(map(moved, attempt.epochs)),
-    )
+    times = {name: at(getattr(attempt, name)) for name in _TIMES}
+    return msgspec.structs.replace(attempt, **times, epochs=tuple(map(moved, attempt.epochs)))
 
 
 def _first_ns(trial: TrialRecord) -> int:

@@ -67,8 +67,22 @@ def missing(unit: str, reason: str, *, kind: Kind = "derived", source: str = "ev
     return MetricValue(value=None, unit=unit, kind=kind, source=source, reason_if_null=reason)
 
 
+def known_or(
+    value: float | None,
+    unit: str,
+    reason: str,
+    *,
+    kind: Kind = "derived",
+    source: str = "events",
+    n_samples: int | None = None,
+    coverage: float | None = None,
+) -> MetricValue:
+    """Return a value, or null with `reason` where it is None."""
+    if value is None:
+        return missing(unit, reason, kind=kind, source=source)
+    return known(value, unit, kind=kind, source=source, n_samples=n_samples, coverage=coverage)
+
+
 def milliseconds(nanoseconds: int | None, reason: str, *, kind: Kind = "derived", n_samples: int | None = None) -> MetricValue:
     """Return a duration in ms, or null with `reason`."""
-    if nanoseconds is None:
-        return missing("ms", reason, kind=kind)
-    return known(nanoseconds / 1e6, "ms", kind=kind, n_samples=n_samples)
+    return known_or(None if nanoseconds is None else nanoseconds / 1e6, "ms", reason, kind=kind, n_samples=n_samples)

@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from tuneoff.base.files import append_line, open_regular, open_to_change, read_json, read_regular
 from tuneoff.base.processes import CLEANING_SECONDS, GUARDIAN, command_line, is_alive, is_stopped, openers
@@ -140,7 +139,7 @@ class ResultsFolder:
     def __enter__(self) -> ResultsFolder:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -105,27 +105,21 @@ def _attempt(
     exited_ns: int | None,
     superseded: bool,
 ) -> AttemptRecord:
-    state = "superseded" if superseded else end.state
-    if execution is None:
-        return AttemptRecord(
-            attempt=number,
-            state=state,
-            cause=end.cause,
-            charged=end.charged,
-            ended_by=end.by,
-            uncertainty_ns=end.uncertainty_ns,
-            submitted_ns=submitted_ns,
-            ended_ns=end.ended_ns,
-        )
-    process, started, shift = execution.process, execution.started, timeline.shift_ns(execution.process)
-    return AttemptRecord(
+    record = AttemptRecord(
         attempt=number,
-        state=state,
+        state="superseded" if superseded else end.state,
         cause=end.cause,
         charged=end.charged,
         ended_by=end.by,
         uncertainty_ns=end.uncertainty_ns,
         submitted_ns=submitted_ns,
+        ended_ns=end.ended_ns,
+    )
+    if execution is None:
+        return record
+    process, started, shift = execution.process, execution.started, timeline.shift_ns(execution.process)
+    return msgspec.structs.replace(
+        record,
         process=process.name,
         process_role=process.role,
         process_started_ns=process.began_ns + shift,
@@ -135,7 +129,6 @@ def _attempt(
         waited_ns=started.waited_ns,
         started_ns=started.t + shift,
         loaded_ns=execution.loaded.t + shift if execution.loaded is not None else None,
-        ended_ns=end.ended_ns,
         threads=started.threads,
         seed=started.seed,
         device=execution.loaded.device if execution.loaded is not None else None,

@@ -19,7 +19,7 @@ from typing import Any
 from tuneoff.base.process_limits import as_parent, die_with_parent
 from tuneoff.base.processes import end_all, in_session, kill, last_words
 from tuneoff.base.tracebacks import LOG
-from tuneoff.run.supervisor.coordinator import import_path
+from tuneoff.run.supervisor.execution import import_path
 
 REQUEST, ANSWER = "request.json", "answer.json"
 _LOOK_SECONDS = 0.02

@@ -34,14 +34,13 @@ from tuneoff.record.store import REPEAT, is_final, read_runs, standing
 from tuneoff.registry import adapter_class
 from tuneoff.run import machine
 from tuneoff.run.finish import finish, recover
-from tuneoff.run.listener import Listener
+from tuneoff.run.progress import Listener
 from tuneoff.run.provenance import Provenance, prepare, uncharged_lines
-from tuneoff.run.repeat import Repeat, to_repeat
-from tuneoff.run.resume import to_continue
+from tuneoff.run.resume import Repeat, to_continue, to_repeat
+from tuneoff.run.supervisor.execution import undeploy_outside
 from tuneoff.run.supervisor.guardian import Guardian
 from tuneoff.run.supervisor.leftovers import clean_results
 from tuneoff.run.supervisor.limits import ReservedProcessors, is_all_here, reserve_processors
-from tuneoff.run.supervisor.remote_leftovers import undeploy_outside
 from tuneoff.run.supervisor.run import RunRequest, supervise
 
 log = logging.getLogger(__name__)

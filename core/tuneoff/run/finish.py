@@ -30,7 +30,7 @@ from tuneoff.record.samples.reader import power_of
 from tuneoff.record.store import FILE_NAME, RUNS, is_final, write_run
 from tuneoff.registry import adapter_class
 from tuneoff.run.resume import kept_checkpoints
-from tuneoff.run.supervisor.prepare import is_named_for
+from tuneoff.run.supervisor.execution import is_named_for
 from tuneoff.run.trial.checkpoint import FOLDER as CHECKPOINTS
 
 log = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ def finish(
             },
             **_environment(environment or {}, spec, capabilities),
         },
-    )
+    ).record
     try:
         _keep_best_checkpoint(folder, record)
     except OSError as error:

@@ -21,6 +21,7 @@ import msgspec
 from tuneoff.base import clock
 from tuneoff.base.processes import command_line, with_mark
 from tuneoff.measure.use import DISTURBED
+from tuneoff.record.environment import memory
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK
 
 PROC, SYS = Path("/proc"), Path("/sys")
@@ -194,17 +195,6 @@ def _sentinel() -> int:
         digest.update(_BLOCK)
     digest.digest()
     return max(1, time.thread_time_ns() - started)
-
-
-def memory(proc: Path = PROC) -> tuple[int | None, int | None]:
-    """Return (available, total) bytes of memory."""
-    found: dict[str, int] = {}
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        for line in (proc / "meminfo").read_text().splitlines():
-            name, _, value = line.partition(":")
-            if name in ("MemAvailable", "MemTotal"):
-                found[name] = int(value.split()[0]) * 1024
-    return found.get("MemAvailable"), found.get("MemTotal")
 
 
 def free_bytes(folder: Path) -> int | None:

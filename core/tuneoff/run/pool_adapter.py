@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tuneoff.adapter import Adapter
-from tuneoff.run.trial.budget import TrialBudget
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.pool import Death, Pool, WorkerPool
 from tuneoff.run.trial.run_trial import Decision, TrialOutcome
+from tuneoff.run.trial.trial_process import TrialBudget
 from tuneoff.workload import workload_at
 
 WORK = "tuneoff.run.trial.pool_worker:work"

@@ -96,4 +96,4 @@ class Run:
         return {end.trial: end for end in self.events(schema.TrialEnded)}
 
     def record(self) -> Any:
-        return derive_folder(self.context.run_dir, self.spec)
+        return derive_folder(self.context.run_dir, self.spec).record

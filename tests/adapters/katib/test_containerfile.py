@@ -87,7 +87,7 @@ print(sorted(workload.validate()))
 @pytest.mark.slow
 def test_a_trial_needs_no_package_that_only_the_data_need(tmp_path: Path) -> None:
     from tuneoff.base.identity import canonical_json
-    from tuneoff.experiment.sampling import sample_distinct
+    from tuneoff.experiment.strategies import sample_distinct
     from tuneoff_workloads.mnist_mlp import MnistMlp
 
     environment = {**os.environ, "TUNEOFF_CACHE_DIR": str(tmp_path)}

@@ -136,7 +136,7 @@ def test_news_in_any_order_and_however_late_give_the_same_record(
     told.close()
     for kind in (schema.TrialSubmitted, schema.TrialStarted, schema.Epoch, schema.TrialEnded):
         assert sorted(event.trial for event in told.events(kind)) == sorted(LIVES), kind
-    record = derive_folder(told.context.run_dir, told.spec)
+    record = derive_folder(told.context.run_dir, told.spec).record
     assert (record.flags, {one.trial: one.state for one in record.trials}) == ((), dict.fromkeys(LIVES, "completed"))
     attempts = {one.trial: one.attempts[0] for one in record.trials}
     assert {name: attempt.slot for name, attempt in attempts.items()} == SLOTS

@@ -14,8 +14,8 @@ import pytest
 
 from adapters.katib.test_pod import KATIB_TRIAL, RATE, environment_of
 from builders.katib_specs import spec_of
-from tuneoff.experiment.sampling import sample_distinct
 from tuneoff.experiment.spec import Objective, RunSpec, WorkloadSpec
+from tuneoff.experiment.strategies import sample_distinct
 from tuneoff_adapters.kubernetes import layout
 
 IMPORTED = re.compile(r"import time:\s+\d+ \|\s+\d+ \|\s*(\S+)")

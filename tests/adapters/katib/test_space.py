@@ -17,7 +17,7 @@ from builders.spaces import NUMBERS, SPACE, spaces, units
 from contract.space import Drawn, SpaceContract, uniformity
 from tuneoff.base.space import Float, SearchSpace, points
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.sampling import sample_distinct
+from tuneoff.experiment.strategies import sample_distinct
 from tuneoff.experiment.translation import LIST_INDEX, ListTranslation, SpaceTranslation
 from tuneoff_adapters.katib.space import GRID, LOG_ONLY, NUMBERS_ONLY, UNIFORM_ONLY, KatibSpace, Line
 

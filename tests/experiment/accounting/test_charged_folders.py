@@ -20,7 +20,7 @@ def derived(folder: Path, accounting: Accounting | None = None) -> dict[str, Met
     spec = write_example(folder, "A")
     if accounting is not None:
         write_accounting(folder, accounting)
-    return dict(derive_folder(folder, spec).metrics)
+    return dict(derive_folder(folder, spec).record.metrics)
 
 
 def test_other_prices_and_another_grid_are_a_matter_of_the_one_file(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_other_prices_and_another_grid_are_a_matter_of_the_one_file(tmp_path: Pa
 def test_a_folder_without_the_file_has_neither_carbon_nor_cost_and_says_why(tmp_path: Path) -> None:
     spec = write_example(tmp_path, "A")
     (tmp_path / "accounting.json").unlink()
-    found = derive_folder(tmp_path, spec).metrics
+    found = derive_folder(tmp_path, spec).record.metrics
     assert found["carbon.job"].reason_if_null == "no carbon intensity was recorded with this run"
     assert found["cost.job"].reason_if_null == "no prices were recorded with this run"
 

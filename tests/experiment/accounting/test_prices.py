@@ -12,8 +12,8 @@ import pytest
 from builders.present import present
 from builders.refusals import refusal
 from tuneoff.experiment.accounting.declared import Prices
-from tuneoff.experiment.accounting.parts import PriceFile, price_file_schema
 from tuneoff.experiment.accounting.resolve import DEFAULT_PRICES, read_prices
+from tuneoff.experiment.matrix_parts import PriceFile, price_file_schema
 from tuneoff.experiment.yaml_reader import read_yaml
 
 jsonschema: Any = importlib.import_module("jsonschema")  # it has no types

@@ -11,7 +11,7 @@ import pytest
 
 from builders.made_results import Draw, Entry, Metrics, over_tasks, results
 from builders.present import present
-from tuneoff.experiment.analysis_part import AnchorsPart
+from tuneoff.experiment.matrix_parts import AnchorsPart
 from tuneoff.judge.answers.answer import AcrossTasks, Answers, OverTasks
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.answers.over_tasks import bounded, normalised

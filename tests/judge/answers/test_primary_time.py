@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from builders.made_results import ANALYSIS, Draw, Entry, results
-from tuneoff.experiment.analysis_part import AnalysisPart
+from tuneoff.experiment.matrix_parts import AnalysisPart
 from tuneoff.judge.answers.answer import Outcome
 from tuneoff.judge.answers.compute import answers
 

@@ -22,14 +22,13 @@ from builders.energy_runs import (
 from builders.event_logs import Log, ns
 from builders.specs import make_spec
 from builders.worked_examples import header
-from tuneoff.measure.attribution.account import energy_account, joules
+from tuneoff.measure.attribution.account import energy_account
 from tuneoff.measure.attribution.methods import _CpuCosts
-from tuneoff.measure.attribution.slots import CpuPiece, EnergyPiece, slot_uses
+from tuneoff.measure.attribution.slots import CpuPiece, EnergyPiece, joules, slot_uses
 from tuneoff.measure.energy import NO_NODE_METER, residual_flags
-from tuneoff.measure.evidence import Evidence
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
-from tuneoff.record.samples.reader import Samples
+from tuneoff.record.samples.reader import Evidence, Samples
 from tuneoff.record.samples.schema import EnergySeries, Header, UsageSample
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from builders.energy_runs import Simulation, account_of, figures, left_over, one_trial, sampled, with_header
 from builders.event_logs import ns
-from tuneoff.measure.attribution.account import joules
+from tuneoff.measure.attribution.slots import joules
 from tuneoff.measure.energy import residual
 from tuneoff.record.events import schema
 from tuneoff.record.samples.reader import Samples

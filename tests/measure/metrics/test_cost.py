@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from builders.event_logs import ns, run_a, run_b
 from tuneoff.capabilities import Capabilities
 from tuneoff.experiment.accounting.declared import Accounting, Prices, of_run
-from tuneoff.measure.attribution.account import EnergyAccount, EnergyPiece
+from tuneoff.measure.attribution.account import EnergyAccount
+from tuneoff.measure.attribution.slots import EnergyPiece
 from tuneoff.measure.cost import billed_ns, cost_metrics, unpriced, waste_cost_metrics
-from tuneoff.measure.evidence import Evidence
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord
+from tuneoff.record.samples.reader import Evidence
 
 A = Prices(name="a", source="example", date="2023-11", usd_per_vcpu_hour=0.10, usd_per_gb_hour=0.0, assumed_gb_per_vcpu=1.0)
 B = Prices(name="b", source="example", date="2023-11", usd_per_vcpu_hour=0.06, usd_per_gb_hour=0.01)

@@ -11,10 +11,9 @@ from builders.event_logs import example_a, example_b, run_a
 from builders.worked_examples import header
 from tuneoff.experiment.spec import Strategy, Workers, run_spec_to_json
 from tuneoff.measure.declared_experiment import declared_variables, with_declared
-from tuneoff.measure.evidence import Evidence
 from tuneoff.record.derive import derive
 from tuneoff.record.run_record import AttemptRecord, DeclaredVariable, FlagRecord, RunRecord
-from tuneoff.record.samples.reader import Samples
+from tuneoff.record.samples.reader import Evidence, Samples
 from tuneoff.record.samples.schema import ProcessUsage, UsageSample
 
 SECOND = 1_000_000_000

@@ -12,11 +12,10 @@ from builders.event_logs import T0, Log, example_b, ns
 from builders.specs import make_spec
 from builders.worked_examples import COORDINATOR_B, PROCESSES_B, header, samples_b, used
 from tuneoff.measure.derived import with_metrics
-from tuneoff.measure.evidence import Evidence
 from tuneoff.measure.use import DISTURBED, SHARE
 from tuneoff.record.derive import derive
 from tuneoff.record.run_record import FlagRecord, RunRecord
-from tuneoff.record.samples.reader import Samples
+from tuneoff.record.samples.reader import Evidence, Samples
 from tuneoff.record.samples.schema import ProcessUsage, UsageSample
 
 Curve = Callable[[float], float]  # CPU seconds used up to a moment

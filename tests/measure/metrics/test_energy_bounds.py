@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 
 from builders.event_logs import ns, run_b
-from tuneoff.measure.attribution.account import EnergyAccount, EnergyPiece
+from tuneoff.measure.attribution.account import EnergyAccount
+from tuneoff.measure.attribution.slots import EnergyPiece
 from tuneoff.measure.energy import energy_metrics
-from tuneoff.measure.evidence import NO_EVIDENCE
 from tuneoff.measure.slots import slot_window
 from tuneoff.measure.spans import NO_BEST
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord
+from tuneoff.record.samples.reader import NO_EVIDENCE
 from tuneoff.record.samples.schema import Coefficients
 
 MODEL = Coefficients(joules_per_cpu_second=20.0, watts_per_core=5.0, low=(10.0, 2.5), high=(40.0, 10.0), cpu="x", source="x")

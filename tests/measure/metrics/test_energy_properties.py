@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from builders.energy_runs import JOULES_PER_CPU_SECOND, WATTS_PER_CORE, Simulation, left_over, one_trial, simulations
 from builders.event_logs import ns
-from tuneoff.measure.attribution.account import EnergyAccount, EnergyPiece, energy_account, job_pieces, joules
-from tuneoff.measure.attribution.slots import core_seconds, slot_uses
+from tuneoff.measure.attribution.account import EnergyAccount, energy_account, job_pieces
+from tuneoff.measure.attribution.slots import EnergyPiece, core_seconds, joules, slot_uses
 from tuneoff.measure.derived import compute_metrics
 from tuneoff.measure.energy import residual, residual_flags, trial_joules
 from tuneoff.record.metric_value import MetricValue

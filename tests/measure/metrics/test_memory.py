@@ -8,11 +8,10 @@ import pytest
 from builders.event_logs import run_a
 from builders.worked_examples import header
 from tuneoff.measure.attribution.account import EnergyAccount
-from tuneoff.measure.evidence import NO_EVIDENCE, Evidence
 from tuneoff.measure.use import memory_metrics
 from tuneoff.record.metric_value import Metrics
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.samples.reader import Samples
+from tuneoff.record.samples.reader import NO_EVIDENCE, Evidence, Samples
 from tuneoff.record.samples.schema import ProcessUsage, UsageSample
 
 SECOND = 1_000_000_000

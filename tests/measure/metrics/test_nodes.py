@@ -9,9 +9,8 @@ import pytest
 from measure.metrics.test_memory import HEADER, MB, RUN, SECOND
 from tuneoff.measure.attribution.account import EnergyAccount
 from tuneoff.measure.derived import node_metrics
-from tuneoff.measure.evidence import NO_EVIDENCE, Evidence
 from tuneoff.record.metric_value import MetricValue
-from tuneoff.record.samples.reader import Samples
+from tuneoff.record.samples.reader import NO_EVIDENCE, Evidence, Samples
 from tuneoff.record.samples.schema import EnergySeries
 
 END = 176.0  # s of the run

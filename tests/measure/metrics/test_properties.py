@@ -19,8 +19,7 @@ from tuneoff.measure.incumbent import incumbents
 from tuneoff.measure.overhead import SLOT_STAGES, of_longer_jobs, slot_stages_ns
 from tuneoff.measure.presence import presence_of
 from tuneoff.measure.slots import slot_times, slot_window, trial_window
-from tuneoff.measure.spans import PARTS, busy_ns, jct_ns, partition_ns
-from tuneoff.measure.use import started_attempts
+from tuneoff.measure.spans import PARTS, busy_ns, jct_ns, partition_ns, started_attempts
 from tuneoff.measure.waste import wasted_segments
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
@@ -117,7 +116,7 @@ def test_as_many_slots_are_taken_as_processes_are_present_up_to_the_workers(exam
     """Second by second: all moments of these runs are whole seconds."""
     run, workers = derived(example), example[1].experiment.workers.count
     lives: dict[str | None, list[int]] = {}
-    for attempt in started_attempts(run):
+    for _, attempt in started_attempts(run):
         times = (attempt.process_started_ns, attempt.started_ns, attempt.ended_ns, attempt.exited_ns)
         lives.setdefault(attempt.process, []).extend(t // 10**9 for t in times if t is not None)
     first, last = (end(t for life in lives.values() for t in life) if lives else 0 for end in (min, max))
@@ -153,7 +152,7 @@ def test_what_a_job_and_its_further_trials_add_makes_up_the_overhead(example: tu
     if used <= workers:
         assert found["further_trial"] is None
         return
-    processes = len({attempt.process for attempt in started_attempts(run)})
+    processes = len({attempt.process for _, attempt in started_attempts(run)})
     parts = {name: found[name] or 0.0 for name in ("per_trial", "between", "dispatch", "report", "job_start", "further_trial")}
     first = min(processes, workers)
     of_trials = parts["between"] + parts["dispatch"] + parts["report"]

@@ -13,15 +13,15 @@ import pytest
 from builders.event_logs import ns, run_b
 from builders.worked_examples import write_example
 from tuneoff.experiment.accounting.declared import read_accounting
-from tuneoff.measure.attribution.account import EnergyAccount, energy_account, joules
+from tuneoff.measure.attribution.account import EnergyAccount, energy_account
+from tuneoff.measure.attribution.slots import joules
 from tuneoff.measure.derived import derive_folder
 from tuneoff.measure.energy import trial_joules
-from tuneoff.measure.evidence import Evidence, on_run_clock
 from tuneoff.measure.presence import presence_of
 from tuneoff.measure.slots import slot_times, slot_window
 from tuneoff.measure.spans import PARTS
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.samples.reader import read_samples
+from tuneoff.record.samples.reader import Evidence, on_run_clock, read_samples
 
 KWH = 3.6e6
 EXPECTED_A: dict[str, float | None] = {
@@ -118,13 +118,13 @@ BOTH = pytest.mark.parametrize("name", ["A", "B"])
 def records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunRecord]:
     def record(name: Literal["A", "B"]) -> RunRecord:
         folder: Path = tmp_path_factory.mktemp(name)
-        return derive_folder(folder, write_example(folder, name))
+        return derive_folder(folder, write_example(folder, name)).record
 
     return {"A": record("A"), "B": record("B")}
 
 
 def account_of(folder: Path, name: Literal["A", "B"]) -> EnergyAccount:
-    run = derive_folder(folder, write_example(folder, name))
+    run = derive_folder(folder, write_example(folder, name)).record
     samples = on_run_clock(read_samples(folder), run)
     return energy_account(run, Evidence(samples=samples, accounting=read_accounting(folder)))
 
@@ -181,6 +181,6 @@ def test_a_changed_sample_changes_the_figures(tmp_path: Path) -> None:
     spec = write_example(tmp_path, "A")
     path = tmp_path / "power.jsonl"
     path.write_text(path.read_text().replace('"watts":15.0', '"watts":16.0'))
-    metrics = derive_folder(tmp_path, spec).metrics
+    metrics = derive_folder(tmp_path, spec).record.metrics
     assert metrics["energy.job"].value == pytest.approx(10_530 + 142)
     assert metrics["energy.trial"].value == pytest.approx(7.778e-4, rel=2e-4)

@@ -7,7 +7,8 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
-from tuneoff.measure.power.procfs import HostClock, HostTimes, carries, parse_stat, pss_bytes, read_stat
+from tuneoff.base.processes import pss_bytes
+from tuneoff.measure.power.procfs import HostClock, HostTimes, carries, parse_stat, read_stat
 
 TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 

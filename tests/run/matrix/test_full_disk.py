@@ -21,7 +21,7 @@ from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.run_context import RunContext
 from tuneoff.record.store import read_runs
 from tuneoff.run import execute as execution
-from tuneoff.run.supervisor.prepare import Execution, new_execution, trial_context, write_inputs
+from tuneoff.run.supervisor.execution import Execution, new_execution, trial_context, write_inputs
 from tuneoff.trust.verify.results import verify
 
 FILE = """

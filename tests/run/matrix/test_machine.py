@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from builders.waiting_processes import waiting
+from tuneoff.record.environment import memory
 from tuneoff.run import machine
 from tuneoff.run.machine import FLAGS, PASSING, Guard, MachineState, known, look, notes
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK
@@ -179,7 +180,7 @@ def trees(tmp_path: Path) -> tuple[Path, Path]:
 
 def test_each_reading_is_what_the_tree_says(trees: tuple[Path, Path]) -> None:
     proc, sys_ = trees
-    assert machine.memory(proc) == (8_192_000_000, 16_384_000_000)
+    assert memory(proc) == (8_192_000_000, 16_384_000_000)
     assert machine.throttle_count(sys_) == 9
     assert machine.clock_source(sys_) == "hpet"
     assert machine.governor(sys_) == "performance,powersave"
@@ -190,11 +191,11 @@ def test_what_is_not_there_or_damaged_is_none(tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     for reading in (machine.throttle_count, machine.clock_source):
         assert reading(bare) is None
-    assert machine.memory(bare) == (None, None)
+    assert memory(bare) == (None, None)
     assert (machine.governor(bare), machine.frequency_limit(bare), machine.free_bytes(bare)) == (None, None, None)
     bare.mkdir()
     (bare / "meminfo").write_text("MemTotal: much\n")
-    assert machine.memory(bare) == (None, None)
+    assert memory(bare) == (None, None)
 
 
 def test_a_look_puts_the_readings_together(trees: tuple[Path, Path], tmp_path: Path) -> None:

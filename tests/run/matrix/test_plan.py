@@ -15,9 +15,9 @@ from builders.specs import make_spec
 from command_line import write_file
 from tuneoff.errors import ExperimentError, PluginError, ResultsError
 from tuneoff.experiment.analysis import difference
+from tuneoff.experiment.expand import SkipCheck
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.plan import Plan, make_plan, seconds_at_most
-from tuneoff.experiment.skips import SkipCheck
 from tuneoff.experiment.spec import Workers
 from tuneoff_adapters.katib.adapter import KatibAdapter
 

@@ -21,8 +21,8 @@ from tuneoff.record.history import (
     not_begun,
     read_history,
 )
-from tuneoff.run.resume import budget_left
-from tuneoff.run.trial.budget import TrialBudget
+from tuneoff.run.supervisor.execution import budget_left
+from tuneoff.run.trial.trial_process import TrialBudget
 
 
 def finished(number: int, value: float | None = 0.5, state: str = "completed") -> FinishedTrial:
@@ -108,5 +108,5 @@ def test_a_damaged_file_is_one_line(tmp_path: Path, text: str) -> None:
 def test_an_execution_id_that_leads_elsewhere_is_refused(name: str) -> None:
     data = HISTORY.to_json()
     data["executions"][0]["execution_id"] = name
-    with pytest.raises(ValueError, match="must be a file's"):
+    with pytest.raises(ValueError, match="executions"):
         history_from_json(data)

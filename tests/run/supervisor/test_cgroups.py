@@ -13,8 +13,8 @@ from builders.specs import make_spec
 from tuneoff.experiment.spec import Workers
 from tuneoff.run.supervisor import cgroups
 from tuneoff.run.supervisor.cgroups import LIMIT_FILES, ROOT, Controller, Groups, joining_problem, make_groups, own_quota, places
+from tuneoff.run.supervisor.execution import Execution
 from tuneoff.run.supervisor.leftovers import clean_execution, remembered
-from tuneoff.run.supervisor.prepare import Execution
 
 VERSIONS = ("cgroup v1", "cgroup v2")
 MEMORY: dict[Controller, float] = {"memory": 600e6}

@@ -13,8 +13,7 @@ import pytest
 from builders.specs import make_spec
 from tuneoff.base.process_limits import PARENT
 from tuneoff.base.processes import with_mark
-from tuneoff.run.supervisor.coordinator import Coordinator
-from tuneoff.run.supervisor.prepare import new_execution
+from tuneoff.run.supervisor.execution import Coordinator, new_execution
 from waiting import until
 
 

@@ -15,8 +15,8 @@ from tuneoff.errors import UnsupportedError
 from tuneoff.experiment.spec import Workers
 from tuneoff.run.supervisor import limits
 from tuneoff.run.supervisor.cgroups import Groups
+from tuneoff.run.supervisor.execution import Execution
 from tuneoff.run.supervisor.limits import ReservedProcessors, WorkerLimits, limit_workers, reserve_processors
-from tuneoff.run.supervisor.prepare import Execution
 
 FAR = 100 * (1000 + os.getpid())  # processors of these numbers exist nowhere, so neither a run nor another test holds them
 
@@ -165,13 +165,6 @@ def test_trying_a_quota_leaves_no_group(machine: None, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     limit_workers(Execution(spec=spec, execution_id="e", folder=tmp_path))  # negative control
     assert sorted(path.name for path in tmp_path.iterdir()) == ["e-0", "e-1"]
-
-
-def test_a_system_without_affinity_refuses_it_alone(limited: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "usable_processors", list)
-    assert limited(count=2).flags == ()
-    with pytest.raises(UnsupportedError, match="0 may be used"):
-        limited(count=2, cpu_limit="affinity")
 
 
 def test_memory_has_its_group_beside_processors(limited: Any, group: Callable[[int], str]) -> None:

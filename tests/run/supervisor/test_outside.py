@@ -21,10 +21,9 @@ from tuneoff.record.layout import OUTSIDE
 from tuneoff.record.results_folder import note_begun
 from tuneoff.record.store import broken_seals
 from tuneoff.run.finish import finish
+from tuneoff.run.supervisor.execution import Execution, new_execution, undeploy_outside, write_inputs
 from tuneoff.run.supervisor.guardian import Guardian
 from tuneoff.run.supervisor.leftovers import clean_execution, left_outside
-from tuneoff.run.supervisor.prepare import Execution, new_execution, write_inputs
-from tuneoff.run.supervisor.remote_leftovers import undeploy_outside
 from tuneoff.run.supervisor.run import RunRequest, supervise
 
 pytestmark = pytest.mark.slow

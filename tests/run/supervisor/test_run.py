@@ -19,7 +19,7 @@ from tuneoff.experiment.spec import Objective, RunSpec, Timeouts, Workers
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import is_final
 from tuneoff.run.finish import finish
-from tuneoff.run.listener import Listener, LiveRun
+from tuneoff.run.progress import Listener, LiveRun
 from tuneoff.run.supervisor.run import RunRequest, supervise
 
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ from trial_runs import events_of
 from tuneoff.base import clock
 from tuneoff.record.events import schema
 from tuneoff.record.events.writer import process_started_ns
-from tuneoff.run.supervisor.tracker import Tracker
+from tuneoff.run.progress import Tracker
 from tuneoff.run.supervisor.watch import TrialWatch
 
 

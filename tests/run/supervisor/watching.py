@@ -15,8 +15,8 @@ from tuneoff.experiment.spec import (
     Workers,
 )
 from tuneoff.record.events.writer import EventWriter, process_started_ns
-from tuneoff.run.supervisor.prepare import Execution
-from tuneoff.run.supervisor.tracker import OpenAttempt, Tracker
+from tuneoff.run.progress import OpenAttempt, Tracker
+from tuneoff.run.supervisor.execution import Execution
 from tuneoff.run.supervisor.watch import TrialWatch
 
 

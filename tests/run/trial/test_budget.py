@@ -8,7 +8,7 @@ import pytest
 
 from trial_runs import trial_context
 from tuneoff.base import clock
-from tuneoff.run.trial.budget import TrialBudget
+from tuneoff.run.trial.trial_process import TrialBudget
 
 
 def test_without_limits_the_budget_is_never_used_up(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneoff.run.trial.locks import Slots, Tickets
+from tuneoff.run.trial.trial_process import Slots, Tickets
 
 
 def test_a_slot_is_held_by_one_holder_and_the_preferred_one_comes_first(tmp_path: Path) -> None:

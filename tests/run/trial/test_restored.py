@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from run.trial.test_run_trial import run
-from trial_runs import events_of, trial_context
+from trial_runs import events_of, run, trial_context
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events import schema
 from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,29 +11,18 @@ from pathlib import Path
 import pytest
 
 import trial_runs
-from trial_runs import events_of, trial_context
+from trial_runs import events_of, go_on, run, trial_context
 from tuneoff.base.process_limits import SlotLimits
-from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events import schema
 from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
-from tuneoff.run.trial.locks import Slots
 from tuneoff.run.trial.run_trial import Decision, TrialOutcome, run_trial
-from tuneoff.run.trial.trial_process import trial_process
-from tuneoff.run.trial.usage import CpuClock, processors_allowed
+from tuneoff.run.trial.trial_process import CpuClock, Slots, trial_process
 
 
 def line_of(text: str) -> int:
     """Return the number of the line of trial_runs.py that holds a text."""
     lines = inspect.getsource(trial_runs).splitlines()
     return next(number for number, line in enumerate(lines, 1) if text in line)
-
-
-def go_on(epoch: int, metrics: Mapping[str, float]) -> Decision:
-    return Decision.CONTINUE
-
-
-def run(context: TrialContext, trial: str = "t0", x: float = 0.6, report=go_on, **more) -> TrialOutcome:  # type: ignore[no-untyped-def]
-    return run_trial(context, trial, {"x": x}, report, **more)
 
 
 def test_a_trial_logs_every_stage_once_and_in_order(tmp_path: Path) -> None:
@@ -231,7 +221,7 @@ def test_the_cpu_clock_is_read_where_busy_time_begins_and_ends(tmp_path: Path) -
     (ended,) = events_of(tmp_path, schema.TrialEnded)
     epochs, reports = list(events_of(tmp_path, schema.Epoch)), list(events_of(tmp_path, schema.Reported))
     assert started.process_cpu_ns > 0
-    assert started.cpus_allowed == processors_allowed()
+    assert started.cpus_allowed == len(os.sched_getaffinity(0))
     readings = [event.cpu_ns for pair in zip(epochs, reports, strict=True) for event in pair]
     assert readings == sorted(readings)
     assert readings[-1] <= ended.cpu_ns

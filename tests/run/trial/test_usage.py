@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tuneoff.run.trial.usage import CpuClock, peak_rss_bytes, processors_allowed
+from tuneoff.run.trial.trial_process import CpuClock, peak_rss_bytes
 from waiting import until
 
 MEGABYTE = 10**6
@@ -29,7 +28,7 @@ if sys.argv[2] == "stay":
 SECONDS, SLACK_SECONDS = 0.2, 0.1  # a child burns so much, and needs up to so much more to start and end
 PRINT_BOTH = """
 import resource
-from tuneoff.run.trial.usage import peak_rss_bytes
+from tuneoff.run.trial.trial_process import peak_rss_bytes
 print(peak_rss_bytes(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """
 
@@ -121,7 +120,7 @@ def test_a_living_grandchild_counts() -> None:
 def test_only_a_process_with_children_looks_for_them_in_the_file_system() -> None:
     script = """
 import subprocess, sys
-from tuneoff.run.trial import usage
+from tuneoff.run.trial import trial_process as usage
 looked = []
 usage._children = lambda pid: looked.append(pid) or []
 usage.process_tree_cpu_ns()
@@ -133,7 +132,3 @@ print(looked)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[:2] == ["[]", "['self']"]
-
-
-def test_the_processors_that_may_be_used_are_counted() -> None:
-    assert processors_allowed() == len(os.sched_getaffinity(0))

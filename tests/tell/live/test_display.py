@@ -17,7 +17,7 @@ from builders.live_folders import Folder
 from builders.live_states import LIVE, Clock
 from tell.live.emulator import Emulator
 from tuneoff.cli import main
-from tuneoff.run.listener import Listener
+from tuneoff.run.progress import Listener
 from tuneoff.tell.live.display import Above, Board, LiveProgress, shown
 from tuneoff.tell.live.footer import Footer
 from tuneoff.tell.report.progress import PlainProgress, progress

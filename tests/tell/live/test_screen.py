@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from builders.live_states import CURRENT, LIVE, state
-from tuneoff.run.listener import LiveRun
+from tuneoff.run.progress import LiveRun
 from tuneoff.tell.live.screen import Line, bar_text, screen
 from tuneoff.tell.live.state import Activity
 

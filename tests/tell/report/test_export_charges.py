@@ -29,7 +29,7 @@ def tables(
     spec = write_example(folder, name)
     if accounting is not None:
         write_accounting(folder, accounting)
-    write_run(folder, derive_folder(folder, spec))
+    write_run(folder, derive_folder(folder, spec).record)
     if damage is not None:
         (folder / damage).write_text("{\n")
     return {path.stem: json.loads(path.read_text()) for path in export(tmp_path / "results", tmp_path / "out", "json")}
@@ -123,7 +123,7 @@ def test_a_figure_that_overflows_is_null_and_leaves_the_others(tmp_path: Path) -
 
 def test_a_trial_has_the_cpu_time_of_all_its_attempts_or_none(tmp_path: Path) -> None:
     folder = tmp_path / "results" / "runs" / "r" / "e"
-    run = derive_folder(folder, write_example(folder, "B"))
+    run = derive_folder(folder, write_example(folder, "B")).record
     assert [len(trial.attempts) for trial in run.trials] == [1, 2, 1]
 
     def cpu_seconds(first: int | None) -> list[float | None]:

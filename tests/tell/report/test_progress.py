@@ -6,7 +6,7 @@ import io
 from dataclasses import replace
 
 from builders.live_states import LIVE, Clock
-from tuneoff.run.listener import Listener, LiveRun
+from tuneoff.run.progress import Listener, LiveRun
 from tuneoff.tell.report.progress import PlainProgress, end_text, trials_text
 
 

@@ -13,7 +13,7 @@ import pytest
 import data_workload
 import fake_plugins
 from builders.bundles import environment, metric, record_of, spec_of, with_trial
-from tuneoff.base.code_digest import code_digest
+from tuneoff.base.packages import code_digest
 from tuneoff.capabilities import PackageStatus
 from tuneoff.errors import ExperimentError, MissingPackageError
 from tuneoff.experiment.plan import Plan, PlannedRun
@@ -246,7 +246,7 @@ def test_an_adapter_that_is_not_installed_is_one_line() -> None:
 def test_a_package_that_is_missing_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "adapter 'rich' needs the PyYAML package; run: pip install 'tuneoff[rich]'"
     found = {"rich": PackageStatus(state="missing", text=text), "plain": PackageStatus(state="ready")}
-    monkeypatch.setattr("tuneoff.experiment.skips.framework_status", lambda name, capabilities: found[name])
+    monkeypatch.setattr("tuneoff.experiment.expand.framework_status", lambda name, capabilities: found[name])
     with pytest.raises(MissingPackageError, match="needs the PyYAML package"):
         prepare(bundle_of(record(spec())))
     request = prepare(bundle_of(record(spec()), record(spec(adapter="plain"))))

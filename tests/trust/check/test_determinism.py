@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import kstwobign
 
 from builders.check_evidence import record, trial
-from tuneoff.experiment.sampling import draws
+from tuneoff.experiment.strategies import draws
 from tuneoff.record.run_record import RunRecord
 from tuneoff.trust.check import specs
 from tuneoff.trust.check.checks.seeds import classify, two_sample_p

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom
 
 from builders.check_evidence import SUBJECT, begun, evidence, finding, made
-from tuneoff.experiment.sampling import draws
+from tuneoff.experiment.strategies import draws
 from tuneoff.record.events import schema
 from tuneoff.trust.check import specs
 from tuneoff.trust.check.checks.space import _at_most

@@ -10,8 +10,8 @@ from typing import Any
 from builders.specs import NULL, make_context, make_spec
 from tuneoff.adapter import Adapter
 from tuneoff.base.space import Categorical, Constant, Float, IntegerLog, SearchSpace, stepped
-from tuneoff.experiment.sampling import draws
 from tuneoff.experiment.spec import Objective, Workers
+from tuneoff.experiment.strategies import draws
 from tuneoff.record.run_context import RunContext
 from tuneoff.trust.space_test.judge import Sample
 from tuneoff.trust.space_test.mapping import mapping_problems

@@ -38,7 +38,7 @@ def test_a_run_that_was_never_planned_is_named(results: Path, sound: Results) ->
     folder = execution(results, "serial")
     moved = results / "runs" / spec.run_id / folder.name
     shutil.copytree(folder, moved)
-    derived = derive_folder(moved, spec, versions=read_run(folder).versions, environment=read_run(folder).environment)
+    derived = derive_folder(moved, spec, versions=read_run(folder).versions, environment=read_run(folder).environment).record
     write_run(moved, derived)
     stored = {"execution_id": folder.name, "run_id": spec.run_id, "run": run_spec_to_json(spec)}
     (moved / "spec.json").write_text(json.dumps(stored))
@@ -162,7 +162,7 @@ def frozen_plan(results: Path) -> dict[str, Any]:
     folder = execution(results, "serial")
     record = read_run(folder)
     environment = {**record.environment, "analysis_digest": changed.analysis_digest}
-    write_run(folder, derive_folder(folder, record.run_spec(), versions=record.versions, environment=environment))
+    write_run(folder, derive_folder(folder, record.run_spec(), versions=record.versions, environment=environment).record)
     assert lines(results) == []
     as_read: dict[str, Any] = json.loads(json.dumps(changed.to_json()))
     return as_read
@@ -186,7 +186,7 @@ FROZEN: dict[str, tuple[Change, str]] = {
     "same_as": (lambda plan: plan["runs"][0].update(same_as="feed"), "matrix.json: runs[#1].same_as: feed stands for it, but"),
     "label": (
         lambda plan: plan["runs"][0].update(label=["x"]),
-        "matrix.json: a plan is damaged: ValidationError: Expected `str`, got `array` - at `$.runs[0].label`",
+        "matrix.json: a plan is damaged: ValidationError: Expected `str`, got `array` - at `$.label`",
     ),
     "nan": (lambda plan: plan["analysis"].update(margin=float("nan")), "matrix.json: is damaged: NaN is no JSON value"),
     "infinity": (lambda plan: plan["analysis"].update(margin="1e999"), "matrix.json: only finite JSON values"),

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from tuneoff.base.files import read_regular, reason_of
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.accounting.declared import WORLD, Accounting, Intensity, Prices
-from tuneoff.experiment.accounting.parts import MOST_G_PER_KWH, NONE, CarbonPart, PriceFile
+from tuneoff.experiment.matrix_parts import MOST_G_PER_KWH, NONE, CarbonPart, PriceFile
 from tuneoff.experiment.part import one_line
 from tuneoff.experiment.yaml_reader import read_yaml
 

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.analysis import quality_margin
-from tuneoff.experiment.analysis_part import AnalysisPart, AnchorsPart
+from tuneoff.experiment.matrix_parts import AnalysisPart, AnchorsPart
 from tuneoff.experiment.spec import ExperimentSpec
 from tuneoff.judge.answers.answer import Question
 from tuneoff.judge.answers.run_values import better, default_unit, is_of_objective, is_share, scale

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tuneoff.experiment.accounting.declared import Prices
-from tuneoff.experiment.analysis_part import AnchorsPart
+from tuneoff.experiment.matrix_parts import AnchorsPart
 from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import FAILS, HOLDS, UNCHECKED, OverTasks, Question, Value
 from tuneoff.judge.answers.differences import UNKNOWN, Measure, is_modelled, pair, weighted, weights_of

@@ -12,7 +12,7 @@ from typing import Literal
 
 from tuneoff.base.packages import need_scipy
 from tuneoff.errors import MissingPackageError
-from tuneoff.experiment.analysis_part import AnalysisPart
+from tuneoff.experiment.matrix_parts import AnalysisPart
 from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.controls.same_algorithm import (
     FEWEST_SEEDS,

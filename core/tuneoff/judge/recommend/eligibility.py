@@ -16,7 +16,7 @@ import msgspec
 from tuneoff.base.files import read_regular
 from tuneoff.base.format import counted
 from tuneoff.base.packages import install_command, missing_modules
-from tuneoff.base.suggest import unknown_name
+from tuneoff.base.targets import unknown_name
 from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.errors import ResultsError, UnknownNameError
 from tuneoff.judge.faults import FAULTS, NO_FAULT, Class

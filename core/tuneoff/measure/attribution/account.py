@@ -11,17 +11,15 @@ from typing import Any
 
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.measure.attribution.gpu import trained_on_gpu, with_gpus
-from tuneoff.measure.attribution.methods import SLOTS_ONLY, by_counters, by_model, by_slot_meters
-from tuneoff.measure.attribution.slots import NOTHING, AttemptKey, Attributed, EnergyPiece, joules
-from tuneoff.measure.attribution.uses import Uses, uses_of
-from tuneoff.measure.evidence import Evidence
-from tuneoff.measure.spans import NO_END, jct_ns
-from tuneoff.record.metric_value import Kind
+from tuneoff.measure.attribution.methods import SLOTS_ONLY, Uses, by_counters, by_model, by_slot_meters, uses_of
+from tuneoff.measure.attribution.slots import NOTHING, Attributed, EnergyPiece, joules
+from tuneoff.measure.spans import NO_END, AttemptKey, jct_ns
+from tuneoff.record.metric_value import Kind, MetricValue, known, missing, weakest
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.samples.reader import Samples
+from tuneoff.record.samples.reader import Evidence, Samples
 from tuneoff.record.samples.schema import Coefficients, EnergySeries
 
-__all__ = ["AttemptKey", "EnergyAccount", "EnergyPiece", "energy_account", "job_pieces", "joules"]
+__all__ = ["EnergyAccount", "EnergyPiece", "energy_account", "job_pieces", "joules"]
 
 NO_SAMPLES = "no power was sampled in this run"
 NO_HOST_METER = "only accelerators are metered here, not the host"
@@ -62,6 +60,21 @@ class EnergyAccount:
     core_seconds: float | None = None  # reserved by the slots, busy or not
     trial_core_seconds: float | None = None
     other_cpu: EnergySeries | None = None  # CPU seconds of other programs on the processors that the run could use
+
+    def value(
+        self, value: float | None, unit: str, reason: str | None = None, *, by: str = "", n_samples: int | None = None
+    ) -> MetricValue:
+        """Return what rests on this energy, or null with the account's reason, else `reason`.
+
+        `by`: what was declared that it rests on too, e.g. an intensity.
+        """
+        kind = weakest(self.kind, "declared") if by else self.kind
+        reason = self.reason or reason
+        if reason is not None or value is None:
+            return missing(unit, reason or "", kind=kind, source=self.source or "samples")
+        count = n_samples if n_samples is not None else self.n_samples
+        source = f"{self.source}; {by}" if by else self.source
+        return known(value, unit, kind=kind, source=source, n_samples=count, coverage=self.coverage)
 
 
 def energy_account(run: RunRecord, evidence: Evidence) -> EnergyAccount:

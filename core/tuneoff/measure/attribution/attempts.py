@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tuneoff.measure.attribution.slots import AttemptKey, CpuPiece
-from tuneoff.measure.spans import busy
+from tuneoff.measure.attribution.slots import CpuPiece
+from tuneoff.measure.spans import AttemptKey, busy, started_attempts
 from tuneoff.record.run_record import AttemptRecord, RunRecord
 
 Reading = tuple[int, int]  # time in ns since the run's start, CPU time in ns
@@ -53,11 +53,8 @@ class Sampled:
 def attempts_by_process(run: RunRecord) -> dict[str, list[tuple[AttemptKey, AttemptRecord]]]:
     """Return the started attempts of each process, by its name, in order of their starts."""
     found: dict[str, list[tuple[AttemptKey, AttemptRecord]]] = defaultdict(list)
-    for trial in run.trials:
-        for index, attempt in enumerate(trial.attempts):
-            if attempt.started_ns is not None:
-                name = attempt.process or f"unknown:{trial.trial}:{index}"
-                found[name].append(((trial.trial, index), attempt))
+    for key, attempt in started_attempts(run):
+        found[attempt.process or f"unknown:{key[0]}:{key[1]}"].append((key, attempt))
     for items in found.values():
         items.sort(key=lambda item: (item[1].started_ns, item[1].ended_ns, item[0]))
     return dict(found)

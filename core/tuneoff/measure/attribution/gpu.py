@@ -5,14 +5,13 @@ from __future__ import annotations
 import bisect
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from tuneoff.measure.attribution.methods import grid_of, split
-from tuneoff.measure.attribution.slots import AttemptKey, Attributed, EnergyPiece, merged, metered
+from tuneoff.measure.attribution.methods import Uses, grid_of, split
+from tuneoff.measure.attribution.slots import Attributed, EnergyPiece, merged, metered
 from tuneoff.measure.attribution.tree import PARTS
-from tuneoff.measure.attribution.uses import Uses
-from tuneoff.measure.spans import Interval, busy
-from tuneoff.record.run_record import AttemptRecord, RunRecord
+from tuneoff.measure.spans import AttemptKey, Interval, busy, started_attempts
+from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples
 from tuneoff.record.samples.schema import EnergySeries
 
@@ -62,7 +61,7 @@ def with_gpus(found: Attributed, run: RunRecord, samples: Samples, uses: Uses, g
 
 def trained_on_gpu(run: RunRecord) -> set[AttemptKey]:
     """Return the attempts that trained on an accelerator."""
-    return {key for key, attempt in _attempts(run) if attempt.device is not None and attempt.device != "cpu"}
+    return {key for key, attempt in started_attempts(run) if attempt.device is not None and attempt.device != "cpu"}
 
 
 def _left(parts: Mapping[str, list[EnergyPiece]], reasons: Mapping[str, str]) -> dict[str, list[EnergyPiece]]:
@@ -121,7 +120,7 @@ def _share_static(
     parts: dict[str, list[EnergyPiece]],
 ) -> None:
     names = {owner for _, _, shares in users for owner, _ in shares}
-    slots = {attempt.slot for _, attempt in _attempts(run) if attempt.process in names}
+    slots = {attempt.slot for _, attempt in started_attempts(run) if attempt.process in names}
     if not slots:
         parts["unreserved"].append(EnergyPiece(0, uses.end_ns, energy.energy(0, uses.end_ns)))
     for slot in uses.slots:
@@ -135,7 +134,7 @@ def _share_static(
 
 def _busy_by_process(run: RunRecord) -> Busy:
     found: Busy = defaultdict(list)
-    for key, attempt in _attempts(run):
+    for key, attempt in started_attempts(run):
         found[attempt.process or ""].extend((start, end, key) for start, end in busy(attempt))
     for spans in found.values():
         spans.sort()
@@ -152,10 +151,3 @@ def _during(spans: Sequence[tuple[int, int, AttemptKey]], window: Interval) -> l
             found.append((max(start, window[0]), min(end, window[1]), key))
         index += 1
     return found
-
-
-def _attempts(run: RunRecord) -> Iterator[tuple[AttemptKey, AttemptRecord]]:
-    for trial in run.trials:
-        for index, attempt in enumerate(trial.attempts):
-            if attempt.started_ns is not None:
-                yield (trial.trial, index), attempt

@@ -1,33 +1,132 @@
-"""Energy of a run's parts: by counters of the node, by the slots' own meters, or by the model of a server."""
+"""What energy is attributed by: everybody's CPU time and reserved time in one run; and the methods that do so.
+
+By counters of the node, by the slots' own meters, or by the model of a server.
+"""
 
 from __future__ import annotations
 
 import bisect
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+from tuneoff.measure.attribution.attempts import CpuUse, cpu_use
 from tuneoff.measure.attribution.slots import (
     SLOT_PARTS,
-    AttemptKey,
     Attributed,
     CpuPiece,
     EnergyPiece,
     Share,
     SlotUse,
+    clipped,
+    core_seconds,
+    cpu_seconds,
     held,
     merged,
     metered,
+    slot_uses,
 )
-from tuneoff.measure.attribution.tree import PARTS
-from tuneoff.measure.attribution.uses import Uses
+from tuneoff.measure.attribution.tree import PARTS, TreeUse, tree_use
+from tuneoff.measure.spans import AttemptKey, foreign_attempts, last_ns
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.samples.reader import Samples
 from tuneoff.record.samples.schema import Coefficients, EnergySeries
 
+NO_USE = "no use of processes was sampled"
+NO_COORDINATOR = "no sample saw the coordinator"
+NO_TEST = "the test's CPU time is not known"
+NOT_TESTED = "no model was tested"
+UNREAD = "a process did not say what it had used before its first trial"
 SLOTS_ONLY = "the meter sees slots only"
 OTHER_HOSTS = "trials ran on other hosts than the one that was metered"
 NOT_READ = "the CPU time of an attempt is not known: it was killed, and no sample saw its process"
 NO_BASELINE = "the idle power of the host is not known, so its energy cannot be split"
 SHORTEST_NS = 1_000_000_000  # between two moments at which energy is shared out
 ATTRIBUTED = ("trials", "overhead", "idle", "outside", *PARTS, "unreserved")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uses:
+    """Everybody's use from 0 to `end_ns`. `parts` holds CPU time of `overhead` and of `tree.PARTS`, where known."""
+
+    end_ns: int
+    cores: float  # of a slot
+    host_cores: int
+    slots: list[SlotUse]
+    cpu: CpuUse
+    tree: TreeUse
+    parts: dict[str, list[CpuPiece]]
+    node: list[CpuPiece] | None
+    foreign: frozenset[AttemptKey]  # attempts on other hosts than the sampled one
+    reasons: dict[str, str]  # of parts that are not known
+    names: dict[str, str]  # of the processes that train: to which part their time outside of attempts belongs
+
+    @property
+    def reserved_cores(self) -> float:
+        """Cores that the slots reserve together."""
+        return len(self.slots) * self.cores
+
+    def trial_cpu_seconds(self) -> float | None:
+        """Return the CPU seconds of all attempts, None where those of one are unknown."""
+        if self.cpu.unknown:
+            return None
+        return sum(cpu_seconds(pieces) for pieces in self.cpu.attempts.values())
+
+    def job_cpu_seconds(self) -> float | None:
+        """Return the CPU seconds of the job, None where a part is unknown."""
+        trials = self.trial_cpu_seconds()
+        names = ("overhead", "coordinator", "services", "test")
+        if trials is None or any(name in self.reasons for name in names[:3]):
+            return None
+        return trials + sum(cpu_seconds(self.parts.get(name, ())) for name in names)
+
+    def trial_core_seconds(self) -> float:
+        """Return the reserved core seconds of all attempts while they were busy."""
+        return self.cores * sum(core_seconds(shares) for slot in self.slots for shares in slot.busy.values())
+
+    def core_seconds(self) -> float:
+        """Return the reserved core seconds of the slots, busy or not."""
+        return self.reserved_cores * self.end_ns / 1e9
+
+
+def uses_of(run: RunRecord, samples: Samples | None, *, is_refined: bool = False, is_extrapolated: bool = False) -> Uses:
+    """Return everybody's use in a run; without samples, that of the trials alone."""
+    end_ns = last_ns(run)
+    tree = tree_use(run, samples) if samples is not None else TreeUse()
+    cpu = cpu_use(run, tree.sampled, is_refined=is_refined, is_extrapolated=is_extrapolated)
+    window = (0, end_ns)
+    reasons: dict[str, str] = {}
+    parts: dict[str, list[CpuPiece]] = {}
+    names = {name: "coordinator" if name in run.coordinators else "overhead" for name in cpu.around}
+    if tree.sampled.times:
+        parts = {name: clipped(tree.parts[name], window) for name in PARTS}
+        parts["overhead"] = []
+        for name, pieces in cpu.around.items():
+            parts[names[name]].extend(clipped(pieces, window))
+        if not cpu.is_around_known:
+            reasons["overhead"] = UNREAD
+        if not tree.saw_coordinator and "coordinator" not in names.values():
+            reasons["coordinator"] = NO_COORDINATOR
+        if not parts["test"]:
+            reasons["test"] = NO_TEST if run.test is not None else NOT_TESTED
+    else:
+        reasons = dict.fromkeys(("overhead", *PARTS), NO_USE)
+    for name in reasons:
+        parts.pop(name, None)
+    host = samples.header.host if samples is not None else ""
+    return Uses(
+        end_ns=end_ns,
+        cores=run.run_spec().experiment.workers.cpus,
+        host_cores=samples.header.cpus if samples is not None else 0,
+        slots=slot_uses(run, end_ns),
+        cpu=cpu,
+        tree=tree,
+        parts=parts,
+        node=clipped(tree.node, window) if tree.sampled.times else None,
+        foreign=foreign_attempts(run, host),
+        reasons=reasons,
+        names=names,
+    )
 
 
 def by_counters(meters: Sequence[EnergySeries], idle_watts: float | None, uses: Uses) -> Attributed:

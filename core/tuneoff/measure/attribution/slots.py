@@ -5,17 +5,18 @@ Before it the pieces of energy and of CPU time over a run, which every method of
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tuneoff.measure.presence import Around, presence_of
 from tuneoff.measure.slots import clusters, slot_window
-from tuneoff.measure.spans import Interval, OnSlot, busy, union, waits
+from tuneoff.measure.spans import AttemptKey, Interval, OnSlot, busy, union, waits
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.schema import EnergySeries
 
-AttemptKey = tuple[str, int]  # trial id, position in `TrialRecord.attempts`
+JOULES_PER_KWH = 3.6e6
 SLOT_PARTS = ("overhead", "idle", "outside")
 
 
@@ -66,6 +67,24 @@ def joules(pieces: Sequence[EnergyPiece], within: Interval | None = None) -> flo
         if overlap > 0:
             total += energy if overlap == end - start else energy * overlap / (end - start)
     return total
+
+
+def split(pieces: Iterable[EnergyPiece], windows: Sequence[Interval]) -> list[list[EnergyPiece]]:
+    """Return what of the pieces lies in each of disjoint windows in order of time; a piece across an edge is cut there."""
+    found: list[list[EnergyPiece]] = [[] for _ in windows]
+    starts = [window[0] for window in windows]
+    for piece in pieces:
+        start, end, energy = piece
+        index = max(0, bisect.bisect_right(starts, start) - 1)
+        if index < len(windows) and windows[index][0] <= start and end <= windows[index][1]:
+            found[index].append(piece)
+            continue
+        while index < len(windows) and windows[index][0] < end:
+            begin, finish = max(start, windows[index][0]), min(end, windows[index][1])
+            if finish > begin:
+                found[index].append(EnergyPiece(begin, finish, energy * (finish - begin) / (end - start)))
+            index += 1
+    return found
 
 
 def cpu_seconds(pieces: Iterable[CpuPiece]) -> float:

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from tuneoff.measure.power.generations import ARM, GENERATIONS, TELLING, Generation, all_named, plain
+from tuneoff.record.environment import first_processor
 from tuneoff.record.run_record import RunRecord
 
 _MADE_UP = re.compile(
@@ -209,14 +210,7 @@ class Cpu:
 
 def this_cpu(path: Path = Path("/proc/cpuinfo")) -> Cpu:
     """Return the host's first processor; an empty one where the kernel does not tell."""
-    try:
-        first = path.read_text(errors="replace").partition("\n\n")[0]
-    except OSError:
-        return Cpu()
-    found: dict[str, str] = {}
-    for line in first.splitlines():
-        key, _, value = line.partition(":")
-        found[key.strip()] = value.strip()
+    found = first_processor(path)
     if "CPU implementer" in found:
         family, model = found["CPU implementer"], found.get("CPU part", "")
         return Cpu(vendor=ARM, family=_number(family), model=_number(model), name=found.get("model name", ""))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from tuneoff import registry
 from tuneoff.base import clock
-from tuneoff.base.suggest import unknown_name
+from tuneoff.base.targets import unknown_name
 from tuneoff.errors import ExperimentError, PluginError, UnknownNameError
 from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.power_settings import AUTO, NO_METER, PowerSettings

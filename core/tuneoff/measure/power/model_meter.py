@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tuneoff.base.suggest import nearest
+from tuneoff.base.targets import nearest
 from tuneoff.measure.power.cpu_table import TABLE, default_ratio, load_table, named_entry, this_cpu, watts_for
 from tuneoff.meter import MeterDescription, OptionError, PowerMeter, check_names, number, pair, text
 from tuneoff.record.samples.schema import Coefficients

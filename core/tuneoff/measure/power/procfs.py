@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from collections.abc import Collection
@@ -77,15 +76,6 @@ def carries(pid: int | str, mark: bytes, proc: str = str(PROC)) -> bool:
             return mark in file.read().split(b"\0")
     except OSError:  # gone, or somebody else's
         return False
-
-
-def pss_bytes(pid: int, proc: str = str(PROC)) -> int | None:
-    """Return resident memory with shared pages divided among their users; slow (10 ms with torch), and the process waits."""
-    with contextlib.suppress(OSError, ValueError, IndexError), open(f"{proc}/{pid}/smaps_rollup", "rb") as file:
-        for line in file:
-            if line.startswith(b"Pss:"):
-                return int(line.split()[1]) * 1024
-    return None
 
 
 @dataclass(frozen=True, slots=True)

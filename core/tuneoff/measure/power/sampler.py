@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 
 import msgspec
 
@@ -100,7 +99,7 @@ class Sampler:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _header(self, tree: ProcessTree) -> Header:
@@ -230,7 +229,7 @@ class Sampler:
 
 def _usable_processors() -> frozenset[int]:
     """Return the processors that this command and its runs may use; empty where these are all."""
-    usable = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else frozenset()
+    usable = frozenset(os.sched_getaffinity(0))
     return usable if len(usable) < (os.cpu_count() or 1) else frozenset()
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tuneoff.base import clock
-from tuneoff.base.processes import MARK
-from tuneoff.measure.power.procfs import PROC, Stat, carries, process_cpu_ns, pss_bytes, read_stat
+from tuneoff.base.processes import MARK, pss_bytes
+from tuneoff.measure.power.procfs import PROC, Stat, carries, process_cpu_ns, read_stat
 from tuneoff.record.samples.schema import ProcessUsage
 
 LARGE_BYTES = 50_000_000  # of RSS; a smaller process hardly shares more than its interpreter

@@ -1,9 +1,12 @@
-"""Read a run's `power.jsonl`, checked line by line, on the run's time scale; and what a reader of its energy must know of it."""
+"""Read a run's `power.jsonl`, checked line by line, on the run's time scale; and what a reader of its energy must know of it.
+
+With what the run is charged, it is the evidence that metrics rest on beyond the run's events.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,8 @@ import msgspec
 
 from tuneoff.base.files import open_regular
 from tuneoff.errors import ResultsError
-from tuneoff.record.run_record import FlagRecord
+from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting
+from tuneoff.record.run_record import FlagRecord, RunRecord
 from tuneoff.record.samples.schema import (
     FILE_NAME,
     SCHEMA_VERSION,
@@ -49,7 +53,6 @@ class Samples:
 
     def shifted(self, by_ns: int) -> Samples:
         """Return the same samples with `by_ns` added to every time of a sample."""
-        from dataclasses import replace
 
         def moved(series: Mapping[str, EnergySeries]) -> dict[str, EnergySeries]:
             return {name: EnergySeries([t + by_ns for t in one.times], one.joules) for name, one in series.items()}
@@ -250,3 +253,26 @@ def steal_share(samples: Samples) -> float | None:
     if len(usage) < 2 or usage[-1].t <= usage[0].t:
         return None
     return (usage[-1].steal_ns - usage[0].steal_ns) / ((usage[-1].t - usage[0].t) * max(1, samples.header.cpus))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Samples on the run's time scale (ns since its start), and what the run is charged."""
+
+    samples: Samples | None = None
+    accounting: Accounting = NO_ACCOUNTING
+
+
+NO_EVIDENCE = Evidence()
+
+
+def on_run_clock(samples: Samples | None, run: RunRecord) -> Samples | None:
+    """Return the samples on the run's time scale: by the monotonic clock of one boot, else through the wall-clock anchors."""
+    clock = run.clock
+    if samples is None or clock is None:
+        return None
+    header = samples.header
+    is_same = header.boot_id == clock.boot_id and (header.boot_id != "unknown" or header.host == clock.host)
+    if is_same:
+        return samples.shifted(-clock.start_monotonic_ns)
+    return samples.shifted(header.anchor_wall_ns - header.anchor_monotonic_ns - clock.start_wall_ns)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from tuneoff.record.run_context import remember
-from tuneoff.run.supervisor.prepare import Execution
+from tuneoff.run.supervisor.execution import Execution
 
 Controller = Literal["memory", "cpu"]
 

@@ -88,7 +88,7 @@ class Guardian(_Guardian):
 @contextlib.contextmanager
 def watching() -> Iterator[Announce]:
     """Have the block guarded and give what announces a temporary folder; what is left is removed unless the block ends well."""
-    from tuneoff.run.supervisor.coordinator import import_path  # more than the standard library: only on tuneoff's side
+    from tuneoff.run.supervisor.execution import import_path  # more than the standard library: only on tuneoff's side
 
     mark = f"{os.getpid()}-{os.urandom(4).hex()}"
     before = os.environ.pop(WATCHED, None)
@@ -141,7 +141,7 @@ def main(kind: str, *arguments: str) -> None:
 def _clean_after_runs(results: Path, since: int) -> None:
     clean_results(results)
     if any(results.glob(f"runs/*/*/{OUTSIDE}")):
-        from tuneoff.run.supervisor.remote_leftovers import (
+        from tuneoff.run.supervisor.execution import (
             undeploy_begun,  # more than the standard library: only now, and only here
         )
 

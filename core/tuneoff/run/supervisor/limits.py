@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from tuneoff.base.process_limits import SlotLimits
@@ -21,7 +20,7 @@ from tuneoff.base.targets import load_target
 from tuneoff.errors import PluginError, UnsupportedError
 from tuneoff.experiment.spec import RunSpec, Workers
 from tuneoff.run.supervisor.cgroups import Controller, Groups, make_groups, own_quota
-from tuneoff.run.supervisor.prepare import MEGABYTE, Execution
+from tuneoff.run.supervisor.execution import MEGABYTE, Execution
 
 # A name in the kernel's own ("abstract") namespace of sockets: one holder, no file, and free as soon as the holder has died.
 _NAME = "\0tuneoff-processor-{}"
@@ -165,15 +164,15 @@ def _memory_in_force(groups: Groups | None) -> str:
 def _too_few(workers: Workers, usable: list[int], quota: float | None) -> tuple[tuple[str, str], ...]:
     available = min(float(len(usable)), quota or float(len(usable)))
     needed = workers.count * workers.cpus
-    if not usable or needed <= available:
+    if needed <= available:
         return ()
     text = f"{workers.count} workers of {workers.cpus:g} CPU need {needed:g} processors, but this machine gives {available:g}"
     return ((TOO_FEW, f"{text}: trials wait for each other"),)
 
 
 def usable_processors() -> list[int]:
-    """Return the processors that this process may run on, in order; empty where the system does not tell."""
-    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    """Return the processors that this process may run on, in order."""
+    return sorted(os.sched_getaffinity(0))
 
 
 class ReservedProcessors:
@@ -204,7 +203,7 @@ class ReservedProcessors:
     def __enter__(self) -> ReservedProcessors:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _reserve(self, processor: int) -> bool:

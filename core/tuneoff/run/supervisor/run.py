@@ -30,14 +30,12 @@ from tuneoff.record.history import History
 from tuneoff.record.results_folder import note_begun
 from tuneoff.record.run_context import remember
 from tuneoff.record.store import RUNS
-from tuneoff.run.lifecycle.run import DONE, FAILED, INTERRUPTED, INTERRUPTED_SECONDS, UNCAUGHT
-from tuneoff.run.listener import Listener
+from tuneoff.run.lifecycle import DONE, FAILED, INTERRUPTED, INTERRUPTED_SECONDS, UNCAUGHT
+from tuneoff.run.progress import Listener, Tracker
 from tuneoff.run.resume import adopt
-from tuneoff.run.supervisor.coordinator import Coordinator, Undeploy
+from tuneoff.run.supervisor.execution import NO_HISTORY, Coordinator, Execution, Undeploy, new_execution, write_inputs
 from tuneoff.run.supervisor.leftovers import clean_execution, shared_memory, unmapped
 from tuneoff.run.supervisor.limits import limit_workers
-from tuneoff.run.supervisor.prepare import NO_HISTORY, Execution, new_execution, write_inputs
-from tuneoff.run.supervisor.tracker import Tracker
 from tuneoff.run.supervisor.watch import TrialWatch
 
 LONGEST_BYTES = 39  # of a folder that leaves room for `/ray/session_<time and pid>/sockets/plasma_store`

@@ -18,8 +18,8 @@ from tuneoff.base import clock, processes
 from tuneoff.record.events.schema import Charged, Limit, Process
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.layout import IN_PODS
-from tuneoff.run.supervisor.prepare import Execution
-from tuneoff.run.supervisor.tracker import OpenAttempt, Tracker
+from tuneoff.run.progress import OpenAttempt, Tracker
+from tuneoff.run.supervisor.execution import Execution
 from tuneoff.run.trial.faults import ask_kill, has_more_memory_there, note_kill, out_of_memory_cause, out_of_memory_kills
 
 Identity = tuple[int, int]  # pid, when the kernel started it (ns): a pid alone may be used again
@@ -113,24 +113,21 @@ class TrialWatch:
 
     def _kill(self, attempt: OpenAttempt, limit: Limit, cause: str, charged: Charged = "workload") -> None:
         """Kill an attempt's processes, unless it has ended since the last event read: its process may be at the next trial."""
-        if self._is_elsewhere(attempt):
-            self._take_events()
-            if self._tracker.open.get((attempt.trial, attempt.attempt)) is not attempt:
-                return
-            attempt.killed = True
-            note_kill(self._folder, attempt.trial, attempt.attempt, cause)
-            self._announce(attempt, limit, cause, charged)
-            ask_kill(self._folder, attempt.boot_id, attempt.pid, attempt.process_started_ns)
-            return
-        processes.stop([attempt.pid])
+        is_elsewhere = self._is_elsewhere(attempt)
+        if not is_elsewhere:
+            processes.stop([attempt.pid])
         self._take_events()
         if self._tracker.open.get((attempt.trial, attempt.attempt)) is not attempt:
-            processes.kill(attempt.pid, signal.SIGCONT)
+            if not is_elsewhere:
+                processes.kill(attempt.pid, signal.SIGCONT)
             return
         attempt.killed = True
         note_kill(self._folder, attempt.trial, attempt.attempt, cause)
         self._announce(attempt, limit, cause, charged)
-        processes.kill_tree(attempt.pid)
+        if is_elsewhere:
+            ask_kill(self._folder, attempt.boot_id, attempt.pid, attempt.process_started_ns)
+        else:
+            processes.kill_tree(attempt.pid)
 
     def _announce(self, attempt: OpenAttempt, limit: Limit, cause: str, charged: Charged = "workload") -> None:
         self._events.write(

@@ -26,8 +26,7 @@ from tuneoff.base.tracebacks import described
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
 from tuneoff.run.trial.run_trial import Decision, Report, run_trial
-from tuneoff.run.trial.trial_process import trial_process
-from tuneoff.run.trial.usage import process_tree_cpu_ns
+from tuneoff.run.trial.trial_process import process_tree_cpu_ns, trial_process
 
 ROLE = "trial"  # of the events' process
 EXIT_CODES = {"failed": 1, "refused": 4, "cancelled": 4}

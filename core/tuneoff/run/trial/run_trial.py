@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,8 +15,7 @@ from tuneoff.errors import InfrastructureError, TrialFailedError
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.checkpoint import EpochMetrics, checkpoint_path, read_checkpoint, state_of, write_checkpoint
 from tuneoff.run.trial.faults import KernelKills, out_of_memory_cause
-from tuneoff.run.trial.trial_process import TrialProcess, trial_process
-from tuneoff.run.trial.usage import CpuClock, peak_rss_bytes, processors_allowed
+from tuneoff.run.trial.trial_process import CpuClock, TrialProcess, peak_rss_bytes, trial_process
 from tuneoff.workload import Workload
 
 
@@ -92,6 +92,7 @@ class _Attempt:
         self.identity = {"trial": trial_id} if attempt == 1 else {"trial": trial_id, "attempt": attempt}
         self.trial_id = trial_id
         self.configuration = configuration
+        self.seeds = process.context.seeds(configuration)
         self.report = report
         self.cpu = CpuClock()
         self.epochs = 0
@@ -101,7 +102,6 @@ class _Attempt:
         self.history: list[EpochMetrics] = []  # of the epochs so far, if training can go on from a checkpoint
 
     def run(self, slot: int, waited_ns: int, framework_id: str | None) -> TrialOutcome:
-        seeds = self.context.seeds(self.configuration)
         imported_ns, self.process.imported_ns = self.process.imported_ns, None
         known: dict[str, Any] = {"waited_ns": waited_ns or None, "framework_id": framework_id, "imported_ns": imported_ns}
         self.events.write(
@@ -110,10 +110,10 @@ class _Attempt:
             slot=slot,
             configuration=dict(self.configuration),
             digest=configuration_digest(self.configuration),
-            seed=seeds.trial,
+            seed=self.seeds.trial,
             threads=self.context.threads,
             process_cpu_ns=self.cpu.started_ns,
-            cpus_allowed=processors_allowed(),
+            cpus_allowed=len(os.sched_getaffinity(0)),
             **{name: value for name, value in known.items() if value is not None},
         )
         kernel_kills = KernelKills(self.context.limits[slot].memory_cgroup if self.context.limits else None)
@@ -163,7 +163,7 @@ class _Attempt:
 
     def _load(self, workload: Workload) -> None:
         workload.limit_threads(self.context.threads)
-        workload.load(self.configuration, self.context.seeds(self.configuration))
+        workload.load(self.configuration, self.seeds)
 
     def _restore(self, workload: Workload) -> str | None:
         """Load the checkpoint of an earlier attempt, with the metrics up to it, if there is one; return what is wrong with it."""

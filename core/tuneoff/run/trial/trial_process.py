@@ -1,19 +1,163 @@
-"""What a process keeps between the trials of a run: its event file, its slot, the budget, the workload's imports."""
+"""What the processes of a run share (slots, the budget), and what each keeps between its trials, and uses.
+
+It keeps its event file, its slot, the budget, the workload's imports; it uses CPU time, that of its children too, and memory.
+Shared are locks and counters: `flock` on small files, which die with their holder.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import importlib
 import logging
 import os
+import resource
+import time
+from pathlib import Path
 
 from tuneoff.base import clock
+from tuneoff.base.clock import NANOSECONDS
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events.writer import EventWriter
-from tuneoff.run.trial.budget import TrialBudget
-from tuneoff.run.trial.locks import Slots
 from tuneoff.workload import workload_at
 
 log = logging.getLogger(__name__)
+
+_CPUCLOCK_SCHED = 2  # of another process: clockid (~pid << 3) | 2, nanoseconds of all its threads (clock_getcpuclockid(3))
+
+
+class Slots:
+    """The `count` places of a run. A process holds a slot by an exclusive lock on its file; a killed one frees it."""
+
+    def __init__(self, run_dir: Path | str, count: int) -> None:
+        folder = Path(run_dir) / "slots"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._files = [os.open(folder / str(i), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644) for i in range(count)]
+        self._reserved: int | None = None
+
+    def reserve(self, preferred: int = 0) -> None:
+        """Take a slot for the next `take` if one is free; never waits."""
+        self._reserved = self._try(preferred)
+
+    def take(self, timeout_seconds: float = 60.0, preferred: int = 0) -> tuple[int, int]:
+        """Return (slot, nanoseconds waited): the reserved slot, else the preferred one if it is free, else the lowest free one.
+
+        Raises:
+            TimeoutError: no slot became free: more than `workers.count` trials overlap.
+        """
+        reserved, self._reserved = self._reserved, None
+        if reserved is not None:
+            return reserved, 0
+        started = clock.monotonic_ns()
+        was_free = True  # at the first look: whatever time that took on a busy machine, nobody was waited for
+        while (slot := self._try(preferred)) is None:
+            was_free = False
+            if clock.monotonic_ns() - started > timeout_seconds * clock.NANOSECONDS:
+                raise TimeoutError(f"no free slot of {len(self._files)} within {timeout_seconds:g} s")
+            time.sleep(0.002)
+        return slot, 0 if was_free else clock.monotonic_ns() - started
+
+    def _try(self, preferred: int) -> int | None:
+        for slot in (preferred, *(i for i in range(len(self._files)) if i != preferred)):
+            try:
+                fcntl.flock(self._files[slot], fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            return slot
+        return None
+
+    def free(self, slot: int) -> None:
+        fcntl.flock(self._files[slot], fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        for descriptor in self._files:
+            os.close(descriptor)
+
+
+class Tickets:
+    """A budget shared by processes: at most `limit` tickets are ever taken, whatever the callers do.
+
+    The file holds one line per ticket, the monotonic time of its taking, so the first line is when the budget was first used.
+    """
+
+    _LINE = 21  # 20 digits and a newline
+
+    def __init__(self, path: Path | str, limit: int | None) -> None:
+        self.limit = limit
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def take(self) -> int | None:
+        """Return the number of the ticket taken, counted from 0, or None where none is left."""
+        if self.limit is None:
+            return 0
+        with Locked(self._fd):
+            number = os.fstat(self._fd).st_size // self._LINE
+            if number >= self.limit:
+                return None
+            os.pwrite(self._fd, b"%020d\n" % clock.monotonic_ns(), number * self._LINE)
+        return number
+
+    @property
+    def taken(self) -> int:
+        return os.fstat(self._fd).st_size // self._LINE
+
+    @property
+    def first_ns(self) -> int | None:
+        """Return when the first ticket was taken (monotonic nanoseconds), or None."""
+        line = os.pread(self._fd, self._LINE, 0)
+        return int(line) if len(line) == self._LINE else None
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+class Locked:
+    """Holds an exclusive flock for a block."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._fd = descriptor
+
+    def __enter__(self) -> None:
+        fcntl.flock(self._fd, fcntl.LOCK_EX)
+
+    def __exit__(self, *_: object) -> None:
+        fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+
+class TrialBudget:
+    """Trials, epochs in total and seconds of one run, as any of its processes sees them.
+
+    `run_trial` enforces it. An adapter asks `is_used_up` before it proposes a trial, because every further one would be
+    refused or cancelled.
+    """
+
+    def __init__(self, context: TrialContext) -> None:
+        self.tickets = Tickets(f"{context.run_dir}/tickets", context.trials)
+        self.epoch_tickets = Tickets(f"{context.run_dir}/epoch_tickets", context.epochs_total)
+        self._wall_clock_seconds = context.wall_clock_seconds
+        self._deadline_ns: int | None = None
+
+    def is_used_up(self) -> bool:
+        """Tell whether the budget of seconds or of epochs is used up. (That of trials: whoever proposes counts them.)"""
+        limit = self.epoch_tickets.limit
+        return self.is_over_time() or (limit is not None and self.epoch_tickets.taken >= limit)
+
+    def is_over_time(self) -> bool:
+        """Tell whether the wall-clock budget is used up: counted from the first ticket of the run."""
+        if self._wall_clock_seconds is None:
+            return False
+        if self._wall_clock_seconds <= 0:  # used up by an earlier execution of the run
+            return True
+        if self._deadline_ns is None:
+            first = self.tickets.first_ns
+            if first is None:
+                return False
+            self._deadline_ns = first + int(self._wall_clock_seconds * clock.NANOSECONDS)
+        return clock.monotonic_ns() > self._deadline_ns
+
+    def close(self) -> None:
+        self.tickets.close()
+        self.epoch_tickets.close()
 
 
 class TrialProcess:
@@ -70,3 +214,73 @@ def trial_process(context: TrialContext, role: str = "worker", slot: int = 0) ->
             _made.popitem()[1].close()  # its reserved slot is free again
         _made[key] = TrialProcess(context, role, slot)
     return _made[key]
+
+
+class CpuClock:
+    """CPU time from now on, of this process and of the processes that it starts."""
+
+    def __init__(self) -> None:
+        self.started_ns = process_tree_cpu_ns()  # used before
+
+    def used_ns(self) -> int:
+        """Return the CPU time since the clock was made, in nanoseconds; about 2 us where the process has no children."""
+        return max(0, process_tree_cpu_ns() - self.started_ns)
+
+
+def process_tree_cpu_ns() -> int:
+    """Return the CPU time of this process, of the children that it waited for, and of those that live or are zombies, in ns.
+
+    A child's time only moves from the last part to the second when it is waited for, so differences of two readings are
+    exact. Left out is what nobody in the tree waits for: a child whose parent ended first.
+    """
+    waited = resource.getrusage(resource.RUSAGE_CHILDREN)
+    total = time.process_time_ns() + round((waited.ru_utime + waited.ru_stime) * NANOSECONDS)
+    if _has_children():
+        total += sum(map(tree_cpu_ns, _children("self")))
+    return total
+
+
+def peak_rss_bytes() -> int:
+    """Return the largest resident memory that this process had since it began its program.
+
+    `ru_maxrss` would do, but on Linux it survives `exec`: a small process started by a large one has the large one's peak.
+    """
+    with contextlib.suppress(OSError, ValueError):  # no such file system here, or no such line
+        descriptor = os.open("/proc/self/status", os.O_RDONLY | os.O_CLOEXEC)  # bare calls: half of what a file object takes
+        try:
+            text = os.read(descriptor, 8192)
+        finally:
+            os.close(descriptor)
+        start = text.index(b"VmHWM:") + len(b"VmHWM:")
+        return int(text[start : text.index(b"kB", start)]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _has_children() -> bool:
+    """Tell by one system call, which reaps nobody, whether there is any child: hardly a trial has one."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _children(pid: int | str) -> list[int]:
+    found: list[int] = []
+    with contextlib.suppress(OSError):  # it ended meanwhile, or there is no such file system
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children") as file:
+                found.extend(map(int, file.read().split()))
+    return found
+
+
+def tree_cpu_ns(pid: int) -> int:
+    """Return the CPU time of a process, of those that it waited for, and of those below it, in ns; 0: it is gone."""
+    total = 0
+    with contextlib.suppress(OSError):  # it was reaped meanwhile: by the next reading it is among those waited for
+        total = time.clock_gettime_ns((~pid << 3) | _CPUCLOCK_SCHED)
+        with open(f"/proc/{pid}/stat") as file:
+            text = file.read()
+        waited_ticks = sum(map(int, text[text.rindex(")") + 2 :].split()[13:15]))
+        total += waited_ticks * NANOSECONDS // os.sysconf("SC_CLK_TCK")
+    return total + sum(map(tree_cpu_ns, _children(pid)))

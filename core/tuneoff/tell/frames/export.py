@@ -21,9 +21,8 @@ from tuneoff.base.files import make_folder, read_regular, replacing
 from tuneoff.base.packages import install_command, missing_modules
 from tuneoff.errors import MissingPackageError, ResultsError
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, read_accounting
-from tuneoff.measure.evidence import Evidence, on_run_clock
 from tuneoff.record.run_record import RunRecord, RunStatus
-from tuneoff.record.samples.reader import read_samples
+from tuneoff.record.samples.reader import Evidence, on_run_clock, read_samples
 from tuneoff.record.store import read_run, run_paths, standing
 from tuneoff.tell.frames.columns import CHARGED, Columns
 from tuneoff.tell.frames.columns import TABLES as COLUMNS

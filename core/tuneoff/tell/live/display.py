@@ -18,7 +18,7 @@ from tuneoff.base.output import printable
 from tuneoff.experiment.plan import Plan
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import standing
-from tuneoff.run.listener import Listener, LiveRun
+from tuneoff.run.progress import Listener, LiveRun
 from tuneoff.tell.live.executions import Executions
 from tuneoff.tell.live.footer import Footer
 from tuneoff.tell.live.screen import STYLES, screen

@@ -12,7 +12,7 @@ from itertools import groupby
 from rich.cells import cell_len, set_cell_size
 
 from tuneoff.base.output import printable
-from tuneoff.run.listener import LiveRun
+from tuneoff.run.progress import LiveRun
 from tuneoff.tell.live import sentences
 from tuneoff.tell.live.state import Activity, LiveState, SeedRow
 

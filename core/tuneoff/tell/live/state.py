@@ -17,7 +17,7 @@ from tuneoff.experiment.names import cell_name, emulated_label, label_texts, run
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.judge.results import in_file_order
 from tuneoff.record.run_record import RunRecord
-from tuneoff.run.listener import LiveRun
+from tuneoff.run.progress import LiveRun
 from tuneoff.tell.live.executions import BEST
 
 STATUSES = ("done", "failed", "timeout", "interrupted", "skipped", "running", "planned")

@@ -25,8 +25,7 @@ from tuneoff.record.history import read_history
 from tuneoff.record.results_folder import LOCK, PLAN, read_plan
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import is_final, standing
-from tuneoff.run.listener import LiveRun
-from tuneoff.run.supervisor.tracker import Tracker
+from tuneoff.run.progress import LiveRun, Tracker
 from tuneoff.tell.live.executions import Executions
 from tuneoff.tell.live.state import (
     LEFT,

@@ -18,7 +18,7 @@ from tuneoff.base.processes import children
 from tuneoff.errors import ExperimentError, MissingPackageError, PluginError
 from tuneoff.experiment.names import emulated_label, short_label
 from tuneoff.measure.power.procfs import read_stat
-from tuneoff.run.listener import Listener, LiveRun
+from tuneoff.run.progress import Listener, LiveRun
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

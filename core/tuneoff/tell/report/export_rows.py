@@ -15,15 +15,16 @@ from tuneoff.base.identity import canonical_json
 from tuneoff.experiment.accounting.declared import Accounting
 from tuneoff.experiment.names import emulated_label
 from tuneoff.judge.conditions import cpu_limit
-from tuneoff.measure.attribution.account import EnergyAccount, EnergyPiece, energy_account
-from tuneoff.measure.carbon import JOULES_PER_KWH, emission, uncovered
+from tuneoff.measure.attribution.account import EnergyAccount, energy_account
+from tuneoff.measure.attribution.slots import JOULES_PER_KWH, EnergyPiece
+from tuneoff.measure.carbon import emission, uncovered
 from tuneoff.measure.cost import NANOSECONDS_PER_HOUR, rent
-from tuneoff.measure.evidence import Evidence
 from tuneoff.measure.incumbent import goal_reached
 from tuneoff.measure.spans import PARTS, busy_ns
-from tuneoff.measure.waste import POLICIES, Policy, wasted_segments
+from tuneoff.measure.waste import POLICIES, Policy, wasted_attempts
 from tuneoff.record.metric_value import Kind, weakest
 from tuneoff.record.run_record import RunRecord, TrialRecord
+from tuneoff.record.samples.reader import Evidence
 
 Row = dict[str, Any]
 AMOUNTS = {"energy": "energy_joules", "carbon": "co2e_g", "cost": "cost_usd"}  # metrics of steps, by their column
@@ -122,11 +123,9 @@ def _wasted_ns(run: RunRecord, policy: Policy) -> dict[str, int] | None:
     """Return the wasted busy time of each trial that has any; None for `post_goal` without a goal that was met."""
     if policy == "post_goal" and goal_reached(run) is None:
         return None
-    owners = {id(attempt): trial.trial for trial in run.trials for attempt in trial.attempts}
     found: dict[str, int] = {}
-    for attempt, (start, end) in wasted_segments(run, policy):
-        trial = owners[id(attempt)]
-        found[trial] = found.get(trial, 0) + end - start
+    for (trial, _), attempt, after in wasted_attempts(run, policy):
+        found[trial] = found.get(trial, 0) + busy_ns(attempt, after)
     return found
 
 

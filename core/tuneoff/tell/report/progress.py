@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from tuneoff.base.format import duration_text
-from tuneoff.run.listener import Listener, LiveRun
+from tuneoff.run.progress import Listener, LiveRun
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan

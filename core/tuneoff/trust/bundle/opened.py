@@ -19,9 +19,9 @@ from tuneoff import registry
 from tuneoff.base.files import open_regular, without_links
 from tuneoff.base.interrupting import interrupting
 from tuneoff.errors import ExperimentError, MissingPackageError, ResultsError, TuneoffError, UnknownNameError
+from tuneoff.experiment.expand import SkipCheck
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.power_settings import PowerSettings
-from tuneoff.experiment.skips import SkipCheck
 from tuneoff.experiment.spec import LOCAL, RunSpec, WorkloadSpec
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord

@@ -10,9 +10,9 @@ from typing import Any
 
 from tuneoff import registry
 from tuneoff.errors import MissingPackageError, TuneoffError, UnknownNameError
+from tuneoff.experiment.expand import SkipCheck
 from tuneoff.experiment.names import label_texts, run_name
 from tuneoff.experiment.plan import Plan, PlannedRun
-from tuneoff.experiment.skips import SkipCheck
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import read_runs, standing, write_bytes

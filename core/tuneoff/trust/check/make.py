@@ -17,7 +17,7 @@ from tuneoff.base.format import duration_text
 from tuneoff.base.targets import load_target
 from tuneoff.capabilities import framework_status
 from tuneoff.errors import ExperimentError, MissingPackageError, UnsupportedError
-from tuneoff.experiment.skips import SkipCheck
+from tuneoff.experiment.expand import SkipCheck
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.run.supervisor.guardian import Announce
 from tuneoff.trust.check import specs

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from tuneoff.base.suggest import unknown_name
+from tuneoff.base.targets import unknown_name
 from tuneoff.errors import ExperimentError
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from tuneoff.experiment.spec import run_spec_from_json
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.store import RUNS
 from tuneoff.run.child import answer_request, ask
-from tuneoff.run.listener import Listener, LiveRun
+from tuneoff.run.progress import Listener, LiveRun
 from tuneoff.run.supervisor import cgroups
 from tuneoff.run.supervisor.guardian import Guardian
 from tuneoff.run.supervisor.leftovers import left_outside, remembered

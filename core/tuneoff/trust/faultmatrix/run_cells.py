@@ -21,9 +21,9 @@ from tuneoff.record.store import read_runs, standing
 from tuneoff.registry import adapter_class
 from tuneoff.run.child import ChildEnd
 from tuneoff.run.supervisor.cgroups import limit_settings, make_group, places
+from tuneoff.run.supervisor.execution import MEGABYTE
 from tuneoff.run.supervisor.guardian import Announce
 from tuneoff.run.supervisor.leftovers import remove_cgroup
-from tuneoff.run.supervisor.prepare import MEGABYTE
 from tuneoff.trust.faultmatrix.cell import (
     HOLD_SECONDS,
     PROGRAM_MEGABYTES,

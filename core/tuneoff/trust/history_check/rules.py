@@ -11,8 +11,8 @@ from typing import Any
 
 from tuneoff.base.format import counted
 from tuneoff.base.identity import configuration_digest
-from tuneoff.experiment.sampling import listed_configurations
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.experiment.strategies import listed_configurations
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Event, Process
@@ -168,6 +168,9 @@ def _restored(history: RunHistory, trial: Trial) -> Iterator[Breach]:
 
     A process that died may have left the checkpoint of one epoch more; a host that died, of several.
     """
+    epochs = (event for training in trial.trainings for event in training.rest if isinstance(event, schema.Epoch))
+    if not any(epoch.restored for epoch in epochs):
+        return  # most trials: of their epochs no moments are needed
     known: dict[int, Moment] = {}
     is_blind = True  # nothing was heard of the attempt before, or it was on another host
     for training in trial.trainings:

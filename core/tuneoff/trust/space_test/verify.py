@@ -28,9 +28,9 @@ from tuneoff.record.results_folder import RunEnd
 from tuneoff.record.store import RUNS
 from tuneoff.run.child import ask
 from tuneoff.run.execute import PlanRequest, execute
+from tuneoff.run.supervisor.execution import new_execution, write_inputs
 from tuneoff.run.supervisor.guardian import Announce, temporary_folder, watching
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK, left_outside
-from tuneoff.run.supervisor.prepare import new_execution, write_inputs
 from tuneoff.run.supervisor.run import short_path
 from tuneoff.trust.space_test.draw import DRAWN, DRAWS, FAILED, NOT_OFFERED, OUTSIDE, Drawing
 from tuneoff.trust.space_test.judge import Sample, SpaceJudgement, judge

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tuneoff.base.clock import NANOSECONDS
-from tuneoff.measure.attribution.account import JOB_PARTS, OTHER_PARTS, EnergyAccount, EnergyPiece
+from tuneoff.measure.attribution.account import JOB_PARTS, OTHER_PARTS, EnergyAccount
+from tuneoff.measure.attribution.slots import EnergyPiece
 from tuneoff.record.events.reader import Alignment, EventLog, Statistics, read_file
 from tuneoff.record.events.schema import Event, Process, RunStopped
 from tuneoff.record.events.writer import FOLDER as EVENTS

@@ -12,7 +12,7 @@ import tuneoff
 from tuneoff.base.files import odd_entries, read_regular
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
-from tuneoff.measure.derived import Derived, derive_log
+from tuneoff.measure.derived import Derived, derive_folder
 from tuneoff.record.endings import IN_NO_EVENT, Verdict
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import History
@@ -168,8 +168,8 @@ def _derive(
     emulated = given.emulated if expected.emulated is None else expected.emulated
 
     def derived(verdict: Verdict | None = None) -> Derived:
-        return derive_log(
-            folder, log, spec, emulated=emulated, verdict=verdict, versions=given.versions, environment=given.environment
+        return derive_folder(
+            folder, spec, emulated=emulated, verdict=verdict, versions=given.versions, environment=given.environment, log=log
         )
 
     stated = Verdict(status=given.status, reason=given.reason, charged=given.charged)  # type: ignore[arg-type]

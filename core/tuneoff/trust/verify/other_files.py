@@ -18,7 +18,7 @@ from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import power_of
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
 from tuneoff.record.store import FILE_NAME, seal
-from tuneoff.run.resume import budget_left
+from tuneoff.run.supervisor.execution import budget_left
 from tuneoff.run.trial.checkpoint import checkpoint_path
 from tuneoff.trust.verify.findings import Fault, differences, load_json, show
 

@@ -15,8 +15,8 @@ from tuneoff.base.identity import is_finite
 from tuneoff.base.interrupting import interrupting
 from tuneoff.base.process_limits import thread_environment
 from tuneoff.base.processes import MARK, command_line, in_session, with_mark
-from tuneoff.experiment.sampling import draw
 from tuneoff.experiment.spec import ExperimentSpec
+from tuneoff.experiment.strategies import draw
 from tuneoff.run.child import ask
 from tuneoff.run.supervisor.guardian import temporary_folder, watching
 from tuneoff.trust.check.model import Finding, failed, judged, not_applicable, not_tested, passed

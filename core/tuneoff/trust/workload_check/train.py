@@ -13,7 +13,7 @@ from tuneoff.base.processes import become_subreaper
 from tuneoff.base.tracebacks import described
 from tuneoff.run.child import answer_request
 from tuneoff.run.trial.checkpoint import read_checkpoint, state_of, write_checkpoint
-from tuneoff.run.trial.usage import CpuClock
+from tuneoff.run.trial.trial_process import CpuClock
 from tuneoff.workload import TrialSeeds, Workload, workload_at
 
 

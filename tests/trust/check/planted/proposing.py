@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from trust.check.planted.base import Altered, Task
-from tuneoff.experiment.sampling import draws
+from tuneoff.experiment.strategies import draws
 from tuneoff.run.trial.pool import Worker
 from tuneoff.run.trial.trial_process import trial_process
 from tuneoff_adapters.serial import SerialAdapter

@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from trust.check.planted.base import Altered
-from tuneoff.run.trial.budget import TrialBudget
 from tuneoff.run.trial.pool import Worker
-from tuneoff.run.trial.trial_process import trial_process
+from tuneoff.run.trial.trial_process import TrialBudget, trial_process
 from tuneoff_adapters.serial import SerialAdapter
 
 

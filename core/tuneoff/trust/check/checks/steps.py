@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tuneoff.measure.spans import partition_ns
 from tuneoff.record.events import schema
-from tuneoff.run.lifecycle.run import INTERRUPTED_SECONDS
+from tuneoff.run.lifecycle import INTERRUPTED_SECONDS
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
 from tuneoff.trust.check.footprint import Kind
 from tuneoff.trust.check.model import Finding, check, judged, not_tested, run_check

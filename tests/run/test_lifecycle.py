@@ -23,7 +23,7 @@ from tuneoff.experiment.spec import Objective
 from tuneoff.record.events import schema
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.run_context import RunContext
-from tuneoff.run.lifecycle.run import DONE, FAILED, INTERRUPTED, INTERRUPTED_SECONDS, run_lifecycle, undeploy_only
+from tuneoff.run.lifecycle import DONE, FAILED, INTERRUPTED, INTERRUPTED_SECONDS, run_lifecycle, undeploy_only
 from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
 from tuneoff.run.trial.run_trial import Decision, run_trial
 
@@ -108,7 +108,7 @@ def test_undeploy_runs_after_a_failure_in_each_step_and_later_steps_are_skipped(
     assert ended(tmp_path) == (expected if step == "undeploy" else [*expected, "undeploy"])
     (failure,) = [event for event in events_of(tmp_path, schema.StepEnded) if event.error]
     assert (failure.step, failure.charged) == (step, "workload" if step == "test" else "framework")
-    assert re.fullmatch(rf"ConnectionError: {step} is broken \(test_run\.py:\d+\)", failure.error)
+    assert re.fullmatch(rf"ConnectionError: {step} is broken \(test_lifecycle\.py:\d+\)", failure.error)
     assert chosen.undeployed == 1
 
 

@@ -1,1 +1,0 @@
-"""The lifecycle of a run: seven timed steps, in a process of its own (the coordinator)."""
