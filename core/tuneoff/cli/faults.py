@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keep", metavar="DIR", type=folder_path, help="keep the files of all runs in this folder")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="write JSON: each run with its outcome, reason and times")
-    form.add_argument("--markdown", action="store_true", help="write a page in Markdown, as docs/faults.md is one")
+    form.add_argument("--markdown", action="store_true", help="write tables in Markdown, for a page as docs/faults.md")
 
 
 def execute(arguments: argparse.Namespace) -> int:

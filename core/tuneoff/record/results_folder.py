@@ -11,10 +11,11 @@ import json
 import os
 import re
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuneoff.base.files import append_line, open_to_change, read_json, read_regular
+from tuneoff.base.files import append_line, open_regular, open_to_change, read_json, read_regular
 from tuneoff.base.processes import CLEANING_SECONDS, GUARDIAN, command_line, is_alive, is_stopped, openers
 from tuneoff.errors import ResultsError
 from tuneoff.experiment import analysis
@@ -156,6 +157,24 @@ def came_to_end(path: Path) -> bool | None:
         return not read_regular(path / LOCK, 1000).strip()
     except OSError:
         return None
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[bool]:
+    """Keep commands off the folder while it is read, beside other readers; False: a command works in it now.
+
+    One without its lock (it was copied), or on a file system without locks, is no command's.
+    """
+    is_free = True
+    with contextlib.ExitStack() as opened:
+        try:
+            lock = opened.enter_context(open_regular(path / LOCK))
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            is_free = False
+        except OSError:  # see above
+            pass
+        yield is_free
 
 
 def read_plan(path: Path) -> Plan:

@@ -85,11 +85,11 @@ ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
     "a block device": ({"type": tarfile.BLKTYPE}, "is no plain file"),
     "a pipe": ({"type": tarfile.FIFOTYPE}, "is no plain file"),
     "a folder": ({"type": tarfile.DIRTYPE}, "is no plain file"),
-    "a path upwards": ({"name": "small/../../evil.txt"}, "leads out of the folder"),
-    "an absolute path": ({"name": "/tmp/evil.txt"}, "leads out of the folder"),
-    "a path in the path": ({"name": "small/./README.txt"}, "leads out of the folder"),
-    "a drive": ({"name": "small/C:evil.txt"}, "leads out of the folder"),
-    "a backslash": ({"name": "small\\..\\evil.txt"}, "leads out of the folder"),
+    "a path upwards": ({"name": "small/../../evil.txt"}, "is not in its manifest"),
+    "an absolute path": ({"name": "/tmp/evil.txt"}, "is not in its manifest"),
+    "a path in the path": ({"name": "small/./README.txt"}, "is not in its manifest"),
+    "a drive": ({"name": "small/C:evil.txt"}, "is not in its manifest"),
+    "a backslash": ({"name": "small\\..\\evil.txt"}, "is not in its manifest"),
     "an unlisted file": ({"name": "small/other.txt"}, "is not in its manifest.json"),
     "another top folder": ({"name": "large/README.txt"}, "is not in its manifest.json"),
 }
@@ -110,7 +110,7 @@ PATHS = ("../evil", "/evil", "a/../../evil", "a//b", "a\\b", "c:d", "", "a\nb", 
 
 @pytest.mark.parametrize(
     ("path", "size", "expected"),
-    [*((path, 1, "may not be in a bundle") for path in PATHS), ("a", -1, "has no size"), ("a", 10**400, "has no size")],
+    [*((path, 1, "may not be in a bundle") for path in PATHS), ("a", -1, "size_bytes"), ("a", 10**400, "size_bytes")],
     ids=[*PATHS, "negative", "huge"],
 )
 def test_a_manifest_that_lists_such_a_file_is_refused(tmp_path: Path, folder: Path, path: str, size: int, expected: str) -> None:
@@ -280,7 +280,7 @@ def extended(size: int, content: bytes = b"") -> bytes:
 def test_extended_headers_one_in_the_other_or_too_long_are_one_line(tmp_path: Path, folder: Path) -> None:
     path = tmp_path / "b.tar.gz"
     path.write_bytes(gzip.compress(extended(11, b"11 a=bbbbb\n") * 5000))
-    assert "a header cannot be read: RecursionError" in refusal(path, folder)
+    assert "is damaged (maximum recursion depth" in refusal(path, folder)
     # each of its records is read to the only `=`, at the end: hours in tarfile, were it not refused by its size
     path.write_bytes(gzip.compress(extended(6_000_000, b"2 " * 2_999_999 + b"a=")))
     assert "an extended header has 6000000 bytes" in refusal(path, folder)

@@ -24,7 +24,7 @@ def bound_pair(ratio: float, sentinel: float = 1.0, **more: Any) -> RunPair:
     flags = tuple(FlagRecord(name=name, text="x") for name in more.pop("flags", ()))
     bundle = record_of(SPEC, metrics=ALL_BOUND)
     here = record_of(SPEC, metrics={bound.metric: metric(LONG_MS * ratio) for bound in BOUNDS}, flags=flags)
-    before = {**bundle.environment["machine_before"], "sentinel_ns": 20_000_000 * sentinel}
+    before = {**bundle.environment["machine_before"], "sentinel_ns": round(20_000_000 * sentinel)}
     here = replace(here, environment={**here.environment, "machine_before": before})
     return pair_of(here, bundle, **more)
 

@@ -204,7 +204,7 @@ def test_a_record_that_cannot_be_read_is_one_line_when_it_is_packed(
     record = json.loads(path.read_text())
     record["environment"][name] = odd
     path.write_text(json.dumps(record))
-    with pytest.raises(ResultsError, match=r"run.json is damaged: its environment or specification cannot be read"):
+    with pytest.raises(ResultsError, match=r"run.json is damaged: its environment cannot be read"):
         packed(results.path, tmp_path / "b.tar.gz", allow_unverified=True)
 
 

@@ -13,6 +13,7 @@ import pytest
 import data_workload
 import fake_plugins
 from builders.bundles import environment, metric, record_of, spec_of, with_trial
+from tuneoff.base.packages import code_digest
 from tuneoff.capabilities import PackageStatus
 from tuneoff.errors import ExperimentError, MissingPackageError
 from tuneoff.experiment.plan import Plan, PlannedRun
@@ -20,7 +21,7 @@ from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.spec import RunSpec, Strategy, WorkloadSpec
 from tuneoff.record.run_record import ContinuesRecord, RunRecord
 from tuneoff.trust.bundle import preflight as module
-from tuneoff.trust.bundle.manifest import BundleManifest, code_digest
+from tuneoff.trust.bundle.manifest import BundleManifest
 from tuneoff.trust.bundle.opened import Bundle, choose, plan_of, served_here
 from tuneoff.trust.bundle.preflight import EnvironmentRow, preflight
 from tuneoff.trust.bundle.reproduce import prepare

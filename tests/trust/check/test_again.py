@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from builders.check_evidence import evidence, made, trial
 from trust.check.controls import planted_surroundings
-from tuneoff.base import clock
-from tuneoff.measure.power.procfs import HostTimes
+from tuneoff.measure.use import SHARE
+from tuneoff.record.metric_value import known
 from tuneoff.record.run_record import RunStatus
 from tuneoff.trust.check.checks import CHECKS
-from tuneoff.trust.check.evidence import AdapterEvidence, Machine, MachineWatch
+from tuneoff.trust.check.evidence import AdapterEvidence
 from tuneoff.trust.check.make import subject_of
-from tuneoff.trust.check.model import Check, CheckResult, Finding, by_id, chosen, failed, judge_all
+from tuneoff.trust.check.model import Check, CheckResult, Finding, chosen, failed, judge_all
 from tuneoff.trust.check.run_checks import AGAIN, check_adapter, told_of_others, tried_again
 
-BUSY, QUIET = Machine(load_1min=17.0, others_percent=93.0), Machine(load_1min=0.5, others_percent=1.0)
+BUSY, QUIET = 93.0, 1.0  # % of the processors that others used
 SILENT = trial(0, None, "timed_out", level=0.5, cause="timed out: silent for 4 s")
 SOUND = trial(0, 0.5)
 LOST = Finding(verdict="not tested", text="run faulty was not made")
 
 
-def _faulty(*trials: Any, state: Machine | None = BUSY) -> AdapterEvidence:
-    return evidence(made("faulty", trials, machine=state))
+def _faulty(*trials: Any, state: float = BUSY) -> AdapterEvidence:
+    return evidence(made("faulty", trials, record_fields={"metrics": {SHARE: known(state, "%")}}))
 
 
 NOT_MADE = AdapterEvidence(subject=_faulty().subject, missing={"faulty": LOST})
 KILLED_TWICE = _faulty(trial(0, 0.5, act="kill", attempts=(SOUND.attempts[0],) * 3))
-BOTH = [BUSY.text, QUIET.text, "silent for 4 s"]
+BOTH = ["other programs used 93 % of", "other programs used 1 % of", "silent for 4 s"]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +55,7 @@ def test_what_fails_at_a_limit_of_time_is_tried_again_and_its_text_has_both_trie
         asked.extend(one.id for one in late)
         return second
 
-    (result,) = tried_again(judge_all([by_id(CHECKS)[check_id]], first), first, make)
+    (result,) = tried_again(judge_all([*chosen(CHECKS, [check_id])], first), first, make)
     assert (result.finding.verdict, asked) == (verdict, [check_id] * is_made_again)
     for word in words:
         assert word in result.finding.text
@@ -66,30 +64,14 @@ def test_what_fails_at_a_limit_of_time_is_tried_again_and_its_text_has_both_trie
 @pytest.mark.parametrize(
     ("status", "state", "is_told"), [("timeout", BUSY, True), ("timeout", QUIET, False), ("failed", BUSY, False)]
 )
-def test_a_failure_over_a_run_that_timed_out_tells_of_a_busy_machine(status: RunStatus, state: Machine, is_told: bool) -> None:
+def test_a_failure_over_a_run_that_timed_out_tells_of_a_busy_machine(status: RunStatus, state: float, is_told: bool) -> None:
     run = _faulty(state=state).runs["faulty"]
     assert run.stored is not None
     found = evidence(replace(run, stored=replace(run.stored, status=status, reason="why")))
     check = next(one for one in CHECKS if "faulty" in one.reads and not one.has_time_limit)
     (result,) = told_of_others([CheckResult(check=check, finding=failed("nothing came"))], found)
     assert result.finding.text.startswith("nothing came")
-    assert (BUSY.text in result.finding.text) == is_told
-
-
-@pytest.mark.parametrize(("own_seconds", "others"), [(6, 50.0), (16, 0.0), (0, 80.0)])
-def test_the_share_of_others_is_what_the_run_has_not_used(
-    monkeypatch: pytest.MonkeyPatch, own_seconds: int, others: float
-) -> None:
-    """10 s on two processors, which were busy for 16 of the 20 s; half of the run's own is of its children."""
-    now = {"t": 0, "busy": 100, "own": 0}
-    host = SimpleNamespace(read=lambda: HostTimes(busy_ns=now["busy"] * clock.NANOSECONDS, steal_ns=0, forks=None))
-    monkeypatch.setattr("tuneoff.trust.check.evidence.HostClock", lambda: host)
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
-    monkeypatch.setattr(clock, "monotonic_ns", lambda: now["t"] * clock.NANOSECONDS)
-    monkeypatch.setattr(resource, "getrusage", lambda who: SimpleNamespace(ru_utime=now["own"] / 4, ru_stime=now["own"] / 4))
-    watch = MachineWatch()
-    now.update(t=10, busy=116, own=own_seconds)
-    assert watch.seen().others_percent == pytest.approx(others)
+    assert ("other programs used 93 % of" in result.finding.text) == is_told
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ import pytest
 from tuneoff.trust.check import make
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.make import make_evidence, subject_of
+from tuneoff.trust.check.model import not_tested
 from tuneoff.trust.check.one_run import Children
 from tuneoff.trust.check.planned_runs import DRAWS
 
@@ -79,7 +80,7 @@ def test_a_run_that_a_signal_ended_is_not_told(tmp_path: Path, monkeypatch: pyte
         told.append(text)
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(make, "_make", lambda *arguments: make._RunMade(made=None, problem="interrupted"))
+    monkeypatch.setattr(make, "_make", lambda *arguments: not_tested("interrupted"))
     with pytest.raises(KeyboardInterrupt):
         make_evidence(subject_of("serial"), [FOUR], tmp_path, tell)
     assert [text.partition(";")[0] for text in told] == ["serial: 1 of 4 runs made"]
@@ -91,7 +92,7 @@ def test_from_the_half_of_the_runs_on_it_is_told_how_long_the_others_take(
     told = list[str]()
     ticks = itertools.count(0.0, 300.0)
     monkeypatch.setattr(make, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
-    monkeypatch.setattr(make, "_make", lambda *arguments: make._RunMade(made=None, problem="not for this test"))
+    monkeypatch.setattr(make, "_make", lambda *arguments: not_tested("not for this test"))
     make_evidence(subject_of("serial"), [FOUR], tmp_path, told.append)
     assert [text.partition("; ")[2].partition("; ")[2] for text in told] == ["", "about 10 min left", "about 5 min left", ""]
 

@@ -10,10 +10,10 @@ import pytest
 from command_line import write_file
 from tuneoff.base.identity import canonical_json
 from tuneoff.cli.selection import overridden_plan
-from tuneoff.trust.space_test.draw import DRAWN
+from tuneoff.trust.space_test.draw import DRAWN, Drawing
 from tuneoff.trust.space_test.judge import Sample, judge
 from tuneoff.trust.space_test.targets import SpaceTarget, targets
-from tuneoff.trust.space_test.verify import Drawing, draw_in_process, receive
+from tuneoff.trust.space_test.verify import draw_in_process, receive
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from tuneoff.trust.space_test import verify
-from tuneoff.trust.space_test.draw import DRAWN
-from tuneoff.trust.space_test.verify import Drawing
+from tuneoff.trust.space_test.draw import DRAWN, Drawing
 
 
 def test_after_the_first_draws_it_is_told_how_long_the_others_take(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,6 +64,11 @@ def test_items_with_a_name_are_found_by_it() -> None:
     ]
 
 
+def test_named_items_in_another_order_are_named_at_any_depth() -> None:
+    one, other = [{"epochs": [{"epoch": number} for number in order]} for order in ((1, 2), (2, 1))]
+    assert list(differences(one, other)) == [ValueDifference("the order of epochs", [1, 2], [2, 1])]
+
+
 def test_items_of_one_name_and_others_go_by_position() -> None:
     stored = {"attempts": [{"attempt": 1, "slot": 0}, {"attempt": 1, "slot": 1}], "coordinators": ["x"]}
     recomputed = {"attempts": [{"attempt": 1, "slot": 0}, {"attempt": 1, "slot": 2}], "coordinators": ["x", "y"]}
@@ -95,13 +100,13 @@ def test_a_partition_that_sums_up_is_right() -> None:
 
 def test_a_partition_that_does_not_sum_up_is_named() -> None:
     (wrong,) = wrong_sums(_metrics(time__jct=9.0, **PARTS), NOTHING)
-    assert (wrong.metric, wrong.text) == ("time.jct", "it is 9, but its parts sum to 8")
+    assert (wrong.what, wrong.text) == ("time.jct", "it is 9, but its parts sum to 8")
 
 
 def test_slot_time_that_does_not_sum_up_is_named() -> None:
     metrics = _metrics(slots__slot_time=10.0, slots__busy=5.0, slots__overhead=3.0, slots__idle=1.0)
     (wrong,) = wrong_sums(metrics, NOTHING)
-    assert wrong.metric == "slots.slot_time"
+    assert wrong.what == "slots.slot_time"
 
 
 def _account() -> EnergyAccount:
@@ -124,4 +129,4 @@ def test_energy_that_does_not_sum_up_is_named(name: str) -> None:
     right = {"trials": 7.0, "idle": 3.0, "other": 1.0, "job": 10.0, "node": 12.0, "residual": 1.0}
     metrics = _metrics(**{f"energy__{part}": value for part, value in {**right, name: right[name] + 0.5}.items()})
     (wrong,) = wrong_sums(metrics, _account())
-    assert wrong.metric == ("energy.node" if name == "residual" else f"energy.{name}")
+    assert wrong.what == ("energy.node" if name == "residual" else f"energy.{name}")

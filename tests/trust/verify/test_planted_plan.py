@@ -48,7 +48,7 @@ def test_a_run_that_was_never_planned_is_named(results: Path, sound: Results) ->
 @pytest.mark.parametrize(
     ("old", "new", "named"),
     [
-        ('"seed": 0', '"seed": 4', "matrix.json: runs[0].run_id: "),
+        ('"seed": 0', '"seed": 4', "matrix.json: runs[#1].run_id: "),
         ('"metric": "time.jct"', '"metric": "quality.test"', "matrix.json: analysis_digest: stored "),
         ('"plan_id": "', '"plan_id": "0', "matrix.json: plan_id: stored "),
         ('"trials": 6', '"trials": 7', "matrix.json: totals.trials: stored 7, recomputed 6"),
@@ -182,11 +182,11 @@ FROZEN: dict[str, tuple[Change, str]] = {
         lambda plan: plan["power"].update(meter="rapl"),
         'matrix.json: power.meter: is "rapl", but its analysis froze "auto"',
     ),
-    "block": (lambda plan: plan["runs"][0].update(block=3), "matrix.json: runs[0].block: stored 3, its seed has 0"),
-    "same_as": (lambda plan: plan["runs"][0].update(same_as="feed"), "matrix.json: runs[0].same_as: feed stands for it, but"),
+    "block": (lambda plan: plan["runs"][0].update(block=3), "matrix.json: runs[#1].block: stored 3, its seed has 0"),
+    "same_as": (lambda plan: plan["runs"][0].update(same_as="feed"), "matrix.json: runs[#1].same_as: feed stands for it, but"),
     "label": (
         lambda plan: plan["runs"][0].update(label=["x"]),
-        'matrix.json: runs[0]: is no planned run: TypeError: `label` is ["x"]',
+        "matrix.json: a plan is damaged: ValidationError: Expected `str`, got `array` - at `$.label`",
     ),
     "nan": (lambda plan: plan["analysis"].update(margin=float("nan")), "matrix.json: is damaged: NaN is no JSON value"),
     "infinity": (lambda plan: plan["analysis"].update(margin="1e999"), "matrix.json: only finite JSON values"),

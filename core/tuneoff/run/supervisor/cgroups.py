@@ -139,7 +139,7 @@ def make_groups(execution: Execution, limits: Mapping[Controller, float], root: 
         first, parent = next(iter(parents.items()))
         version = found[first].version
         together = [controller for controller in parents if parents[controller] == parent]
-        problem = _make_all(execution, parent, {name: _settings(version, name, limits[name]) for name in together})
+        problem = _make_all(execution, parent, {name: limit_settings(version, name, limits[name]) for name in together})
         if problem is None:
             folders = tuple(str(_folder(execution, parent, slot)) for slot in range(_count(execution)))
             made.update({controller: Groups(text=version, folders=folders) for controller in together})
@@ -151,12 +151,14 @@ def make_groups(execution: Execution, limits: Mapping[Controller, float], root: 
 
 
 @dataclass(frozen=True, slots=True)
-class _Problem:
+class GroupProblem:
+    """Why there is no group."""
+
     text: str
     controller: Controller | None = None  # whose limit the group did not take; None: there can be no group
 
 
-def _make_all(execution: Execution, parent: Path, settings: Mapping[Controller, Mapping[str, str]]) -> _Problem | None:
+def _make_all(execution: Execution, parent: Path, settings: Mapping[Controller, Mapping[str, str]]) -> GroupProblem | None:
     """Make the groups of all slots, or none of them."""
     made: list[Path] = []
     problem = None
@@ -164,7 +166,7 @@ def _make_all(execution: Execution, parent: Path, settings: Mapping[Controller, 
         folder = _folder(execution, parent, slot)
         remember(execution.folder, "cgroup", str(folder))
         made.append(folder)
-        problem = _make(folder, settings)
+        problem = make_group(folder, settings)
         if problem is not None:
             break
     if problem is not None:
@@ -174,23 +176,24 @@ def _make_all(execution: Execution, parent: Path, settings: Mapping[Controller, 
     return problem
 
 
-def _make(folder: Path, settings: Mapping[Controller, Mapping[str, str]]) -> _Problem | None:
+def make_group(folder: Path, settings: Mapping[Controller, Mapping[str, str]]) -> GroupProblem | None:
+    """Make a group with the limits that `limit_settings` has for its controllers, or return why no process can have them."""
     try:
         folder.mkdir()
     except OSError as error:
-        return _Problem(error.strerror or str(error))
+        return GroupProblem(error.strerror or str(error))
     for controller, values in settings.items():
         for position, (file, value) in enumerate(values.items()):
             try:
                 (folder / file).write_text(value)
             except OSError as error:
                 if position == 0:  # what follows the limit itself is absent on some kernels
-                    return _Problem(error.strerror or str(error), controller)
+                    return GroupProblem(error.strerror or str(error), controller)
     problem = joining_problem(folder)
-    return _Problem(problem) if problem is not None else None
+    return GroupProblem(problem) if problem is not None else None
 
 
-def _settings(version: str, controller: Controller, limit: float) -> dict[str, str]:
+def limit_settings(version: str, controller: Controller, limit: float) -> dict[str, str]:
     """Return what to write into a group's files, the limit itself first."""
     file = LIMIT_FILES[version, controller]
     if controller == "cpu":

@@ -7,7 +7,6 @@ import errno
 import gzip
 import hashlib
 import io
-import os
 import shutil
 import tarfile
 import zlib
@@ -15,9 +14,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from tuneoff.base.files import open_regular
+from tuneoff.base.files import open_regular, replacing, without_links
 from tuneoff.errors import ResultsError
-from tuneoff.trust.bundle.manifest import LONGEST_MANIFEST, MANIFEST, BundledFile, BundleManifest, decode, is_safe, not_a_bundle
+from tuneoff.trust.bundle.manifest import LONGEST_MANIFEST, MANIFEST, BundledFile, BundleManifest, decode, not_a_bundle
 
 Content = bytes | Path
 CHUNK = 1 << 20
@@ -25,7 +24,10 @@ COMPRESSION = 6
 PER_MEMBER = 4096  # bytes of headers and padding around a member, at most
 LONGEST_HEADER = 8192  # bytes of an extended header: a path has 1024 characters at most, and tarfile is quadratic in them
 _EXTENDED = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
-_UNREADABLE = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile)
+_UNREADABLE = (  # the last ones: what tarfile lets through where a header was made up
+    *(tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile),
+    *(ValueError, OverflowError, RecursionError),
+)
 
 
 def describe(path: str, content: Content) -> BundledFile:
@@ -52,28 +54,19 @@ def write_archive(target: Path, manifest: BundleManifest, contents: Mapping[str,
     Raises:
         ResultsError: the disk is full, the target cannot be written, or a file changed since it was described.
     """
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("wb") as raw:
-            with gzip.GzipFile("", "wb", COMPRESSION, raw, mtime=0) as packed, _writer(packed) as tar:
-                _add(tar, f"{manifest.name}/{MANIFEST}", describe(MANIFEST, text := manifest.encode()), text)
-                for file in sorted(manifest.files, key=lambda file: file.path):
-                    _add(tar, f"{manifest.name}/{file.path}", file, contents[file.path])
-            raw.flush()
-            os.fsync(raw.fileno())
-        with temporary.open("rb") as raw:
-            digest = hashlib.file_digest(raw, "sha256").hexdigest()
-        os.replace(temporary, target)
+        with (
+            replacing(without_links(target.parent) / target.name) as raw,
+            gzip.GzipFile("", "wb", COMPRESSION, raw, mtime=0) as packed,
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8") as tar,
+        ):
+            _add(tar, f"{manifest.name}/{MANIFEST}", describe(MANIFEST, text := manifest.encode()), text)
+            for file in sorted(manifest.files, key=lambda file: file.path):
+                _add(tar, f"{manifest.name}/{file.path}", file, contents[file.path])
+        with open_regular(target, follow=True) as written:
+            return hashlib.file_digest(written, "sha256").hexdigest()
     except OSError as error:
         raise ResultsError(f"{target} cannot be written: {error.strerror}; free space or choose another --output") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-    return digest
-
-
-def _writer(packed: gzip.GzipFile) -> tarfile.TarFile:
-    return tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8")
 
 
 def _add(tar: tarfile.TarFile, name: str, file: BundledFile, content: Content) -> None:
@@ -152,31 +145,12 @@ def _opened(path: Path) -> Iterator[tuple[tarfile.TarFile, _Bounded]]:
     try:
         with open_regular(path, follow=True) as raw, gzip.GzipFile(fileobj=raw) as packed:
             source = _Bounded(packed, path)
-            with _reader(source) as tar:
+            with tarfile.open(fileobj=source, mode="r|", encoding="utf-8", tarinfo=_TarHeader) as tar:
                 yield tar, source
     except _UNREADABLE as error:
         raise _broken(path, error) from error
     except OSError as error:
         raise ResultsError(f"{path} cannot be read: {error.strerror or error}; give a file that `tuneoff bundle` made") from error
-
-
-def _reader(source: _Bounded) -> tarfile.TarFile:
-    with _reading_headers():  # of the first member
-        return tarfile.open(fileobj=source, mode="r|", encoding="utf-8", tarinfo=_TarHeader)
-
-
-def _next(tar: tarfile.TarFile) -> tarfile.TarInfo | None:
-    with _reading_headers():
-        return tar.next()
-
-
-@contextlib.contextmanager
-def _reading_headers() -> Iterator[None]:
-    """Make tarfile's ReadError of what it lets through where a header was made up."""
-    try:
-        yield
-    except (ValueError, OverflowError, RecursionError) as error:
-        raise tarfile.ReadError(f"a header cannot be read: {type(error).__name__}") from error
 
 
 class _TarHeader(tarfile.TarInfo):
@@ -206,7 +180,7 @@ class _Bounded(io.RawIOBase):
 
 def _manifest(tar: tarfile.TarFile, path: Path) -> BundleManifest:
     """Return the manifest, which is the first member."""
-    member = _next(tar)
+    member = tar.next()
     is_plain = member is not None and member.isreg() and not member.issparse()
     if member is None or not is_plain or not member.name.endswith(f"/{MANIFEST}") or member.name.count("/") != 1:
         raise not_a_bundle(str(path), f"it does not begin with its {MANIFEST}")
@@ -231,9 +205,7 @@ def _check_size(manifest: BundleManifest, path: Path, folder: Path, limit_bytes:
 
 def _unpack_files(tar: tarfile.TarFile, manifest: BundleManifest, folder: Path, path: Path) -> None:
     listed = {f"{manifest.name}/{file.path}": file for file in manifest.files}
-    while (member := _next(tar)) is not None:
-        if not is_safe(member.name):
-            raise ResultsError(f"{path} is refused: {member.name[:80]!r} leads out of the folder; get it from whom you trust")
+    while (member := tar.next()) is not None:
         if not member.isreg() or member.issparse():
             raise ResultsError(f"{path} is refused: {member.name[:80]!r} is no plain file; get it from whom you trust")
         file = listed.pop(member.name, None)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +33,10 @@ _VOLATILE = ("load_average_1min", "memory_available_bytes", "machine_before", "a
 _PATH = re.compile(r"(?<![\w/:.])/(?:[\w.@+-]+/)+[\w.@+-]*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BundledExecution:
-    """An execution of the results folder; `record` is None where its command was killed before it had one."""
-
-    folder: Path
-    record: RunRecord | None
+Executions = Mapping[Path, RunRecord | None]  # by folder; None: its command was killed before it had a record
 
 
-def executions(results: Path) -> list[BundledExecution]:
+def executions(results: Path) -> Executions:
     """Return every execution in a fixed order.
 
     Raises:
@@ -50,7 +44,7 @@ def executions(results: Path) -> list[BundledExecution]:
     """
     try:
         folders = sorted(path for path in (results / RUNS).glob("*/*") if path.is_dir())
-        return [BundledExecution(folder=path, record=_record(path) if (path / RECORD).exists() else None) for path in folders]
+        return {path: _record(path) if (path / RECORD).exists() else None for path in folders}
     except OSError as error:
         raise ResultsError(f"{results} cannot be read: {error.strerror}") from error
 
@@ -58,19 +52,19 @@ def executions(results: Path) -> list[BundledExecution]:
 def _record(folder: Path) -> RunRecord:
     record = read_run(folder)
     if not is_readable(record):
-        raise ResultsError(f"{folder / RECORD} is damaged: its environment or specification cannot be read; run it again")
+        raise ResultsError(f"{folder / RECORD} is damaged: its environment cannot be read; run it again")
     return record
 
 
-def result_files(results: Path, found: list[BundledExecution], *, checkpoints: bool) -> dict[str, Content]:
+def result_files(results: Path, found: Executions, *, checkpoints: bool) -> dict[str, Content]:
     """Return the files of a results folder that a bundle holds, by their path in the bundle.
 
     Raises:
         ResultsError: one cannot be read, or is no plain file (a link could hold what is not meant for others).
     """
     paths = [results / PLAN]
-    for execution in found:
-        paths += _of_execution(execution, checkpoints)
+    for folder, record in found.items():
+        paths += _of_execution(folder, record, checkpoints)
     for path in paths:
         try:
             with regular(path):
@@ -80,8 +74,7 @@ def result_files(results: Path, found: list[BundledExecution], *, checkpoints: b
     return {f"{RESULTS}/{path.relative_to(results).as_posix()}": path for path in paths}
 
 
-def _of_execution(execution: BundledExecution, checkpoints: bool) -> Iterator[Path]:
-    folder, record = execution.folder, execution.record
+def _of_execution(folder: Path, record: RunRecord | None, checkpoints: bool) -> Iterator[Path]:
     yield from (folder / name for name in SINGLE if (folder / name).exists())
     for events in (folder / EVENTS, folder / "later" / EVENTS):
         if events.is_dir():
@@ -94,7 +87,7 @@ def _of_execution(execution: BundledExecution, checkpoints: bool) -> Iterator[Pa
             yield path
 
 
-def data_of(found: Iterable[BundledExecution]) -> list[dict[str, Any]]:
+def data_of(found: Executions) -> list[dict[str, Any]]:
     """Return the data sets that the runs used, with the SHA-256 of each file, and which runs used them."""
     sets: dict[str, dict[str, Any]] = {}
     for record in _records(found):
@@ -107,7 +100,7 @@ def data_of(found: Iterable[BundledExecution]) -> list[dict[str, Any]]:
     return [sets[key] for key in sorted(sets)]
 
 
-def environments_of(found: Iterable[BundledExecution]) -> list[dict[str, Any]]:
+def environments_of(found: Executions) -> list[dict[str, Any]]:
     """Return the different environments of the runs, without what changes from run to run, and the executions in each."""
     different: dict[str, dict[str, Any]] = {}
     for record in _records(found):
@@ -117,16 +110,17 @@ def environments_of(found: Iterable[BundledExecution]) -> list[dict[str, Any]]:
     return [different[key] for key in sorted(different)]
 
 
-def missing_of(ends: Sequence[RunEnd], found: Iterable[BundledExecution], names: Mapping[str, str]) -> list[str]:
+def missing_of(ends: Sequence[RunEnd], found: Executions, names: Mapping[str, str]) -> list[str]:
     """Return what the plan has and the results lack, one line each."""
     lines = []
     for end in ends:
         if end.status != "done":
             why = f": {' '.join(end.reason.split())}" if end.reason else ""
-            lines.append(f"run {end.run_id} ({names.get(end.run_id, end.label)}) is {_words(end.status)}{why}")
-    for execution in found:
-        if execution.record is None:
-            name = execution.folder.name.encode("utf-8", "backslashreplace").decode()
+            status = "not begun" if end.status == "planned" else end.status
+            lines.append(f"run {end.run_id} ({names.get(end.run_id, end.label)}) is {status}{why}")
+    for folder, record in found.items():
+        if record is None:
+            name = folder.name.encode("utf-8", "backslashreplace").decode()
             lines.append(f"execution {name} has no record: its command was killed before it had one")
     return lines
 
@@ -162,7 +156,7 @@ def readme(plan: Plan, lines: Sequence[str], missing: Sequence[str], tells: Sequ
     )
 
 
-def tells_of(plan: Plan, found: Iterable[BundledExecution]) -> list[str]:
+def tells_of(plan: Plan, found: Executions) -> list[str]:
     """Return what a reader learns of where the runs were made: hosts, paths, repositories, addresses."""
     hosts: dict[str, None] = {}
     texts: list[str] = [plan.path]
@@ -185,8 +179,8 @@ def tells_of(plan: Plan, found: Iterable[BundledExecution]) -> list[str]:
     ]
 
 
-def _records(found: Iterable[BundledExecution]) -> Iterator[Any]:
-    yield from (execution.record for execution in found if execution.record is not None)
+def _records(found: Executions) -> Iterator[RunRecord]:
+    yield from (record for record in found.values() if record is not None)
 
 
 def _remotes(environment: Mapping[str, Any]) -> Iterator[str]:
@@ -211,11 +205,7 @@ def _listed(items: Sequence[str]) -> str:
     return (", ".join(items[:SHOWN]) or "none") + (f" and {more} more" if more > 0 else "")
 
 
-def _words(status: str) -> str:
-    return "not begun" if status == "planned" else status
-
-
-def lock_of(found: Iterable[BundledExecution], installed: Mapping[str, str] | None = None) -> dict[str, Any]:
+def lock_of(found: Executions, installed: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return the lock as JSON values.
 
     `recorded`: package -> versions, as the runs' own records have them. `installed`: every package of the environment in
@@ -223,11 +213,10 @@ def lock_of(found: Iterable[BundledExecution], installed: Mapping[str, str] | No
     """
     packages: dict[str, set[str]] = {}
     pythons: set[str] = set()
-    for execution in found:
-        environment = {} if execution.record is None else execution.record.environment
-        if isinstance(environment.get("python"), str):
-            pythons.add(environment["python"])
-        for name, version in (environment.get("versions") or {}).items():
+    for record in _records(found):
+        if isinstance(record.environment.get("python"), str):
+            pythons.add(record.environment["python"])
+        for name, version in (record.environment.get("versions") or {}).items():
             if isinstance(version, str):
                 packages.setdefault(name, set()).add(version)
     recorded = {name: sorted(packages[name]) for name in sorted(packages)}

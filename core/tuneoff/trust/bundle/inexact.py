@@ -27,6 +27,7 @@ from typing import Literal
 
 from tuneoff.base.format import counted
 from tuneoff.judge.controls.same_algorithm import ROUNDING
+from tuneoff.judge.diff.comparison import sentinel_ratio
 from tuneoff.judge.stats import power
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord
@@ -150,7 +151,7 @@ BOUNDS = (
 
 def machine_columns(pair: RunPair) -> Iterator[ReproducedColumn]:
     """Yield the machine-bound columns of a run; metrics that one of both lacks are left out."""
-    speed = _speed(pair)
+    speed = sentinel_ratio([pair.bundle], [pair.here])  # how much longer the sentinel took here
     excuse = _excuse(pair, speed)
     for bound in BOUNDS:
         theirs, ours = (run.metrics.get(bound.metric) for run in (pair.bundle, pair.here))
@@ -195,18 +196,6 @@ def _short(pair: RunPair, bound: Bound) -> str | None:
     if any(time is None or time.value is None or time.value / MS_PER_SECOND >= floor for time in times):
         return None
     return f"{'both are' if bound.floor == 'its time' else 'time.jct of both is'} below {floor:g} s"
-
-
-def _speed(pair: RunPair) -> float | None:
-    """Return how much longer the sentinel took here."""
-    theirs, ours = (_sentinel(run) for run in (pair.bundle, pair.here))
-    return ours / theirs if ours and theirs else None
-
-
-def _sentinel(run: RunRecord) -> float | None:
-    before = run.environment.get("machine_before")
-    found = before.get("sentinel_ns") if isinstance(before, dict) else None
-    return float(found) if isinstance(found, int | float) and found > 0 else None
 
 
 def _excuse(pair: RunPair, speed: float | None) -> str | None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
+from typing import Annotated
 
 import msgspec
 
-import tuneoff
+from tuneoff.base.files import PLAIN_NAME
 from tuneoff.errors import ResultsError
 
 FORMAT_VERSION = 1  # history: 1 = first
@@ -26,17 +25,15 @@ BLOCK = 4096  # bytes that a folder, or the rest of a file's last block, takes a
 MOST_BYTES = 1 << 60  # of a file
 MOST_PARTS = 16  # of a path; an honest one has half of them
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _ODD = re.compile(r"[\x00-\x1f\\:\ud800-\udfff]")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class BundledFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file of a bundle: its path below the bundle's top folder, its size and SHA-256."""
 
     path: str
-    size_bytes: int
-    sha256: str
+    size_bytes: Annotated[int, msgspec.Meta(ge=0, le=MOST_BYTES)]
+    sha256: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}(?![\s\S])")]
 
 
 class BundleManifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,10 +41,10 @@ class BundleManifest(msgspec.Struct, frozen=True, kw_only=True):
 
     format_version: int = FORMAT_VERSION
     kind: str = KIND
-    name: str  # of the experiment; the bundle's top folder
+    name: Annotated[str, msgspec.Meta(pattern=PLAIN_NAME)]  # of the experiment; the bundle's top folder
     plan_id: str
     tuneoff: str  # version that made the bundle
-    tuneoff_code: str = ""  # SHA-256 of its sources
+    tuneoff_code: str = ""  # its `code_digest`
     verified: bool  # every number followed from the raw files when it was made
     problems: tuple[str, ...] = ()  # why not, the first ones
     checkpoints: bool = False  # whether the tested checkpoints are in it
@@ -101,14 +98,16 @@ def decode(content: bytes, source: str) -> BundleManifest:
         manifest = msgspec.json.decode(content, type=BundleManifest)
     except _UNREADABLE as error:
         raise ResultsError(f"{source} is damaged: {MANIFEST}: {error}; get it again") from error
-    _check(manifest, source)
+    wrong = next(wrong_files(manifest.files), None)
+    if wrong is not None:
+        raise ResultsError(f"{source} is refused: {MANIFEST}: {wrong}; get it from whom you trust")
     return manifest
 
 
 def top_folder(name: str) -> str:
     """Return the name of a bundle's top folder: the experiment's, as far as that is a file name everywhere."""
     text = re.sub(r"[^A-Za-z0-9._-]", "-", name).lstrip("._-")[:100]
-    return text if _NAME.fullmatch(text) else "bundle"
+    return text if re.match(PLAIN_NAME, text) else "bundle"
 
 
 def is_safe(path: str) -> bool:
@@ -123,15 +122,6 @@ def not_a_bundle(source: str, why: str) -> ResultsError:
     return ResultsError(f"{source} is no bundle: {why}; give a file that `tuneoff bundle` made")
 
 
-def _check(manifest: BundleManifest, source: str) -> None:
-    """Raise where the manifest lists what no bundle may hold."""
-    if _NAME.fullmatch(manifest.name) is None:
-        raise ResultsError(f"{source} is damaged: {MANIFEST}: the name {manifest.name[:40]!r} is no file name; get it again")
-    wrong = next(wrong_files(manifest.files), None)
-    if wrong is not None:
-        raise ResultsError(f"{source} is refused: {MANIFEST}: {wrong}; get it from whom you trust")
-
-
 def wrong_files(files: Iterable[BundledFile]) -> Iterator[str]:
     """Yield what no bundle may hold, in words."""
     seen: set[str] = set()
@@ -142,17 +132,4 @@ def wrong_files(files: Iterable[BundledFile]) -> Iterator[str]:
             yield f"the path {file.path[:80]!r} has more than {MOST_PARTS} parts"
         elif file.path in seen:
             yield f"the path {file.path[:80]!r} is listed twice"
-        elif not 0 <= file.size_bytes <= MOST_BYTES or _SHA256.fullmatch(file.sha256) is None:
-            yield f"{file.path[:80]!r} has no size or no SHA-256"
         seen.add(file.path)
-
-
-@functools.cache
-def code_digest() -> str:
-    """Return the SHA-256 over names and contents of the Python sources of `tuneoff`."""
-    folder = Path(tuneoff.__file__).parent
-    total = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        total.update(f"{path.relative_to(folder).as_posix()}\0".encode())
-        total.update(hashlib.sha256(path.read_bytes()).digest())
-    return total.hexdigest()

@@ -11,7 +11,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from tuneoff import registry
 from tuneoff.base.files import open_regular, without_links
@@ -28,8 +30,8 @@ from tuneoff.trust.bundle.archive import unpack
 from tuneoff.trust.bundle.manifest import RESULTS, BundleManifest
 from tuneoff.trust.verify.results import verify
 
-GREATEST = 1e18  # of a number of bytes or ns: more is none, and a larger integer breaks arithmetic with decimal ones
-_OBJECTS = ("versions", "cpu", "data", "workload", "machine_before")
+GREATEST = 10**18  # of a number of bytes or ns: more is none, and a larger integer breaks arithmetic with decimal ones
+_TRUSTED = "unpack the bundle and run its experiment.json if you trust it"
 SAFE_METERS = ("auto", "model", "constant")  # others read files, ask servers or start programs that the bundle would name
 
 
@@ -94,37 +96,42 @@ def _checked(record: RunRecord) -> RunRecord:
 
 
 def is_readable(record: RunRecord) -> bool:
-    """Tell whether environment and specification have the types that bundles rely on."""
-    environment = record.environment
-    objects = {name: environment.get(name) for name in _OBJECTS}
-    if not all(part is None or isinstance(part, dict) for part in objects.values()):
-        return False
-    data, cpu, workload, before = (objects[name] or {} for name in ("data", "cpu", "workload", "machine_before"))
-    digests, sets = data.get("sha256"), cpu.get("instruction_sets")
-    return (
-        (digests is None or (isinstance(digests, dict) and _are_texts(digests.values())))
-        and (sets is None or (isinstance(sets, list) and _are_texts(sets)))
-        and all(map(_is_number, (environment.get("memory_total_bytes"), before.get("sentinel_ns"))))
-        and isinstance(workload.get("sha256"), str | None)
-        and all((objects["versions"] or {}).keys())
-        and _has_specification(record)
-    )
-
-
-def _has_specification(record: RunRecord) -> bool:
+    """Tell whether its environment has the types that bundles rely on."""
     try:
-        record.run_spec()
-    except (KeyError, TypeError, ValueError, AttributeError, TuneoffError):
+        msgspec.convert(record.environment, _Environment)
+    except msgspec.ValidationError:
         return False
     return True
 
 
-def _is_number(value: Any) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < GREATEST)
+_Number = (
+    Annotated[int, msgspec.Meta(ge=-GREATEST, le=GREATEST)] | Annotated[float, msgspec.Meta(ge=-GREATEST, le=GREATEST)] | None
+)
 
 
-def _are_texts(values: Any) -> bool:
-    return all(isinstance(value, str) for value in values)
+class _Cpu(msgspec.Struct):
+    instruction_sets: list[str] | None = None
+
+
+class _Data(msgspec.Struct):
+    sha256: dict[str, str] | None = None
+
+
+class _Code(msgspec.Struct):
+    sha256: str | None = None
+
+
+class _MachineBefore(msgspec.Struct):
+    sentinel_ns: _Number = None
+
+
+class _Environment(msgspec.Struct):
+    versions: dict[Annotated[str, msgspec.Meta(min_length=1)], Any] | None = None
+    cpu: _Cpu | None = None
+    data: _Data | None = None
+    workload: _Code | None = None
+    machine_before: _MachineBefore | None = None
+    memory_total_bytes: _Number = None
 
 
 def eligible(bundle: Bundle) -> list[PlannedRun]:
@@ -177,8 +184,7 @@ def why_not(run: PlannedRun, check: SkipCheck) -> TuneoffError | None:
     """Return why a run cannot be run here, or None."""
     try:
         reason = check.reason(run.spec, registry.adapter_class(run.spec.adapter))
-        refuse_foreign(run.spec.experiment.workload)
-        _refuse_reaching_out(run.spec)
+        _refuse(run.spec)
     except TuneoffError as error:
         return error
     if reason is None:
@@ -196,19 +202,19 @@ def refuse_foreign(workload: WorkloadSpec) -> None:
     """
     reason = registry.workload_class(workload.name).refuse_foreign(workload.options)
     if reason is not None:
-        way_out = "unpack the bundle and run its experiment.json if you trust it"
-        raise ExperimentError(f"workload {workload.name!r} does not obey these options of a bundle: {reason}; {way_out}")
+        raise ExperimentError(f"workload {workload.name!r} does not obey these options of a bundle: {reason}; {_TRUSTED}")
 
 
-def _refuse_reaching_out(spec: RunSpec) -> None:
-    """Refuse to reach hosts or servers by a command or an address that a bundle gives.
+def _refuse(spec: RunSpec) -> None:
+    """Refuse also to reach hosts or servers by a command or an address that a bundle gives.
 
     Raises:
         ExperimentError: the run would.
     """
+    refuse_foreign(spec.experiment.workload)
     reason = registry.adapter_class(spec.adapter).refuse_foreign(spec)
     if reason is not None:
-        raise ExperimentError(f"{reason}; unpack the bundle and run its experiment.json if you trust it")
+        raise ExperimentError(f"{reason}; {_TRUSTED}")
 
 
 def served_here(spec: RunSpec) -> RunSpec:
@@ -217,9 +223,7 @@ def served_here(spec: RunSpec) -> RunSpec:
     Raises:
         TuneoffError: the adapter or workload is not there or broken, or does not obey the bundle's options.
     """
-    registry.adapter_class(spec.adapter)
-    refuse_foreign(spec.experiment.workload)
-    _refuse_reaching_out(spec)
+    _refuse(spec)
     workload = replace(spec.experiment.workload, target=registry.find("workload", spec.experiment.workload.name).target)
     return replace(
         spec,

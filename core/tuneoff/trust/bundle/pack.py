@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 import os
 import re
@@ -15,10 +13,11 @@ from typing import Any
 import tuneoff
 from tuneoff.base.files import open_regular
 from tuneoff.base.interrupting import interrupting
+from tuneoff.base.packages import code_digest
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.names import label_texts, run_name
 from tuneoff.experiment.plan import Plan
-from tuneoff.record.results_folder import LOCK, read_plan, run_ends
+from tuneoff.record.results_folder import read_plan, reading, run_ends
 from tuneoff.trust.bundle import manifest as names
 from tuneoff.trust.bundle.archive import Content, describe, read_manifest, write_archive
 from tuneoff.trust.bundle.describe import (
@@ -32,9 +31,9 @@ from tuneoff.trust.bundle.describe import (
     result_files,
     tells_of,
 )
-from tuneoff.trust.bundle.manifest import BundleManifest, code_digest, top_folder, wrong_files
+from tuneoff.trust.bundle.manifest import BundleManifest, top_folder, wrong_files
 from tuneoff.trust.verify.exports import FOLDER as EXPORTS
-from tuneoff.trust.verify.results import Verification, verify
+from tuneoff.trust.verify.results import verify
 
 _SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIAL", re.IGNORECASE)
 _PASSWORD = re.compile(  # which stands for none where it is a $NAME; Redis has no user before it
@@ -45,6 +44,7 @@ SHORTEST = 8  # characters: shorter values occur by chance
 SUFFIX = ".tar.gz"
 PROBLEMS = 5  # that the manifest of an unverified bundle names
 Note = Callable[[str], None]
+_VERIFIED = "Verified when it was made: every number follows from the raw events, samples and prices."
 _NO_CHECKPOINTS = "Checkpoints of the tested models are not included, only their SHA-256: tuneoff verify says they are missing."
 
 
@@ -76,10 +76,13 @@ def pack(
         ResultsError: it is no results folder, is in use, holds a secret, is above the limit, or the target is there or
             cannot be written.
     """
-    with _held(results):
+    with reading(results) as is_free:
+        if not is_free:
+            raise ResultsError(f"{results} is in use by another tuneoff command; bundle it when that has ended")
         plan = read_plan(results)
         _check_target(target, plan, note)
-        problems = _problems(verify(results))
+        found_problems = verify(results).problems
+        problems = [one.line for one in found_problems if one.where.partition("/")[0] != EXPORTS]  # which are not bundled
         if problems and not allow_unverified:
             more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
             raise UnverifiedError(
@@ -98,9 +101,10 @@ def pack(
             names.EXPERIMENT: _json(dict(plan.content)),
         }
         done = sum(end.status == "done" for end in ends)
+        versions = ", ".join(lock["recorded"].get("tuneoff", ())) or "of an unknown version"
         facts = [
-            f"{done} of {len(ends)} planned runs are done; {len(found)} executions, made by tuneoff {_versions(lock)}.",
-            _verified(problems),
+            f"{done} of {len(ends)} planned runs are done; {len(found)} executions, made by tuneoff {versions}.",
+            f"NOT VERIFIED when it was made: {problems[0]} ({len(problems)} in all)." if problems else _VERIFIED,
             "Checkpoints of the tested models are included." if checkpoints else _NO_CHECKPOINTS,
         ]
         contents[names.README] = _bytes(readme(plan, facts, missing, tells_of(plan, found)))
@@ -120,7 +124,8 @@ def pack(
             missing=missing,
             files=files,
         )
-        note(f"{len(files)} files of {made.size_bytes / 1e6:.1f} MB, a tenth to a half of that when packed; {_missing(missing)}")
+        lacks = f"{len(missing)} things are missing, see {names.README}" if missing else "nothing is missing"
+        note(f"{len(files)} files of {made.size_bytes / 1e6:.1f} MB, a tenth to a half of that when packed; {lacks}")
         with interrupting():
             digest = write_archive(target, made, contents)
     return Packed(path=target, sha256=digest, size_bytes=target.stat().st_size, manifest=made)
@@ -150,46 +155,9 @@ def _check_target(target: Path, plan: Plan, note: Note) -> None:
     note(f"{target} is an earlier bundle of the same plan, and is replaced")
 
 
-@contextlib.contextmanager
-def _held(results: Path) -> Iterator[None]:
-    """Keep commands off the folder while it is read; nothing is written to it."""
-    try:
-        lock = open_regular(results / LOCK)
-    except OSError:  # a folder that was copied without its lock
-        yield
-        return
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ResultsError(f"{results} is in use by another tuneoff command; bundle it when that has ended") from error
-        except OSError:  # a file system without locks
-            pass
-        yield
-
-
-def _problems(found: Verification) -> list[str]:
-    """Return the problems of what goes into a bundle: exports do not."""
-    return [problem.line for problem in found.problems if problem.where.partition("/")[0] != EXPORTS]
-
-
 def _names(plan: Plan) -> dict[str, str]:
     labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
     return {run.run_id: run_name(labels[run.label], run.spec) for run in plan.runs}
-
-
-def _versions(lock: Mapping[str, Any]) -> str:
-    return ", ".join(lock["recorded"].get("tuneoff", ())) or "of an unknown version"
-
-
-def _verified(problems: list[str]) -> str:
-    if not problems:
-        return "Verified when it was made: every number follows from the raw events, samples and prices."
-    return f"NOT VERIFIED when it was made: {problems[0]} ({len(problems)} in all)."
-
-
-def _missing(missing: tuple[str, ...]) -> str:
-    return f"{len(missing)} things are missing, see {names.README}" if missing else "nothing is missing"
 
 
 def _json(value: Any) -> bytes:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import tuneoff
 from tuneoff import registry
 from tuneoff.base.identity import canonical_json, configuration_digest, derive_seed
+from tuneoff.base.packages import code_digest, installed_version
 from tuneoff.errors import TuneoffError
 from tuneoff.experiment.plan import PlannedRun
 from tuneoff.experiment.spec import WorkloadSpec
 from tuneoff.record.environment import capture
 from tuneoff.record.run_record import RunRecord
 from tuneoff.run.provenance import Provenance, prepare
-from tuneoff.trust.bundle.manifest import code_digest
 from tuneoff.trust.bundle.opened import Bundle, refuse_foreign
 
 Level = Literal["identity", "numerics", "machine", "notice"]
@@ -87,12 +87,11 @@ def _verified(bundle: Bundle) -> Iterator[EnvironmentRow]:
     manifest, code = bundle.manifest, code_digest()
     is_own = manifest.tuneoff_code == code
     texts = (f"{manifest.tuneoff} ({manifest.tuneoff_code[:12] or UNKNOWN})", f"{tuneoff.__version__} ({code[:12]})")
-    yield EnvironmentRow(name="tuneoff (its code)", level="notice", bundle=texts[0], here=texts[1], is_same=is_own)
+    yield _row("tuneoff (its code)", "notice", *texts)
     said = "verified" if manifest.verified else f"not verified ({(manifest.problems or ('it says so',))[0]})"
     now = "verified" if not bundle.problems else f"not verified ({bundle.problems[0]})"
     level: Level = "identity" if not manifest.verified or is_own or not bundle.seals_hold else "notice"
-    is_sound = manifest.verified and not bundle.problems
-    yield EnvironmentRow(name="verification of the bundle", level=level, bundle=said, here=now, is_same=is_sound)
+    yield _row("verification of the bundle", level, said, now, is_wrong=not manifest.verified or bool(bundle.problems))
 
 
 def _seeds(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None) -> EnvironmentRow:
@@ -105,47 +104,36 @@ def _seeds(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None) -> Envi
             other = next((item.seed for item in trial.attempts if item.seed is not None and item.seed != due), None)
             if other is not None:
                 text = f"{run.spec.seed}, but {trial.trial} of run {run.run_id} was trained with seed {other}"
-                return EnvironmentRow(name="seed", level="identity", bundle=text, here=f"{due} for that trial", is_same=False)
-    if seed is None or planned == [seed]:
-        return EnvironmentRow(name="seed", level="identity", bundle=shown, here=shown, is_same=True)
-    return EnvironmentRow(name="seed", level="identity", bundle=shown, here=str(seed), is_same=False)
+                return _row("seed", "identity", text, f"{due} for that trial")
+    return _row("seed", "identity", shown, shown if seed is None else str(seed))
 
 
 def _workload_rows(workload: WorkloadSpec, records: Sequence[RunRecord], no_data: dict[str, str]) -> list[EnvironmentRow]:
     """Return one row per data file that differs, or one for all, and one for the workload's code."""
     try:
         refuse_foreign(workload)  # only a workload, and one that obeys them, is called with the options that the bundle gives
-        found = prepare(_installed(workload))
+        found = prepare(replace(workload, target=registry.find("workload", workload.name).target))
     except TuneoffError as error:
         no_data[workload_key(workload)] = text = " ".join(str(error).split())
-        known = _data(records)
-        return [
-            EnvironmentRow(name=f"data of {workload.name}", level="identity", bundle=_short(known), here=f"{text}", is_same=False)
-        ]
+        known = ", ".join(f"{name} {digest[:12]}" for name, digest in sorted(_data(records).items()))
+        return [_row(f"data of {workload.name}", "identity", known or "no files", text)]
     return [*_data_rows(workload, records, found), *_code_rows(workload, records, found)]
-
-
-def _installed(workload: WorkloadSpec) -> WorkloadSpec:
-    target = registry.find("workload", workload.name).target
-    return WorkloadSpec(name=workload.name, target=target, options=workload.options)
 
 
 def _data_rows(workload: WorkloadSpec, records: Sequence[RunRecord], found: Provenance) -> list[EnvironmentRow]:
     known, here = _data(records), dict(found.data.sha256)
     name = f"data of {workload.name}"
     if not known and not here:
-        return [EnvironmentRow(name=name, level="identity", bundle="no files", here="no files", is_same=True)]
+        return [_row(name, "identity", "no files", "no files")]
     rows = []
     for file in sorted({*known, *here}):
-        ours, theirs = here.get(file), known.get(file)
-        if ours != theirs:
-            values = {"bundle": f"SHA-256 {theirs[:12]}" if theirs else "no such file"}
-            values["here"] = f"SHA-256 {ours[:12]}" if ours else "no such file"
-            rows.append(EnvironmentRow(name=f"data file {file}", level="identity", is_same=False, **values))
+        if known.get(file) != here.get(file):
+            texts = [f"SHA-256 {found[file][:12]}" if file in found else "no such file" for found in (known, here)]
+            rows.append(_row(f"data file {file}", "identity", *texts, is_wrong=True))
     same = len({*known, *here}) - len(rows)
     if same:
         text = f"{found.data.name} {found.data.version}, {same} files"
-        rows.insert(0, EnvironmentRow(name=name, level="identity", bundle=text, here=text, is_same=True))
+        rows.insert(0, _row(name, "identity", text, text))
     return rows
 
 
@@ -155,17 +143,13 @@ def _code_rows(workload: WorkloadSpec, records: Sequence[RunRecord], found: Prov
     if not codes or here is None:
         return []
     shown = ", ".join(sorted(str(code)[:12] for code in codes))
-    return [
-        EnvironmentRow(
-            name=f"code of {workload.name}", level="notice", bundle=shown, here=str(here)[:12], is_same=codes == {here}
-        )
-    ]
+    return [_row(f"code of {workload.name}", "notice", shown, str(here)[:12])]
 
 
 def _packages(
     records: Sequence[RunRecord], here: Mapping[str, Any], frameworks: set[str], preloaded: frozenset[str]
 ) -> list[EnvironmentRow]:
-    rows = [_row("python", "notice", (record.environment.get("python") for record in records), here.get("python"))]
+    rows = [_recorded("python", "notice", (record.environment.get("python") for record in records), here.get("python"))]
     names = dict.fromkeys(name for record in records for name in record.environment.get("versions") or {} if name != OWN)
     for name in names:
         level: Level = "notice"
@@ -174,7 +158,11 @@ def _packages(
         elif name in OWN_RESULT and MODULES.get(name, name) in preloaded:
             level = "numerics"
         recorded = ((record.environment.get("versions") or {}).get(name) for record in records)
-        rows.append(_row(name, level, (value for value in recorded if value), here["versions"].get(name, _installed_now(name))))
+        rows.append(
+            _recorded(
+                name, level, (value for value in recorded if value), here["versions"].get(name, installed_version(name) or ABSENT)
+            )
+        )
     return rows
 
 
@@ -182,23 +170,26 @@ def _machine(records: Sequence[RunRecord], here: Mapping[str, Any]) -> list[Envi
     environments = [record.environment for record in records]
     cpus = [environment.get("cpu") or {} for environment in environments]
     return [
-        _row("architecture", "numerics", (item.get("machine") for item in environments), here.get("machine")),
-        _row("CPU", "numerics", map(_cpu_text, cpus), _cpu_text(here["cpu"])),
+        _recorded("architecture", "numerics", (item.get("machine") for item in environments), here.get("machine")),
+        _recorded("CPU", "numerics", map(_cpu_text, cpus), _cpu_text(here["cpu"])),
         _instructions([_sets(cpu) for cpu in cpus], _sets(here["cpu"])),
-        _row("C library", "numerics", (item.get("libc") for item in environments), here.get("libc")),
-        _row("logical processors", "machine", (cpu.get("logical_count") for cpu in cpus), here["cpu"].get("logical_count")),
-        _row("memory", "machine", (_gigabytes(item) for item in environments), _gigabytes(here)),
-        _row("accelerators", "machine", (_devices(item) for item in environments), _devices(here)),
-        _row("kernel", "notice", (item.get("kernel") for item in environments), here.get("kernel")),
+        _recorded("C library", "numerics", (item.get("libc") for item in environments), here.get("libc")),
+        _recorded("logical processors", "machine", (cpu.get("logical_count") for cpu in cpus), here["cpu"].get("logical_count")),
+        _recorded("memory", "machine", (_gigabytes(item) for item in environments), _gigabytes(here)),
+        _recorded("accelerators", "machine", (_devices(item) for item in environments), _devices(here)),
+        _recorded("kernel", "notice", (item.get("kernel") for item in environments), here.get("kernel")),
     ]
 
 
-def _row(name: str, level: Level, recorded: Iterable[Any], here: Any) -> EnvironmentRow:
+def _recorded(name: str, level: Level, recorded: Iterable[Any], here: Any) -> EnvironmentRow:
     values = sorted({str(value) for value in recorded if value is not None})
-    known = " / ".join(values) or UNKNOWN
-    now = UNKNOWN if here is None else str(here)
-    is_same = None if not values or here is None else values == [now]
-    return EnvironmentRow(name=name, level=level, bundle=known, here=now, is_same=is_same)
+    return _row(name, level, " / ".join(values) or UNKNOWN, UNKNOWN if here is None else str(here))
+
+
+def _row(name: str, level: Level, bundle: str, here: str, *, is_wrong: bool = False) -> EnvironmentRow:
+    """Return the row of two texts, which are the same where they are equal, and not `is_wrong`."""
+    is_same = None if UNKNOWN in (bundle, here) else bundle == here and not is_wrong
+    return EnvironmentRow(name=name, level=level, bundle=bundle, here=here, is_same=is_same)
 
 
 def _data(records: Sequence[RunRecord]) -> dict[str, str]:
@@ -207,10 +198,6 @@ def _data(records: Sequence[RunRecord]) -> dict[str, str]:
         if isinstance(data, Mapping):
             return dict(data.get("sha256") or {})
     return {}
-
-
-def _short(digests: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} {digest[:12]}" for name, digest in sorted(digests.items())) or "no files"
 
 
 def _cpu_text(cpu: Mapping[str, Any]) -> str | None:
@@ -229,13 +216,12 @@ def _instructions(recorded: Sequence[frozenset[str] | None], here: frozenset[str
     name, known = "CPU instruction sets", sorted({sets for sets in recorded if sets is not None}, key=sorted)
     if not known or here is None:
         texts = [UNKNOWN if sets is None else f"{len(sets)} known" for sets in (next(iter(known), None), here)]
-        return EnvironmentRow(name=name, level="numerics", bundle=texts[0], here=texts[1], is_same=None)
+        return _row(name, "numerics", *texts)
     if known == [here]:
-        text = f"the same {len(here)}"
-        return EnvironmentRow(name=name, level="numerics", bundle=text, here=text, is_same=True)
+        return _row(name, "numerics", f"the same {len(here)}", f"the same {len(here)}")
     there = frozenset.union(*known)
     only = [" ".join(sorted(sets)) or "nothing more" for sets in (there - here, here - frozenset.intersection(*known))]
-    return EnvironmentRow(name=name, level="numerics", bundle=f"also {only[0]}", here=f"also {only[1]}", is_same=False)
+    return _row(name, "numerics", f"also {only[0]}", f"also {only[1]}", is_wrong=True)
 
 
 def _gigabytes(environment: Mapping[str, Any]) -> str | None:
@@ -253,12 +239,6 @@ def _framework_package(run: PlannedRun) -> str | None:
         return registry.adapter_class(run.spec.adapter).capabilities.package or None
     except TuneoffError:
         return None
-
-
-def _installed_now(name: str) -> str:
-    from tuneoff.base.packages import installed_version
-
-    return installed_version(name) or ABSENT
 
 
 def _preloaded(runs: Sequence[PlannedRun]) -> frozenset[str]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import resource
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,11 +10,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tuneoff.adapter import Adapter
-from tuneoff.base import clock
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import TuneoffError
 from tuneoff.experiment.spec import ExperimentSpec, RunSpec
-from tuneoff.measure.power.procfs import HostClock
+from tuneoff.measure.use import SHARE
 from tuneoff.record.endings import Verdict
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Event, Flag, Process
@@ -32,39 +29,6 @@ from tuneoff.trust.history_check.counterexample import Counterexample
 from tuneoff.trust.history_check.rules import check_run
 
 E = TypeVar("E", bound=Event)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """The load average of the minute before a run's end, and the share of all processors' time that was used by others, in %."""
-
-    load_1min: float
-    others_percent: float
-
-    @property
-    def text(self) -> str:
-        return f"other programs used {self.others_percent:.0f} % of the processors, at a load of {self.load_1min:.1f}"
-
-
-class MachineWatch:
-    """Looks from where it is made; what is this process's, and its children's that have ended by then, is the run's own."""
-
-    def __init__(self) -> None:
-        self._host = HostClock()
-        self._before = clock.monotonic_ns(), self._others_ns()
-
-    def seen(self) -> Machine:
-        """Return what was done since this was made."""
-        elapsed_ns, others_ns = (
-            now - before for now, before in zip((clock.monotonic_ns(), self._others_ns()), self._before, strict=True)
-        )
-        share = others_ns / (elapsed_ns * (os.cpu_count() or 1))
-        return Machine(load_1min=os.getloadavg()[0], others_percent=100 * min(max(share, 0.0), 1.0))
-
-    def _others_ns(self) -> int:
-        """Return the CPU time of all processors but of this process and its children that have ended."""
-        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-        return self._host.read().busy_ns - int(sum(one.ru_utime + one.ru_stime for one in used) * clock.NANOSECONDS)
 
 
 class NoRecordError(Exception):
@@ -103,13 +67,18 @@ class Made:
     listeners: tuple[ListeningSocket, ...] = ()
     left: tuple[Left, ...] = ()
     end_seconds: float | None = None  # from what was done to it from outside to its end
-    machine: Machine | None = None  # what others did meanwhile
 
     @property
     def record(self) -> RunRecord:
         if self.stored is None:
             raise NoRecordError(f"run {self.name} has no record: {self.problem}")
         return self.stored
+
+    @property
+    def others_percent(self) -> float | None:
+        """The share of the processors that other programs used meanwhile, as the record has it; None: it is not known."""
+        share = self.stored.metrics.get(SHARE) if self.stored is not None else None
+        return share.value if share is not None else None
 
     @cached_property
     def events(self) -> tuple[tuple[Process, Event], ...]:
@@ -175,10 +144,6 @@ class AdapterEvidence:
     refusals: Refusals | None = None
     missing: Mapping[str, Finding] = field(default_factory=dict)
 
-    def absent(self, name: str) -> Finding | None:
-        """Return what to say of a name that was not made, or None where it was."""
-        return self.missing.get(name)
-
     def record(self, name: str) -> RunRecord:
         return self.runs[name].record
 
@@ -209,7 +174,6 @@ def finished(name: str, spec: RunSpec, notes: Path, answer: Mapping[str, Any], a
         listeners=tuple(holders),
         left=(*(Left(**item) for item in answer["left"]), *flagged_left(_flags(folder) if record is not None else [], holders)),
         end_seconds=answer["end_seconds"],
-        machine=Machine(**answer["machine"]),
     )
 
 

@@ -25,6 +25,7 @@ METHODS = {
     "test": "test",
     "metrics": "collect_metrics",
     "undeploy": "undeploy",
+    "twice": "undeploy",
 }
 RAISED = "planted_failure"  # a file in the folder of the execution: the failure was raised inside the adapter's own code
 FIRST_SECONDS, AGAIN_SECONDS = 1.0, 0.7  # after the start of `run_trials`
@@ -48,45 +49,20 @@ def __getattr__(name: str) -> type[Adapter]:
 
 
 def _wrapped(plant: str, adapter: type[Adapter]) -> type[Adapter]:
-    if plant == "twice":
-        replaced = {"undeploy": _twice(adapter.undeploy)}
-    elif plant == "trial":
-        replaced = {"run_trials": _interrupted(adapter.run_trials)}
-    else:
-        name = METHODS[plant]
-        replaced = {name: _failing(getattr(adapter, name), plant)}
-    return type(adapter.__name__, (adapter,), {**replaced, "__module__": __name__})
-
-
-def _failing(step: Callable[..., Any], plant: str) -> Callable[..., Any]:
-    """Do the step, then fail: all that it started is there."""
+    name = METHODS[plant]
+    step: Callable[..., Any] = getattr(adapter, name)
 
     @functools.wraps(step)
-    def failing(self: Adapter, *arguments: Any) -> Any:
+    def planted(self: Adapter, *arguments: Any) -> Any:
+        if plant == "trial":
+            with _alarm(self):  # in the midst of the step, inside whatever the adapter is doing
+                return step(self, *arguments)
         step(self, *arguments)
-        raise PlantedFailure(f"planted in step {plant}")
+        if plant != "twice":
+            raise PlantedFailure(f"planted in step {plant}")  # all that the step started is there
+        return step(self, *arguments)
 
-    return failing
-
-
-def _twice(step: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(step)
-    def twice(self: Adapter) -> None:
-        step(self)
-        step(self)
-
-    return twice
-
-
-def _interrupted(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Fail in the midst of the step, inside whatever the adapter is doing."""
-
-    @functools.wraps(step)
-    def interrupted(self: Adapter) -> Any:
-        with _alarm(self):
-            return step(self)
-
-    return interrupted
+    return type(adapter.__name__, (adapter,), {name: planted, "__module__": __name__})
 
 
 @contextmanager

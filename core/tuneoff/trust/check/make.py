@@ -5,26 +5,28 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass, replace
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from tuneoff import registry
 from tuneoff.base.format import duration_text
 from tuneoff.base.targets import load_target
 from tuneoff.capabilities import framework_status
 from tuneoff.errors import ExperimentError, MissingPackageError, UnsupportedError
+from tuneoff.experiment.expand import SkipCheck
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.run.supervisor.guardian import Announce
 from tuneoff.trust.check import specs
-from tuneoff.trust.check.evidence import AdapterEvidence, Drawn, Made, Refusals, RequestAnswer, Subject, finished
+from tuneoff.trust.check.evidence import AdapterEvidence, Drawn, Made, Refusals, Subject, finished
 from tuneoff.trust.check.fault_injection import wrapped_target
-from tuneoff.trust.check.footprint import Left, own_folders
+from tuneoff.trust.check.footprint import own_folders
 from tuneoff.trust.check.model import Check, Finding, not_applicable, not_tested
 from tuneoff.trust.check.one_run import Children
 from tuneoff.trust.check.planned_runs import DRAWS, MANY, REFUSALS, CheckRun, planned_runs
-from tuneoff.trust.check.refusals import plain_refusal
 from tuneoff.trust.space_test.draw import DRAWN, FAILED, NOT_OFFERED
 from tuneoff.trust.space_test.verify import draw_in_process
 
@@ -34,14 +36,6 @@ SIDE_BY_SIDE = 2
 _FINISHING = threading.Lock()
 
 Tell = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _RunMade:
-    """What came of one run: what was made, or why not."""
-
-    made: Made | None
-    problem: str = ""
 
 
 def subject_of(name: str, platform: str | None = None, options: Mapping[str, Any] | None = None) -> Subject:
@@ -64,7 +58,7 @@ def subject_of(name: str, platform: str | None = None, options: Mapping[str, Any
     status = framework_status(name, capabilities)
     if status.state != "ready":
         raise MissingPackageError(status.text)
-    reason = plain_refusal(run_spec(subject, CheckRun(name="plain", experiment=specs.drawn(8))), adapter)
+    reason = SkipCheck().reason(run_spec(subject, CheckRun(name="plain", experiment=specs.drawn(8))), adapter)
     if reason is not None:
         raise UnsupportedError(reason)
     return subject
@@ -117,24 +111,18 @@ def make_evidence(
             runs.append(run)
     with Children() as children:
         refusals = _refusals(subject, folder, children) if REFUSALS in names else None
-        if isinstance(refusals, Finding):
-            missing[REFUSALS] = refusals
         with children.interrupting():
             drawn = _drawn(subject, tell, announce) if DRAWS in names else None
         if drawn is None and DRAWS in names:
             runs.append(planned[MANY])
-        if isinstance(drawn, Finding):
-            missing[DRAWS] = drawn
         ended = _make_all(subject, runs, folder, children, tell, announce, at_once)
-    made = {name: item.made for name, item in ended.items() if item.made is not None}
-    missing.update({name: not_tested(item.problem) for name, item in ended.items() if item.made is None})
-    missing.update(
-        {name: without for name, item in made.items() if (without := _without_trials(planned[name], item)) is not None}
-    )
+    made = {name: item for name, item in ended.items() if isinstance(item, Made)}
+    found = {name: item if isinstance(item, Finding) else _without_trials(planned[name], item) for name, item in ended.items()}
     if drawn is None and DRAWS in names:
-        drawn = _received(made.get(MANY))
-        if drawn is None:
-            missing[DRAWS] = missing.get(MANY) or not_tested("no configuration was received")
+        drawn = _received(made.get(MANY)) or found[MANY] or not_tested("no configuration was received")
+    for name, item in {**found, REFUSALS: refusals, DRAWS: drawn}.items():
+        if isinstance(item, Finding):
+            missing[name] = item
     return AdapterEvidence(
         subject=subject,
         runs=made,
@@ -146,8 +134,8 @@ def make_evidence(
 
 def _make_all(
     subject: Subject, runs: Sequence[CheckRun], folder: Path, children: Children, tell: Tell, announce: Announce, at_once: int
-) -> dict[str, _RunMade]:
-    found: dict[str, _RunMade] = {}
+) -> dict[str, Made | Finding]:
+    found: dict[str, Made | Finding] = {}
     started = time.monotonic()
 
     def tell_of(name: str) -> None:
@@ -155,23 +143,18 @@ def _make_all(
         left = _time_left(len(found), len(runs), time.monotonic() - started)
         tell(f"{subject.label}: {len(found)} of {len(runs)} runs made; {name}{left}")
 
-    beside = [run for run in runs if not run.is_alone]
-    waiting: dict[Future[_RunMade], str] = {}
     with ThreadPoolExecutor(at_once) as pool:
-        for run in beside:
-            waiting[pool.submit(_make, subject, run, folder, children, announce)] = run.name
-        while waiting:
-            for future in wait(list(waiting), return_when=FIRST_COMPLETED)[0]:
-                name = waiting.pop(future)
-                found[name] = future.result()
-                tell_of(name)
+        waiting = {pool.submit(_make, subject, run, folder, children, announce): run.name for run in runs if not run.is_alone}
+        for future in as_completed(waiting):
+            found[waiting[future]] = future.result()
+            tell_of(waiting[future])
     for run in runs:
         if run.is_alone:
             earlier = found.get(run.continues)
-            if run.continues and (earlier is None or earlier.made is None or earlier.made.stored is None):
-                found[run.name] = _RunMade(made=None, problem=f"there is no run {run.continues} to go on with")
+            if run.continues and (not isinstance(earlier, Made) or earlier.stored is None):
+                found[run.name] = not_tested(f"there is no run {run.continues} to go on with")
                 continue
-            found[run.name] = _make(subject, run, folder, children, announce, earlier.made if earlier is not None else None)
+            found[run.name] = _make(subject, run, folder, children, announce, earlier if isinstance(earlier, Made) else None)
             tell_of(run.name)
     children.check()
     return found
@@ -184,7 +167,7 @@ def _time_left(made: int, runs: int, seconds: float) -> str:
 
 def _make(
     subject: Subject, run: CheckRun, folder: Path, children: Children, announce: Announce, earlier: Made | None = None
-) -> _RunMade:
+) -> Made | Finding:
     """Make one run. `earlier`: an execution of the same run that is gone on with, so it has the same folders."""
     place = folder / run.name
     notes = earlier.notes_folder if earlier is not None else place / "notes"
@@ -202,9 +185,9 @@ def _make(
     with own_folders(announce) as own:
         answer = children.ask("tuneoff.trust.check.one_run", place, {**request, "folders": asdict(own)})
     if isinstance(answer, str):
-        return _RunMade(made=None, problem=f"run {run.name} was not made: {answer}")
+        return not_tested(f"run {run.name} was not made: {answer}")
     with _FINISHING:
-        return _RunMade(made=finished(run.name, spec, notes, answer, load_target(subject.target)))
+        return finished(run.name, spec, notes, answer, load_target(subject.target))
 
 
 def _refusals(subject: Subject, folder: Path, children: Children) -> Refusals | Finding:
@@ -214,11 +197,7 @@ def _refusals(subject: Subject, folder: Path, children: Children) -> Refusals | 
     answer = children.ask("tuneoff.trust.check.refusals", place, {"run": run_spec_to_json(spec)}, REFUSAL_SECONDS)
     if isinstance(answer, str):
         return not_tested(f"nothing could be asked: {answer}")
-    return Refusals(
-        answers=[RequestAnswer(**item) for item in answer["answers"]],
-        framework_imported=answer["framework_imported"],
-        left=[Left(**item) for item in answer["left"]],
-    )
+    return msgspec.convert(answer, Refusals)
 
 
 def _drawn(subject: Subject, tell: Tell, announce: Announce) -> Drawn | Finding | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -80,19 +80,13 @@ class Check:
     has_time_limit: bool = False  # a busy machine alone may make it fail: then it is tried again
     needs_all: bool = True  # False: it judges those of the runs that an adapter can make
 
-    def __post_init__(self) -> None:
-        family, dot, rule = self.id.partition(".")
-        if not (family and dot and rule) or not self.reads:
-            raise ValueError(f"a check needs an id like family.rule and something to read, but got {self.id!r}, {self.reads}")
-
     def finding(self, evidence: AdapterEvidence) -> Finding:
         """Return what the check says; evidence that is missing is told, never passed over."""
-        absent = [evidence.absent(name) for name in self.reads]
-        gone = [finding for finding in absent if finding is not None]
+        gone = [evidence.missing[name] for name in self.reads if name in evidence.missing]
         broken = [finding for finding in gone if not finding.is_good]
         if broken:
             return broken[0]
-        if gone and (self.needs_all or len(gone) == len(absent)):
+        if gone and (self.needs_all or len(gone) == len(self.reads)):
             return gone[0]
         try:
             return self.judge(evidence)
@@ -105,11 +99,14 @@ def check(id: str, **about: Any) -> Callable[[Judge], Check]:
     return lambda judge: Check(id=id, judge=judge, **about)
 
 
-def of_runs(*names: str) -> Callable[[Callable[[Made], Iterable[str]]], Judge]:
-    """Let the function below, which yields the problems of one run, judge those of these names that were made."""
+def run_check(id: str, *, reads: tuple[str, ...], **about: Any) -> Callable[[Callable[[Made], Iterable[str]]], Check]:
+    """Make a check of the function below, which yields the problems of one run: it judges those of `reads` that were made."""
 
-    def made_of(problems: Callable[[Made], Iterable[str]]) -> Judge:
-        return lambda evidence: judged(problem for made in evidence.some(*names) for problem in problems(made))
+    def made_of(problems: Callable[[Made], Iterable[str]]) -> Check:
+        def judge(evidence: AdapterEvidence) -> Finding:
+            return judged(problem for made in evidence.some(*reads) for problem in problems(made))
+
+        return Check(id=id, judge=judge, reads=reads, **about)
 
     return made_of
 
@@ -120,19 +117,6 @@ class CheckResult:
 
     check: Check
     finding: Finding
-
-
-def by_id(checks: Sequence[Check]) -> Mapping[str, Check]:
-    """Return the checks by their ids.
-
-    Raises:
-        ValueError: two checks have the same one.
-    """
-    found: dict[str, Check] = {}
-    for check in checks:
-        if found.setdefault(check.id, check) is not check:
-            raise ValueError(f"ids of checks must differ, but two are named {check.id!r}")
-    return found
 
 
 def chosen(checks: Sequence[Check], only: Sequence[str] = ()) -> tuple[Check, ...]:

@@ -32,7 +32,6 @@ from tuneoff.run.supervisor import cgroups
 from tuneoff.run.supervisor.guardian import Guardian
 from tuneoff.run.supervisor.leftovers import left_outside, remembered
 from tuneoff.run.supervisor.run import RunRequest, supervise
-from tuneoff.trust.check.evidence import MachineWatch
 from tuneoff.trust.check.footprint import Footprint, Left, OwnFolders, RunTraces, left_since
 
 RUN_SECONDS = 600.0  # a run that takes longer has lost its own supervisor
@@ -147,11 +146,10 @@ def make_run(request: dict[str, Any]) -> dict[str, Any]:
     own = OwnFolders(**request["folders"])
     own.enter()
     guardian = Guardian(results)
-    before, machine = Footprint.now(), MachineWatch()
+    before = Footprint.now()
     with _load(os.cpu_count() or 1 if request["is_loaded"] else 0):
         earlier = Path(request["continues"]) if request["continues"] else None
         ended = supervise(RunRequest(spec=run, results=results, listener=watcher, interrupt=interrupt, continues=earlier))
-    seen = machine.seen()
     end_seconds = time.monotonic() - watcher.acted if watcher.acted is not None else None
     execution = ended.execution
     left = left_since(before, execution.execution_id, watcher.seen)
@@ -166,7 +164,6 @@ def make_run(request: dict[str, Any]) -> dict[str, Any]:
         "listeners": [{**asdict(listener), "pid": pid} for listener, pid in watcher.seen.listeners.items()],
         "left": [asdict(item) for item in left],
         "end_seconds": end_seconds,
-        "machine": asdict(seen),
     }
 
 

@@ -153,11 +153,11 @@ class ProbeWithoutState(Probe):
 
 def _compute(seconds: float) -> int:
     """Use so much CPU time in this thread; return how many threads of the process used at least half of that meanwhile."""
-    clock = ThreadClock()
+    before = _cpu_ns()
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         sum(range(1000))
-    return clock.busy(seconds / 2)
+    return sum(used - before.get(thread, 0) >= seconds / 2 * 1e9 for thread, used in _cpu_ns().items())
 
 
 def _exhaust_memory() -> None:
@@ -170,18 +170,8 @@ def _exhaust_memory() -> None:
     raise MemoryError(f"allocated {ALLOCATE_BYTES / 1e6:g} MB in {len(chunks)} pieces without meeting a limit")
 
 
-class ThreadClock:
-    """Remembers the CPU time of each thread."""
-
-    def __init__(self) -> None:
-        self._before = _cpu_ns()
-
-    def busy(self, seconds: float) -> int:
-        """Return how many threads used at least so much CPU time since this was made."""
-        return sum(used - self._before.get(thread, 0) >= seconds * 1e9 for thread, used in _cpu_ns().items())
-
-
 def _cpu_ns() -> dict[str, int]:
+    """Return the CPU time of each thread of this process."""
     found: dict[str, int] = {}
     for thread in os.listdir("/proc/self/task"):
         with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/self/task/{thread}/schedstat") as file:

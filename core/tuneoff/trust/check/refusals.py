@@ -6,7 +6,7 @@ The request is a run that it can serve. Each question changes one thing.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -19,13 +19,12 @@ from tuneoff.experiment.spec import ExperimentSpec, Failures, RunSpec, Strategy,
 from tuneoff.experiment.strategies import PRUNERS, SAMPLERS, check_pruner
 from tuneoff.run.child import answer_request
 from tuneoff.trust.check import specs
-from tuneoff.trust.check.evidence import RequestAnswer
+from tuneoff.trust.check.evidence import Refusals, RequestAnswer
 from tuneoff.trust.check.footprint import Footprint, left_since
 
 UNKNOWN = "conformance_unknown"
 REFUSED, ACCEPTED, BROKEN = "refused", "accepted", "broken"
 _UNDECLARED, _ADAPTER_OPTIONS, _SAMPLER_OPTIONS = "undeclared", "adapter-options", "sampler-options"
-_DECLARED = "declared"  # the family of what must be served
 
 
 def main(request: dict[str, Any]) -> dict[str, Any]:
@@ -33,24 +32,24 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
     before = Footprint.now()
     known = set(sys.modules)
     adapter: type[Adapter] = load_target(spec.adapter_target)
-    answers = [asdict(answer) for answer in ask(spec, adapter)]
+    answers = list(ask(spec, adapter))
     module = adapter.capabilities.module
     imported = bool(module) and module not in known and module in sys.modules
-    left = [asdict(item) for item in left_since(before, UNKNOWN)]
-    return {"answers": answers, "framework_imported": imported, "left": left}
+    return asdict(Refusals(answers=answers, framework_imported=imported, left=left_since(before, UNKNOWN)))
 
 
 def ask(spec: RunSpec, adapter: type[Adapter]) -> Iterator[RequestAnswer]:
     """Yield the answer to each request that must be refused, and to each that must be served."""
     if adapter.capabilities.resume is not Support.YES:
-        yield RequestAnswer(family="resume", request="to go on inside a run", **_continue(spec, adapter))
+        yield _answer("resume", "to go on inside a run", adapter.refuse_continue, spec)
     for family, request, changed in _requests(spec, adapter.capabilities):
-        outcome, text = _ask(changed, adapter, plan=family == _UNDECLARED)
-        yield RequestAnswer(family=family, request=request, outcome=outcome, text=text)
+        if family == _UNDECLARED:  # core refuses it before the adapter is asked
+            yield _answer(family, request, SkipCheck().reason, changed, adapter)
+        else:
+            yield _answer(family, request, adapter.refuse, changed)
     if spec.platform not in adapter.capabilities.emulated_platforms:  # what stands in there may have less than was declared
         for request, experiment in declared(adapter.capabilities):
-            outcome, text = _ask(replace(spec, experiment=experiment), adapter, plan=False)
-            yield RequestAnswer(family=_DECLARED, request=request, outcome=outcome, text=text)
+            yield _answer("declared", request, adapter.refuse, replace(spec, experiment=experiment))
 
 
 def declared(capabilities: Capabilities) -> Iterator[tuple[str, ExperimentSpec]]:
@@ -68,19 +67,6 @@ def declared(capabilities: Capabilities) -> Iterator[tuple[str, ExperimentSpec]]
             yield f"declared pruner {name!r}", replace(experiment, pruner=pruner)
         elif _is_offered(capabilities.samplers, "fixed"):
             yield f"declared pruner {name!r}", specs.scripted()
-
-
-def _continue(spec: RunSpec, adapter: type[Adapter]) -> dict[str, str]:
-    try:
-        reason = adapter.refuse_continue(spec)
-    except Exception as error:  # an adapter's code may raise anything
-        return {"outcome": BROKEN, "text": f"{type(error).__name__}: {error}"}
-    return {"outcome": ACCEPTED} if reason is None else {"outcome": REFUSED, "text": reason}
-
-
-def plain_refusal(spec: RunSpec, adapter: type[Adapter]) -> str | None:
-    """Return why the adapter cannot serve a run at all, or None."""
-    return SkipCheck().reason(spec, adapter)
 
 
 def _requests(spec: RunSpec, capabilities: Capabilities) -> Iterator[tuple[str, str, RunSpec]]:
@@ -123,15 +109,15 @@ def _inadmissible(option: Option) -> object:
     return option.most + 1 if option.most is not None else "not a value of any option"
 
 
-def _ask(spec: RunSpec, adapter: type[Adapter], *, plan: bool) -> tuple[str, str]:
-    """Ask the plan, or the adapter alone where core would refuse before it is asked."""
+def _answer(family: str, request: str, refuse: Callable[..., str | None], *about: object) -> RequestAnswer:
     try:
-        reason = SkipCheck().reason(spec, adapter) if plan else adapter.refuse(spec)
+        reason = refuse(*about)
+        outcome = ACCEPTED if reason is None else REFUSED
     except ExperimentError as error:
-        return REFUSED, str(error)
+        outcome, reason = REFUSED, str(error)
     except Exception as error:  # an adapter's code may raise anything
-        return BROKEN, f"{type(error).__name__}: {error}"
-    return (ACCEPTED, "") if reason is None else (REFUSED, reason)
+        outcome, reason = BROKEN, f"{type(error).__name__}: {error}"
+    return RequestAnswer(family=family, request=request, outcome=outcome, text=reason or "")
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,9 @@ from tuneoff.base.output import markdown_table, one_line
 from tuneoff.base.packages import installed_version
 from tuneoff.errors import ResultsError
 from tuneoff.measure.use import LARGEST_SHARE
-from tuneoff.run.supervisor.guardian import Announce, temporary_folder, watching
+from tuneoff.run.supervisor.guardian import temporary_folder, watching
 from tuneoff.trust.check.checks import CHECKS
-from tuneoff.trust.check.evidence import AdapterEvidence, Subject
+from tuneoff.trust.check.evidence import AdapterEvidence, Made, Subject
 from tuneoff.trust.check.make import make_evidence
 from tuneoff.trust.check.model import Check, CheckResult, CheckVerdict, Finding, judge_all, passed
 
@@ -34,13 +34,13 @@ def check_adapter(
 ) -> Report:
     """Make the runs that these checks read, and return what they say; what fails at a limit of time is tried again, once.
 
-    `keep`: a folder for the runs, else they are removed.
-
-    Raises:
-        ResultsError: the folder has files already, or cannot be made.
+    `keep`: a new folder for the runs (see `make_empty`), else they are removed.
     """
     started = time.monotonic()
-    with watching() as announce, _folder(keep, announce) as folder:
+    with (
+        watching() as announce,
+        temporary_folder(announce, "tuneoff-check-") if keep is None else nullcontext(keep.absolute()) as folder,
+    ):
         evidence = make_evidence(subject, checks, folder, tell, announce)
 
         def again(late: Sequence[Check]) -> AdapterEvidence:
@@ -48,17 +48,8 @@ def check_adapter(
             return make_evidence(subject, late, folder / AGAIN, tell, announce, ONE_AT_A_TIME)
 
         results = told_of_others(tried_again(judge_all(checks, evidence), evidence, again), evidence)
-    return report_of(evidence, results, time.monotonic() - started, len(CHECKS))
-
-
-@contextmanager
-def _folder(keep: Path | None, announce: Announce) -> Iterator[Path]:
-    if keep is None:
-        with temporary_folder(announce, "tuneoff-check-") as folder:
-            yield folder
-    else:
-        make_empty(keep)
-        yield keep.absolute()
+    seconds = time.monotonic() - started
+    return Report(subject=subject, results=results, runs=len(evidence.runs), seconds=seconds, known_checks=len(CHECKS))
 
 
 def make_empty(keep: Path) -> None:
@@ -106,25 +97,23 @@ def told_of_others(results: Sequence[CheckResult], evidence: AdapterEvidence) ->
 
 
 def _busy(check: Check, evidence: AdapterEvidence) -> str:
-    late = [made.machine for made in evidence.some(*check.reads) if made.stored is not None and made.stored.status == "timeout"]
-    busy = [machine for machine in late if machine is not None and machine.others_percent > LARGEST_SHARE]
-    return f"a run timed out while the machine was busy ({busy[0].text}): free it, and check again" if busy else ""
+    late = [made for made in evidence.some(*check.reads) if made.stored is not None and made.stored.status == "timeout"]
+    busy = max((made.others_percent or 0.0 for made in late), default=0.0) > LARGEST_SHARE
+    return f"a run timed out while the machine was busy ({_others(late)}): free it, and check again" if busy else ""
 
 
 def _of_both(first: CheckResult, again: Finding, evidence: AdapterEvidence, second: AdapterEvidence) -> Finding:
-    before = f"the first try, {_meanwhile(first.check, evidence)}: {first.finding.text}"
-    now = f"the second try, {_meanwhile(first.check, second)}"
+    before = f"the first try, {_others(evidence.some(*first.check.reads))}: {first.finding.text}"
+    now = f"the second try, {_others(second.some(*first.check.reads))}"
     if again.is_good:
         return passed(f"{again.text + '; ' if again.text else ''}{now}, passed; {before}")
     return replace(first.finding, text=f"{again.text} ({now}; {before})")
 
 
-def _meanwhile(check: Check, evidence: AdapterEvidence) -> str:
-    """Return what the machine did during that of the check's runs in which others used the most."""
-    machines = [made.machine for made in evidence.some(*check.reads) if made.machine is not None]
-    if not machines:
-        return "what the machine did is not known"
-    return max(machines, key=lambda machine: machine.others_percent).text
+def _others(runs: Iterable[Made]) -> str:
+    """Return what other programs used during that of some runs in which they used the most."""
+    shares = [made.others_percent for made in runs if made.others_percent is not None]
+    return f"other programs used {max(shares):.0f} % of the processors" if shares else "what the machine did is not known"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,18 +148,6 @@ class Report:
         if not capabilities.package:
             return "no framework"
         return f"{capabilities.framework} {installed_version(capabilities.package) or 'of unknown version'}"
-
-
-def report_of(
-    evidence: AdapterEvidence, results: Sequence[CheckResult], seconds: float, known_checks: int | None = None
-) -> Report:
-    return Report(
-        subject=evidence.subject,
-        results=tuple(results),
-        runs=len(evidence.runs),
-        seconds=seconds,
-        known_checks=known_checks,
-    )
 
 
 HEADER = ("check", "verdict", "what was seen, or the way out")

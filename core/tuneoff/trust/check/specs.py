@@ -129,7 +129,7 @@ def faulty() -> ExperimentSpec:
     return listed(
         configurations,
         workers=Workers(count=2, memory_mb=MEMORY_MB),
-        timeouts=_limits(trial_seconds=TRIAL_SECONDS, silence_seconds=SILENCE_SECONDS),
+        timeouts=replace(LIMITS, trial_seconds=TRIAL_SECONDS, silence_seconds=SILENCE_SECONDS),
     )
 
 
@@ -148,7 +148,3 @@ def wall_clock() -> ExperimentSpec:
     """More trials than the seconds suffice for."""
     budget = Budget(trials=60, epochs_per_trial=EPOCHS, wall_clock_seconds=WALL_CLOCK_SECONDS)
     return drawn(60, options={"epoch_seconds": 0.3}, budget=budget)
-
-
-def _limits(**changes: float) -> Timeouts:
-    return replace(LIMITS, **changes)

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -66,28 +66,12 @@ class CellPlace:
     has_disk: bool
     stopping: threading.Event  # the whole command ends
     announce: Announce = lambda folder: None  # told of what is made outside `folder`
-    _struck: bool = field(default=False)
+    is_struck: bool = False  # the trial waited to be struck
 
     @property
     def once(self) -> Path:
         """The file that the workload makes when the fault strikes."""
         return self.folder / "once"
-
-    @property
-    def is_struck(self) -> bool:
-        """Whether the trial waited to be struck."""
-        return self._struck
-
-    def is_due(self) -> bool:
-        """Tell, once, that the trial waits to be struck."""
-        if self._struck or not self.once.exists():
-            return False
-        self._struck = True
-        return True
-
-    def go_on(self) -> None:
-        """Tell the trial that it was struck."""
-        self.once.with_name(f"{self.once.name}{STRUCK}").touch()
 
 
 def workload_options(cell: FaultCell, place: CellPlace, allocate_mb: float, hold_seconds: float = HOLD_SECONDS) -> dict[str, Any]:
@@ -161,13 +145,14 @@ def folder_after(cell: FaultCell, place: CellPlace) -> Path:
 
 
 def _look(cell: FaultCell, place: CellPlace, pid: int) -> None:
-    if cell.fault.strike is None or not place.is_due():
+    if cell.fault.strike is None or place.is_struck or not place.once.exists():
         return
+    place.is_struck = True
     if cell.fault.strike == "driver":
         kill(pid)
     else:
         break_part(cell, place)
-    place.go_on()
+    place.once.with_name(f"{place.once.name}{STRUCK}").touch()  # the trial goes on
 
 
 def break_part(cell: FaultCell, place: CellPlace) -> None:

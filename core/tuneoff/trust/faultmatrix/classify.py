@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tuneoff.base.identity import is_finite
 from tuneoff.experiment.spec import ExperimentSpec, Objective
 from tuneoff.judge.faults import Class
 from tuneoff.workload import TrialSeeds, workload_at
@@ -47,7 +48,7 @@ def classify(truth: Truth, seen: SeenRun) -> FaultOutcome:
     }
     skipped = [index for index, claims in without.items() if index != truth.faulty and claims[-1].state == "unfinished"]
     if skipped:
-        reason = f"it ended as if all were well, but did not run configuration{_plural(skipped)} {_listed(skipped)}"
+        reason = f"it ended as if all were well, but did not run {_configurations(skipped)}"
         return FaultOutcome(kind=Class.ABORTED, reason=reason)
     if without:
         return FaultOutcome(kind=Class.LOST, reason=_loss(truth, without))
@@ -56,27 +57,22 @@ def classify(truth: Truth, seen: SeenRun) -> FaultOutcome:
 
 def untruth(truth: Truth, seen: SeenRun) -> str | None:
     """Return the first thing that a run says and that is not true, or None."""
-    missing = _without_claim(truth, seen)
+    missing = sorted(set(range(len(truth.values))) - {claim.index for claim in seen.claims})
     if missing:
-        return f"it ended well, but says nothing of configuration{_plural(missing)} {_listed(missing)}"
+        return f"it ended well, but says nothing of {_configurations(missing)}"
     completed = [claim for claim in seen.claims if claim.state == "completed"]
     for claim in completed:
         problem = _false_value(truth, claim)
         if problem is not None:
             return problem
-    return _false_best(truth, seen, {claim.index: claim.value for claim in completed if _is_finite(claim.value)})
-
-
-def _without_claim(truth: Truth, seen: SeenRun) -> list[int]:
-    named = {claim.index for claim in seen.claims}
-    return [index for index in range(len(truth.values)) if index not in named]
+    return _false_best(truth, seen, {claim.index: claim.value for claim in completed if is_finite(claim.value)})
 
 
 def _false_value(truth: Truth, claim: Claim) -> str | None:
     """Say what is false about a trial that is called complete. What is not finite and is kept as such is no false value."""
     right = truth.result(claim.index)
     if right is None:
-        if _is_finite(claim.value) and not any(_are_equal(claim.value, value) for value in truth.values[claim.index]):
+        if is_finite(claim.value) and not any(_are_equal(claim.value, value) for value in truth.values[claim.index]):
             return f"the faulty trial counts as complete with {claim.value:g}, which it never reached"
         return None
     if claim.value is None or not _are_equal(claim.value, right):
@@ -107,7 +103,7 @@ def _loss(truth: Truth, without: Mapping[int, Sequence[Claim]]) -> str:
     what = "1 trial" if len(without) == 1 else f"{len(without)} trials"
     text = claim.text or claim.state
     if claim.state == "completed":
-        text += f", with {claim.value}" + (" of an epoch before the fault" if _is_finite(claim.value) else "")
+        text += f", with {claim.value}" + (" of an epoch before the fault" if is_finite(claim.value) else "")
     return f"{what}: {text}"
 
 
@@ -119,23 +115,15 @@ def _by_index(seen: SeenRun) -> dict[int, list[Claim]]:
 
 
 def _has_result(truth: Truth, claim: Claim) -> bool:
-    return claim.state == "completed" and _is_finite(claim.value) and truth.result(claim.index) is not None
-
-
-def _is_finite(value: float | None) -> bool:
-    return value is not None and math.isfinite(value)
+    return claim.state == "completed" and is_finite(claim.value) and truth.result(claim.index) is not None
 
 
 def _are_equal(one: float | None, other: float) -> bool:
     return one is not None and math.isclose(one, other, rel_tol=TOLERANCE)
 
 
-def _plural(indices: list[int]) -> str:
-    return "s" if len(indices) > 1 else ""
-
-
-def _listed(indices: list[int]) -> str:
-    return ", ".join(map(str, indices))
+def _configurations(indices: Sequence[int]) -> str:
+    return f"configuration{'s' if len(indices) > 1 else ''} {', '.join(map(str, indices))}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,11 @@ class CellResult:
     seconds: float | None = None
     wasted_seconds: float | None = None
 
+    @property
+    def kind(self) -> Class | None:
+        """Its class; None where it was not run."""
+        return self.outcome.kind if self.outcome is not None else None
+
 
 def run_matrix(
     plan: Plan,
@@ -67,7 +73,9 @@ def run_matrix(
     assert faulty is not None
     cells = _cells(plan, [NO_FAULT, *(fault for fault in faults if fault is not NO_FAULT)], settings, faulty)
     with interrupting(), watching() as announce, temporary_folder(announce, "tf") as root:  # short: Ray's sockets
-        runner = _Runner(plan, values, root, tell, len(cells), announce)
+        (root / "p").mkdir()
+        runner = _Runner(plan, values, root, tell, len(cells), announce, has_disk=can_mount(root / "p"))
+        shutil.rmtree(root / "p", ignore_errors=True)
         with ThreadPoolExecutor(at_once) as pool:
             try:
                 results = list(pool.map(runner.run, [cell for cell in cells if cell.fault is NO_FAULT]))
@@ -107,22 +115,18 @@ def _clean_options(plan: Plan) -> dict[str, Any]:
 
 
 def _cells(plan: Plan, faults: Sequence[Fault], settings: Sequence[Setting], faulty: int) -> list[FaultCell]:
-    cells: list[FaultCell] = []
-    for fault in faults:
-        for setting in settings:
-            for run in plan.counted:
-                cells.append(
-                    FaultCell(
-                        number=len(cells),
-                        label=run.label,
-                        setting=setting,
-                        fault=fault,
-                        spec=run.spec,
-                        tools=fault_tools(run.spec.adapter),
-                        faulty=faulty,
-                    )
-                )
-    return cells
+    return [
+        FaultCell(
+            number=number,
+            label=run.label,
+            setting=setting,
+            fault=fault,
+            spec=run.spec,
+            tools=fault_tools(run.spec.adapter),
+            faulty=faulty,
+        )
+        for number, (fault, setting, run) in enumerate(itertools.product(faults, settings, plan.counted))
+    ]
 
 
 def fault_tools(adapter: str) -> FaultTools | None:
@@ -134,27 +138,21 @@ def fault_tools(adapter: str) -> FaultTools | None:
     return tools if isinstance(tools, FaultTools) else None
 
 
+@dataclass
 class _Runner:
     """Runs cells from several threads."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        values: tuple[tuple[float, ...], ...],
-        root: Path,
-        tell: Callable[[str], None],
-        count: int,
-        announce: Announce,
-    ) -> None:
-        self._plan, self._values, self._root, self._tell, self._count = plan, values, root, tell, count
-        self._announce = announce
-        self._done, self._lock = 0, threading.Lock()
-        self.stopping = threading.Event()
-        self._controls: dict[str, float] = {}
-        probe = root / "p"
-        probe.mkdir()
-        self._has_disk = can_mount(probe)
-        shutil.rmtree(probe, ignore_errors=True)
+    plan: Plan
+    values: tuple[tuple[float, ...], ...]
+    root: Path
+    tell: Callable[[str], None]
+    count: int
+    announce: Announce
+    has_disk: bool
+    stopping: threading.Event = field(default_factory=threading.Event)
+    _done: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _controls: dict[str, float] = field(default_factory=dict)
 
     def take_controls(self, results: Sequence[CellResult]) -> None:
         """Learn from the controls how long a plain program takes without a fault: that bounds those with one."""
@@ -163,26 +161,26 @@ class _Runner:
                 self._controls[result.cell.label] = result.seconds
 
     def run(self, cell: FaultCell) -> CellResult:
-        skipped = _skipped(self._plan, cell)
+        skipped = _skipped(self.plan, cell)
         result = CellResult(cell=cell, skipped=skipped) if skipped else self._measured(cell)
         with self._lock:
             self._done += 1
             if not skipped:
-                what = result.skipped if result.outcome is None else result.outcome.kind.value
-                self._tell(f"{self._done}/{self._count} {cell.setting}: {cell.label}, {cell.fault.name}: {what}")
+                what = f"{cell.setting}: {cell.label}, {cell.fault.name}: {result.kind.value if result.kind else result.skipped}"
+                self.tell(f"{self._done}/{self.count} {what}")
         return result
 
     def _measured(self, cell: FaultCell) -> CellResult:
-        folder, kept = self._root / str(cell.number), self._root / f"k{cell.number}"
+        folder, kept = self.root / str(cell.number), self.root / f"k{cell.number}"
         folder.mkdir()
-        place = CellPlace(folder=folder, kept=kept, has_disk=self._has_disk, stopping=self.stopping, announce=self._announce)
+        place = CellPlace(folder=folder, kept=kept, has_disk=self.has_disk, stopping=self.stopping, announce=self.announce)
         experiment = cell.spec.experiment
-        truth = Truth(values=self._values, objective=experiment.objective, faulty=cell.faulty, is_sound=cell.fault.is_sound)
+        truth = Truth(values=self.values, objective=experiment.objective, faulty=cell.faulty, is_sound=cell.fault.is_sound)
         try:
             if cell.setting == "defaults":
                 seen = run_by_defaults(cell, place, self._limit(cell))
             else:
-                seen = run_by_adapter(cell, place, self._plan.content)
+                seen = run_by_adapter(cell, place, self.plan.content)
             if cell.fault.strike is not None and not place.is_struck:
                 raise NotStruck(f"its trial never came so far: {seen.failure or seen.words or 'it says nothing'}")
         except NotStruck as error:
@@ -222,9 +220,9 @@ def _with_waste(results: Sequence[CellResult]) -> list[CellResult]:
     found = []
     for result in results:
         wasted = None
-        if result.outcome is not None and result.seconds is not None:
+        if result.seconds is not None:
             control = controls.get((result.cell.label, result.cell.setting))
-            if result.outcome.kind not in RIGHT:
+            if result.kind not in RIGHT:
                 wasted = result.seconds
             elif control is not None and result.seconds >= control:  # else the machine was busier then: no figure
                 wasted = result.seconds - control

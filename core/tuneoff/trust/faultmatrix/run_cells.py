@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from tuneoff.record.run_record import RunRecord, TrialRecord
 from tuneoff.record.store import read_runs, standing
 from tuneoff.registry import adapter_class
 from tuneoff.run.child import ChildEnd
-from tuneoff.run.supervisor.cgroups import LIMIT_FILES, V1, joining_problem, places
+from tuneoff.run.supervisor.cgroups import limit_settings, make_group, places
 from tuneoff.run.supervisor.execution import MEGABYTE
 from tuneoff.run.supervisor.guardian import Announce
 from tuneoff.run.supervisor.leftovers import remove_cgroup
@@ -38,7 +38,6 @@ from tuneoff.trust.faultmatrix.cell import (
 from tuneoff.trust.faultmatrix.classify import Claim, SeenRun, State
 from tuneoff.trust.faultmatrix.plain import PlainTask, read_answer
 
-_SWAP = {V1: "memory.memsw.limit_in_bytes"}
 _NAME = "tuneoff-"  # of a group, before its cell's
 UNLIMITED = "no control group can be made here, so nothing limits memory and the trial gives up by itself: "
 FILE, RESULTS = "cell.yaml", "results"
@@ -56,20 +55,29 @@ def run_by_defaults(cell: FaultCell, place: CellPlace, limit: float) -> SeenRun:
     Raises:
         NotStruck: the part that is to be taken away is not there.
     """
-    try:
-        with _memory(cell, place) as (group, allocate_mb):
-            ended = _run(cell, place, group, allocate_mb, limit, is_again=False)
-            seconds = ended.seconds
-            if cell.fault.strike == "driver" and place.is_struck and ended.code is not None:
-                ended = _run(cell, place, group, allocate_mb, limit, is_again=True)
-                seconds += ended.seconds
-            end(cell)
-    finally:
-        end(cell)
+    with _memory(cell, place) as (group, allocate_mb):
+        ended, seconds = _run_to_its_end(
+            cell, place, lambda is_again: _run(cell, place, group, allocate_mb, limit, is_again=is_again)
+        )
     seen = _seen(ended, folder_after(cell, place), seconds)
     if cell.fault.kind == "out_of_memory" and group is None and seen.failure:
         return SeenRun(failure=UNLIMITED + seen.failure, seconds=seconds)
     return seen
+
+
+def _run_to_its_end(cell: FaultCell, place: CellPlace, run: Callable[[bool], ChildEnd]) -> tuple[ChildEnd, float]:
+    """Run the cell's program, again (True) after it was killed; return how it ended, and the seconds of both."""
+    try:
+        ended = run(False)
+        seconds = ended.seconds
+        if cell.fault.strike == "driver" and place.is_struck and ended.code is not None:
+            if cell.setting == "adapter":
+                end(cell, wait_seconds=10.0)  # what is left of a killed command ends by itself
+            ended = run(True)
+            seconds += ended.seconds
+        return ended, seconds
+    finally:
+        end(cell)
 
 
 def _run(cell: FaultCell, place: CellPlace, group: Path | None, allocate_mb: float, limit: float, *, is_again: bool) -> ChildEnd:
@@ -126,7 +134,10 @@ def memory_group(cell: str, limit_bytes: int, announce: Announce = lambda folder
     if folder is not None:
         announce(folder)
     try:
-        yield folder if folder is not None and _make(folder, place.version, limit_bytes) else None
+        can_be_made = folder is not None and not make_group(
+            folder, {"memory": limit_settings(place.version, "memory", limit_bytes)}
+        )
+        yield folder if can_be_made else None
     finally:
         if folder is not None:
             remove_cgroup(folder)
@@ -135,17 +146,6 @@ def memory_group(cell: str, limit_bytes: int, announce: Announce = lambda folder
 def entering(folder: Path, command: Sequence[str]) -> list[str]:
     """Return a command whose process enters the group before it becomes `command`."""
     return ["/bin/sh", "-c", 'echo $$ > "$0" && exec "$@"', str(folder / "cgroup.procs"), *command]
-
-
-def _make(folder: Path, version: str, limit_bytes: int) -> bool:
-    try:
-        folder.mkdir()
-        (folder / LIMIT_FILES[version, "memory"]).write_text(str(limit_bytes))
-    except OSError:
-        return False
-    with contextlib.suppress(OSError):  # absent without swap accounting
-        (folder / _SWAP.get(version, "memory.swap.max")).write_text(str(limit_bytes) if version in _SWAP else "0")
-    return joining_problem(folder) is None
 
 
 def run_by_adapter(cell: FaultCell, place: CellPlace, content: Mapping[str, Any]) -> SeenRun:
@@ -157,15 +157,9 @@ def run_by_adapter(cell: FaultCell, place: CellPlace, content: Mapping[str, Any]
     _write_file(cell, place, content)
     command = python("-m", "tuneoff", "compare", FILE, "--output", RESULTS, "--no-report", "--json")
     limit = seconds_at_most(cell.spec) + _MORE_SECONDS
-    try:
-        ended = run_cell(cell, place, command, limit)
-        seconds = ended.seconds
-        if cell.fault.strike == "driver" and place.is_struck and ended.code is not None:
-            end(cell, wait_seconds=10.0)  # what is left of a killed command ends by itself
-            ended = run_cell(cell, place, [*command, "--resume"], limit)
-            seconds += ended.seconds
-    finally:
-        end(cell)
+    ended, seconds = _run_to_its_end(
+        cell, place, lambda is_again: run_cell(cell, place, [*command, "--resume"] if is_again else command, limit)
+    )
     return _seen_through(cell, ended, folder_after(cell, place) / RESULTS, seconds)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.record.events import schema
@@ -67,22 +67,27 @@ class Counterexample:
         return [*lines, f"{'':>10}  and nothing more of it"] if self.rule in MISSING else lines
 
 
-def counterexample(
-    history: RunHistory, rule: str, text: str, count: int, moments: Sequence[Moment], wrong: Sequence[Moment]
-) -> Counterexample:
+class Breach(NamedTuple):
+    """One trial's breach of a rule; `moments` show it, of which `wrong` are what must not be (none: something is missing)."""
+
+    rule: str
+    text: str
+    moments: Sequence[Moment]
+    wrong: Sequence[Moment] = ()
+
+
+def counterexample(history: RunHistory, breach: Breach, count: int) -> Counterexample:
     """Draw what shows a broken rule in order of time: the first events that are wrong, and of the others the latest."""
-    ids = {id(moment) for moment in wrong}
-    marked = list(wrong[:MOST_WRONG])
-    others = sorted((moment for moment in moments if id(moment) not in ids), key=lambda moment: _order(history, moment))
+
+    def order(moment: Moment) -> tuple[int, int, int]:
+        return moment.execution, history.at(moment), moment.event.seq
+
+    ids = {id(moment) for moment in breach.wrong}
+    marked = list(breach.wrong[:MOST_WRONG])
+    others = sorted((moment for moment in breach.moments if id(moment) not in ids), key=order)
     kept = [*others[len(marked) - MOST_EVENTS :], *marked]  # of a line that stands twice, the second one is wrong
-    kept.sort(key=lambda moment: _order(history, moment))
-    return Counterexample(
-        rule=rule, text=text, count=count, events=tuple(_drawn(history, moment, id(moment) in ids) for moment in kept)
-    )
-
-
-def _order(history: RunHistory, moment: Moment) -> tuple[int, int, int]:
-    return moment.execution, history.at(moment), moment.event.seq
+    events = tuple(_drawn(history, moment, id(moment) in ids) for moment in sorted(kept, key=order))
+    return Counterexample(rule=breach.rule, text=breach.text, count=count, events=events)
 
 
 def _drawn(history: RunHistory, moment: Moment, is_wrong: bool) -> DrawnEvent:

@@ -7,7 +7,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tuneoff.base.format import counted
 from tuneoff.base.identity import configuration_digest
@@ -20,20 +20,11 @@ from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import EARLIER
 from tuneoff.record.layout import POD
 from tuneoff.record.run_record import RunRecord
-from tuneoff.trust.history_check.counterexample import Counterexample, counterexample
+from tuneoff.trust.history_check.counterexample import Breach, Counterexample, counterexample
 from tuneoff.trust.history_check.trial_histories import Attempt, Moment, RunHistory, Training, Trial
 
 Listed = Sequence[Mapping[str, Any]] | None
 BEFORE = 4  # events of a process that are drawn before the one that is wrong
-
-
-class Breach(NamedTuple):
-    """One trial's breach of a rule; `moments` show it, of which `wrong` are what must not be (none: something is missing)."""
-
-    rule: str
-    text: str
-    moments: Sequence[Moment]
-    wrong: Sequence[Moment] = ()
 
 
 def check_run(folder: Path, record: RunRecord) -> list[Counterexample]:
@@ -61,10 +52,7 @@ def check_history(executions: Sequence[Iterable[tuple[Process, Event]]], spec: R
     listed = listed_configurations(spec)
     for breach in (*_slots(history), *_budget(history, spec, listed, is_done), *_given(history, spec, listed, is_done)):
         breaches[breach.rule].append(breach)
-    return [
-        counterexample(history, rule, found[0].text, len(found), found[0].moments, found[0].wrong)
-        for rule, found in breaches.items()
-    ]
+    return [counterexample(history, found[0], len(found)) for found in breaches.values()]
 
 
 def _of_trial(history: RunHistory, trial: Trial, spec: RunSpec, is_done: bool) -> Iterator[Breach]:

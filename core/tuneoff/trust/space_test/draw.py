@@ -10,6 +10,8 @@ import logging
 import os
 import sys
 import traceback
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,12 +27,27 @@ DRAWS = "draws.jsonl"
 DRAWN, NOT_OFFERED, OUTSIDE, FAILED = "drawn", "not_offered", "outside", "failed"  # states of an answer
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """What an adapter gave.
+
+    `problems`: what is wrong with its translation, by dimension; None: that was not tested, `mapping_text` says why.
+    """
+
+    state: str
+    text: str = ""
+    configurations: Sequence[dict[str, Any]] = ()
+    problems: dict[str, list[str]] | None = None
+    mapping_text: str = ""
+
+
 def main(request: dict[str, Any]) -> dict[str, Any]:
+    """Return the drawing, as far as its configurations, which are in the file."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    return _answer(read_context(Path(request["run_dir"])), request["count"])
+    return asdict(_answer(read_context(Path(request["run_dir"])), request["count"]))
 
 
-def _answer(context: RunContext, count: int) -> dict[str, Any]:
+def _answer(context: RunContext, count: int) -> Drawing:
     state, text = FAILED, ""
     adapter: Adapter | None = None
     try:
@@ -45,7 +62,8 @@ def _answer(context: RunContext, count: int) -> dict[str, Any]:
         else:
             traceback.print_exc()
             text = f"{type(error).__name__}: {_line(error)}"
-    return {"state": state, "text": text, "mapping": None if adapter is None else _mapping(adapter)}
+    problems, mapping_text = (None, text) if adapter is None else _mapping(adapter)
+    return Drawing(state=state, text=text, problems=problems, mapping_text=mapping_text)
 
 
 def _write_draws(adapter: Adapter, path: Path, count: int) -> None:
@@ -54,16 +72,15 @@ def _write_draws(adapter: Adapter, path: Path, count: int) -> None:
             file.write(json.dumps(dict(configuration)) + "\n")  # NaN and infinities too: they are for the test of the bounds
 
 
-def _mapping(adapter: Adapter) -> dict[str, Any]:
-    """Return what is wrong with the translation, by dimension; `problems` is null where the adapter cannot tell its space."""
+def _mapping(adapter: Adapter) -> tuple[dict[str, list[str]] | None, str]:
+    """Return what is wrong with the translation, by dimension, or None and why the adapter cannot tell its space."""
     try:
-        found = mapping_problems(adapter.context.spec.experiment.search_space, adapter.framework_space())
-        return {"problems": found, "text": ""}
+        return mapping_problems(adapter.context.spec.experiment.search_space, adapter.framework_space()), ""
     except NotImplementedError as error:
-        return {"problems": None, "text": _line(error) or "the adapter has no `framework_space`"}
+        return None, _line(error) or "the adapter has no `framework_space`"
     except Exception as error:  # an adapter's code may raise anything
         traceback.print_exc()
-        return {"problems": {WHOLE: [f"the translation failed: {type(error).__name__}: {_line(error)}"]}, "text": ""}
+        return {WHOLE: [f"the translation failed: {type(error).__name__}: {_line(error)}"]}, ""
 
 
 def _line(error: Exception) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tuneoff.base.space import SearchSpace, describe
+from tuneoff.base.space import Dimension, SearchSpace, describe
 from tuneoff.trust.space_test.mapping import WHOLE
 from tuneoff.trust.space_test.statistics import (
     FALSE_DISCOVERY_RATE,
@@ -67,34 +67,17 @@ def judge(space: SearchSpace, sample: Sample, rate: float = FALSE_DISCOVERY_RATE
     """
     findings, notes = [*_certain(sample)], [*_not_tested(sample)]
     configurations = sample.configurations
-    if sample.failure is not None or sample.outside is not None:  # what was drawn until then is no fair sample
-        verdict: SpaceVerdict = "failed" if sample.failure is not None else "rejected"
-        return SpaceJudgement(
-            verdict=verdict,
-            findings=tuple(findings),
-            draws=len(configurations),
-            mapping_tested=sample.mapping is not None,
-            notes=tuple(notes),
-        )
-    repeated = _seed_findings(space, sample, notes)
-    findings += repeated
-    columns, outside, beyond = _columns(space, _distinct(configurations) if repeated else configurations)
-    findings += beyond
     tests: list[Test] = []
-    tested = {name: dimension for name, dimension in space.searched.items() if len(columns[name]) >= FEWEST_DRAWS}
-    for name, dimension in space.searched.items():
-        if name not in tested:
-            notes.append(f"{name}: {len(columns[name])} draws inside are fewer than the {FEWEST_DRAWS} that a test needs")
-            continue
-        tests.append(distribution_test(name, dimension, columns[name]))
-        ends = ends_test(name, dimension, columns[name])
-        tests += [] if ends is None else [ends]
-    whole = {name: dimension for name, dimension in tested.items() if name not in outside}
-    tests += independence_tests(whole, columns)
+    outside: dict[str, int] = {}
+    if sample.failure is None and sample.outside is None:  # else what was drawn until then is no fair sample
+        repeated = _seed_findings(space, sample, notes)
+        columns, outside, beyond = _columns(space, _distinct(configurations) if repeated else configurations)
+        findings += [*repeated, *beyond]
+        tests = _tests(space, columns, outside, notes)
     threshold = rejection_threshold([test.p for test in tests if test.p is not None], rate)
     findings += [_finding(test, space) for test in tests if test.p is not None and test.p <= threshold]
     return SpaceJudgement(
-        verdict="rejected" if findings else "accepted",
+        verdict="failed" if sample.failure is not None else "rejected" if findings else "accepted",
         findings=tuple(findings),
         draws=len(configurations),
         tests=tuple(tests),
@@ -103,6 +86,23 @@ def judge(space: SearchSpace, sample: Sample, rate: float = FALSE_DISCOVERY_RATE
         mapping_tested=sample.mapping is not None,
         notes=tuple(notes),
     )
+
+
+def _tests(
+    space: SearchSpace, columns: Mapping[str, Sequence[float]], outside: Mapping[str, int], notes: list[str]
+) -> list[Test]:
+    tests: list[Test] = []
+    tested: dict[str, Dimension] = {}
+    for name, dimension in space.searched.items():
+        if len(columns[name]) < FEWEST_DRAWS:
+            notes.append(f"{name}: {len(columns[name])} draws inside are fewer than the {FEWEST_DRAWS} that a test needs")
+            continue
+        tests.append(distribution_test(name, dimension, columns[name]))
+        ends = ends_test(name, dimension, columns[name])
+        tests += [] if ends is None else [ends]
+        if name not in outside:
+            tested[name] = dimension
+    return tests + independence_tests(tested, columns)
 
 
 def _certain(sample: Sample) -> list[Rejection]:
@@ -133,23 +133,22 @@ def _columns(
     columns: dict[str, list[float]] = {name: [] for name, _ in space}
     place = {name: ValuePlaces(dimension) for name, dimension in space}
     outside: dict[str, int] = {}
-    examples: dict[str, Any] = {}
+    examples: dict[str, str] = {}
     strangers: set[str] = set()
     for configuration in configurations:
         strangers |= set(configuration) - set(columns)
         for name, find in place.items():
-            value = configuration.get(name, _MISSING)
-            found = None if value is _MISSING else find(value)
+            found = find(configuration[name]) if name in configuration else None
             if found is not None:
                 columns[name].append(found)
             else:
                 outside[name] = outside.get(name, 0) + 1
-                examples.setdefault(name, value)
+                examples.setdefault(name, repr(configuration[name]) if name in configuration else "no value at all")
     findings = [
         Rejection(
             kind="bounds",
             names=(name,),
-            text=f"{count} of {len(configurations)} values are outside {describe(space.dimensions[name])}: {examples[name]!r}",
+            text=f"{count} of {len(configurations)} values are outside {describe(space.dimensions[name])}: {examples[name]}",
         )
         for name, count in outside.items()
     ]
@@ -158,14 +157,6 @@ def _columns(
             Rejection(kind="bounds", names=(), text=f"the draws name what is not in the space: {', '.join(sorted(strangers))}")
         )
     return columns, outside, findings
-
-
-class _Missing:
-    def __repr__(self) -> str:
-        return "no value at all"
-
-
-_MISSING = _Missing()
 
 
 def _seed_findings(space: SearchSpace, sample: Sample, notes: list[str]) -> list[Rejection]:
@@ -243,7 +234,3 @@ class Sample:
     @property
     def configurations(self) -> list[Mapping[str, Any]]:
         return [configuration for drawn in self.by_seed.values() for configuration in drawn]
-
-    def with_mapping(self, problems: Mapping[str, Sequence[str]] | None, text: str) -> Sample:
-        """Return the sample with how the test of the mapping went."""
-        return replace(self, mapping=problems, mapping_text=text)

@@ -182,8 +182,7 @@ def distribution_test(name: str, dimension: Dimension, places: Sequence[float]) 
     if is_continuous(dimension):
         from scipy import stats
 
-        result = stats.kstest(places, "uniform")
-        return _test("distribution", "KS", (name,), float(result.statistic), float(result.pvalue))
+        return _test("distribution", "KS", (name,), stats.kstest(places, "uniform"))
     into = cells(dimension, LEAST_EXPECTED / len(places))
     return _goodness("distribution", name, places, into)
 
@@ -235,8 +234,7 @@ def _independence(one: str, other: str, codes: Any, others: Any) -> Test:
     table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
     if min(table.shape) < 2:
         return Test(kind="independence", method="chi2", names=names, statistic=None, p=None, text="one of the two never varies")
-    result = stats.chi2_contingency(table, correction=False)
-    return _test("independence", "chi2", names, float(result.statistic), float(result.pvalue))
+    return _test("independence", "chi2", names, stats.chi2_contingency(table, correction=False))
 
 
 def _goodness(kind: Kind, name: str, places: Sequence[float], into: Cells) -> Test:
@@ -251,12 +249,12 @@ def _chi_squared(kind: Kind, names: tuple[str, ...], counts: Sequence[int], shar
         text = f"{sum(counts)} draws are too few for two cells of {LEAST_EXPECTED}"
         return Test(kind=kind, method="chi2", names=names, statistic=None, p=None, text=text)
     total = sum(counts)
-    result = stats.chisquare(counts, [total * share for share in shares])
-    test = _test(kind, "chi2", names, float(result.statistic), float(result.pvalue))
+    test = _test(kind, "chi2", names, stats.chisquare(counts, [total * share for share in shares]))
     if kind != "ends":
         return test
     return replace(test, ends=((counts[0], total * shares[0]), (counts[-1], total * shares[-1])))
 
 
-def _test(kind: Kind, method: str, names: tuple[str, ...], statistic: float, p: float) -> Test:
-    return Test(kind=kind, method=method, names=names, statistic=statistic, p=p)
+def _test(kind: Kind, method: str, names: tuple[str, ...], result: Any) -> Test:
+    """Return the test of a result of scipy's."""
+    return Test(kind=kind, method=method, names=names, statistic=float(result.statistic), p=float(result.pvalue))

@@ -9,7 +9,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from tuneoff.run.supervisor.execution import new_execution, write_inputs
 from tuneoff.run.supervisor.guardian import Announce, temporary_folder, watching
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK, left_outside
 from tuneoff.run.supervisor.run import short_path
-from tuneoff.trust.space_test.draw import DRAWN, DRAWS, FAILED, NOT_OFFERED, OUTSIDE
+from tuneoff.trust.space_test.draw import DRAWN, DRAWS, FAILED, NOT_OFFERED, OUTSIDE, Drawing
 from tuneoff.trust.space_test.judge import Sample, SpaceJudgement, judge
 from tuneoff.trust.space_test.targets import SpaceTarget
 
@@ -41,17 +41,6 @@ SEEDS = 4  # of each adapter; the draws are shared among them
 AGAIN = 100  # draws of the first seed, made once more in a fresh process
 
 Tell = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drawing:
-    """What the process wrote: a state of `tuneoff.trust.space_test.draw`, the configurations, and how the mapping's test went."""
-
-    state: str
-    text: str = ""
-    configurations: list[dict[str, Any]] = field(default_factory=list)
-    problems: dict[str, list[str]] | None = None
-    mapping_text: str = ""
 
 
 def draw_in_process(
@@ -96,14 +85,7 @@ def draw_in_process(
         if end.code is None:
             text = f"after {seconds:g} s the process that draws had given {counted(len(drawn), 'configuration')}; {way_out}"
         return Drawing(state=FAILED, text=text, configurations=drawn)
-    mapping = answer["mapping"] or {"problems": None, "text": answer["text"]}
-    return Drawing(
-        state=answer["state"],
-        text=answer["text"],
-        configurations=drawn,
-        problems=mapping["problems"],
-        mapping_text=mapping["text"],
-    )
+    return Drawing(**{**answer, "configurations": drawn})
 
 
 def _draws(path: Path) -> list[dict[str, Any]]:
@@ -152,44 +134,38 @@ def verify(
 def draw_sample(target: SpaceTarget, plan: Plan, draws: int, seed: int, seconds: float, tell: Tell, announce: Announce) -> Sample:
     """Return the draws of one target under several seeds, each from a process of its own, and the first seed's again."""
     spec, label = target.run.spec, target.label
-    by_seed: dict[int, Any] = {}
-    first: Drawing | None = None
+    drawings: dict[int, Drawing] = {}
     started, drawn = time.monotonic(), 0
     for number in range(SEEDS):
         left = _time_left(started, drawn, draws + min(AGAIN, draws // SEEDS) - drawn)
         tell(f"{label}: drawing, seed {number + 1} of {SEEDS}{left}")
         count = draws // SEEDS + (number < draws % SEEDS)
-        answer = draw_in_process(spec, count, seed + number, seconds, announce=announce)
-        if answer.state == NOT_OFFERED:
-            tell(f"{label}: running trials, for the adapter cannot draw without")
-            sample = receive(
-                target.run, plan, draws, seed, answer.text, announce=announce, tell=lambda text: tell(f"{label}: {text}")
-            )
-            return _with_mapping(sample, answer)
-        first = first or answer
-        by_seed[seed + number] = answer.configurations
-        if answer.state != DRAWN:
-            return _with_mapping(_broken(by_seed, answer), first)
+        answer = drawings[seed + number] = draw_in_process(spec, count, seed + number, seconds, announce=announce)
         drawn += count
-        if len(answer.configurations) < count:
+        if answer.state == DRAWN and len(answer.configurations) < count:
             text = f"seed {seed + number} gave only {len(answer.configurations)} of {count} configurations"
-            return _with_mapping(Sample(by_seed=by_seed, failure=text), first)
-    tell(f"{label}: drawing, the first seed again")
-    again = draw_in_process(spec, min(AGAIN, len(by_seed[seed])), seed, seconds, announce=announce)
-    assert first is not None
-    if again.state != DRAWN:
-        return _with_mapping(_broken(by_seed, again), first)
-    return _with_mapping(Sample(by_seed=by_seed, again=again.configurations), first)
-
-
-def _broken(by_seed: dict[int, Any], answer: Drawing) -> Sample:
-    if answer.state == OUTSIDE:
-        return Sample(by_seed=by_seed, outside=answer.text)
-    return Sample(by_seed=by_seed, failure=answer.text)
-
-
-def _with_mapping(sample: Sample, answer: Drawing) -> Sample:
-    return sample.with_mapping(answer.problems, answer.mapping_text)
+            answer = replace(answer, state=FAILED, text=text)
+        if answer.state != DRAWN:
+            break
+    first = drawings[seed]
+    again: Sequence[dict[str, Any]] | None = None
+    if answer.state == DRAWN:
+        tell(f"{label}: drawing, the first seed again")
+        answer = draw_in_process(spec, min(AGAIN, len(first.configurations)), seed, seconds, announce=announce)
+        again = answer.configurations if answer.state == DRAWN else None
+    if answer.state == NOT_OFFERED:
+        tell(f"{label}: running trials, for the adapter cannot draw without")
+        sample = receive(
+            target.run, plan, draws, seed, answer.text, announce=announce, tell=lambda text: tell(f"{label}: {text}")
+        )
+    else:
+        sample = Sample(
+            by_seed={seed: drawing.configurations for seed, drawing in drawings.items()},
+            again=again,
+            outside=answer.text if answer.state == OUTSIDE else None,
+            failure=answer.text if answer.state == FAILED else None,
+        )
+    return replace(sample, mapping=first.problems, mapping_text=first.mapping_text)
 
 
 def receive(
@@ -219,7 +195,9 @@ def receive(
             end = _execute(run, plan, trials, number, folder / "results")
             by_seed[number], differing = _read(end)
             changed += differing
-            problems += _problems(end, number)
+            if end.status != "done":
+                problems.append(f"the run with seed {number} ended as {end.status}: {end.reason}")
+            problems += left_outside(end.folder) if end.folder is not None else ()
     return Sample(
         source="runs",
         note=f"{note}{f': {why}' if why else ''}",
@@ -258,8 +236,3 @@ def _read(end: RunEnd) -> tuple[list[dict[str, Any]], int]:
             started.setdefault(event.trial, event.configuration)
     differing = sum(trial in submitted and submitted[trial] != configuration for trial, configuration in started.items())
     return list(started.values()), differing
-
-
-def _problems(end: RunEnd, seed: int) -> list[str]:
-    problems = [] if end.status == "done" else [f"the run with seed {seed} ended as {end.status}: {end.reason}"]
-    return problems + ([] if end.folder is None else left_outside(end.folder))

@@ -8,15 +8,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.measure.attribution.account import JOB_PARTS, OTHER_PARTS, EnergyAccount
 from tuneoff.measure.attribution.slots import EnergyPiece
 from tuneoff.record.events.reader import Alignment, EventLog, Statistics, read_file
 from tuneoff.record.events.schema import Event, Process, RunStopped
+from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.metric_value import MetricValue
+from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples
+from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
+from tuneoff.record.samples.schema import Header
+from tuneoff.trust.verify.findings import Fault
 
 SLEW_PER_MILLION = 500  # as fast as the kernel lets a time service turn the wall clock, in ns per ms
 SMALL_NS = 20_000_000  # what a time service may put right at once
@@ -54,107 +58,62 @@ class WatchedLog(EventLog):
         self.lives, self.stops = [], []
         for path in self.paths():
             life: Life | None = None
-            first = last = 0
-            for pair in read_file(path, self.statistics):
-                process, event = pair
-                t = event.t
+            for process, event in read_file(path, self.statistics):
                 if life is None:
-                    life, first, last = Life(path.name, process, t, t), t, t
+                    life = Life(f"{EVENTS}/{path.name}", process, event.t, event.t)
                     self.lives.append(life)
-                elif t > last:
-                    last = t
-                elif t < first:
-                    first = t
+                elif event.t > life.last:
+                    life.last = event.t
+                elif event.t < life.first:
+                    life.first = event.t
                 if type(event) is RunStopped:
                     self.stops.append(event)
-                yield pair
-            if life is not None:
-                life.first, life.last = first, last
+                yield process, event
 
 
-class ClockFault(NamedTuple):
-    """What a process's times break, as text."""
-
-    file: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ProcessAnchor:
-    file: str
-    monotonic_ns: int
-    wall_ns: int
-    width_ns: int
-
-    @property
-    def offset_ns(self) -> int:
-        return self.wall_ns - self.monotonic_ns
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moments:
-    """What the record says of the run's times: when it was un-deployed (ns since its start), its start, the alignment's error."""
-
-    start_ns: int
-    undeployed_ns: int | None
-    uncertainty_ns: int = 0
-    sampled: Samples | None = None  # on the run's clock
-
-
-def clock_faults(lives: Sequence[Life], samples_file: str, moments: Moments) -> Iterator[ClockFault]:
+def clock_faults(lives: Sequence[Life], record: RunRecord, samples: Samples | None) -> Iterator[Fault]:
     """Yield one fault per process whose clock disagrees with the others of its boot, or whose events lie where they cannot.
+
+    `samples`: on the run's clock.
 
     All processes of one boot read the same two clocks, so wall minus monotonic must be the same in all of them, up to what
     a time service may have turned the wall clock meanwhile: 500 ns per ms between the two readings, and 20 ms at once.
     """
-    yield from _disagreeing(lives, samples_file, moments.sampled)
+    yield from _disagreeing(lives, samples)
     yield from _before_their_process(lives)
-    yield from _outside_the_run(lives, moments)
-    yield from _samples_outside(lives, samples_file, moments)
+    assert record.clock is not None
+    undeploy = record.step("undeploy")
+    undeployed_ns = undeploy.ended_ns if undeploy is not None else None  # since the run's start
+    start_ns = record.clock.start_monotonic_ns
+    yield from _outside_the_run(lives, start_ns, undeployed_ns, record.clock_uncertainty_ns)
+    yield from _samples_outside(lives, start_ns, undeployed_ns, samples)
 
 
-def _disagreeing(lives: Sequence[Life], samples_file: str, samples: Samples | None) -> Iterator[ClockFault]:
-    boots: dict[str, list[_ProcessAnchor]] = defaultdict(list)
-    for life in lives:
-        process = life.process
-        boots[_boot(process.boot_id, process.host)].append(
-            _ProcessAnchor(
-                file=life.file,
-                monotonic_ns=process.anchor_monotonic_ns,
-                wall_ns=process.anchor_wall_ns,
-                width_ns=process.anchor_width_ns,
-            )
-        )
-    if samples is not None:
-        header = samples.header
-        boots[_boot(header.boot_id, header.host)].append(
-            _ProcessAnchor(
-                file=samples_file,
-                monotonic_ns=header.anchor_monotonic_ns,
-                wall_ns=header.anchor_wall_ns,
-                width_ns=header.anchor_width_ns,
-            )
-        )
+def _disagreeing(lives: Sequence[Life], samples: Samples | None) -> Iterator[Fault]:
+    boots: dict[str, list[tuple[str, Process | Header]]] = defaultdict(list)
+    anchored: list[tuple[str, Process | Header]] = [(life.file, life.process) for life in lives]
+    for file, anchor in (*anchored, *([(SAMPLES, samples.header)] if samples is not None else ())):
+        boots[_boot(anchor)].append((file, anchor))
     for anchors in boots.values():
-        middle = statistics.median_low([anchor.offset_ns for anchor in anchors])
-        reference = next(anchor for anchor in anchors if anchor.offset_ns == middle)
-        for anchor in anchors:
-            apart = abs(anchor.offset_ns - reference.offset_ns)
-            between = abs(anchor.monotonic_ns - reference.monotonic_ns)
-            widths = (anchor.width_ns + reference.width_ns) // 2
+        middle = statistics.median_low([_offset_ns(anchor) for _, anchor in anchors])
+        other, reference = next(one for one in anchors if _offset_ns(one[1]) == middle)
+        for file, anchor in anchors:
+            apart = abs(_offset_ns(anchor) - middle)
+            between = abs(anchor.anchor_monotonic_ns - reference.anchor_monotonic_ns)
+            widths = (anchor.anchor_width_ns + reference.anchor_width_ns) // 2
             allowed = SMALL_NS + widths + between * SLEW_PER_MILLION // 1_000_000
             if apart > allowed:
                 text = (
-                    f"its wall clock minus its monotonic clock is {apart / 1e9:.3f} s off that of {reference.file}, of the same "
+                    f"its wall clock minus its monotonic clock is {apart / 1e9:.3f} s off that of {other}, of the same "
                     f"boot, where {allowed / 1e9:.3f} s can be at most: its clock was shifted, or the wall clock was set"
                 )
-                yield ClockFault(anchor.file, text)
+                yield Fault(file, text)
 
 
-def _before_their_process(lives: Sequence[Life]) -> Iterator[ClockFault]:
+def _before_their_process(lives: Sequence[Life]) -> Iterator[Fault]:
     slept: dict[str, bool] = {}  # older than `slept_ns`: its processes' starts are on another clock
     for life in lives:
-        boot = _boot(life.process.boot_id, life.process.host)
+        boot = _boot(life.process)
         slept[boot] = slept.get(boot, True) and life.process.began_ns > life.process.t
     for life in lives:
         process = life.process
@@ -163,13 +122,13 @@ def _before_their_process(lives: Sequence[Life]) -> Iterator[ClockFault]:
             text = (
                 f"its first line is {late / 1e9:.3f} s after its clock's anchor, where 0 to {HEADER_NS // NANOSECONDS} s can be"
             )
-            yield ClockFault(life.file, text)
+            yield Fault(life.file, text)
         early = process.began_ns - life.first
-        if early > TICK_NS and not slept[_boot(process.boot_id, process.host)]:
-            yield ClockFault(life.file, f"it has an event {early / 1e9:.3f} s before its process began")
+        if early > TICK_NS and not slept[_boot(process)]:
+            yield Fault(life.file, f"it has an event {early / 1e9:.3f} s before its process began")
 
 
-def _outside_the_run(lives: Sequence[Life], moments: Moments) -> Iterator[ClockFault]:
+def _outside_the_run(lives: Sequence[Life], start_ns: int, undeployed_ns: int | None, uncertainty_ns: int) -> Iterator[Fault]:
     """The run lies between the first line of supervisor or coordinator and their last event, un-deploy at the earliest."""
     alignment = Alignment(life.process for life in lives)
     keepers = [life for life in lives if life.process.role in ("supervisor", "coordinator")]
@@ -177,49 +136,46 @@ def _outside_the_run(lives: Sequence[Life], moments: Moments) -> Iterator[ClockF
         return
     begin = min(life.process.t for life in keepers)
     end = None
-    if moments.undeployed_ns is not None:
-        end = max([moments.start_ns + moments.undeployed_ns, *(life.last for life in keepers)]) + GRACE_NS
+    if undeployed_ns is not None:
+        end = max([start_ns + undeployed_ns, *(life.last for life in keepers)]) + GRACE_NS
     for life in lives:
         offset = alignment.offset_ns(life.process)
-        slack = TICK_NS + (moments.uncertainty_ns if alignment.is_foreign(life.process) else 0)
+        slack = TICK_NS + (uncertainty_ns if alignment.is_foreign(life.process) else 0)
         early = begin - (life.first + offset)
         if early > slack:
-            yield ClockFault(life.file, f"it has an event {early / 1e9:.3f} s before the run")
+            yield Fault(life.file, f"it has an event {early / 1e9:.3f} s before the run")
         if end is not None and life.last + offset - end > slack:
-            yield ClockFault(life.file, f"it has an event {(life.last + offset - end + GRACE_NS) / 1e9:.3f} s after the run")
+            yield Fault(life.file, f"it has an event {(life.last + offset - end + GRACE_NS) / 1e9:.3f} s after the run")
 
 
-def _samples_outside(lives: Sequence[Life], samples_file: str, moments: Moments) -> Iterator[ClockFault]:
-    samples = moments.sampled
+def _samples_outside(lives: Sequence[Life], start_ns: int, undeployed_ns: int | None, samples: Samples | None) -> Iterator[Fault]:
     if samples is None or not lives:
         return
     times = [sample.t for sample in samples.usage]
-    times += [t for series in (*samples.power.values(), *samples.second.values()) for t in series.times[:1]]
-    times += [t for series in (*samples.power.values(), *samples.second.values()) for t in series.times[-1:]]
+    times += [
+        t for series in (*samples.power.values(), *samples.second.values()) for t in (*series.times[:1], *series.times[-1:])
+    ]
     if not times:
         return
-    begin = min(life.process.t for life in lives) - moments.start_ns - GRACE_NS
+    begin = min(life.process.t for life in lives) - start_ns - GRACE_NS
     early = begin - min(times)
     if early > 0:
-        yield ClockFault(samples_file, f"it has a sample {(early + GRACE_NS) / 1e9:.3f} s before the run")
-    if moments.undeployed_ns is not None:
-        last = max(moments.undeployed_ns, *(life.last - moments.start_ns for life in lives)) + GRACE_NS
+        yield Fault(SAMPLES, f"it has a sample {(early + GRACE_NS) / 1e9:.3f} s before the run")
+    if undeployed_ns is not None:
+        last = max(undeployed_ns, *(life.last - start_ns for life in lives)) + GRACE_NS
         if max(times) > last:
-            yield ClockFault(samples_file, f"it has a sample {(max(times) - last + GRACE_NS) / 1e9:.3f} s after the run")
+            yield Fault(SAMPLES, f"it has a sample {(max(times) - last + GRACE_NS) / 1e9:.3f} s after the run")
 
 
-def _boot(boot_id: str, host: str) -> str:
-    return host if boot_id == "unknown" else boot_id
+def _boot(anchor: Process | Header) -> str:
+    return anchor.host if anchor.boot_id == "unknown" else anchor.boot_id
 
 
-class WrongSum(NamedTuple):
-    """A metric that is not the sum of its parts."""
-
-    metric: str
-    text: str
+def _offset_ns(anchor: Process | Header) -> int:
+    return anchor.anchor_wall_ns - anchor.anchor_monotonic_ns
 
 
-def wrong_sums(metrics: Metrics, account: EnergyAccount) -> Iterator[WrongSum]:
+def wrong_sums(metrics: Metrics, account: EnergyAccount) -> Iterator[Fault]:
     """Yield the metrics of a run that are not the sum of their parts; where a part is null nothing can be told."""
     yield from _whole(metrics, "time.jct", [f"time.{name}" for name in PARTITION])
     yield from _whole(metrics, "slots.slot_time", [f"slots.{name}" for name in SLOT_PARTS])
@@ -230,7 +186,7 @@ def wrong_sums(metrics: Metrics, account: EnergyAccount) -> Iterator[WrongSum]:
     yield from _energy(metrics, account)
 
 
-def _whole(metrics: Metrics, whole: str, parts: Iterable[str]) -> Iterator[WrongSum]:
+def _whole(metrics: Metrics, whole: str, parts: Iterable[str]) -> Iterator[Fault]:
     total = _value(metrics, whole)
     values = [_value(metrics, part) for part in parts]
     known = [value for value in values if value is not None]
@@ -238,7 +194,7 @@ def _whole(metrics: Metrics, whole: str, parts: Iterable[str]) -> Iterator[Wrong
         yield from _unequal(whole, total, math.fsum(known), "its parts sum to")
 
 
-def _energy(metrics: Metrics, account: EnergyAccount) -> Iterator[WrongSum]:
+def _energy(metrics: Metrics, account: EnergyAccount) -> Iterator[Fault]:
     """Sum the pieces of the account anew: every part, the job, and the node's energy with its residual."""
     if account.reason is not None:
         return
@@ -258,15 +214,15 @@ def _energy(metrics: Metrics, account: EnergyAccount) -> Iterator[WrongSum]:
         yield from _unequal("energy.node", node, math.fsum(sums.values()) + residual, "its parts and the residual sum to")
 
 
-def _stated(metrics: Metrics, name: str, total: float) -> Iterator[WrongSum]:
+def _stated(metrics: Metrics, name: str, total: float) -> Iterator[Fault]:
     value = _value(metrics, name)
     if value is not None:
         yield from _unequal(name, value, total, "its pieces sum to")
 
 
-def _unequal(name: str, whole: float, total: float, how: str) -> Iterator[WrongSum]:
+def _unequal(name: str, whole: float, total: float, how: str) -> Iterator[Fault]:
     if not math.isclose(whole, total, rel_tol=RELATIVE, abs_tol=ABSOLUTE):
-        yield WrongSum(name, f"it is {whole:.9g}, but {how} {total:.9g}")
+        yield Fault(name, f"it is {whole:.9g}, but {how} {total:.9g}")
 
 
 def _joules(pieces: Iterable[EnergyPiece]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -22,16 +22,18 @@ from tuneoff.record.run_record import FORMAT_VERSION, RunRecord
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
 from tuneoff.record.store import FILE_NAME, broken_seals, compare_seals
 from tuneoff.trust.history_check.rules import check_run
-from tuneoff.trust.verify.consistency import Moments, WatchedLog, clock_faults, wrong_sums
+from tuneoff.trust.verify.consistency import WatchedLog, clock_faults, wrong_sums
 from tuneoff.trust.verify.findings import (
     TOO_DEEP,
+    Fault,
     VerifiedExecution,
     count_values,
     is_same_text,
     load_json,
     record_differences,
+    version_problem,
 )
-from tuneoff.trust.verify.other_files import FileFault, earlier_faults, file_faults, history_faults
+from tuneoff.trust.verify.other_files import earlier_faults, file_faults, history_faults
 from tuneoff.trust.verify.planned import PlanExpectation, check_charge, check_frozen
 
 STATED = ("versions", "environment")
@@ -65,58 +67,56 @@ class _Version(msgspec.Struct):
     format_version: Any = None
 
 
-def verify_execution(folder: Path, where: str, expected: PlanExpectation | None) -> VerifiedExecution:
-    """Recompute the record of an execution's folder and return all that is not as it must be; `expected`: None without a plan."""
+class Task(NamedTuple):
+    """One execution to be verified: its folder, the path of that in the results folder, and what the plan says of it."""
+
+    folder: Path
+    where: str
+    expected: PlanExpectation
+
+
+def verify_execution(task: Task) -> VerifiedExecution:
+    """Recompute the record of an execution's folder and return all that is not as it must be."""
+    folder, where, expected = task
     outcome = VerifiedExecution(where=where, run_id=folder.parent.name, execution_id=folder.name)
     try:
         for path, kind in odd_entries(folder, besides=FRAMEWORK):
             outcome.has_special_files = True
             outcome.add("file", path.relative_to(folder).as_posix(), f"is {kind}, and must be a file")
-        given = _given(folder, outcome) if not outcome.has_special_files else None
-        if given is not None:
+        content = _content(folder, outcome) if not outcome.has_special_files else None
+        given = _given(content, outcome) if content is not None else None
+        if content is not None and given is not None:
             outcome.status = given.status
-            _verify(folder, given, expected, outcome)
+            _verify(folder, content, given, expected, outcome)
     except RecursionError:
         outcome.add("schema", "", f"a file {TOO_DEEP}")
     outcome.close()
     return outcome
 
 
-def _verify(folder: Path, given: _Given, expected: PlanExpectation | None, outcome: VerifiedExecution) -> None:
+def _verify(folder: Path, content: bytes, given: _Given, expected: PlanExpectation, outcome: VerifiedExecution) -> None:
+    """Hold an execution to its files; `content`: of its run.json."""
     spec = _specification(given, outcome)
-    if spec is None:
-        _check_seals(folder, given, None, outcome)
+    found = _derive(folder, content, spec, given, expected, outcome) if spec is not None else None
+    _check_seals(folder, given, found[1].record if found is not None else None, outcome)
+    if found is None:
         return
-    try:
-        log, derived = _derive(folder, spec, given, expected or PlanExpectation(emulated=given.emulated), outcome)
-    except ResultsError as error:
-        outcome.add("file", "", str(error).replace(f"{folder}/", ""))
-        _check_seals(folder, given, None, outcome)
-        return
-    except Exception as error:  # altered files may break any rule of the derivation: that is a finding, not a fault
-        outcome.add("value", "", f"the record cannot be derived from its files: {type(error).__name__}: {error}")
-        _check_schema(folder, outcome)
-        _check_seals(folder, given, None, outcome)
-        return
-    record = derived.record
+    log, derived = found
+    record, samples = derived.record, derived.evidence.samples
     outcome.trials, outcome.events, outcome.values = len(record.trials), record.events, count_values(record)
-    samples = derived.evidence.samples
     if samples is not None:
         outcome.samples = samples.power_samples + len(samples.usage)
-    _compare(folder, record, given, outcome)
-    _check_seals(folder, given, record, outcome)
+    _compare(content, record, given, outcome)
     _check_times(log, derived, outcome)
-    for fault in _file_faults(folder, derived, outcome.notes):
-        outcome.add("file", fault.file, fault.text)
-    for found in check_run(folder, record):
-        outcome.add("history", found.rule, found.line, shown_by=found)
+    outcome.add_all("file", _file_faults(folder, derived, outcome.notes))
+    for broken in check_run(folder, record):
+        outcome.add("history", broken.rule, broken.line, shown_by=broken)
     check_charge(derived, expected, outcome)
-    for wrong in wrong_sums(record.metrics, derived.account):
-        outcome.add("sum", f"metrics.{wrong.metric}", wrong.text)
+    outcome.add_all("sum", wrong_sums(record.metrics, derived.account))
     check_frozen(given.environment, expected, outcome)
 
 
-def _file_faults(folder: Path, derived: Derived, notes: list[str]) -> Iterator[FileFault]:
+def _file_faults(folder: Path, derived: Derived, notes: list[str]) -> Iterator[Fault]:
     history = history_of(derived.earlier) if derived.earlier else History()
     yield from file_faults(folder, derived.record, history)
     if history:
@@ -124,24 +124,24 @@ def _file_faults(folder: Path, derived: Derived, notes: list[str]) -> Iterator[F
         yield from earlier_faults(folder, derived.earlier, notes)
 
 
-def _given(folder: Path, outcome: VerifiedExecution) -> _Given | None:
-    """Read what the stored record states; None where that cannot be."""
+def _content(folder: Path, outcome: VerifiedExecution) -> bytes | None:
     try:
-        content = read_regular(folder / FILE_NAME)
+        return read_regular(folder / FILE_NAME)
     except OSError as error:
         outcome.add("file", FILE_NAME, f"cannot be read: {error.strerror}")
         return None
+
+
+def _given(content: bytes, outcome: VerifiedExecution) -> _Given | None:
+    """Read what the stored record states; None where that cannot be."""
     try:
-        version = msgspec.json.decode(content, type=_Version).format_version
-        if version != FORMAT_VERSION or isinstance(version, bool):
-            text = f"has format version {version!r}, but this tuneoff reads version {FORMAT_VERSION}"
-            is_other = isinstance(version, int) and not isinstance(version, bool)
-            outcome.add("version" if is_other else "schema", FILE_NAME, f"{text}; use the tuneoff that wrote it")
-            return None
-        return msgspec.json.decode(content, type=_Given)
+        problem = version_problem(msgspec.json.decode(content, type=_Version).format_version, FORMAT_VERSION)
+        if problem is None:
+            return msgspec.json.decode(content, type=_Given)
+        outcome.add(problem[0], FILE_NAME, problem[1])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         outcome.add("schema", FILE_NAME, f"is no run record: {error}")
-        return None
+    return None
 
 
 def _specification(given: _Given, outcome: VerifiedExecution) -> RunSpec | None:
@@ -161,37 +161,36 @@ def _specification(given: _Given, outcome: VerifiedExecution) -> RunSpec | None:
 
 
 def _derive(
-    folder: Path, spec: RunSpec, given: _Given, expected: PlanExpectation, outcome: VerifiedExecution
-) -> tuple[WatchedLog, Derived]:
+    folder: Path, content: bytes, spec: RunSpec, given: _Given, expected: PlanExpectation, outcome: VerifiedExecution
+) -> tuple[WatchedLog, Derived] | None:
     """Derive the record: by the events alone where they tell how the run ended, else with what its supervisor stated."""
-
-    def derived(verdict: Verdict | None) -> Derived:
-        return derive_folder(
-            folder,
-            spec,
-            emulated=expected.emulated,
-            verdict=verdict,
-            versions=given.versions,
-            environment=given.environment,
-            log=log,
-        )
-
     log = WatchedLog(folder / EVENTS)
-    stated = Verdict(status=given.status, reason=given.reason, charged=given.charged)  # type: ignore[arg-type]
-    if given.reason not in IN_NO_EVENT:
-        found = derived(None)
-        record = found.record
-        if given.status == "done" or (record.status, record.reason, record.charged) == (
-            given.status,
-            given.reason,
-            given.charged,
-        ):
-            return log, found
-    elif derived(None).record.status == "done":
-        outcome.notes.append(
-            "its events tell of a run that is done: its command ended before run.json was written, or it was changed"
+    emulated = given.emulated if expected.emulated is None else expected.emulated
+
+    def derived(verdict: Verdict | None = None) -> Derived:
+        return derive_folder(
+            folder, spec, emulated=emulated, verdict=verdict, versions=given.versions, environment=given.environment, log=log
         )
-    found = derived(stated)
+
+    stated = Verdict(status=given.status, reason=given.reason, charged=given.charged)  # type: ignore[arg-type]
+    try:
+        if given.reason not in IN_NO_EVENT:
+            found = derived()
+            record = found.record
+            if given.status == "done" or Verdict(status=record.status, reason=record.reason, charged=record.charged) == stated:
+                return log, found
+        elif derived().record.status == "done":
+            outcome.notes.append(
+                "its events tell of a run that is done: its command ended before run.json was written, or it was changed"
+            )
+        found = derived(stated)
+    except ResultsError as error:
+        outcome.add("file", "", str(error).replace(f"{folder}/", ""))
+        return None
+    except Exception as error:  # altered files may break any rule of the derivation: that is a finding, not a fault
+        outcome.add("value", "", f"the record cannot be derived from its files: {type(error).__name__}: {error}")
+        _check_schema(content, outcome)
+        return None
     outcome.stated.append(f"status: {given.status}, {given.reason} (charged: {given.charged or 'nobody'})")
     _check_verdict(log, given, outcome)
     return log, found
@@ -209,18 +208,12 @@ def _check_verdict(log: WatchedLog, given: _Given, outcome: VerifiedExecution) -
         outcome.add("verdict", "reason", f"stored {given.reason!r} (charged: {given.charged}), but no event says so")
 
 
-def _compare(folder: Path, record: RunRecord, given: _Given, outcome: VerifiedExecution) -> None:
+def _compare(content: bytes, record: RunRecord, given: _Given, outcome: VerifiedExecution) -> None:
     """Name each value of the stored record that differs; where its text is the same nothing can.
 
     What an older tuneoff did not compute yet is told, and no defect.
     """
-    path = folder / FILE_NAME
-    try:
-        if is_same_text(path, record):
-            return
-        content = read_regular(path)
-    except OSError as error:
-        outcome.add("file", FILE_NAME, f"cannot be read: {error.strerror}")
+    if is_same_text(content, record):
         return
     version = given.tuneoff_version
     is_other = version not in (None, tuneoff.__version__)
@@ -231,23 +224,20 @@ def _compare(folder: Path, record: RunRecord, given: _Given, outcome: VerifiedEx
                 new += 1
             else:
                 outcome.add("value", difference.path, difference.text, difference.stored, difference.recomputed)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:  # in what the record states nothing of
         outcome.add("schema", FILE_NAME, f"is no run record: {error}")
     if is_other:
         besides = f", and {new} values are not in it" if new else ""
         outcome.notes.append(f"tuneoff {version} wrote it, this is {tuneoff.__version__}: formulas may have changed{besides}")
-    _check_schema(folder, outcome)
+    _check_schema(content, outcome)
 
 
-def _check_schema(folder: Path, outcome: VerifiedExecution) -> None:
+def _check_schema(content: bytes, outcome: VerifiedExecution) -> None:
     """Decode the stored record strictly, and name keys that it has twice."""
     try:
-        content = read_regular(folder / FILE_NAME)
         _decoder.decode(content)
         for name in load_json(content)[1]:
             outcome.add("schema", FILE_NAME, f"{name!r} stands twice in one object: readers take one or the other")
-    except OSError as error:
-        outcome.add("file", FILE_NAME, f"cannot be read: {error.strerror}")
     except ValueError as error:  # of msgspec too
         outcome.add("schema", FILE_NAME, str(error))
 
@@ -270,19 +260,9 @@ def _check_times(log: WatchedLog, derived: Derived, outcome: VerifiedExecution) 
         outcome.add("file", f"{EVENTS}/{gap.file}", text)
     for life in log.lives:
         if life.process.execution_id != outcome.execution_id:
-            outcome.add("file", f"{EVENTS}/{life.file}", f"it is of execution {life.process.execution_id}")
+            outcome.add("file", life.file, f"it is of execution {life.process.execution_id}")
     samples = derived.evidence.samples
     if samples is not None and samples.header.execution_id != outcome.execution_id:
         outcome.add("file", SAMPLES, f"it is of execution {samples.header.execution_id}")
-    if record.clock is None:
-        return
-    undeploy = record.step("undeploy")
-    moments = Moments(
-        start_ns=record.clock.start_monotonic_ns,
-        undeployed_ns=undeploy.ended_ns if undeploy is not None else None,
-        uncertainty_ns=record.clock_uncertainty_ns,
-        sampled=samples,
-    )
-    for fault in clock_faults(log.lives, SAMPLES, moments):
-        name = fault.file if fault.file == SAMPLES else f"{EVENTS}/{fault.file}"
-        outcome.add("clock", name, fault.text)
+    if record.clock is not None:
+        outcome.add_all("clock", clock_faults(log.lives, record, samples))

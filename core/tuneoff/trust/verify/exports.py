@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tuneoff.base.files import pinned, without_links
 from tuneoff.errors import TuneoffError
@@ -43,47 +43,65 @@ def export_problems(results: Path, run_ids: Sequence[str], defective: Collection
     except OSError as error:
         yield Problem(check="file", where=FOLDER, what="", text=f"cannot be read: {error.strerror}")
         return
-    for format in ("csv", "json"):
-        names = {f"{table}.{format}" for table in TABLES}
-        tables = [path for path in present if path.name in names]
-        if not tables:
-            continue
-        for name in sorted(names - {path.name for path in tables}):
-            yield Problem(
-                check="file", where=f"{FOLDER}/{name}", what="", text=f"is missing, the other tables are there; {AGAIN}"
-            )
-        if special := next((path.name for path in tables if path.is_symlink() or not path.is_file()), None):
-            yield Problem(check="file", where=f"{FOLDER}/{special}", what="", text=f"is no file; {AGAIN}")
-            continue
-        with tempfile.TemporaryDirectory(prefix="tuneoff-verify-") as temporary:
-            try:
-                with _quiet():
-                    made = {path.name: path for path in export(results, without_links(Path(temporary)), format, run_ids)}
-                executions = {_key(row): row for row in _rows(made[f"runs.{format}"])}
-            except Exception as error:  # a changed record may break any rule of exporting: it has been named
-                if not defective and not isinstance(error, TuneoffError | OSError):
-                    raise
-                text = str(error) if isinstance(error, TuneoffError | OSError) else f"{type(error).__name__}: {error}"
-                notes.append(f"{FOLDER}/*.{format} could not be compared: {text}")
-                continue
-            too_large = {path.name: why for path in tables if (why := _too_large(path, made[path.name]))}
-            for name, why in too_large.items():
-                yield Problem(check="file", where=f"{FOLDER}/{name}", what="", text=why)
-            runs = f"runs.{format}"
-            later = _later(folder / runs, executions) if runs not in too_large else set()
-            if later:
-                notes.append(f"{FOLDER}/*.{format} lack executions that were made later: {len(later)}; {AGAIN}")
-            left_out = {*defective, *later}
-            repeated = {key.partition("/")[0] for key in later}  # another execution may stand for them since
-            for table in tables:
-                if table.name not in too_large:
-                    yield from _table_problems(table, made[table.name], left_out, repeated)
+    formats: tuple[Literal["csv", "json"], ...] = ("csv", "json")
+    for format in formats:
+        tables = [path for path in present if path.name in _files(format)]
+        if tables:
+            yield from _format_problems(results, format, tables, run_ids, defective, notes)
     if defective and present:
         notes.append(
             f"{FOLDER}/: rows of the executions that differ themselves were not compared: {', '.join(sorted(defective))}"
         )
     if any(path.suffix == ".parquet" for path in present):
         notes.append(f"{FOLDER}/*.parquet were not compared: only csv and json are")
+
+
+def _files(format: str) -> set[str]:
+    return {f"{table}.{format}" for table in TABLES}
+
+
+def _format_problems(
+    results: Path,
+    format: Literal["csv", "json"],
+    tables: Sequence[Path],
+    run_ids: Sequence[str],
+    defective: Collection[str],
+    notes: list[str],
+) -> Iterator[Problem]:
+    """Hold the tables of a format, of which at least one is there, to what exporting gives now."""
+    for name in sorted(_files(format) - {path.name for path in tables}):
+        yield _file_problem(name, "is missing, the other tables are there")
+    if special := next((path.name for path in tables if path.is_symlink() or not path.is_file()), None):
+        yield _file_problem(special, "is no file")
+        return
+    with tempfile.TemporaryDirectory(prefix="tuneoff-verify-") as temporary:
+        try:
+            with _quiet():
+                made = {path.name: path for path in export(results, without_links(Path(temporary)), format, run_ids)}
+            executions = {_key(row): row for row in _rows(made[f"runs.{format}"])}
+        except Exception as error:  # a changed record may break any rule of exporting: it has been named
+            if not defective and not isinstance(error, TuneoffError | OSError):
+                raise
+            text = str(error) if isinstance(error, TuneoffError | OSError) else f"{type(error).__name__}: {error}"
+            notes.append(f"{FOLDER}/*.{format} could not be compared: {text}")
+            return
+        sound = []
+        for path in tables:
+            before, today = (one.stat().st_size for one in (path, made[path.name]))
+            if before <= MOST_TIMES_LARGER * today + MOST_BYTES_LARGER:  # else no row is worth the time and the memory
+                sound.append(path)
+            else:
+                yield _file_problem(path.name, f"has {before} bytes, but the table of today has {today}")
+        later = next((_later(path, executions) for path in sound if path.stem == "runs"), set())
+        if later:
+            notes.append(f"{FOLDER}/*.{format} lack executions that were made later: {len(later)}; {AGAIN}")
+        repeated = {key.partition("/")[0] for key in later}  # another execution may stand for them since
+        for path in sound:
+            yield from _table_problems(path, made[path.name], {*defective, *later}, repeated)
+
+
+def _file_problem(name: str, text: str) -> Problem:
+    return Problem(check="file", where=f"{FOLDER}/{name}", what="", text=f"{text}; {AGAIN}")
 
 
 def _later(runs: Path, executions: dict[str, Row]) -> set[str]:
@@ -109,14 +127,6 @@ def _quiet() -> Iterator[None]:
         logging.disable(before)
 
 
-def _too_large(stored: Path, recomputed: Path) -> str | None:
-    """Return why no row of a stored table is worth the time and the memory."""
-    before, today = (path.stat().st_size for path in (stored, recomputed))
-    if before <= MOST_TIMES_LARGER * today + MOST_BYTES_LARGER:
-        return None
-    return f"has {before} bytes, but the table of today has {today}; {AGAIN}"
-
-
 def _table_problems(stored: Path, recomputed: Path, left_out: set[str], repeated: set[str]) -> Iterator[Problem]:
     where = f"{FOLDER}/{stored.name}"
     try:
@@ -129,7 +139,7 @@ def _table_problems(stored: Path, recomputed: Path, left_out: set[str], repeated
         if more:
             yield Problem(check="value", where=where, what="", text=f"and {more} further values differ; {AGAIN}")
     except (OSError, ValueError, RecursionError, csv.Error) as error:
-        yield Problem(check="file", where=where, what="", text=f"cannot be compared: {error}; {AGAIN}")
+        yield _file_problem(stored.name, f"cannot be compared: {error}")
 
 
 def _row_differences(old: Named, new: Named, repeated: set[str]) -> Iterator[tuple[str, str]]:
@@ -172,27 +182,15 @@ def _named(path: Path, left_out: set[str]) -> Named:
     return found
 
 
-def _rows(path: Path) -> Iterator[Row]:
-    return _csv_rows(path) if path.suffix == ".csv" else _json_rows(path)
-
-
-def _csv_rows(path: Path) -> Iterator[Row]:
+def _rows(path: Path) -> list[Row]:
     csv.field_size_limit(sys.maxsize)
     with path.open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            yield {str(name): value for name, value in row.items()}
-
-
-def _json_rows(path: Path) -> Iterator[Row]:
-    """Yield the objects of an array that has one per line, as they are exported."""
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            text = line.strip().strip("[],")
-            if text:
-                row = json.loads(text)
-                if not isinstance(row, dict):
-                    raise ValueError("a row must be an object")
-                yield row
+        if path.suffix == ".csv":
+            return [{str(name): value for name, value in row.items()} for row in csv.DictReader(file)]
+        rows = json.load(file)
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError("its rows must be objects")
+    return rows
 
 
 def _name(row: Row) -> str:

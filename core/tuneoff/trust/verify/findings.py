@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 from msgspec import UNSET
 
-from tuneoff.base.files import open_regular
 from tuneoff.record.run_record import AttemptRecord, EpochRecord, RunRecord, TrialRecord
 from tuneoff.record.store import encode
 from tuneoff.trust.history_check.counterexample import Counterexample
@@ -37,10 +36,6 @@ _KEYS = {  # what names an item of a list; where it is not unique, and in other 
 }
 _COUNTED = ("steps", "refusals", "stages", "flags", "declared")
 
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder().decode
-_decode_items: msgspec.json.Decoder[list[msgspec.Raw]] = msgspec.json.Decoder(list[msgspec.Raw])
-_decode_fields: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
 TOO_DEEP = "is nested too deeply to be read"
 
 
@@ -73,27 +68,19 @@ class Problem:
         return {"check": self.check, "where": self.where, "what": self.what, "text": self.text, **known}
 
 
-@dataclass(slots=True, kw_only=True)
-class VerifiedExecution:
-    """What the verification of one execution came to.
+class Fault(NamedTuple):
+    """What is wrong with a metric, or a file of an execution."""
 
-    `notes`: what a reader should know and is no defect. `stated`: what run.json alone states, so that it was not recomputed.
-    """
+    what: str
+    text: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Findings:
+    """The problems of one place in the results folder."""
 
     where: str
-    run_id: str
-    execution_id: str
-    status: str | None = None  # None: it has no readable record
     problems: list[Problem] = field(default_factory=list)
-    is_empty: bool = False  # no file of events and no record: nothing was done, or all was removed
-    has_special_files: bool = False  # links, pipes, devices: nothing of it may be opened
-    left_out: int = 0  # problems beyond the first 500, causes before what they change
-    notes: list[str] = field(default_factory=list)
-    stated: list[str] = field(default_factory=list)
-    trials: int = 0
-    events: int = 0
-    samples: int = 0
-    values: int = 0
 
     def add(
         self,
@@ -104,11 +91,37 @@ class VerifiedExecution:
         recomputed: Any = UNSET,
         shown_by: Counterexample | None = None,
     ) -> None:
-        """Note a problem of this execution."""
+        """Note a problem."""
         values = {"stored": stored, "recomputed": recomputed, "shown_by": shown_by}
         problem = Problem(check=check, where=self.where, what=what, text=text, **values)
         if check != "file" or problem not in self.problems:  # who derives and who seals may meet the same file
             self.problems.append(problem)
+
+    def add_all(self, check: Check, faults: Iterable[Fault]) -> None:
+        """Note a problem for each fault."""
+        for fault in faults:
+            self.add(check, fault.what, fault.text)
+
+
+@dataclass(slots=True, kw_only=True)
+class VerifiedExecution(Findings):
+    """What the verification of one execution came to.
+
+    `notes`: what a reader should know and is no defect. `stated`: what run.json alone states, so that it was not recomputed.
+    """
+
+    run_id: str
+    execution_id: str
+    status: str | None = None  # None: it has no readable record
+    is_empty: bool = False  # no file of events and no record: nothing was done, or all was removed
+    has_special_files: bool = False  # links, pipes, devices: nothing of it may be opened
+    left_out: int = 0  # problems beyond the first 500, causes before what they change
+    notes: list[str] = field(default_factory=list)
+    stated: list[str] = field(default_factory=list)
+    trials: int = 0
+    events: int = 0
+    samples: int = 0
+    values: int = 0
 
     def close(self) -> None:
         """Put causes before what they change, else in the order found, and keep the first ones."""
@@ -129,39 +142,30 @@ class ValueDifference(NamedTuple):
         return f"stored {show(self.stored)}, recomputed {show(self.recomputed)}"
 
 
-def is_same_text(path: Path, record: RunRecord) -> bool:
-    """Tell whether a record's text is what the file holds, byte by byte: then nothing differs and the schema holds.
+def is_same_text(content: bytes, record: RunRecord) -> bool:
+    """Tell whether a record's text is what its file holds, byte by byte: then nothing differs and the schema holds."""
+    file = io.BytesIO(content)
+    return all(file.read(len(piece)) == piece for piece in encode(record)) and not file.read(1)
 
-    Raises:
-        OSError: the file cannot be read.
-    """
-    with open_regular(path) as file:
-        return all(file.read(len(piece)) == piece for piece in encode(record)) and not file.read(1)
+
+def version_problem(version: Any, known: int) -> tuple[Check, str] | None:
+    """Return what is wrong with the format version of a file, or None."""
+    is_number = isinstance(version, int) and not isinstance(version, bool)
+    if is_number and version == known:
+        return None
+    text = f"has format version {version!r}, but this tuneoff reads version {known}; use the tuneoff that wrote it"
+    return "version" if is_number else "schema", text
 
 
 def record_differences(content: bytes, record: RunRecord, skipped: Sequence[str] = ()) -> Iterator[ValueDifference]:
     """Yield what differs between the text of a `run.json` and a record; `skipped` fields are left out.
 
-    Only what is not equal byte by byte is decoded: a run may have half a million epochs.
-
     Raises:
         msgspec.MsgspecError: the text is no JSON object.
     """
-    stored = _decode_fields.decode(content)
-    names = [field.name for field in fields(record)]
-    for name in names:
-        if name in skipped:
-            continue
-        value = getattr(record, name)
-        if name not in stored:
-            yield ValueDifference(name, UNSET, _decode(_encode(value)))
-        elif isinstance(value, tuple) and bytes(stored[name]).startswith(b"["):
-            yield from _item_differences(name, _decode_items.decode(stored[name]), value)
-        else:
-            yield from differences(_decode(stored[name]), _decode(_encode(value)), name)
-    for name in stored:
-        if name not in names:
-            yield ValueDifference(name, _decode(stored[name]), UNSET)
+    sides = (msgspec.json.decode(text, type=dict[str, Any]) for text in (content, b"".join(encode(record))))
+    stored, recomputed = ({name: value for name, value in side.items() if name not in skipped} for side in sides)
+    yield from differences(stored, recomputed)
 
 
 def differences(stored: Any, recomputed: Any, path: str = "") -> Iterator[ValueDifference]:
@@ -207,24 +211,6 @@ def show(value: Any) -> str:
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
 
 
-def _item_differences(name: str, stored: Sequence[msgspec.Raw], value: tuple[Any, ...]) -> Iterator[ValueDifference]:
-    """Compare the items of a field that is a list: those that are equal byte by byte are never decoded."""
-    old, new = [bytes(item) for item in stored], [_encode(item) for item in value]
-    if old == new:
-        return
-    if name not in _KEYS:
-        yield from differences([_decode(item) for item in old], [_decode(item) for item in new], name)
-        return
-    in_old, in_new = set(old), set(new)
-    odd_old = [_decode(item) for item in old if item not in in_new]
-    odd_new = [_decode(item) for item in new if item not in in_old]
-    found = list(_list_differences(odd_old, odd_new, name))
-    yield from found
-    if not found:
-        places = [[_key(_decode(item), _KEYS[name]) for item in items] for items in (old, new)]
-        yield from differences(places[0], places[1], f"the order of {name}")
-
-
 def _list_differences(stored: list[Any], recomputed: list[Any], path: str) -> Iterator[ValueDifference]:
     key = _KEYS.get(path.rpartition(".")[2].partition("[")[0] if not path.endswith("]") else "", "")
     names = [[_key(item, key) for item in items] for items in (stored, recomputed)]
@@ -232,6 +218,8 @@ def _list_differences(stored: list[Any], recomputed: list[Any], path: str) -> It
         old, new = (dict(zip(side, items, strict=True)) for side, items in zip(names, (stored, recomputed), strict=True))
         for name in (*old, *(name for name in new if name not in old)):
             yield from differences(old.get(name, UNSET), new.get(name, UNSET), f"{path}[{name}]")
+        if names[0] != names[1] and set(names[0]) == set(names[1]):
+            yield ValueDifference(f"the order of {path}", *names)
         return
     for place in range(max(len(stored), len(recomputed))):
         before = stored[place] if place < len(stored) else UNSET

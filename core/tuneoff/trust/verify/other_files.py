@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tuneoff.base.files import open_regular, read_regular
 from tuneoff.errors import ResultsError
@@ -20,48 +20,40 @@ from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
 from tuneoff.record.store import FILE_NAME, seal
 from tuneoff.run.supervisor.execution import budget_left
 from tuneoff.run.trial.checkpoint import checkpoint_path
-from tuneoff.trust.verify.findings import differences, load_json, show
+from tuneoff.trust.verify.findings import Fault, differences, load_json, show
 
 
-class FileFault(NamedTuple):
-    """What a file says otherwise than the record."""
-
-    file: str
-    text: str
-
-
-def file_faults(folder: Path, record: RunRecord, history: History) -> Iterator[FileFault]:
+def file_faults(folder: Path, record: RunRecord, history: History) -> Iterator[Fault]:
     """Yield what the files beside the events contradict; a file that was never made contradicts nothing.
 
     `history`: what earlier executions of the run did, as their events have it.
     """
-    yield from _specification(folder, record)
-    yield from _given_to_trials(folder, record, history)
-    yield from _versions(folder, record)
+    if not (folder / SPEC).exists():
+        yield Fault(SPEC, "is missing: every run is given one")
+    own = {"execution_id": record.execution_id, "run_id": record.run_id, "run": record.specification}
+    yield from _whole(folder, SPEC, own, "run.json has")
+    yield from _part(folder, TRIAL_CONTEXT, _given_to_trials(record, history), "run.json has")
+    versions = yield from _json(folder, VERSIONS)
+    if isinstance(versions, dict):
+        yield from _held(VERSIONS, versions, {name: record.versions.get(name) for name in versions}, "run.json has")
     yield from _meter(folder, record)
-    yield from _best_configuration(folder, record)
-    yield from _test(folder, record)
+    tested = record.test
+    best = next((trial for trial in record.trials if tested is not None and trial.trial == tested.trial), None)
+    if best is not None:
+        yield from _whole(folder, BEST_CONFIGURATION, dict(best.configuration), f"trial {best.trial} has")
+    else:
+        yield from _part(folder, BEST_CONFIGURATION, {}, "")
+    names = ("trial", "scores", "checkpoint_sha256", "device") if tested is not None else ()
+    yield from _part(folder, TEST_RESULT, {name: getattr(tested, name) for name in names}, "the events say")
     yield from _checkpoint(folder, record)
 
 
-def _specification(folder: Path, record: RunRecord) -> Iterator[FileFault]:
-    found = yield from _json(folder, SPEC)
-    if not (folder / SPEC).exists():
-        yield FileFault(SPEC, "is missing: every run is given one")
-    elif isinstance(found, dict):
-        own = {"execution_id": record.execution_id, "run_id": record.run_id, "run": record.specification}
-        yield from _held(SPEC, found, own)
-
-
-def _given_to_trials(folder: Path, record: RunRecord, history: History) -> Iterator[FileFault]:
-    """Hold what the trials' processes were given to the specification; paths and limits of this machine are their own."""
-    found = yield from _json(folder, TRIAL_CONTEXT)
-    if not isinstance(found, dict):
-        return
+def _given_to_trials(record: RunRecord, history: History) -> dict[str, Any]:
+    """Return what the trials' processes had to be given by the specification; paths and limits of this machine are their own."""
     spec = record.run_spec()
     experiment = spec.experiment
     left = budget_left(experiment.budget, history)
-    own = {
+    return {
         "execution_id": record.execution_id,
         "workload": experiment.workload.target,
         "workload_options": dict(experiment.workload.options),
@@ -76,46 +68,17 @@ def _given_to_trials(folder: Path, record: RunRecord, history: History) -> Itera
         "seed": spec.seed,
         **({"first_attempts": history.first_attempts()} if history else {}),
     }
-    yield from _held(TRIAL_CONTEXT, {name: found.get(name) for name in own}, own)
 
 
-def _versions(folder: Path, record: RunRecord) -> Iterator[FileFault]:
-    found = yield from _json(folder, VERSIONS)
-    if isinstance(found, dict):
-        for name, value in found.items():
-            yield from _held(VERSIONS, value, record.versions.get(name), name)
-
-
-def _meter(folder: Path, record: RunRecord) -> Iterator[FileFault]:
+def _meter(folder: Path, record: RunRecord) -> Iterator[Fault]:
     """Hold what the record's environment says of the meter to the first line of the samples."""
     if "power" in record.environment:
         for difference in differences(record.environment["power"], power_of(folder), "environment.power"):
             text = f"run.json has {difference.path} {show(difference.stored)}, the samples say {show(difference.recomputed)}"
-            yield FileFault(SAMPLES, text)
+            yield Fault(SAMPLES, text)
 
 
-def _best_configuration(folder: Path, record: RunRecord) -> Iterator[FileFault]:
-    """Hold the configuration that was given to the test to that of the best trial."""
-    found = yield from _json(folder, BEST_CONFIGURATION)
-    best = next((trial for trial in record.trials if record.test is not None and trial.trial == record.test.trial), None)
-    if isinstance(found, dict) and best is not None:
-        yield from _held(BEST_CONFIGURATION, found, dict(best.configuration), says=f"trial {best.trial} has")
-
-
-def _test(folder: Path, record: RunRecord) -> Iterator[FileFault]:
-    found = yield from _json(folder, TEST_RESULT)
-    if record.test is None or not isinstance(found, dict):
-        return
-    own = {
-        "trial": record.test.trial,
-        "scores": dict(record.test.scores),
-        "checkpoint_sha256": record.test.checkpoint_sha256,
-        "device": record.test.device,
-    }
-    yield from _held(TEST_RESULT, {name: found.get(name) for name in own}, own, says="the events say")
-
-
-def _checkpoint(folder: Path, record: RunRecord) -> Iterator[FileFault]:
+def _checkpoint(folder: Path, record: RunRecord) -> Iterator[Fault]:
     """Hold the checkpoint that was tested to the digest that the test took of it."""
     if record.test is None or record.test.checkpoint_sha256 is None:
         return
@@ -125,44 +88,57 @@ def _checkpoint(folder: Path, record: RunRecord) -> Iterator[FileFault]:
         with open_regular(path) as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
-        yield FileFault(name, "is missing: the test scored it")
+        yield Fault(name, "is missing: the test scored it")
     except OSError as error:
-        yield FileFault(name, f"cannot be read: {error.strerror}")
+        yield Fault(name, f"cannot be read: {error.strerror}")
     else:
         if found != record.test.checkpoint_sha256:
-            yield FileFault(name, f"its SHA-256 is {found[:12]}, but the test scored {record.test.checkpoint_sha256[:12]}")
+            yield Fault(name, f"its SHA-256 is {found[:12]}, but the test scored {record.test.checkpoint_sha256[:12]}")
 
 
-def _held(file: str, found: Any, own: Any, path: str = "", says: str = "run.json has") -> Iterator[FileFault]:
-    """Yield where a file's value is not what it must be by another source."""
-    for difference in differences(found, own, path):
-        yield FileFault(file, f"{difference.path} is {show(difference.stored)}, {says} {show(difference.recomputed)}")
+def _whole(folder: Path, file: str, own: Mapping[str, Any], says: str) -> Iterator[Fault]:
+    """Yield where a file's object is not what it must be by another source."""
+    found = yield from _json(folder, file)
+    if isinstance(found, dict):
+        yield from _held(file, found, own, says)
 
 
-def _json(folder: Path, name: str) -> Generator[FileFault, None, Any]:
+def _part(folder: Path, file: str, own: Mapping[str, Any], says: str) -> Iterator[Fault]:
+    """Do as `_whole`, of those values alone that the other source has."""
+    found = yield from _json(folder, file)
+    if isinstance(found, dict):
+        yield from _held(file, {name: found.get(name) for name in own}, own, says)
+
+
+def _held(file: str, found: Mapping[str, Any], own: Mapping[str, Any], says: str) -> Iterator[Fault]:
+    for difference in differences(found, own):
+        yield Fault(file, f"{difference.path} is {show(difference.stored)}, {says} {show(difference.recomputed)}")
+
+
+def _json(folder: Path, name: str) -> Generator[Fault, None, Any]:
     """Return a JSON file's value, None where there is no such file or it cannot be read (which is yielded)."""
     try:
         value, twice = load_json(read_regular(folder / name))
         for key in twice:
-            yield FileFault(name, f"{key!r} stands twice in one object: readers take one or the other")
+            yield Fault(name, f"{key!r} stands twice in one object: readers take one or the other")
         return value
     except FileNotFoundError:
         return None
     except OSError as error:
-        yield FileFault(name, f"cannot be read: {error.strerror}")
+        yield Fault(name, f"cannot be read: {error.strerror}")
     except ValueError as error:
-        yield FileFault(name, f"is no JSON: {error}")
+        yield Fault(name, f"is no JSON: {error}")
     return None
 
 
-def history_faults(folder: Path, history: History) -> Iterator[FileFault]:
+def history_faults(folder: Path, history: History) -> Iterator[Fault]:
     """Yield what the adapter was told otherwise than the earlier executions' events say."""
     stored = read_history(folder)
     for difference in differences(stored.to_json(), history.to_json()):
-        yield FileFault(CONTINUES, f"{difference.path}: {difference.text}")
+        yield Fault(CONTINUES, f"{difference.path}: {difference.text}")
 
 
-def earlier_faults(folder: Path, earlier: Sequence[RunRecord], notes: list[str]) -> Iterator[FileFault]:
+def earlier_faults(folder: Path, earlier: Sequence[RunRecord], notes: list[str]) -> Iterator[Fault]:
     """Yield what was taken over otherwise than it lies in the folder of its own execution, beside this one."""
     for record in earlier:
         beside = folder.parent / record.execution_id
@@ -173,10 +149,10 @@ def earlier_faults(folder: Path, earlier: Sequence[RunRecord], notes: list[str])
         try:
             taken, own = ({one.name: one.sha256 for one in seal(where)} for where in (copy, beside))
         except ResultsError as error:
-            yield FileFault(f"{EARLIER}/{record.execution_id}", str(error))
+            yield Fault(f"{EARLIER}/{record.execution_id}", str(error))
             continue
         names = {name for name in (*taken, *own) if name.startswith(f"{EVENTS}/") or name == SAMPLES}
         for name in sorted(names):
             if taken.get(name) != own.get(name):
                 text = f"is not what execution {record.execution_id} has in its own folder"
-                yield FileFault(f"{EARLIER}/{record.execution_id}/{name}", text)
+                yield Fault(f"{EARLIER}/{record.execution_id}/{name}", text)

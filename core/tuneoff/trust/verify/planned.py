@@ -1,4 +1,4 @@
-"""Verify `matrix.json`, its schema, ids and digests; that what it planned is there; that runs are as it says."""
+"""Verify `matrix.json`, its ids and digests; that what it planned is there; that runs are as it says."""
 
 from __future__ import annotations
 
@@ -8,27 +8,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from msgspec import UNSET
-
 from tuneoff.base.files import read_regular
-from tuneoff.base.identity import digest
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.accounting.declared import FILE_NAME as ACCOUNTING
 from tuneoff.experiment.accounting.declared import Accounting, frozen, to_json
 from tuneoff.experiment.names import run_name
-from tuneoff.experiment.plan import FORMAT_VERSION, WARM_UP_BLOCK, Plan, PlannedRun
+from tuneoff.experiment.plan import FORMAT_VERSION, WARM_UP_BLOCK, Plan
 from tuneoff.experiment.spec import run_spec_from_json
 from tuneoff.measure.derived import Derived
 from tuneoff.record.results_folder import PLAN
 from tuneoff.record.store import RUNS
-from tuneoff.trust.verify.findings import Check, Problem, VerifiedExecution, differences, load_json, show
+from tuneoff.trust.verify.findings import Findings, Problem, VerifiedExecution, differences, load_json, show, version_problem
 
 STATED = ("name", "path", "content", "labels")  # of the plan: nothing else says them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """A run of the plan, as far as it can be read."""
+    """A run of the plan."""
 
     run_id: str
     name: str
@@ -37,18 +34,14 @@ class Planned:
 
 
 @dataclass(slots=True, kw_only=True)
-class PlanFindings:
+class PlanFindings(Findings):
     """The plan of a results folder and what is wrong with it; `is_read` is False where it cannot be read."""
 
+    where: str = PLAN
     is_read: bool = False
     runs: list[Planned] = field(default_factory=list)
     analysis_digest: str | None = None
     accounting: Accounting | None = None  # what every run is charged; None: nothing froze it
-    problems: list[Problem] = field(default_factory=list)
-
-    def add(self, check: Check, what: str, text: str, stored: Any = UNSET, recomputed: Any = UNSET) -> None:
-        """Note a problem of the plan."""
-        self.problems.append(Problem(check=check, where=PLAN, what=what, text=text, stored=stored, recomputed=recomputed))
 
 
 def check_plan(results: Path) -> PlanFindings:
@@ -67,75 +60,36 @@ def check_plan(results: Path) -> PlanFindings:
         findings.add("schema", "", f"is damaged: {error}")
         return findings
     version = data.get("format_version") if isinstance(data, dict) else None
-    if version != FORMAT_VERSION or isinstance(version, bool):
-        is_other = isinstance(version, int) and not isinstance(version, bool)
-        findings.add(
-            "version" if is_other else "schema",
-            "",
-            f"has format version {version!r}, but this tuneoff reads version {FORMAT_VERSION}",
-        )
+    if (problem_of := version_problem(version, FORMAT_VERSION)) is not None:
+        findings.add(problem_of[0], "", problem_of[1])
         return findings
     for name in twice:
         findings.add("schema", name, "stands twice in one object: readers take one or the other")
-    _check_runs(data, findings)
-    _check_digests(data, findings)
+    try:
+        _check(data, findings)
+    except Exception as error:  # an altered plan may break any rule of reading it: that is a finding, not a fault
+        findings.add(
+            "schema", "", str(error) if isinstance(error, TuneoffError) else f"is no plan: {type(error).__name__}: {error}"
+        )
     return findings
 
 
-def _check_runs(data: Mapping[str, Any], findings: PlanFindings) -> None:
-    """Recompute each planned run's id from its specification."""
-    entries = data.get("runs")
-    if not isinstance(entries, list):
-        findings.add("schema", "runs", "must be a list")
-        return
+def _check(data: Mapping[str, Any], findings: PlanFindings) -> None:
+    """Read the plan with the ids that its specifications have, write it anew, and compare."""
+    runs = [{**entry, "run_id": run_spec_from_json(entry["spec"]).run_id} for entry in data["runs"]]
+    plan = Plan.from_json({**data, "runs": runs})
+    anew = json.loads(json.dumps(plan.to_json()))
     findings.is_read = True
-    for place, entry in enumerate(entries):
-        try:
-            spec = run_spec_from_json(entry["spec"])
-            stored, recomputed = str(entry["run_id"]), spec.run_id
-            name = run_name(str(entry["label"]), spec)
-            _check_types(entry)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, TuneoffError) as error:
-            findings.add("schema", f"runs[{place}]", f"is no planned run: {type(error).__name__}: {error}")
-            continue
-        if stored != recomputed:
-            text = f"{stored} ({name}), but its specification has {recomputed}"
-            findings.add("plan", f"runs[{place}].run_id", text, stored=stored, recomputed=recomputed)
-        findings.runs.append(
-            Planned(run_id=stored, name=name, skip_reason=entry.get("skip_reason"), emulated=bool(entry.get("emulated")))
-        )
-
-
-def _check_types(entry: Mapping[str, Any]) -> None:
-    rules: tuple[tuple[str, type | tuple[type, ...]], ...] = (
-        ("label", str),
-        ("block", int),
-        ("skip_reason", (str, type(None))),
-        ("same_as", (str, type(None))),
-        ("emulated", bool),
-    )
-    for name, types in rules:
-        if name in entry and not isinstance(entry[name], types):
-            raise TypeError(f"`{name}` is {show(entry[name])}")
-
-
-def _check_digests(data: Mapping[str, Any], findings: PlanFindings) -> None:
-    """Write the plan anew and compare; where it cannot be read whole, recompute its two digests."""
-    try:
-        plan = Plan.from_json(data)
-        anew = json.loads(json.dumps(plan.to_json()))
-        findings.analysis_digest = anew["analysis_digest"]
-        findings.accounting = plan.accounting if {"carbon", "prices"} <= plan.analysis.keys() else None
-        _check_frozen(plan, findings)
-        _check_places(plan, findings)
-    except Exception as error:  # an altered plan may break any rule of reading it: that is a finding, not a fault
-        if not findings.problems:
-            findings.add("schema", "", str(error) if isinstance(error, TuneoffError) else f"{type(error).__name__}: {error}")
-        anew = {**data}
-        _recompute(data, anew, findings)
+    findings.runs = [
+        Planned(run_id=run.run_id, name=run_name(run.label, run.spec), skip_reason=run.skip_reason, emulated=run.emulated)
+        for run in plan.runs
+    ]
+    findings.analysis_digest = anew["analysis_digest"]
+    findings.accounting = plan.accounting if {"carbon", "prices"} <= plan.analysis.keys() else None
+    _check_frozen(plan, findings)
+    _check_places(plan, findings)
     for difference in differences(dict(data), anew):
-        values = {"stored": difference.stored, "recomputed": difference.recomputed}
-        findings.add("plan", difference.path, difference.text, **values)
+        findings.add("plan", difference.path, difference.text, difference.stored, difference.recomputed)
 
 
 def _check_frozen(plan: Plan, findings: PlanFindings) -> None:
@@ -143,39 +97,26 @@ def _check_frozen(plan: Plan, findings: PlanFindings) -> None:
     own = {"power": plan.power.to_json(), **frozen(plan.accounting)}
     for name, value in own.items():
         if name in plan.analysis:
-            for difference in differences(plan.analysis[name], json.loads(json.dumps(value)), name):
-                text = f"is {show(difference.recomputed)}, but its analysis froze {show(difference.stored)}"
-                values = {"stored": difference.recomputed, "recomputed": difference.stored}
-                findings.add("plan", f"accounting: {difference.path}" if name != "power" else difference.path, text, **values)
+            for difference in differences(json.loads(json.dumps(value)), plan.analysis[name], name):
+                text = f"is {show(difference.stored)}, but its analysis froze {show(difference.recomputed)}"
+                what = f"accounting: {difference.path}" if name != "power" else difference.path
+                findings.add("plan", what, text, difference.stored, difference.recomputed)
 
 
 def _check_places(plan: Plan, findings: PlanFindings) -> None:
     """Hold the block of each run to its seed, and the run that stands for it to the plan."""
     seeds = plan.analysis.get("seeds")
     known = {run.run_id: run for run in plan.runs}
-    for place, run in enumerate(plan.runs):
-        if isinstance(seeds, list):
-            block = WARM_UP_BLOCK if run.spec.warm_up else _index(seeds, run)
-            if block is not None and block != run.block:
-                findings.add("plan", f"runs[{place}].block", f"stored {run.block}, its seed has {block}", run.block, block)
+    for place, run in enumerate(plan.runs, start=1):
+        if isinstance(seeds, list) and (run.spec.warm_up or run.spec.seed in seeds):
+            block = WARM_UP_BLOCK if run.spec.warm_up else seeds.index(run.spec.seed)
+            if block != run.block:
+                findings.add("plan", f"runs[#{place}].block", f"stored {run.block}, its seed has {block}", run.block, block)
         if run.same_as is not None:
             other = known.get(run.same_as)
             if run.skip_reason is None or other is None or other.skip_reason is not None:
                 text = f"{run.same_as} stands for it, but {'it is not skipped' if run.skip_reason is None else 'is not run'}"
-                findings.add("plan", f"runs[{place}].same_as", text)
-
-
-def _index(seeds: Sequence[Any], run: PlannedRun) -> int | None:
-    return seeds.index(run.spec.seed) if run.spec.seed in seeds else None
-
-
-def _recompute(data: Mapping[str, Any], anew: dict[str, Any], findings: PlanFindings) -> None:
-    try:
-        anew["analysis_digest"] = findings.analysis_digest = digest(dict(data["analysis"]), length=64)
-        warm = [bool(entry["spec"]["warm_up"]) for entry in data["runs"]]
-        anew["plan_id"] = digest([entry["run_id"] for entry, is_warm in zip(data["runs"], warm, strict=True) if not is_warm])
-    except (KeyError, TypeError, ValueError, TuneoffError) as error:
-        findings.add("schema", "", f"its digests cannot be recomputed: {type(error).__name__}: {error}")
+                findings.add("plan", f"runs[#{place}].same_as", text)
 
 
 def missing_runs(
@@ -240,17 +181,17 @@ def _is_cut(run_id: str, outcomes: Sequence[VerifiedExecution]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanExpectation:
-    """What the plan says of a run."""
+    """What the plan says of a run; None: there is no such plan, or it froze nothing."""
 
-    emulated: bool = False
+    emulated: bool | None = None
     analysis_digest: str | None = None
     accounting: Accounting | None = None
 
 
-def check_charge(derived: Derived, expected: PlanExpectation | None, outcome: VerifiedExecution) -> None:
+def check_charge(derived: Derived, expected: PlanExpectation, outcome: VerifiedExecution) -> None:
     """Hold what the run was charged to what its plan says; one that was killed at its begin may have no such file."""
     is_there = derived.record.status == "done" or any(one.name == ACCOUNTING for one in derived.record.sealed)
-    if expected is None or expected.accounting is None or not is_there:
+    if expected.accounting is None or not is_there:
         return
     for name in ("intensity", "prices"):
         own, planned = to_json(getattr(derived.evidence.accounting, name)), to_json(getattr(expected.accounting, name))
@@ -259,10 +200,10 @@ def check_charge(derived: Derived, expected: PlanExpectation | None, outcome: Ve
             outcome.add("plan", ACCOUNTING, text, difference.stored, difference.recomputed)
 
 
-def check_frozen(environment: Mapping[str, Any], expected: PlanExpectation | None, outcome: VerifiedExecution) -> None:
+def check_frozen(environment: Mapping[str, Any], expected: PlanExpectation, outcome: VerifiedExecution) -> None:
     """Hold the run to the analysis that was frozen before it."""
     stored = environment.get("analysis_digest")
-    if expected is None or expected.analysis_digest is None:
+    if expected.analysis_digest is None:
         return
     if stored is None:
         outcome.notes.append("its record has no analysis_digest: it was derived after its command was killed")

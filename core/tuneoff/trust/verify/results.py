@@ -6,7 +6,6 @@ Executions are shared among processes where that pays; it is done without them w
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import multiprocessing
 import os
 import signal
@@ -19,14 +18,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from tuneoff.base.files import is_utf8, open_regular, pinned
+from tuneoff.base.files import is_utf8, pinned
 from tuneoff.base.process_limits import die_with_parent
 from tuneoff.record.events.reader import SUFFIX
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.results_folder import FILE_NAME as BEGUN
-from tuneoff.record.results_folder import LOCK, begun, came_to_end
+from tuneoff.record.results_folder import begun, came_to_end, reading
 from tuneoff.record.store import FILE_NAME, RUNS
-from tuneoff.trust.verify.execution import verify_execution
+from tuneoff.trust.verify.execution import Task, verify_execution
 from tuneoff.trust.verify.exports import FOLDER as EXPORTS
 from tuneoff.trust.verify.exports import export_problems
 from tuneoff.trust.verify.findings import Problem, VerifiedExecution
@@ -80,10 +79,7 @@ def run_all(
 
 def usable_processes(tasks: int) -> int:
     """Return how many processes share so many tasks where nobody asks for a number."""
-    if tasks < LEAST_TASKS:
-        return 1
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(usable, MOST_PROCESSES, tasks // CHUNK)
+    return min(len(os.sched_getaffinity(0)), MOST_PROCESSES, tasks // CHUNK) if tasks >= LEAST_TASKS else 1
 
 
 def _in_processes(work: Callable[[T], R], tasks: Sequence[T], count: int) -> Iterator[R]:
@@ -133,15 +129,6 @@ class Verification:
         return not self.problems
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """One execution to be verified."""
-
-    folder: Path
-    where: str
-    expected: PlanExpectation | None
-
-
 def verify(results: Path, progress: Progress | None = None, processes: int | None = None) -> Verification:
     """Recompute everything in a results folder and return what differs; nothing is written.
 
@@ -153,7 +140,8 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
     plan = check_plan(results)
     listed = _listed(results, plan)
     planned = {run.run_id: run for run in plan.runs}
-    was_running = _is_locked(results)
+    with reading(results) as is_free:
+        was_running = not is_free
     found = Verification(results=results, plan_problems=plan.problems)
     tasks = []
     bare: list[tuple[Path, str]] = []
@@ -161,20 +149,16 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
         where = folder.relative_to(results).as_posix()
         if os.path.lexists(folder / FILE_NAME):
             run = planned.get(folder.parent.name)
-            expected = None
-            if plan.is_read:
-                expected = PlanExpectation(
-                    emulated=run is not None and run.emulated,
-                    analysis_digest=plan.analysis_digest,
-                    accounting=plan.accounting,
-                )
-            tasks.append(Task(folder=folder, where=where, expected=expected))
+            emulated = run is not None and run.emulated if plan.is_read else None
+            expected = PlanExpectation(emulated=emulated, analysis_digest=plan.analysis_digest, accounting=plan.accounting)
+            tasks.append(Task(folder, where, expected))
         else:
             bare.append((folder, where))
-    is_running = was_running or _is_locked(results)  # a command may have begun while the folder was listed
+    with reading(results) as is_free:  # a command may have begun while the folder was listed
+        is_running = was_running or not is_free
     has_ended = False if is_running else came_to_end(results)
     found.outcomes += _without_records(bare, is_running, has_ended)
-    found.outcomes += run_all(verify_task, tasks, [_size(task.folder) for task in tasks], progress, processes)
+    found.outcomes += run_all(verify_execution, tasks, [_size(task.folder) for task in tasks], progress, processes)
     found.outcomes.sort(key=lambda outcome: outcome.where)
     is_listed = not any(problem.where == RUNS for problem in found.plan_problems)
     if plan.is_read and is_listed:
@@ -198,11 +182,6 @@ def _listed(results: Path, plan: PlanFindings) -> list[tuple[str, str]]:
         text = f"cannot be read: {error.strerror}"
         plan.problems.append(Problem(check="file", where=BEGUN, what="", text=text))
         return []
-
-
-def verify_task(task: Task) -> VerifiedExecution:
-    """Verify one execution, in whatever process."""
-    return verify_execution(task.folder, task.where, task.expected)
 
 
 def _exports(found: Verification, run_ids: list[str]) -> list[Problem]:
@@ -270,18 +249,6 @@ def _without_record(folder: Path, where: str) -> VerifiedExecution:
     except OSError as error:
         outcome.add("file", "", f"cannot be read: {error.strerror}")
     return outcome
-
-
-def _is_locked(results: Path) -> bool:
-    """Tell whether a command holds the folder."""
-    try:
-        with open_regular(results / LOCK) as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:  # no lock is there, or none on this file system
-        return False
-    return False
 
 
 def _size(folder: Path) -> int:

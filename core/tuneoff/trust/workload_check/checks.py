@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -131,8 +132,6 @@ def _ask(evidence: WorkloadEvidence, experiment: ExperimentSpec, place: Path, tr
 
 def _two(experiment: ExperimentSpec) -> list[dict[str, Any]]:
     """Return two configurations, the same one twice where the space has no other."""
-    import random
-
     generator = random.Random(0)
     first = draw(experiment.search_space, generator)
     others = (draw(experiment.search_space, generator) for _ in range(100))
@@ -145,6 +144,11 @@ def _files(folder: Path) -> set[Path]:
     return {path for path in found if path.is_file() and "__pycache__" not in path.parts}
 
 
+def _check(id: str, way_out: str) -> Callable[[Callable[[WorkloadEvidence], Finding]], WorkloadCheck]:
+    """Make a check of the function below."""
+    return lambda judge: WorkloadCheck(id=id, way_out=way_out, judge=judge)
+
+
 def _differences(evidence: WorkloadEvidence, one: str, other: str) -> Iterator[str]:
     pairs = zip(evidence.trainings[one]["metrics"], evidence.trainings[other]["metrics"], strict=True)
     for epoch, (first, second) in enumerate(pairs, start=1):
@@ -153,6 +157,7 @@ def _differences(evidence: WorkloadEvidence, one: str, other: str) -> Iterator[s
                 yield f"epoch {epoch}: {name} {first[name]}, then {second.get(name)}"
 
 
+@_check("metric.given", "return the file's objective from each epoch, as a finite number")
 def _given(evidence: WorkloadEvidence) -> Finding:
     return judged(
         f"epoch {epoch}: {evidence.metric} is {values.get(evidence.metric, 'not there')}"
@@ -168,34 +173,42 @@ def _is_number(text: str) -> bool:
         return False
 
 
+@_check("seeds.repeat", "seed every generator with `seeds.split` or `seeds.trial`, and give no times as metrics")
 def _repeats(evidence: WorkloadEvidence) -> Finding:
     return judged(_differences(evidence, "first", "again"))
 
 
+@_check("trials.isolated", "keep nothing in modules and classes; make all anew in `load`")
 def _isolated(evidence: WorkloadEvidence) -> Finding:
     return judged(_differences(evidence, "again", "after the other"))
 
 
+@_check("state.restores", "let `state_dict` return all that `test` needs")
 def _restores(evidence: WorkloadEvidence) -> Finding:
     if not evidence.has_test:
         return not_applicable("the workload offers no test")
     if not evidence.has_state:
         return not_applicable("the workload has no state: the test needs only the configuration")
-    trained, restored = evidence.trainings["first"]["scores"], evidence.trainings["restored"]["scores"]
-    changed = [name for name in trained if trained[name] != restored.get(name)]
-    return judged(f"{name} {trained[name]}, from the state {restored.get(name)}" for name in changed)
+    return judged(_changed(evidence.trainings["first"]["scores"], evidence.trainings["restored"]["scores"]))
 
 
+@_check("state.resumes", "let `state_dict` return model, optimizer and random generators, or leave out `restores_training`")
 def _resumes(evidence: WorkloadEvidence) -> Finding:
     if not evidence.restores_training:
         return not_applicable("a retry begins at the first epoch: the workload has no state, or does not set `restores_training`")
     if "resumed" not in evidence.trainings:
         return not_tested("a trial has one epoch, so nothing is left to train after it")
     (resumed,), expected = evidence.trainings["resumed"]["metrics"], evidence.trainings["first"]["metrics"][-1]
-    changed = [name for name in expected if expected[name] != resumed.get(name)]
-    return judged(f"last epoch: {name} {expected[name]}, from the state {resumed.get(name)}" for name in changed)
+    return judged(f"last epoch: {text}" for text in _changed(expected, resumed))
 
 
+def _changed(trained: Mapping[str, str], from_state: Mapping[str, str]) -> Iterator[str]:
+    for name in trained:
+        if trained[name] != from_state.get(name):
+            yield f"{name} {trained[name]}, from the state {from_state.get(name)}"
+
+
+@_check("threads.limited", "limit your library's threads in `limit_threads`")
 def _threads(evidence: WorkloadEvidence) -> Finding:
     used = [one for one in evidence.trainings.values() if one["seconds"] >= SHORTEST]
     if not used:
@@ -209,14 +222,17 @@ def _threads(evidence: WorkloadEvidence) -> Finding:
     return passed(text) if most <= MOST_USE * evidence.threads else failed(text)
 
 
+@_check("left.processes", "end them in `close`")
 def _processes(evidence: WorkloadEvidence) -> Finding:
     return judged(evidence.processes)
 
 
+@_check("left.files", "remove them in `close`")
 def _left_files(evidence: WorkloadEvidence) -> Finding:
     return judged(evidence.files)
 
 
+@_check("splits.disjoint", "take the test cases away before you split off validation")
 def _disjoint(evidence: WorkloadEvidence) -> Finding:
     cases: Mapping[str, Iterable[str]] = evidence.trainings["first"]["cases"]
     if not cases:
@@ -228,22 +244,4 @@ def _disjoint(evidence: WorkloadEvidence) -> Finding:
     )
 
 
-CHECKS = (
-    WorkloadCheck(id="metric.given", way_out="return the file's objective from each epoch, as a finite number", judge=_given),
-    WorkloadCheck(
-        id="seeds.repeat",
-        way_out="seed every generator with `seeds.split` or `seeds.trial`, and give no times as metrics",
-        judge=_repeats,
-    ),
-    WorkloadCheck(id="trials.isolated", way_out="keep nothing in modules and classes; make all anew in `load`", judge=_isolated),
-    WorkloadCheck(id="state.restores", way_out="let `state_dict` return all that `test` needs", judge=_restores),
-    WorkloadCheck(
-        id="state.resumes",
-        way_out="let `state_dict` return model, optimizer and random generators, or leave out `restores_training`",
-        judge=_resumes,
-    ),
-    WorkloadCheck(id="threads.limited", way_out="limit your library's threads in `limit_threads`", judge=_threads),
-    WorkloadCheck(id="left.processes", way_out="end them in `close`", judge=_processes),
-    WorkloadCheck(id="left.files", way_out="remove them in `close`", judge=_left_files),
-    WorkloadCheck(id="splits.disjoint", way_out="take the test cases away before you split off validation", judge=_disjoint),
-)
+CHECKS = (_given, _repeats, _isolated, _restores, _resumes, _threads, _processes, _left_files, _disjoint)

@@ -14,7 +14,7 @@ from tuneoff.trust.check.checks import (
     steps,
     workers,
 )
-from tuneoff.trust.check.model import Check, by_id
+from tuneoff.trust.check.model import Check
 
 _FAMILIES = (
     steps.CHECKS,
@@ -31,4 +31,4 @@ _FAMILIES = (
     refusal.CHECKS,
     best.TESTED,
 )
-CHECKS: tuple[Check, ...] = tuple(by_id([check for family in _FAMILIES for check in family]).values())
+CHECKS: tuple[Check, ...] = tuple(check for family in _FAMILIES for check in family)

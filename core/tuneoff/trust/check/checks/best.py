@@ -10,7 +10,7 @@ from tuneoff.record.events import schema
 from tuneoff.record.run_record import TrialRecord
 from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Finding, check, judged, not_applicable, not_tested, of_runs
+from tuneoff.trust.check.model import Finding, check, judged, not_applicable, not_tested, run_check
 
 BOTH = ("honest-max", "honest-min")
 ODD = "odd-values"
@@ -24,14 +24,13 @@ def _named(made: Made) -> TrialRecord | None:
     return next((trial for trial in made.record.trials if best is not None and trial.trial == best.trial), None)
 
 
-@check(
+@run_check(
     "best.among-trials",
     rule="the named best trial is one of the run's",
     reason="only a trial of the run has a checkpoint that can be tested",
     way_out="return Best with the id under which the trial was submitted",
     reads=BOTH,
 )
-@of_runs(*BOTH)
 def _among(made: Made) -> Iterator[str]:
     best = made.record.best
     if best is None or best.trial is None:
@@ -125,14 +124,13 @@ def _ties(evidence: AdapterEvidence) -> Finding:
     return judged([f"{named.trial} with {named.value} was named, but two trials have {best:.6g}"] if wrong else [])
 
 
-@check(
+@run_check(
     "best.nan",
     rule="a trial without a finite value is never named, and does not hide the best one",
     reason="every comparison with NaN is false, so a careless maximum keeps it",
     way_out="tell the framework of a trial without a finite value as failed, and never compare with its value",
     reads=(ODD, "faulty"),
 )
-@of_runs(ODD, "faulty")
 def _nan(made: Made) -> Iterator[str]:
     named, best = _named(made), made.record.best
     if named is not None and not is_finite(named.value):
@@ -143,18 +141,17 @@ def _nan(made: Made) -> Iterator[str]:
         yield f"{made.name}: no trial was named, though {len(_values(made))} completed"
 
 
-@check(
+@run_check(
     "best.completed-only",
     rule="a pruned trial is never named, however good it was",
     reason="a pruned trial was not trained as long as the others",
     way_out="leave trials out that did not train all planned epochs",
     reads=("scripted",),
 )
-def _completed(evidence: AdapterEvidence) -> Finding:
-    made = evidence.runs["scripted"]
+def _completed(made: Made) -> Iterator[str]:
     named = _named(made)
-    wrong = named is not None and named.state != "completed"
-    return judged([f"{named.trial} was named, which was {named.state}"] if wrong and named is not None else [])
+    if named is not None and named.state != "completed":
+        yield f"{named.trial} was named, which was {named.state}"
 
 
 @check(
@@ -180,14 +177,13 @@ def _value_problems(made: Made) -> Iterator[str]:
 CHECKS = (_among, _is_best, _direction, _ties, _nan, _completed, _value)
 
 
-@check(
+@run_check(
     "test.best-tested",
     rule="the named best trial is the one that is tested, once",
     reason="the headline is the test score of what the framework chose",
     way_out="inherit Adapter.test",
     reads=(RUN, "honest-min"),
 )
-@of_runs(RUN, "honest-min")
 def _best_tested(made: Made) -> Iterator[str]:
     best, tested = made.record.best, made.of(schema.Tested)
     if len(tested) != 1:

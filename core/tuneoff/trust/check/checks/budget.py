@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tuneoff.record.events import schema
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Finding, check, judged, of_runs
+from tuneoff.trust.check.model import Finding, check, judged, run_check
 from tuneoff.trust.check.specs import WALL_CLOCK_SECONDS
 
 READ = ("honest-max", "honest-min", "random-1-workers-1", "random-2-workers-1")
@@ -15,14 +15,13 @@ RUN = "scripted"
 LATE_EPOCHS = 1  # that may end between the decision of a coordinator that polls and the end of the process
 
 
-@check(
+@run_check(
     "budget.trials",
     rule="exactly budget.trials trials: none refused, none missing",
     reason="a framework that runs one trial more had one chance more",
     way_out="propose budget.trials configurations, and set the framework's own bound to that number",
     reads=READ,
 )
-@of_runs(*READ)
 def _trials(made: Made) -> Iterator[str]:
     planned = made.experiment.budget.trials
     begun = sum(trial.used_ticket for trial in made.record.trials)
@@ -31,14 +30,13 @@ def _trials(made: Made) -> Iterator[str]:
         yield f"{made.name}: {asked} trials were asked for, but the budget is {planned}"
 
 
-@check(
+@run_check(
     "budget.epochs",
     rule="a completed trial trained each planned epoch once, no more",
     reason="an epoch is the unit of the budget",
     way_out="run each trial by one call of run_trial, which trains the planned epochs",
     reads=READ,
 )
-@of_runs(*READ)
 def _epochs(made: Made) -> Iterator[str]:
     planned = list(range(1, made.experiment.budget.epochs_per_trial + 1))
     for trial in made.record.trials:
@@ -79,7 +77,7 @@ def _wall_clock(evidence: AdapterEvidence) -> Finding:
 CHECKS = (_trials, _epochs, _wall_clock)
 
 
-@check(
+@run_check(
     "stops.obeyed",
     rule="`scripted`: given trials end at the given epoch",
     reason="epochs after the decision to stop are the framework's waste",
@@ -87,7 +85,6 @@ CHECKS = (_trials, _epochs, _wall_clock)
     reads=(RUN,),
     has_time_limit=True,
 )
-@of_runs(RUN)
 def _obeyed(made: Made) -> Iterator[str]:
     stops = made.experiment.stops
     decisions = {event.trial: event.t for event in made.of(schema.StopDecided)}
@@ -103,20 +100,17 @@ def _obeyed(made: Made) -> Iterator[str]:
             yield f"trial {trial.trial} had to stop after epoch {last}, but it is {trial.state} after {trial.epochs_trained}"
 
 
-@check(
+@run_check(
     "stops.only-scripted",
     rule="trials without a given end run to their end",
     reason="under `pruner: scripted` every framework takes the same decisions",
     way_out="switch the framework's own stopping off where another pruner is asked for",
     reads=(RUN,),
 )
-def _no_others(evidence: AdapterEvidence) -> Finding:
-    made = evidence.runs[RUN]
-    return judged(
-        f"trial {trial.trial} had no stop, but is {trial.state} after epoch {trial.epochs_trained}"
-        for trial in made.record.trials
-        if trial.digest not in made.experiment.stops and trial.state != "completed"
-    )
+def _no_others(made: Made) -> Iterator[str]:
+    for trial in made.record.trials:
+        if trial.digest not in made.experiment.stops and trial.state != "completed":
+            yield f"trial {trial.trial} had no stop, but is {trial.state} after epoch {trial.epochs_trained}"
 
 
 STOPS = (_obeyed, _no_others)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 from tuneoff.record.events import schema
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
 from tuneoff.trust.check.footprint import Kind
-from tuneoff.trust.check.model import Check, Finding, check, judged, not_tested
+from tuneoff.trust.check.model import Check, Finding, check, judged, not_tested, run_check
 
 RUN = "interrupted"
 SECONDS = 15.0
@@ -49,40 +49,31 @@ def _was_entered(made: Made) -> bool:
     )
 
 
-@check(
+@run_check(
     "interruption.keeps-trials",
     rule="what had completed by then is kept",
     reason="a finished trial is never lost",
     way_out="leave the event files alone when the run is interrupted",
     reads=(RUN,),
 )
-def _keeps(evidence: AdapterEvidence) -> Finding:
-    completed = sum(trial.state == "completed" for trial in evidence.record(RUN).trials)
-    return judged([] if completed else ["a trial had completed before the interruption, but the record has none"])
+def _keeps(made: Made) -> Iterator[str]:
+    if not any(trial.state == "completed" for trial in made.record.trials):
+        yield "a trial had completed before the interruption, but the record has none"
 
 
-@check(
+@run_check(
     "interruption.charged-to-user",
     rule="what it ended is cancelled and nobody else is charged",
     reason="what the user ended is no failure of the framework",
     way_out="write no trial_ended and no worker_died of your own for trials that end because the run does",
     reads=(RUN,),
 )
-def _charged(evidence: AdapterEvidence) -> Finding:
-    problems = []
-    for trial in evidence.record(RUN).trials:
+def _charged(made: Made) -> Iterator[str]:
+    for trial in made.record.trials:
         if trial.charged not in (None, "user"):
-            problems.append(f"trial {trial.trial} is charged to {trial.charged}: {trial.cause}")
+            yield f"trial {trial.trial} is charged to {trial.charged}: {trial.cause}"
         elif trial.used_ticket and trial.state not in ("completed", "cancelled"):
-            problems.append(f"trial {trial.trial} ran when the user interrupted it, and is {trial.state}: {trial.cause}")
-    return judged(problems)
-
-
-def _nothing(kind: Kind) -> Callable[[AdapterEvidence], Finding]:
-    def judge(evidence: AdapterEvidence) -> Finding:
-        return judged(f"{made.name}: {left.text}" for made in evidence.some(*READ) for left in made.left if left.kind == kind)
-
-    return judge
+            yield f"trial {trial.trial} ran when the user interrupted it, and is {trial.state}: {trial.cause}"
 
 
 @check(
@@ -101,7 +92,11 @@ def _loopback(evidence: AdapterEvidence) -> Finding:
 
 
 def _left(name: str, kind: Kind, rule: str, reason: str, way_out: str) -> Check:
-    return Check(id=f"left.{name}", rule=rule, reason=reason, way_out=way_out, reads=READ, judge=_nothing(kind), needs_all=False)
+    @run_check(f"left.{name}", rule=rule, reason=reason, way_out=way_out, reads=READ, needs_all=False)
+    def nothing(made: Made) -> Iterator[str]:
+        return (f"{made.name}: {left.text}" for left in made.left if left.kind == kind)
+
+    return nothing
 
 
 CHECKS = (

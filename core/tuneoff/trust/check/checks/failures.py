@@ -4,34 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from tuneoff.base.identity import configuration_digest
 from tuneoff.capabilities import Support
 from tuneoff.record.run_record import TrialRecord
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Finding, check, judged, not_applicable, not_tested, of_runs
+from tuneoff.trust.check.model import Finding, check, judged, not_applicable, not_tested, run_check
 from tuneoff.trust.check.planned_runs import REFUSALS
 
 FAULTY, RETRIED = "faulty", "retried"
 
 
-@dataclass(frozen=True, slots=True)
-class _ExpectedEnd:
-    """How a trial with a fault must end: a part of its cause, and who may be charged."""
-
-    cause: str
-    charged: tuple[str, ...] = ("workload",)
-
-
-EXPECTED: Mapping[str, _ExpectedEnd] = {
-    "raise": _ExpectedEnd("planted fault"),
-    "nan": _ExpectedEnd("must be a finite number"),
-    "inf": _ExpectedEnd("must be a finite number"),
-    "no-report": _ExpectedEnd("each epoch must give"),
+EXPECTED: Mapping[str, tuple[str, tuple[str, ...]]] = {  # a part of the cause, and who may be charged
+    "raise": ("planted fault", ("workload",)),
+    "nan": ("must be a finite number", ("workload",)),
+    "inf": ("must be a finite number", ("workload",)),
+    "no-report": ("each epoch must give", ("workload",)),
     # a framework that hides exit codes leaves only "its process died"
-    "exit": _ExpectedEnd("", ("workload", "infrastructure")),
-    "kill": _ExpectedEnd("", ("infrastructure",)),
+    "exit": ("", ("workload", "infrastructure")),
+    "kill": ("", ("infrastructure",)),
 }
 """Faults that the adapter itself has to meet; time and memory are the matter of limits.*."""
 
@@ -44,7 +35,7 @@ def trials_by_act(made: Made) -> dict[str, list[TrialRecord]]:
     return found
 
 
-@check(
+@run_check(
     "failures.recorded",
     rule="each failed trial is there with its state, its cause and who is charged",
     reason="a failure that is left out flatters the framework",
@@ -52,22 +43,21 @@ def trials_by_act(made: Made) -> dict[str, list[TrialRecord]]:
     reads=(FAULTY,),
     has_time_limit=True,
 )
-@of_runs(FAULTY)
 def _recorded(made: Made) -> Iterator[str]:
     trials = trials_by_act(made)
-    for act, expected in EXPECTED.items():
+    for act, (cause, charged) in EXPECTED.items():
         if not trials.get(act):
             yield f"the trial that had to fail ({act}) is in no record"
         for trial in trials.get(act, ()):
             if trial.state != "failed":
                 yield f"the trial that had to fail ({act}) is {trial.state}"
-            elif expected.cause not in (trial.cause or ""):
+            elif cause not in (trial.cause or ""):
                 yield f"the trial that had to fail ({act}) failed for another cause: {trial.cause}"
-            elif trial.charged not in expected.charged:
-                yield f"the failure ({act}) is charged to {trial.charged}, not to {' or '.join(expected.charged)}"
+            elif trial.charged not in charged:
+                yield f"the failure ({act}) is charged to {trial.charged}, not to {' or '.join(charged)}"
 
 
-@check(
+@run_check(
     "failures.others-intact",
     rule="the trials beside failed ones complete, and the run is done",
     reason="one bad configuration may not cost the others their results",
@@ -75,16 +65,12 @@ def _recorded(made: Made) -> Iterator[str]:
     reads=(FAULTY,),
     has_time_limit=True,
 )
-def _intact(evidence: AdapterEvidence) -> Finding:
-    made = evidence.runs[FAULTY]
-    problems = [
-        f"trial {trial.trial} beside the faulty ones is {trial.state}: {trial.cause}"
-        for trial in trials_by_act(made).get("sound", ())
-        if trial.state != "completed"
-    ]
+def _intact(made: Made) -> Iterator[str]:
+    for trial in trials_by_act(made).get("sound", ()):
+        if trial.state != "completed":
+            yield f"trial {trial.trial} beside the faulty ones is {trial.state}: {trial.cause}"
     if made.record.status != "done":
-        problems.append(f"the run is {made.record.status}: {made.record.reason}")
-    return judged(problems)
+        yield f"the run is {made.record.status}: {made.record.reason}"
 
 
 @check(
@@ -112,14 +98,13 @@ def _infrastructure(evidence: AdapterEvidence) -> Finding:
     return judged(problems, "tried again" if is_retried else "no retries are declared: it fails alone")
 
 
-@check(
+@run_check(
     "retries.at-most",
     rule="never more often than failures.retries",
     reason="a trial that is tried for ever holds up the run",
     way_out="ask Retries.may_retry once per death, and switch the framework's own retries off",
     reads=(RETRIED, FAULTY),
 )
-@of_runs(RETRIED, FAULTY)
 def _at_most(made: Made) -> Iterator[str]:
     most = made.experiment.failures.retries + 1
     for trial in trials_by_act(made).get("kill", ()):

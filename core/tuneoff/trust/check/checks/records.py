@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Finding, check, judged, of_runs
+from tuneoff.trust.check.model import Finding, check, judged, run_check
 
 READ = ("honest-max", "honest-min", "random-2-workers-1", "scripted", "faulty", "retried")
 ANNOUNCED = {"handed-out-twice", "never-handed-out"}  # rules of a history that have a check of their own
@@ -29,7 +29,7 @@ def _schema(evidence: AdapterEvidence) -> Finding:
     return judged(f"run {made.name}: {made.problem}" for made in evidence.runs.values() if made.stored is None)
 
 
-@check(
+@run_check(
     "records.no-gaps",
     rule="no event line is missing, torn or of another run",
     reason="every number is derived from the events: a missing line is a wrong number",
@@ -37,7 +37,6 @@ def _schema(evidence: AdapterEvidence) -> Finding:
     reads=READ,
     needs_all=False,
 )
-@of_runs(*READ)
 def _gaps(made: Made) -> Iterator[str]:
     record = made.record
     yield from (f"{made.name}: {flag.text} (flag {flag.name})" for flag in record.flags if flag.name in BROKEN)
@@ -46,7 +45,7 @@ def _gaps(made: Made) -> Iterator[str]:
         yield f"{made.name}: {record.torn_lines} lines have no end, but only {killed} processes were killed"
 
 
-@check(
+@run_check(
     "trials.announced",
     rule="each trial is submitted before it starts, once per attempt",
     reason="the time from submission to start is the framework's dispatch",
@@ -54,7 +53,6 @@ def _gaps(made: Made) -> Iterator[str]:
     reads=READ,
     needs_all=False,
 )
-@of_runs(*READ)
 def _announced(made: Made) -> Iterator[str]:
     yield from (f"{made.name}: {breach.line}" for breach in made.breaches if breach.rule in ANNOUNCED)
     early = [flag.count for flag in made.record.flags if flag.name == "started_before_submitted"]
@@ -62,7 +60,7 @@ def _announced(made: Made) -> Iterator[str]:
         yield f"{made.name}: {sum(early)} trials started before they were submitted"
 
 
-@check(
+@run_check(
     "trials.ended",
     rule="each attempt that began has exactly one end",
     reason="a trial without an end has no time and no state",
@@ -70,7 +68,6 @@ def _announced(made: Made) -> Iterator[str]:
     reads=READ,
     needs_all=False,
 )
-@of_runs(*READ)
 def _ended(made: Made) -> Iterator[str]:
     yield from (f"{made.name}: {breach.line}" for breach in made.breaches if breach.rule in ENDED)
     for trial in made.record.trials:
@@ -81,7 +78,7 @@ def _ended(made: Made) -> Iterator[str]:
                 yield f"{made.name}: nobody wrote the end of attempt {attempt.attempt} of trial {trial.trial}"
 
 
-@check(
+@run_check(
     "trials.once",
     rule="no trial is trained twice, in two places, or after its end",
     reason="a trial that ran twice, or never, is time and a result that nobody asked for",
@@ -89,7 +86,6 @@ def _ended(made: Made) -> Iterator[str]:
     reads=READ,
     needs_all=False,
 )
-@of_runs(*READ)
 def _once(made: Made) -> Iterator[str]:
     others = (breach for breach in made.breaches if breach.rule not in ANNOUNCED | ENDED | OF_OTHERS)
     yield from (f"{made.name}: {breach.line}" for breach in others)

@@ -12,7 +12,7 @@ from tuneoff.base.identity import canonical_json, configuration_digest
 from tuneoff.base.space import Dimension, IntegerLog, SearchSpace, points
 from tuneoff.record.events import schema
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Finding, check, judged, not_applicable, of_runs, passed
+from tuneoff.trust.check.model import Finding, check, judged, not_applicable, passed, run_check
 from tuneoff.trust.check.planned_runs import DRAWS, not_offered, repetitions
 
 FIXED = ("honest-max", "honest-min")
@@ -46,14 +46,13 @@ def _listed_problems(made: Made) -> Iterator[str]:
         yield f"{made.name}: {missing} of {given.total()} given configurations were not submitted"
 
 
-@check(
+@run_check(
     "configurations.received",
     rule="what a trial trains is what was submitted",
     reason="what is trained has to be what the sampler believes to be trained",
     way_out="hand the very configuration over that was submitted; SpaceTranslation keeps it exact in both directions",
     reads=(*FIXED, *RANDOM),
 )
-@of_runs(*FIXED, *RANDOM)
 def _received(made: Made) -> Iterator[str]:
     submitted = {(event.trial, event.attempt): event.configuration for event in made.of(schema.TrialSubmitted)}
     for event in made.of(schema.TrialStarted):

@@ -9,7 +9,7 @@ from tuneoff.record.events import schema
 from tuneoff.run.lifecycle import INTERRUPTED_SECONDS
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
 from tuneoff.trust.check.footprint import Kind
-from tuneoff.trust.check.model import Finding, check, judged, not_tested, of_runs
+from tuneoff.trust.check.model import Finding, check, judged, not_tested, run_check
 
 HONEST = ("honest-max", "random-2-workers-1")
 DEFAULT = "default-sampler"
@@ -19,14 +19,13 @@ SLACK_SECONDS = 1.0
 PLANTED = "planted in step undeploy"  # of the wrapper, not of the adapter
 
 
-@check(
+@run_check(
     "steps.order",
     rule="the seven steps are entered once each, in order, by one process, and undeploy is the last",
     reason="spans can be compared only if every run has the same seven steps in the same order",
     way_out="do the work of each step in its own method; call none of them from another, and start no second coordinator",
     reads=HONEST,
 )
-@of_runs(*HONEST)
 def _order(made: Made) -> Iterator[str]:
     entered = [event.step for event in made.of(schema.StepStarted)]
     if entered != list(schema.STEPS):
@@ -39,7 +38,7 @@ def _order(made: Made) -> Iterator[str]:
         yield f"{made.name}: {len(record.coordinators)} processes called the steps"
 
 
-@check(
+@run_check(
     "steps.succeed",
     rule="no step of an honest run fails (undeploy aside)",
     reason="a run of sound trials is done; what fails here is the adapter",
@@ -48,16 +47,13 @@ def _order(made: Made) -> Iterator[str]:
     has_time_limit=True,
     needs_all=False,
 )
-def _succeed(evidence: AdapterEvidence) -> Finding:
-    return judged(
-        f"{made.name}: step {step.step} failed: {step.error}"
-        for made in evidence.some(*HONEST, DEFAULT)
-        for step in made.record.steps
-        if step.error is not None and step.step != "undeploy"
-    )
+def _succeed(made: Made) -> Iterator[str]:
+    for step in made.record.steps:
+        if step.error is not None and step.step != "undeploy":
+            yield f"{made.name}: step {step.step} failed: {step.error}"
 
 
-@check(
+@run_check(
     "steps.trials-inside",
     rule="trials begin after setup was entered and have ended when run_trials returns; JCT has no hole",
     reason="work of trials outside their step would be timed as something else",
@@ -65,7 +61,6 @@ def _succeed(evidence: AdapterEvidence) -> Finding:
     reads=(*HONEST, "scripted"),
     needs_all=False,
 )
-@of_runs(*HONEST, "scripted")
 def _inside(made: Made) -> Iterator[str]:
     record = made.record
     setup, trials = record.step("setup"), record.step("trial")
@@ -140,7 +135,7 @@ def _errors(made: Made) -> Iterator[str]:
             yield f"{made.name}: undeploy failed: {event.error}"
 
 
-@check(
+@run_check(
     "undeploy.twice",
     rule="a second call on the same instance does nothing and does not fail",
     reason="core calls undeploy again when it cannot know how far the first call came",
@@ -148,10 +143,10 @@ def _errors(made: Made) -> Iterator[str]:
     reads=("undeployed-twice",),
     has_time_limit=True,
 )
-def _twice(evidence: AdapterEvidence) -> Finding:
-    made = evidence.runs["undeployed-twice"]
-    never = [] if _ended(made) else ["called a second time, undeploy did not come to its end"]
-    return judged([*never, *_errors(made)])
+def _twice(made: Made) -> Iterator[str]:
+    if not _ended(made):
+        yield "called a second time, undeploy did not come to its end"
+    yield from _errors(made)
 
 
 @check(
@@ -170,7 +165,7 @@ def _fresh(evidence: AdapterEvidence) -> Finding:
     return judged(_problems(made, usual))
 
 
-@check(
+@run_check(
     "undeploy.in-time",
     rule="ends within its limit, also after Ctrl-C",
     reason="a run that hangs at its end holds up the whole matrix",
@@ -178,7 +173,6 @@ def _fresh(evidence: AdapterEvidence) -> Finding:
     reads=(BASE, "interrupted"),
     has_time_limit=True,
 )
-@of_runs(BASE, "interrupted")
 def _in_time(made: Made) -> Iterator[str]:
     """Yield each call of undeploy that was killed, or took too long."""
     limit = made.experiment.timeouts.undeploy_seconds

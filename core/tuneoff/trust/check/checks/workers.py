@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tuneoff.base.process_limits import NOT_JOINED, NOT_PINNED
 from tuneoff.trust.check.checks.failures import trials_by_act
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Finding, check, judged, not_applicable, of_runs
+from tuneoff.trust.check.model import Finding, check, judged, not_applicable, run_check
 from tuneoff.trust.check.specs import SILENCE_SECONDS, TRIAL_SECONDS
 
 READ = ("honest-max", "scripted", "random-1-workers-1", "random-2-workers-1")
@@ -17,7 +17,7 @@ LATE_SECONDS = 6.0  # from a limit of time to the end of the trial
 LIMITERS = {"cgroup": "control group", "watchdog": "watchdog"}  # by the words of the record: those of a trial's cause
 
 
-@check(
+@run_check(
     "workers.at-most",
     rule="never more than workers.count trials at once",
     reason="one trial more at a time is more computing power",
@@ -25,7 +25,6 @@ LIMITERS = {"cgroup": "control group", "watchdog": "watchdog"}  # by the words o
     reads=READ,
     needs_all=False,
 )
-@of_runs(*READ)
 def _at_most(made: Made) -> Iterator[str]:
     count = made.experiment.workers.count
     waited = [trial.trial for trial in made.record.trials if any(attempt.waited_ns for attempt in trial.attempts)]
@@ -55,16 +54,13 @@ def _all_used(evidence: AdapterEvidence) -> Finding:
 
 
 def _most_at_once(made: Made) -> int:
-    changes: list[tuple[int, int]] = []
-    for trial in made.record.trials:
-        for attempt in trial.attempts:
-            if attempt.started_ns is not None and attempt.ended_ns is not None:
-                changes += [(attempt.started_ns, 1), (attempt.ended_ns, -1)]
-    most = running = 0
-    for _, change in sorted(changes):
-        running += change
-        most = max(most, running)
-    return most
+    spans = [
+        (attempt.started_ns, attempt.ended_ns)
+        for trial in made.record.trials
+        for attempt in trial.attempts
+        if attempt.started_ns is not None and attempt.ended_ns is not None
+    ]
+    return max((sum(start <= moment < end for start, end in spans) for moment, _ in spans), default=0)
 
 
 @check(
@@ -103,7 +99,7 @@ def _trials_end(made: Made) -> int:
     return start + (step.ended_ns if step is not None and step.ended_ns is not None else 10**18)
 
 
-@check(
+@run_check(
     "limits.time",
     rule="a silent trial and one that is too slow are ended as timed out",
     reason="a trial that hangs may not hang the run",
@@ -111,21 +107,19 @@ def _trials_end(made: Made) -> int:
     reads=("faulty",),
     has_time_limit=True,
 )
-def _time(evidence: AdapterEvidence) -> Finding:
-    trials = trials_by_act(evidence.runs["faulty"])
-    problems = []
+def _time(made: Made) -> Iterator[str]:
+    trials = trials_by_act(made)
     for act, words, limit in (("hang", "silent", SILENCE_SECONDS), ("slow", "longer than", TRIAL_SECONDS)):
         for trial in trials.get(act, ()):
             attempt = trial.attempts[-1]
             if trial.state != "timed_out" or words not in (trial.cause or ""):
-                problems.append(f"a trial over its limit ({act}) is {trial.state}: {trial.cause}")
+                yield f"a trial over its limit ({act}) is {trial.state}: {trial.cause}"
             elif attempt.started_ns is not None and attempt.ended_ns is not None:
                 seconds = (attempt.ended_ns - attempt.started_ns) / 1e9
                 if seconds > limit + LATE_SECONDS:
-                    problems.append(f"a trial over its limit of {limit:g} s ({act}) was ended after {seconds:.1f} s")
+                    yield f"a trial over its limit of {limit:g} s ({act}) was ended after {seconds:.1f} s"
         if not trials.get(act):
-            problems.append(f"the trial over its limit ({act}) is in no record")
-    return judged(problems)
+            yield f"the trial over its limit ({act}) is in no record"
 
 
 @check(
@@ -160,7 +154,7 @@ def _memory_problems(made: Made, limiter: str) -> Iterator[str]:
             yield f"{made.name}: a trial over its limit of memory was tried again"
 
 
-@check(
+@run_check(
     "limits.processors",
     rule="what limits the slots is in force and in the record",
     reason="what limits a trial has to be in the record",
@@ -168,7 +162,6 @@ def _memory_problems(made: Made, limiter: str) -> Iterator[str]:
     reads=("honest-max", "scripted"),
     needs_all=False,
 )
-@of_runs("honest-max", "scripted")
 def _processors(made: Made) -> Iterator[str]:
     record = made.record
     yield from (f"{made.name}: {flag.text}" for flag in record.flags if flag.name in (NOT_JOINED, NOT_PINNED))
