@@ -76,7 +76,7 @@ def test_frameworks_are_compared_on_it(
         "budget": {"trials": 4},
         "seeds": [0],
         "warm_up": False,
-        "adapters": ["optuna", "ray-tune"],
+        "adapters": ["optuna", "syne-tune"],
     }
     answer = caller(capsys)("compare", write_file(tmp_path / "bowl.yaml", file), "--no-report", "--json")
     assert [run["status"] for run in json.loads(answer.out)["runs"]] == ["done", "done"], answer.err
