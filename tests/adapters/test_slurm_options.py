@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from builders.specs import toy_spec
-from tuneoff.errors import ExperimentError
+from tuneoff.errors import ExperimentError, InfrastructureError
 from tuneoff.experiment.spec import Budget, RunSpec, Workers
 from tuneoff.registry import adapter_class
 from tuneoff_adapters.slurm import jobs
@@ -102,6 +102,35 @@ def test_the_defaults_are_of_this_machine() -> None:
 def test_states_of_jobs(name: str, why: str, has_ended: bool, is_to_come: bool) -> None:
     state = jobs.State(name, why)
     assert (state.has_ended, state.is_to_come) == (has_ended, is_to_come)
+
+
+def test_slurm_is_asked_once_for_all_jobs_and_by_itself_for_one_that_has_left_its_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def answer(*command: str) -> str:
+        asked.append(command[0])
+        if command[0] == "squeue":
+            return "1|RUNNING|None\n2|PENDING|launch failed requeued held\n"
+        assert command[-1] == "3"
+        return "JobId=3 JobState=TIMEOUT Reason=TimeLimit"
+
+    monkeypatch.setattr(jobs, "call", answer)
+    told = jobs.states("run", ["1", "2", "3"])
+    assert asked == ["squeue", "scontrol"]
+    assert [told[job_id].has_ended for job_id in ("1", "2", "3")] == [False, False, True]
+    assert not told["2"].is_to_come
+
+
+def test_no_job_has_ended_while_slurm_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def answer(*command: str) -> str:
+        asked.append(command[0])
+        raise InfrastructureError("away")
+
+    monkeypatch.setattr(jobs, "call", answer)
+    assert {(state.name, state.has_ended) for state in jobs.states("run", ["1", "2"]).values()} == {(jobs.AWAY, False)}
+    assert asked == ["squeue"]
 
 
 def test_only_who_knows_the_key_comes_in_and_a_silent_stranger_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import re
 import subprocess
 import time
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from tuneoff.errors import InfrastructureError
@@ -36,6 +37,16 @@ class State(NamedTuple):
     @property
     def text(self) -> str:
         return self.name if self.reason in ("None", "") else f"{self.name} ({self.reason})"
+
+
+def states(name: str, job_ids: Iterable[str]) -> dict[str, State]:
+    """Return what SLURM says of jobs of a name, by id: it is asked once for its queue, and for each job that is not there."""
+    try:
+        lines = call("squeue", "--noheader", f"--name={name}", "--format=%i|%T|%r").splitlines()
+    except InfrastructureError:
+        return {job_id: State(AWAY, "") for job_id in job_ids}
+    queue = {job_id: State(state, reason) for job_id, state, reason in (line.split("|", 2) for line in lines)}
+    return {job_id: queue.get(job_id) or state_of(job_id) for job_id in job_ids}
 
 
 def state_of(job_id: str) -> State:

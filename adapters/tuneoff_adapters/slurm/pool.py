@@ -242,21 +242,20 @@ class SlurmPool(Pool):
         if clock.monotonic_ns() - self._looked_ns < LOOK_SECONDS * clock.NANOSECONDS or not self._queue.empty():
             return
         self._looked_ns, missed = clock.monotonic_ns(), self._fruitless
-        for index, place in self._places.items():
+        for place in self._places.values():
             if place.node is not None and not self._has_begun and place.node.is_gone:
                 self._contact.let_go(place.node)
                 place.node = None
-            if place.node is not None or place.is_dead:
-                continue
-            state = jobs.state_of(place.job.job_id)
+        waiting = {index: place for index, place in self._places.items() if place.node is None and not place.is_dead}
+        states = jobs.states(self._name, [place.job.job_id for place in waiting.values()]) if waiting else {}
+        for index, place in waiting.items():
+            state = states[place.job.job_id]
             if state.has_ended:
                 self._fruitless = missed  # what ends all jobs at once counts once
                 said = last_words(place.job.paths.stdout)
                 self._miss(index, place, f"it ended ({state.text}) before it reached {self._door.way.place}: {said}")
             elif self._has_begun and clock.monotonic_ns() - place.since_ns > self._options.pending_seconds * clock.NANOSECONDS:
                 raise InfrastructureError(self._waiting(place, "option `pending_seconds`"))
-            elif state.name == jobs.AWAY:
-                return
 
     def _miss(self, index: int, place: _Place, text: str) -> None:
         self._fruitless += 1
