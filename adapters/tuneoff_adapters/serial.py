@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from tuneoff.adapter import Best
@@ -12,11 +12,9 @@ from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.experiment.strategies import draws, listed_configurations
 from tuneoff.experiment.translation import FrameworkSpace
 from tuneoff.run.pool_adapter import PoolAdapter, Proposal, Task
-from tuneoff.run.trial.pool import Pool
 from tuneoff.run.trial.run_trial import TrialOutcome
-from tuneoff_adapters.kubernetes.options import KUBERNETES
-from tuneoff_adapters.kubernetes.platform import JOBS, on_clusters
-from tuneoff_adapters.slurm import SLURM
+from tuneoff_adapters.kubernetes.options import JOBS, KUBERNETES
+from tuneoff_adapters.kubernetes.platform import OnClusters, on_clusters
 from tuneoff_adapters.slurm.platform import OnSlurm, on_slurm
 
 _LOCAL = Capabilities(
@@ -36,7 +34,7 @@ _LOCAL = Capabilities(
 )
 
 
-class SerialAdapter(OnSlurm, PoolAdapter):
+class SerialAdapter(OnSlurm, OnClusters, PoolAdapter):
     """A plain pool of workers, here, in pods or in jobs of SLURM: core's own random, grid or fixed order."""
 
     capabilities: ClassVar[Capabilities] = on_clusters(
@@ -45,6 +43,7 @@ class SerialAdapter(OnSlurm, PoolAdapter):
         resume=Support.NOT_BY_TUNEOFF,
         notes=("the same on a cluster with Katib tells Katib's own share of a trial's cost",),
     )
+    local_options: ClassVar[frozenset[str]] = OnSlurm.local_options | OnClusters.local_options
     fault_tools: ClassVar[str | None] = "tuneoff_adapters.serial_breaking:TOOLS"
 
     def draw(self, count: int) -> Iterator[Mapping[str, object]]:
@@ -54,13 +53,6 @@ class SerialAdapter(OnSlurm, PoolAdapter):
         """Return core's own: one number in [0, 1) per dimension."""
         space = self.context.spec.experiment.search_space
         return FrameworkSpace(ends=dict.fromkeys(space.searched, (0.0, math.nextafter(1.0, 0.0))), decode=space.from_units)
-
-    def make_pool(self, target: str, arguments: tuple[Any, ...], preload: Sequence[str]) -> Pool:
-        spec = self.context.spec
-        if spec.platform == SLURM:
-            return self.slurm_pool(target, arguments, preload)
-        make = self.cluster_pool if self.is_elsewhere(spec) else super().make_pool
-        return make(target, arguments, preload)
 
     def setup(self) -> None:
         super().setup()

@@ -20,7 +20,7 @@ from tuneoff.record.history import FinishedTrial, History, UnfinishedTrial
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.pool_adapter import PoolAdapter, Proposal, Task
 from tuneoff.run.trial.faults import Retries
-from tuneoff.run.trial.pool import Death, Message, Pool, Worker, WorkerPool
+from tuneoff.run.trial.pool import Death, Message, Pool, Ready, Worker, WorkerPool
 from tuneoff.run.trial.run_trial import Decision, Report, TrialOutcome, run_trial
 from tuneoff.run.trial.trial_process import TrialBudget, trial_process
 from tuneoff.trust.faultmatrix.classify import Claim
@@ -46,6 +46,7 @@ __all__ = [
     "Pool",
     "PoolAdapter",
     "Proposal",
+    "Ready",
     "Report",
     "Retries",
     "RunContext",

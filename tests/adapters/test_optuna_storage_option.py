@@ -153,7 +153,7 @@ def test_without_its_variable_nothing_is_outside_and_nothing_is_removed(tmp_path
     assert not adapter.context.outside.exists()
     adapter.undeploy()
     monkeypatch.setenv("A_PASSWORD", "secret")
-    monkeypatch.setattr(OptunaAdapter, "_make_pool", lambda adapter, preload: None)
+    monkeypatch.setattr(OptunaAdapter, "start_pool", lambda adapter, target, arguments, preload: None)
     adapter.deploy()
     assert "study tuneoff-" in adapter.context.outside.read_text()
 

@@ -10,8 +10,9 @@ from tuneoff.adapter import Best
 from tuneoff.capabilities import Capabilities, import_framework
 from tuneoff_adapters.katib import offers
 from tuneoff_adapters.katib.options import EMULATED, katib_options
-from tuneoff_adapters.kubernetes.platform import REMOVAL_SHARE, ClusterAdapter
+from tuneoff_adapters.kubernetes.adapter import ClusterAdapter
 from tuneoff_adapters.optuna_samplers import flag_unused_model
+from tuneoff_adapters.shares import REMOVAL_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -18,8 +18,8 @@ from tuneoff_adapters.kubernetes.endings import Ending
 from tuneoff_adapters.kubernetes.pod_follower import LOOK_SECONDS, PodFollower
 from tuneoff_adapters.kubernetes.resources import EXPERIMENTS, PODS, TRIALS, Object, Resource, name_of
 from tuneoff_adapters.kubernetes.status import has, terminal
+from tuneoff_adapters.shares import SETUP_SHARE
 
-_SETUP_SHARE = 0.75  # of the step's own limit: the reason is to be told before it
 _DRAIN_NS = clock.NANOSECONDS
 _CUT_NS = 10 * clock.NANOSECONDS  # for the pods' end, once the run's time is used up
 
@@ -54,7 +54,7 @@ class Follower(PodFollower[FollowedTrial]):
         Raises:
             StepError: it makes none, and why; or whatever ended the thread.
         """
-        self._patience.seconds = min(self._pending_seconds, _SETUP_SHARE * self._timeouts.setup_seconds)
+        self._patience.seconds = min(self._pending_seconds, SETUP_SHARE * self._timeouts.setup_seconds)
         while not self._has_trial.wait(LOOK_SECONDS):
             self._raise_if_broken()
         self._patience.seconds = self._pending_seconds

@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from typing import Any
 
 PREFIX = b'{"answer":'  # how each line of a worker's begins
-READY = "ready"
 
 
 def packed(content: Any) -> str:

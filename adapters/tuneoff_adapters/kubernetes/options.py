@@ -13,6 +13,7 @@ from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
 
 KUBERNETES = "kubernetes"
+JOBS = "kubernetes-jobs"  # a Job per trial, in place of one per worker
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
@@ -38,6 +39,11 @@ class ClusterOptions:
     node_selector: Mapping[str, str] = field(default_factory=dict)  # of the trials' pods
     api_seconds: float = 60.0  # how long an API server that does not answer is waited for
     pending_seconds: float = 300.0  # how long a pod may wait for a node, an image, ... before the run ends with its reason
+
+
+def is_in_pods(spec: RunSpec) -> bool:
+    """Tell whether a run's pool of workers is in pods."""
+    return spec.platform in (KUBERNETES, JOBS)
 
 
 _Options = TypeVar("_Options", bound=ClusterOptions)

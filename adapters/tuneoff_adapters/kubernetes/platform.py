@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tuneoff.adapter import Adapter, Best
 from tuneoff.base.packages import install_command, missing_modules
 from tuneoff.capabilities import Capabilities
-from tuneoff.errors import StepError
 from tuneoff.experiment.strategies import sampler_refusal
 from tuneoff.run.trial.run_trial import TrialOutcome
-from tuneoff_adapters.kubernetes.options import KUBERNETES, LOCAL_OPTIONS, ClusterOptions, cluster_options
+from tuneoff_adapters.kubernetes.adapter import ClusterAdapter
+from tuneoff_adapters.kubernetes.options import JOBS, ClusterOptions, cluster_options, is_in_pods
+from tuneoff_adapters.remote_pool import RemotePool
+from tuneoff_adapters.shares import REMOVAL_SHARE
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tuneoff.experiment.spec import RunSpec
     from tuneoff.record.events.schema import Event
     from tuneoff.run.trial.pool import Pool
-    from tuneoff_adapters.kubernetes.checks import Needs
     from tuneoff_adapters.kubernetes.connection import Connection
-    from tuneoff_adapters.kubernetes.plan import PodPlan
-    from tuneoff_adapters.kubernetes.pod_follower import PodFollower
-    from tuneoff_adapters.kubernetes.resources import Object
 
-JOBS = "kubernetes-jobs"  # platform: a Job per trial, in place of one per worker
-REMOVAL_SHARE = 0.8  # of un-deploy's own limit: what hangs is to be named before it
-SETUP_SHARE = 0.75  # of deploy's own limit, the same
 CLIENT = "tuneoff[kubernetes]"
 
 
@@ -46,52 +38,15 @@ def on_clusters(local: Capabilities, platforms: Sequence[str], **changes: Any) -
     return replace(local, platforms=there.platforms, elsewhere={**local.elsewhere, **elsewhere})
 
 
-class ClusterAdapter(Adapter):
-    """What every adapter does on a cluster: it looks at it, makes a place for its pods, and scores what came out of one."""
-
-    local_options: ClassVar[frozenset[str]] = LOCAL_OPTIONS
-    _connection: Connection | None = None
-    _follower: PodFollower[Any] | None = None  # a fresh process has none: what is left are the cluster's objects
-
-    def _connect(self) -> Connection:
-        raise NotImplementedError
-
-    @property
-    def _outside(self) -> Path:
-        """A file that is there while something of this run may be in the cluster; made before it."""
-        return self.context.outside
-
-    def _make_place(self, plan: PodPlan, needs: Needs, has_experiment: bool, content: Callable[[], Object]) -> Object:
-        """Reach the API server, check that it can take a run, and make what its pods read; return that config map."""
-        from tuneoff_adapters.kubernetes.checks import reach
-        from tuneoff_adapters.kubernetes.create import made_by, make_place
-        from tuneoff_adapters.kubernetes.removal import left_text
-
-        self._connection, cluster = reach(self._connect, needs, plan.namespace)
-        versions = {"kubernetes": cluster.server_version, "katib_image": cluster.katib_image, "image": plan.image}
-        self.context.note_versions({name: version for name, version in versions.items() if version is not None})
-        found = next((text for text in (cluster.server_version, cluster.katib_image) if text and "emulated" in text), None)
-        if self._outside == self.context.outside and found is not None:
-            self.context.note_emulated(f"the API server at {self._connection.host} is an emulation: it says {found}")
-        self._outside.write_text(left_text(made_by(plan, has_experiment), self._connection.host) + "\n")
-        return make_place(self._connection, plan, content())
-
-    def test(self, best: Best) -> None:
-        """Score the checkpoint that the best trial passed out through its pod's log."""
-        problem = self._follower.checkpoint_problems.get(best.trial_id) if self._follower is not None else None
-        if problem is not None:
-            raise StepError(f"the best trial {best.trial_id} cannot be tested: {problem}")
-        super().test(best)
-
-
-class OnClusters(ClusterAdapter):
+class OnClusters(ClusterAdapter, RemotePool):
     """What an adapter with a pool does on a cluster: it makes the pool there, and removes all that was made."""
 
     options_kind: ClassVar[type[ClusterOptions]] = ClusterOptions
+    answer_kinds: ClassVar[Sequence[type]] = (TrialOutcome,)  # the dataclasses that its workers answer with
 
     @classmethod
     def refuse(cls, spec: RunSpec) -> str | None:
-        if not cls.is_elsewhere(spec):
+        if not is_in_pods(spec):
             return super().refuse(spec)
         cluster_options(spec, cls.options_kind)
         if missing_modules(("kubernetes",)):
@@ -103,20 +58,13 @@ class OnClusters(ClusterAdapter):
             )
         return sampler_refusal(spec, cls.capabilities.on(spec.platform))
 
-    @classmethod
-    def is_elsewhere(cls, spec: RunSpec) -> bool:
-        """Tell whether a run is on a cluster."""
-        return spec.platform in (KUBERNETES, JOBS)
+    def observe(self, worker: int, event: Event) -> None:
+        """Take in an event of a worker's pod; all of them come here, as soon as they are known."""
 
-    def cluster_pool(
-        self,
-        target: str,
-        arguments: tuple[Any, ...],
-        preload: Sequence[str],
-        kinds: Sequence[type] = (TrialOutcome,),
-        observe: Callable[[int, Event], None] = lambda worker, event: None,
-    ) -> Pool:
-        """Reach the API server, check that it can take a run, and return a started pool of workers in its pods."""
+    def make_pool(self, target: str, arguments: tuple[Any, ...], preload: Sequence[str]) -> Pool:
+        """Reach the API server, check that it can take a run, and make what the workers' pods need there."""
+        if not is_in_pods(self.context.spec):
+            return super().make_pool(target, arguments, preload)
         from tuneoff_adapters.kubernetes.checks import Needs, rights_of
         from tuneoff_adapters.kubernetes.layout import WORKER_KEY
         from tuneoff_adapters.kubernetes.manifest import config_map
@@ -128,28 +76,24 @@ class OnClusters(ClusterAdapter):
         work = packed((target, arguments, tuple(preload), plan.checkpoint_bytes, plan.code))
         owner = self._make_place(plan, needs, False, lambda: config_map(plan, {WORKER_KEY: work}))
         assert self._connection is not None
-        self._follower = pods = PodPool(
+        self._follower = pool = PodPool(
             context,
             plan,
             self._connection,
             owner,
             pending_seconds=options.pending_seconds,
             has_job_per_trial=context.spec.platform == JOBS,
-            kinds=kinds,
-            observe=observe,
+            kinds=self.answer_kinds,
+            observe=self.observe,
         )
-        pods.start(SETUP_SHARE * context.spec.experiment.timeouts.deploy_seconds)
-        return pods
+        return pool
 
     def undeploy(self) -> None:
         """End the pool, delete what was made, and wait until it is gone."""
-        pods = self._follower
-        pool: Any = getattr(self, "_pool", pods)
-        if pool is not None:
-            pool.close()
-        if pods is not None:
-            self.context.note_versions({"image_digests": pods.image_digests()})
-        if self.is_elsewhere(self.context.spec) and self._outside.exists():
+        super().undeploy()
+        if self._follower is not None:
+            self.context.note_versions({"image_digests": self._follower.image_digests()})
+        if is_in_pods(self.context.spec) and self._outside.exists():
             self._remove()
 
     def _remove(self) -> None:
@@ -164,9 +108,6 @@ class OnClusters(ClusterAdapter):
             value(answer)
         connection.close()
         self._outside.unlink()
-
-    def forget(self) -> None:
-        """Remove what the run has besides in a service of the user's; idempotent. Its pods are being deleted."""
 
     @property
     def _cluster_options(self) -> Any:

@@ -11,7 +11,7 @@ from tuneoff.base import clock
 from tuneoff.errors import StepError
 from tuneoff.record.events.schema import Event, TrialStarted
 from tuneoff.record.run_context import RunContext
-from tuneoff.run.trial.pool import Death, Message, Pool
+from tuneoff.run.trial.pool import Death, Message, News, Pool, Ready
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff.run.trial.trial_process import TrialBudget
 from tuneoff_adapters.kubernetes.checks import Rights
@@ -21,12 +21,13 @@ from tuneoff_adapters.kubernetes.diagnosis import Finding, trial_of
 from tuneoff_adapters.kubernetes.endings import Ending, Limits, ending_of
 from tuneoff_adapters.kubernetes.layout import WORKER_MODULE
 from tuneoff_adapters.kubernetes.manifest import job_manifest
-from tuneoff_adapters.kubernetes.messages import READY, answer_of, packed
+from tuneoff_adapters.kubernetes.messages import answer_of, packed
 from tuneoff_adapters.kubernetes.place import Place, findings
 from tuneoff_adapters.kubernetes.plan import PodPlan
 from tuneoff_adapters.kubernetes.pod_follower import PodFollower
 from tuneoff_adapters.kubernetes.pod_log import PodLog
 from tuneoff_adapters.kubernetes.resources import JOBS, PODS, Object, Resource, name_of
+from tuneoff_adapters.shares import SETUP_SHARE
 
 POOL_RIGHTS: Rights = (
     (JOBS, "", ("create", "list")),
@@ -52,7 +53,7 @@ class PodPool(PodFollower[Place], Pool):
     ) -> None:
         super().__init__(context, plan, connection, pending_seconds)
         self._plan, self._connection, self._owner = plan, connection, owner
-        self._has_job_per_trial, self._kinds, self._observe = has_job_per_trial, kinds, observe
+        self._has_job_per_trial, self._kinds, self._observe = has_job_per_trial, (*kinds, Ready), observe
         self.count = context.spec.experiment.workers.count
         self._budget = TrialBudget(context.trial_context)
         assert context.events.path is not None
@@ -61,17 +62,13 @@ class PodPool(PodFollower[Place], Pool):
         self._once = connection.limited(replace(patient, api=patient.call, pause=float("inf")))  # one try
         self._jobs = 0
         self._places: dict[int, Place] = {}
-        self._news: list[Message | Death] = []  # that have not been told yet
+        self._news: list[News] = []  # that have not been told yet
 
-    def start(self, within_seconds: float) -> None:
-        """Start all workers; at the return each has its imports and could take a trial. Nothing, with a Job per trial.
-
-        Raises:
-            StepError: a worker ended before it was ready, or has no pod, and why.
-        """
+    def start(self) -> None:
+        """Start all workers; nothing, with a Job per trial."""
         self._sources.watch(PODS)
         self._sources.poll(with_suggestion=False)
-        self._patience.seconds = min(self._pending_seconds, within_seconds)
+        self._patience.seconds = min(self._pending_seconds, SETUP_SHARE * self._timeouts.deploy_seconds)
         for worker in range(self.count):
             self.start_worker(worker)
         while not all(place.is_ready for place in self._places.values()):
@@ -95,14 +92,11 @@ class PodPool(PodFollower[Place], Pool):
         place.unsent.append(f"{line}\n")
         self._serve(index, place)
 
-    def wait(self, timeout_seconds: float | None = None) -> list[Message | Death]:
+    def wait(self, timeout_seconds: float | None = None) -> list[News]:
         """Return what happened, as soon as something has."""
         while not (news := self.look()):
             pass
         return news
-
-    def alive(self) -> list[int]:
-        return list(range(self.count))
 
     def close(self) -> None:
         """Let the workers end, and follow nothing any more; who made the cluster's objects removes them."""
@@ -128,7 +122,7 @@ class PodPool(PodFollower[Place], Pool):
             JOBS, job_manifest(self._plan, names, command, seconds, has_input=line is None), self._plan.namespace
         )
 
-    def look(self) -> list[Message | Death]:
+    def look(self) -> list[News]:
         """Take in one piece of what the cluster tells, or what the passing of time brings; return what came of it."""
         self._step()
         now = clock.monotonic_ns()
@@ -199,7 +193,7 @@ class PodPool(PodFollower[Place], Pool):
                 pod.take(event, t)
                 self._observe(index, event)
             return
-        if answer == READY:
+        if isinstance(answer, Ready):
             pod.is_ready = True
             return
         if pod.last_trial is not None and (problem := pod.log.keep_checkpoint(pod.last_trial)) is not None:

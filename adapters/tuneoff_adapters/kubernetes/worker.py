@@ -16,10 +16,10 @@ from typing import Any
 from tuneoff.base.targets import load_target
 from tuneoff.record.layout import POD, POD_WORKER
 from tuneoff.run.trial.checkpoint import checkpoint_path
-from tuneoff.run.trial.pool import Worker
+from tuneoff.run.trial.pool import Ready, Worker
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff_adapters.kubernetes import in_pod, layout
-from tuneoff_adapters.kubernetes.messages import READY, answer_line, unpacked
+from tuneoff_adapters.kubernetes.messages import answer_line, unpacked
 
 
 class _Lines:
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
     in_pod.compare_code(code, events)
     for module in preload:
         importlib.import_module(module)
-    pipe.send(READY)
+    pipe.send(Ready(index))
     with contextlib.suppress(EOFError):
         load_target(target)(worker, *target_arguments)
     return 0

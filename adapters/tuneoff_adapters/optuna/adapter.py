@@ -10,18 +10,18 @@ from tuneoff.adapter import Best
 from tuneoff.capabilities import Capabilities, import_framework
 from tuneoff.errors import InfrastructureError, StepError
 from tuneoff.record.events.schema import Event, TrialSubmitted
-from tuneoff.run.trial.pool import Death, Pool, WorkerPool
+from tuneoff.run.trial.pool import Death
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff.run.trial.trial_process import Tickets
 from tuneoff.workload import workload_at
-from tuneoff_adapters.kubernetes.options import ClusterOptions
+from tuneoff_adapters.kubernetes.options import ClusterOptions, is_in_pods
+from tuneoff_adapters.kubernetes.platform import OnClusters
 from tuneoff_adapters.optuna.note import NoteFile, follow
 from tuneoff_adapters.optuna.offers import CAPABILITIES
 from tuneoff_adapters.optuna.options import OptunaOptions, Storage, storage_of, storage_refusal, twice_refusal
 from tuneoff_adapters.optuna.plan import Broken, Finished, Order, StudyPlan, study_plan
 from tuneoff_adapters.optuna.server_errors import server_away
 from tuneoff_adapters.optuna_samplers import flag_unused_model, refuse_untold
-from tuneoff_adapters.slurm import SLURM
 from tuneoff_adapters.slurm.platform import OnSlurm
 
 if TYPE_CHECKING:
@@ -45,12 +45,14 @@ WORK = "tuneoff_adapters.optuna.worker:work"
 MAX_FRUITLESS_DEATHS = 10  # workers in a row that died before any of them had a trial
 
 
-class OptunaAdapter(OnSlurm):
+class OptunaAdapter(OnSlurm, OnClusters):
     """Optuna by ask and tell in `workers.count` long-lived processes over one storage."""
 
     capabilities: ClassVar[Capabilities] = CAPABILITIES
     fault_tools: ClassVar[str | None] = "tuneoff_adapters.optuna.breaking:TOOLS"
+    local_options: ClassVar[frozenset[str]] = OnSlurm.local_options | OnClusters.local_options
     options_kind: ClassVar[type[ClusterOptions]] = OptunaOptions
+    answer_kinds: ClassVar[Sequence[type]] = (Finished, Broken)
     slurm_options: ClassVar[frozenset[str]] = frozenset({"storage"})
     _server: Server | None = None  # that this run started
 
@@ -70,7 +72,7 @@ class OptunaAdapter(OnSlurm):
 
     @classmethod
     def refuse_continue(cls, spec: RunSpec) -> str | None:
-        is_local = not cls.is_elsewhere(spec)
+        is_local = not is_in_pods(spec)
         return refuse_untold(spec) or (twice_refusal(spec) if is_local else None) or super().refuse_continue(spec)
 
     def draw(self, count: int) -> Iterator[Mapping[str, object]]:
@@ -89,7 +91,7 @@ class OptunaAdapter(OnSlurm):
         import_framework(self.context.spec.adapter, self.capabilities)
         experiment = self.context.spec.experiment
         self._plan = self._study_plan(self._start_server())  # may find that the URL's $NAME is not set
-        if self._storage.is_shared and not self.is_elsewhere(self.context.spec):
+        if self._storage.is_shared and not is_in_pods(self.context.spec):
             text = f"study tuneoff-{self.context.execution_id} in the storage of {self.context.spec.adapter}: optuna delete-study"
             self.context.outside.write_text(text + "\n")
         preload = (
@@ -97,7 +99,11 @@ class OptunaAdapter(OnSlurm):
             *_PRELOAD.get(self._plan.storage.kind, ()),
             *workload_at(experiment.workload.target).preload,
         )
-        self._pool = self._make_pool(preload)
+        if self._plan.is_in_pods:
+            self._notes = [NoteFile(self._plan.note(worker)) for worker in range(experiment.workers.count)]
+        # a job of SLURM has the variable that holds the storage's password
+        plan = replace(self._plan, storage=self._storage) if self._plan.is_on_hosts else self._plan
+        self.start_pool(WORK, (plan,), preload)
 
     def _start_server(self) -> Server | None:
         storage, workers = self._storage, self.context.spec.experiment.workers.count
@@ -119,20 +125,7 @@ class OptunaAdapter(OnSlurm):
             context.history,
             storage.at(server.url if server else storage.url) if storage.url or server else storage,
             f"tuneoff-{context.execution_id}" if storage.is_shared else None,
-            self.is_elsewhere(context.spec),
         )
-
-    def _make_pool(self, preload: Sequence[str]) -> Pool:
-        count = self.context.spec.experiment.workers.count
-        if self.is_elsewhere(self.context.spec):
-            self._notes = [NoteFile(self._plan.note(worker)) for worker in range(count)]
-            return self.cluster_pool(WORK, (self._plan,), preload, (Finished, Broken), self._observe)
-        if self.context.spec.platform == SLURM:
-            without_password = replace(self._plan, storage=self._storage)  # a job has the variable that holds it
-            return self.slurm_pool(WORK, (without_password,), preload)
-        pool = WorkerPool(self.context.trial_context, count, WORK, (self._plan,), preload)
-        pool.start()
-        return pool
 
     def setup(self) -> None:
         """Create the study and enqueue the given configurations, if any."""
@@ -181,7 +174,7 @@ class OptunaAdapter(OnSlurm):
         """Write what the storage was asked and holds, and what that cost on both sides; of pods nobody knows."""
         from tuneoff_adapters.optuna.storages import stored_bytes
 
-        if self._plan.is_elsewhere:
+        if self._plan.is_in_pods:
             return
         plan, server = self._plan, self._server
         notes = [NoteFile(plan.note(worker), plan.is_on_hosts).read() for worker in range(self._pool.count)]
@@ -199,7 +192,7 @@ class OptunaAdapter(OnSlurm):
         super().undeploy()
         if self._server is not None:
             self._server.stop()
-        elif not self.is_elsewhere(self.context.spec) and self.context.outside.exists():
+        elif not is_in_pods(self.context.spec) and self.context.outside.exists():
             self.forget()
             self.context.outside.unlink()
 
@@ -210,7 +203,7 @@ class OptunaAdapter(OnSlurm):
             with self._blaming_server():
                 forget_study(self._study_plan())
 
-    def _observe(self, worker: int, event: Event) -> None:
+    def observe(self, worker: int, event: Event) -> None:
         """Keep the note of a worker whose folder is not here."""
         note = self._notes[worker].read()
         is_first = isinstance(event, TrialSubmitted) and self.context.trial_context.is_first(event.trial, event.attempt)
@@ -223,10 +216,10 @@ class OptunaAdapter(OnSlurm):
     def _give_order(self, worker: int, again: Order | None) -> Order | None:
         """Send a worker its order, if there is one, and return it: it is carried out once nothing is left to ask for.
 
-        A worker elsewhere cannot count the asks of the others: each order is for one.
+        A worker in a pod cannot count the asks of the others: each order is for one.
         """
         order = again or self._orders.pop(worker, None)
-        if order is None and self._plan.is_elsewhere and not self._budget_over and self._asks.take() is not None:
+        if order is None and self._plan.is_in_pods and not self._budget_over and self._asks.take() is not None:
             order = Order(generation=self._generations[worker], repeats=1)
         if order is not None:
             order = replace(order, generation=self._generations[worker])  # it may be of another one, that is not there

@@ -79,10 +79,10 @@ class NoteFile:
 
     _RECORD = struct.Struct("<qqqqqdqq")
 
-    def __init__(self, path: Path | str, is_elsewhere: bool = False) -> None:
-        """`is_elsewhere`: the other side is on another host; a lock makes a network's file system show what was written."""
+    def __init__(self, path: Path | str, is_on_hosts: bool = False) -> None:
+        """`is_on_hosts`: the other side is on another host; a lock makes a network's file system show what was written."""
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        self._locked = Locked(self._fd) if is_elsewhere else contextlib.nullcontext()
+        self._locked = Locked(self._fd) if is_on_hosts else contextlib.nullcontext()
 
     def write(self, note: Note) -> None:
         counts = (note.stage, note.number, note.trial, note.attempt, note.submitted)

@@ -12,6 +12,7 @@ from tuneoff.experiment.spec import RunSpec, Strategy
 from tuneoff.experiment.translation import ListTranslation, Translation, translation_of
 from tuneoff.record.history import History
 from tuneoff.workload import Mode
+from tuneoff_adapters.kubernetes.options import is_in_pods
 from tuneoff_adapters.optuna.options import JOURNAL, Storage
 from tuneoff_adapters.slurm import SLURM
 
@@ -37,7 +38,7 @@ class StudyPlan:
     seed: int
     continued: tuple[int, int] = (0, 0)  # how many executions were before, and how many trials they began
     storage: Storage = JOURNAL
-    is_elsewhere: bool = False  # the workers run in pods: then the coordinator counts the asks
+    is_in_pods: bool = False  # the workers run in pods: then the coordinator counts the asks
     is_on_hosts: bool = False  # they run on several hosts, and have this folder there
     first_number: int = 0  # what to add to Optuna's number of a new trial to have tuneoff's: 0, or a trial's event was lost
 
@@ -102,7 +103,6 @@ def study_plan(
     history: History = NO_HISTORY,
     storage: Storage = JOURNAL,
     study_name: str | None = None,
-    is_elsewhere: bool = False,
 ) -> StudyPlan:
     """Return the plan of a run whose framework files lie in `folder`, and which continues with `history`.
 
@@ -115,7 +115,7 @@ def study_plan(
         # Hyperband hashes it: the same run has the same brackets
         study_name=study_name or f"tuneoff-{spec.sampler_seed}",
         storage=storage,
-        is_elsewhere=is_elsewhere,
+        is_in_pods=is_in_pods(spec),
         is_on_hosts=spec.platform == SLURM,
         mode=experiment.objective.mode,
         metric=experiment.objective.metric,

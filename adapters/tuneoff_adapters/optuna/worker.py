@@ -37,7 +37,7 @@ _TAKEN_FOR_DEAD = "Optuna's heartbeat took the living trial for dead and failed 
 def work(worker: Worker, plan: StudyPlan) -> None:
     """Carry out orders from the pipe until it is closed."""
     quieten()
-    if plan.is_elsewhere:
+    if plan.is_in_pods:
         plan = replace(plan, folder=worker.context.run_dir, trials=0)
     asker: _Asker | None = None
     while (order := worker.pipe.recv()) is not None:

@@ -18,13 +18,13 @@ from tuneoff_adapters.ray_tune.offers import CAPABILITIES
 from tuneoff_adapters.ray_tune.session import start_ray, stop_ray, write_record
 from tuneoff_adapters.ray_tune.signals import DeferredTermination
 from tuneoff_adapters.ray_tune.submission import EPOCH, OBJECTIVE, REDRAWN, TASK, Submissions
+from tuneoff_adapters.shares import REMOVAL_SHARE
 
 if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
     from tuneoff.experiment.translation import FrameworkSpace
     from tuneoff_adapters.ray_tune.cluster import RayAddress, RayHosts
 
-REMOVAL_SHARE = 0.8  # of un-deploy's own limit: what hangs on a host is to be named before it
 EXPERIMENT = "tune"  # the folder of Tune's own files
 
 

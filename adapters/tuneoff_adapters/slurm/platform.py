@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import StepError
 from tuneoff.experiment.strategies import sampler_refusal
-from tuneoff_adapters.kubernetes.platform import REMOVAL_SHARE, SETUP_SHARE, OnClusters
+from tuneoff_adapters.remote_pool import RemotePool
+from tuneoff_adapters.shares import REMOVAL_SHARE
 from tuneoff_adapters.slurm import LOCAL_OPTIONS, SLURM
 
 if TYPE_CHECKING:
@@ -24,10 +25,10 @@ def on_slurm(local: Capabilities, **changes: Any) -> Capabilities:
     return replace(local, platforms=platforms, elsewhere={**local.elsewhere, SLURM: there})
 
 
-class OnSlurm(OnClusters):
+class OnSlurm(RemotePool):
     """What an adapter with a pool does on SLURM: it has a job for each worker, and cancels what is left of them."""
 
-    local_options: ClassVar[frozenset[str]] = OnClusters.local_options | LOCAL_OPTIONS
+    local_options: ClassVar[frozenset[str]] = LOCAL_OPTIONS
     slurm_options: ClassVar[frozenset[str]] = frozenset()  # that its framework has there besides
 
     @classmethod
@@ -50,21 +51,17 @@ class OnSlurm(OnClusters):
     def _job_name(self) -> str:
         return f"tuneoff-{self.context.execution_id}"
 
-    def slurm_pool(self, target: str, arguments: tuple[Any, ...], preload: Sequence[str]) -> Pool:
-        """Submit a job for each worker, and return them as a started pool."""
+    def make_pool(self, target: str, arguments: tuple[Any, ...], preload: Sequence[str]) -> Pool:
+        """Return the workers, for each of which `start` submits a job."""
+        if self.context.spec.platform != SLURM:
+            return super().make_pool(target, arguments, preload)
         from tuneoff_adapters.slurm.pool import SlurmPool
 
         context, outside = self.context, self.context.outside
         others = f"; {outside.read_text().strip()}" if outside.exists() else ""
         outside.write_text(f"SLURM's jobs of this name: scancel --name={self._job_name}{others}\n")
         package = self.capabilities.package or "submitit"
-        pool = SlurmPool(context, self._job_name, (target, arguments, tuple(preload)), package)
-        try:
-            pool.start(SETUP_SHARE * context.spec.experiment.timeouts.deploy_seconds)
-        except BaseException:  # Ctrl-C too: it is no pool yet that un-deploy would close
-            pool.close()
-            raise
-        return pool
+        return SlurmPool(context, self._job_name, (target, arguments, tuple(preload)), package)
 
     def undeploy(self) -> None:
         try:

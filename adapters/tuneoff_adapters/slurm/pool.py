@@ -16,9 +16,10 @@ from tuneoff.base import clock
 from tuneoff.base.processes import last_words
 from tuneoff.errors import InfrastructureError, StepError
 from tuneoff.record.run_context import RunContext
-from tuneoff.run.trial.pool import Death, Message, Pool
+from tuneoff.run.trial.pool import Death, Message, News, Pool, Ready
 from tuneoff_adapters.hosts.contact import Contact
 from tuneoff_adapters.hosts.host import Node, Timed, after, until
+from tuneoff_adapters.shares import SETUP_SHARE
 from tuneoff_adapters.slurm import jobs
 from tuneoff_adapters.slurm.door import Door, JobNode
 from tuneoff_adapters.slurm.job import AGENT, Job
@@ -59,21 +60,15 @@ class SlurmPool(Pool):
         self.count = context.spec.experiment.workers.count
         self._places: dict[int, _Place] = {}
         self._queue: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
-        self._news: list[Message | Death] = []
+        self._news: list[News] = []
         self._fruitless = 0
         self._has_begun = False
         self._looked_ns = clock.monotonic_ns()
         self._contact = Contact(context, None, self._options.lost_seconds, _give_up)
         self._door = Door(self._options.submit_host, lambda *arrival: self._queue.put((self._arrived, *arrival)))
 
-    def start(self, within_seconds: float) -> None:
-        """Submit all jobs; at the return each worker could take a trial.
-
-        Raises:
-            StepError: a host cannot take part.
-            InfrastructureError: SLURM does not take the jobs, or one has not come, or has ended.
-        """
-        deadline_ns = after(within_seconds)
+    def start(self) -> None:
+        deadline_ns = after(SETUP_SHARE * self._context.spec.experiment.timeouts.deploy_seconds)
         for index in range(self.count):
             self._places[index] = self._submit(index)
         self._await(deadline_ns, lambda place: place.node is not None)
@@ -116,7 +111,7 @@ class SlurmPool(Pool):
     def is_there(self, index: int) -> bool:
         return self._places[index].is_ready
 
-    def wait(self, timeout_seconds: float | None = None) -> list[Message | Death]:
+    def wait(self, timeout_seconds: float | None = None) -> list[News]:
         deadline_ns = None if timeout_seconds is None else after(timeout_seconds)
         while not self._news and (deadline_ns is None or until(deadline_ns) > 0.0):
             self._step(LOOK_SECONDS if deadline_ns is None else until(deadline_ns))
@@ -129,9 +124,6 @@ class SlurmPool(Pool):
             do, *about = self._queue.get(timeout=min(LOOK_SECONDS, seconds))
             do(*about)
         self._look()
-
-    def alive(self) -> list[int]:
-        return list(self._places)
 
     def close(self) -> None:
         """Let the workers end, and then their jobs."""
@@ -204,7 +196,7 @@ class SlurmPool(Pool):
     def _told(self, index: int, place: _Place, pipe: connection.Connection, content: Any) -> None:
         if pipe is place.pipe:  # else it came later than the end of its worker
             self._fruitless, place.is_ready = 0, True
-            self._news.append(Message(index, content))
+            self._news.append(content if isinstance(content, Ready) else Message(index, content))
 
     def _ended(self, index: int, place: _Place, told: Future[Timed]) -> None:
         """A worker has ended, or its job: what it said before that comes first."""

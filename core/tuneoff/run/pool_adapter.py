@@ -26,7 +26,27 @@ class Task(NamedTuple):
     attempt: int
 
 
-class PoolAdapter(Adapter):
+class WithPool(Adapter):
+    """Has `workers.count` workers in a pool, from `start_pool` until `undeploy`; their place is what `make_pool` says."""
+
+    _pool: Pool
+
+    def start_pool(self, target: str, arguments: tuple[Any, ...], preload: Sequence[str]) -> None:
+        """Start the workers, which run `target`: at the return each could take a trial."""
+        self._pool = self.make_pool(target, arguments, preload)
+        self._pool.start()
+
+    def make_pool(self, target: str, arguments: tuple[Any, ...], preload: Sequence[str]) -> Pool:
+        """Return the workers, not started yet: processes here."""
+        return WorkerPool(self.context.trial_context, self.context.spec.experiment.workers.count, target, arguments, preload)
+
+    def undeploy(self) -> None:
+        pool = getattr(self, "_pool", None)  # a fresh process has none: the killed coordinator's workers died with it
+        if pool is not None:
+            pool.close()
+
+
+class PoolAdapter(WithPool):
     """Runs what `propose` yields, in `workers.count` long-lived processes, first come, first served.
 
     Dead workers are started again, their trials tried again as `failures.retries` allows, given configurations stopped as the
@@ -59,14 +79,7 @@ class PoolAdapter(Adapter):
         experiment = self.context.spec.experiment
         arguments = (dict(experiment.stops), self.is_deciding)
         preload = workload_at(experiment.workload.target).preload
-        self._pool = self.make_pool(WORK, arguments, preload)
-
-    def make_pool(self, target: str, arguments: tuple[Any, ...], preload: Sequence[str]) -> Pool:
-        """Return the workers, started: each could take a trial."""
-        workers = self.context.spec.experiment.workers
-        pool = WorkerPool(self.context.trial_context, workers.count, target, arguments, preload)
-        pool.start()
-        return pool
+        self.start_pool(WORK, arguments, preload)
 
     def setup(self) -> None:
         context = self.context
@@ -76,11 +89,6 @@ class PoolAdapter(Adapter):
 
     def run_trials(self) -> None:
         self._pool.run(self._dispatch, self._answered, self._bury, self._is_over)
-
-    def undeploy(self) -> None:
-        pool = getattr(self, "_pool", None)  # a fresh process has none: the killed coordinator's workers died with it
-        if pool is not None:
-            pool.close()
 
     def _is_over(self) -> bool:
         if self._budget.is_used_up() or (first := next(self._proposals, None)) is None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tuneoff.run.trial.run_trial import TrialOutcome
-from tuneoff_adapters.kubernetes.messages import READY, answer_line, answer_of, packed, unpacked
+from tuneoff_adapters.kubernetes.messages import answer_line, answer_of, packed, unpacked
 
 
-@pytest.mark.parametrize("content", [READY, [2, 0.5], TrialOutcome(state="pruned", epochs=2, value=0.25, cause="a\nb")])
+@pytest.mark.parametrize("content", ["ready", [2, 0.5], TrialOutcome(state="pruned", epochs=2, value=0.25, cause="a\nb")])
 def test_an_answer_is_one_line_and_comes_as_it_was(content: object) -> None:
     line = answer_line(content)
     assert line.count(b"\n") == 1

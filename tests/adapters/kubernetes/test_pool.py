@@ -11,12 +11,12 @@ import pytest
 
 from builders.specs import make_context, toy_spec
 from tuneoff.base import clock
-from tuneoff.run.trial.pool import Death, Message
+from tuneoff.run.trial.pool import Death, Message, News, Ready
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff_adapters.kubernetes.api_errors import Unreachable
 from tuneoff_adapters.kubernetes.connection import Limits
 from tuneoff_adapters.kubernetes.layout import CONTAINER
-from tuneoff_adapters.kubernetes.messages import READY, answer_line, unpacked
+from tuneoff_adapters.kubernetes.messages import answer_line, unpacked
 from tuneoff_adapters.kubernetes.place import findings
 from tuneoff_adapters.kubernetes.pool import PodPool
 from tuneoff_adapters.kubernetes.resources import PODS
@@ -108,7 +108,7 @@ class Cluster:
         thing = {"metadata": {"name": f"{job}-pod", "labels": labels}, "status": status}
         self.pool.take_seen(PODS, "MODIFIED", thing, clock.monotonic_ns())
 
-    def say(self, number: int, line: bytes) -> list[Message | Death]:
+    def say(self, number: int, line: bytes) -> list[News]:
         job = self.connection.jobs[number]["metadata"]["name"]
         place = self.pool._places[0]
         assert place.name == job
@@ -129,7 +129,7 @@ def test_a_task_waits_for_its_workers_input_and_the_answer_comes_back(cluster: C
     assert cluster.connection.inputs == []
     cluster.see(0, {"running": {}})
     assert [one.tasks for one in cluster.connection.inputs] == [[TASK]]
-    assert cluster.say(0, answer_line(READY)) == []
+    assert cluster.say(0, answer_line(Ready(0))) == []
     outcome = TrialOutcome(state="completed", epochs=3, value=0.5)
     assert cluster.say(0, answer_line(outcome)) == [Message(0, outcome)]
 

@@ -11,7 +11,7 @@ import pytest
 from trial_runs import trial_context
 from tuneoff.base.processes import is_alive, stat_fields
 from tuneoff.errors import StepError
-from tuneoff.run.trial.pool import READY, Death, Message, Pool, Worker, WorkerPool
+from tuneoff.run.trial.pool import Death, Message, News, Pool, Ready, Worker, WorkerPool
 
 
 def echo(worker: Worker, prefix: str) -> None:
@@ -23,7 +23,7 @@ def echo(worker: Worker, prefix: str) -> None:
         worker.pipe.send((prefix, worker.index, os.getpid(), content))
 
 
-def one(pool: WorkerPool) -> Message | Death:
+def one(pool: WorkerPool) -> News:
     """Return the next thing that happens."""
     for _ in range(100):
         found = pool.wait(30)
@@ -59,7 +59,6 @@ def test_a_death_is_reported_with_its_cause_and_the_worker_can_be_started_again(
     assert isinstance(death, Death)
     assert (death.worker, death.exit_code) == (0, code)
     assert cause in death.cause
-    assert pool.alive() == [1]
     pool.start_worker(0)
     pool.send(0, "again")
     answer = one(pool)
@@ -86,7 +85,6 @@ def test_a_pool_runs_until_no_worker_has_anything_left_to_do(pool: WorkerPool) -
 
     pool.run(dispatch, answered, died)
     assert sorted(heard) == [("a", "a"), ("a", "more"), ("b", "b"), ("tried again", "tried again")]
-    assert sorted(pool.alive()) == [0, 1]
 
 
 def test_more_workers_than_slots_are_refused(tmp_path: Path) -> None:
@@ -135,9 +133,11 @@ def test_a_worker_that_cannot_start_is_one_clear_error(tmp_path: Path) -> None:
 class Scripted(Pool):
     """Workers of which some are not there; what happens is a list. `sent`: tasks by worker."""
 
-    def __init__(self, count: int, happens: list[list[Message | Death]]) -> None:
+    def __init__(self, count: int, happens: list[list[News]]) -> None:
         self.count, self.happens, self.there = count, happens, set(range(count))
         self.sent: list[tuple[int, str]] = []
+
+    def start(self) -> None: ...
 
     def start_worker(self, index: int) -> None:
         self.there.discard(index)  # it is to come
@@ -146,13 +146,10 @@ class Scripted(Pool):
         assert index in self.there
         self.sent.append((index, content))
 
-    def wait(self, timeout_seconds: float | None = None) -> list[Message | Death]:
+    def wait(self, timeout_seconds: float | None = None) -> list[News]:
         found = self.happens.pop(0)
-        self.there |= {event.worker for event in found if isinstance(event, Message)}
+        self.there |= {event.worker for event in found if not isinstance(event, Death)}
         return found
-
-    def alive(self) -> list[int]:
-        return list(range(self.count))
 
     def close(self) -> None: ...
 
@@ -190,7 +187,7 @@ def test_a_worker_with_nothing_left_to_do_takes_a_task_of_one_that_is_to_come() 
 
 
 def test_where_no_worker_is_there_what_is_left_waits_for_the_first_that_comes() -> None:
-    ends: list[list[Message | Death]] = [[Death(0, 1, -9), Death(1, 2, -9)], [Message(1, READY)], [Message(1, "done")]]
+    ends: list[list[News]] = [[Death(0, 1, -9), Death(1, 2, -9)], [Ready(1)], [Message(1, "done")]]
     pool = Scripted(2, [*ends, [Message(1, "done")], [Message(1, "done")]])
     assert sorted(pool.run_tasks(["a", "b", "c"])) == ["a", "b", "c"]
     assert pool.happens == []

@@ -26,8 +26,14 @@ if TYPE_CHECKING:
     from multiprocessing.context import ForkServerProcess
 
 
-READY = "tuneoff: worker ready"
 _Task = TypeVar("_Task")
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A worker could take its first task. It sends this itself."""
+
+    worker: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,9 @@ class Death:
         if self.exit_code is not None and self.exit_code < 0:
             return f"worker process {self.pid} was ended by {signal.Signals(-self.exit_code).name}"
         return f"worker process {self.pid} ended with exit code {self.exit_code}"
+
+
+News = Ready | Message | Death
 
 
 class Pipe(Protocol):
@@ -89,6 +98,15 @@ class Pool(ABC):
     count: int
 
     @abstractmethod
+    def start(self) -> None:
+        """Start all workers; at the return each could take a trial.
+
+        Raises:
+            StepError: a worker ended before it was ready.
+            InfrastructureError: there is no place for it.
+        """
+
+    @abstractmethod
     def start_worker(self, index: int) -> None:
         """Start a worker in place of a dead one."""
 
@@ -97,19 +115,15 @@ class Pool(ABC):
         """Send to a worker that is there; a dead one is reported by `wait`, not here."""
 
     @abstractmethod
-    def wait(self, timeout_seconds: float | None = None) -> list[Message | Death]:
+    def wait(self, timeout_seconds: float | None = None) -> list[News]:
         """Return what happened, or nothing; messages of a worker come before its death."""
-
-    @abstractmethod
-    def alive(self) -> list[int]:
-        """Return the workers that are not dead."""
 
     @abstractmethod
     def close(self) -> None:
         """End all workers; idempotent."""
 
     def is_there(self, index: int) -> bool:
-        """Whether a worker may be sent something now; else a message `READY` comes when it may."""
+        """Whether a worker may be sent something now; else a `Ready` comes when it may."""
         return True
 
     def run(
@@ -144,11 +158,11 @@ class Pool(ABC):
             else:
                 busy[worker] = task
 
-        for worker in self.alive():
+        for worker in range(self.count):
             give(worker)
         while busy or stranded or (absent and not idle and not is_over()):
             for event in self.wait():
-                if isinstance(event, Message) and event.content == READY:
+                if isinstance(event, Ready):
                     if event.worker in absent:
                         absent.remove(event.worker)
                         give(event.worker)
@@ -195,11 +209,6 @@ class WorkerPool(Pool):
         self._server.set_forkserver_preload(["tuneoff.run.trial.pool", target.partition(":")[0], *preload])
 
     def start(self) -> None:
-        """Start all workers; at the return each has its imports and could take a trial.
-
-        Raises:
-            StepError: a worker ended before it was ready.
-        """
         for index in range(self.count):
             self.start_worker(index)
         for index, pipe in list(self._pipes.items()):
@@ -223,9 +232,9 @@ class WorkerPool(Pool):
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._pipes[index].send(content)
 
-    def wait(self, timeout_seconds: float | None = None) -> list[Message | Death]:
+    def wait(self, timeout_seconds: float | None = None) -> list[News]:
         pipes = {pipe: index for index, pipe in self._pipes.items()}
-        found: list[Message | Death] = []
+        found: list[News] = []
         for ready in connection.wait(list(pipes), timeout_seconds):
             index = pipes[ready]  # type: ignore[index]
             try:
@@ -233,12 +242,9 @@ class WorkerPool(Pool):
             except (EOFError, ConnectionResetError):
                 found.append(self._bury(index))
             else:
-                if content != READY:  # of a worker that was started again
+                if not isinstance(content, Ready):  # of a worker that was started again
                     found.append(Message(index, content))
         return found
-
-    def alive(self) -> list[int]:
-        return list(self._processes)
 
     def close(self, grace_seconds: float = 1.0) -> None:
         """End all workers: close their pipes (an idle worker ends at once), then SIGKILL; and the forkserver. Idempotent."""
@@ -283,7 +289,7 @@ def run_worker(target: str, index: int, context_path: str, pipe: connection.Conn
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     context = TrialContext.read(context_path)
     trial_process(context, slot=index % context.slots)
-    pipe.send(READY)
+    pipe.send(Ready(index))
     code = 0
     try:
         load_target(target)(Worker(index, context, pipe), *arguments)
