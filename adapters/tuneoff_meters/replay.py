@@ -17,7 +17,6 @@ class ReplayMeter(PowerMeter):
     """
 
     is_inert = True
-    collects = True
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         check_names("replay", options, ("path",))

@@ -38,14 +38,12 @@ class MeterDescription:
 class PowerMeter:
     """One meter on this host: what an entry point of `tuneoff.power_meters` names derives from it.
 
-    A counter has `read`; a meter that is asked once, after the run (a database such as Prometheus, a file), sets `collects` and
-    has `collect`.
+    A counter has `read`; a meter that is asked once, after the run (a database such as Prometheus, a file), has `collect`.
     """
 
     description: MeterDescription
     is_inert: bool = False  # opening it starts nothing and asks nobody: `tuneoff plan` opens it to check its options
     is_second_opinion: bool = False  # only to be given as `second`: its samples never enter the energy
-    collects: bool = False  # `collect` is called after the run, and `read` never
     idle_watts: Mapping[str, float] | None = None  # by domain, in W, where known beforehand: none is read then
     problems: Sequence[str] = ()  # what was strange in the window that was last collected (counters that fell), one line each
 
@@ -63,6 +61,11 @@ class PowerMeter:
         Raises:
             OptionError: one is wrong.
         """
+
+    @property
+    def collects(self) -> bool:
+        """Whether it has a `collect` of its own, which is called after the run, and `read` never."""
+        return type(self).collect is not PowerMeter.collect
 
     def read(self) -> Sequence[PowerSample]:
         """Return what can be read now, fast (it is called several times a second); empty where there is nothing new.

@@ -51,8 +51,6 @@ class PrometheusMeter(PowerMeter):
     What the nodes used is known where node_exporter is scraped. `idle_watts` is known where it is given, or the server knows it.
     """
 
-    collects = True
-
     def __init__(self, options: Mapping[str, Any]) -> None:
         """Ask the server for what it has now.
 

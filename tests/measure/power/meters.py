@@ -64,7 +64,6 @@ class Database(Counter):
     """Is asked once, after the run; `answers` are samples on the wall clock, made from the window."""
 
     problem: str = ""
-    collects = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
