@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from tuneoff.adapter import Best
+from tuneoff.base.identity import trial_name
 from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.experiment.strategies import draws, listed_configurations
 from tuneoff.experiment.translation import FrameworkSpace
@@ -68,7 +69,7 @@ class SerialAdapter(OnSlurm, OnClusters, PoolAdapter):
         listed = listed_configurations(spec)
         configurations = iter(listed) if listed is not None else draws(spec.experiment.search_space, spec.sampler_seed)
         for number, configuration in enumerate(itertools.islice(configurations, spec.experiment.budget.trials)):
-            trial_id = f"t{number:05d}"
+            trial_id = trial_name(number)
             if trial_id not in finished:
                 yield trial_id, configuration
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from tuneoff.adapter import Best
 from tuneoff.base import clock
-from tuneoff.base.identity import derive_seed
+from tuneoff.base.identity import derive_seed, trial_name
 from tuneoff.capabilities import Capabilities, Offer, Option, Support, import_framework
 from tuneoff.errors import StepError
 from tuneoff.experiment.spec import ExperimentSpec
@@ -194,7 +194,7 @@ class AskTellAdapter(PoolAdapter):
         if isinstance(space, ListTranslation):
             given = ({LIST_INDEX: index} for index in not_begun(space.configurations, history))
         for number, values in zip(range(self.experiment.budget.trials - history.count), given, strict=False):
-            trial_id = f"t{history.next_number + number:05d}"
+            trial_id = trial_name(history.next_number + number)
             yield trial_id, self.__ask(trial_id, values)
 
     def ended(self, task: Task, outcome: TrialOutcome) -> None:

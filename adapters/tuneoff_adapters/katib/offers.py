@@ -13,7 +13,7 @@ from tuneoff.experiment.strategies import sampler_refusal
 from tuneoff.experiment.translation import LIST_INDEX
 from tuneoff_adapters.katib.options import EMULATED, katib_options
 from tuneoff_adapters.katib.space import GRID, NUMBERS_ONLY
-from tuneoff_adapters.kubernetes.options import KUBERNETES
+from tuneoff_adapters.kubernetes.options import KUBERNETES, epochs_refusal
 
 if TYPE_CHECKING:
     pass
@@ -150,7 +150,7 @@ def refusal(spec: RunSpec) -> str | None:
         ExperimentError: a wrong adapter option.
     """
     katib_options(spec)
-    return _by_budget(spec) or _by_platform(spec) or sampler_refusal(spec, CAPABILITIES) or _by_space(spec) or _by_size(spec)
+    return epochs_refusal(spec) or _by_platform(spec) or sampler_refusal(spec, CAPABILITIES) or _by_space(spec) or _by_size(spec)
 
 
 def implementations(spec: RunSpec) -> dict[str, str]:
@@ -162,15 +162,6 @@ def implementations(spec: RunSpec) -> dict[str, str]:
         chosen = EMULATIONS[ALGORITHMS[sampler]]
         stopper = "emulated medianstop" if pruner == "median" else stopper
     return {"sampler": chosen, "pruner": stopper}
-
-
-def _by_budget(spec: RunSpec) -> str | None:
-    if spec.experiment.budget.epochs_total is not None:
-        return (
-            f"Katib's trials share no budget of epochs, but got budget.epochs_total={spec.experiment.budget.epochs_total}; "
-            "use budget.trials and budget.epochs_per_trial"
-        )
-    return None
 
 
 def _by_platform(spec: RunSpec) -> str | None:

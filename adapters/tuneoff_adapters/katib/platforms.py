@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tuneoff.base.processes import end_all, is_alive, kill, with_mark
+from tuneoff.base.processes import command_line, end_all, is_alive, kill, last_words, with_mark
 from tuneoff.errors import InfrastructureError
 from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.kubernetes.amounts import cpu_thousandths, memory_bytes
@@ -142,25 +142,14 @@ class EmulatedServer:
 
     def _running(self) -> list[int]:
         """Return the server's own process; those of the pods may carry the mark too."""
-        return [pid for pid in self._marked() if MODULE in _arguments(pid)]
+        return [pid for pid in self._marked() if MODULE in command_line(pid, None).split()]
 
     def _marked(self) -> list[int]:
         return with_mark(EMULATED_MARK, self._context.execution_id)
 
     def _last_words(self) -> str:
-        try:
-            lines = self.log.read_text(errors="replace").strip().splitlines()
-        except OSError:
-            lines = []
-        last = lines[-1].strip() if lines else ""
-        return last[:300] if last and not last.startswith(_SERVING) else "it printed nothing"
-
-
-def _arguments(pid: int) -> list[str]:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-    except OSError:  # it ended meanwhile
-        return []
+        said = last_words(self.log)
+        return "it printed nothing" if said.startswith(_SERVING) else said
 
 
 def _wait_while(is_so: Callable[[], bool], seconds: float) -> None:

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from tuneoff.base.identity import configuration_digest
-from tuneoff.base.process_limits import die_with_parent
+from tuneoff.base.process_limits import die_with_parent, end_with
 from tuneoff.errors import ExperimentError
 from tuneoff.record.layout import POD
 from tuneoff.run.trial.checkpoint import checkpoint_path
@@ -64,4 +64,4 @@ def parameters(arguments: Sequence[str]) -> Mapping[str, str]:
 
 
 if __name__ == "__main__":
-    in_pod.end(main)
+    end_with(main)

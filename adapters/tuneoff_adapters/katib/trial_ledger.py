@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tuneoff.base import clock
 from tuneoff.record.events.schema import TrialStarted
 from tuneoff.record.run_context import RunContext
+from tuneoff.run.trial.run_trial import OUT_OF_TIME
 from tuneoff_adapters.katib.followed import FollowedTrial
 from tuneoff_adapters.katib.plan import KatibPlan
 from tuneoff_adapters.katib.results import Outcome
@@ -16,8 +17,6 @@ from tuneoff_adapters.kubernetes.endings import Ending, Limits, ending_of
 from tuneoff_adapters.kubernetes.layout import trial_id
 from tuneoff_adapters.kubernetes.pod_log import PodLog
 from tuneoff_adapters.kubernetes.resources import Object, name_of
-
-OUT_OF_TIME = "wall-clock budget used up"
 
 
 class Book:

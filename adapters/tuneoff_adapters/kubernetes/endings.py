@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from signal import Signals
 
+from tuneoff.base.processes import ended as how_ended
 from tuneoff.record.events.schema import Charged, EndState, Limit
 from tuneoff_adapters.kubernetes.api_errors import one_line
 from tuneoff_adapters.kubernetes.layout import CONTAINER, EARLY_STOPPED
@@ -123,14 +123,12 @@ def _unseen(trial: Object | None, pod: Object | None) -> str:
 
 def _by_exit_code(ended: Exit, pod: Object | None, epochs: int, last_line: str, is_log_whole: bool) -> Ending:
     code = _exit_code(ended)
-    who = f"pod {name_of(pod or {})}"
+    cause = how_ended(f"pod {name_of(pod or {})}: training", code)
     if code < 0:
-        name = Signals(-code).name if -code in set(Signals) else f"signal {-code}"
-        return Ending(state="failed", cause=f"{who}: training was ended by {name}", charged="infrastructure", exit_code=code)
-    if code == 0 and not is_log_whole:
-        cause = f"{who}: training ended with exit code 0, but its log has no end: lines of it are missing"
         return Ending(state="failed", cause=cause, charged="infrastructure", exit_code=code)
-    cause = f"{who}: training ended with exit code {code}"
+    if code == 0 and not is_log_whole:
+        cause += ", but its log has no end: lines of it are missing"
+        return Ending(state="failed", cause=cause, charged="infrastructure", exit_code=code)
     if epochs == 0:
         cause += _told(last_line)
     return Ending(state="failed", cause=cause, charged="workload", exit_code=code)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,14 +44,3 @@ def pass_checkpoint_out(path: Path, output: int, most_bytes: int) -> None:
         return  # a workload without state
     with open(output, "wb", closefd=False) as log:
         log.writelines(encode(content, most_bytes))
-
-
-def end(main: Callable[[Sequence[str]], int]) -> None:
-    """Run a pod's program and end its process: torch takes over a second to tear down."""
-    try:
-        code = main(sys.argv[1:])
-    except SystemExit as error:  # of the workload, or of what it calls: not complete, whatever it says
-        code = error.code if isinstance(error.code, int) and error.code != 0 else 1
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)

@@ -46,6 +46,14 @@ def is_in_pods(spec: RunSpec) -> bool:
     return spec.platform in (KUBERNETES, JOBS)
 
 
+def epochs_refusal(spec: RunSpec) -> str | None:
+    """Return why pods cannot share the run's budget, or None: they see nothing of each other."""
+    epochs = spec.experiment.budget.epochs_total
+    if epochs is None:
+        return None
+    return f"pods share no budget of epochs, but got budget.epochs_total={epochs}; use budget.trials and budget.epochs_per_trial"
+
+
 _Options = TypeVar("_Options", bound=ClusterOptions)
 
 

@@ -11,7 +11,7 @@ from tuneoff.capabilities import Capabilities
 from tuneoff.experiment.strategies import sampler_refusal
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff_adapters.kubernetes.adapter import ClusterAdapter
-from tuneoff_adapters.kubernetes.options import JOBS, ClusterOptions, cluster_options, is_in_pods
+from tuneoff_adapters.kubernetes.options import JOBS, ClusterOptions, cluster_options, epochs_refusal, is_in_pods
 from tuneoff_adapters.remote_pool import RemotePool
 from tuneoff_adapters.shares import REMOVAL_SHARE
 
@@ -51,12 +51,7 @@ class OnClusters(ClusterAdapter, RemotePool):
         cluster_options(spec, cls.options_kind)
         if missing_modules(("kubernetes",)):
             return f"platform {spec.platform!r} needs the Kubernetes client; run: {install_command(CLIENT)}"
-        if spec.experiment.budget.epochs_total is not None:
-            return (
-                f"pods share no budget of epochs, but got budget.epochs_total={spec.experiment.budget.epochs_total}; "
-                "use budget.trials and budget.epochs_per_trial"
-            )
-        return sampler_refusal(spec, cls.capabilities.on(spec.platform))
+        return epochs_refusal(spec) or sampler_refusal(spec, cls.capabilities.on(spec.platform))
 
     def observe(self, worker: int, event: Event) -> None:
         """Take in an event of a worker's pod; all of them come here, as soon as they are known."""

@@ -12,7 +12,7 @@ from tuneoff.errors import StepError
 from tuneoff.record.events.schema import Event, TrialStarted
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.pool import Death, Message, News, Pool, Ready
-from tuneoff.run.trial.run_trial import TrialOutcome
+from tuneoff.run.trial.run_trial import OUT_OF_TIME, TrialOutcome
 from tuneoff.run.trial.trial_process import TrialBudget
 from tuneoff_adapters.kubernetes.checks import Rights
 from tuneoff_adapters.kubernetes.clock_skew import PodClock
@@ -33,7 +33,6 @@ POOL_RIGHTS: Rights = (
     (JOBS, "", ("create", "list")),
     (PODS, "attach", ("create", "get")),  # which of them depends on the server's version
 )
-OUT_OF_TIME = "wall-clock budget used up"
 
 
 class PodPool(PodFollower[Place], Pool):

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tuneoff.base.process_limits import end_with
 from tuneoff.base.targets import load_target
 from tuneoff.record.layout import POD, POD_WORKER
 from tuneoff.run.trial.checkpoint import checkpoint_path
@@ -69,4 +70,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    in_pod.end(main)
+    end_with(main)

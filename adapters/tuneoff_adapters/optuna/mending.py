@@ -5,6 +5,7 @@ from __future__ import annotations
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
+from tuneoff.base.identity import trial_name
 from tuneoff.record.events.reader import SUFFIX, Statistics, read_file
 from tuneoff.record.events.schema import TrialSubmitted
 from tuneoff.record.events.writer import FOLDER
@@ -12,7 +13,7 @@ from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.pool import Death
 from tuneoff_adapters.optuna.note import Note, NoteFile, Stage, died_at, note_death
-from tuneoff_adapters.optuna.plan import RETRY_ATTEMPT, RETRY_OF, StudyPlan, trial_name
+from tuneoff_adapters.optuna.plan import RETRY_ATTEMPT, RETRY_OF, StudyPlan
 
 _ENQUEUED = "fixed_params"  # where Optuna keeps the parameters of an enqueued trial (system attribute)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tuneoff.base.identity import derive_seed
+from tuneoff.base.identity import derive_seed, trial_name
 from tuneoff.experiment.spec import RunSpec, Strategy
 from tuneoff.experiment.translation import ListTranslation, Translation, translation_of
 from tuneoff.record.history import History
@@ -130,8 +130,3 @@ def study_plan(
         continued=(len(history.executions), history.count),
         first_number=history.next_number - history.count,
     )
-
-
-def trial_name(number: int) -> str:
-    """Return tuneoff's trial id."""
-    return f"t{number:05d}"

@@ -13,6 +13,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial
 
 from tuneoff.base import clock
+from tuneoff.base.identity import trial_name
 from tuneoff.base.tracebacks import origins
 from tuneoff.errors import InfrastructureError, TrialFailedError
 from tuneoff.run.trial.pool import Worker
@@ -21,7 +22,7 @@ from tuneoff.run.trial.trial_process import Tickets
 from tuneoff_adapters.optuna.distributions import chosen, distributions
 from tuneoff_adapters.optuna.journal_lock import removed
 from tuneoff_adapters.optuna.note import NoteFile, Stage, died_at
-from tuneoff_adapters.optuna.plan import RETRY_ATTEMPT, RETRY_OF, Broken, Finished, Order, StudyPlan, trial_name
+from tuneoff_adapters.optuna.plan import RETRY_ATTEMPT, RETRY_OF, Broken, Finished, Order, StudyPlan
 from tuneoff_adapters.optuna.pruners import make_pruner
 from tuneoff_adapters.optuna.samplers import make_sampler
 from tuneoff_adapters.optuna.server_errors import server_away

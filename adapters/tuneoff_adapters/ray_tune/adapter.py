@@ -11,6 +11,7 @@ from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities, import_framework
 from tuneoff.experiment.strategies import sampler_refusal
 from tuneoff.experiment.translation import translation_of
+from tuneoff_adapters.continued import best_of_all
 from tuneoff_adapters.optuna_samplers import flag_unused_model, refuse_untold
 from tuneoff_adapters.ray_tune.cluster_options import ADDRESS, CLUSTER, OPTIONS, placement, refuse_cluster
 from tuneoff_adapters.ray_tune.environment import prepare_environment
@@ -125,18 +126,16 @@ class RayTuneAdapter(Adapter):
         ended = [submission.ray_trial for submission in self._submissions.all()]
         complete = [trial for trial in ended if trial.status == trial.TERMINATED and self._epochs(trial) >= self._planned]
         if not complete:
-            return self._best_before
+            return best_of_all(self.context, None)
         folder = self.context.work_dir / EXPERIMENT
         analysis = ExperimentAnalysis(str(folder), trials=complete, default_metric=OBJECTIVE, default_mode=objective.mode)
         best = analysis.get_best_trial(scope="all")
         if best is None:
-            return self._best_before
+            return best_of_all(self.context, None)
         task = best.config[TASK]
         value = best.metric_analysis[OBJECTIVE][objective.mode]
-        before = self._best_before
-        if before is not None and not objective.is_better(value, than=before.value):
-            return before  # of the trials of earlier executions Ray keeps no results
-        return Best(trial_id=task["trial"], configuration=task["configuration"], value=value)
+        found = Best(trial_id=task["trial"], configuration=task["configuration"], value=value)
+        return best_of_all(self.context, (value, found))
 
     def undeploy(self) -> None:
         if self._cluster is None:
@@ -157,11 +156,6 @@ class RayTuneAdapter(Adapter):
         module = import_framework(self.context.spec.adapter, self.capabilities)
         importlib.import_module("tuneoff_adapters.ray_tune.searchers")  # Tune too
         return module
-
-    @property
-    def _best_before(self) -> Best | None:
-        trial = self.context.history.best(self.context.spec.experiment.objective.mode)
-        return Best(trial_id=trial.trial_id, configuration=trial.configuration, value=trial.value) if trial else None
 
     @property
     def _planned(self) -> int:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tuneoff.base import clock
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.translation import Translation
-from tuneoff.record.history import History
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.trial_process import TrialBudget
+from tuneoff_adapters.continued import trial_names
 
 TASK = "__tuneoff__"  # the key of the trainable's config that holds what `train` needs
 REDRAWN = ("random", "default", "grid", "fixed")  # samplers whose draws depend on the seed alone, not on results
@@ -49,7 +48,7 @@ class Submissions:
         self.keys = {f"p{number}": name for number, name in enumerate(translation.native)}  # Ray splits names at "/"
         self._by_ray_id: dict[str, Submission] = {}
         self._finished = {trial.trial_id for trial in context.finished}
-        self._names = self._numbered(context.history, context.spec.experiment.sampler.name in REDRAWN)
+        self._names = trial_names(context.history, context.spec.experiment.sampler.name in REDRAWN)
         self._next: str | None = None
         self.budget = TrialBudget(context.trial_context)
         self.retries = Retries(context.trial_context, context.spec.experiment.failures.retries)
@@ -68,14 +67,6 @@ class Submissions:
         name = next(self._names)
         self._next = None if name in self._finished else name
         return self._next is None
-
-    @staticmethod
-    def _numbered(history: History, is_redrawn: bool) -> Iterator[str]:
-        start = 0
-        if not is_redrawn:
-            yield from (trial.trial_id for trial in history.unfinished)
-            start = history.next_number
-        yield from (f"t{number:05d}" for number in itertools.count(start))
 
     def submit(self, ray_trial: Any, asked_ns: int) -> Submission:
         """Number a new trial of Ray's, put its task into its config, and announce it; `asked_ns`: when the searcher was asked."""

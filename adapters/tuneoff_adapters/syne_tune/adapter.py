@@ -11,6 +11,8 @@ from tuneoff.base.processes import end_all, with_mark
 from tuneoff.capabilities import Capabilities, import_framework
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.translation import translation_of
+from tuneoff_adapters.continued import best_of_all
+from tuneoff_adapters.optuna_samplers import flag_unused_model
 from tuneoff_adapters.syne_tune import offers
 from tuneoff_adapters.syne_tune.dispatch import Dispatch
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE
@@ -63,7 +65,10 @@ class SyneTuneAdapter(Adapter):
         from tuneoff_adapters.syne_tune.tuner import make_tuner
 
         context, spec = self.context, self.context.spec
-        self._flag_random_model()
+        name, options = spec.experiment.sampler.name, spec.experiment.sampler.options
+        if offers.CLASSES[name] != "RandomSearch":
+            needed = offers.first_modelled_trial(name, options, len(spec.experiment.search_space.searched))
+            flag_unused_model(context, {name: needed})
         translation = translation_of(spec)
         self._dispatch = Dispatch(context)
         self._backend = TrialProcesses(context, self._dispatch, {TRIAL_MARK: context.execution_id})
@@ -88,23 +93,16 @@ class SyneTuneAdapter(Adapter):
 
     def collect_results(self) -> Best | None:
         """Return Syne Tune's best over all epochs of the trials that ran them all: by itself it would name failed ones too."""
-        is_min = self.context.spec.experiment.objective.mode == "min"
-        best: tuple[float, int] | None = None
-        before = self.context.history.best(self.context.spec.experiment.objective.mode)
+        objective = self.context.spec.experiment.objective
+        best: tuple[float, Best] | None = None
         for number, statistics in self._tuner.tuning_status.trial_metric_statistics.items():
-            value = (statistics.min_metrics if is_min else statistics.max_metrics).get(OBJECTIVE)
+            value = (statistics.min_metrics if objective.mode == "min" else statistics.max_metrics).get(OBJECTIVE)
             if number not in self._dispatch.completed or value is None:
                 continue
-            if best is None or (value < best[0] if is_min else value > best[0]):
-                best = (value, number)
-        objective = self.context.spec.experiment.objective
-        if before is not None and (best is None or not objective.is_better(best[0], than=before.value)):
-            # a new tuner knows nothing of the trials of another one
-            return Best(trial_id=before.trial_id, configuration=before.configuration, value=before.value)
-        if best is None:
-            return None
-        task = self._dispatch.tasks[best[1]]
-        return Best(trial_id=task.trial_id, configuration=task.configuration, value=best[0])
+            if objective.is_better(value, than=None if best is None else best[0]):
+                task = self._dispatch.tasks[number]
+                best = value, Best(trial_id=task.trial_id, configuration=task.configuration, value=value)
+        return best_of_all(self.context, best)
 
     def undeploy(self) -> None:
         """End the trials' processes that still live, found by their mark: a fresh process knows no more of them."""
@@ -112,17 +110,3 @@ class SyneTuneAdapter(Adapter):
         backend: Any = getattr(self, "_backend", None)
         if backend is not None:
             backend.wait_all()
-
-    def _flag_random_model(self) -> None:
-        """Say so where the sampler's model is never used, because the budget ends before."""
-        experiment = self.context.spec.experiment
-        if offers.CLASSES[experiment.sampler.name] == "RandomSearch":
-            return
-        dimensions = len(experiment.search_space.searched)
-        needed = offers.first_modelled_trial(experiment.sampler.name, experiment.sampler.options, dimensions)
-        if needed >= experiment.budget.trials:
-            self.context.flag(
-                "sampler_without_model",
-                f"sampler {experiment.sampler.name!r} draws at random until {needed} trials are told, but the budget is "
-                f"{experiment.budget.trials}: it is random search here",
-            )

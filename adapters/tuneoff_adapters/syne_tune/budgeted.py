@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +14,7 @@ from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.translation import ListTranslation, Translation
 from tuneoff.record.history import FinishedTrial, History, begun
 from tuneoff.record.run_context import RunContext
+from tuneoff_adapters.continued import trial_names
 from tuneoff_adapters.syne_tune.dispatch import Dispatch, Task
 from tuneoff_adapters.syne_tune.offers import DRAWN_AT_RANDOM
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE, TIME_ATTRIBUTE
@@ -47,6 +49,7 @@ class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
         if not self._is_redrawn:
             self._trials -= len(context.finished)
             self._past.tell_all()
+        self._names = list(itertools.islice(trial_names(context.history, self._is_redrawn), self._trials))
 
     def suggest(self) -> Any:
         """Return the next suggestion, or None: there is none now, and none later unless a running trial fails."""
@@ -97,21 +100,12 @@ class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
             "metric_mode": self.metric_mode(),
         }
 
-    def _name(self) -> str:
-        """Return the name of the next proposal: its place in the sequence, or what was not ended before, then new numbers."""
-        history = self._context.history
-        if self._is_redrawn or not history:
-            return f"t{self._proposed:05d}"
-        if self._proposed < len(history.unfinished):
-            return history.unfinished[self._proposed].trial_id
-        return f"t{history.next_number + self._proposed - len(history.unfinished):05d}"
-
     def _propose(self) -> Task | None:
         if self._proposed >= self._trials:
             return None
         started_ns = clock.monotonic_ns()
         suggestion = self._inner.suggest()
-        while suggestion is not None and self._is_redrawn and self._past.tell(self._name()):
+        while suggestion is not None and self._is_redrawn and self._past.tell(self._names[self._proposed]):
             self._proposed += 1
             suggestion = self._inner.suggest() if self._proposed < self._trials else None
         if suggestion is None and self._proposed >= self._trials:
@@ -121,7 +115,7 @@ class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
             self._trials = self._proposed
             return None
         configuration = self._translation.decode(suggestion.config)
-        trial_id = self._name()
+        trial_id = self._names[self._proposed]
         task = Task(
             trial_id=trial_id,
             configuration=configuration,

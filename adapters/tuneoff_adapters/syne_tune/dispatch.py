@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base import clock
+from tuneoff.base.processes import ended
 from tuneoff.record.events.reader import Statistics, read_file
 from tuneoff.record.events.schema import Epoch, Refused, TrialEnded, TrialStarted
 from tuneoff.record.events.writer import FOLDER
@@ -76,9 +76,8 @@ class Dispatch:
         task, progress = self._read(number, pid)
         self._deaths[number] = exit_code, progress
         if not progress.has_ended:
-            self._context.events.write(
-                "worker_died", trial=task.trial_id, attempt=task.attempt, exit_code=exit_code, cause=_cause(pid, exit_code)
-            )
+            cause = ended(f"trial process {pid}", exit_code)
+            self._context.events.write("worker_died", trial=task.trial_id, attempt=task.attempt, exit_code=exit_code, cause=cause)
 
     def was_killed(self, number: int, pid: int, since_ns: int) -> None:
         """Log the end of a trial that Syne Tune stopped by SIGKILL between `since_ns` (monotonic) and now."""
@@ -117,12 +116,6 @@ class Dispatch:
     def _read(self, number: int, pid: int) -> tuple[Task, Progress]:
         task = self.tasks[number]
         return task, read_progress(self._context.run_dir, pid, task.trial_id, task.attempt)
-
-
-def _cause(pid: int, exit_code: int) -> str:
-    if exit_code < 0:
-        return f"trial process {pid} was ended by {signal.Signals(-exit_code).name}"
-    return f"trial process {pid} ended with exit code {exit_code}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

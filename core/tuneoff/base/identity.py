@@ -38,6 +38,11 @@ def configuration_digest(configuration: Mapping[str, Any]) -> str:
     return digest(dict(configuration))
 
 
+def trial_name(number: int) -> str:
+    """Return the id of a trial, numbered from 0 in the order of submission."""
+    return f"t{number:05d}"
+
+
 def derive_seed(*parts: Any) -> int:
     """Return a seed in [0, 2**31) hashed from `parts`; seeds of different axes are unrelated."""
     return int(hashlib.sha256(canonical_json(list(parts)).encode()).hexdigest()[:16], 16) % 2**31

@@ -1,4 +1,4 @@
-"""Limits that a trial's process sets on itself: threads, processors, control groups, death with its parent."""
+"""What a trial's process does with itself: limits (threads, processors, control groups), death with its parent, its end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,3 +89,14 @@ def run_on(processors: Collection[int]) -> str | None:
                 return f"processors {', '.join(map(str, processors))}: {error.strerror}"
         done |= new
     return None
+
+
+def end_with(main: Callable[[list[str]], int]) -> None:
+    """Run a trial's program with this process's arguments, and end the process: torch takes over a second to tear down."""
+    try:
+        code = main(sys.argv[1:])
+    except SystemExit as error:  # of the workload, or of what it calls: not complete, whatever it says
+        code = error.code if isinstance(error.code, int) and error.code != 0 else 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

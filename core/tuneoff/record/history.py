@@ -68,7 +68,7 @@ class History:
 
     @property
     def next_number(self) -> int:
-        """The number of the first trial that is new, where trials are numbered as `t00000`: above all that there were."""
+        """The number of the first trial that is new (see `trial_name`): above all that there were."""
         ids = [*(trial.trial_id for trial in self.finished), *(trial.trial_id for trial in self.unfinished)]
         return max((int(name[1:]) for name in ids if name[:1] == "t" and name[1:].isdigit()), default=-1) + 1
 

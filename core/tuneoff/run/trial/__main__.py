@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base.identity import is_finite
-from tuneoff.base.process_limits import die_with_parent
+from tuneoff.base.process_limits import die_with_parent, end_with
 from tuneoff.base.targets import load_target
 from tuneoff.base.tracebacks import described
 from tuneoff.experiment.trial_context import TrialContext
@@ -117,10 +117,4 @@ def _without_non_finite(value: Any) -> Any:
 
 
 if __name__ == "__main__":
-    try:
-        code = main(sys.argv[1:])
-    except SystemExit as error:  # of the workload, or of what it calls: not complete, whatever it says
-        code = error.code if isinstance(error.code, int) and error.code != 0 else 1
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)  # torch takes over a second to tear down
+    end_with(main)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from tuneoff.base import clock
 from tuneoff.base.process_limits import die_with_parent
-from tuneoff.base.processes import stat_fields
+from tuneoff.base.processes import ended, stat_fields
 from tuneoff.base.targets import load_target
 from tuneoff.errors import StepError
 from tuneoff.experiment.trial_context import TrialContext
@@ -57,9 +57,8 @@ class Death:
     def cause(self) -> str:
         if self.text is not None:
             return self.text
-        if self.exit_code is not None and self.exit_code < 0:
-            return f"worker process {self.pid} was ended by {signal.Signals(-self.exit_code).name}"
-        return f"worker process {self.pid} ended with exit code {self.exit_code}"
+        process = f"worker process {self.pid}"
+        return f"{process} ended" if self.exit_code is None else ended(process, self.exit_code)
 
 
 News = Ready | Message | Death

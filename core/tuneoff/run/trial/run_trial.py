@@ -26,6 +26,7 @@ class Decision(enum.Enum):
     STOP = "stop"
 
 
+OUT_OF_TIME = "wall-clock budget used up"  # the cause of a trial's end
 State = Literal["completed", "pruned", "failed", "cancelled", "refused"]
 Report = Callable[[int, Mapping[str, float]], Decision]  # (epoch from 1, metrics) -> decision
 
@@ -189,7 +190,7 @@ class _Attempt:
                 return "pruned", None
         for epoch in range(len(self.history) + 1, context.epochs + 1):
             if budget.is_over_time():
-                return "cancelled", "wall-clock budget used up"
+                return "cancelled", OUT_OF_TIME
             if budget.epoch_tickets.take() is None:
                 return "cancelled", "budget of epochs used up"
             metrics = self._epoch(workload, epoch)
