@@ -11,7 +11,7 @@ import pytest
 import fake_plugins
 from command_line import Call, File
 from tuneoff.base import packages
-from tuneoff.base.packages import code_digest
+from tuneoff.base.code_digest import code_digest
 from tuneoff.cli import doctor
 from tuneoff.cli.doctor import DoctorCheck
 from tuneoff.cli.kubeconfig import kubeconfig_problem

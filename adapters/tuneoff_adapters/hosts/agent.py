@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base import clock
-from tuneoff.base.packages import code_digest, installed_version, missing_modules, module_versions
+from tuneoff.base.code_digest import code_digest
+from tuneoff.base.packages import installed_version, missing_modules, module_versions
 from tuneoff.base.processes import MARK, has_more_memory, is_alive, kill_tree
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.run.trial.faults import asked_kills, watched_memory

@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from tuneoff.base.packages import code_digest
+from tuneoff.base.code_digest import code_digest
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events.writer import EventWriter
 from tuneoff_adapters.kubernetes import layout

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tuneoff.base.packages import code_digest
+from tuneoff.base.code_digest import code_digest
 from tuneoff.base.process_limits import thread_environment
 from tuneoff.base.processes import MARK
 from tuneoff.experiment.spec import Workers

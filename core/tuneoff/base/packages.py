@@ -1,13 +1,10 @@
-"""Which packages and modules are there, found without importing them, and which tuneoff this is, to the letter."""
+"""Which packages and modules are there, found without importing them."""
 
 from __future__ import annotations
 
-import hashlib
-import importlib
 import importlib.metadata
 import importlib.util
 from collections.abc import Iterable
-from pathlib import Path
 
 from tuneoff.errors import MissingPackageError
 
@@ -62,17 +59,3 @@ def release(version: str) -> tuple[int, ...]:
     while numbers and numbers[-1] == 0:
         numbers.pop()
     return tuple(numbers)
-
-
-PACKAGES = ("tuneoff", "tuneoff_adapters", "tuneoff_workloads")  # of which a trial may run something
-
-
-def code_digest() -> str:
-    """Return the SHA-256 (hex) over names and contents of the packages' Python files; takes about 20 ms."""
-    digest = hashlib.sha256()
-    for package in PACKAGES:
-        root = Path(importlib.import_module(package).__path__[0])
-        for path in sorted(root.rglob("*.py")):
-            content = path.read_bytes()
-            digest.update(f"{package}/{path.relative_to(root).as_posix()} {len(content)}\n".encode() + content)
-    return digest.hexdigest()

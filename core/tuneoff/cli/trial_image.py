@@ -8,14 +8,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 
-from tuneoff.base.packages import code_digest
+from tuneoff.base.code_digest import code_digest
 from tuneoff.errors import InfrastructureError, MissingPackageError
 
 TOOLS = ("podman", "docker")
 SECONDS = 600.0  # with the download of the image
 PROGRAMS = ("sh", "head")  # through which Katib runs a trial, and asks whether it was pruned
 _QUESTION = (
-    "import shutil; from tuneoff.base.packages import code_digest; "
+    "import shutil; from tuneoff.base.code_digest import code_digest; "
     f"print(code_digest(), *(name for name in {PROGRAMS} if shutil.which(name) is None))"
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tuneoff.experiment.names import variant_text
 from tuneoff.experiment.plan import Plan, PlannedRun
@@ -13,9 +13,6 @@ from tuneoff.experiment.yaml_reader import named
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import RUNS, read_runs, standing
-
-if TYPE_CHECKING:
-    from tuneoff.experiment.plan import Plan, PlannedRun
 
 
 def in_file_order(plan: Plan) -> list[PlannedRun]:

@@ -154,7 +154,7 @@ class _Matrix:
         _check_place(results)
         workers = run.spec.experiment.workers
         memory_mb = (workers.memory_mb or 0) if is_all_here(run.spec) else 0
-        state, notes = self._guard.look(round(workers.count * memory_mb * 1e6))
+        state, flags = self._guard.look(round(workers.count * memory_mb * 1e6))
         repeat = self._repeats.get(run.run_id)
         continues = self._interrupted.get(run.run_id) if repeat is None else None
         if continues is not None:
@@ -166,8 +166,8 @@ class _Matrix:
             results=results,
             listener=listener,
             interrupt=interrupt,
-            notes=notes,
-            notes_after=self._guard.after_run,
+            flags=flags,
+            flags_after=self._guard.after_run,
             accounting=of_run(self._request.plan.accounting, adapter_class(run.spec.adapter).capabilities.on(run.spec.platform)),
             power=self._power,
             continues=continues,

@@ -17,7 +17,7 @@ from adapters.katib.katib_objects import condition, ended, pod, trial
 from adapters.katib.test_pod import RATE, SURROGATE
 from builders.katib_specs import plan_of, spec_of
 from containers import make_base, need_limits, needs_podman, own_podman, pip_settings
-from tuneoff.base.packages import code_digest
+from tuneoff.base.code_digest import code_digest
 from tuneoff.cli.trial_image import answer_of
 from tuneoff.errors import InfrastructureError
 from tuneoff.experiment.spec import RunSpec, Workers, WorkloadSpec

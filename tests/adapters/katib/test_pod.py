@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from builders.katib_specs import plan_of, spec_of
+from tuneoff.base.code_digest import code_digest
 from tuneoff.base.identity import configuration_digest
-from tuneoff.base.packages import code_digest
 from tuneoff.base.space import Categorical, Float, SearchSpace
 from tuneoff.experiment.spec import Objective, RunSpec, Strategy, WorkloadSpec
 from tuneoff.record.events import schema

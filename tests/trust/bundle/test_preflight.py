@@ -13,7 +13,7 @@ import pytest
 import data_workload
 import fake_plugins
 from builders.bundles import environment, metric, record_of, spec_of, with_trial
-from tuneoff.base.packages import code_digest
+from tuneoff.base.code_digest import code_digest
 from tuneoff.capabilities import PackageStatus
 from tuneoff.errors import ExperimentError, MissingPackageError
 from tuneoff.experiment.plan import Plan, PlannedRun

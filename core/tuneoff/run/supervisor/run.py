@@ -47,10 +47,10 @@ INTERRUPTED_COLLECT_SECONDS = 2.0  # for a power database that is asked after th
 class RunRequest:
     """A run to be executed once.
 
-    `interrupt` may be set at any time (by a signal handler): the run un-deploys and ends as `interrupted`. `notes` are flags
-    (name, text) for the record; `notes_after` is asked for more when the run has ended. `accounting`: what the run is charged,
-    stored in its folder at once. `power`: how it is sampled, from before its first process to after its last one. `continues`:
-    the folder of an interrupted execution, whose finished trials are taken over. `processors`: held for its slots, where
+    `interrupt` may be set at any time (by a signal handler): the run un-deploys and ends as `interrupted`. `flags` (name, text)
+    go into the record; `flags_after` is asked for more when the run has ended. `accounting`: what the run is charged, stored in
+    its folder at once. `power`: how it is sampled, from before its first process to after its last one. `continues`: the folder
+    of an interrupted execution, whose finished trials are taken over. `processors`: held for its slots, where
     `workers.cpu_limit` is affinity.
     """
 
@@ -58,8 +58,8 @@ class RunRequest:
     results: Path
     listener: Listener = field(default_factory=Listener)
     interrupt: threading.Event = field(default_factory=threading.Event)
-    notes: Sequence[tuple[str, str]] = ()
-    notes_after: Callable[[], Sequence[tuple[str, str]]] = tuple
+    flags: Sequence[tuple[str, str]] = ()
+    flags_after: Callable[[], Sequence[tuple[str, str]]] = tuple
     accounting: Accounting = NO_ACCOUNTING
     power: PowerPlan = NO_POWER
     continues: Path | None = None
@@ -111,7 +111,7 @@ def supervise(request: RunRequest) -> Supervised:
     workers = limit_workers(execution, request.processors)
     context = write_inputs(execution, workers.slots, history)
     events = EventWriter(execution.folder, execution.execution_id, "supervisor")
-    for name, text in (*request.notes, *workers.flags):
+    for name, text in (*request.flags, *workers.flags):
         events.flag(name, text)
     memory_before = shared_memory()
     with Sampler(execution.folder, execution.execution_id, request.power) as sampler, short_path(temporary) as short:
@@ -125,7 +125,7 @@ def supervise(request: RunRequest) -> Supervised:
             reap()
         sampler.stop(INTERRUPTED_COLLECT_SECONDS if request.interrupt.is_set() else COLLECT_SECONDS)
     supervision.write_ends(left)
-    for name, text in request.notes_after():
+    for name, text in request.flags_after():
         events.flag(name, text)
     events.sync()
     events.close()

@@ -190,12 +190,7 @@ class WorkerPool(Pool):
     """
 
     def __init__(
-        self,
-        context: TrialContext,
-        count: int,
-        target: str,
-        arguments: tuple[Any, ...] = (),
-        preload: Sequence[str] = (),
+        self, context: TrialContext, count: int, target: str, arguments: tuple[Any, ...] = (), preload: Sequence[str] = ()
     ) -> None:
         if count > context.slots:
             raise ValueError(f"`count <= slots` must hold, but got {count=}, slots={context.slots}; raise `workers.count`")

@@ -128,6 +128,7 @@ class _Attempt:
             if (problem := self._restore(workload)) is not None:
                 self.events.flag("checkpoint_lost", f"trial {self.trial_id} begins at its first epoch again: {problem}")
                 self._close(workload)
+                workload = None  # closed once, also where the next line fails
                 workload = self.context.make_workload()
                 self._load(workload)
             self.events.write("trial_loaded", **self.identity, device=workload.device())

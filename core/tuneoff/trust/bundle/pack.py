@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import tuneoff
+from tuneoff.base.code_digest import code_digest
 from tuneoff.base.files import open_regular
 from tuneoff.base.interrupting import interrupting
-from tuneoff.base.packages import code_digest
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.names import label_texts, run_name
 from tuneoff.experiment.plan import Plan

@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 import tuneoff
 from tuneoff import registry
+from tuneoff.base.code_digest import code_digest
 from tuneoff.base.identity import canonical_json, configuration_digest, derive_seed
-from tuneoff.base.packages import code_digest, installed_version
+from tuneoff.base.packages import installed_version
 from tuneoff.errors import TuneoffError
 from tuneoff.experiment.plan import PlannedRun
 from tuneoff.experiment.spec import WorkloadSpec
