@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import statistics
+import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -85,21 +85,22 @@ def _table(plan: Plan, ends: Sequence[RunEnd]) -> str:
 
 
 def _by_framework(plan: Plan, results: Path) -> str:
-    """Return for each framework and sampler how many runs are done, their median job time, and the best value of all."""
+    """Return for each framework and sampler how many runs are done, the median job time of all, and the best value of all."""
     from tuneoff.base.format import score, seconds
     from tuneoff.experiment.names import strategy_text, variant_text
     from tuneoff.judge.results import Results
     from tuneoff.judge.runs import grouped
+    from tuneoff.judge.summary_rows import figure
     from tuneoff.record.store import read_runs
 
     rows = []
     for group in grouped(Results.of(results, plan, list(read_runs(results)))):
         experiment = group.spec.experiment
-        times, values = (group.values(name) for name in ("time.jct_without_test", "quality.validation"))
+        times, values = figure(group, "time.jct_without_test").spread, group.values("quality.validation")
+        median = "" if times is None else "failed" if math.isinf(times.median) else seconds(times.median)
         best = max if experiment.objective.mode == "max" else min
-        found = (seconds(statistics.median(times)) if times else "", score(best(values)) if values else "")
         names = (group.label, strategy_text(experiment), variant_text(experiment.variant))
-        rows.append((*names, f"{len(group.done)}/{len(group.runs)}", *found))
+        rows.append((*names, f"{len(group.done)}/{len(group.runs)}", median, score(best(values)) if values else ""))
     header = ("framework", "sampler", "variant", "done", "job time, s", "best value")
     return filled_columns(header, rows, optional=("variant",))
 
