@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, TypeVar
+import contextlib
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal
 
 from tuneoff import registry
 from tuneoff.base.identity import canonical_json, configuration_digest
@@ -18,7 +20,6 @@ from tuneoff.experiment.schema import DrawPart, ExperimentFile, ObjectivePart
 from tuneoff.experiment.strategies import check_pruner, check_sampler, sample_distinct
 from tuneoff.workload import Workload
 
-T = TypeVar("T")
 Configurations = tuple[Mapping[str, Any], ...]
 
 
@@ -37,25 +38,31 @@ def build_experiments(
 
 def _build(path: str, variant: Variant, samplers: frozenset[str], pruners: frozenset[str]) -> spec.ExperimentSpec:
     file = variant.file
-    where = f"{path} ({variant.label})" if variant.values else path
-    workload_type = _at(where, "workload", lambda: registry.workload_class(file.workload.name))
-    workload = _at(where, "workload.options", lambda: _ask(file, lambda: workload_type(file.workload.options)))
-    space = _at(where, "search_space", lambda: _ask(file, lambda: _space(file, workload)))
+    at = functools.partial(_at, f"{path} ({variant.label})" if variant.values else path)
+    with at("workload"):
+        workload_type = registry.workload_class(file.workload.name)
+    with at("workload.options"), _plugin_faults(file):
+        workload = workload_type(file.workload.options)
+    with at("search_space"), _plugin_faults(file):
+        space = _space(file, workload)
     epochs = file.budget.epochs_per_trial or workload_type.default_epochs
-    sampler = _at(
-        where, "sampler", lambda: _offered("sampler", file.sampler.name, lambda: check_sampler(_strategy(file.sampler), samplers))
-    )
-    pruner = _at(
-        where,
-        "pruner",
-        lambda: _offered("pruner", file.pruner.name, lambda: check_pruner(_strategy(file.pruner), epochs, pruners)),
-    )
-    listed = _at(where, "configurations", lambda: _configurations(file, space))
-    stops = _at(where, "stops", lambda: _stops(file, space, listed, epochs)) if pruner.name == "scripted" else {}
-    fixed = _at(where, "configurations", lambda: _required(listed)) if sampler.name == "fixed" else ()
-    most = _at(where, "sampler", lambda: _most(sampler.name, space, fixed))
-    objective = _at(where, "objective", lambda: _objective(file.objective, workload_type))
-    _at(where, "anchors", lambda: _check_anchors(file.anchors, objective))
+    with at("sampler"), _offers("sampler", file.sampler.name):
+        sampler = check_sampler(_strategy(file.sampler), samplers)
+    with at("pruner"), _offers("pruner", file.pruner.name):
+        pruner = check_pruner(_strategy(file.pruner), epochs, pruners)
+    with at("configurations"):
+        listed = _configurations(file, space)
+        fixed = _required(listed) if sampler.name == "fixed" else ()
+    with at("stops"):
+        stops = _stops(file, space, listed, epochs) if pruner.name == "scripted" else {}
+    with at("sampler"):
+        most = _most(sampler.name, space, fixed)
+    with at("objective"):
+        objective = _objective(file.objective, workload_type)
+    with at("anchors"):
+        _check_anchors(file.anchors, objective)
+    with at("budget.trials"):
+        trials = _trials(file.budget.trials, sampler.name, most)
     return spec.ExperimentSpec(
         workload=spec.WorkloadSpec(
             name=file.workload.name,
@@ -67,7 +74,7 @@ def _build(path: str, variant: Variant, samplers: frozenset[str], pruners: froze
         sampler=sampler,
         pruner=pruner,
         budget=spec.Budget(
-            trials=_at(where, "budget.trials", lambda: _trials(file.budget.trials, sampler.name, most)),
+            trials=trials,
             epochs_per_trial=epochs,
             epochs_total=file.budget.epochs_total,
             wall_clock_seconds=file.budget.wall_clock_seconds,
@@ -82,18 +89,20 @@ def _build(path: str, variant: Variant, samplers: frozenset[str], pruners: froze
     )
 
 
-def _at(where: str, key: str, action: Callable[[], T]) -> T:
-    """Return what `action` returns; an ExperimentError of it gets the file and the place in front."""
+@contextlib.contextmanager
+def _at(where: str, key: str) -> Iterator[None]:
+    """Put the file and the place in front of an ExperimentError."""
     try:
-        return action()
+        yield
     except ExperimentError as error:
         raise type(error)(f"{where}: {key}: {error}") from error
 
 
-def _ask(file: ExperimentFile, action: Callable[[], T]) -> T:
-    """Return what a workload's code returns; a fault in it is the plugin's, and one line."""
+@contextlib.contextmanager
+def _plugin_faults(file: ExperimentFile) -> Iterator[None]:
+    """Tell a fault in a workload's own code as the plugin's, in one line."""
     try:
-        return action()
+        yield
     except TuneoffError:
         raise
     except Exception as error:  # a plugin's own code may fail in any way
@@ -101,10 +110,11 @@ def _ask(file: ExperimentFile, action: Callable[[], T]) -> T:
         raise PluginError(f"workload {file.workload.name!r} fails on the experiment instead of refusing it: {cause}") from error
 
 
-def _offered(kind: Literal["sampler", "pruner"], name: str, check: Callable[[], spec.Strategy]) -> spec.Strategy:
-    """Return what `check` returns; where nobody in the file knows the name, say which installed adapters do."""
+@contextlib.contextmanager
+def _offers(kind: Literal["sampler", "pruner"], name: str) -> Iterator[None]:
+    """Say which installed adapters offer a name that nobody in the file knows."""
     try:
-        return check()
+        yield
     except UnknownNameError as error:
         others = []
         for listing in registry.list_adapters():
