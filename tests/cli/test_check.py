@@ -14,6 +14,7 @@ from command_line import Call
 from tuneoff.base.processes import is_alive, kill
 from tuneoff.trust.check import make
 from tuneoff.trust.check.checks import CHECKS
+from tuneoff.trust.check.make import HOPELESS_RUNS
 from waiting import until
 
 
@@ -164,3 +165,22 @@ class Hanging(SerialAdapter):
             time.sleep(60)
         return super().refuse(spec)
 """
+
+
+BROKEN = """
+from tuneoff_adapters.serial import SerialAdapter
+class Broken(SerialAdapter):
+    def setup(self): raise AttributeError("no estimator")
+"""
+
+
+@pytest.mark.slow
+def test_where_the_first_runs_come_to_no_trial_no_other_run_is_made(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(BROKEN)
+    command = [sys.executable, "-m", "tuneoff", "check", "broken:Broken", "--json"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    results = json.loads(done.stdout)["adapters"][0]["checks"]
+    assert json.loads(done.stdout)["adapters"][0]["runs"] == HOPELESS_RUNS
+    assert any("no estimator (broken.py:4)" in result["text"] for result in results)

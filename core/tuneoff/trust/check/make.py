@@ -33,6 +33,7 @@ from tuneoff.trust.space_test.verify import draw_in_process
 DRAW_COUNT, DRAW_SECONDS = 1000, 180.0
 REFUSAL_SECONDS = 60.0
 SIDE_BY_SIDE = 2
+HOPELESS_RUNS = 4  # where the first so many come to no trial, no other would
 _FINISHING = threading.Lock()
 
 Tell = Callable[[str], None]
@@ -137,6 +138,7 @@ def _make_all(
 ) -> dict[str, Made | Finding]:
     found: dict[str, Made | Finding] = {}
     started = time.monotonic()
+    fruitless, is_hopeless = 0, False
 
     def tell_of(name: str) -> None:
         children.check()  # a run that a signal ended is not made
@@ -144,12 +146,20 @@ def _make_all(
         tell(f"{subject.label}: {len(found)} of {len(runs)} runs made; {name}{left}")
 
     with ThreadPoolExecutor(at_once) as pool:
-        waiting = {pool.submit(_make, subject, run, folder, children, announce): run.name for run in runs if not run.is_alone}
+        waiting = {pool.submit(_make, subject, run, folder, children, announce): run for run in runs if not run.is_alone}
         for future in as_completed(waiting):
-            found[waiting[future]] = future.result()
-            tell_of(waiting[future])
+            found[waiting[future].name] = made = future.result()
+            tell_of(waiting[future].name)
+            fruitless += isinstance(made, Made) and _without_trials(waiting[future], made) is not None
+            if fruitless == len(found) == HOPELESS_RUNS:
+                is_hopeless = True
+                tell(f"{subject.label}: the first {HOPELESS_RUNS} runs came to no trial; no other run is made")
+                pool.shutdown(cancel_futures=True)
+                break
     for run in runs:
-        if run.is_alone:
+        if is_hopeless and run.name not in found:
+            found[run.name] = not_tested(f"not made: the first {HOPELESS_RUNS} runs came to no trial")
+        elif run.is_alone:
             earlier = found.get(run.continues)
             if run.continues and (not isinstance(earlier, Made) or earlier.stored is None):
                 found[run.name] = not_tested(f"there is no run {run.continues} to go on with")
