@@ -42,10 +42,12 @@ class State(NamedTuple):
 def states(name: str, job_ids: Iterable[str]) -> dict[str, State]:
     """Return what SLURM says of jobs of a name, by id: it is asked once for its queue, and for each job that is not there."""
     try:
-        lines = call("squeue", "--noheader", f"--name={name}", "--format=%i|%T|%r").splitlines()
+        lines = call("squeue", "--noheader", "--me", f"--name={name}", "--format=%i|%T|%r").splitlines()
     except InfrastructureError:
         return {job_id: State(AWAY, "") for job_id in job_ids}
-    queue = {job_id: State(state, reason) for job_id, state, reason in (line.split("|", 2) for line in lines)}
+    queue = {
+        job_id: State(state, reason) for job_id, state, reason in (line.split("|", 2) for line in lines if line.count("|") > 1)
+    }
     return {job_id: queue.get(job_id) or state_of(job_id) for job_id in job_ids}
 
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import sys
+import sysconfig
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,8 @@ FIRST_LINE = "Traceback (most recent call last):"
 _MOST_CHARACTERS = 20_000  # of one traceback: a message may hold an array
 _MOST_BYTES = 2_000_000  # of a log, from its end
 _BLOCK = re.compile(rf"^{re.escape(FIRST_LINE)}\n(?:[ \t].*\n|\n)*\S.*", re.MULTILINE)
+_PACKAGES = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in ("purelib", "platlib"))
+_LIBRARY = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib"))
 
 
 def origins(error: BaseException) -> Iterator[BaseException]:
@@ -43,10 +46,6 @@ def place(error: BaseException) -> str:
 
     Where the error has no such frame its cause is asked: an import that failed is wrapped.
     """
-    import sysconfig  # a trial that fails nowhere needs none
-
-    packages = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in ("purelib", "platlib"))
-    library = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib"))
     current: BaseException | None = error
     while current is not None:
         plugin: str | None = None
@@ -54,8 +53,8 @@ def place(error: BaseException) -> str:
         for frame, line in traceback.walk_tb(current.__traceback__):
             file = frame.f_code.co_filename
             is_core = str(frame.f_globals.get("__name__", "")).partition(".")[0] == "tuneoff"
-            is_installed = file.startswith(packages)
-            if is_core or file.startswith("<frozen") or (file.startswith(library) and not is_installed):
+            is_installed = file.startswith(_PACKAGES)
+            if is_core or file.startswith("<frozen") or (file.startswith(_LIBRARY) and not is_installed):
                 continue
             here = f" ({os.path.basename(file)}:{line})"
             plugin = plugin or here

@@ -99,7 +99,12 @@ def history_from_json(data: Any) -> History:
     Raises:
         ValueError: it is none.
     """
-    history = msgspec.convert(data, History)
+    from tuneoff.experiment.spec import read_dataclass  # an execution that begins anew reads no history
+
+    try:
+        history: History = read_dataclass(History, data)
+    except (AttributeError, LookupError, TypeError) as error:
+        raise ValueError(f"it is no history: {error}") from error
     if lacking := [field.name for field in fields(History) if field.name not in data]:
         raise ValueError(f"it must have {', '.join(lacking)}")
     return history

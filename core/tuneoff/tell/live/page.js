@@ -10,7 +10,7 @@
     document.title = page.title;
     page.querySelectorAll("[id]:not(#announce)").forEach(function (one) {
       var shown = at(one.id);
-      if (shown.outerHTML !== one.outerHTML) { shown.replaceWith(one); }
+      if (!shown) { location.reload(); } else if (shown.outerHTML !== one.outerHTML) { shown.replaceWith(one); }
     });
     var news = at("activity").dataset.activity + at("ended").textContent;  // a screen reader hears of runs that end, not of every figure
     if (announced !== null && announced !== news) { at("announce").textContent = at("ended").textContent; }

@@ -67,6 +67,7 @@ class Made:
     listeners: tuple[ListeningSocket, ...] = ()
     left: tuple[Left, ...] = ()
     end_seconds: float | None = None  # from what was done to it from outside to its end
+    is_loaded: bool = False  # the check itself kept the processors busy meanwhile
 
     @property
     def record(self) -> RunRecord:
@@ -77,7 +78,7 @@ class Made:
     @property
     def others_percent(self) -> float | None:
         """The share of the processors that other programs used meanwhile, as the record has it; None: it is not known."""
-        share = self.stored.metrics.get(SHARE) if self.stored is not None else None
+        share = self.stored.metrics.get(SHARE) if self.stored is not None and not self.is_loaded else None
         return share.value if share is not None else None
 
     @cached_property

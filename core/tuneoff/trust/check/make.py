@@ -138,24 +138,27 @@ def _make_all(
 ) -> dict[str, Made | Finding]:
     found: dict[str, Made | Finding] = {}
     started = time.monotonic()
-    fruitless, is_hopeless = 0, False
 
     def tell_of(name: str) -> None:
         children.check()  # a run that a signal ended is not made
         left = _time_left(len(found), len(runs), time.monotonic() - started)
         tell(f"{subject.label}: {len(found)} of {len(runs)} runs made; {name}{left}")
 
-    with ThreadPoolExecutor(at_once) as pool:
-        waiting = {pool.submit(_make, subject, run, folder, children, announce): run for run in runs if not run.is_alone}
-        for future in as_completed(waiting):
-            found[waiting[future].name] = made = future.result()
-            tell_of(waiting[future].name)
-            fruitless += isinstance(made, Made) and _without_trials(waiting[future], made) is not None
-            if fruitless == len(found) == HOPELESS_RUNS:
-                is_hopeless = True
-                tell(f"{subject.label}: the first {HOPELESS_RUNS} runs came to no trial; no other run is made")
-                pool.shutdown(cancel_futures=True)
-                break
+    def make(together: Sequence[CheckRun]) -> None:
+        with ThreadPoolExecutor(at_once) as pool:
+            waiting = {pool.submit(_make, subject, run, folder, children, announce): run.name for run in together}
+            for future in as_completed(waiting):
+                found[waiting[future]] = future.result()
+                tell_of(waiting[future])
+
+    first = [run for run in runs if not run.is_alone and run.plant is None][:HOPELESS_RUNS]
+    make(first)
+    fruitless = [run for run in first if isinstance(made := found[run.name], Made) and _without_trials(run, made) is not None]
+    is_hopeless = len(fruitless) == HOPELESS_RUNS
+    if is_hopeless:
+        tell(f"{subject.label}: the first {HOPELESS_RUNS} runs came to no trial; no other run is made")
+    else:
+        make([run for run in runs if not run.is_alone and run.name not in found])
     for run in runs:
         if is_hopeless and run.name not in found:
             found[run.name] = not_tested(f"not made: the first {HOPELESS_RUNS} runs came to no trial")
@@ -197,7 +200,7 @@ def _make(
     if isinstance(answer, str):
         return not_tested(f"run {run.name} was not made: {answer}")
     with _FINISHING:
-        return finished(run.name, spec, notes, answer, load_target(subject.target))
+        return replace(finished(run.name, spec, notes, answer, load_target(subject.target)), is_loaded=run.is_loaded)
 
 
 def _refusals(subject: Subject, folder: Path, children: Children) -> Refusals | Finding:
