@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Object = dict[str, Any]
+PARALLEL = 2  # trials of an experiment that says nothing else
 METRICS = "/var/log/katib/metrics.log"
 
 # Each epoch is a line with its own time, as Katib sorts by it. `N` is the number of epochs, `V` an epoch's value.
@@ -21,7 +22,7 @@ class Case:
 
     train: str
     spec: Mapping[str, Any] = field(default_factory=dict)
-    action: Callable[[Any, str, str], None] | None = None  # (client, name, namespace), once a first trial runs
+    action: Callable[[Any, str, str], None] | None = None  # (client, name, namespace), once its first trials run
     end: str = "Succeeded"  # the condition that ends it; "" where it is deleted
 
 
@@ -79,7 +80,7 @@ def manifest(name: str, case: Case, image: str) -> Object:
     spec: Object = {
         "objective": {"type": "maximize", "objectiveMetricName": "accuracy"},
         "algorithm": {"algorithmName": "random", "algorithmSettings": [{"name": "random_state", "value": "1"}]},
-        "parallelTrialCount": 2,
+        "parallelTrialCount": PARALLEL,
         "maxTrialCount": 3,
         "maxFailedTrialCount": 1,
         "parameters": [{"name": "x", "parameterType": "double", "feasibleSpace": {"min": "0.1", "max": "0.9"}}],

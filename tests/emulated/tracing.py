@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from emulated.trace_cases import CASES, Object, manifest
+from emulated.trace_cases import CASES, PARALLEL, Object, manifest
 from waiting import until
 
 GROUP = "/apis/kubeflow.org/v1beta1"
@@ -89,7 +89,7 @@ def record(client: Any, namespace: str, name: str, image: str) -> Object:
     try:
         client.create_experiment(manifest(name, case, image), namespace)
         if case.action is not None:
-            until(lambda: _runs_a_trial(recorder), SECONDS)
+            until(lambda: _runs_trials(recorder, case.spec.get("parallelTrialCount", PARALLEL)), SECONDS)
             case.action(client, name, namespace)
         until(lambda: _is_over(recorder, case.end), SECONDS)
         if case.end:
@@ -101,8 +101,13 @@ def record(client: Any, namespace: str, name: str, image: str) -> Object:
     return trace(recorder, start)
 
 
-def _runs_a_trial(recorder: Recorder) -> bool:
-    return any(kind == "Pod" and _phase(thing) == "Running" and _is_trial(thing) for _, kind, _, thing in recorder.seen)
+def _runs_trials(recorder: Recorder, count: int) -> bool:
+    """Whether so many pods run trials, and the experiment says so: with fewer it is chance what the action meets."""
+    seen = [(kind, thing) for _, kind, _, thing in list(recorder.seen)]
+    running = [thing for kind, thing in seen if kind == "Pod" and _phase(thing) == "Running" and _is_trial(thing)]
+    pods = {thing["metadata"]["name"] for thing in running}
+    said = any(kind == "Experiment" and (thing.get("status") or {}).get("trialsRunning") == count for kind, thing in seen)
+    return len(pods) >= count and said
 
 
 def _is_over(recorder: Recorder, condition: str) -> bool:
