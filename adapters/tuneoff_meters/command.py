@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from tuneoff.base import clock
+from tuneoff.base.processes import ended
 from tuneoff.meter import MeterDescription, MeterError, OptionError, PowerMeter, PowerSample, check_names, number
 
 DOMAIN = "node"
@@ -121,7 +122,7 @@ class CommandMeter(PowerMeter):
         if code is None:
             return None
         self._threads[1].join(_STOP_SECONDS)
-        return f"ended with exit code {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
+        return ended(code)
 
     def _stalled(self) -> str | None:
         silent = (clock.monotonic_ns() - self._lines.last_ns) / clock.NANOSECONDS

@@ -123,7 +123,7 @@ def _unseen(trial: Object | None, pod: Object | None) -> str:
 
 def _by_exit_code(ended: Exit, pod: Object | None, epochs: int, last_line: str, is_log_whole: bool) -> Ending:
     code = _exit_code(ended)
-    cause = how_ended(f"pod {name_of(pod or {})}: training", code)
+    cause = f"pod {name_of(pod or {})}: training {how_ended(code)}"
     if code < 0:
         return Ending(state="failed", cause=cause, charged="infrastructure", exit_code=code)
     if code == 0 and not is_log_whole:

@@ -76,7 +76,7 @@ class Dispatch:
         task, progress = self._read(number, pid)
         self._deaths[number] = exit_code, progress
         if not progress.has_ended:
-            cause = ended(f"trial process {pid}", exit_code)
+            cause = f"trial process {pid} {ended(exit_code)}"
             self._context.events.write("worker_died", trial=task.trial_id, attempt=task.attempt, exit_code=exit_code, cause=cause)
 
     def was_killed(self, number: int, pid: int, since_ns: int) -> None:

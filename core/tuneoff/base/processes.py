@@ -178,11 +178,11 @@ def command_line(pid: int, most: int | None = 120) -> str:
         return "?"
 
 
-def ended(process: str, code: int) -> str:
-    """Return how a process has ended, by its exit code, which is negative for a signal."""
+def ended(code: int) -> str:
+    """Return how a process has ended, in words that follow its name, by its exit code, which is negative for a signal."""
     if code >= 0:
-        return f"{process} ended with exit code {code}"
-    return f"{process} was ended by {signal.Signals(-code).name if -code in set(signal.Signals) else f'signal {-code}'}"
+        return f"ended with exit code {code}"
+    return f"was ended by {signal.Signals(-code).name if -code in set(signal.Signals) else f'signal {-code}'}"
 
 
 def last_words(log: Path, otherwise: str = "it printed nothing") -> str:

@@ -57,8 +57,7 @@ class Death:
     def cause(self) -> str:
         if self.text is not None:
             return self.text
-        process = f"worker process {self.pid}"
-        return f"{process} ended" if self.exit_code is None else ended(process, self.exit_code)
+        return f"worker process {self.pid} {'ended' if self.exit_code is None else ended(self.exit_code)}"
 
 
 News = Ready | Message | Death
