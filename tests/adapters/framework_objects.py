@@ -10,7 +10,8 @@ import optuna
 from optuna.study import Study, StudyDirection
 
 from tuneoff.experiment.spec import RunSpec
-from tuneoff_adapters.optuna.plan import StudyPlan, study_plan
+from tuneoff_adapters.optuna.plan import StudyPlan
+from tuneoff_adapters.optuna.planning import study_plan
 from tuneoff_adapters.optuna.pruners import make_pruner
 from tuneoff_adapters.optuna.samplers import make_sampler
 

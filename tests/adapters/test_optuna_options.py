@@ -9,7 +9,7 @@ import pytest
 
 from builders.specs import make_context, toy_spec
 from tuneoff.base.space import Categorical, Float, SearchSpace
-from tuneoff_adapters.optuna import OptunaAdapter
+from tuneoff_adapters.optuna.adapter import OptunaAdapter
 
 ONE_ORDERED = SearchSpace({"x": Float(low=0.0, high=1.0), "kind": Categorical(choices=("a", "b"))})
 

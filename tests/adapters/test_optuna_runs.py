@@ -26,7 +26,7 @@ from tuneoff.run.lifecycle import FAILED
 
 pytestmark = pytest.mark.slow
 
-ADAPTER = "tuneoff_adapters.optuna:OptunaAdapter"
+ADAPTER = "tuneoff_adapters.optuna.adapter:OptunaAdapter"
 FAULTS = ("none", "raise", "nan", "exit", "none", "system_exit", "sigkill", "sigkill_once", "none", "none")
 FAULTY = [{"x": index / 32, "fault": fault} for index, fault in enumerate(FAULTS)]
 

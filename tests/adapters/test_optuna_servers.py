@@ -21,7 +21,8 @@ from builders.specs import toy_spec
 from tuneoff.base.processes import children, command_line, descendants, end_all, is_alive
 from tuneoff.errors import InfrastructureError
 from tuneoff.record.events.schema import StepEnded
-from tuneoff_adapters.optuna import OptunaAdapter, servers
+from tuneoff_adapters.optuna import servers
+from tuneoff_adapters.optuna.adapter import OptunaAdapter
 from tuneoff_adapters.optuna.servers import Server, start_server
 from waiting import until
 
@@ -147,7 +148,7 @@ def test_a_run_whose_server_ends_is_charged_to_the_infrastructure(began: str, tm
         pytest.skip(reason)
     running = start_lifecycle(
         tmp_path,
-        "tuneoff_adapters.optuna:OptunaAdapter",
+        "tuneoff_adapters.optuna.adapter:OptunaAdapter",
         workload="tuneoff_workloads.sleep:Sleep",
         workload_options={"epoch_seconds": 0.1},
         trials=200,

@@ -17,9 +17,11 @@ from builders.specs import make_context, toy_spec
 from command_line import caller
 from tuneoff.errors import ExperimentError, InfrastructureError
 from tuneoff.experiment.spec import Workers
-from tuneoff_adapters.optuna import OptunaAdapter, options, servers, storages
-from tuneoff_adapters.optuna.options import Storage, storage_of
-from tuneoff_adapters.optuna.plan import study_plan
+from tuneoff_adapters.optuna import options, servers, storages
+from tuneoff_adapters.optuna.adapter import OptunaAdapter
+from tuneoff_adapters.optuna.options import storage_of
+from tuneoff_adapters.optuna.plan import Storage
+from tuneoff_adapters.optuna.planning import study_plan
 
 URL = "postgresql+psycopg://tuneoff:$A_PASSWORD@db.example/optuna"
 

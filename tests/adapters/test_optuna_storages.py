@@ -18,16 +18,17 @@ from builders.specs import toy_spec
 from tuneoff.base.processes import end_all, in_session
 from tuneoff.record.events.schema import Stage, StorageUsed, TrialEnded, TrialSubmitted, WorkerDied
 from tuneoff.record.layout import OUTSIDE
-from tuneoff_adapters.optuna import OptunaAdapter
+from tuneoff_adapters.optuna.adapter import OptunaAdapter
 from tuneoff_adapters.optuna.options import storage_of
-from tuneoff_adapters.optuna.plan import StudyPlan, study_plan
+from tuneoff_adapters.optuna.plan import StudyPlan
+from tuneoff_adapters.optuna.planning import study_plan
 from tuneoff_adapters.optuna.servers import start_server
 from tuneoff_adapters.optuna.storages import open_storage
 from waiting import until
 
 pytestmark = pytest.mark.slow
 
-ADAPTER = "tuneoff_adapters.optuna:OptunaAdapter"
+ADAPTER = "tuneoff_adapters.optuna.adapter:OptunaAdapter"
 STORAGES: list[dict[str, Any]] = [
     *({"kind": "journal", "lock": lock} for lock in ("flock", "open", "symlink")),
     {"kind": "sqlite"},

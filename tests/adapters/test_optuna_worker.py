@@ -16,11 +16,10 @@ from adapters.framework_objects import plan_of
 from builders.specs import toy_spec
 from tuneoff.errors import InfrastructureError
 from tuneoff_adapters.optuna import worker
+from tuneoff_adapters.optuna.creation import create_study
 from tuneoff_adapters.optuna.note import Note
-from tuneoff_adapters.optuna.options import Storage
-from tuneoff_adapters.optuna.plan import Broken, Order, StudyPlan
+from tuneoff_adapters.optuna.plan import Broken, Order, Storage, StudyPlan
 from tuneoff_adapters.optuna.storages import Operations
-from tuneoff_adapters.optuna.study import create_study
 
 
 def broken_by(error: Callable[[], None], plan: StudyPlan, monkeypatch: pytest.MonkeyPatch) -> Broken:

@@ -15,7 +15,7 @@ from tuneoff.errors import ExperimentError, InfrastructureError
 from tuneoff.experiment.expand import SkipCheck
 from tuneoff.experiment.spec import Workers, WorkloadSpec
 from tuneoff_adapters.hosts.host import Timed
-from tuneoff_adapters.ray_tune import RayTuneAdapter
+from tuneoff_adapters.ray_tune.adapter import RayTuneAdapter
 from tuneoff_adapters.ray_tune.cluster import RayAddress, RayHosts
 from tuneoff_adapters.ray_tune.environment import OF_ONE_MACHINE, REMOVED, SETTINGS, TOKEN, prepare_environment
 

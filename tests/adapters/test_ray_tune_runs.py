@@ -15,7 +15,7 @@ from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
-ADAPTER = "tuneoff_adapters.ray_tune:RayTuneAdapter"
+ADAPTER = "tuneoff_adapters.ray_tune.adapter:RayTuneAdapter"
 
 
 def processes(running: RunningLifecycle) -> list[int]:

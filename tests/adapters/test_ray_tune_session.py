@@ -16,7 +16,8 @@ from tuneoff.base.processes import MARK
 from tuneoff.base.space import Categorical, Float, SearchSpace
 from tuneoff.errors import StepError
 from tuneoff_adapters.hosts.cleaning import processes_of
-from tuneoff_adapters.ray_tune import RayTuneAdapter, session
+from tuneoff_adapters.ray_tune import session
+from tuneoff_adapters.ray_tune.adapter import RayTuneAdapter
 from tuneoff_adapters.ray_tune.environment import REMOVED, SETTINGS, TOKEN, prepare_environment
 from tuneoff_adapters.ray_tune.exits import exit_code
 from waiting import until

@@ -37,22 +37,3 @@ def test_of_equal_values_the_earlier_trial_is_named_whichever_ended_first(tmp_pa
     best = adapter.collect_results()
     assert best is not None
     assert best.trial_id == "t00000"
-
-
-@pytest.mark.slow
-def test_a_worker_imports_no_adapter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "listing.py").write_text(
-        "import sys\nfrom tuneoff_workloads.null import Null\n"
-        "class Listing(Null):\n"
-        "    def load(self, configuration, seeds):\n"
-        f"        open({str(tmp_path / 'modules')!r}, 'w').write(' '.join(sys.modules))\n"
-        "        super().load(configuration, seeds)\n"
-    )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "run").mkdir()
-    run = run_lifecycle(tmp_path / "run", "tuneoff_adapters.serial:SerialAdapter", trials=1, workload="listing:Listing")
-    assert run.exit_code == 0, run.log
-    found = set((tmp_path / "modules").read_text().split())
-    assert "tuneoff.run.trial.run_trial" in found
-    assert found & {"tuneoff.adapter", "tuneoff_adapters", "tuneoff.run.lifecycle", "msgspec", "importlib.metadata"} == set()

@@ -20,7 +20,7 @@ from waiting import until
 
 pytestmark = pytest.mark.slow
 
-ADAPTER = "tuneoff_adapters.syne_tune:SyneTuneAdapter"
+ADAPTER = "tuneoff_adapters.syne_tune.adapter:SyneTuneAdapter"
 X_SPACE = SearchSpace({"x": Float(low=0.0, high=1.0)})
 SLOW = {"epoch_seconds": 0.2}
 LATE_EPOCHS = 1  # between the decision and the SIGKILL; how long the poll before it took is the machine's matter

@@ -42,9 +42,9 @@ class TestOptuna:
     """`study.add_trial` for what is finished, `enqueue_trial` for what is begun again."""
 
     def test_the_study_has_what_was_finished_and_asks_first_for_what_was_not(self, tmp_path: Path) -> None:
+        from tuneoff_adapters.optuna.creation import create_study
         from tuneoff_adapters.optuna.distributions import chosen, distributions
-        from tuneoff_adapters.optuna.plan import study_plan
-        from tuneoff_adapters.optuna.study import create_study
+        from tuneoff_adapters.optuna.planning import study_plan
 
         configurations, spec = drawn(6), toy_spec("optuna", sampler="tpe", trials=10)
         history = history_of(configurations)
@@ -64,8 +64,8 @@ class TestOptuna:
         assert plan.sampler_seed(0, 0) != study_plan(spec, tmp_path).sampler_seed(0, 0)
 
     def test_of_a_list_what_was_not_begun_is_enqueued(self, tmp_path: Path) -> None:
-        from tuneoff_adapters.optuna.plan import study_plan
-        from tuneoff_adapters.optuna.study import create_study
+        from tuneoff_adapters.optuna.creation import create_study
+        from tuneoff_adapters.optuna.planning import study_plan
 
         configurations = drawn(7)
         spec = toy_spec("optuna", sampler="fixed", trials=7, configurations=configurations)
@@ -75,10 +75,10 @@ class TestOptuna:
         assert waiting == [{"configuration_index": index} for index in (5, 4, 6)]
 
     def test_sobol_repeats_no_point(self, tmp_path: Path) -> None:
+        from tuneoff_adapters.optuna.creation import create_study
         from tuneoff_adapters.optuna.distributions import chosen, distributions
-        from tuneoff_adapters.optuna.plan import study_plan
+        from tuneoff_adapters.optuna.planning import study_plan
         from tuneoff_adapters.optuna.samplers import make_sampler
-        from tuneoff_adapters.optuna.study import create_study
 
         spec = toy_spec("optuna", sampler="sobol", trials=12)
         plan = study_plan(spec, tmp_path / "first")
@@ -105,7 +105,7 @@ class TestOptuna:
         assert not seen & {configuration_digest(configuration) for configuration in later[1:]}
 
     def test_cmaes_is_refused_with_the_reason(self) -> None:
-        from tuneoff_adapters.optuna import OptunaAdapter
+        from tuneoff_adapters.optuna.adapter import OptunaAdapter
 
         reason = OptunaAdapter.refuse_continue(toy_spec("optuna", sampler="cmaes"))
         assert reason is not None
@@ -203,7 +203,7 @@ def test_the_rungs_of_asha_in_ray_have_the_values_of_finished_trials(tmp_path: P
 
 @pytest.mark.parametrize("sampler", ["cmaes", "sobol"])
 def test_samplers_of_ray_with_a_state_of_their_own_are_refused(sampler: str) -> None:
-    from tuneoff_adapters.ray_tune import RayTuneAdapter
+    from tuneoff_adapters.ray_tune.adapter import RayTuneAdapter
 
     assert RayTuneAdapter.refuse_continue(toy_spec("ray-tune", sampler=sampler)) is not None
 

@@ -29,7 +29,7 @@ def spec_of(sampler: str | Strategy = "random", *, platform: str = "kubernetes",
     return make_spec(
         "katib",
         sampler=sampler,
-        target="tuneoff_adapters.katib:KatibAdapter",
+        target="tuneoff_adapters.katib.adapter:KatibAdapter",
         platform=platform,
         seed=3,
         options=options,

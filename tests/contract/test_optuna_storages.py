@@ -9,7 +9,7 @@ import pytest
 
 from builders.specs import toy_spec
 from tuneoff.trust.check.contract import AdapterContract
-from tuneoff_adapters.optuna import OptunaAdapter
+from tuneoff_adapters.optuna.adapter import OptunaAdapter
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

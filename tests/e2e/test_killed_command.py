@@ -20,7 +20,7 @@ from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Flag
 from tuneoff.record.store import read_runs
 from tuneoff.run.lifecycle import GUARDIAN_SECONDS
-from tuneoff_adapters.optuna import OptunaAdapter
+from tuneoff_adapters.optuna.adapter import OptunaAdapter
 
 pytestmark = pytest.mark.slow
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tuneoff_adapters.ray_tune import RayTuneAdapter
+from tuneoff_adapters.ray_tune.adapter import RayTuneAdapter
 
 
 class Noisy(RayTuneAdapter):

@@ -210,7 +210,7 @@ def test_what_a_folder_has_outside_is_not_undeployed_by_its_own_word(here: Path,
     (folder / "outside.txt").write_text("x")
     spec = json.loads((folder / "spec.json").read_text())
     options = {"kubeconfig": str(here / "results" / "kc"), "image": f"x/y@sha256:{'0' * 64}"}
-    katib = {"adapter": "katib", "adapter_target": "tuneoff_adapters.katib:KatibAdapter", "platform": "kubernetes"}
+    katib = {"adapter": "katib", "adapter_target": "tuneoff_adapters.katib.adapter:KatibAdapter", "platform": "kubernetes"}
     spec["run"].update(katib, options=options)
     (folder / "spec.json").write_text(json.dumps(spec))
     answer = compare(call, "--resume")

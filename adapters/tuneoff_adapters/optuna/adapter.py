@@ -16,10 +16,12 @@ from tuneoff.run.trial.trial_process import Tickets
 from tuneoff.workload import workload_at
 from tuneoff_adapters.kubernetes.options import ClusterOptions, is_in_pods
 from tuneoff_adapters.kubernetes.platform import OnClusters
-from tuneoff_adapters.optuna.note import NoteFile, follow
+from tuneoff_adapters.optuna.followed import follow
+from tuneoff_adapters.optuna.note import NoteFile
 from tuneoff_adapters.optuna.offers import CAPABILITIES
-from tuneoff_adapters.optuna.options import OptunaOptions, Storage, storage_of, storage_refusal, twice_refusal
-from tuneoff_adapters.optuna.plan import Broken, Finished, Order, StudyPlan, study_plan
+from tuneoff_adapters.optuna.options import OptunaOptions, storage_of, storage_refusal, twice_refusal
+from tuneoff_adapters.optuna.plan import Broken, Finished, Order, Storage, StudyPlan
+from tuneoff_adapters.optuna.planning import study_plan
 from tuneoff_adapters.optuna.server_errors import server_away
 from tuneoff_adapters.optuna_samplers import flag_unused_model, refuse_untold
 from tuneoff_adapters.slurm.platform import OnSlurm
@@ -129,9 +131,10 @@ class OptunaAdapter(OnSlurm, OnClusters):
 
     def setup(self) -> None:
         """Create the study and enqueue the given configurations, if any."""
+        from tuneoff_adapters.optuna.creation import create_study
         from tuneoff_adapters.optuna.mending import Mender
         from tuneoff_adapters.optuna.storages import stored_bytes
-        from tuneoff_adapters.optuna.study import create_study, quieten
+        from tuneoff_adapters.optuna.study import quieten
 
         quieten()
         flag_unused_model(self.context)
@@ -153,7 +156,7 @@ class OptunaAdapter(OnSlurm, OnClusters):
                 self._repeat(0 if self._budget_over else lost)
 
     def collect_results(self) -> Best | None:
-        from tuneoff_adapters.optuna.study import best_of
+        from tuneoff_adapters.optuna.creation import best_of
 
         with self._blaming_server():
             return best_of(self._study, self._plan)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 from tuneoff.base.packages import install_command, installed_version, missing_modules, release
 from tuneoff.capabilities import Option
-from tuneoff.errors import ExperimentError, InfrastructureError
+from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
 from tuneoff_adapters.kubernetes.options import KUBERNETES, ClusterOptions
+from tuneoff_adapters.optuna.plan import JOURNAL, Storage
 from tuneoff_adapters.slurm import SLURM
 
 FILES = ("journal", "sqlite")
@@ -23,7 +22,6 @@ SETTINGS = ("sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "s
 LOCKS = ("flock", "open", "symlink")
 WITH_HEARTBEAT = ("sqlite", "postgresql")  # of Optuna's storages, `RDBStorage` alone has one
 PROTOBUF = "5.28.1"  # the oldest that the code generated for Optuna's proxy accepts
-_NAME = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
 _SETTING = rf"(?:{'|'.join(SETTINGS)})=[\w./-]+"
 _URL = re.compile(  # so narrow that SQLAlchemy, Redis and a reader find the same parts in it, and a password in none
     r"[a-z0-9+]+://(?:[\w.%+-]*(?::(?:\$\w+|\$\{\w+\}))?@)?"  # user:$NAME@
@@ -37,40 +35,6 @@ class OptunaOptions(ClusterOptions):
     """What can be set on platform kubernetes; on `local`, `storage` alone, which may be more than a text there."""
 
     storage: str | None = None  # URL of a PostgreSQL database that pods and this machine reach; its $NAME is taken from here
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Storage:
-    """Where a study is stored. A server is at `url`, or `managed`: started by the run, on loopback, and ended by it."""
-
-    kind: str = "journal"
-    lock: str = "flock"  # of a journal file
-    url: str | None = None  # its password is a $NAME, which stands for a variable of the environment
-    managed: bool = False
-    heartbeat_seconds: int | None = None  # of Optuna's own heartbeat; a trial that is silent for two of them is failed by it
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether it outlives the run, and others may use it too."""
-        return self.url is not None and not self.managed
-
-    def at(self, url: str | None) -> Storage:
-        """Return it with the address of its server, $NAME replaced.
-
-        Raises:
-            InfrastructureError: the environment has no such variable.
-        """
-
-        def value(found: re.Match[str]) -> str:
-            name = found[1] or found[2]
-            if name not in os.environ:
-                raise InfrastructureError(f"option `storage` names ${name}, which the environment must have; set it")
-            return quote(os.environ[name], safe="")
-
-        return replace(self, url=_NAME.sub(value, url or ""))
-
-
-JOURNAL = Storage()
 
 
 def storage_of(value: Any) -> Storage:

@@ -2,22 +2,55 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import quote
 
 from tuneoff.base.identity import derive_seed, trial_name
-from tuneoff.experiment.spec import RunSpec, Strategy
-from tuneoff.experiment.translation import ListTranslation, Translation, translation_of
-from tuneoff.record.history import History
+from tuneoff.errors import InfrastructureError
+from tuneoff.experiment.spec import Strategy
+from tuneoff.experiment.translation import Translation
 from tuneoff.workload import Mode
-from tuneoff_adapters.kubernetes.options import is_in_pods
-from tuneoff_adapters.optuna.options import JOURNAL, Storage
-from tuneoff_adapters.slurm import SLURM
 
-NO_HISTORY = History()
 RETRY_OF, RETRY_ATTEMPT = "tuneoff_trial", "tuneoff_attempt"  # user attributes, of retries and of what was begun before only
+_NAME = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
+    """Where a study is stored. A server is at `url`, or `managed`: started by the run, on loopback, and ended by it."""
+
+    kind: str = "journal"
+    lock: str = "flock"  # of a journal file
+    url: str | None = None  # its password is a $NAME, which stands for a variable of the environment
+    managed: bool = False
+    heartbeat_seconds: int | None = None  # of Optuna's own heartbeat; a trial that is silent for two of them is failed by it
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it outlives the run, and others may use it too."""
+        return self.url is not None and not self.managed
+
+    def at(self, url: str | None) -> Storage:
+        """Return it with the address of its server, $NAME replaced.
+
+        Raises:
+            InfrastructureError: the environment has no such variable.
+        """
+
+        def value(found: re.Match[str]) -> str:
+            name = found[1] or found[2]
+            if name not in os.environ:
+                raise InfrastructureError(f"option `storage` names ${name}, which the environment must have; set it")
+            return quote(os.environ[name], safe="")
+
+        return replace(self, url=_NAME.sub(value, url or ""))
+
+
+JOURNAL = Storage()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,38 +128,3 @@ class Broken:
 
     text: str
     is_infrastructure: bool = False  # the machine is to blame, not Optuna
-
-
-def study_plan(
-    spec: RunSpec,
-    folder: Path,
-    history: History = NO_HISTORY,
-    storage: Storage = JOURNAL,
-    study_name: str | None = None,
-) -> StudyPlan:
-    """Return the plan of a run whose framework files lie in `folder`, and which continues with `history`.
-
-    `study_name`: in a storage that others use too; None: it has its own.
-    """
-    experiment = spec.experiment
-    translation = translation_of(spec)
-    return StudyPlan(
-        folder=str(folder.resolve()),
-        # Hyperband hashes it: the same run has the same brackets
-        study_name=study_name or f"tuneoff-{spec.sampler_seed}",
-        storage=storage,
-        is_in_pods=is_in_pods(spec),
-        is_on_hosts=spec.platform == SLURM,
-        mode=experiment.objective.mode,
-        metric=experiment.objective.metric,
-        epochs=experiment.budget.epochs_per_trial,
-        trials=experiment.budget.trials - len(history.finished),
-        translation=translation,
-        listed=isinstance(translation, ListTranslation),
-        sampler=experiment.sampler,
-        pruner=experiment.pruner,
-        stops=dict(experiment.stops) if experiment.pruner.name == "scripted" else {},
-        seed=spec.sampler_seed,
-        continued=(len(history.executions), history.count),
-        first_number=history.next_number - history.count,
-    )

@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import sys
-import sysconfig
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +17,8 @@ FIRST_LINE = "Traceback (most recent call last):"
 _MOST_CHARACTERS = 20_000  # of one traceback: a message may hold an array
 _MOST_BYTES = 2_000_000  # of a log, from its end
 _BLOCK = re.compile(rf"^{re.escape(FIRST_LINE)}\n(?:[ \t].*\n|\n)*\S.*", re.MULTILINE)
-_PACKAGES = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in ("purelib", "platlib"))
-_LIBRARY = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib"))
+_PACKAGES = re.compile(r"[/\\](?:site|dist)-packages[/\\]")  # not by `sysconfig`: each trial's process would import it
+_LIBRARY = os.path.dirname(os.__file__) + os.sep
 
 
 def origins(error: BaseException) -> Iterator[BaseException]:
@@ -53,7 +52,7 @@ def place(error: BaseException) -> str:
         for frame, line in traceback.walk_tb(current.__traceback__):
             file = frame.f_code.co_filename
             is_core = str(frame.f_globals.get("__name__", "")).partition(".")[0] == "tuneoff"
-            is_installed = file.startswith(_PACKAGES)
+            is_installed = _PACKAGES.search(file) is not None
             if is_core or file.startswith("<frozen") or (file.startswith(_LIBRARY) and not is_installed):
                 continue
             here = f" ({os.path.basename(file)}:{line})"

@@ -10,7 +10,7 @@ import pytest
 
 from builders.katib_specs import spec_of
 from tuneoff.errors import ExperimentError
-from tuneoff_adapters.katib import KatibAdapter
+from tuneoff_adapters.katib.adapter import KatibAdapter
 from tuneoff_adapters.katib.options import KatibOptions, katib_options
 
 IMAGE = {"image": "registry.example/tuneoff@sha256:0123"}
