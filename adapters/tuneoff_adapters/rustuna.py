@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from tuneoff.ask_tell import AskTellAdapter, Capabilities, Native, NativeIndex, Offer, Told, Translation
+from tuneoff_adapters.optuna_samplers import flag_unused_model  # its TPE draws as many trials at random as Optuna's
 
 STATES = {"completed": "COMPLETE", "pruned": "PRUNED", "failed": "FAIL"}
 
@@ -26,6 +27,10 @@ class RustunaAdapter(AskTellAdapter):
             "default": Offer(implementation="rustuna.samplers.TPESampler", same_as="tpe"),
         },
     )
+
+    def setup(self) -> None:
+        super().setup()
+        flag_unused_model(self.context)
 
     def open(self, space: Translation) -> None:
         import rustuna

@@ -1,6 +1,11 @@
+from pathlib import Path
+
 import pytest
 
+from adapters.lifecycle_run import run_lifecycle
 from contract.few_runs import ASK_TELL, FewRuns
+from tuneoff.experiment.spec import Strategy
+from tuneoff.record.events.schema import Flag
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -8,3 +13,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 class Test(FewRuns):
     adapter = "rustuna"
     only = ASK_TELL
+
+
+@pytest.mark.parametrize(("trials", "flags"), [(10, ["sampler_without_model"]), (11, [])])
+def test_tpe_whose_model_is_never_used_is_flagged(tmp_path: Path, trials: int, flags: list[str]) -> None:
+    target = "tuneoff_adapters.rustuna:RustunaAdapter"
+    run = run_lifecycle(tmp_path, target, trials=trials, epochs=1, sampler=Strategy(name="tpe"))
+    assert run.exit_code == 0, run.log
+    assert [flag.name for flag in run.of(Flag)] == flags
