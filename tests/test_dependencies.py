@@ -7,6 +7,7 @@ import functools
 import subprocess
 import sys
 from collections.abc import Mapping
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -148,7 +149,7 @@ KATIB = ", ".join(
 )
 PLUGIN_MODULES = ", ".join(
     (
-        *(f"tuneoff_adapters.{name}" for name in ADAPTERS),
+        *(entry.module for entry in entry_points(group="tuneoff.adapters") if entry.module.startswith("tuneoff_adapters.")),
         *(f"tuneoff_workloads.{name}" for name in ("mnist_mlp", "null", "sleep", "surrogate", "faulty")),
     )
 )

@@ -1,1 +1,1 @@
-"""Adapters that ship with tuneoff: one module or package per framework."""
+"""Adapters that ship with tuneoff: one module or package each. A package itself imports nothing, for trials import from it."""

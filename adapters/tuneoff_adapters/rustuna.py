@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from tuneoff.ask_tell import AskTellAdapter, Capabilities, Native, NativeIndex, Offer, Told, Translation
-from tuneoff_adapters.optuna_samplers import flag_unused_model  # its TPE draws as many trials at random as Optuna's
+from tuneoff_adapters.optuna_samplers import flag_unused_model
 
 STATES = {"completed": "COMPLETE", "pruned": "PRUNED", "failed": "FAIL"}
 
@@ -30,7 +30,7 @@ class RustunaAdapter(AskTellAdapter):
 
     def setup(self) -> None:
         super().setup()
-        flag_unused_model(self.context)
+        flag_unused_model(self.context)  # its TPE draws as many trials at random as Optuna's
 
     def open(self, space: Translation) -> None:
         import rustuna

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -215,8 +216,6 @@ class FunctionWorkload(Workload):
         return "it calls a function, which may do anything"
 
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
-        import inspect  # half the time that a trial's process needs for all its other imports
-
         seed = {"seed": seeds.trial} if "seed" in inspect.signature(self.function).parameters else {}
         self._call = lambda: self.function(dict(configuration), **seed, **self.options)
 

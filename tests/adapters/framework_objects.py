@@ -11,7 +11,7 @@ from optuna.study import Study, StudyDirection
 
 from tuneoff.experiment.spec import RunSpec
 from tuneoff_adapters.optuna.plan import StudyPlan
-from tuneoff_adapters.optuna.planning import study_plan
+from tuneoff_adapters.optuna.plan_of_run import study_plan
 from tuneoff_adapters.optuna.pruners import make_pruner
 from tuneoff_adapters.optuna.samplers import make_sampler
 

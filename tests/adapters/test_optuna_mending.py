@@ -18,12 +18,12 @@ from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import WorkerDied
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.run.trial.pool import Death
-from tuneoff_adapters.optuna.creation import best_of, create_study
+from tuneoff_adapters.optuna.coordinator_study import best_of, create_study
 from tuneoff_adapters.optuna.distributions import distributions
 from tuneoff_adapters.optuna.mending import Mender
 from tuneoff_adapters.optuna.note import Note, NoteFile, Stage
 from tuneoff_adapters.optuna.plan import JOURNAL, Storage, StudyPlan
-from tuneoff_adapters.optuna.planning import study_plan
+from tuneoff_adapters.optuna.plan_of_run import study_plan
 from tuneoff_adapters.optuna.samplers import make_sampler
 from tuneoff_adapters.optuna.storages import Operations
 from tuneoff_adapters.optuna.study import open_study, quieten

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,4 +41,6 @@ def test_a_budget_within_the_random_start_is_flagged(
 def test_the_start_up_numbers_are_optuna_s_own_defaults() -> None:
     samplers = pytest.importorskip("optuna", reason="optuna is not installed").samplers
     assert samplers.TPESampler()._n_startup_trials == STARTUP_TRIALS["tpe"] == STARTUP_TRIALS["default"]
+    rustuna = pytest.importorskip("rustuna", reason="rustuna is not installed").samplers
+    assert signature(rustuna.TPESampler).parameters["n_startup_trials"].default == STARTUP_TRIALS["tpe"]
     assert samplers.GPSampler()._n_startup_trials == STARTUP_TRIALS["gp"]

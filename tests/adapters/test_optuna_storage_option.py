@@ -21,7 +21,7 @@ from tuneoff_adapters.optuna import options, servers, storages
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
 from tuneoff_adapters.optuna.options import storage_of
 from tuneoff_adapters.optuna.plan import Storage
-from tuneoff_adapters.optuna.planning import study_plan
+from tuneoff_adapters.optuna.plan_of_run import study_plan
 
 URL = "postgresql+psycopg://tuneoff:$A_PASSWORD@db.example/optuna"
 

@@ -21,7 +21,7 @@ from tuneoff.record.layout import OUTSIDE
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
 from tuneoff_adapters.optuna.options import storage_of
 from tuneoff_adapters.optuna.plan import StudyPlan
-from tuneoff_adapters.optuna.planning import study_plan
+from tuneoff_adapters.optuna.plan_of_run import study_plan
 from tuneoff_adapters.optuna.servers import start_server
 from tuneoff_adapters.optuna.storages import open_storage
 from waiting import until

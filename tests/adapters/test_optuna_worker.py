@@ -16,7 +16,7 @@ from adapters.framework_objects import plan_of
 from builders.specs import toy_spec
 from tuneoff.errors import InfrastructureError
 from tuneoff_adapters.optuna import worker
-from tuneoff_adapters.optuna.creation import create_study
+from tuneoff_adapters.optuna.coordinator_study import create_study
 from tuneoff_adapters.optuna.note import Note
 from tuneoff_adapters.optuna.plan import Broken, Order, Storage, StudyPlan
 from tuneoff_adapters.optuna.storages import Operations

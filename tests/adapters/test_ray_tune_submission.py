@@ -18,8 +18,9 @@ from tuneoff.record.events.schema import Event, StopDecided, TrialSubmitted, Wor
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import note_kill
 from tuneoff.run.trial.trial_process import Tickets
+from tuneoff_adapters.ray_tune.keys import TASK
 from tuneoff_adapters.ray_tune.signals import DeferredTermination
-from tuneoff_adapters.ray_tune.submission import TASK, Submissions
+from tuneoff_adapters.ray_tune.submission import Submissions
 
 pytest.importorskip("ray")
 

@@ -42,9 +42,9 @@ class TestOptuna:
     """`study.add_trial` for what is finished, `enqueue_trial` for what is begun again."""
 
     def test_the_study_has_what_was_finished_and_asks_first_for_what_was_not(self, tmp_path: Path) -> None:
-        from tuneoff_adapters.optuna.creation import create_study
+        from tuneoff_adapters.optuna.coordinator_study import create_study
         from tuneoff_adapters.optuna.distributions import chosen, distributions
-        from tuneoff_adapters.optuna.planning import study_plan
+        from tuneoff_adapters.optuna.plan_of_run import study_plan
 
         configurations, spec = drawn(6), toy_spec("optuna", sampler="tpe", trials=10)
         history = history_of(configurations)
@@ -64,8 +64,8 @@ class TestOptuna:
         assert plan.sampler_seed(0, 0) != study_plan(spec, tmp_path).sampler_seed(0, 0)
 
     def test_of_a_list_what_was_not_begun_is_enqueued(self, tmp_path: Path) -> None:
-        from tuneoff_adapters.optuna.creation import create_study
-        from tuneoff_adapters.optuna.planning import study_plan
+        from tuneoff_adapters.optuna.coordinator_study import create_study
+        from tuneoff_adapters.optuna.plan_of_run import study_plan
 
         configurations = drawn(7)
         spec = toy_spec("optuna", sampler="fixed", trials=7, configurations=configurations)
@@ -75,9 +75,9 @@ class TestOptuna:
         assert waiting == [{"configuration_index": index} for index in (5, 4, 6)]
 
     def test_sobol_repeats_no_point(self, tmp_path: Path) -> None:
-        from tuneoff_adapters.optuna.creation import create_study
+        from tuneoff_adapters.optuna.coordinator_study import create_study
         from tuneoff_adapters.optuna.distributions import chosen, distributions
-        from tuneoff_adapters.optuna.planning import study_plan
+        from tuneoff_adapters.optuna.plan_of_run import study_plan
         from tuneoff_adapters.optuna.samplers import make_sampler
 
         spec = toy_spec("optuna", sampler="sobol", trials=12)
@@ -120,8 +120,9 @@ def begun_by_ray_tune(context: RunContext, count: int) -> Begun:
     """Random search draws again and passes over; OptunaSearch and the schedulers are told."""
     from ray.tune.experiment import Experiment
 
+    from tuneoff_adapters.ray_tune.keys import OBJECTIVE, TASK
     from tuneoff_adapters.ray_tune.searchers import make_search, param_space
-    from tuneoff_adapters.ray_tune.submission import OBJECTIVE, TASK, Submissions
+    from tuneoff_adapters.ray_tune.submission import Submissions
     from tuneoff_adapters.ray_tune.trainable import train
 
     translation = translation_of(context.spec)
@@ -190,8 +191,9 @@ def test_a_sampler_that_learns_begins_with_what_was_lost(tmp_path: Path, adapter
 
 
 def test_the_rungs_of_asha_in_ray_have_the_values_of_finished_trials(tmp_path: Path) -> None:
+    from tuneoff_adapters.ray_tune.keys import OBJECTIVE
     from tuneoff_adapters.ray_tune.schedulers import make_scheduler
-    from tuneoff_adapters.ray_tune.submission import OBJECTIVE, Submissions
+    from tuneoff_adapters.ray_tune.submission import Submissions
 
     spec = toy_spec("ray-tune", pruner="asha")
     context = make_context(spec, tmp_path, history_of(drawn(6)))

@@ -10,9 +10,9 @@ from typing import Any
 from tuneoff.base.space import Categorical, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Failures, Objective, RunSpec, Strategy, Workers, WorkloadSpec
 from tuneoff.record.events.writer import EventWriter
-from tuneoff.record.history import FILE_NAME, History
+from tuneoff.record.history import FILE_NAME, NO_HISTORY, History
 from tuneoff.record.run_context import RunContext
-from tuneoff.run.supervisor.execution import NO_HISTORY, new_execution, write_inputs
+from tuneoff.run.supervisor.execution import new_execution, write_inputs
 
 X = SearchSpace({"x": Float(low=0.0, high=1.0)})
 NULL = WorkloadSpec(name="null", target="tuneoff_workloads.null:Null")

@@ -31,10 +31,11 @@ def function(file: str, body: str, module: str = "mine", **known: object) -> Cal
 
 
 INSTALLED = f"{sysconfig.get_path('purelib')}/sklearn/fit.py"
+DEBIAN = "/usr/lib/python3/dist-packages/sklearn/fit.py"
 LIBRARY = f"{sysconfig.get_path('stdlib')}/json/decoder.py"
 
 
-@pytest.mark.parametrize("inner", [INSTALLED, LIBRARY, "<frozen importlib>"])
+@pytest.mark.parametrize("inner", [INSTALLED, DEBIAN, LIBRARY, "<frozen importlib>"])
 def test_the_place_is_the_innermost_line_of_one_s_own_code_whatever_library_raised(inner: str) -> None:
     library = function(inner, "1 / 0", "library")
     helper = function("/home/me/helpers.py", "library()", library=library)

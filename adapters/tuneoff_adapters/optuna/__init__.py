@@ -1,1 +1,1 @@
-"""Optuna: long-lived worker processes that ask, train, report and tell over one journal file."""
+"""Optuna: long-lived worker processes that ask, train, report and tell over one storage."""

@@ -1,4 +1,4 @@
-"""What the coordinator and its workers agree on. Plain data: imports no framework, travels to the workers once."""
+"""What the coordinator and its workers agree on: data, sent to the workers once. Imports no framework."""
 
 from __future__ import annotations
 

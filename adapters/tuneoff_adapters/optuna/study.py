@@ -1,4 +1,4 @@
-"""The study as a worker opens it, over the storage in which the coordinator created it."""
+"""The study as a worker opens it; and how little Optuna logs, in all processes."""
 
 from __future__ import annotations
 

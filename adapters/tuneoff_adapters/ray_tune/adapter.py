@@ -15,10 +15,11 @@ from tuneoff_adapters.continued import best_of_all
 from tuneoff_adapters.optuna_samplers import flag_unused_model, refuse_untold
 from tuneoff_adapters.ray_tune.cluster_options import ADDRESS, CLUSTER, OPTIONS, placement, refuse_cluster
 from tuneoff_adapters.ray_tune.environment import prepare_environment
+from tuneoff_adapters.ray_tune.keys import EPOCH, OBJECTIVE, TASK
 from tuneoff_adapters.ray_tune.offers import CAPABILITIES
 from tuneoff_adapters.ray_tune.session import start_ray, stop_ray, write_record
 from tuneoff_adapters.ray_tune.signals import DeferredTermination
-from tuneoff_adapters.ray_tune.submission import EPOCH, OBJECTIVE, REDRAWN, TASK, Submissions
+from tuneoff_adapters.ray_tune.submission import REDRAWN, Submissions
 from tuneoff_adapters.shares import REMOVAL_SHARE
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from ray.tune import Callback
 
 from tuneoff_adapters.ray_tune.exits import exit_code
 from tuneoff_adapters.ray_tune.failures import cause_of_death, error_of, is_death
+from tuneoff_adapters.ray_tune.keys import EPOCH, OBJECTIVE
 from tuneoff_adapters.ray_tune.signals import DeferredTermination
-from tuneoff_adapters.ray_tune.submission import EPOCH, OBJECTIVE, Submission, Submissions
+from tuneoff_adapters.ray_tune.submission import Submission, Submissions
 
 
 class Observer(Callback):  # type: ignore[misc]

@@ -9,7 +9,8 @@ from typing import Any
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
 from tuneoff.experiment.spec import ExperimentSpec
-from tuneoff_adapters.ray_tune.submission import EPOCH, Submissions
+from tuneoff_adapters.ray_tune.keys import EPOCH
+from tuneoff_adapters.ray_tune.submission import Submissions
 from tuneoff_adapters.ray_tune.telling import ToldAsha, ToldMedian
 
 

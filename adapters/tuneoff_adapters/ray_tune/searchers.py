@@ -15,7 +15,8 @@ from tuneoff.base.identity import derive_seed
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.translation import ListTranslation, NativeFloat, NativeIndex, Translation
 from tuneoff_adapters.ray_tune.failures import retried_trial_class
-from tuneoff_adapters.ray_tune.submission import OBJECTIVE, REDRAWN, Submissions
+from tuneoff_adapters.ray_tune.keys import OBJECTIVE
+from tuneoff_adapters.ray_tune.submission import REDRAWN, Submissions
 from tuneoff_adapters.ray_tune.telling import points_to_begin_with, tell_searcher
 
 

@@ -13,10 +13,9 @@ from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.trial_process import TrialBudget
 from tuneoff_adapters.continued import trial_names
+from tuneoff_adapters.ray_tune.keys import TASK
 
-TASK = "__tuneoff__"  # the key of the trainable's config that holds what `train` needs
 REDRAWN = ("random", "default", "grid", "fixed")  # samplers whose draws depend on the seed alone, not on results
-OBJECTIVE, EPOCH = "objective", "epoch"  # what a trial reports; fixed, so that no metric's name meets one of Ray's
 
 
 @dataclass(slots=True, kw_only=True)

@@ -8,7 +8,8 @@ from typing import Any
 from ray.tune.schedulers import ASHAScheduler, MedianStoppingRule
 
 from tuneoff.record.history import FinishedTrial, History, begun
-from tuneoff_adapters.ray_tune.submission import EPOCH, OBJECTIVE, Submissions
+from tuneoff_adapters.ray_tune.keys import EPOCH, OBJECTIVE
+from tuneoff_adapters.ray_tune.submission import Submissions
 
 
 class _Past:

@@ -13,7 +13,7 @@ from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.run_trial import Decision, run_trial
 from tuneoff.run.trial.trial_process import trial_process
 from tuneoff_adapters.ray_tune.exits import noted_exit_code
-from tuneoff_adapters.ray_tune.submission import EPOCH, OBJECTIVE, TASK
+from tuneoff_adapters.ray_tune.keys import EPOCH, OBJECTIVE, TASK
 
 
 def train(config: dict[str, Any]) -> None:

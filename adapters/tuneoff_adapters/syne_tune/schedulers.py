@@ -8,11 +8,9 @@ from typing import Any
 from tuneoff.base.identity import derive_seed
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.translation import LIST_INDEX, ListTranslation, Native, NativeFloat, NativeIndex, SpaceTranslation
-from tuneoff.record.history import History
+from tuneoff.record.history import NO_HISTORY, History
 from tuneoff_adapters.syne_tune.offers import CLASSES, DRAWN_AT_RANDOM, HALVING_CLASSES, HALVING_PRUNERS
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE, TIME_ATTRIBUTE
-
-NO_HISTORY = History()
 
 
 def make_scheduler(spec: RunSpec, translation: ListTranslation | SpaceTranslation, history: History = NO_HISTORY) -> Any:

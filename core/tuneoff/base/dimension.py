@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, ClassVar
 
 from tuneoff.base.identity import canonical_json
@@ -107,6 +106,8 @@ class Stepped:
 
     def value_at(self, index: int) -> float | int:
         """Return point `index`, computed in decimals, so that 0.1 * 3 is 0.3 and -0.3 + 3 * 0.1 is 0 everywhere."""
+        from decimal import Decimal  # a trial's process draws nothing
+
         value = Decimal(repr(self.low)) + index * Decimal(repr(self.step))
         return int(value) if self.integer else float(value)
 

@@ -17,8 +17,8 @@ FIRST_LINE = "Traceback (most recent call last):"
 _MOST_CHARACTERS = 20_000  # of one traceback: a message may hold an array
 _MOST_BYTES = 2_000_000  # of a log, from its end
 _BLOCK = re.compile(rf"^{re.escape(FIRST_LINE)}\n(?:[ \t].*\n|\n)*\S.*", re.MULTILINE)
-_PACKAGES = re.compile(r"[/\\](?:site|dist)-packages[/\\]")  # not by `sysconfig`: each trial's process would import it
-_LIBRARY = os.path.dirname(os.__file__) + os.sep
+_PACKAGES = re.compile(r"/(?:site|dist)-packages/")  # not by `sysconfig`: each trial's process would import it
+_LIBRARY = os.path.dirname(traceback.__file__) + os.sep
 
 
 def origins(error: BaseException) -> Iterator[BaseException]:

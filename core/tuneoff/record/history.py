@@ -93,6 +93,9 @@ class History:
         return data
 
 
+NO_HISTORY = History()
+
+
 def history_from_json(data: Any) -> History:
     """Return the history that `to_json` gave.
 

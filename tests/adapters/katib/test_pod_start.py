@@ -25,7 +25,10 @@ DATA = {"sklearn", "scipy", "pandas", "torchvision", "pyarrow"}
 NETWORKS = {"numpy", "torch", "safetensors"}
 PROCESSES = {"asyncio", "subprocess", "multiprocessing", "http", "email"}
 ENTRY_POINTS = "importlib.metadata"
-OF_THE_RUN = {f"tuneoff_adapters.katib.{name}" for name in ("adapter", "connection", "emulated", "manifest", "plan")}
+OF_THE_RUN = {
+    *(f"tuneoff_adapters.katib.{name}" for name in ("adapter", "manifest", "plan", "platforms")),
+    *("tuneoff_adapters.kubernetes.connection", "logging", "decimal", "sysconfig"),
+}
 
 
 def imports(program: list[str], environment: Mapping[str, str]) -> tuple[set[str], str]:

@@ -30,7 +30,7 @@ from tuneoff.errors import TuneoffError
 from tuneoff.experiment.spec import Budget, RunSpec, run_spec_from_json, run_spec_to_json
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.history import History
+from tuneoff.record.history import NO_HISTORY, History
 from tuneoff.record.layout import FRAMEWORK, OUTSIDE, SPEC
 from tuneoff.record.results_folder import begun
 from tuneoff.record.store import RUNS
@@ -39,7 +39,6 @@ from tuneoff.run.supervisor.leftovers import RESULTS_MARK, left_outside
 log = logging.getLogger(__name__)
 
 MEGABYTE = 10**6
-NO_HISTORY = History()
 LEAST_SECONDS = 2.0  # with less time no un-deploy is begun
 START_SECONDS = 2.0  # for its process itself
 _COMPILES_ANEW = "PYTHONDONTWRITEBYTECODE"  # each process would compile its imports: overhead of the machine's settings

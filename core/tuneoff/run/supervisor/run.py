@@ -26,14 +26,14 @@ from tuneoff.record.events.schema import Charged
 from tuneoff.record.events.tail import Tail
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.events.writer import EventWriter
-from tuneoff.record.history import History
+from tuneoff.record.history import NO_HISTORY, History
 from tuneoff.record.results_folder import note_begun
 from tuneoff.record.run_context import remember
 from tuneoff.record.store import RUNS
 from tuneoff.run.lifecycle import DONE, FAILED, INTERRUPTED, INTERRUPTED_SECONDS, UNCAUGHT
 from tuneoff.run.progress import Listener, Tracker
 from tuneoff.run.resume import adopt
-from tuneoff.run.supervisor.execution import NO_HISTORY, Coordinator, Execution, Undeploy, new_execution, write_inputs
+from tuneoff.run.supervisor.execution import Coordinator, Execution, Undeploy, new_execution, write_inputs
 from tuneoff.run.supervisor.leftovers import clean_execution, shared_memory, unmapped
 from tuneoff.run.supervisor.limits import limit_workers
 from tuneoff.run.supervisor.watch import TrialWatch

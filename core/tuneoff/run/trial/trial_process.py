@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import importlib
-import logging
 import os
 import resource
 import time
@@ -20,8 +19,6 @@ from tuneoff.base.clock import NANOSECONDS
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.workload import workload_at
-
-log = logging.getLogger(__name__)
 
 _CPUCLOCK_SCHED = 2  # of another process: clockid (~pid << 3) | 2, nanoseconds of all its threads (clock_getcpuclockid(3))
 
@@ -197,7 +194,9 @@ def _preload(context: TrialContext) -> None:
         for module in workload_at(context.workload).preload:
             importlib.import_module(module)
     except Exception as error:  # whatever is broken: the trial that needs it fails with the reason
-        log.warning("the workload's imports failed: %s", error)
+        import logging  # nothing else in a trial's process needs it
+
+        logging.getLogger(__name__).warning("the workload's imports failed: %s", error)
 
 
 _made: dict[tuple[str, int, str, str], TrialProcess] = {}  # at most one

@@ -1,4 +1,4 @@
-"""How a run becomes the plan of its study. The coordinator's: its workers are sent the plan."""
+"""How the plan of a study follows from a run: in the coordinator, which sends it to the workers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from pathlib import Path
 
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.translation import ListTranslation, translation_of
-from tuneoff.record.history import History
+from tuneoff.record.history import NO_HISTORY, History
 from tuneoff_adapters.kubernetes.options import is_in_pods
 from tuneoff_adapters.optuna.plan import JOURNAL, Storage, StudyPlan
 from tuneoff_adapters.slurm import SLURM
-
-NO_HISTORY = History()
 
 
 def study_plan(

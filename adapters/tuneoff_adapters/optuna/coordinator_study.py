@@ -1,4 +1,4 @@
-"""The study as the coordinator creates it: told what earlier executions did, the listed configurations enqueued; its best."""
+"""The study in the coordinator: created, told what earlier executions did, given listed configurations; its own best trial."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from tuneoff.adapter import Best
 from tuneoff.experiment.translation import LIST_INDEX, ListTranslation
-from tuneoff.record.history import FinishedTrial, History, begun, not_begun
+from tuneoff.record.history import NO_HISTORY, FinishedTrial, History, begun, not_begun
 from tuneoff_adapters.optuna.distributions import distributions
 from tuneoff_adapters.optuna.plan import RETRY_ATTEMPT, RETRY_OF, StudyPlan
-from tuneoff_adapters.optuna.planning import NO_HISTORY
 from tuneoff_adapters.optuna.samplers import make_sampler
 from tuneoff_adapters.optuna.storages import open_storage
 
@@ -24,7 +23,7 @@ def create_study(plan: StudyPlan, history: History = NO_HISTORY) -> Study:
     direction = StudyDirection.MAXIMIZE if plan.mode == "max" else StudyDirection.MINIMIZE
     study = optuna.create_study(study_name=plan.study_name, storage=open_storage(plan), direction=direction)
     if history:
-        tell(study, plan, history)
+        _tell(study, plan, history)
     if isinstance(plan.translation, ListTranslation):
         left = not_begun(plan.translation.configurations, history)
         for index in left[: plan.trials - len(history.unfinished)]:
@@ -44,7 +43,7 @@ def best_of(study: Study, plan: StudyPlan) -> Best | None:
     )
 
 
-def tell(study: Study, plan: StudyPlan, history: History) -> None:
+def _tell(study: Study, plan: StudyPlan, history: History) -> None:
     """Add the finished trials, and enqueue those that are to be begun again, in the order of their numbers.
 
     So Optuna's numbers of them are tuneoff's, which a bracket of its Hyperband is drawn by, as long as no event was lost.
