@@ -10,6 +10,7 @@ from pathlib import Path
 from benchmarks.speed.specs import make_spec
 from tuneoff.measure import derived as records_folder
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account
+from tuneoff.measure.presence import Presence
 from tuneoff.record.endings import Verdict
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Evidence
@@ -29,9 +30,9 @@ def main(folder: Path, trials: int, epochs: int) -> None:
     before = peak_bytes()
     measured_from: list[float] = []
 
-    def noting_account(run: RunRecord, evidence: Evidence) -> EnergyAccount:
+    def noting_account(run: RunRecord, evidence: Evidence, presence: Presence | None = None) -> EnergyAccount:
         measured_from.append(time.perf_counter())  # the first of all that metrics take
-        return energy_account(run, evidence)
+        return energy_account(run, evidence, presence)
 
     records_folder.energy_account = noting_account  # type: ignore[attr-defined]
     started = time.perf_counter()

@@ -11,6 +11,7 @@ from tuneoff.base.space import SearchSpace
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec, Strategy
 from tuneoff.measure.declared_resources import resource_variables, variable
+from tuneoff.measure.presence import Presence, presence_of
 from tuneoff.measure.spans import started_attempts
 from tuneoff.record.endings import FOREIGN, NOT_STOPPED
 from tuneoff.record.run_record import DeclaredVariable, FlagRecord, RunRecord, TrialRecord
@@ -201,14 +202,19 @@ def _outside(space: SearchSpace, trials: Iterable[TrialRecord]) -> list[str]:
     return outside
 
 
-def declared_variables(run: RunRecord, evidence: Evidence = NO_EVIDENCE) -> tuple[DeclaredVariable, ...]:
+def declared_variables(
+    run: RunRecord, evidence: Evidence = NO_EVIDENCE, presence: Presence | None = None
+) -> tuple[DeclaredVariable, ...]:
     """Return wn, at, wcpu, wmem, amem, t, ts, m, ta, sa, pa, tg, Φ and pS, from the record and its samples alone."""
-    return (*resource_variables(run, evidence), *experiment_variables(run))
+    return (*resource_variables(run, evidence, presence or presence_of(run)), *experiment_variables(run))
 
 
-def with_declared(run: RunRecord, evidence: Evidence = NO_EVIDENCE) -> RunRecord:
-    """Return the same record with its declared variables, and the flag `declared_mismatch` where one of them differs."""
-    variables = declared_variables(run, evidence)
+def with_declared(run: RunRecord, evidence: Evidence = NO_EVIDENCE, presence: Presence | None = None) -> RunRecord:
+    """Return the same record with its declared variables, and the flag `declared_mismatch` where one of them differs.
+
+    `presence`: the run's `presence_of`, where the caller has it already.
+    """
+    variables = declared_variables(run, evidence, presence)
     differing = [variable for variable in variables if variable.agrees is False]
     if not differing:
         return replace(run, declared=variables)

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.measure.presence import most_present, processes_of
+from tuneoff.measure.presence import Presence, most_present
 from tuneoff.measure.slots import greatest_overlap, trial_window
-from tuneoff.measure.spans import on_slots, started_attempts
+from tuneoff.measure.spans import started_attempts
 from tuneoff.measure.use import MEGABYTE, busy_cpu, process_keys, usages_of
 from tuneoff.record.run_record import DeclaredVariable, RunRecord
 from tuneoff.record.samples.reader import Evidence
@@ -42,21 +42,21 @@ def variable(symbol: str, *, declared: Any, found: Any, agrees: bool | None, how
     return DeclaredVariable(symbol=symbol, name=name, declared=declared, found=found, unit=unit, agrees=agrees, how=how)
 
 
-def resource_variables(run: RunRecord, evidence: Evidence) -> Iterator[DeclaredVariable]:
+def resource_variables(run: RunRecord, evidence: Evidence, presence: Presence) -> Iterator[DeclaredVariable]:
     """Yield wn, at, wcpu, wmem and amem."""
     spec, limits = run.run_spec(), run.environment.get("limits") or {}
-    yield _workers(run, spec)
+    yield _workers(run, spec, presence)
     yield _accelerator(run, spec)
     yield _cpus(run, spec, limits)
     yield _memory(run, spec, evidence, limits)
     yield _accelerator_memory(run)
 
 
-def _workers(run: RunRecord, spec: RunSpec) -> DeclaredVariable:
+def _workers(run: RunRecord, spec: RunSpec, presence: Presence) -> DeclaredVariable:
     declared = spec.experiment.workers.count
     attempts = [attempt for _, attempt in started_attempts(run)]
     slots = {attempt.slot for attempt in attempts if attempt.slot is not None}
-    overlap, present = greatest_overlap(run), most_present(processes_of(run, on_slots(run)))
+    overlap, present = greatest_overlap(presence.slots), most_present(presence.processes)
     trials = sum(trial.used_ticket for trial in run.trials)
     found = {
         "slots": len(slots),

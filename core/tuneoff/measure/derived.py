@@ -42,7 +42,7 @@ from tuneoff.record.events.writer import FOLDER
 from tuneoff.record.history import read_history
 from tuneoff.record.join import own_trials
 from tuneoff.record.metric_value import MetricValue, known, milliseconds, missing
-from tuneoff.record.run_record import FlagRecord, RunRecord
+from tuneoff.record.run_record import FlagRecord, RunRecord, TrialRecord
 from tuneoff.record.samples.reader import NO_EVIDENCE, Evidence, Samples, on_run_clock, read_samples, sample_flags
 from tuneoff.record.store import seal
 
@@ -55,19 +55,25 @@ CHARGES = ("framework", "workload", "infrastructure", "user")
 
 def compute_metrics(run: RunRecord, evidence: Evidence = NO_EVIDENCE) -> dict[str, MetricValue]:
     """Return every metric of a run by its dotted name."""
-    return _compute(run, presence_of(run), evidence, energy_account(run, evidence))
+    presence = presence_of(run)
+    return _compute(run, presence, evidence, energy_account(run, evidence, presence))
 
 
-def with_metrics(run: RunRecord, evidence: Evidence = NO_EVIDENCE, account: EnergyAccount | None = None) -> RunRecord:
+def with_metrics(
+    run: RunRecord,
+    evidence: Evidence = NO_EVIDENCE,
+    account: EnergyAccount | None = None,
+    presence: Presence | None = None,
+) -> RunRecord:
     """Return the same record with its metrics and the flags that follow: disturbed, residual, bounds of waste, doubled slots.
 
-    `account`: the run's `energy_account`, where the caller has it already.
+    `account` and `presence`: the run's `energy_account` and `presence_of`, where the caller has them already.
     """
-    account = account or energy_account(run, evidence)
+    presence = presence or presence_of(run)
+    account = account or energy_account(run, evidence, presence)
     of_metrics = (RESIDUAL_FLAG, LOWER_BOUND_FLAG, DISTURBED, CROWDED_FLAG, DOUBLED_FLAG)
     flags = tuple(flag for flag in run.flags if flag.name not in of_metrics)
     flags += (*disturbance_flags(run, evidence, account), *residual_flags(account))
-    presence = presence_of(run)
     flags += (*lower_bound_flags(run), *presence_flags(run, presence))
     return replace(run, metrics=_compute(run, presence, evidence, account), flags=flags)
 
@@ -164,13 +170,13 @@ def budget_metrics(run: RunRecord) -> dict[str, MetricValue]:
     for charge in CHARGES:
         values[f"failures.{charge}"] = _count(sum(trial.charged == charge for trial in failed))
     values["trials.failed_before_start"] = _count(sum(not trial.used_ticket for trial in failed))
-    values.update(_execution_times(run))
+    values.update(_execution_times(run, used))
     return values
 
 
-def _execution_times(run: RunRecord) -> dict[str, MetricValue]:
+def _execution_times(run: RunRecord, used: Sequence[TrialRecord]) -> dict[str, MetricValue]:
     """Return the busy time per trial, all its attempts together."""
-    times = [sum(busy_ns(attempt) for attempt in trial.attempts) for trial in run.trials if trial.used_ticket]
+    times = [sum(busy_ns(attempt) for attempt in trial.attempts) for trial in used]
     none = "no trial started"
     values = {}
     for name, pick in (("mean", statistics.fmean), ("median", statistics.median), ("min", min), ("max", max)):
@@ -238,15 +244,16 @@ def derive_folder(
         evidence = Evidence(samples=samples, accounting=read_accounting(run_dir))
         if record.continues is not None:
             record = replace(record, continues=replace(record.continues, digest=digest_of(record.sealed)))
-        account = _account(record, evidence, segments)
-        record = with_declared(with_metrics(record, evidence, account), evidence)
+        presence = presence_of(record)
+        account = _account(record, evidence, presence, segments)
+        record = with_declared(with_metrics(record, evidence, account, presence), evidence, presence)
         return Derived(record=record, evidence=evidence, account=account, earlier=earlier)
 
 
-def _account(record: RunRecord, evidence: Evidence, segments: Sequence[Segment]) -> EnergyAccount:
+def _account(record: RunRecord, evidence: Evidence, presence: Presence, segments: Sequence[Segment]) -> EnergyAccount:
     """Return who used the energy: each execution is attributed by itself, from its own samples."""
     if not segments:
-        return energy_account(record, evidence)
+        return energy_account(record, evidence, presence)
     earlier = [segment.record for segment in segments]
     alone = replace(record, trials=own_trials(record.trials, earlier))
     accounts = [energy_account(segment.record, segment.evidence) for segment in segments]

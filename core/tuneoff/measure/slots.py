@@ -5,13 +5,38 @@ from __future__ import annotations
 import bisect
 import itertools
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tuneoff.measure.presence import Presence
-from tuneoff.measure.spans import NO_BEST, Interval, OnSlot, boundaries, busy, length, on_slots, union, waits
+from tuneoff.measure.spans import NO_BEST, Interval, OnSlot, boundaries, busy, busy_ns, length, union, waits
 from tuneoff.record.metric_value import MetricValue, known, milliseconds, missing
 from tuneoff.record.run_record import RunRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """What of a slot's time does not depend on a window."""
+
+    slot: int
+    around: list[Interval]
+    attempts: list[Interval]  # disjoint
+    alone: list[OnSlot]
+    busy_ns: int  # of those
+    overlapping: list[list[OnSlot]]
+
+
+def slots_of(presence: Presence) -> list[Slot]:
+    """Return the slots of a run, each with its attempts, in order."""
+    found = []
+    for slot, items in sorted(presence.slots.items()):
+        groups = list(clusters(items))
+        alone = [group[0] for group in groups if len(group) == 1]
+        around = [(one.start_ns, one.end_ns) for one in presence.around.get(slot, ())]
+        attempts = union((item.started_ns, item.ended_ns) for item in items)
+        busy_time = sum(busy_ns(item.attempt) for item in alone)
+        found.append(Slot(slot, around, attempts, alone, busy_time, [group for group in groups if len(group) > 1]))
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +50,7 @@ class SlotTime:
     overlapped_ns: int = 0
 
 
-def slot_times(presence: Presence, window: Interval) -> list[SlotTime]:
+def slot_times(slots: Sequence[Slot], window: Interval) -> list[SlotTime]:
     """Split each slot's time in a window.
 
     Busy: an attempt loads, trains, validates, keeps its checkpoint. Overhead: it waits in `report`, or a process is
@@ -37,10 +62,7 @@ def slot_times(presence: Presence, window: Interval) -> list[SlotTime]:
     """
     if window[1] < window[0]:
         raise ValueError(f"`start <= end` must hold, but got {window}")
-    return [
-        _slot_time(slot, items, [(one.start_ns, one.end_ns) for one in presence.around.get(slot, ())], window)
-        for slot, items in sorted(presence.slots.items())
-    ]
+    return [_slot_time(slot, window) for slot in slots]
 
 
 def slot_window(run: RunRecord) -> Interval | None:
@@ -59,22 +81,22 @@ def trial_window(run: RunRecord) -> Interval | None:
     return marks.first_submitted_ns, marks.last_ended_ns
 
 
-def gaps_ns(run: RunRecord) -> list[int]:
+def gaps_ns(slots: Mapping[int, Sequence[OnSlot]]) -> list[int]:
     """Return the times between the end of an attempt and the start of the next on the same slot; overlaps left out."""
     return [
         after.started_ns - before.ended_ns
-        for items in on_slots(run).values()
+        for items in slots.values()
         for before, after in itertools.pairwise(items)
         if after.started_ns >= before.ended_ns
     ]
 
 
-def greatest_overlap(run: RunRecord) -> int:
+def greatest_overlap(slots: Mapping[int, Sequence[OnSlot]]) -> int:
     """Return how many attempts ran at once at most: it must not exceed `workers.count`.
 
     An end that others saw a moment late (`uncertainty_ns`) counts from when it may have been: the slot was free by then.
     """
-    items = [item for slot in on_slots(run).values() for item in slot]
+    items = [item for slot in slots.values() for item in slot]
     moves = [(item.started_ns, 1) for item in items]
     moves += [(max(item.started_ns, item.ended_ns - item.attempt.uncertainty_ns), -1) for item in items]
     running = most = 0
@@ -87,13 +109,14 @@ def greatest_overlap(run: RunRecord) -> int:
 def slot_metrics(run: RunRecord, presence: Presence) -> dict[str, MetricValue]:
     """Return slot times in slot-seconds, shares in %, utilization over the trial span, and gaps between trials."""
     values: dict[str, MetricValue] = {}
+    slots = slots_of(presence)
     window = slot_window(run)
     names = ("busy", "overhead", "idle", "slot_time")
     if window is None:
         values.update({f"slots.{name}": missing("slot-s", NO_BEST) for name in names})
         values.update({f"slots.{name}_share": missing("%", NO_BEST) for name in ("overhead", "idle")})
     else:
-        times = slot_times(presence, window)
+        times = slot_times(slots, window)
         total = len(times) * (window[1] - window[0])
         sums = _sums(times)
         for name in names:
@@ -109,31 +132,30 @@ def slot_metrics(run: RunRecord, presence: Presence) -> dict[str, MetricValue]:
     if span is None:
         values["slots.utilization"] = missing("%", "no trial ended")
     else:
-        times = slot_times(presence, span)
+        times = slot_times(slots, span)
         values["slots.utilization"] = _share(_sums(times)["busy"], len(times) * (span[1] - span[0]), "the trial span is empty")
         overlapped = sum(time.overlapped_ns for time in times)
         crowded = length(presence.crowded, span)
     values["slots.overlapped"] = known(overlapped / 1e9, "s")
     values["slots.crowded"] = known(crowded / 1e9, "s")
-    values["slots.greatest_overlap"] = known(greatest_overlap(run), "count")
-    gaps = gaps_ns(run)
+    values["slots.greatest_overlap"] = known(greatest_overlap(presence.slots), "count")
+    gaps = gaps_ns(presence.slots)
     median = round(statistics.median(gaps)) if gaps else None
     values["slots.trial_gap_median"] = milliseconds(median, "no slot ran two trials in turn", n_samples=len(gaps))
     return values
 
 
-def _slot_time(slot: int, items: list[OnSlot], around: list[Interval], window: Interval) -> SlotTime:
-    attempts = union((item.started_ns, item.ended_ns) for item in items)
-    present = length(around, window) + length(attempts, window)
-    busy_time = overlapped = 0
-    for cluster in clusters(items):
-        if len(cluster) == 1:
-            busy_time += length(busy(cluster[0].attempt), window)
-        else:
-            shared, both = _shared_busy(cluster, window)
-            busy_time, overlapped = busy_time + shared, overlapped + both
+def _slot_time(slot: Slot, window: Interval) -> SlotTime:
+    attempts = slot.attempts
+    present = length(slot.around, window) + length(attempts, window)
+    is_inside = bool(attempts) and window[0] <= attempts[0][0] and attempts[-1][1] <= window[1]
+    busy_time = slot.busy_ns if is_inside else sum(length(busy(item.attempt), window) for item in slot.alone)
+    overlapped = 0
+    for group in slot.overlapping:
+        shared, both = _shared_busy(group, window)
+        busy_time, overlapped = busy_time + shared, overlapped + both
     return SlotTime(
-        slot=slot,
+        slot=slot.slot,
         busy_ns=busy_time,
         overhead_ns=present - busy_time,
         idle_ns=window[1] - window[0] - present,

@@ -6,6 +6,8 @@ And what a slot did when: busy and waiting pieces of attempts.
 from __future__ import annotations
 
 import bisect
+import functools
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -34,12 +36,18 @@ class Boundaries(NamedTuple):
     undeployed_ns: int | None
 
 
+_known: dict[int, tuple[weakref.ref[RunRecord], Boundaries]] = {}  # a run does not change, and 19 metrics of it ask
+
+
 def boundaries(run: RunRecord) -> Boundaries:
     """Return the moments between a run's parts, by event times.
 
     Deploy ends when its method returned; setup with the first submission; trial with the last trial's end, in whatever
     state; result collection when the best trial is known; the others when their method returned.
     """
+    known = _known.get(id(run))
+    if known is not None and known[0]() is run:
+        return known[1]
     attempts = [attempt for trial in run.trials for attempt in trial.attempts]
     submitted = [attempt.submitted_ns for attempt in attempts if attempt.submitted_ns is not None]
     started = [attempt.started_ns for attempt in attempts if attempt.started_ns is not None]
@@ -58,7 +66,13 @@ def boundaries(run: RunRecord) -> Boundaries:
     for index, moment in enumerate(moments):
         if moment is not None:
             moments[index] = latest = max(latest, moment)
-    return Boundaries(*moments)
+    found = Boundaries(*moments)
+    _known[id(run)] = weakref.ref(run, functools.partial(_forget, id(run))), found
+    return found
+
+
+def _forget(run_id: int, _: weakref.ref[RunRecord]) -> None:
+    _known.pop(run_id, None)
 
 
 def partition(run: RunRecord) -> dict[str, tuple[int, int] | None]:
@@ -219,13 +233,16 @@ def waits(attempt: AttemptRecord) -> list[Interval]:
     return found
 
 
-def busy(attempt: AttemptRecord) -> list[Interval]:
-    """Return when an attempt loaded, trained, validated or kept its checkpoint: its whole time but the waits."""
+def busy(attempt: AttemptRecord, waited: Sequence[Interval] | None = None) -> list[Interval]:
+    """Return when an attempt loaded, trained, validated or kept its checkpoint: its whole time but the waits.
+
+    `waited`: its `waits`, where the caller has them.
+    """
     if attempt.started_ns is None or attempt.ended_ns is None:
         return []
     found = []
     begin = attempt.started_ns
-    for start, end in waits(attempt):
+    for start, end in waits(attempt) if waited is None else waited:
         if start > begin:
             found.append((begin, start))
         if end > begin:
@@ -237,8 +254,16 @@ def busy(attempt: AttemptRecord) -> list[Interval]:
 
 def busy_ns(attempt: AttemptRecord, after_ns: int | None = None) -> int:
     """Return the busy time of an attempt, all of it or what lies after a moment."""
-    if after_ns is None:
-        return sum(end - start for start, end in busy(attempt))
+    if after_ns is None:  # as `busy`, without its lists: several metrics ask for each attempt
+        if attempt.started_ns is None or attempt.ended_ns is None:
+            return 0
+        total, begin = 0, attempt.started_ns
+        for start, end in waits(attempt):
+            if start > begin:
+                total += start - begin
+            if end > begin:
+                begin = end
+        return total + max(0, attempt.ended_ns - begin)
     return sum(end - max(start, after_ns) for start, end in busy(attempt) if end > after_ns)
 
 

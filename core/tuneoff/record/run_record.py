@@ -244,7 +244,7 @@ class ContinuesRecord:
     away_ns: int  # between an execution's last event and the next one's first, all of them together
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class RunRecord:
     """One execution of a run: what it was, in which environment, and all that happened in it."""
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 
@@ -105,22 +107,22 @@ def _attempt(
     exited_ns: int | None,
     superseded: bool,
 ) -> AttemptRecord:
-    record = AttemptRecord(
-        attempt=number,
-        state="superseded" if superseded else end.state,
-        cause=end.cause,
-        charged=end.charged,
-        ended_by=end.by,
-        uncertainty_ns=end.uncertainty_ns,
-        submitted_ns=submitted_ns,
-        ended_ns=end.ended_ns,
-    )
+    ended: dict[str, Any] = {
+        "attempt": number,
+        "state": "superseded" if superseded else end.state,
+        "cause": end.cause,
+        "charged": end.charged,
+        "ended_by": end.by,
+        "uncertainty_ns": end.uncertainty_ns,
+        "submitted_ns": submitted_ns,
+        "ended_ns": end.ended_ns,
+    }
     if execution is None:
-        return record
+        return AttemptRecord(**ended)
     process, started, shift = execution.process, execution.started, timeline.shift_ns(execution.process)
-    return msgspec.structs.replace(
-        record,
-        process=process.name,
+    return AttemptRecord(
+        **ended,
+        process=sys.intern(process.name),
         process_role=process.role,
         process_started_ns=process.began_ns + shift,
         imported_ns=started.imported_ns + shift if started.imported_ns is not None else None,

@@ -26,6 +26,7 @@ from tuneoff.measure.attribution.account import energy_account
 from tuneoff.measure.attribution.methods import _CpuCosts
 from tuneoff.measure.attribution.slots import CpuPiece, EnergyPiece, joules, slot_uses
 from tuneoff.measure.energy import NO_NODE_METER, residual_flags
+from tuneoff.measure.presence import presence_of
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
 from tuneoff.record.samples.reader import Evidence, Samples
@@ -171,7 +172,7 @@ def test_two_trials_that_overlap_on_a_slot_share_its_idle_power() -> None:
         process.end(name, end, "failed", 0, cpu=0, cause="x", charged="workload")
     log.step("undeploy", 9, 10)
     run = derive(log.pairs(), make_spec())
-    used = slot_uses(run, ns(10))[0]
+    used = slot_uses(run, presence_of(run), ns(10))[0]
     busy = {key: sum((end - start) * share for start, end, share in shares) / 1e9 for key, shares in used.busy.items()}
     assert busy == {("a", 0): 3.0, ("b", 0): 3.0}
     account = energy_account(run, Evidence(samples=sampled(meter="model")))

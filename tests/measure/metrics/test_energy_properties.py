@@ -15,6 +15,7 @@ from tuneoff.measure.attribution.account import EnergyAccount, energy_account, j
 from tuneoff.measure.attribution.slots import EnergyPiece, core_seconds, joules, slot_uses
 from tuneoff.measure.derived import compute_metrics
 from tuneoff.measure.energy import residual, residual_flags, trial_joules
+from tuneoff.measure.presence import presence_of
 from tuneoff.record.metric_value import MetricValue
 
 METERS = st.sampled_from(["model", "counter"])
@@ -162,7 +163,7 @@ def test_twice_the_intensity_is_twice_the_carbon_and_the_same_weights(simulation
 @SETTINGS
 def test_the_slots_time_is_shared_out_without_remainder(simulation: Simulation) -> None:
     run, end = simulation.run(), ns(simulation.end)
-    for slot in slot_uses(run, end):
+    for slot in slot_uses(run, presence_of(run), end):
         busy = sum(core_seconds(shares) for shares in slot.busy.values())
         assert busy + sum(core_seconds(shares) for shares in slot.parts.values()) == close(simulation.end)
 

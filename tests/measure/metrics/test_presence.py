@@ -13,7 +13,7 @@ from tuneoff.experiment.spec import RunSpec, Workers
 from tuneoff.measure.attribution.slots import core_seconds, slot_uses
 from tuneoff.measure.derived import compute_metrics, with_metrics
 from tuneoff.measure.presence import presence_of
-from tuneoff.measure.slots import slot_times
+from tuneoff.measure.slots import slot_times, slots_of
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import RunRecord
@@ -65,7 +65,7 @@ def test_every_figure_of_worked_example_c_is_met_whatever_slot_its_short_trials_
 
 
 def test_each_process_of_worked_example_c_has_the_slot_of_its_trial() -> None:
-    times = slot_times(presence_of(derived(example_c())), (ns(10), ns(30)))
+    times = slot_times(slots_of(presence_of(derived(example_c()))), (ns(10), ns(30)))
     assert [time.busy_ns for time in times] == [ns(0.2), ns(0.2)]
     assert [time.overhead_ns for time in times] == [ns(8 - 0.1 + 7.8 - 0.1), ns(7.5 - 0.1 + 7.5 - 0.1)]
 
@@ -89,7 +89,8 @@ def test_a_process_that_imports_beside_a_trial_on_the_only_slot_shares_what_is_l
 
 def test_the_energy_of_slots_follows_the_same_presence() -> None:
     for example, overhead, idle in ((example_c(), 30.4, 9.2), (example_c_of_one_slot(), 7, 1)):
-        uses = slot_uses(derived(example), ns(40))
+        run = derived(example)
+        uses = slot_uses(run, presence_of(run), ns(40))
         assert sum(core_seconds(use.parts["overhead"]) for use in uses) == pytest.approx(overhead, rel=1e-12)
         assert sum(core_seconds(use.parts["idle"]) for use in uses) == pytest.approx(idle, rel=1e-12)
 
@@ -184,7 +185,7 @@ def test_more_processes_than_slots_share_them_all_evenly() -> None:
         process = log.process("trial", 0)
         process.start(str(number), 6 + number, slot=number % 2, imported=6)
         process.end(str(number), 7 + number, "failed", 0, cause="x", charged="workload")
-    times = slot_times(presence_of(derive(log.pairs(), make_spec())), (0, ns(20)))
+    times = slot_times(slots_of(presence_of(derive(log.pairs(), make_spec()))), (0, ns(20)))
     # 0-6 both slots; then a trial has one, and who waits for the next the other; the third is alone from 8
     assert sum(time.busy_ns for time in times) == ns(3)
     assert sum(time.busy_ns + time.overhead_ns for time in times) == ns(2 * 6 + 2 + 2 + 1)

@@ -18,7 +18,7 @@ from tuneoff.measure.derived import compute_metrics
 from tuneoff.measure.incumbent import incumbents
 from tuneoff.measure.overhead import SLOT_STAGES, of_longer_jobs, slot_stages_ns
 from tuneoff.measure.presence import presence_of
-from tuneoff.measure.slots import slot_times, slot_window, trial_window
+from tuneoff.measure.slots import slot_times, slot_window, slots_of, trial_window
 from tuneoff.measure.spans import PARTS, busy_ns, jct_ns, partition_ns, started_attempts
 from tuneoff.measure.waste import wasted_segments
 from tuneoff.record.derive import derive
@@ -103,7 +103,7 @@ def test_busy_overhead_and_idle_time_are_the_slot_time(example: tuple[Log, RunSp
     for window in (slot_window(run), trial_window(run), (0, 10**13)):
         if window is None:
             continue
-        times = slot_times(presence_of(run), window)
+        times = slot_times(slots_of(presence_of(run)), window)
         assert len(times) == example[1].experiment.workers.count
         for time in times:
             assert time.busy_ns + time.overhead_ns + time.idle_ns == window[1] - window[0]
@@ -121,7 +121,7 @@ def test_as_many_slots_are_taken_as_processes_are_present_up_to_the_workers(exam
         lives.setdefault(attempt.process, []).extend(t // 10**9 for t in times if t is not None)
     first, last = (end(t for life in lives.values() for t in life) if lives else 0 for end in (min, max))
     present = [sum(min(life) <= second < max(life) for life in lives.values()) for second in range(first, last)]
-    times_of_slots = slot_times(presence_of(run), (first * 10**9, last * 10**9))
+    times_of_slots = slot_times(slots_of(presence_of(run)), (first * 10**9, last * 10**9))
     taken = sum(time.busy_ns + time.overhead_ns for time in times_of_slots)
     expected = sum(min(workers, count) for count in present) * 10**9
     lost = sum(end - start for start, end in presence_of(run).doubled)
@@ -135,7 +135,7 @@ def test_as_many_slots_are_taken_as_processes_are_present_up_to_the_workers(exam
 def test_the_stages_of_overhead_sum_to_the_overhead_of_the_slots(example: tuple[Log, RunSpec]) -> None:
     run = derived(example)
     for window in ((-(10**13), 10**13), trial_window(run) or (0, 0)):
-        times, stages = slot_times(presence_of(run), window), slot_stages_ns(presence_of(run), window)
+        times, stages = slot_times(slots_of(presence_of(run)), window), slot_stages_ns(presence_of(run), window)
         if not any(time.overlapped_ns for time in times):
             vacant = stages.pop("vacant")
             assert sum(stages.values()) == sum(time.overhead_ns for time in times)

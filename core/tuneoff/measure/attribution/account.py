@@ -13,6 +13,7 @@ from tuneoff.base.clock import NANOSECONDS
 from tuneoff.measure.attribution.gpu import trained_on_gpu, with_gpus
 from tuneoff.measure.attribution.methods import SLOTS_ONLY, Uses, by_counters, by_model, by_slot_meters, uses_of
 from tuneoff.measure.attribution.slots import NOTHING, Attributed, EnergyPiece, joules
+from tuneoff.measure.presence import Presence, presence_of
 from tuneoff.measure.spans import NO_END, AttemptKey, jct_ns
 from tuneoff.record.metric_value import Kind, MetricValue, known, missing, weakest
 from tuneoff.record.run_record import RunRecord
@@ -77,18 +78,19 @@ class EnergyAccount:
         return known(value, unit, kind=kind, source=source, n_samples=count, coverage=self.coverage)
 
 
-def energy_account(run: RunRecord, evidence: Evidence) -> EnergyAccount:
+def energy_account(run: RunRecord, evidence: Evidence, presence: Presence | None = None) -> EnergyAccount:
     """Return who used how much energy in a run.
 
     Slots with a meter each need no attribution; else counters of the host are taken; else the model, whose coefficients the
-    samples name. Accelerators come on top.
+    samples name. Accelerators come on top. `presence`: the run's, where the caller has it already.
     """
+    presence = presence or presence_of(run)
     samples = evidence.samples
     if samples is None:
-        return _account(run, uses_of(run, None), reason=NO_SAMPLES)
+        return _account(run, uses_of(run, presence, None), reason=NO_SAMPLES)
     header, domains = samples.header, Domains(samples, is_trained_on_gpu=bool(trained_on_gpu(run)))
     model = header.coefficients if not domains.host else None
-    uses = uses_of(run, samples, is_refined=bool(domains.host), is_extrapolated=model is not None)
+    uses = uses_of(run, presence, samples, is_refined=bool(domains.host), is_extrapolated=model is not None)
     is_by_slots = bool(domains.slots) and all(f"slot-{slot.slot}" in domains.slots for slot in uses.slots)
     if is_by_slots:
         model, metered = None, domains.slots

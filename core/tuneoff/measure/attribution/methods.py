@@ -27,6 +27,7 @@ from tuneoff.measure.attribution.slots import (
     slot_uses,
 )
 from tuneoff.measure.attribution.tree import PARTS, TreeUse, tree_use
+from tuneoff.measure.presence import Presence
 from tuneoff.measure.spans import AttemptKey, foreign_attempts, last_ns
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples
@@ -89,7 +90,9 @@ class Uses:
         return self.reserved_cores * self.end_ns / 1e9
 
 
-def uses_of(run: RunRecord, samples: Samples | None, *, is_refined: bool = False, is_extrapolated: bool = False) -> Uses:
+def uses_of(
+    run: RunRecord, presence: Presence, samples: Samples | None, *, is_refined: bool = False, is_extrapolated: bool = False
+) -> Uses:
     """Return everybody's use in a run; without samples, that of the trials alone."""
     end_ns = last_ns(run)
     tree = tree_use(run, samples) if samples is not None else TreeUse()
@@ -118,7 +121,7 @@ def uses_of(run: RunRecord, samples: Samples | None, *, is_refined: bool = False
         end_ns=end_ns,
         cores=run.run_spec().experiment.workers.cpus,
         host_cores=samples.header.cpus if samples is not None else 0,
-        slots=slot_uses(run, end_ns),
+        slots=slot_uses(run, presence, end_ns),
         cpu=cpu,
         tree=tree,
         parts=parts,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tuneoff.measure.presence import Around, presence_of
+from tuneoff.measure.presence import Around, Presence
 from tuneoff.measure.slots import clusters, slot_window
 from tuneoff.measure.spans import AttemptKey, Interval, OnSlot, busy, union, waits
 from tuneoff.record.run_record import RunRecord
@@ -145,13 +145,12 @@ class SlotUse:
     parts: dict[str, list[Share]]
 
 
-def slot_uses(run: RunRecord, end_ns: int) -> list[SlotUse]:
+def slot_uses(run: RunRecord, presence: Presence, end_ns: int) -> list[SlotUse]:
     """Return whose each slot's time is from 0 to `end_ns`.
 
     k attempts that overlap on a slot have 1/k of it each, by what each did then: as in `slots.slot_times`. What is neither
     busy nor overhead is idle inside the slot window, and outside of it `outside`, everywhere if there is no window.
     """
-    presence = presence_of(run)
     window = slot_window(run)
     keys = {id(attempt): (trial.trial, index) for trial in run.trials for index, attempt in enumerate(trial.attempts)}
     return [
@@ -175,8 +174,9 @@ def _slot_use(
             _share_out(cluster, keys, found, overhead)
             continue
         attempt = cluster[0].attempt
-        found[keys[id(attempt)]] = [Share(start, end, 1.0) for start, end in busy(attempt)]
-        overhead.extend(Share(start, end, 1.0) for start, end in waits(attempt))
+        waited = waits(attempt)
+        found[keys[id(attempt)]] = [Share(start, end, 1.0) for start, end in busy(attempt, waited)]
+        overhead.extend(Share(start, end, 1.0) for start, end in waited)
     beside = [(one.start_ns, one.end_ns) for one in around]
     present = union([*beside, *((item.started_ns, item.ended_ns) for item in items)])
     overhead.extend(Share(start, end, 1.0) for start, end in _within(beside, (0, end_ns)))

@@ -20,7 +20,7 @@ EMULATED_FLAG = "emulated_platform"  # the adapter found at run time that what i
 STORAGE_FIGURES = ("operations", "client_cpu_ns", "bytes", "server_cpu_ns")  # of `storage_used`
 OF_ONE_TRIAL = ("trial", "pod")  # roles of processes that are started for one trial and then exit
 EndState = Literal["completed", "pruned", "failed", "cancelled"]
-TrialName = Annotated[str, msgspec.Meta(pattern=PLAIN_NAME)]  # files are named after it
+TrialName = Annotated[str, msgspec.Meta(pattern=PLAIN_NAME)]  # files are named after it; of events `reader` checks it
 Charged = Literal["framework", "workload", "infrastructure", "user"]
 Limit = Literal["time", "memory"]  # of an attempt
 
@@ -79,7 +79,7 @@ class StepEnded(Event, frozen=True, gc=False, tag="step_ended"):
 class TrialSubmitted(Event, frozen=True, gc=False, tag="trial_submitted"):
     """The framework's scheduler handed a configuration over for execution."""
 
-    trial: TrialName
+    trial: str
     configuration: dict[str, Any]
     framework_id: str | None = None
     attempt: int = 1
@@ -88,7 +88,7 @@ class TrialSubmitted(Event, frozen=True, gc=False, tag="trial_submitted"):
 class TrialStarted(Event, frozen=True, gc=False, tag="trial_started"):
     """`run_trial` was entered, has its slot and its budget ticket. Busy time begins here."""
 
-    trial: TrialName
+    trial: str
     slot: int
     configuration: dict[str, Any]
     digest: str
@@ -105,7 +105,7 @@ class TrialStarted(Event, frozen=True, gc=False, tag="trial_started"):
 class TrialLoaded(Event, frozen=True, gc=False, tag="trial_loaded"):
     """Data and model are there."""
 
-    trial: TrialName
+    trial: str
     attempt: int = 1
     device: str = "cpu"
 
@@ -113,7 +113,7 @@ class TrialLoaded(Event, frozen=True, gc=False, tag="trial_loaded"):
 class Epoch(Event, frozen=True, gc=False, tag="epoch"):
     """An epoch was trained, validated and, where it improved, kept as checkpoint. `t` is the moment before the report."""
 
-    trial: TrialName
+    trial: str
     epoch: int
     metrics: dict[str, float | None]  # None: not finite; the text is in `non_finite`
     train_ns: int
@@ -129,7 +129,7 @@ class Epoch(Event, frozen=True, gc=False, tag="epoch"):
 class Reported(Event, frozen=True, gc=False, tag="reported"):
     """`report` returned (or raised); `stop` is its decision. From the epoch's `t` to here the trial waited."""
 
-    trial: TrialName
+    trial: str
     epoch: int
     stop: bool = False
     attempt: int = 1
@@ -139,7 +139,7 @@ class Reported(Event, frozen=True, gc=False, tag="reported"):
 class TrialEnded(Event, frozen=True, gc=False, tag="trial_ended"):
     """An attempt ended. One end per attempt: the trial's own, else the first that an observer wrote."""
 
-    trial: TrialName
+    trial: str
     state: EndState
     epochs: int
     attempt: int = 1
@@ -154,7 +154,7 @@ class TrialEnded(Event, frozen=True, gc=False, tag="trial_ended"):
 class TrialKilled(Event, frozen=True, gc=False, tag="trial_killed"):
     """An observer is about to kill a trial's process, for the limit that it exceeded: the cause of the end that follows."""
 
-    trial: TrialName
+    trial: str
     cause: str
     charged: Charged
     attempt: int = 1
@@ -175,7 +175,7 @@ class RunStopped(Event, frozen=True, gc=False, tag="run_stopped"):
 class WorkerDied(Event, frozen=True, gc=False, tag="worker_died"):
     """An adapter saw a worker or trial process end without an end of its trial."""
 
-    trial: TrialName | None
+    trial: str | None
     cause: str
     attempt: int = 1
     exit_code: int | None = None
@@ -184,7 +184,7 @@ class WorkerDied(Event, frozen=True, gc=False, tag="worker_died"):
 class Refused(Event, frozen=True, gc=False, tag="refused"):
     """`run_trial` got no budget ticket: the framework asked for more than the budget. `reason`: trials | wall_clock."""
 
-    trial: TrialName
+    trial: str
     reason: str
     configuration: dict[str, Any] | None = None
 
@@ -192,21 +192,21 @@ class Refused(Event, frozen=True, gc=False, tag="refused"):
 class StopDecided(Event, frozen=True, gc=False, tag="stop_decided"):
     """The framework decided to stop a trial after `epoch` (coordinator's clock)."""
 
-    trial: TrialName
+    trial: str
     epoch: int
 
 
 class BestKnown(Event, frozen=True, gc=False, tag="best_known"):
     """The framework named its best trial."""
 
-    trial: TrialName | None
+    trial: str | None
     value: float | None = None
 
 
 class Tested(Event, frozen=True, gc=False, tag="tested"):
     """The best checkpoint was scored on the test split."""
 
-    trial: TrialName
+    trial: str
     scores: dict[str, float | None]  # None: not finite; the text is in `non_finite`
     checkpoint_sha256: str | None = None
     device: str = "cpu"
@@ -232,7 +232,7 @@ class Stage(Event, frozen=True, gc=False, tag="stage"):
 
     name: str
     duration_ns: int
-    trial: TrialName | None = None
+    trial: str | None = None
 
 
 class StorageUsed(Event, frozen=True, gc=False, tag="storage_used"):
