@@ -9,11 +9,9 @@ from pathlib import Path
 
 from benchmarks.speed.specs import make_spec
 from tuneoff.measure import derived as records_folder
-from tuneoff.measure.attribution.account import EnergyAccount, energy_account
-from tuneoff.measure.presence import Presence
+from tuneoff.measure.presence import Presence, presence_of
 from tuneoff.record.endings import Verdict
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.samples.reader import Evidence
 from tuneoff.record.store import write_run
 
 
@@ -30,11 +28,11 @@ def main(folder: Path, trials: int, epochs: int) -> None:
     before = peak_bytes()
     measured_from: list[float] = []
 
-    def noting_account(run: RunRecord, evidence: Evidence, presence: Presence | None = None) -> EnergyAccount:
+    def noting_presence(run: RunRecord) -> Presence:
         measured_from.append(time.perf_counter())  # the first of all that metrics take
-        return energy_account(run, evidence, presence)
+        return presence_of(run)
 
-    records_folder.energy_account = noting_account  # type: ignore[attr-defined]
+    records_folder.presence_of = noting_presence  # type: ignore[attr-defined]
     started = time.perf_counter()
     record = records_folder.derive_folder(folder, spec, verdict=Verdict(status="done")).record
     derived = time.perf_counter()

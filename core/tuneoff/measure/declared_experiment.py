@@ -202,11 +202,9 @@ def _outside(space: SearchSpace, trials: Iterable[TrialRecord]) -> list[str]:
     return outside
 
 
-def declared_variables(
-    run: RunRecord, evidence: Evidence = NO_EVIDENCE, presence: Presence | None = None
-) -> tuple[DeclaredVariable, ...]:
+def declared_variables(run: RunRecord, evidence: Evidence, presence: Presence) -> tuple[DeclaredVariable, ...]:
     """Return wn, at, wcpu, wmem, amem, t, ts, m, ta, sa, pa, tg, Φ and pS, from the record and its samples alone."""
-    return (*resource_variables(run, evidence, presence or presence_of(run)), *experiment_variables(run))
+    return (*resource_variables(run, evidence, presence), *experiment_variables(run))
 
 
 def with_declared(run: RunRecord, evidence: Evidence = NO_EVIDENCE, presence: Presence | None = None) -> RunRecord:
@@ -214,7 +212,7 @@ def with_declared(run: RunRecord, evidence: Evidence = NO_EVIDENCE, presence: Pr
 
     `presence`: the run's `presence_of`, where the caller has it already.
     """
-    variables = declared_variables(run, evidence, presence)
+    variables = declared_variables(run, evidence, presence or presence_of(run))
     differing = [variable for variable in variables if variable.agrees is False]
     if not differing:
         return replace(run, declared=variables)

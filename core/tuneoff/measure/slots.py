@@ -20,22 +20,22 @@ class Slot:
 
     slot: int
     around: list[Interval]
-    attempts: list[Interval]  # disjoint
-    alone: list[OnSlot]
-    busy_ns: int  # of those
+    taken: list[Interval]  # by attempts; disjoint
+    alone: list[OnSlot]  # attempts that overlap no other
+    alone_busy_ns: int
     overlapping: list[list[OnSlot]]
 
 
 def slots_of(presence: Presence) -> list[Slot]:
-    """Return the slots of a run, each with its attempts, in order."""
+    """Return the slots of a run in order of their numbers."""
     found = []
     for slot, items in sorted(presence.slots.items()):
         groups = list(clusters(items))
         alone = [group[0] for group in groups if len(group) == 1]
         around = [(one.start_ns, one.end_ns) for one in presence.around.get(slot, ())]
-        attempts = union((item.started_ns, item.ended_ns) for item in items)
+        taken = union((item.started_ns, item.ended_ns) for item in items)
         busy_time = sum(busy_ns(item.attempt) for item in alone)
-        found.append(Slot(slot, around, attempts, alone, busy_time, [group for group in groups if len(group) > 1]))
+        found.append(Slot(slot, around, taken, alone, busy_time, [group for group in groups if len(group) > 1]))
     return found
 
 
@@ -146,10 +146,10 @@ def slot_metrics(run: RunRecord, presence: Presence) -> dict[str, MetricValue]:
 
 
 def _slot_time(slot: Slot, window: Interval) -> SlotTime:
-    attempts = slot.attempts
-    present = length(slot.around, window) + length(attempts, window)
-    is_inside = bool(attempts) and window[0] <= attempts[0][0] and attempts[-1][1] <= window[1]
-    busy_time = slot.busy_ns if is_inside else sum(length(busy(item.attempt), window) for item in slot.alone)
+    taken = slot.taken
+    present = length(slot.around, window) + length(taken, window)
+    is_inside = bool(taken) and window[0] <= taken[0][0] and taken[-1][1] <= window[1]
+    busy_time = slot.alone_busy_ns if is_inside else sum(length(busy(item.attempt), window) for item in slot.alone)
     overlapped = 0
     for group in slot.overlapping:
         shared, both = _shared_busy(group, window)

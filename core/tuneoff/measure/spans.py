@@ -6,7 +6,6 @@ And what a slot did when: busy and waiting pieces of attempts.
 from __future__ import annotations
 
 import bisect
-import functools
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -36,7 +35,7 @@ class Boundaries(NamedTuple):
     undeployed_ns: int | None
 
 
-_known: dict[int, tuple[weakref.ref[RunRecord], Boundaries]] = {}  # a run does not change, and 19 metrics of it ask
+_last: tuple[weakref.ref[RunRecord], Boundaries] | None = None  # of the run that was asked for last: many metrics ask in turn
 
 
 def boundaries(run: RunRecord) -> Boundaries:
@@ -45,9 +44,10 @@ def boundaries(run: RunRecord) -> Boundaries:
     Deploy ends when its method returned; setup with the first submission; trial with the last trial's end, in whatever
     state; result collection when the best trial is known; the others when their method returned.
     """
-    known = _known.get(id(run))
-    if known is not None and known[0]() is run:
-        return known[1]
+    global _last
+    last = _last  # another thread may ask for another run
+    if last is not None and last[0]() is run:
+        return last[1]
     attempts = [attempt for trial in run.trials for attempt in trial.attempts]
     submitted = [attempt.submitted_ns for attempt in attempts if attempt.submitted_ns is not None]
     started = [attempt.started_ns for attempt in attempts if attempt.started_ns is not None]
@@ -67,12 +67,8 @@ def boundaries(run: RunRecord) -> Boundaries:
         if moment is not None:
             moments[index] = latest = max(latest, moment)
     found = Boundaries(*moments)
-    _known[id(run)] = weakref.ref(run, functools.partial(_forget, id(run))), found
+    _last = weakref.ref(run), found
     return found
-
-
-def _forget(run_id: int, _: weakref.ref[RunRecord]) -> None:
-    _known.pop(run_id, None)
 
 
 def partition(run: RunRecord) -> dict[str, tuple[int, int] | None]:
@@ -254,7 +250,7 @@ def busy(attempt: AttemptRecord, waited: Sequence[Interval] | None = None) -> li
 
 def busy_ns(attempt: AttemptRecord, after_ns: int | None = None) -> int:
     """Return the busy time of an attempt, all of it or what lies after a moment."""
-    if after_ns is None:  # as `busy`, without its lists: several metrics ask for each attempt
+    if after_ns is None:  # as `busy`, without its list: several metrics ask for each attempt
         if attempt.started_ns is None or attempt.ended_ns is None:
             return 0
         total, begin = 0, attempt.started_ns

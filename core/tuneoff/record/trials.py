@@ -122,7 +122,7 @@ def _attempt(
     process, started, shift = execution.process, execution.started, timeline.shift_ns(execution.process)
     return AttemptRecord(
         **ended,
-        process=sys.intern(process.name),
+        process=sys.intern(process.name),  # one text per process, not per attempt
         process_role=process.role,
         process_started_ns=process.began_ns + shift,
         imported_ns=started.imported_ns + shift if started.imported_ns is not None else None,

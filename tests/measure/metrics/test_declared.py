@@ -11,6 +11,7 @@ from builders.event_logs import example_a, example_b, run_a
 from builders.worked_examples import header
 from tuneoff.experiment.spec import Strategy, Workers, run_spec_to_json
 from tuneoff.measure.declared_experiment import declared_variables, with_declared
+from tuneoff.measure.presence import presence_of
 from tuneoff.record.derive import derive
 from tuneoff.record.run_record import AttemptRecord, DeclaredVariable, FlagRecord, RunRecord
 from tuneoff.record.samples.reader import Evidence, Samples
@@ -81,16 +82,22 @@ def declaring(run: RunRecord, **parts: Mapping[str, Any]) -> RunRecord:
 
 
 def one(run: RunRecord, symbol: str, evidence: Evidence | None = None) -> DeclaredVariable:
-    (found,) = (variable for variable in declared_variables(run, evidence or Evidence()) if variable.symbol == symbol)
+    (found,) = (
+        variable for variable in declared_variables(run, evidence or Evidence(), presence_of(run)) if variable.symbol == symbol
+    )
     return found
 
 
 def differing(run: RunRecord, evidence: Evidence | None = None) -> list[str]:
-    return [variable.symbol for variable in declared_variables(run, evidence or Evidence()) if variable.agrees is False]
+    return [
+        variable.symbol
+        for variable in declared_variables(run, evidence or Evidence(), presence_of(run))
+        if variable.agrees is False
+    ]
 
 
 def test_every_variable_of_the_table_is_there(honest: RunRecord) -> None:
-    assert [variable.symbol for variable in declared_variables(honest)] == SYMBOLS
+    assert [variable.symbol for variable in declared_variables(honest, Evidence(), presence_of(honest))] == SYMBOLS
 
 
 def test_an_honest_run_has_no_mismatch_and_no_flag(honest: RunRecord) -> None:
@@ -282,7 +289,7 @@ def test_more_configurations_than_the_space_has_are_flagged(honest: RunRecord) -
 def test_a_run_without_trials_or_environment_claims_nothing() -> None:
     _, spec = example_a()
     run = replace(derive([], spec), trials=())
-    assert {variable.agrees for variable in declared_variables(run)} == {None}
+    assert {variable.agrees for variable in declared_variables(run, Evidence(), presence_of(run))} == {None}
     assert with_declared(run).flags == run.flags
 
 

@@ -19,7 +19,7 @@ from tuneoff.measure.incumbent import incumbents
 from tuneoff.measure.overhead import SLOT_STAGES, of_longer_jobs, slot_stages_ns
 from tuneoff.measure.presence import presence_of
 from tuneoff.measure.slots import slot_times, slot_window, slots_of, trial_window
-from tuneoff.measure.spans import PARTS, busy_ns, jct_ns, partition_ns, started_attempts
+from tuneoff.measure.spans import PARTS, busy, busy_ns, jct_ns, partition_ns, started_attempts
 from tuneoff.measure.waste import wasted_segments
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
@@ -108,6 +108,20 @@ def test_busy_overhead_and_idle_time_are_the_slot_time(example: tuple[Log, RunSp
         for time in times:
             assert time.busy_ns + time.overhead_ns + time.idle_ns == window[1] - window[0]
             assert min(time.busy_ns, time.overhead_ns, time.idle_ns, time.overlapped_ns) >= 0
+
+
+@given(runs(), st.integers(0, 100))
+@settings(max_examples=60, deadline=None)
+def test_a_window_s_times_are_those_of_its_two_parts(example: tuple[Log, RunSpec], cut: int) -> None:
+    run = derived(example)
+    slots = slots_of(presence_of(run))
+    whole, *parts = (slot_times(slots, window) for window in ((-1, 10**13), (-1, cut * 10**9), (cut * 10**9, 10**13)))
+    if not any(time.overlapped_ns for time in whole):
+        for one, *two in zip(whole, *parts, strict=True):
+            assert one.busy_ns == sum(part.busy_ns for part in two)
+            assert one.idle_ns == sum(part.idle_ns for part in two)
+    for _, attempt in started_attempts(run):
+        assert busy_ns(attempt) == sum(end - start for start, end in busy(attempt))
 
 
 @given(st.one_of(runs(), runs(overlapping=True)))

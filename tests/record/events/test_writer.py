@@ -13,22 +13,37 @@ import msgspec
 import pytest
 
 from tuneoff.base import clock
+from tuneoff.errors import ResultsError
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.writer import CLOCKS, EventWriter
 
+KINDS = [kind for kind in schema.Event.__subclasses__() if kind is not schema.Process]
+
+
+def values_of(kind: type[schema.Event]) -> dict[str, Any]:
+    """Return values for what an event of a type must have."""
+    by_name = {"step": "deploy", "state": "completed", "charged": "user", "configuration": {}, "metrics": {}, "scores": {}}
+    by_type = {int: 1, bool: False, float: 0.5}
+    required = [field for field in msgspec.structs.fields(kind) if field.required and field.name not in ("seq", "t")]
+    return {field.name: by_name.get(field.name, by_type.get(field.type, "text")) for field in required}
+
 
 def test_the_writer_and_the_schema_agree_on_every_type(tmp_path: Path) -> None:
     writer = EventWriter(tmp_path, "e", "worker")
-    by_name = {"step": "deploy", "state": "completed", "charged": "user", "configuration": {}, "metrics": {}, "scores": {}}
-    by_type = {int: 1, bool: False, float: 0.5}
-    kinds = [kind for kind in schema.Event.__subclasses__() if kind is not schema.Process]
-    for kind in kinds:
-        required = [field for field in msgspec.structs.fields(kind) if field.required and field.name not in ("seq", "t")]
-        values: dict[str, Any] = {field.name: by_name.get(field.name, by_type.get(field.type, "text")) for field in required}
-        writer.write(str(kind.__struct_config__.tag), **values)
+    for kind in KINDS:
+        writer.write(str(kind.__struct_config__.tag), **values_of(kind))
     read = [type(event) for _, event in EventLog(tmp_path / "events")]
-    assert read == [schema.Process, *kinds]
+    assert read == [schema.Process, *KINDS]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "trial" in kind.__struct_fields__])
+def test_a_trial_whose_name_leads_elsewhere_is_refused_in_every_type(tmp_path: Path, kind: type[schema.Event]) -> None:
+    writer = EventWriter(tmp_path, "e", "worker")
+    for name in ("t00000", "../t00000"):
+        writer.write(str(kind.__struct_config__.tag), **{**values_of(kind), "trial": name})
+    with pytest.raises(ResultsError, match=r"line 3 is no event: .*must match"):
+        list(EventLog(tmp_path / "events"))
 
 
 @pytest.mark.parametrize("text", ["file \udcff", "\ud800", "\ud83d alone, then \U0001f600", "'\"\\\udc80\n"], ids=ascii)

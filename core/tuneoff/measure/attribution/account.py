@@ -82,7 +82,7 @@ def energy_account(run: RunRecord, evidence: Evidence, presence: Presence | None
     """Return who used how much energy in a run.
 
     Slots with a meter each need no attribution; else counters of the host are taken; else the model, whose coefficients the
-    samples name. Accelerators come on top. `presence`: the run's, where the caller has it already.
+    samples name. Accelerators come on top. `presence`: of these very attempts, where the caller has it already.
     """
     presence = presence or presence_of(run)
     samples = evidence.samples

@@ -17,8 +17,6 @@ FOLDER = "events"
 CLOCKS = "clocks"  # folder with the measured clock of each other host of the run, by its boot id
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode
 
-_PLAIN_NAME = re.compile(PLAIN_NAME)
-
 
 class EventWriter:
     """Writes one process's events to its own file. Not imported by readers; needs only the standard library.
@@ -81,7 +79,7 @@ class EventWriter:
         Raises:
             ValueError: its name cannot be a file's.
         """
-        if _PLAIN_NAME.match(trial) is None:
+        if re.match(PLAIN_NAME, trial) is None:  # compiled at the first trial: most processes submit none
             raise ValueError(f"a trial's name must match {PLAIN_NAME}, as t00000 does, but got {trial!r}")
         return self.write(
             "trial_submitted", trial=trial, configuration=dict(configuration), framework_id=framework_id, attempt=attempt
