@@ -15,7 +15,7 @@ SYNE_TUNE = {"syne_tune", "pandas", "torch"}
     [
         ("tuneoff_adapters.optuna.adapter", {"optuna", "sqlalchemy", "numpy"}),
         ("tuneoff_adapters.ray_tune.adapter", {"ray", "numpy"}),
-        ("tuneoff_adapters.ray_tune.trainable", {"msgspec", "tuneoff.adapter", "tuneoff.record.run_context"}),  # in every actor,
+        ("tuneoff_adapters.ray_tune.trainable", {"msgspec", "tuneoff.adapter", "tuneoff.record.run_context"}),  # in every actor
         ("tuneoff_adapters.syne_tune.adapter", SYNE_TUNE),
         ("tuneoff_adapters.syne_tune.reporter", {*SYNE_TUNE, "tuneoff_adapters.syne_tune.adapter"}),  # in every trial
         ("tuneoff_adapters.katib.adapter", {"kubernetes", "kubeflow", "msgspec", "subprocess", "tuneoff_adapters.katib.follow"}),

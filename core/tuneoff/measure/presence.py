@@ -127,8 +127,7 @@ class _Sweep:
         self._running: dict[int, int] = defaultdict(int)  # attempts by slot
         self._taken = 0  # slots that run any
         self._to_come = len(found.processes)
-        self._alone = [(one,) for one in found.processes]
-        self._starts = [[item.started_ns for item in one.items] for one in found.processes]
+        self._alone = [(one,) for one in found.processes]  # one tuple per process, not per stretch
 
     def go(self) -> None:
         moves: list[tuple[int, int, int, int]] = []  # when, what (0 attempt ends, 1 goes, 2 comes, 3 attempt starts), who, slot
@@ -191,7 +190,7 @@ class _Sweep:
             return
         homeless = []
         for index in waiting:
-            slot = self._home(index, start)
+            slot = _home(self._found.processes[index], start)
             if slot in empty:
                 empty.remove(slot)
                 self._add(slot, start, end, self._alone[index])
@@ -199,11 +198,6 @@ class _Sweep:
                 homeless.append(index)
         for slot, index in zip(empty, homeless, strict=False):
             self._add(slot, start, end, self._alone[index])
-
-    def _home(self, index: int, t: int) -> int:
-        """Return the slot of the next attempt of a process, else that of its last one, else -1."""
-        items, starts = self._found.processes[index].items, self._starts[index]
-        return items[min(bisect.bisect_right(starts, t), len(items) - 1)].slot if items else -1
 
     def _add(self, slot: int, start: int, end: int, processes: tuple[Present, ...]) -> None:
         pieces = self._found.around[slot]
@@ -216,6 +210,12 @@ class _Sweep:
 def following(one: Present, t: int) -> int:
     """Return the place of a process's first attempt that starts after a moment; their number where none does."""
     return bisect.bisect_right(one.items, t, key=lambda item: item.started_ns)
+
+
+def _home(one: Present, t: int) -> int:
+    """Return the slot of the next attempt of a process, else that of its last one, else -1."""
+    place = following(one, t)
+    return one.items[min(place, len(one.items) - 1)].slot if one.items else -1
 
 
 def _lengthen(intervals: list[Interval], start: int, end: int) -> None:

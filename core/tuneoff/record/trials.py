@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import msgspec
 
@@ -107,21 +106,21 @@ def _attempt(
     exited_ns: int | None,
     superseded: bool,
 ) -> AttemptRecord:
-    ended: dict[str, Any] = {
-        "attempt": number,
-        "state": "superseded" if superseded else end.state,
-        "cause": end.cause,
-        "charged": end.charged,
-        "ended_by": end.by,
-        "uncertainty_ns": end.uncertainty_ns,
-        "submitted_ns": submitted_ns,
-        "ended_ns": end.ended_ns,
-    }
+    record = AttemptRecord(
+        attempt=number,
+        state="superseded" if superseded else end.state,
+        cause=end.cause,
+        charged=end.charged,
+        ended_by=end.by,
+        uncertainty_ns=end.uncertainty_ns,
+        submitted_ns=submitted_ns,
+        ended_ns=end.ended_ns,
+    )
     if execution is None:
-        return AttemptRecord(**ended)
+        return record
     process, started, shift = execution.process, execution.started, timeline.shift_ns(execution.process)
-    return AttemptRecord(
-        **ended,
+    return msgspec.structs.replace(
+        record,
         process=sys.intern(process.name),  # one text per process, not per attempt
         process_role=process.role,
         process_started_ns=process.began_ns + shift,
