@@ -8,15 +8,17 @@ import sys
 import pytest
 
 SYNE_TUNE = {"syne_tune", "pandas", "torch"}
+RECORD = {"msgspec", "multiprocessing"}  # what reads events and starts workers: `tuneoff adapters` does neither
 
 
 @pytest.mark.parametrize(
     ("modules", "heavy"),
     [
-        ("tuneoff_adapters.optuna.adapter", {"optuna", "sqlalchemy", "numpy"}),
-        ("tuneoff_adapters.ray_tune.adapter", {"ray", "numpy"}),
+        ("tuneoff_adapters.serial", RECORD),
+        ("tuneoff_adapters.optuna.adapter", {"optuna", "sqlalchemy", "numpy", *RECORD}),
+        ("tuneoff_adapters.ray_tune.adapter", {"ray", "numpy", *RECORD}),
         ("tuneoff_adapters.ray_tune.trainable", {"msgspec", "tuneoff.adapter", "tuneoff.record.run_context"}),  # in every actor
-        ("tuneoff_adapters.syne_tune.adapter", SYNE_TUNE),
+        ("tuneoff_adapters.syne_tune.adapter", {*SYNE_TUNE, *RECORD}),
         ("tuneoff_adapters.syne_tune.reporter", {*SYNE_TUNE, "tuneoff_adapters.syne_tune.adapter"}),  # in every trial
         ("tuneoff_adapters.katib.adapter", {"kubernetes", "kubeflow", "msgspec", "subprocess", "tuneoff_adapters.katib.follow"}),
         ("tuneoff_adapters.katib.offers", {"kubernetes", "kubeflow", "optuna", "pydantic", "urllib3"}),

@@ -216,7 +216,7 @@ def test_an_emulated_platform_is_marked_and_said(call: Call, file: File, monkeyp
 
 def test_an_adapter_is_chosen_on_a_platform_as_tables_write_it(call: Call, file: File, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_plugins.register(monkeypatch, fake_plugins.plugin("twofold", "fake_plugins:Twofold"))
-    path = file(adapters=["plain", {"name": "twofold", "platform": "cluster"}, {"name": "twofold", "platform": "emulated"}])
+    path = file(adapters=["plain", {"name": "twofold", "platform": "cluster"}, "twofold@emulated"])
 
     def chosen(*adapters: str) -> list[str]:
         return [run["label"] for run in json.loads(call("plan", path, "--json", "--adapter", *adapters).out)["runs"]]
@@ -224,7 +224,8 @@ def test_an_adapter_is_chosen_on_a_platform_as_tables_write_it(call: Call, file:
     assert chosen("twofold") == ["twofold@cluster", "twofold@emulated"]
     assert chosen("twofold@emulated") == ["twofold@emulated"]
     assert chosen("twofold@pretended", "plain") == ["twofold@pretended (emulated)", "plain"]
-    for name in ("twofold@", "@emulated"):
+    for name, lacking in (("twofold@", "platform"), ("@emulated", "name")):
+        assert call("plan", file(adapters=[name])).line.endswith(f": adapters.0.{lacking}: must not be empty, but got ''")
         answer = call("plan", path, "--adapter", name)
         assert (answer.code, answer.line) == (
             2,

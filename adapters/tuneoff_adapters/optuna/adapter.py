@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from tuneoff.adapter import Best
 from tuneoff.capabilities import Capabilities, import_framework
 from tuneoff.errors import InfrastructureError, StepError
-from tuneoff.experiment.spec import Objective
-from tuneoff.record.events.schema import Epoch, Event, TrialEnded, TrialSubmitted
-from tuneoff.record.events.schema import Stage as TimedStage
-from tuneoff.run.trial.pool import Death
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff.run.trial.trial_process import Tickets
 from tuneoff.workload import workload_at
 from tuneoff_adapters.kubernetes.options import ClusterOptions, is_in_pods
 from tuneoff_adapters.kubernetes.platform import OnClusters
-from tuneoff_adapters.optuna.note import Note, NoteFile, Stage
+from tuneoff_adapters.optuna.note import NoteFile
 from tuneoff_adapters.optuna.offers import CAPABILITIES
 from tuneoff_adapters.optuna.options import OptunaOptions, storage_of, storage_refusal, twice_refusal
 from tuneoff_adapters.optuna.plan import Broken, Finished, Order, Storage, StudyPlan
@@ -33,6 +28,8 @@ if TYPE_CHECKING:
 
     from tuneoff.experiment.spec import RunSpec
     from tuneoff.experiment.translation import FrameworkSpace
+    from tuneoff.record.events.schema import Event
+    from tuneoff.run.trial.pool import Death
     from tuneoff_adapters.optuna.mending import Mender
     from tuneoff_adapters.optuna.servers import Server
 
@@ -210,9 +207,10 @@ class OptunaAdapter(OnSlurm, OnClusters):
 
     def observe(self, worker: int, event: Event) -> None:
         """Keep the note of a worker whose folder is not here."""
+        from tuneoff_adapters.optuna.followed_note import follow
+
         note = self._notes[worker].read()
-        is_first = isinstance(event, TrialSubmitted) and self.context.trial_context.is_first(event.trial, event.attempt)
-        _follow(note, event, is_first, self.context.spec.experiment.objective)
+        follow(note, event, self.context.trial_context, self.context.spec.experiment.objective)
         self._notes[worker].write(note)
 
     def _is_over(self) -> bool:
@@ -262,19 +260,3 @@ class OptunaAdapter(OnSlurm, OnClusters):
         self._orders = {
             worker: Order(generation=self._generations[worker], repeats=repeats) for worker, repeats in shares.items() if repeats
         }
-
-
-def _follow(note: Note, event: Event, is_first: bool, objective: Objective) -> None:
-    """Bring a note to what an event of its worker says, as the worker would itself; `is_first`: it is of a first attempt."""
-    if isinstance(event, TrialSubmitted):
-        note.stage, note.number, note.trial = Stage.RUNNING, int(event.framework_id or 0), int(event.trial[1:])
-        note.attempt, note.value = event.attempt, math.nan
-        note.submitted += is_first
-    elif isinstance(event, Epoch):
-        value = event.metrics[objective.metric]
-        if value is not None and objective.is_better(value, than=None if math.isnan(note.value) else note.value):
-            note.value = value
-    elif isinstance(event, TrialEnded):
-        note.stage = {"completed": Stage.COMPLETED, "pruned": Stage.PRUNED}.get(event.state, Stage.FAILED)
-    elif isinstance(event, TimedStage) and event.name == "tell":
-        note.stage = Stage.IDLE

@@ -7,15 +7,17 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.files import read_regular_text
 from tuneoff.base.processes import MARK
 from tuneoff.errors import StepError
-from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.hosts.cleaning import clean
 from tuneoff_adapters.ray_tune.environment import prepare_environment
 from tuneoff_adapters.ray_tune.signals import kept_handler
+
+if TYPE_CHECKING:
+    from tuneoff.record.run_context import RunContext
 
 RECORD = "ray.json"
 _SOCKET = 107  # bytes of a Unix socket's path

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tuneoff.base import clock
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.translation import Translation
-from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.trial_process import TrialBudget
 from tuneoff_adapters.continued import trial_names
 from tuneoff_adapters.ray_tune.keys import TASK
+
+if TYPE_CHECKING:
+    from tuneoff.record.run_context import RunContext
 
 REDRAWN = ("random", "default", "grid", "fixed")  # samplers whose draws depend on the seed alone, not on results
 

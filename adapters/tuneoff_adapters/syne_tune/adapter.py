@@ -14,7 +14,6 @@ from tuneoff.experiment.translation import translation_of
 from tuneoff_adapters.continued import best_of_all
 from tuneoff_adapters.optuna_samplers import flag_unused_model
 from tuneoff_adapters.syne_tune import offers
-from tuneoff_adapters.syne_tune.dispatch import Dispatch
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE
 from tuneoff_adapters.syne_tune.schedulers import make_scheduler
 
@@ -62,6 +61,7 @@ class SyneTuneAdapter(Adapter):
     def setup(self) -> None:
         from tuneoff_adapters.syne_tune.backend import TrialProcesses
         from tuneoff_adapters.syne_tune.budgeted import BudgetedScheduler
+        from tuneoff_adapters.syne_tune.dispatch import Dispatch
         from tuneoff_adapters.syne_tune.tuner import make_tuner
 
         context, spec = self.context, self.context.spec

@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 MOST_BYTES = 1 << 30  # of a file that is read whole: half a million epochs have a quarter of it
 PLAIN_NAME = r"^[0-9A-Za-z][0-9A-Za-z._-]{0,99}(?![\s\S])"  # of a trial, an execution; `$` would let a newline pass
@@ -40,9 +40,14 @@ def append_line(descriptor: int, line: bytes) -> None:
     """
     written = os.write(descriptor, line)
     if written != len(line):
-        with contextlib.suppress(OSError):  # of a pipe nothing can be taken back
-            os.ftruncate(descriptor, os.fstat(descriptor).st_size - written)
-        raise OSError(errno.ENOSPC, "the disk is full: it took only a part of a line")
+        take_back(descriptor, written)
+
+
+def take_back(descriptor: int, written: int) -> NoReturn:
+    """Remove the part of a line that a full disk took, and raise OSError."""
+    with contextlib.suppress(OSError):  # of a pipe nothing can be taken back
+        os.ftruncate(descriptor, os.fstat(descriptor).st_size - written)
+    raise OSError(errno.ENOSPC, "the disk is full: it took only a part of a line")
 
 
 @contextlib.contextmanager

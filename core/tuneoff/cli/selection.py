@@ -130,13 +130,11 @@ def _entries(path: Path, names: Sequence[str]) -> list[Any]:
     for name in dict.fromkeys(name for text in names for name in text.split(",")):
         if not name:
             raise ExperimentError(f"--adapter: names must not be empty, but got {' '.join(names)!r}; remove the empty one")
-        adapter, at, platform = name.partition("@")
-        if at and not (adapter and platform):
+        wanted = named(name)
+        if not all(wanted.values()):
             raise ExperimentError(f"--adapter: NAME@PLATFORM needs both, but got {name!r}; drop the @, or complete it")
-        own = [entry for entry in entries if isinstance(entry, dict) and entry.get("name") == adapter]
-        if at:
-            own = [entry for entry in own if entry.get("platform") == platform] or [{"name": adapter, "platform": platform}]
-        chosen.extend(own or [{"name": adapter}])
+        own = [entry for entry in entries if isinstance(entry, dict) and wanted.items() <= entry.items()]
+        chosen.extend(own or [wanted])
     return chosen
 
 

@@ -238,8 +238,12 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def named(value: Any, key: str | None = None) -> Any:
-    """Return the mapping that a bare name stands for under `key` of the file, or in a list of adapters."""
-    return {NAMED.get(key or "", "name"): value} if isinstance(value, str) else value
+    """Return the mapping that a bare name stands for under `key` of the file, or in a list of adapters: there NAME@PLATFORM too."""
+    if not isinstance(value, str):
+        return value
+    if key in (None, "adapters") and "@" in value:
+        return dict(zip(("name", "platform"), value.split("@", 1), strict=True))
+    return {NAMED.get(key or "", "name"): value}
 
 
 def _is_another(below: Mapping[str, Any], value: Mapping[str, Any], keys: Sequence[str] = ("name", "type")) -> bool:

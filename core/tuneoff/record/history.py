@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from tuneoff.base.files import read_json
+from tuneoff.base.files import PLAIN_NAME, read_json
 from tuneoff.base.identity import configuration_digest
 from tuneoff.errors import ResultsError
-from tuneoff.record.events.schema import TrialName
 
 FILE_NAME = "continues.json"  # in the folder of the execution that continues
 EARLIER = "earlier"  # beside it: `earlier/<execution id>/` holds the sealed files of each earlier execution
@@ -23,7 +21,7 @@ EARLIER = "earlier"  # beside it: `earlier/<execution id>/` holds the sealed fil
 class FinishedTrial:
     """A trial that ended by itself: completed, pruned, or failed by its workload's doing. It is never trained again."""
 
-    trial_id: TrialName
+    trial_id: str
     configuration: Mapping[str, Any]
     state: str  # completed | pruned | failed
     values: tuple[tuple[int, float | None], ...]  # (epoch, value of the objective's metric; None: not finite), in order
@@ -34,7 +32,7 @@ class FinishedTrial:
 class UnfinishedTrial:
     """A trial that was submitted and did not end by itself; it is begun again as its next attempt."""
 
-    trial_id: TrialName
+    trial_id: str
     configuration: Mapping[str, Any]
     attempt: int  # the number that its next attempt has
 
@@ -43,7 +41,7 @@ class UnfinishedTrial:
 class EarlierExecution:
     """An execution that was interrupted, and how its record says that it ended."""
 
-    execution_id: TrialName  # a folder is named after it, as files are after trials
+    execution_id: str
     status: str
     reason: str | None
     charged: str | None
@@ -89,6 +87,8 @@ class History:
 
     def to_json(self) -> dict[str, Any]:
         """Return what `continues.json` holds."""
+        import msgspec  # a history is only written where there is one
+
         data: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         return data
 
@@ -110,6 +110,9 @@ def history_from_json(data: Any) -> History:
         raise ValueError(f"it is no history: {error}") from error
     if lacking := [field.name for field in fields(History) if field.name not in data]:
         raise ValueError(f"it must have {', '.join(lacking)}")
+    names = [*(trial.trial_id for trial in begun(history)), *(execution.execution_id for execution in history.executions)]
+    if others := [name for name in names if re.match(PLAIN_NAME, name) is None]:  # files and folders are named after them
+        raise ValueError(f"a name must match {PLAIN_NAME}, but got {others[0][:120]!r}")
     return history
 
 

@@ -244,6 +244,9 @@ class ContinuesRecord:
     away_ns: int  # between an execution's last event and the next one's first, all of them together
 
 
+_last: tuple[Mapping[str, Any], RunSpec] | None = None  # the specification that was asked for last: many metrics ask in turn
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class RunRecord:
     """One execution of a run: what it was, in which environment, and all that happened in it."""
@@ -291,7 +294,11 @@ class RunRecord:
 
     def run_spec(self) -> RunSpec:
         """Return the run's specification, which was checked where the record was read."""
-        return run_spec_from_json(self.specification)
+        global _last
+        last = _last  # another thread may ask for another one
+        if last is None or last[0] is not self.specification:
+            last = _last = self.specification, run_spec_from_json(self.specification)
+        return last[1]
 
     def step(self, name: Step) -> StepRecord | None:
         """Return a step, or None if it was not entered."""

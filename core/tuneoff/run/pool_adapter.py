@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tuneoff.adapter import Adapter
 from tuneoff.run.trial.faults import Retries
-from tuneoff.run.trial.pool import Death, Pool, WorkerPool
 from tuneoff.run.trial.run_trial import Decision, TrialOutcome
 from tuneoff.run.trial.trial_process import TrialBudget
 from tuneoff.workload import workload_at
+
+if TYPE_CHECKING:
+    from tuneoff.run.trial.pool import Death, Pool
 
 WORK = "tuneoff.run.trial.pool_worker:work"
 Proposal = tuple[str, Mapping[str, Any]]  # trial id, configuration
@@ -38,6 +40,8 @@ class WithPool(Adapter):
 
     def make_pool(self, target: str, arguments: tuple[Any, ...], preload: Sequence[str]) -> Pool:
         """Return the workers, not started yet: processes here."""
+        from tuneoff.run.trial.pool import WorkerPool
+
         return WorkerPool(self.context.trial_context, self.context.spec.experiment.workers.count, target, arguments, preload)
 
     def undeploy(self) -> None:

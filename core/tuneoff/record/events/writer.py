@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base import clock
-from tuneoff.base.files import PLAIN_NAME, append_line
+from tuneoff.base.files import PLAIN_NAME, take_back
 
 FOLDER = "events"
 CLOCKS = "clocks"  # folder with the measured clock of each other host of the run, by its boot id
@@ -59,8 +59,9 @@ class EventWriter:
                 t = clock.monotonic_ns()
             text = _encode({"type": type, "seq": self._seq, "t": t, **fields})
             # a lone surrogate (a file name in an error's text) has no bytes, and a reader refuses its JSON escape
-            line = text.encode(errors="xmlcharrefreplace") + b"\n"
-            append_line(self._fd, line)
+            line = text.encode("utf-8", "xmlcharrefreplace") + b"\n"
+            if (written := os.write(self._fd, line)) != len(line):
+                take_back(self._fd, written)
             self._seq += 1
         return t
 
