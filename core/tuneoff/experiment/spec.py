@@ -240,18 +240,27 @@ def _checks(kind: Any) -> tuple[type[msgspec.Struct], dict[str, Read]]:
 
     known = get_type_hints(kind, include_extras=True)
     hints = {field.name: known[field.name] for field in fields(kind)}
-    parts = {name: read for name, hint in hints.items() if (read := _reader(hint)) is not None}
+    parts = {name: read for name, hint in hints.items() if (read := _reader(hint, name)) is not None}
     plain = [(name, Any if name in parts else hint, None) for name, hint in hints.items()]
     return msgspec.defstruct("Plain", plain, kw_only=True, forbid_unknown_fields=True), parts
 
 
-def _reader(hint: Any) -> Read | None:
+def _reader(hint: Any, name: str) -> Read | None:
     if hint is SearchSpace:
         return _read_space
     if isinstance(hint, type) and is_dataclass(hint):
         return functools.partial(read_dataclass, hint)
-    each = _reader(get_args(hint)[0]) if get_origin(hint) is tuple else None
-    return None if each is None else lambda values: tuple(map(each, values))
+    each = _reader(get_args(hint)[0], name) if get_origin(hint) is tuple else None
+    return None if each is None else lambda values: tuple(_item(f"{name}[#{n}]", each, one) for n, one in enumerate(values, 1))
+
+
+def _item(place: str, read: Read, value: Any) -> Any:
+    import msgspec
+
+    try:
+        return read(value)
+    except msgspec.ValidationError as error:
+        raise msgspec.ValidationError(f"{place}: {error}") from error
 
 
 def _read_space(data: Any) -> SearchSpace:

@@ -238,7 +238,7 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def named(value: Any, key: str | None = None) -> Any:
-    """Return the mapping that a bare name stands for under `key` of the file, or in a list of adapters: there NAME@PLATFORM too."""
+    """Return the mapping that a bare name stands for under `key` of the file, or in a list of adapters (NAME@PLATFORM too)."""
     if not isinstance(value, str):
         return value
     if key in (None, "adapters") and "@" in value:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base.files import read_regular
-from tuneoff.errors import ResultsError, TuneoffError
+from tuneoff.errors import ExperimentError, ResultsError, TuneoffError
 from tuneoff.experiment.accounting.declared import FILE_NAME as ACCOUNTING
 from tuneoff.experiment.accounting.declared import Accounting, frozen, to_json
 from tuneoff.experiment.names import run_name
@@ -76,7 +76,7 @@ def check_plan(results: Path) -> PlanFindings:
 
 def _check(data: Mapping[str, Any], findings: PlanFindings) -> None:
     """Read the plan with the ids that its specifications have, write it anew, and compare."""
-    runs = [{**entry, "run_id": run_spec_from_json(entry["spec"]).run_id} for entry in data["runs"]]
+    runs = [{**entry, "run_id": _own_id(place, entry["spec"])} for place, entry in enumerate(data["runs"], start=1)]
     plan = Plan.from_json({**data, "runs": runs})
     anew = json.loads(json.dumps(plan.to_json()))
     findings.is_read = True
@@ -90,6 +90,13 @@ def _check(data: Mapping[str, Any], findings: PlanFindings) -> None:
     _check_places(plan, findings)
     for difference in differences(dict(data), anew):
         findings.add("plan", difference.path, difference.text, difference.stored, difference.recomputed)
+
+
+def _own_id(place: int, spec: Any) -> str:
+    try:
+        return run_spec_from_json(spec).run_id
+    except ExperimentError as error:
+        raise ResultsError(f"runs[#{place}]: {error}") from error
 
 
 def _check_frozen(plan: Plan, findings: PlanFindings) -> None:
