@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices
 from tuneoff.experiment.spec import RunSpec, Workers
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account
 from tuneoff.measure.attribution.slots import joules
-from tuneoff.measure.derived import compute_metrics
+from tuneoff.measure.derived import with_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
 from tuneoff.record.metric_value import MetricValue
@@ -261,5 +261,5 @@ def account_of(samples: Samples | None, simulation: Simulation | None = None) ->
     return energy_account((simulation or one_trial()).run(), Evidence(samples=samples))
 
 
-def figures(samples: Samples | None, simulation: Simulation | None = None) -> dict[str, MetricValue]:
-    return compute_metrics((simulation or one_trial()).run(), Evidence(samples=samples))
+def figures(samples: Samples | None, simulation: Simulation | None = None) -> Mapping[str, MetricValue]:
+    return with_metrics((simulation or one_trial()).run(), Evidence(samples=samples)).metrics

@@ -12,7 +12,7 @@ import pytest
 from builders.event_logs import Log, ns
 from builders.specs import make_spec
 from record.test_derive import one_trial, trial
-from tuneoff.measure.derived import compute_metrics
+from tuneoff.measure.derived import with_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.endings import Verdict
 from tuneoff.record.events import schema
@@ -50,7 +50,7 @@ def test_a_trial_whose_own_error_speaks_of_time_has_failed(cause: str) -> None:
     log, worker = one_trial()
     worker.end("1", 6, "failed", 2, cause=cause, charged="workload")
     run = derive(log.pairs(), make_spec())
-    metrics = compute_metrics(run)
+    metrics = with_metrics(run).metrics
     assert (run.trials[0].state, run.trials[0].cause) == ("failed", cause)
     assert (metrics["trials.failed"].value, metrics["trials.timed_out"].value) == (1, 0)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tuneoff.base.space import Constant, Float, SearchSpace
 from tuneoff.errors import CheckpointError, ExperimentError
 from tuneoff.workload import TrialSeeds
-from tuneoff_workloads.surrogate import OPTIMUM, START_LOSS, Surrogate, accuracy_of, optimal_loss, surrogate_loss
+from tuneoff_workloads.surrogate import OPTIMUM, START_LOSS, Surrogate, accuracy_of, surrogate_loss
 
 SEEDS = TrialSeeds(split=1, trial=2)
 units = st.fixed_dictionaries({name: st.floats(0, 1, exclude_max=True) for name in ("learning_rate", "hidden_width", "dropout")})
@@ -32,15 +32,15 @@ def curve(configuration: dict[str, Any], epochs: int, options: dict[str, Any] | 
 @given(units, st.integers(1, 100))
 def test_no_configuration_is_better_than_the_optimum_after_any_epoch(chosen: dict[str, float], epoch: int) -> None:
     configuration = Surrogate.default_space().from_units(chosen)
-    assert surrogate_loss(configuration, epoch) >= optimal_loss(epoch)
+    assert surrogate_loss(configuration, epoch) >= surrogate_loss({}, epoch)
 
 
 def test_the_optimum_has_the_optimal_loss() -> None:
     for epoch in (1, 3, 9):
-        assert surrogate_loss(OPTIMUM, epoch) == optimal_loss(epoch)
-    assert optimal_loss(1000) == pytest.approx(0.05)
+        assert surrogate_loss(OPTIMUM, epoch) == surrogate_loss({}, epoch)
+    assert surrogate_loss({}, 1000) == pytest.approx(0.05)
     worse = [{**OPTIMUM, "learning_rate": 1e-2}, {**OPTIMUM, "hidden_width": 64}, {**OPTIMUM, "dropout": 0.5}]
-    assert all(surrogate_loss(configuration, 9) > optimal_loss(9) for configuration in worse)
+    assert all(surrogate_loss(configuration, 9) > surrogate_loss({}, 9) for configuration in worse)
 
 
 @given(units)
@@ -74,7 +74,7 @@ def test_a_restored_state_is_tested_at_its_own_epoch() -> None:
     fresh = Surrogate({"noise": 0.5})
     fresh.load(OPTIMUM, SEEDS)
     fresh.load_state_dict(*state)
-    assert fresh.test().values == {"test_loss": optimal_loss(3), "test_accuracy": accuracy_of(optimal_loss(3))}
+    assert fresh.test().values == {"test_loss": surrogate_loss({}, 3), "test_accuracy": accuracy_of(surrogate_loss({}, 3))}
     assert fresh.state_dict() == state
     with pytest.raises(CheckpointError):
         fresh.load_state_dict({}, {})

@@ -40,11 +40,6 @@ def surrogate_loss(configuration: Configuration, epoch: int) -> float:
     return floor + (START_LOSS - floor) * math.exp(-epoch / tau)
 
 
-def optimal_loss(epoch: int) -> float:
-    """Return the least loss that any configuration has after `epoch` epochs."""
-    return surrogate_loss({}, epoch)
-
-
 def accuracy_of(loss: float) -> float:
     """Return the accuracy that goes with a loss: exp(-loss), at most 1."""
     return math.exp(-max(loss, 0.0))

@@ -53,12 +53,6 @@ STATES = ("completed", "pruned", "failed", "cancelled", "timed_out")
 CHARGES = ("framework", "workload", "infrastructure", "user")
 
 
-def compute_metrics(run: RunRecord, evidence: Evidence = NO_EVIDENCE) -> dict[str, MetricValue]:
-    """Return every metric of a run by its dotted name."""
-    presence = presence_of(run)
-    return _compute(run, presence, evidence, energy_account(run, evidence, presence))
-
-
 def with_metrics(
     run: RunRecord,
     evidence: Evidence = NO_EVIDENCE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,7 @@ from builders.energy_runs import JOULES_PER_CPU_SECOND, WATTS_PER_CORE, Simulati
 from builders.event_logs import ns
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account, job_pieces
 from tuneoff.measure.attribution.slots import EnergyPiece, core_seconds, joules, slot_uses
-from tuneoff.measure.derived import compute_metrics
+from tuneoff.measure.derived import with_metrics
 from tuneoff.measure.energy import residual, residual_flags, trial_joules
 from tuneoff.measure.presence import presence_of
 from tuneoff.record.metric_value import MetricValue
@@ -39,14 +40,14 @@ def check_whole(account: EnergyAccount) -> None:
     assert residual_flags(account) == ()
 
 
-def check_waste(values: dict[str, MetricValue]) -> None:
+def check_waste(values: Mapping[str, MetricValue]) -> None:
     wasted = [values[f"waste.{name}.energy"].value or 0 for name in ("strict", "default", "non_best")]
     trials = (values["energy.trials"].value or 0) / 3.6e6
     assert 0 <= wasted[0] <= wasted[1] * (1 + 1e-9)
     assert wasted[1] <= wasted[2] * (1 + 1e-9) <= trials * (1 + 1e-6)
 
 
-def check_signs(values: dict[str, MetricValue]) -> None:
+def check_signs(values: Mapping[str, MetricValue]) -> None:
     for name, value in values.items():
         assert value.value is not None or value.reason_if_null, name
         assert value.value is None or value.reason_if_null is None, name
@@ -97,12 +98,12 @@ def test_a_part_that_is_left_out_and_one_that_is_counted_twice_leave_a_residual(
 @given(simulations(), METERS)
 @SETTINGS
 def test_the_energy_of_wasted_segments_grows_with_the_policy(simulation: Simulation, meter: str) -> None:
-    check_waste(compute_metrics(simulation.run(), simulation.evidence(meter)))
+    check_waste(with_metrics(simulation.run(), simulation.evidence(meter)).metrics)
 
 
 def test_waste_out_of_order_is_found() -> None:
     simulation = one_trial()
-    values = compute_metrics(simulation.run(), simulation.evidence())
+    values = with_metrics(simulation.run(), simulation.evidence()).metrics
     check_waste(values)
     for name, value in (("strict", 1.0), ("default", -1.0), ("non_best", 1.0)):
         wrong = replace(values["waste.strict.energy"], value=value)
@@ -113,14 +114,14 @@ def test_waste_out_of_order_is_found() -> None:
 @given(simulations(), METERS)
 @SETTINGS
 def test_nothing_but_the_residual_is_negative_and_nothing_missing_has_a_value(simulation: Simulation, meter: str) -> None:
-    check_signs(compute_metrics(simulation.run(), simulation.evidence(meter)))
-    check_signs(compute_metrics(simulation.run()))
+    check_signs(with_metrics(simulation.run(), simulation.evidence(meter)).metrics)
+    check_signs(with_metrics(simulation.run()).metrics)
 
 
 @pytest.mark.parametrize(("name", "value"), [("energy.idle", -1.0), ("time.jct", -0.5)])
 def test_a_negative_figure_is_found(name: str, value: float) -> None:
     simulation = one_trial()
-    values = compute_metrics(simulation.run(), simulation.evidence("counter"))
+    values = with_metrics(simulation.run(), simulation.evidence("counter")).metrics
     check_signs(values)
     with pytest.raises(AssertionError):
         check_signs({**values, name: replace(values[name], value=value)})
@@ -133,23 +134,23 @@ def test_the_order_of_processes_changes_no_figure(simulation: Simulation, meter:
     order = list(range(len(simulation.log.writers)))
     shuffler.shuffle(order)
     evidence = simulation.evidence(meter)
-    assert compute_metrics(simulation.run(order), evidence) == compute_metrics(simulation.run(), evidence)
+    assert with_metrics(simulation.run(order), evidence).metrics == with_metrics(simulation.run(), evidence).metrics
 
 
 def test_the_order_inside_a_process_does_matter() -> None:
     simulation = one_trial()
-    before = compute_metrics(simulation.run(), simulation.evidence())
+    before = with_metrics(simulation.run(), simulation.evidence()).metrics
     events = simulation.log.writers[1].events
     events[1], events[2] = events[2], events[1]  # an epoch comes before its trial's start
-    assert compute_metrics(simulation.run(), simulation.evidence()) != before
+    assert with_metrics(simulation.run(), simulation.evidence()).metrics != before
 
 
 @given(simulations(), st.floats(0.5, 1000))
 @SETTINGS
 def test_twice_the_intensity_is_twice_the_carbon_and_the_same_weights(simulation: Simulation, intensity: float) -> None:
     run = simulation.run()
-    once = compute_metrics(run, simulation.evidence(intensity=intensity))
-    twice = compute_metrics(run, simulation.evidence(intensity=2 * intensity))
+    once = with_metrics(run, simulation.evidence(intensity=intensity)).metrics
+    twice = with_metrics(run, simulation.evidence(intensity=2 * intensity)).metrics
     for name, value in once.items():
         is_carbon = name.startswith("carbon.") or name.endswith(".carbon")
         factor = 2 if is_carbon and value.unit in ("g", "g/kWh") else 1

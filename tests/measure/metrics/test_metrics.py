@@ -8,7 +8,7 @@ from builders.event_logs import Log, example_a, example_b, ns
 from builders.specs import make_spec
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.spec import Objective, RunSpec
-from tuneoff.measure.derived import compute_metrics
+from tuneoff.measure.derived import with_metrics
 from tuneoff.measure.incumbent import incumbents, test_counterpart
 from tuneoff.measure.presence import presence_of
 from tuneoff.measure.slots import slot_times, slots_of
@@ -24,11 +24,11 @@ def run_of(example: tuple[Log, RunSpec]) -> RunRecord:
 
 
 def value(run: RunRecord, name: str) -> float | None:
-    return compute_metrics(run)[name].value
+    return with_metrics(run).metrics[name].value
 
 
 def reason(run: RunRecord, name: str) -> str | None:
-    return compute_metrics(run)[name].reason_if_null
+    return with_metrics(run).metrics[name].reason_if_null
 
 
 @pytest.mark.parametrize(
@@ -267,5 +267,5 @@ def test_stages_that_the_coordinator_timed_are_means() -> None:
     log, spec = example_a()
     for took in (2_000_000, 4_000_000):
         log.coordinator.add(schema.Stage, 20, name="ask", duration_ns=took)
-    metrics = compute_metrics(derive(log.pairs(), spec))
+    metrics = with_metrics(derive(log.pairs(), spec)).metrics
     assert (metrics["stage.ask"].value, metrics["stage.ask"].n_samples) == (3, 2)

@@ -1,4 +1,4 @@
-"""The list of metric names is the one that `compute_metrics` gives."""
+"""The list of metric names is the one that `with_metrics` gives."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from builders.event_logs import example_a, example_b
 from tuneoff.experiment.metric_catalogue import general_name, is_metric, metric_names, unknown_metric
-from tuneoff.measure.derived import compute_metrics
+from tuneoff.measure.derived import with_metrics
 from tuneoff.record.derive import derive
 
 
@@ -18,7 +18,7 @@ def differences(computed: Iterable[str], listed: Iterable[str]) -> set[str]:
 
 
 def computed_names() -> set[str]:
-    return {name for log, spec in (example_a(), example_b()) for name in compute_metrics(derive(log.pairs(), spec))}
+    return {name for log, spec in (example_a(), example_b()) for name in with_metrics(derive(log.pairs(), spec)).metrics}
 
 
 def test_the_listed_names_are_the_computed_ones() -> None:

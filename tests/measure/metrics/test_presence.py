@@ -11,7 +11,7 @@ from builders.event_logs import Log, example_b, example_c, example_c_of_one_slot
 from builders.specs import make_spec
 from tuneoff.experiment.spec import RunSpec, Workers
 from tuneoff.measure.attribution.slots import core_seconds, slot_uses
-from tuneoff.measure.derived import compute_metrics, with_metrics
+from tuneoff.measure.derived import with_metrics
 from tuneoff.measure.presence import presence_of
 from tuneoff.measure.slots import slot_times, slots_of
 from tuneoff.record.derive import derive
@@ -53,7 +53,7 @@ EXPECTED_C: dict[str, float] = {
 def test_every_figure_of_worked_example_c_is_met_whatever_slot_its_short_trials_got(slot: int | None) -> None:
     run = derived(example_c())
     run = run if slot is None else on_slot(run, slot)
-    metrics = compute_metrics(run)
+    metrics = with_metrics(run).metrics
     assert {name: metrics[name].value for name in EXPECTED_C} == pytest.approx(EXPECTED_C, rel=1e-12)
     overhead, busy = metrics["slots.overhead"].value, metrics["slots.busy"].value
     assert overhead is not None
@@ -74,7 +74,7 @@ def test_each_process_of_worked_example_c_has_the_slot_of_its_trial() -> None:
 def test_a_process_that_imports_beside_a_trial_on_the_only_slot_shares_what_is_left(role: str) -> None:
     """Example C's one slot: from 9 to 10 one process exits while the other imports, half of the slot each."""
     run = derived(example_c_of_one_slot(role))
-    metrics = compute_metrics(run)
+    metrics = with_metrics(run).metrics
     expected = {
         "slots.busy": 8,
         "slots.overhead": 7,
@@ -103,7 +103,7 @@ def test_a_process_that_dies_in_its_imports_occupies_a_slot_and_is_in_the_record
     assert [(one.process, one.started_ns, one.ended_ns) for one in run.without_attempt] == [
         (dead.process.name, ns(27.6), ns(28.6))
     ]
-    metrics = compute_metrics(run)
+    metrics = with_metrics(run).metrics
     assert metrics["slots.overhead"].value == pytest.approx(30.4 + 1)
     assert metrics["slots.idle"].value == pytest.approx(9.2 - 1)
 
@@ -121,7 +121,7 @@ def test_a_long_lived_worker_without_a_trial_occupies_nothing() -> None:
     log.process("worker", 10)
     run = derive(log.pairs(), spec)
     assert run.without_attempt == ()
-    assert compute_metrics(run)["slots.overhead"].value == pytest.approx(30.4)
+    assert with_metrics(run).metrics["slots.overhead"].value == pytest.approx(30.4)
 
 
 def test_the_first_of_several_sights_of_an_exit_counts() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from builders.event_logs import Log
 from builders.specs import make_spec
 from tuneoff.experiment.spec import Objective, RunSpec, Workers
-from tuneoff.measure.derived import compute_metrics
+from tuneoff.measure.derived import with_metrics
 from tuneoff.measure.incumbent import incumbents
 from tuneoff.measure.overhead import SLOT_STAGES, of_longer_jobs, slot_stages_ns
 from tuneoff.measure.presence import presence_of
@@ -161,7 +161,7 @@ def test_the_stages_of_overhead_sum_to_the_overhead_of_the_slots(example: tuple[
 def test_what_a_job_and_its_further_trials_add_makes_up_the_overhead(example: tuple[Log, RunSpec]) -> None:
     """The first processes of the workers, all further trials, and what the first trials add besides their processes."""
     run, workers = derived(example), example[1].experiment.workers.count
-    found = {name.removeprefix("overhead."): one.value for name, one in compute_metrics(run).items()}
+    found = {name.removeprefix("overhead."): one.value for name, one in with_metrics(run).metrics.items()}
     used = sum(trial.used_ticket for trial in run.trials)
     if used <= workers:
         assert found["further_trial"] is None
@@ -211,7 +211,7 @@ def test_the_order_of_files_and_of_finished_trials_changes_no_metric(
     assert derive(log.pairs(order), spec) == run
     trials = list(run.trials)
     shuffler.shuffle(trials)
-    assert compute_metrics(replace(run, trials=tuple(trials))) == compute_metrics(run)
+    assert with_metrics(replace(run, trials=tuple(trials))).metrics == with_metrics(run).metrics
 
 
 @given(runs())

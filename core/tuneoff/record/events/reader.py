@@ -43,11 +43,10 @@ class SequenceGap:
 
 @dataclass(slots=True)
 class Statistics:
-    """What reading met: events, torn last lines (a killed writer), files without a whole line, missing lines."""
+    """What reading met: events, torn last lines (a killed writer), missing lines."""
 
     events: int = 0
     torn_lines: int = 0
-    empty_files: int = 0
     gaps: list[SequenceGap] = field(default_factory=list)
 
 
@@ -165,8 +164,6 @@ def read_file(path: Path, statistics: Statistics) -> Iterator[tuple[Process, Eve
             line += 1
             statistics.events += 1
             yield process, event
-    if process is None:
-        statistics.empty_files += 1
 
 
 def read_header(line: bytes, name: str) -> Process:
