@@ -1,6 +1,6 @@
 """Every metric that a run can have, one row each: unit, direction, scale, and whether it survives an interruption.
 
-`N` in a name stands for a slot, `NAME` for a score of the test or a stage of the framework. A test holds it to `compute_metrics`.
+`N` in a name stands for a slot, `NAME` for a score of the test or a stage of the framework. A test holds it to `with_metrics`.
 """
 
 from __future__ import annotations

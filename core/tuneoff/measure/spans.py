@@ -6,10 +6,10 @@ And what a slot did when: busy and waiting pieces of attempts.
 from __future__ import annotations
 
 import bisect
-import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from tuneoff.base.last import remembers_last
 from tuneoff.record.metric_value import MetricValue, milliseconds
 from tuneoff.record.run_record import AttemptRecord, RunRecord, TrialRecord
 
@@ -35,19 +35,13 @@ class Boundaries(NamedTuple):
     undeployed_ns: int | None
 
 
-_last: tuple[weakref.ref[RunRecord], Boundaries] | None = None  # of the run that was asked for last: many metrics ask in turn
-
-
+@remembers_last
 def boundaries(run: RunRecord) -> Boundaries:
     """Return the moments between a run's parts, by event times.
 
     Deploy ends when its method returned; setup with the first submission; trial with the last trial's end, in whatever
     state; result collection when the best trial is known; the others when their method returned.
     """
-    global _last
-    last = _last  # another thread may ask for another run
-    if last is not None and last[0]() is run:
-        return last[1]
     attempts = [attempt for trial in run.trials for attempt in trial.attempts]
     submitted = [attempt.submitted_ns for attempt in attempts if attempt.submitted_ns is not None]
     started = [attempt.started_ns for attempt in attempts if attempt.started_ns is not None]
@@ -66,9 +60,7 @@ def boundaries(run: RunRecord) -> Boundaries:
     for index, moment in enumerate(moments):
         if moment is not None:
             moments[index] = latest = max(latest, moment)
-    found = Boundaries(*moments)
-    _last = weakref.ref(run), found
-    return found
+    return Boundaries(*moments)
 
 
 def partition(run: RunRecord) -> dict[str, tuple[int, int] | None]:
@@ -216,12 +208,11 @@ def waits(attempt: AttemptRecord) -> list[Interval]:
     ended, epochs = attempt.ended_ns, attempt.epochs
     assert ended is not None
     found = []
-    last = len(epochs) - 1
-    for index, epoch in enumerate(epochs):
+    for epoch in epochs:
         start, end = epoch.ended_ns, epoch.reported_ns
         if end is None:
             # with a later epoch the report did return, and its line is missing: the wait is unknown, not endless
-            end = ended if index == last else start
+            end = ended if epoch is epochs[-1] else start
         elif end > ended:
             end = ended
         if end > start:

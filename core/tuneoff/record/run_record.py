@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from tuneoff.base.files import PLAIN_NAME
+from tuneoff.base.last import remembers_last
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.record.events.schema import STEPS, Charged, Step, TrialName
 from tuneoff.record.layout import SealedFile
@@ -244,9 +245,6 @@ class ContinuesRecord:
     away_ns: int  # between an execution's last event and the next one's first, all of them together
 
 
-_last: tuple[Mapping[str, Any], RunSpec] | None = None  # the specification that was asked for last: many metrics ask in turn
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class RunRecord:
     """One execution of a run: what it was, in which environment, and all that happened in it."""
@@ -292,13 +290,10 @@ class RunRecord:
         if any(step.step not in STEPS for step in self.steps):
             raise ValueError(f"steps must be of {STEPS}, but got {[step.step for step in self.steps]}")
 
+    @remembers_last
     def run_spec(self) -> RunSpec:
         """Return the run's specification, which was checked where the record was read."""
-        global _last
-        last = _last  # another thread may ask for another one
-        if last is None or last[0] is not self.specification:
-            last = _last = self.specification, run_spec_from_json(self.specification)
-        return last[1]
+        return run_spec_from_json(self.specification)
 
     def step(self, name: Step) -> StepRecord | None:
         """Return a step, or None if it was not entered."""
