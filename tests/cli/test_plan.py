@@ -224,6 +224,10 @@ def test_an_adapter_is_chosen_on_a_platform_as_tables_write_it(call: Call, file:
     assert chosen("twofold") == ["twofold@cluster", "twofold@emulated"]
     assert chosen("twofold@emulated") == ["twofold@emulated"]
     assert chosen("twofold@pretended", "plain") == ["twofold@pretended (emulated)", "plain"]
+    path = file(adapters=[{"name": "twofold", "options": {"depth": 3}}, {"name": "twofold", "platform": "emulated"}])
+    runs = json.loads(call("plan", path, "--json", "--adapter", "twofold@cluster").out)["runs"]
+    assert [(run["label"], run["spec"]["options"]) for run in runs] == [("twofold@cluster", {"depth": 3})]
+    assert chosen("twofold@emulated") == ["twofold@emulated"]
     for name, lacking in (("twofold@", "platform"), ("@emulated", "name")):
         assert call("plan", file(adapters=[name])).line.endswith(f": adapters.0.{lacking}: must not be empty, but got ''")
         answer = call("plan", path, "--adapter", name)

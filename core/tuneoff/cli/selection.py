@@ -120,7 +120,7 @@ def _is_missing(adapter: str, reason: str) -> bool:
 def _entries(path: Path, names: Sequence[str]) -> list[Any]:
     """Return the file's own entries of these adapters, with their options; a name that it lacks stands for itself.
 
-    `name@platform`, as tables write it, is the entry on that platform, or else that adapter there.
+    `name@platform`, as tables write it, is the entry on that platform; else each that names no platform, or that adapter, there.
     """
     from tuneoff.experiment.yaml_reader import named, read_merged
 
@@ -133,8 +133,9 @@ def _entries(path: Path, names: Sequence[str]) -> list[Any]:
         wanted = named(name)
         if not all(wanted.values()):
             raise ExperimentError(f"--adapter: NAME@PLATFORM needs both, but got {name!r}; drop the @, or complete it")
-        own = [entry for entry in entries if isinstance(entry, dict) and wanted.items() <= entry.items()]
-        chosen.extend(own or [wanted])
+        own = [entry for entry in entries if isinstance(entry, dict) and entry.get("name") == wanted["name"]]
+        there = [entry for entry in own if wanted.items() <= entry.items()]
+        chosen.extend(there or [{**entry, **wanted} for entry in own if entry.get("platform") is None] or [wanted])
     return chosen
 
 
