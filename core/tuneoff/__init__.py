@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import os
 
+    from tuneoff.judge.answers.anytime import Curve
     from tuneoff.tell.frames.load import Frames
 
 __version__ = "0.1.0"
@@ -25,3 +26,17 @@ def load(results: str | os.PathLike[str]) -> Frames:
     from tuneoff.tell.frames.load import load as load_frames
 
     return load_frames(results)
+
+
+def curves(results: str | os.PathLike[str]) -> list[Curve]:
+    """Return the incumbent of each run of a results folder that ended, as steps on trials, seconds, kWh and USD.
+
+    Raises:
+        ResultsError: it is no results folder, or a file in it is damaged.
+    """
+    from pathlib import Path
+
+    from tuneoff.judge.answers.anytime import curves as curves_of
+    from tuneoff.judge.results import read_results
+
+    return curves_of(read_results(Path(results)))

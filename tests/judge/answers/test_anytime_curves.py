@@ -8,6 +8,7 @@ from typing import get_args
 
 import pytest
 
+import tuneoff
 from builders.made_results import Entry, results, steady
 from builders.made_runs import METRIC, made_run
 from builders.present import present
@@ -42,6 +43,7 @@ def with_values(*values: list[float], status: RunStatus = "done") -> Results:
 def test_a_curve_never_gets_worse_and_moves_on_on_every_clock(examples: Results) -> None:
     found = [curve for curve in curves(examples) if curve.steps]
     assert found
+    assert [curve.steps for curve in tuneoff.curves(str(examples.folder)) if curve.steps] == [curve.steps for curve in found]
     for curve in found:
         values = [step.value for step in curve.steps]
         assert values == sorted(values, reverse=curve.group.spec.experiment.objective.mode == "min")
