@@ -9,7 +9,7 @@ import functools
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from tuneoff.base.identity import canonical_json, derive_seed, digest
@@ -241,7 +241,10 @@ def _checks(kind: Any) -> tuple[type[msgspec.Struct], dict[str, Read]]:
     known = get_type_hints(kind, include_extras=True)
     hints = {field.name: known[field.name] for field in fields(kind)}
     parts = {name: read for name, hint in hints.items() if (read := _reader(hint, name)) is not None}
-    plain = [(name, Any if name in parts else hint, None) for name, hint in hints.items()]
+    needed = {field.name for field in fields(kind) if field.default is field.default_factory is MISSING}
+    plain: list[Any] = [
+        (name, Any if name in parts else hint, *(() if name in needed else (None,))) for name, hint in hints.items()
+    ]
     return msgspec.defstruct("Plain", plain, kw_only=True, forbid_unknown_fields=True), parts
 
 

@@ -110,9 +110,10 @@ def history_from_json(data: Any) -> History:
         raise ValueError(f"it is no history: {error}") from error
     if lacking := [field.name for field in fields(History) if field.name not in data]:
         raise ValueError(f"it must have {', '.join(lacking)}")
-    names = [*(trial.trial_id for trial in begun(history)), *(execution.execution_id for execution in history.executions)]
-    if others := [name for name in names if re.match(PLAIN_NAME, name) is None]:  # files and folders are named after them
-        raise ValueError(f"a name must match {PLAIN_NAME}, but got {others[0][:120]!r}")
+    for group, key in (("finished", "trial_id"), ("unfinished", "trial_id"), ("executions", "execution_id")):
+        for number, item in enumerate(getattr(history, group), start=1):
+            if re.match(PLAIN_NAME, name := getattr(item, key)) is None:  # a file or a folder is named after it
+                raise ValueError(f"{group}[#{number}].{key} must match {PLAIN_NAME}, but got {name[:120]!r}")
     return history
 
 

@@ -109,5 +109,12 @@ def test_a_damaged_file_is_one_line(tmp_path: Path, text: str) -> None:
 def test_an_execution_id_that_leads_elsewhere_is_refused(name: str) -> None:
     data = HISTORY.to_json()
     data["executions"][0]["execution_id"] = name
-    with pytest.raises(ValueError, match=re.escape(repr(name))):
+    with pytest.raises(ValueError, match=rf"executions\[#1\]\.execution_id must match .*{re.escape(repr(name))}"):
+        history_from_json(data)
+
+
+def test_a_damaged_item_is_named_by_its_place() -> None:
+    data = HISTORY.to_json()
+    data["finished"][1] = {"trial_id": "t00001"}
+    with pytest.raises(ValueError, match=r"^finished\[#2\]: Object missing required field `\w+`"):
         history_from_json(data)

@@ -60,7 +60,7 @@ class EventWriter:
             text = _encode({"type": type, "seq": self._seq, "t": t, **fields})
             # a lone surrogate (a file name in an error's text) has no bytes, and a reader refuses its JSON escape
             line = text.encode("utf-8", "xmlcharrefreplace") + b"\n"
-            if (written := os.write(self._fd, line)) != len(line):
+            if (written := os.write(self._fd, line)) != len(line):  # as `append_line`, but each event would pay for its call
                 take_back(self._fd, written)
             self._seq += 1
         return t
