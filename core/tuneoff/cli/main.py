@@ -71,9 +71,10 @@ COMMANDS: tuple[Command, ...] = (
     new_adapter,
     new_workload,
 )
-DESCRIPTION = """\
-Compare hyperparameter-optimization frameworks: each is driven through one lifecycle, runs the same workload, and leaves
-results in one schema."""
+DESCRIPTION = (
+    "Compare hyperparameter-optimization frameworks: each is driven through one lifecycle, runs the same workload, "
+    "and leaves results in one schema."
+)
 EXIT_CODES = {
     0: "every planned run is done, or was skipped for a stated reason",
     1: "a run failed or timed out; or `controls`, `faults`, `verify`, `verify-space`, `check`, `bundle` or `reproduce` objects; "
