@@ -9,11 +9,14 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from tuneoff.base.doctor_check import DoctorCheck
 from tuneoff.base.files import replacing
 from tuneoff.base.process_limits import as_parent
 from tuneoff.capabilities import Capabilities, Support
 from tuneoff.errors import StepError
 from tuneoff.record.layout import BEST_CONFIGURATION, TEST_RESULT
+
+__all__ = ["Adapter", "Best", "DoctorCheck", "score_best"]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -54,6 +57,10 @@ class Adapter(ABC):
     lost_codes: ClassVar[frozenset[int]] = frozenset()
     """Exit codes with which the framework ends the coordinator when a part of it was lost: charged to the infrastructure, as a
     signal is, so that `--resume` repeats the run. With any other code the adapter ended its process itself."""
+
+    doctor: ClassVar[str | None] = None
+    """`module:function` of what `tuneoff doctor` is to check of the framework beside its version, by `function(image)`: it yields
+    `DoctorCheck`s. `image`: of trials, as `--image` names it, or None."""
 
     undeploy_seconds: float = 300.0
     """How long `undeploy` may take until its process is killed; core sets it before the call: less after an interruption."""

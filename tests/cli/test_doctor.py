@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import fake_plugins
 from command_line import Call, File
-from tuneoff.base import packages
-from tuneoff.base.code_digest import code_digest
+from tuneoff.base.doctor_check import DoctorCheck
 from tuneoff.cli import doctor
-from tuneoff.cli.doctor import DoctorCheck
-from tuneoff.cli.kubeconfig import kubeconfig_problem
-
-KUBECONFIG = {
-    "current-context": "here",
-    "contexts": [{"name": "here", "context": {"cluster": "one", "user": "me"}}],
-    "clusters": [{"name": "one", "cluster": {"server": "https://127.0.0.1:1"}}],
-}
 
 
 def _checks(call: Call, *arguments: str | Path) -> tuple[int, dict[str, DoctorCheck]]:
@@ -44,7 +36,7 @@ def test_every_check_is_one_line(call: Call, healthy: None) -> None:
     code, found = _checks(call)
     assert (answer.code, answer.err, code) == (0, "", 0)
     assert len(answer.out.splitlines()) == 1 + len(found)
-    for name in ("python", "platform", "cores", "memory", "cgroup", "/dev/shm", "power", "conflict", "data folder", "results"):
+    for name in ("python", "platform", "cores", "memory", "cgroup", "/dev/shm", "power", "data folder", "results"):
         assert found[name].text
     assert found["adapter plain"].level == "ok"
     assert found["adapter missing"].level == "warn"
@@ -59,124 +51,25 @@ def test_what_the_file_needs_must_be_there(call: Call, healthy: None, file: File
     assert (code, found["data curve"].level) == (0, "ok")
 
 
-def test_packages_that_do_not_work_together_are_named(call: Call, healthy: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    versions = {"kubeflow-katib": "0.19.0", "kubernetes": "36.0.0"}
-    monkeypatch.setattr(packages, "installed_version", versions.get)
+def checks_of_its_own(image: str | None) -> Iterator[DoctorCheck]:
+    yield DoctorCheck(name="own", level="warn" if image is None else "fail", text=f"asked with {image}", exit_code=1)
+
+
+def faulty_checks(image: str | None) -> Iterator[DoctorCheck]:
+    raise KeyError("oops")
+
+
+def test_an_adapter_has_checks_of_its_own(call: Call, healthy: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fake_plugins.Plain, "doctor", f"{__name__}:checks_of_its_own")
+    monkeypatch.setattr(fake_plugins.Missing, "doctor", f"{__name__}:checks_of_its_own")  # the same: once
     code, found = _checks(call)
-    assert code == 3
-    assert found["conflict kubernetes"].text.startswith("kubeflow-katib needs kubernetes < 36, but 36.0.0 is installed: ")
-    assert found["conflict kubernetes"].text.endswith("run: pip install 'kubernetes<36'")
-    versions |= {"kubernetes": "35.0.0", "protobuf": "4.25.9"}
-    code, found = _checks(call)
-    assert (code, found["conflict"].level) == (0, "ok")
-
-
-def test_a_protobuf_that_katib_does_not_want_is_a_warning(call: Call, healthy: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    versions = {"kubeflow-katib": "0.19.0", "kubernetes": "35.0.0", "protobuf": "5.28.0"}
-    monkeypatch.setattr(packages, "installed_version", versions.get)
-    code, found = _checks(call)
-    assert (code, found["conflict protobuf"].level) == (0, "warn")
-    assert found["conflict protobuf"].text.startswith("kubeflow-katib needs protobuf < 5, but 5.28.0 is installed: ")
-    del versions["kubeflow-katib"]  # control: without Katib any protobuf is fine
-    assert _checks(call)[1]["conflict"].level == "ok"
-
-
-def test_a_kubeconfig_is_hinted_at_where_katib_is_installed(
-    call: Call, healthy: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    versions = {"kubeflow-katib": "0.19.0", "kubernetes": "35.0.0"}
-    monkeypatch.setattr(packages, "installed_version", versions.get)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("KUBECONFIG", raising=False)
-    check = _checks(call)[1]["kubeconfig"]
-    assert (check.level, check.text.startswith(f"none ({tmp_path}/.kube/config): ")) == ("ok", True)
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "nowhere"))
-    code, found = _checks(call)
-    assert (code, found["kubeconfig"].level) == (0, "warn")
-    assert found["kubeconfig"].text.endswith("correct or unset it")
-    (tmp_path / "config").write_text(json.dumps(KUBECONFIG))
-    monkeypatch.setenv("KUBECONFIG", os.pathsep.join([str(tmp_path / "nowhere"), str(tmp_path / "config")]))
-    check = _checks(call)[1]["kubeconfig"]
-    assert (check.level, check.text.split(";")[0]) == ("ok", str(tmp_path / "config"))
-    del versions["kubeflow-katib"]
-    assert "kubeconfig" not in _checks(call)[1]
-
-
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        ("", "has no current-context"),
-        ("{", "is no YAML"),
-        ("- a", "must be a mapping"),
-        (b"\xff\xfe\x00", "cannot be read: it is no text"),
-        (json.dumps({**KUBECONFIG, "current-context": "there"}), "has no context 'there'"),
-        (json.dumps({**KUBECONFIG, "clusters": []}), "context 'here' names no cluster with a server"),
-        (json.dumps({**KUBECONFIG, "clusters": None}), "context 'here' names no cluster with a server"),
-    ],
-)
-def test_a_kubeconfig_that_names_no_cluster_is_warned_of(
-    call: Call, healthy: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: str | bytes, text: str
-) -> None:
-    monkeypatch.setattr(packages, "installed_version", {"kubeflow-katib": "0.19.0"}.get)
-    path = tmp_path / "config"
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    monkeypatch.setenv("KUBECONFIG", str(path))
-    code, found = _checks(call)
-    assert (code, found["kubeconfig"].level) == (0, "warn")
-    assert text in found["kubeconfig"].text
-    assert "; " in found["kubeconfig"].text
-    assert "\n" not in found["kubeconfig"].text
-
-
-def test_an_unreadable_kubeconfig_is_warned_of(tmp_path: Path) -> None:
-    assert "cannot be read" in str(kubeconfig_problem([tmp_path]))  # a folder: root may read any file
-
-
-def test_kubeconfigs_are_merged(tmp_path: Path) -> None:
-    one, other = tmp_path / "one", tmp_path / "other"
-    one.write_text(json.dumps({"current-context": "here"}))
-    other.write_text(json.dumps({**KUBECONFIG, "current-context": "elsewhere"}))
-    assert kubeconfig_problem([one, other]) is None
-    assert kubeconfig_problem([other, one]) is not None
-
-
-def _container_tool(folder: Path, script: str) -> None:
-    """Write a `podman` that does what a script says."""
-    folder.mkdir(exist_ok=True)
-    (folder / "podman").write_text(f"#!/bin/sh\n{script}\n")
-    (folder / "podman").chmod(0o755)
-
-
-def test_an_image_fits_where_its_tuneoff_is_this_one_to_the_letter(
-    call: Call, healthy: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
-    _container_tool(tmp_path / "bin", f'echo "$@" > {tmp_path}/asked; echo {code_digest()}')
-    code, found = _checks(call, "--image", "registry.example/tuneoff:1")
-    assert (code, found["image"].level) == (0, "ok")
-    asked = (tmp_path / "asked").read_text().split()
-    assert asked[:2] == ["run", "--rm"]
-    assert {"--network=none", "--read-only", "--cap-drop=all", "registry.example/tuneoff:1"} < set(asked)
-    _container_tool(tmp_path / "bin", f"echo {'0' * 64}")
-    code, found = _checks(call, "--image", "registry.example/tuneoff:1")
-    assert (code, found["image"].level) == (3, "fail")
-    assert f"has tuneoff {'0' * 12}, and this is {code_digest()[:12]}; build it anew" in found["image"].text
-    assert "image" not in _checks(call)[1]
-
-
-def test_an_image_that_cannot_be_asked_fails_with_the_reason(
-    call: Call, healthy: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert (code, found["own"].level, found["own"].text) == (0, "warn", "asked with None")
     code, found = _checks(call, "--image", "i")
-    assert (code, found["image"].level) == (1, "fail")
-    assert "asked by podman or docker, but none of them is here" in found["image"].text
-    _container_tool(
-        tmp_path / "bin", "echo 'docker: no such image.' >&2; echo >&2; echo \"Run 'docker run --help'\" >&2; exit 125"
-    )
-    code, found = _checks(call, "--image", "i")
-    assert (code, found["image"].level) == (1, "fail")
-    assert "i does not say which tuneoff it has (docker: no such image.); " in found["image"].text
+    assert (code, found["own"].text) == (1, "asked with i")
+    monkeypatch.setattr(fake_plugins.Plain, "doctor", f"{__name__}:faulty_checks")
+    code, found = _checks(call)
+    assert (code, found[f"{__name__}:faulty_checks"].level) == (6, "fail")
+    assert found[f"{__name__}:faulty_checks"].text.startswith("KeyError: 'oops'")
 
 
 def test_a_broken_plugin_fails(call: Call, healthy: None, monkeypatch: pytest.MonkeyPatch) -> None:

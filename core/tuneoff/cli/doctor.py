@@ -8,11 +8,13 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from tuneoff.base.doctor_check import DoctorCheck
 from tuneoff.base.output import columns, one_line, write, write_json
+from tuneoff.base.tracebacks import described
 from tuneoff.cli.folders import RESULTS
 from tuneoff.errors import DataError, MissingPackageError, PluginError, ResultsError, TuneoffError
 
@@ -29,39 +31,6 @@ HELP = "check Python, machine, frameworks, conflicts, data and the results folde
 EXAMPLE = "tuneoff doctor benchmarks/digits.yaml"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoctorCheck:
-    """One line: `warn` is worth knowing, `fail` keeps something from running. `exit_code` counts for `fail` alone."""
-
-    name: str
-    level: Literal["ok", "warn", "fail"]
-    text: str
-    exit_code: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conflict:
-    """Two distributions that do not go together: `package` needs `other` below a version."""
-
-    package: str
-    other: str
-    below: str
-    why: str
-    level: Literal["warn", "fail"] = "fail"
-
-
-CONFLICTS = (
-    Conflict(package="kubeflow-katib", other="kubernetes", below="36", why="its client fails on every object with labels"),
-    Conflict(
-        package="kubeflow-katib",
-        other="protobuf",
-        below="5",
-        why="its SDK declares that bound (only Optuna's gRPC storage, which tuneoff does not use, needs 5.28 or later)",
-        level="warn",
-    ),
-)
-
-
 def all_checks(file: Path | None = None, image: str | None = None) -> list[DoctorCheck]:
     """Return every check; with a file, also those of what it needs; with an image of trials, also whether it fits.
 
@@ -69,7 +38,7 @@ def all_checks(file: Path | None = None, image: str | None = None) -> list[Docto
         ExperimentError: the file breaks a rule.
     """
     plan = _plan(file) if file is not None else None
-    checks = (machine(), power(plan), charges(plan), adapters(plan), conflicts(), cluster(), trial_image(image), data(plan))
+    checks = (machine(), power(plan), charges(plan), adapters(plan), of_adapters(image), data(plan))
     return [*(check for group in checks for check in group), results_folder(RESULTS)]
 
 
@@ -132,59 +101,17 @@ def adapters(plan: Plan | None) -> Iterator[DoctorCheck]:
             yield DoctorCheck(name=name, level="fail", text=listing.text, exit_code=code)
 
 
-def conflicts() -> Iterator[DoctorCheck]:
-    """Check installed distributions that are known not to go together."""
-    from tuneoff.base.packages import install_command, installed_version, release
+def of_adapters(image: str | None) -> Iterator[DoctorCheck]:
+    """Yield what adapters check of what their frameworks need beside a version; one function of several adapters once."""
+    from tuneoff.base.targets import load_target
+    from tuneoff.registry import adapter_class, list_adapters
 
-    found = False
-    for conflict in CONFLICTS:
-        version = installed_version(conflict.other)
-        if installed_version(conflict.package) is None or version is None or release(version) < release(conflict.below):
-            continue
-        found = True
-        text = (
-            f"{conflict.package} needs {conflict.other} < {conflict.below}, but {version} is installed: {conflict.why}; "
-            f"run: {install_command(f'{conflict.other}<{conflict.below}')}"
-        )
-        code = MissingPackageError.exit_code if conflict.level == "fail" else 0
-        yield DoctorCheck(name=f"conflict {conflict.other}", level=conflict.level, text=text, exit_code=code)
-    if not found:
-        yield DoctorCheck(name="conflict", level="ok", text="none known among the installed packages")
-
-
-def cluster() -> Iterator[DoctorCheck]:
-    """Hint at the kubeconfig, where Katib's SDK is installed: whether one names a cluster, not whether that can be used."""
-    from tuneoff.base.packages import installed_version
-    from tuneoff.cli.kubeconfig import kubeconfig_problem
-
-    if installed_version("kubeflow-katib") is None:
-        return
-    named = [Path(part).expanduser() for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
-    looked = named or [Path("~/.kube/config").expanduser()]
-    found = [path for path in looked if path.is_file()]
-    problem = kubeconfig_problem(found) if found else None
-    if problem is not None:
-        yield DoctorCheck(name="kubeconfig", level="warn", text=problem)
-    elif found:
-        yield DoctorCheck(
-            name="kubeconfig", level="ok", text=f"{', '.join(map(str, found))}; katib on platform kubernetes takes it"
-        )
-    elif named:
-        text = f"KUBECONFIG names {', '.join(map(str, named))}, but no such file is there; correct or unset it"
-        yield DoctorCheck(name="kubeconfig", level="warn", text=text)
-    else:
-        text = f"none ({looked[0]}): katib needs one on platform kubernetes, and none on platform emulated"
-        yield DoctorCheck(name="kubeconfig", level="ok", text=text)
-
-
-def trial_image(image: str | None) -> Iterator[DoctorCheck]:
-    """Check that the tuneoff in an image of trials is this one, to the letter."""
-    from tuneoff.cli.trial_image import problem_of
-
-    if image is not None:
-        problem, exit_code = problem_of(image)
-        text = problem or f"{image} has this tuneoff"
-        yield DoctorCheck(name="image", level="fail" if problem else "ok", text=text, exit_code=exit_code)
+    classes = [adapter_class(listing.plugin.name) for listing in list_adapters() if listing.state != "broken"]
+    for target in dict.fromkeys(found.doctor for found in classes if found.doctor is not None):
+        try:
+            yield from load_target(target)(image)
+        except Exception as error:
+            yield DoctorCheck(name=target, level="fail", text=described(error), exit_code=PluginError.exit_code)
 
 
 def data(plan: Plan | None) -> Iterator[DoctorCheck]:

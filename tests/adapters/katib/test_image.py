@@ -18,12 +18,12 @@ from adapters.katib.test_pod import RATE, SURROGATE
 from builders.katib_specs import plan_of, spec_of
 from containers import make_base, need_limits, needs_podman, own_podman, pip_settings
 from tuneoff.base.code_digest import code_digest
-from tuneoff.cli.trial_image import answer_of
 from tuneoff.errors import InfrastructureError
 from tuneoff.experiment.spec import RunSpec, Workers, WorkloadSpec
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import decode_lines
 from tuneoff_adapters.katib.manifest import config_map_manifest, experiment_manifest
+from tuneoff_adapters.kubernetes.doctor import answer_of
 from tuneoff_adapters.kubernetes.endings import Limits, ending_of
 from tuneoff_adapters.kubernetes.layout import CONFIG_DIR, METRICS_FILE
 

@@ -1,0 +1,180 @@
+"""What `tuneoff doctor` checks for adapters whose trials run in pods: packages that clash, the kubeconfig, an image of trials."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from tuneoff.adapter import DoctorCheck
+from tuneoff.base.code_digest import code_digest
+from tuneoff.base.packages import install_command, installed_version, release
+from tuneoff.errors import InfrastructureError, MissingPackageError
+
+TOOLS = ("podman", "docker")
+SECONDS = 600.0  # with the download of the image
+PROGRAMS = ("sh", "head")  # through which Katib runs a trial, and asks whether it was pruned
+_QUESTION = (
+    "import shutil; from tuneoff.base.code_digest import code_digest; "
+    f"print(code_digest(), *(name for name in {PROGRAMS} if shutil.which(name) is None))"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """Two distributions that do not go together: `package` needs `other` below a version."""
+
+    package: str
+    other: str
+    below: str
+    why: str
+    level: Literal["warn", "fail"] = "fail"
+
+
+CONFLICTS = (
+    Conflict(package="kubeflow-katib", other="kubernetes", below="36", why="its client fails on every object with labels"),
+    Conflict(
+        package="kubeflow-katib",
+        other="protobuf",
+        below="5",
+        why="its SDK declares that bound (only Optuna's gRPC storage, which tuneoff does not use, needs 5.28 or later)",
+        level="warn",
+    ),
+)
+
+
+def checks(image: str | None) -> Iterator[DoctorCheck]:
+    """Yield the checks; with an image of trials, also whether the tuneoff in it is this one, to the letter."""
+    yield from conflicts()
+    yield from cluster()
+    if image is not None:
+        problem, exit_code = problem_of(image)
+        text = problem or f"{image} has this tuneoff"
+        yield DoctorCheck(name="image", level="fail" if problem else "ok", text=text, exit_code=exit_code)
+
+
+def conflicts() -> Iterator[DoctorCheck]:
+    """Check installed distributions that are known not to go together."""
+    found = False
+    for conflict in CONFLICTS:
+        version = installed_version(conflict.other)
+        if installed_version(conflict.package) is None or version is None or release(version) < release(conflict.below):
+            continue
+        found = True
+        text = (
+            f"{conflict.package} needs {conflict.other} < {conflict.below}, but {version} is installed: {conflict.why}; "
+            f"run: {install_command(f'{conflict.other}<{conflict.below}')}"
+        )
+        code = MissingPackageError.exit_code if conflict.level == "fail" else 0
+        yield DoctorCheck(name=f"conflict {conflict.other}", level=conflict.level, text=text, exit_code=code)
+    if not found:
+        yield DoctorCheck(name="conflict", level="ok", text="none known among the installed packages")
+
+
+def cluster() -> Iterator[DoctorCheck]:
+    """Hint at the kubeconfig, where the client is installed: whether one names a cluster, not whether that can be used."""
+    if installed_version("kubernetes") is None:
+        return
+    named = [Path(part).expanduser() for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    looked = named or [Path("~/.kube/config").expanduser()]
+    found = [path for path in looked if path.is_file()]
+    problem = kubeconfig_problem(found) if found else None
+    if problem is not None:
+        yield DoctorCheck(name="kubeconfig", level="warn", text=problem)
+    elif found:
+        yield DoctorCheck(name="kubeconfig", level="ok", text=f"{', '.join(map(str, found))}; platform kubernetes takes it")
+    elif named:
+        text = f"KUBECONFIG names {', '.join(map(str, named))}, but no such file is there; correct or unset it"
+        yield DoctorCheck(name="kubeconfig", level="warn", text=text)
+    else:
+        text = f"none ({looked[0]}): platform kubernetes needs one"
+        yield DoctorCheck(name="kubeconfig", level="ok", text=text)
+
+
+def kubeconfig_problem(paths: Sequence[Path]) -> str | None:
+    """Return why files that are merged as kubectl does it name no cluster, with a way out; None where they do.
+
+    Of a name that several files give, the first counts.
+    """
+    files = []
+    for path in paths:
+        try:
+            content = yaml.safe_load(path.read_text())
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is no text"
+            return f"{path} cannot be read: {reason}; correct it, or name another in KUBECONFIG"
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            first = " ".join(str(error).split())[:120]
+            return f"{path} is no YAML: {first}; correct it, or name another in KUBECONFIG"
+        if content is not None and not isinstance(content, dict):
+            return f"{path} must be a mapping, but is not; correct it, or name another in KUBECONFIG"
+        files.append(content or {})
+    shown, way_out = ", ".join(map(str, paths)), "run: kubectl config use-context NAME, or give the adapter the option `context`"
+    current = next((file["current-context"] for file in files if file.get("current-context")), None)
+    if current is None:
+        return f"{shown} has no current-context; {way_out}"
+    context = _named(files, "contexts", "context", current)
+    if context is None:
+        return f"{shown} has no context {current!r}, which is its current-context; {way_out}"
+    cluster = _named(files, "clusters", "cluster", context.get("cluster"))
+    if cluster is None or not cluster.get("server"):
+        return f"{shown}: context {current!r} names no cluster with a server; {way_out}"
+    return None
+
+
+def _named(files: Sequence[dict[str, Any]], plural: str, key: str, name: object) -> dict[str, Any] | None:
+    for entry in _entries(files, plural):
+        if entry.get("name") == name:
+            found = entry.get(key)
+            return found if isinstance(found, dict) else None
+    return None
+
+
+def _entries(files: Sequence[dict[str, Any]], plural: str) -> Iterator[dict[str, Any]]:
+    for file in files:
+        listed = file.get(plural)
+        yield from (entry for entry in listed if isinstance(entry, dict)) if isinstance(listed, list) else ()
+
+
+def problem_of(image: str) -> tuple[str, int]:
+    """Return why an image does not fit this tuneoff, with the exit code for it; an empty text if it does."""
+    here = code_digest()
+    try:
+        found, *missing = answer_of(image)
+    except InfrastructureError as error:
+        return str(error), error.exit_code
+    if found == here and missing:
+        return f"{image} lacks {' and '.join(missing)}, which Katib runs in it; take another base", MissingPackageError.exit_code
+    if found == here:
+        return "", 0
+    text = f"{image} has tuneoff {found[:12]}, and this is {here[:12]}; build it anew (make image), or go to its commit"
+    return text, MissingPackageError.exit_code
+
+
+def answer_of(image: str) -> list[str]:
+    """Return the `code_digest` of the tuneoff in an image, and which PROGRAMS it lacks; it runs without rights and network.
+
+    Raises:
+        InfrastructureError: there is no container tool, it cannot run the image, or the image has no such tuneoff.
+    """
+    tool = next((tool for tool in TOOLS if shutil.which(tool)), None)
+    if tool is None:
+        raise InfrastructureError(f"an image is asked by {' or '.join(TOOLS)}, but none of them is here; install one")
+    rights = ["--network=none", "--read-only", "--cap-drop=all", "--security-opt=no-new-privileges"]
+    command = [tool, "run", "--rm", *rights, "--entrypoint=python", image, "-c", _QUESTION]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        raise InfrastructureError(f"{image} did not answer within {SECONDS:g} s; run: {tool} pull {image}") from None
+    if done.returncode != 0:
+        # the last line that docker prints is a hint at its help
+        told = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith("Run '")]
+        reason = told[-1].strip() if told else f"exit code {done.returncode}"
+        raise InfrastructureError(f"{image} does not say which tuneoff it has ({reason}); build it anew, or correct its name")
+    return done.stdout.split()
