@@ -12,7 +12,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 class Test(FewRuns):
     adapter = "rustuna"
-    only = ASK_TELL
+    only = (
+        *ASK_TELL,
+        "steps.failure-surfaces",
+        "undeploy.after-failure",
+    )  # planted in its class
 
 
 @pytest.mark.parametrize(("trials", "flags"), [(10, ["sampler_without_model"]), (11, [])])

@@ -13,12 +13,13 @@ import pytest
 from builders.check_evidence import SUBJECT
 from fake_plugins import Plain, Rich, Twofold
 from tuneoff.adapter import Adapter
+from tuneoff.ask_tell import AskTellAdapter
 from tuneoff.base.targets import load_target
 from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.errors import PluginError
 from tuneoff.trust.check import specs
 from tuneoff.trust.check.evidence import flagged_left
-from tuneoff.trust.check.fault_injection import PlantedFailure, wrapped_target
+from tuneoff.trust.check.fault_injection import PLANTS, Plant, PlantedFailure, wrapped_target
 from tuneoff.trust.check.footprint import Left, ListeningSocket, own_folders
 from tuneoff.trust.check.make import run_spec
 from tuneoff.trust.check.planned_runs import CheckRun, planned_runs, repetitions
@@ -57,6 +58,11 @@ def test_undeploy_is_called_twice() -> None:
     adapter = wrapped("twice")
     adapter.undeploy()
     assert type(adapter).calls == 2  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_it_is_planted_in_an_adapter_whose_author_could_not_define_the_step(plant: Plant) -> None:
+    assert issubclass(load_target(wrapped_target(plant, "tuneoff_adapters.rustuna:RustunaAdapter")), AskTellAdapter)
 
 
 def test_what_is_no_plant_is_no_adapter() -> None:

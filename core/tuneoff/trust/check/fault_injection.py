@@ -62,7 +62,9 @@ def _wrapped(plant: str, adapter: type[Adapter]) -> type[Adapter]:
             raise PlantedFailure(f"planted in step {plant}")  # all that the step started is there
         return step(self, *arguments)
 
-    return type(adapter.__name__, (adapter,), {name: planted, "__module__": __name__})
+    wrapped = type(adapter.__name__, (adapter,), {"__module__": __name__})
+    setattr(wrapped, name, planted)  # not defined in the class: `AskTellAdapter` refuses that of an author
+    return wrapped
 
 
 @contextmanager
