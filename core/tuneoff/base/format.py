@@ -125,12 +125,24 @@ def folded(text: str, width: int = FOLD) -> str:
 
 
 def wrapped(lines: Iterable[str], width: int | None) -> Iterator[str]:
-    """Yield lines of at most `width` columns, broken at blanks, what follows two columns further in; None: as they are."""
+    """Yield lines of at most `width` columns, broken at blanks, what follows two columns further in; None: as they are.
+
+    A command of tuneoff at the end of a line that is too long has lines of its own, which a shell takes as they are.
+    """
     for line in lines:
         if width is None or len(line) <= width or "\x1b" in line:  # with colours it is laid out already
             yield line
             continue
         indent = line[: len(line) - len(line.lstrip())]
-        yield from textwrap.wrap(
-            line, max(width, 40), subsequent_indent=f"{indent}  ", break_long_words=False, break_on_hyphens=False
-        )
+        text, colon, command = line.partition(": tuneoff ")
+        if colon and "; " not in command:
+            yield from wrapped([f"{text}:", f"{indent}  tuneoff {command}"], width)
+            continue
+        more = " \\" if line.startswith(f"{indent}tuneoff ") else ""
+        if more and "'" in line:  # a quoted blank is no place to break at
+            yield line
+            continue
+        most = max(width, 40) - len(more)
+        *parts, last = textwrap.wrap(line, most, subsequent_indent=f"{indent}  ", break_long_words=False, break_on_hyphens=False)
+        yield from (f"{part}{more}" for part in parts)
+        yield last

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,18 @@ def test_lines_below_a_table_fit_the_terminal_with_a_hanging_indent() -> None:
     long = "  " + "word " * 30
     assert list(wrapped([long, "short"], 60))[1].startswith("    word")
     assert list(wrapped([long], None)) == [long]
+
+
+def test_a_shell_takes_a_command_as_it_is_broken() -> None:
+    command = "tuneoff compare made.yaml --adapter serial,optuna,ray-tune --trials 10 --seeds 0 1 2 3 4"
+    text, *lines = wrapped([f"! Some were busy. To repeat their seeds: {command}"], 60)
+    assert (text, len(lines)) == ("! Some were busy. To repeat their seeds:", 2)
+    assert max(map(len, lines)) <= 60
+    script = "\n".join(["tuneoff() { echo tuneoff $#; }", *lines])
+    told = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert told == ["tuneoff", str(len(command.split()) - 1)]
+    quoted = f"  tuneoff compare 'my {'long ' * 12}name.yaml'"
+    assert list(wrapped([quoted], 60)) == [quoted]
 
 
 def test_a_line_says_what_the_abbreviations_of_the_shown_columns_mean() -> None:

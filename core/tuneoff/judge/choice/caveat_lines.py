@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from tuneoff.judge.controls.compute import controls
 from tuneoff.judge.results import Results
 from tuneoff.measure.incumbent import NO_TEST
 from tuneoff.record.flag_meanings import WRONG_RESULT
+from tuneoff.record.run_record import TrialRecord
 
 WITHOUT_MODEL = "sampler_without_model"
 UNFINISHED = ("planned", "interrupted")
@@ -61,6 +63,7 @@ def caveat_lines(results: Results, answers: Answers, settings: Sequence[Setting]
     failed = [f"{count} of {names.get(group.label, group.label)}" for group in groups if (count := _failed(group))]
     if failed:
         yield f"Runs failed: {listed(failed)}; a failed run counts as worse than any other."
+    yield from _failed_trials(groups, names)
     emulated = list(dict.fromkeys(names.get(group.label, group.label) for group in groups if group.emulated))
     if emulated:
         yield f"{listed(emulated)} ran on an emulated platform: in no comparison."
@@ -97,6 +100,18 @@ def _flagged(groups: Sequence[EstimatedGroup], names: dict[str, str], flag: str)
 
 def _failed(group: EstimatedGroup) -> int:
     return sum(run.is_failure for run in group.runs)
+
+
+def _failed_trials(groups: Sequence[EstimatedGroup], names: dict[str, str]) -> Iterator[str]:
+    """Say how many trials failed in runs that are done, and why most of them did."""
+    found: dict[str, list[TrialRecord]] = {}
+    for group in groups:
+        done = [run.record for run in group.runs if run.record is not None and run.status == "done"]
+        found.setdefault(names.get(group.label, group.label), []).extend(trial for record in done for trial in record.trials)
+    failed = {name: [trial for trial in trials if trial.state == "failed"] for name, trials in found.items()}
+    if causes := Counter(trial.cause for trials in failed.values() for trial in trials):
+        who = listed([f"{len(trials)} of {len(found[name])} of {name}" for name, trials in failed.items() if trials])
+        yield f"Trials failed: {who}; most often: {causes.most_common(1)[0][0]}."
 
 
 def _is_estimated(groups: Sequence[EstimatedGroup], metric: str) -> bool:
