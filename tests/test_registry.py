@@ -17,7 +17,7 @@ from tuneoff.errors import MissingPackageError, PluginError, UnknownNameError
 
 BROKEN = {
     "nowhere": ("no_such_module:Adapter", "No module named 'no_such_module'"),
-    "nameless": ("fake_plugins:Nothing", "has no attribute 'Nothing'"),
+    "nameless": ("fake_plugins:Nothing", "has no 'Nothing'"),
     "function": ("fake_plugins:plugin", "must be a subclass of Adapter"),
     "workload": ("fake_plugins:Curve", "must be a subclass of Adapter"),
     "unfinished": (

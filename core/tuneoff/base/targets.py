@@ -17,9 +17,13 @@ def load_target(target: str) -> Any:
     """
     module, _, name = target.partition(":")
     try:
-        return getattr(importlib.import_module(module), name)
+        found = importlib.import_module(module)
     except Exception as error:  # a plugin may fail in any way while it is imported
         raise PluginError(f"{target!r} cannot be imported: {type(error).__name__}: {error}") from error
+    try:
+        return getattr(found, name)
+    except AttributeError as error:
+        raise PluginError(f"{target!r} must exist, but {module} has no {name!r}{nearest(name, vars(found))}") from error
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> str:

@@ -13,8 +13,9 @@ from typing import Any
 from tuneoff import registry
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.packages import install_command, missing_modules
+from tuneoff.base.targets import nearest
 from tuneoff.capabilities import Capabilities, Offer, Support, framework_status
-from tuneoff.errors import ExperimentError, PluginError, UnsupportedError
+from tuneoff.errors import ExperimentError, PluginError, UnknownNameError, UnsupportedError
 from tuneoff.experiment.build import build_experiments
 from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.names import platform_text
@@ -95,6 +96,12 @@ def entries(file: MatrixFile) -> list[Entry]:
             adapter = registry.adapter_class(part.name)
         except ExperimentError as error:
             raise type(error)(f"{file.path}: adapters.{index}: {error}") from error
+        offered = adapter.capabilities.platforms
+        if part.platform is not None and part.platform not in offered:
+            rule = (
+                f"{part.name!r} has no platform {part.platform!r}{nearest(part.platform, offered)}; it has: {', '.join(offered)}"
+            )
+            raise UnknownNameError(f"{file.path}: adapters.{index}: {rule}")
         entry = Entry(
             name=part.name,
             target=registry.find("adapter", part.name).target,

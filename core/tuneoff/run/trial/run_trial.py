@@ -197,7 +197,8 @@ class _Attempt:
             metrics = self._epoch(workload, epoch)
             if context.metric not in metrics:
                 found = ", ".join(metrics) or "nothing"
-                return "failed", f"each epoch must give {context.metric}, but epoch {epoch} gave {found}"
+                rule = f"each epoch must give {context.metric}, the objective's metric, but epoch {epoch} gave {found}"
+                return "failed", f"{rule}; correct one of them"
             if not is_finite(value := metrics[context.metric]):
                 return "failed", f"{context.metric} must be a finite number, but epoch {epoch} gave {value}"
             if self._report(epoch, metrics) is Decision.STOP and epoch < context.epochs:
