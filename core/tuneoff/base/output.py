@@ -5,18 +5,18 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
-import math
 import os
 import re
 import shutil
 import stat
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import Any
 
 from tuneoff.base.format import wrapped
+from tuneoff.base.json_values import plain
 from tuneoff.errors import ResultsError
 
 # JSON may hold these as they are, and a terminal obeys them: control characters, and what turns the direction of a text
@@ -66,21 +66,10 @@ def write_exactly(text: str) -> None:
 
 
 def write_json(value: Any) -> None:
-    """Write a JSON value to standard output; a number that JSON has not (infinity, NaN) as its text."""
-    try:
-        text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
-    except ValueError:
-        text = json.dumps(_finite(value), indent=1, ensure_ascii=False)
+    """Write a value to standard output as JSON; null for a number that JSON has not (infinity, NaN)."""
+    text = json.dumps(plain(value), indent=1, ensure_ascii=False, allow_nan=False)
     text = _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     write_exactly(text.encode("utf-8", "backslashreplace").decode())  # half a character, as only JSON escapes can write it
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def note(text: str) -> None:

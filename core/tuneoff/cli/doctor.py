@@ -8,7 +8,6 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -220,7 +219,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     checks = all_checks(arguments.file, arguments.image)
     if arguments.json:
-        write_json([asdict(check) for check in checks])
+        write_json(checks)
     else:
         write(columns(("level", "check", ""), [(check.level, check.name, one_line(check.text)) for check in checks]))
     return next((check.exit_code for check in checks if check.level == "fail"), 0)

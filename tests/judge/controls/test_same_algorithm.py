@@ -225,7 +225,8 @@ def test_scipy_is_not_missed_where_it_would_judge_nothing(monkeypatch: pytest.Mo
 def test_as_json_every_null_has_its_reason() -> None:
     found = to_json(judged(runs("serial", seeds=[0]), runs("optuna", seeds=[0]), runs("katib", emulated=True)))
     (pair,) = found["same_algorithm"]["pairs"]
-    assert pair["quality"] == {"value": None, "reason_if_null": "quality.test in both of 1 seeds, fewer than 2"}
+    assert (pair["quality"], pair["quality_reason_if_null"]) == (None, "quality.test in both of 1 seeds, fewer than 2")
+    assert found["effects"]
     for effect in found["effects"]:
-        assert (effect["mean"] is None) == (effect["reason_if_null"] is not None)
+        assert (effect["interval"] is None) == ("interval_reason_if_null" in effect)
     assert json.dumps(found, allow_nan=False)

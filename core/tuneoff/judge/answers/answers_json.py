@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from typing import Any
 
-from tuneoff.judge.answers.answer import AcrossTasks, Answers, Disturbance, Estimate, EstimatedGroup, OverTasks, Value, Verdict
+from tuneoff.base.json_values import field_values, values
+from tuneoff.judge.answers.answer import AcrossTasks, Answers, Estimate, EstimatedGroup, OverTasks, Value, Verdict
 from tuneoff.judge.choice.choice import Choice, Column, Curve, Point, Row, Setting
 from tuneoff.judge.runs import Run
 
 FORMAT_VERSION = 3
-INFINITE = "infinite: {}"
 _NO_WEIGHTS = "no model's weights are in its values"
 _NO_RUNS = "no run that is done has the metric"
 
@@ -97,39 +94,6 @@ def _over_tasks(one: OverTasks) -> dict[str, Any]:
     few = "an A/A pair is a control" if one.is_noise else one.reason or "too few independent data sets"
     because = {"mean": one.reason, "p": one.reason, "at_large": few, "at_large_p": few, "weights": _NO_WEIGHTS}
     return field_values(one, because, without=("reason",))
-
-
-def field_values(one: Any, because: Mapping[str, str] | None = None, without: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the fields of a dataclass, as `values` does."""
-    return values(one, [item.name for item in fields(one) if item.name not in without], because)
-
-
-def values(one: Any, names: Sequence[str], because: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return attributes, and beside each null why: as `because` says, or that the number is infinite."""
-    found: dict[str, Any] = {}
-    for name in names:
-        value = getattr(one, name)
-        found[name] = _plain(value)
-        if value is None:
-            found[f"{name}_reason_if_null"] = (because or {}).get(name, "")
-        elif found[name] is None:
-            found[f"{name}_reason_if_null"] = INFINITE.format("below any number" if value < 0 else "beyond any number")
-    return found
-
-
-def _plain(value: Any) -> Any:
-    """Return JSON values with null for what JSON has no word for."""
-    if isinstance(value, Disturbance):
-        return value.to_json()
-    if is_dataclass(value):
-        return field_values(value)
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, frozenset):
-        return sorted(value)
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def choice_to_json(choice: Choice) -> dict[str, Any]:

@@ -1,12 +1,13 @@
-"""What the controls say, as lines for people and as JSON values: each null has its reason beside it."""
+"""What the controls say, as lines for people and as JSON values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from tuneoff.base.format import counted, number
+from tuneoff.base.json_values import field_values
 from tuneoff.judge.controls.compute import Controls, Effect
 from tuneoff.judge.controls.same_algorithm import QUALITY, EntryPair, EquivalenceAnswer, MeanInterval, differing_pairs
 from tuneoff.judge.controls.same_configuration import Compared, Difference, Equality, SameConfiguration
@@ -214,7 +215,9 @@ def to_json(found: Controls) -> dict[str, Any]:
     """Return all controls as JSON values."""
     return {
         "contradicts": found.contradicts,
-        "same_configurations": [_same_configuration_json(one) for one in found.same_configurations],
+        "same_configurations": [
+            field_values(one, {"reference": "nothing is done that is not emulated"}) for one in found.same_configurations
+        ],
         "same_algorithm": {
             "alpha": round(found.alpha, 12),
             "correction": "holm, over the pairs that are not A/A",
@@ -222,61 +225,10 @@ def to_json(found: Controls) -> dict[str, Any]:
             "reason_if_null": found.lacking,
             "pairs": [_pair_json(pair) for pair in found.pairs],
         },
-        "effects": [_effect_json(one) for one in found.effects],
-    }
-
-
-def _same_configuration_json(one: SameConfiguration) -> dict[str, Any]:
-    return {
-        "setting": one.setting,
-        "answer": one.answer.value,
-        "reference": one.reference,
-        "adapters": [
-            {**asdict(item), "not_done": {str(seed): why for seed, why in item.not_done.items()}} for item in one.adapters
-        ],
-        "differences": [
-            {**asdict(item), "values": [{"value": value, "adapters": list(labels)} for value, labels in item.values.items()]}
-            for item in one.differences
-        ],
+        "effects": [field_values(one, {"interval": one.reason}, without=("reason",)) for one in found.effects],
     }
 
 
 def _pair_json(pair: EntryPair) -> dict[str, Any]:
-    scores: dict[str, Any] = {"value": None, "reason_if_null": pair.no_scores}
-    if pair.scores is not None:
-        test = pair.scores.test
-        scores = {
-            "distance": test.distance,
-            "p": test.p,
-            "p_adjusted": pair.scores.adjusted,  # null: A/A, in no family
-            "n": test.n,
-            "m": test.m,
-            "differs": None if pair.is_noise else pair.scores.differs,
-        }
-    quality: dict[str, Any] = {"value": None, "reason_if_null": pair.no_quality}
-    if pair.quality is not None:
-        quality = {
-            **asdict(pair.quality.interval),
-            "margin": pair.quality.margin,
-            "p": pair.quality.p,
-            "verdict": pair.quality.verdict.value,
-            "seeds_needed": pair.quality.seeds_needed,
-        }
-    return {
-        "setting": pair.setting,
-        "one": pair.one,
-        "other": pair.other,
-        "is_noise_floor": pair.is_noise,
-        "seeds": pair.seeds,
-        "margin": {"value": pair.margin.value, "source": pair.margin.source},
-        "scores": scores,
-        "quality": quality,
-    }
-
-
-def _effect_json(one: Effect) -> dict[str, Any]:
-    about = {"kind": one.kind, "one": one.one, "other": one.other, "metric": one.metric, "unit": one.unit}
-    values = {"mean": None, "low": None, "high": None, "deviation": None, "n": 0, "confidence": None}
-    if one.interval is not None:
-        values = asdict(one.interval)
-    return {**about, **values, "reason_if_null": one.reason}
+    because = {"scores": pair.no_scores, "quality": pair.no_quality}
+    return field_values(pair, because, without=("no_scores", "no_quality"))

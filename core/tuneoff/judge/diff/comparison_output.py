@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from tuneoff.base.format import MISSING, counted, figure
+from tuneoff.base.json_values import field_values, values
 from tuneoff.base.output import columns, printable
 from tuneoff.judge.answers.answer import Outcome, Verdict
 from tuneoff.judge.answers.phrases import difference_text, seen_text, signed
 from tuneoff.judge.diff.comparison import Change, Comparison
 from tuneoff.judge.runs import POOL
-from tuneoff.judge.stats.location import Interval
 from tuneoff.record.flag_meanings import marked
 
 _NAMES = {
     Outcome.EQUIVALENT: "no change that matters",
     Outcome.EQUIVALENT_THOUGH_DIFFERENT: "a change within the margin",
 }
+_OF_VERDICT = ("interval", "is_robust", "robustness", "disturbance")
 _OPEN = (Outcome.UNDECIDED.text, Outcome.NOT_JUDGED.text)
 NOT_INTERLEAVED = (
     "The runs of A and of B were not interleaved: what the machine did between them is in every change of a time, an energy "
@@ -184,46 +184,26 @@ def _blocked(changes: Sequence[Change]) -> list[str]:
 
 
 def to_json(found: Comparison) -> dict[str, Any]:
-    """Return everything that the text says, and each pair of seeds."""
+    """Return everything that the text says, and each pair of seeds, for `write_json`."""
     return {
-        "has_changed": found.has_changed,
+        **values(found, ("has_changed", "runs", "same_machine", "environment", "analysis", "exact", "flags")),
         "answer": list(headline(found)),
-        "a": str(found.folders[0].resolve()),
-        "b": str(found.folders[1].resolve()),
-        "runs": found.runs,
-        "same_machine": found.same_machine,
-        "environment": {name: list(sides) for name, sides in found.environment.items()},
-        "analysis": {name: list(sides) for name, sides in found.analysis.items()},
+        "a": found.folders[0].resolve(),
+        "b": found.folders[1].resolve(),
         "sentinel_ratio": found.sentinel,
         "changes": [_change_json(change) for change in found.changes],
-        "exact": [asdict(one) for one in found.exact],
-        "ended": [{**asdict(one), "is_failure": one.is_failure, "is_recovery": one.is_recovery} for one in found.ended],
-        "flags": {name: list(counts) for name, counts in found.flags.items()},
-        "not_compared": list(found.left_out),
+        "ended": [{**field_values(one), **values(one, ("is_failure", "is_recovery"))} for one in found.ended],
+        "not_compared": found.left_out,
     }
 
 
 def _change_json(change: Change) -> dict[str, Any]:
-    verdict = change.verdict
+    verdict, question = change.verdict, change.question
     return {
         "of": change.name,
-        "adapter": change.adapter,
-        "question": change.question.name,
-        "metric": change.question.metric,
-        "unit": change.question.unit,
-        "scale": change.question.scale,
-        "margin": change.question.margin,
-        "outcome": None if verdict is None else verdict.outcome.value,
-        "is_beyond_noise": change.is_beyond_noise,
-        "reason": change.reason,
-        "interval": None if verdict is None else _interval(verdict.interval),
-        "is_robust": None if verdict is None else verdict.is_robust,
-        "robustness": None if verdict is None else verdict.robustness,
-        "disturbance": None if verdict is None else verdict.disturbance.to_json(),
-        "differences": [] if verdict is None else [asdict(pair) for pair in verdict.differences],
-        "noise": [asdict(one) for one in change.noise],
+        "question": question.name,
+        **values(question, ("metric", "unit", "scale", "margin"), {"margin": question.margin_text}),
+        **values(change, ("adapter", "is_beyond_noise", "reason", "noise", "outcome"), {"outcome": change.reason}),
+        "differences": (),
+        **(dict.fromkeys(_OF_VERDICT) if verdict is None else values(verdict, (*_OF_VERDICT, "differences"))),
     }
-
-
-def _interval(interval: Interval | None) -> dict[str, Any] | None:
-    return None if interval is None else asdict(interval)

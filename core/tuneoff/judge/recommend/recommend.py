@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import msgspec
-
 from tuneoff.base.format import listed
+from tuneoff.base.json_values import values
 from tuneoff.errors import ExperimentError, PluginError, UnknownNameError
 from tuneoff.experiment.spec import LOCAL
 from tuneoff.judge.answers.answers_json import choice_to_json
@@ -142,52 +141,44 @@ def _elsewhere(one: Candidate) -> Candidate:
 
 
 def to_json(recommendation: Recommendation) -> dict[str, Any]:
-    """Return everything that the text says, and the runs by folder, run id and execution id."""
+    """Return everything that the text says, and the runs by folder, run id and execution id, for `write_json`."""
     request = recommendation.request
     return {
         "exit_code": recommendation.exit_code,
         "unfinished": [
-            {"folder": str(folder.resolve()), "waiting": one.waiting, "planned": one.planned}
+            {"folder": folder.resolve(), "waiting": one.waiting, "planned": one.planned}
             for folder, one in recommendation.unfinished.items()
         ],
         "answer": [line.strip() for line in recommendation.headline],
         "choices": [choice_to_json(choice) for choice in recommendation.choices],
-        "folders": [str(folder.resolve()) for folder in recommendation.folders],
+        "folders": [folder.resolve() for folder in recommendation.folders],
         "asked": {
             **request.asked,
-            **_fields(request, ASKED),
+            **values(request, ASKED),
             "faults_by": request.faults_by if request.needs_faults else None,
         },
         "recommended": list(dict.fromkeys(label for family in recommendation.families for label in family.recommended)),
         "settings": [_family(family) for family in recommendation.families],
         "outside": [
-            {"of": one.family, "measured": _plain(dict(one.measured)), "beyond": list(one.beyond), "files": list(one.files)}
+            {"of": one.family, "measured": dict(one.measured), "beyond": one.beyond, "files": one.files}
             for one in recommendation.outside
         ],
         "capable": [one.adapter for one in recommendation.capable],
-        "notes": {one.adapter: list(one.notes) for one in recommendation.capable if one.notes},
+        "notes": {one.adapter: one.notes for one in recommendation.capable if one.notes},
         "left_out": {
-            one.adapter: [{"kind": obstacle.kind.value, "reason": obstacle.text} for obstacle in one.obstacles]
+            one.adapter: [{"kind": obstacle.kind, "reason": obstacle.text} for obstacle in one.obstacles]
             for one in recommendation.excluded
         },
-        "not_measured": list(recommendation.not_measured),
+        "not_measured": recommendation.not_measured,
         "only_emulated": [{"adapter": one.adapter, "label": one.label, "runs": one.runs} for one in recommendation.on_stand_ins],
         "how_to_measure": list(how_to_measure(recommendation)),
     }
 
 
 def _family(family: Family) -> dict[str, Any]:
-    return {"of": family.name, "measured": [_weighed(one) for one in family.weighed], **_fields(family, OF_FAMILY)}
+    return {"of": family.name, "measured": [_weighed(one) for one in family.weighed], **values(family, OF_FAMILY)}
 
 
 def _weighed(one: Weighed) -> dict[str, Any]:
-    place = {"folder": str(one.setting.folder), "scope": one.setting.scope.text, "sizes": _plain(dict(one.setting.sizes))}
-    return {**place, **_fields(one, OF_SETTING)}
-
-
-def _fields(one: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: _plain(getattr(one, name)) for name in names}
-
-
-def _plain(value: Any) -> Any:
-    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=str))  # of what JSON has not there are paths alone
+    place = {"folder": one.setting.folder, "scope": one.setting.scope.text, "sizes": one.setting.sizes}
+    return {**place, **values(one, OF_SETTING)}
