@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,12 @@ def runs(
 def counted(adapter: str, right: Sequence[int], more: float = 0.0) -> list[RunRecord]:
     """Return runs that differ in their seed and in how many of 360 test images they name right."""
     return [made_run(made_spec(adapter, seed=seed), [], count / 360 + more) for seed, count in enumerate(right)]
+
+
+def failed(records: Sequence[RunRecord], seeds: Sequence[int]) -> list[RunRecord]:
+    """Return the records with those of some seeds failed."""
+    planted: dict[str, Any] = {"status": "failed", "reason": "planted", "metrics": {}}
+    return [replace(one, **planted) if one.run_spec().seed in seeds else one for one in records]
 
 
 def without_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +120,8 @@ def test_the_same_difference_of_images_in_two_seeds_is_not_different() -> None:
     assert not found.contradicts
     equal = judged(counted("serial", (320, 180), more=2**-53), counted("optuna", (320, 180)))
     assert "quality: equal in all 2 seeds: not shown" in "\n".join(lines(equal))
-    assert present(next(one.interval for one in found.effects if one.metric == "quality.test")).deviation == 0
+    effect = present(next(one.interval for one in found.effects if one.metric == "quality.test"))
+    assert effect.low == effect.high
 
 
 def test_scores_of_another_distribution_are_found_in_the_family_of_all_pairs() -> None:
@@ -129,6 +137,20 @@ def test_only_seeds_that_both_have_done_count() -> None:
     assert pair.seeds == 2
     test = present(pair.scores).test
     assert (test.n, test.m) == (2 * TRIALS, 2 * TRIALS)
+
+
+def test_a_failed_run_is_worse_than_any_success_so_nothing_is_equivalent() -> None:
+    found = judged(failed(runs("serial"), [3]), failed(runs("optuna"), [3, 4]), runs("ray-tune"), failed(runs("other"), [3]))
+    by_pair = {(pair.one, pair.other): pair for pair in found.pairs}
+    pair = by_pair["serial", "optuna"]
+    assert (pair.quality, pair.failures, pair.seeds) == (None, (1, 2), 10)
+    assert "quality: a failed run is worse than any success, so there is no mean; failed runs: 1 and 2" in "\n".join(lines(found))
+    assert "selected quality equivalent in 1 of 6 pairs, not judged in 5" in headlines(found)[0]
+    both = by_pair["serial", "other"]  # failed in the same seed, which tells nothing of them
+    assert (present(both.quality).interval.n, both.failures) == (11, (1, 1))
+    effects = {one.one: one for one in found.effects if one.metric == "time.jct"}
+    assert (effects["optuna random"].interval, effects["optuna random"].failures) == (None, (2, 1))
+    assert "11 seeds; failed runs: 1 and 1" in "\n".join(lines(found))
 
 
 def test_an_entry_named_twice_is_the_noise_floor_and_in_no_family() -> None:
@@ -166,7 +188,7 @@ def test_the_algorithm_effect_is_within_an_adapter_and_the_runtime_effect_agains
     found = judged(
         runs("serial"), runs("optuna", jct=1500), runs("optuna", sampler="default", shift=0.03, jct=1600), runs("ray-tune")
     )
-    means = {(one.kind, one.one, one.metric): one.interval.mean for one in found.effects if one.interval is not None}
+    means = {(one.kind, one.one, one.metric): one.interval.estimate for one in found.effects if one.interval is not None}
     assert set(means) == {
         ("algorithm", "optuna default", "quality.test"),
         ("algorithm", "optuna default", "time.jct"),

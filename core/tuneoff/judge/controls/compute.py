@@ -16,11 +16,9 @@ from tuneoff.experiment.matrix_parts import AnalysisPart
 from tuneoff.experiment.names import variant_text
 from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.controls.same_algorithm import (
-    FEWEST_SEEDS,
     QUALITY,
     SAMPLER,
     EntryPair,
-    MeanInterval,
     comparable,
     differences,
     differing_pairs,
@@ -37,6 +35,7 @@ from tuneoff.judge.controls.same_configuration import (
 )
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import EMULATED, POOL, Group, grouped, noise_pairs
+from tuneoff.judge.stats.location import Interval
 
 _DEFAULTS = AnalysisPart()
 Kind = Literal["algorithm", "runtime", "noise floor"]
@@ -101,8 +100,9 @@ class Effect:
     other: str
     metric: str
     unit: str
-    interval: MeanInterval | None = None
+    interval: Interval | None = None
     reason: str | None = None
+    failures: tuple[int, int] = (0, 0)
 
 
 def effects(all_settings: Sequence[Setting], primary_metric: str, confidence: float) -> list[Effect]:
@@ -148,12 +148,7 @@ def _effect(kind: Kind, one: Group, other: Group, names: tuple[str, str], metric
     units = (run.metrics[metric].unit for group in (one, other) for run in group.done.values() if metric in run.metrics)
     bare = Effect(kind=kind, one=names[0], other=names[1], metric=metric, unit=next(units, ""))
     if one.emulated or other.emulated:
-        return _without(bare, EMULATED)
+        return replace(bare, reason=EMULATED)
     found = differences(one, other, metric)
-    if len(found.values) < FEWEST_SEEDS:
-        return _without(bare, f"{metric} in both of {len(found.values)} seeds, fewer than {FEWEST_SEEDS}")
-    return replace(bare, interval=interval(found.values, confidence, found.scale))
-
-
-def _without(effect: Effect, reason: str) -> Effect:
-    return replace(effect, reason=reason)
+    made = interval(found.values, confidence, found.scale) if found.lacking is None else None
+    return replace(bare, interval=made, reason=found.lacking, failures=found.failures)

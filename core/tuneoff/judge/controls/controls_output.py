@@ -9,8 +9,9 @@ from typing import Any
 from tuneoff.base.format import counted, number
 from tuneoff.base.json_values import field_values
 from tuneoff.judge.controls.compute import Controls, Effect
-from tuneoff.judge.controls.same_algorithm import QUALITY, EntryPair, EquivalenceAnswer, MeanInterval, differing_pairs
+from tuneoff.judge.controls.same_algorithm import QUALITY, EntryPair, EquivalenceAnswer, differing_pairs
 from tuneoff.judge.controls.same_configuration import Compared, Difference, Equality, SameConfiguration
+from tuneoff.judge.stats.location import Interval
 
 MOST_DIFFERENCES = 10  # shown; the JSON has all
 FEW_DIFFERENCES = 3  # at the end of a comparison
@@ -146,7 +147,8 @@ def _headline(found: Controls, pairs: Sequence[EntryPair]) -> str:
             if counts[EquivalenceAnswer.NOT_SHOWN]
             else ""
         )
-        parts.append(part)
+        left = len(pairs) - len(judged)
+        parts.append(part + (f", not judged in {left}" if left else ""))
     if scores:
         least = min(score.adjusted or 0.0 for score in scores)
         differing = sum(score.differs for score in scores)
@@ -169,18 +171,21 @@ def _pair(pair: EntryPair, *, many: bool) -> tuple[str, str, str]:
 
 def _quality(pair: EntryPair) -> str:
     if pair.quality is None:
-        return f"quality: {pair.no_quality}"
+        return f"quality: {pair.no_quality}{_failed(pair)}"
     found = pair.quality.interval
-    text = f"quality: {_interval(found)}, {counted(found.n, 'seed')}: {pair.quality.verdict.value}"
-    if found.deviation == 0 and found.mean == 0:
-        return f"quality: equal in all {counted(found.n, 'seed')}: {pair.quality.verdict.value}"
+    size = "equal in all" if found.low == found.high == 0 else f"{_interval(found)},"
+    text = f"quality: {size} {counted(found.n, 'seed')}{_failed(pair)}: {pair.quality.verdict.value}"
     if pair.quality.verdict is EquivalenceAnswer.NOT_SHOWN and pair.quality.seeds_needed is not None:
         text += f" (if equal, about {pair.quality.seeds_needed} seeds would show it)"
     return text
 
 
-def _interval(found: MeanInterval) -> str:
-    return f"{found.mean:+.4f} [{found.low:+.4f}, {found.high:+.4f}]".replace("-", "−")
+def _failed(one: EntryPair | Effect) -> str:
+    return f"; failed runs: {one.failures[0]} and {one.failures[1]}" if any(one.failures) else ""
+
+
+def _interval(found: Interval) -> str:
+    return f"{found.estimate:+.4f} [{found.low:+.4f}, {found.high:+.4f}]".replace("-", "−")
 
 
 def _effects(found: Controls) -> Iterator[Section]:
@@ -198,13 +203,14 @@ def _effects(found: Controls) -> Iterator[Section]:
 
 def _effect(one: Effect) -> str:
     if one.interval is None:
-        return f"– ({one.reason})"
+        return f"– ({one.reason}{_failed(one)})"
     found = one.interval
+    seeds = f"{counted(found.n, 'seed')}{_failed(one)}"
     if one.metric == QUALITY:
-        return f"{_interval(found)}, {counted(found.n, 'seed')}"
+        return f"{_interval(found)}, {seeds}"
     factor, unit = (1e-3, "s") if one.unit == "ms" else (1.0, one.unit)
-    mean, low, high = (_signed(value * factor) for value in (found.mean, found.low, found.high))
-    return f"{mean} {unit} [{low}, {high}], {counted(found.n, 'seed')}"
+    mean, low, high = (_signed(value * factor) for value in (found.estimate, found.low, found.high))
+    return f"{mean} {unit} [{low}, {high}], {seeds}"
 
 
 def _signed(value: float) -> str:

@@ -13,19 +13,21 @@ from statistics import NormalDist
 from typing import Any
 
 from tuneoff.experiment.analysis import Margin, quality_margin
+from tuneoff.judge.answers.answer import Question
+from tuneoff.judge.answers.differences import BOTH_FAILED
+from tuneoff.judge.answers.differences import pair as by_seed
 from tuneoff.judge.controls.same_configuration import Setting, setting_text
 from tuneoff.judge.runs import Group, noise_pairs
-from tuneoff.judge.stats.location import students_t_quantile
-from tuneoff.measure.resumed import is_counted
-from tuneoff.record.run_record import RunRecord
+from tuneoff.judge.stats.location import Interval, checked, students_t_quantile
+from tuneoff.judge.stats.paired import rounding
 
 EXACT_UP_TO = 1000  # scores on a side; beyond, the distribution of KS is taken as asymptotic
 LEAST_WITHOUT_SPREAD = 5  # pairs; scores are counts of images, so a few differences are equal by chance
-ROUNDING = 1e-12  # of the greatest score: equal differences, once subtracted, may differ in their last bits
 MOST_SPREAD = 1e4  # margins; beyond, no number of seeds that anyone would run is enough
 POWER = 0.9  # with which as many seeds as `seeds_needed` says show equivalence where there is no difference at all
 SAMPLER, NO_PRUNER = "random", "none"
 QUALITY = "quality.test"
+FAILED = "a failed run is worse than any success, so there is no mean"
 FEWEST_SCORES, FEWEST_SEEDS = 4, 2  # of a side; with fewer no difference at all could show
 
 
@@ -48,25 +50,10 @@ class KolmogorovSmirnov:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeanInterval:
-    """Mean of `n` paired differences, its standard deviation over the pairs, and the t-interval of `confidence`.
-
-    A deviation that is rounding alone is 0, and so is then such a mean.
-    """
-
-    mean: float
-    low: float
-    high: float
-    deviation: float
-    n: int
-    confidence: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Equivalence:
     """Two one-sided t-tests of paired differences against ±margin; `interval` is that of confidence 1 − 2·alpha."""
 
-    interval: MeanInterval
+    interval: Interval
     margin: float
     p: float | None  # the greater of the two one-sided ones: equivalent where it is below alpha; None: without a spread
     verdict: EquivalenceAnswer
@@ -98,22 +85,21 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def interval(differences: Sequence[float], confidence: float, scale: float = 0.0) -> MeanInterval:
-    """Return the t-interval of the mean of paired differences; at least two.
+def interval(differences: Sequence[float], confidence: float, scale: float = 0.0) -> Interval:
+    """Return the t-interval of the mean of paired differences; at least two. A spread that is rounding alone is none.
 
     `scale` is the greatest size of what was subtracted, in the unit of the differences: it tells a spread from rounding.
     """
     if len(differences) < 2:
         raise ValueError(f"an interval needs at least 2 differences, but got {len(differences)}")
-    mean, deviation = statistics.fmean(differences), statistics.stdev(differences)
-    rounding = _rounding(differences, scale)
-    if deviation <= rounding:
-        mean, deviation, half = 0.0 if abs(mean) <= rounding else mean, 0.0, 0.0
+    mean, deviation, n = statistics.fmean(differences), statistics.stdev(differences), len(differences)
+    least = rounding(checked(differences), scale)
+    if deviation <= least:
+        mean, half = 0.0 if abs(mean) <= least else mean, 0.0
     else:
-        half = students_t_quantile((1 + confidence) / 2, len(differences) - 1) * deviation / math.sqrt(len(differences))
-    return MeanInterval(
-        mean=mean, low=mean - half, high=mean + half, deviation=deviation, n=len(differences), confidence=confidence
-    )
+        half = students_t_quantile((1 + confidence) / 2, n - 1) * deviation / math.sqrt(n)
+    method = "mean, Student's t"
+    return Interval(estimate=mean, low=mean - half, high=mean + half, confidence=confidence, n=n, method=method)
 
 
 def equivalence(differences: Sequence[float], margin: float, alpha: float, scale: float = 0.0) -> Equivalence:
@@ -130,9 +116,9 @@ def equivalence(differences: Sequence[float], margin: float, alpha: float, scale
     if not 0 < alpha < 0.5:
         raise ValueError(f"`0 < alpha < 0.5` must hold, but got {alpha}")
     found = interval(differences, 1 - 2 * alpha, scale)
-    if found.deviation == 0:
-        verdict = EquivalenceAnswer.EQUIVALENT if abs(found.mean) < margin else EquivalenceAnswer.DIFFERENT
-        at_margin = abs(abs(found.mean) - margin) <= _rounding(differences, scale)
+    if found.low == found.high:
+        verdict = EquivalenceAnswer.EQUIVALENT if abs(found.estimate) < margin else EquivalenceAnswer.DIFFERENT
+        at_margin = abs(abs(found.estimate) - margin) <= rounding(checked(differences), scale)
         if found.n < LEAST_WITHOUT_SPREAD or at_margin:
             verdict = EquivalenceAnswer.NOT_SHOWN
         return Equivalence(interval=found, margin=margin, p=None, verdict=verdict, seeds_needed=None)
@@ -146,7 +132,7 @@ def equivalence(differences: Sequence[float], margin: float, alpha: float, scale
         verdict = EquivalenceAnswer.DIFFERENT
     else:
         verdict = EquivalenceAnswer.NOT_SHOWN
-    needed = seeds_needed(found.deviation, margin, alpha)
+    needed = seeds_needed(statistics.stdev(differences), margin, alpha)
     return Equivalence(interval=found, margin=margin, p=p, verdict=verdict, seeds_needed=needed)
 
 
@@ -158,17 +144,17 @@ def seeds_needed(deviation: float, margin: float, alpha: float, power: float = P
     return max(2, math.ceil(pairs) + 1)  # + 1: t is wider than the normal distribution
 
 
-def _rounding(differences: Sequence[float], scale: float) -> float:
-    """Return the size up to which a deviation is not told from rounding."""
-    return ROUNDING * max(scale, *(abs(one) for one in differences))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    """One − other of a metric by seed, in its unit, and the greatest size of what was subtracted."""
+    """One − other of a metric by seed, in its unit, and the greatest size of what was subtracted.
+
+    `failures`: runs of the two that failed. `lacking`: why nothing can be said of the mean.
+    """
 
     values: tuple[float, ...]
     scale: float
+    failures: tuple[int, int]
+    lacking: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +179,7 @@ class EntryPair:
     no_scores: str | None = None
     quality: Equivalence | None = None  # one − other
     no_quality: str | None = None
+    failures: tuple[int, int]
     margin: Margin
 
 
@@ -217,18 +204,17 @@ def comparable(all_settings: Sequence[Setting]) -> list[Setting]:
     return [groups for groups in same if sum(not group.emulated for group in groups) > 1]
 
 
-def common_seeds(one: Group, other: Group) -> list[int]:
-    """Return the seeds of which both have a run that is done."""
-    return sorted(set(one.done) & set(other.done))
-
-
 def differences(one: Group, other: Group, metric: str) -> Differences:
-    """Return one − other of a metric by seed, where both have it."""
-    ours, theirs = one.done, other.done
-    pairs = ((_metric(ours[seed], metric), _metric(theirs[seed], metric)) for seed in common_seeds(one, other))
-    known = [(a, b) for a, b in pairs if a is not None and b is not None]
-    scale = max((abs(value) for pair in known for value in pair), default=0.0)
-    return Differences(values=tuple(a - b for a, b in known), scale=scale)
+    """Return one − other of a metric by seed. A seed in which one failed leaves no mean; in which both did, nothing."""
+    question = Question(name="", metric=metric, unit="", better="max", scale="difference", margin=None, margin_text="")
+    found = by_seed(one, other, question, looks=())
+    values = tuple(row.difference for row in found.usable if row.difference is not None and row.reason != BOTH_FAILED)
+    lacking = found.excluded
+    if any(map(math.isinf, values)):
+        lacking = FAILED
+    elif len(values) < FEWEST_SEEDS:
+        lacking = lacking or f"{metric} in both of {len(values)} seeds, fewer than {FEWEST_SEEDS}"
+    return Differences(values=values, scale=found.scale, failures=found.failures, lacking=lacking)
 
 
 def differing_pairs(pairs: Sequence[EntryPair]) -> list[EntryPair]:
@@ -241,7 +227,7 @@ def differing_pairs(pairs: Sequence[EntryPair]) -> list[EntryPair]:
 
 
 def _pair(one: Group, other: Group, margin: Margin, alpha: float, *, is_noise: bool = False) -> EntryPair:
-    seeds = common_seeds(one, other)
+    seeds = sorted(set(one.done) & set(other.done))
     ours, theirs = (list(_scores(group, seeds)) for group in (one, other))
     scores, no_scores = None, None
     if min(len(ours), len(theirs)) < FEWEST_SCORES:
@@ -254,8 +240,8 @@ def _pair(one: Group, other: Group, margin: Margin, alpha: float, *, is_noise: b
         no_quality = margin.source
     elif not 0 < alpha < 0.5:
         no_quality = f"analysis.confidence must be above 0.5 for an interval to judge by, but it is {1 - alpha:g}"
-    elif len(found.values) < FEWEST_SEEDS:
-        no_quality = f"{QUALITY} in both of {len(found.values)} seeds, fewer than {FEWEST_SEEDS}"
+    elif found.lacking is not None:
+        no_quality = found.lacking
     else:
         quality = equivalence(found.values, margin.value, alpha, found.scale)
     return EntryPair(
@@ -268,6 +254,7 @@ def _pair(one: Group, other: Group, margin: Margin, alpha: float, *, is_noise: b
         no_scores=no_scores,
         quality=quality,
         no_quality=no_quality,
+        failures=found.failures,
         margin=margin,
     )
 
@@ -290,10 +277,3 @@ def _scores(group: Group, seeds: Sequence[int]) -> Iterator[float]:
         for trial in done[seed].trials:
             if trial.state == "completed" and trial.value is not None:
                 yield trial.value
-
-
-def _metric(run: RunRecord, name: str) -> float | None:
-    """Return a metric's value; of a run that was continued only what counts trials or says how good they are."""
-    if run.continues is not None and not is_counted(name):
-        return None
-    return run.metrics[name].value if name in run.metrics else None

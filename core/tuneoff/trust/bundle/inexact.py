@@ -26,9 +26,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tuneoff.base.format import counted
-from tuneoff.judge.controls.same_algorithm import ROUNDING
 from tuneoff.judge.diff.comparison import sentinel_ratio
 from tuneoff.judge.stats import power
+from tuneoff.judge.stats.paired import ROUNDING
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord
 from tuneoff.run.machine import PASSING
