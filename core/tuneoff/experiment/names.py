@@ -26,9 +26,13 @@ def cell_name(label: str, experiment: ExperimentSpec) -> str:
 
 
 def strategy_text(experiment: ExperimentSpec) -> str:
+    """Return what proposes trials and stops them."""
+    return with_pruner(experiment.sampler.name, experiment.pruner.name)
+
+
+def with_pruner(sampler: str, pruner: str) -> str:
     """Return the sampler and, where there is one, the pruner: `random`, `random + asha`."""
-    pruner = experiment.pruner.name
-    return experiment.sampler.name + (f" + {pruner}" if pruner != "none" else "")
+    return sampler if pruner == "none" else f"{sampler} + {pruner}"
 
 
 def variant_text(variant: Mapping[str, Any]) -> str:

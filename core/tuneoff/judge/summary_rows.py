@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tuneoff.base.format import counted, listed, number
-from tuneoff.experiment.names import variant_text
+from tuneoff.experiment.names import variant_text, with_pruner
 from tuneoff.judge.answers.run_values import better, value
 from tuneoff.judge.conditions import NO_CONDITIONS, Conditions, condition_lines, conditions
 from tuneoff.judge.results import Results
@@ -266,8 +266,7 @@ def _flagged(label: str, name: str, rows: Sequence[SummaryRow]) -> str:
 
 def row_name(row: SummaryRow) -> str:
     """Return what tells a row from the others, as lines below the table write it."""
-    pruner = f" + {row.pruner}" if row.pruner != "none" else ""
-    return f"{row.label} {row.sampler}{pruner}" + (f" {row.variant}" if row.variant else "")
+    return f"{row.label} {with_pruner(row.sampler, row.pruner)}" + (f" {row.variant}" if row.variant else "")
 
 
 def _seeds(seeds: Sequence[int]) -> str:

@@ -8,6 +8,7 @@ from functools import reduce
 from operator import or_
 
 from tuneoff.base.format import counted, listed
+from tuneoff.experiment.names import with_pruner
 from tuneoff.judge.answers.answer import UNCHECKED, Answers, Claim, Outcome, Question, Verdict
 from tuneoff.judge.answers.phrases import claim, estimated, is_decided, named, one_of, question_text, scope_text
 from tuneoff.judge.runs import Scope
@@ -103,8 +104,7 @@ def _counted(heading: str, by_scope: dict[Scope, list[Verdict]]) -> Iterator[Cla
     """Yield in how many of the scopes each pair has which outcome; pairs in which no one is ever better, together."""
     strategies: dict[str, dict[tuple[str, str], list[Verdict]]] = {}
     for scope, verdicts in by_scope.items():
-        pruner = f" + {scope.pruner}" if scope.pruner != "none" else ""
-        pairs = strategies.setdefault(f"{scope.sampler}{pruner}", {})
+        pairs = strategies.setdefault(with_pruner(scope.sampler, scope.pruner), {})
         for one in verdicts:
             pairs.setdefault((one.one, one.other), []).append(one)
     for strategy, pairs in strategies.items():

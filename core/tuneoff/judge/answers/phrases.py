@@ -10,6 +10,7 @@ from itertools import groupby
 
 from tuneoff.base.format import MISSING, figure, score, shown_unit, times, times_text
 from tuneoff.experiment.metric_catalogue import METRICS
+from tuneoff.experiment.names import with_pruner
 from tuneoff.judge.answers.answer import Answers, Claim, Outcome, OverTasks, Question, Verdict
 from tuneoff.judge.runs import POOL, Scope
 from tuneoff.judge.stats.location import Interval
@@ -34,10 +35,8 @@ def question_text(question: Question) -> str:
 
 def scope_text(scope: Scope) -> str:
     """Return a scope in words: `random search, digits-300-small`."""
-    pruner = f" + {scope.pruner}" if scope.pruner != "none" else ""
-    sampler = f"{_SEARCH.get(scope.sampler, scope.sampler)}{pruner}"
-    parts = [part for part in (sampler, scope.variant, scope.task) if part]
-    return ", ".join(parts)
+    strategy = with_pruner(_SEARCH.get(scope.sampler, scope.sampler), scope.pruner)
+    return ", ".join(part for part in (strategy, scope.variant, scope.task) if part)
 
 
 def shown(metric: str, unit: str) -> tuple[str, float]:

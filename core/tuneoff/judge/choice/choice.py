@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Literal
 
 from tuneoff.base.format import duration_text, times_text
+from tuneoff.experiment.names import with_pruner
 from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
 from tuneoff.judge.choice.scaling import Limit
 from tuneoff.judge.runs import Scope
@@ -157,7 +158,7 @@ class Setting:
     @property
     def name(self) -> str:
         """The sampler and, where there is one, the pruner."""
-        return self.sampler + (f" + {self.pruner}" if self.pruner != "none" else "")
+        return with_pruner(self.sampler, self.pruner)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

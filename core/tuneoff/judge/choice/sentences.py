@@ -10,6 +10,7 @@ from functools import reduce
 from operator import or_
 
 from tuneoff.base.format import counted, duration_range, duration_text, listed
+from tuneoff.experiment.names import with_pruner
 from tuneoff.judge.answers.answer import ROBUST, Answers, Outcome, Question
 from tuneoff.judge.choice.choice import Certainty, Length, Ratio, Row, length_text, ratio_text
 from tuneoff.judge.choice.shown import Shown
@@ -168,7 +169,7 @@ def _confidence(
 def _strategy(rows: Mapping[str, Row]) -> str:
     """Return what all runs of a setting share: `sampler random`, `sampler tpe + asha`."""
     scope = _only(rows).first.scope
-    return f"sampler {scope.sampler}" + (f" + {scope.pruner}" if scope.pruner != "none" else "")
+    return f"sampler {with_pruner(scope.sampler, scope.pruner)}"
 
 
 def _facts(rows: Mapping[str, Row], won: Mapping[Question, Sequence[str]]) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.format import figure
 from tuneoff.errors import ExperimentError
+from tuneoff.experiment.names import with_pruner
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup
 from tuneoff.judge.runs import POOL, Scope
 
@@ -224,7 +225,7 @@ def _of_folder(folder: Answered, adapters: set[str], request: Request) -> Iterat
             file=folder.results.plan.path,
             answers=folder.answers,
             scope=scope,
-            family=_family(experiment.workload.name, scope),
+            family=f"workload {experiment.workload.name}, sampler {with_pruner(scope.sampler, scope.pruner)}",
             sizes=sizes,
             groups=tuple(groups),
             floor=tuple(group for group in here if group.adapter == POOL),
@@ -234,8 +235,3 @@ def _of_folder(folder: Answered, adapters: set[str], request: Request) -> Iterat
 def _counts(group: EstimatedGroup, adapters: set[str]) -> bool:
     """Tell whether a group is one to choose: of a capable adapter, real, and no repetition of another entry."""
     return group.adapter in adapters and not group.emulated and group.replicate == 0
-
-
-def _family(workload: str, scope: Scope) -> str:
-    pruner = f" + {scope.pruner}" if scope.pruner != "none" else ""
-    return f"workload {workload}, sampler {scope.sampler}{pruner}"
