@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> int:
         processors = reserve_processors([spec], reserved)
         ended = supervise(RunRequest(spec=spec, results=results, listener=listener, processors=processors))
     supervised = time.monotonic()
-    record = finish(ended.execution.folder, spec, ended.verdict, adapter, {"limits": dict(ended.limits)})
+    record = finish(ended.execution.folder, spec, ended.ruling, adapter, {"limits": dict(ended.limits)})
     finished = time.monotonic()
     if record.status != "done":
         print(f"{spec.adapter}: the run must be done, but is {record.status}: {record.reason}", file=sys.stderr)

@@ -15,7 +15,7 @@ from builders.made_runs import plan_of, planned_run
 from builders.worked_examples import write_example
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.measure.derived import derive_folder
-from tuneoff.record.endings import Verdict
+from tuneoff.record.endings import Ruling
 from tuneoff.record.results_folder import PLAN
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import RUNS, read_run, seal, write_run
@@ -39,21 +39,21 @@ class Results:
         """Return the folder of an execution."""
         return self.path / RUNS / spec.run_id / execution
 
-    def finish(self, spec: RunSpec, execution: str = EXECUTION, verdict: Verdict | None = None, **environment: Any) -> RunRecord:
+    def finish(self, spec: RunSpec, execution: str = EXECUTION, ruling: Ruling | None = None, **environment: Any) -> RunRecord:
         """Write `spec.json` and the record of an execution whose raw files are there."""
         folder = self.folder(spec, execution)
         stored = {"execution_id": execution, "run_id": spec.run_id, "run": run_spec_to_json(spec)}
         (folder / "spec.json").write_text(json.dumps(stored))
         frozen = {"analysis_digest": self.plan.analysis_digest, **environment}
-        record = derive_folder(folder, spec, verdict=verdict, versions={"framework": "none"}, environment=frozen).record
+        record = derive_folder(folder, spec, ruling=ruling, versions={"framework": "none"}, environment=frozen).record
         write_run(folder, record)
         return record
 
-    def add_log(self, spec: RunSpec, log: Log, verdict: Verdict | None = None) -> Path:
+    def add_log(self, spec: RunSpec, log: Log, ruling: Ruling | None = None) -> Path:
         """Add an execution that left these events and nothing else."""
         folder = self.folder(spec, log.execution)
         log.save(folder / "events")
-        self.finish(spec, log.execution, verdict)
+        self.finish(spec, log.execution, ruling)
         return folder
 
 

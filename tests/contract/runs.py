@@ -126,5 +126,5 @@ def make(
     execution = ended.execution
     left = [f"{item.kind} {item.text}" for item in left_since(before, execution.execution_id, watcher.seen)]
     left += [f"{kind} {path}" for kind, path in remembered(execution.folder) if os.path.exists(path)]
-    record = finish(execution.folder, run, ended.verdict, cls, {"limits": dict(ended.limits)})
+    record = finish(execution.folder, run, ended.ruling, cls, {"limits": dict(ended.limits)})
     return Made(record=record, folder=execution.folder, listeners=frozenset(watcher.seen.listeners), left=tuple(left))

@@ -66,7 +66,7 @@ def ran(folder: Path, power: PowerPlan, configurations: Sequence[Mapping[str, An
     cls = adapter_class(adapter)
     run = RunSpec(experiment=experiment, adapter=adapter, adapter_target=f"{cls.__module__}:{cls.__qualname__}")
     ended = supervise(RunRequest(spec=run, results=folder, power=power))
-    record = finish(ended.execution.folder, run, ended.verdict, cls)
+    record = finish(ended.execution.folder, run, ended.ruling, cls)
     assert record.status == "done", record.reason
     samples = on_run_clock(read_samples(ended.execution.folder), record)
     assert samples is not None

@@ -10,7 +10,7 @@ from builders.specs import make_spec
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.spec import Objective, RunSpec
 from tuneoff.record.derive import best_trial, derive
-from tuneoff.record.endings import Verdict
+from tuneoff.record.endings import Ruling
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import RunRecord, TrialRecord
 
@@ -217,10 +217,10 @@ def test_the_status_follows_from_the_events() -> None:
     assert status(failing("interrupted"))[0] == "interrupted"
 
 
-def test_a_verdict_of_the_supervisor_stands() -> None:
+def test_a_ruling_of_the_supervisor_stands() -> None:
     log, spec = example_a()
-    verdict = Verdict(status="timeout", reason="longer than 10 s", charged="framework")
-    run = derive(log.pairs(), spec, verdict=verdict, versions={"tuneoff": "1"}, environment={"cpu": "x"})
+    ruling = Ruling(status="timeout", reason="longer than 10 s", charged="framework")
+    run = derive(log.pairs(), spec, ruling=ruling, versions={"tuneoff": "1"}, environment={"cpu": "x"})
     assert (run.status, run.reason, run.charged) == ("timeout", "longer than 10 s", "framework")
     assert (run.versions, run.environment) == ({"tuneoff": "1"}, {"cpu": "x"})
 

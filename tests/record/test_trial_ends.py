@@ -14,7 +14,7 @@ from builders.specs import make_spec
 from record.test_derive import one_trial, trial
 from tuneoff.measure.derived import with_metrics
 from tuneoff.record.derive import derive
-from tuneoff.record.endings import Verdict
+from tuneoff.record.endings import Ruling
 from tuneoff.record.events import schema
 
 
@@ -137,8 +137,8 @@ def test_a_step_that_failed_is_the_cause_of_what_ended_without_one_after_it(at: 
 
 def test_a_killed_command_cancels_what_nobody_saw_end() -> None:
     log, _ = one_trial()
-    verdict = Verdict(status="interrupted", reason="its tuneoff command was killed", charged="user")
-    (record,) = derive(log.pairs(), make_spec(), verdict=verdict).trials
+    ruling = Ruling(status="interrupted", reason="its tuneoff command was killed", charged="user")
+    (record,) = derive(log.pairs(), make_spec(), ruling=ruling).trials
     assert (record.state, record.cause, record.charged) == ("cancelled", "its tuneoff command was killed", "user")
 
 

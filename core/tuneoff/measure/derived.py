@@ -36,7 +36,7 @@ from tuneoff.measure.waste import (
     waste_metrics,
 )
 from tuneoff.record.derive import derive
-from tuneoff.record.endings import Verdict
+from tuneoff.record.endings import Ruling
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.writer import FOLDER
 from tuneoff.record.history import read_history
@@ -202,7 +202,7 @@ def derive_folder(
     spec: RunSpec,
     *,
     emulated: bool = False,
-    verdict: Verdict | None = None,
+    ruling: Ruling | None = None,
     versions: Mapping[str, Any] | None = None,
     environment: Mapping[str, Any] | None = None,
     log: EventLog | None = None,
@@ -219,7 +219,7 @@ def derive_folder(
     with _paused_garbage_collector():
         segments = read_segments(run_dir, spec, read_history(run_dir).executions)
         earlier = tuple(segment.record for segment in segments)
-        record = derive(log, spec, verdict=verdict, versions=versions, environment=environment, earlier=earlier)
+        record = derive(log, spec, ruling=ruling, versions=versions, environment=environment, earlier=earlier)
         flags = list(record.flags)
         if log.statistics.gaps:
             first = log.statistics.gaps[0]

@@ -15,7 +15,7 @@ from tuneoff.measure.attribution.account import EnergyAccount
 from tuneoff.measure.attribution.slots import EnergyPiece
 from tuneoff.measure.spans import AttemptKey
 from tuneoff.record.derive import derive
-from tuneoff.record.endings import Verdict
+from tuneoff.record.endings import Ruling
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import EARLIER, EarlierExecution
@@ -102,8 +102,8 @@ def read_segment(folder: Path, spec: RunSpec, execution: EarlierExecution) -> Se
     Raises:
         ResultsError: see read_segments.
     """
-    verdict = Verdict(status=execution.status, reason=execution.reason, charged=execution.charged)  # type: ignore[arg-type]
-    record = derive(EventLog(folder / EVENTS), spec, verdict=verdict)
+    ruling = Ruling(status=execution.status, reason=execution.reason, charged=execution.charged)  # type: ignore[arg-type]
+    record = derive(EventLog(folder / EVENTS), spec, ruling=ruling)
     if record.execution_id not in (execution.execution_id, spec.run_id):  # the latter: not one whole event
         raise ResultsError(f"{folder / EVENTS} holds events of {record.execution_id}; restore the files of {folder.name}")
     samples = on_run_clock(read_samples(folder), record)

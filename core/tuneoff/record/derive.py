@@ -7,7 +7,7 @@ from typing import Any
 
 from tuneoff.base.identity import is_finite
 from tuneoff.experiment.spec import Objective, RunSpec, run_spec_to_json
-from tuneoff.record.endings import RunStop, Verdict, promise_flags, verdict_of
+from tuneoff.record.endings import Ruling, RunStop, promise_flags, ruling_of
 from tuneoff.record.event_index import Collected, Timeline, collect
 from tuneoff.record.events.schema import EMULATED_FLAG, OF_ONE_TRIAL, STEPS, STORAGE_FIGURES, Event, Process
 from tuneoff.record.join import continues_record, joined_trials, resume_flags
@@ -30,21 +30,21 @@ def derive(
     events: Iterable[tuple[Process, Event]],
     spec: RunSpec,
     *,
-    verdict: Verdict | None = None,
+    ruling: Ruling | None = None,
     versions: Mapping[str, Any] | None = None,
     environment: Mapping[str, Any] | None = None,
     earlier: Sequence[RunRecord] = (),
 ) -> RunRecord:
     """Return the record of one execution, without metrics and seals; `earlier`: executions that it continues, each by itself.
 
-    One pass; the order of processes does not matter, each process's own events come in their order. Without a `verdict`
+    One pass; the order of processes does not matter, each process's own events come in their order. Without a `ruling`
     the status follows from the events: done, failed (a step failed, no trial completed, no test) or interrupted.
     """
     found = collect(events)
     timeline = Timeline(found)
     widened = _widen(found, timeline)
     flags = _flags(found, timeline, widened)
-    trials = trial_records(found, timeline, spec.experiment, _run_stop(found, timeline, verdict))
+    trials = trial_records(found, timeline, spec.experiment, _run_stop(found, timeline, ruling))
     continues = continues_record(earlier, trials, timeline.clock()) if earlier else None
     if continues is not None:
         flags += resume_flags(continues, earlier, trials)
@@ -55,15 +55,15 @@ def derive(
     flags += _best_flags(best, trials)
     promises = promise_flags(spec, trials)
     flags += promises
-    verdict = verdict or verdict_of(steps, trials, best, test, promises)
+    ruling = ruling or ruling_of(steps, trials, best, test, promises)
     reference = timeline.alignment.reference
     return RunRecord(
         run_id=spec.run_id,
         execution_id=reference.execution_id if reference is not None else spec.run_id,
         specification=run_spec_to_json(spec),
-        status=verdict.status,
-        reason=verdict.reason,
-        charged=verdict.charged,
+        status=ruling.status,
+        reason=ruling.reason,
+        charged=ruling.charged,
         emulated=any(flag.name == EMULATED_FLAG for flag in flags),
         started_at=timeline.started_at(),
         versions=dict(versions or {}),
@@ -103,8 +103,8 @@ def best_trial(objective: Objective, trials: Iterable[TrialRecord]) -> TrialReco
     return min(candidates, key=lambda trial: (rank_key(objective, trial), trial.trial), default=None)
 
 
-def _run_stop(found: Collected, timeline: Timeline, verdict: Verdict | None) -> RunStop | None:
-    """Return what ended the run before its time: as the supervisor noted it, else a step that failed, else the verdict."""
+def _run_stop(found: Collected, timeline: Timeline, ruling: Ruling | None) -> RunStop | None:
+    """Return what ended the run before its time: as the supervisor noted it, else a step that failed, else the ruling."""
     stopped = timeline.first(found.run_stopped)
     if stopped is not None:
         event = stopped.event
@@ -113,8 +113,8 @@ def _run_stop(found: Collected, timeline: Timeline, verdict: Verdict | None) -> 
     if failed is not None:
         cause = f"step {failed.event.step} failed: {failed.event.error}"
         return RunStop(cause=cause, charged=failed.event.charged or "infrastructure", since_ns=timeline.seen_at(failed))
-    if verdict is not None and verdict.reason and verdict.charged is not None:
-        return RunStop(cause=verdict.reason, charged=verdict.charged, cancels=verdict.status == "interrupted")
+    if ruling is not None and ruling.reason and ruling.charged is not None:
+        return RunStop(cause=ruling.reason, charged=ruling.charged, cancels=ruling.status == "interrupted")
     return None
 
 

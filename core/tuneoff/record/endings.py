@@ -28,7 +28,7 @@ UNKNOWN = "failed without a cause"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Ruling:
     """How a run ended, as its supervisor saw it; a run's events alone cannot tell a time limit from a kill."""
 
     status: RunStatus
@@ -36,7 +36,7 @@ class Verdict:
     charged: Charged | None = None
 
 
-KILLED = Verdict(status="interrupted", reason="its tuneoff command was killed", charged="user")
+KILLED = Ruling(status="interrupted", reason="its tuneoff command was killed", charged="user")
 _UNWRITTEN = {
     errno.ENOSPC: "the disk was full",
     errno.EDQUOT: "the quota was used up",
@@ -44,47 +44,47 @@ _UNWRITTEN = {
     errno.EACCES: "it had no right to",
 }
 UNWRITABLE = {  # by errno
-    number: Verdict(status="interrupted", reason=f"its results folder could not be written: {text}", charged="infrastructure")
+    number: Ruling(status="interrupted", reason=f"its results folder could not be written: {text}", charged="infrastructure")
     for number, text in _UNWRITTEN.items()
 }
-IN_NO_EVENT = {verdict.reason: verdict for verdict in (KILLED, *UNWRITABLE.values())}  # by reason: nobody could write one
+IN_NO_EVENT = {ruling.reason: ruling for ruling in (KILLED, *UNWRITABLE.values())}  # by reason: nobody could write one
 
 
-def verdict_of(
+def ruling_of(
     steps: Sequence[StepRecord],
     trials: Sequence[TrialRecord],
     best: BestRecord | None,
     test: TestRecord | None,
     promises: Sequence[FlagRecord],
-) -> Verdict:
+) -> Ruling:
     """Return how a run ended by its events: done, failed (a step failed, no trial completed, no test) or interrupted."""
     failed = next((step for step in steps if step.error is not None), None)
     if failed is not None and failed.error == "interrupted":
-        return Verdict(status="interrupted", reason=f"interrupted in step {failed.step}", charged=failed.charged)
+        return Ruling(status="interrupted", reason=f"interrupted in step {failed.step}", charged=failed.charged)
     is_past_collect = failed is None or failed.step in ("test", "metrics", "undeploy")  # a failed test follows from a wrong best
     if is_past_collect and best is not None and best.trial is not None and all(trial.trial != best.trial for trial in trials):
-        return Verdict(status="failed", reason=_unknown_best(best.trial, trials), charged="framework")
+        return Ruling(status="failed", reason=_unknown_best(best.trial, trials), charged="framework")
     if failed is not None:
         undeploy = next((step for step in steps if step.step == "undeploy" and step.error and step is not failed), None)
         besides = "" if undeploy is None else f"; then {undeploy.error}"
-        return Verdict(status="failed", reason=f"step {failed.step} failed: {failed.error}{besides}", charged=failed.charged)
+        return Ruling(status="failed", reason=f"step {failed.step} failed: {failed.error}{besides}", charged=failed.charged)
     if not any(step.step == "undeploy" and step.ended_ns is not None for step in steps):
-        return Verdict(status="interrupted", reason="the coordinator ended before un-deploy", charged="infrastructure")
+        return Ruling(status="interrupted", reason="the coordinator ended before un-deploy", charged="infrastructure")
     if not any(trial.state == "completed" for trial in trials):
         charges = [trial.charged for trial in trials if trial.charged is not None]
         most = Counter(sorted(charges)).most_common(1)
         # a framework that ran nothing, or stopped everything, would do so again
         is_its_own = any(trial.state == "pruned" for trial in trials) or all(trial.cause == NEVER_STARTED for trial in trials)
         charged: Charged = most[0][0] if most else "framework" if is_its_own else "infrastructure"
-        return Verdict(status="failed", reason=f"no trial completed{_most_frequent_cause(trials)}", charged=charged)
+        return Ruling(status="failed", reason=f"no trial completed{_most_frequent_cause(trials)}", charged=charged)
     if best is None or best.trial is None:
-        return Verdict(status="failed", reason="the framework named no best trial", charged="framework")
+        return Ruling(status="failed", reason="the framework named no best trial", charged="framework")
     foreign = next((flag for flag in promises if flag.name == FOREIGN), None)
     if foreign is not None:
-        return Verdict(status="failed", reason=foreign.text, charged="framework")
+        return Ruling(status="failed", reason=foreign.text, charged="framework")
     if test is None:
-        return Verdict(status="failed", reason="the best trial was not tested", charged="infrastructure")
-    return Verdict(status="done")
+        return Ruling(status="failed", reason="the best trial was not tested", charged="infrastructure")
+    return Ruling(status="done")
 
 
 def _unknown_best(name: str, trials: Sequence[TrialRecord]) -> str:

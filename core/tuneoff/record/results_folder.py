@@ -20,7 +20,7 @@ from tuneoff.base.processes import CLEANING_SECONDS, GUARDIAN, command_line, is_
 from tuneoff.errors import ResultsError
 from tuneoff.experiment import analysis
 from tuneoff.experiment.plan import Plan
-from tuneoff.record.endings import KILLED, UNWRITABLE, Verdict
+from tuneoff.record.endings import KILLED, UNWRITABLE, Ruling
 from tuneoff.record.store import RUNS, read_runs, standing, write_bytes
 
 PLAN = "matrix.json"
@@ -143,11 +143,11 @@ class ResultsFolder:
         self.close()
 
 
-def _end_of(lock: bytes) -> Verdict:
+def _end_of(lock: bytes) -> Ruling:
     """Return how the last command in a folder ended runs that it left without a record."""
-    for number, verdict in UNWRITABLE.items():
+    for number, ruling in UNWRITABLE.items():
         if lock.strip() == f"{_UNWRITABLE}{number}".encode():
-            return verdict
+            return ruling
     return KILLED
 
 

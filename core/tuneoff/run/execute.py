@@ -202,7 +202,7 @@ class _Matrix:
             "analysis_digest": self._request.plan.analysis_digest,
             **self._data[_data_key(spec)].environment(),
         }
-        return finish(ended.execution.folder, spec, ended.verdict, adapter_class(spec.adapter), environment)
+        return finish(ended.execution.folder, spec, ended.ruling, adapter_class(spec.adapter), environment)
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.measure.derived import derive_folder
-from tuneoff.record.endings import Verdict
+from tuneoff.record.endings import Ruling
 from tuneoff.record.environment import capture
 from tuneoff.record.layout import SPEC
 from tuneoff.record.run_context import noted_versions
@@ -37,11 +37,11 @@ log = logging.getLogger(__name__)
 
 
 def finish(
-    folder: Path, spec: RunSpec, verdict: Verdict | None, adapter: type[Adapter], environment: Mapping[str, Any] | None = None
+    folder: Path, spec: RunSpec, ruling: Ruling | None, adapter: type[Adapter], environment: Mapping[str, Any] | None = None
 ) -> RunRecord:
     """Write `run.json` of an execution and return the record; keeps only the best checkpoint.
 
-    Without a `verdict` the status follows from the events.
+    Without a `ruling` the status follows from the events.
 
     Raises:
         ResultsError: an event file cannot be read, or the record cannot be written.
@@ -52,7 +52,7 @@ def finish(
         folder,
         spec,
         emulated=spec.platform in capabilities.emulated_platforms,
-        verdict=verdict,
+        ruling=ruling,
         versions={
             "framework": capabilities.framework,
             "framework_version": installed_version(capabilities.package) if capabilities.package else None,
@@ -103,8 +103,8 @@ def _keep_best_checkpoint(folder: Path, record: RunRecord) -> None:
         (folder / "slots").rmdir()
 
 
-def recover(results: Path, plan: Plan, verdict: Verdict) -> None:
-    """Write the record of the plan's executions that have none: their finished trials are kept, their status is the verdict's."""
+def recover(results: Path, plan: Plan, ruling: Ruling) -> None:
+    """Write the record of the plan's executions that have none: their finished trials are kept, their status is the ruling's."""
     planned = {run.run_id: run.spec for run in plan.runs}
     for spec_file in sorted(results.glob(f"{RUNS}/*/*/{SPEC}")):
         folder = spec_file.parent
@@ -117,7 +117,7 @@ def recover(results: Path, plan: Plan, verdict: Verdict) -> None:
             # of the folder's word only the timeouts: they are no part of the id, and may have changed in the plan since
             timeouts = run_spec_from_json(read_json(spec_file)["run"]).experiment.timeouts
             spec = replace(spec, experiment=replace(spec.experiment, timeouts=timeouts))
-            finish(folder, spec, verdict, adapter_class(spec.adapter))
+            finish(folder, spec, ruling, adapter_class(spec.adapter))
         except (OSError, ValueError, KeyError, TypeError, TuneoffError) as error:
             # killed while it was being made, or made by a plugin that is gone: the folder stays as it is
             log.warning("%s has no record and none can be derived: %s", folder, error)

@@ -55,7 +55,7 @@ def run_of(*again: Again, first: Mapping[int, float] = FIRST, is_best: bool = Fa
         log.coordinator.add(schema.StopDecided, 99, trial="1", epoch=stop)
     if is_best:
         log.coordinator.add(schema.BestKnown, 99, trial="1", value=0.3)
-    return with_metrics(derive(log.pairs(), make_spec(budget=Budget(trials=1, epochs_per_trial=3)), verdict=KILLED))
+    return with_metrics(derive(log.pairs(), make_spec(budget=Budget(trials=1, epochs_per_trial=3)), ruling=KILLED))
 
 
 def milliseconds(run: RunRecord, name: str) -> float:

@@ -31,7 +31,7 @@ def _flags(run: RunRecord) -> dict[str, int]:
 
 def test_the_waste_of_a_killed_run_is_a_lower_bound() -> None:
     log, _ = _begun()
-    run = with_metrics(derive(log.pairs(), make_spec(), verdict=KILLED))
+    run = with_metrics(derive(log.pairs(), make_spec(), ruling=KILLED))
     (attempt,) = run.trials[0].attempts
     assert attempt.ended_by == "derivation"
     assert _flags(run) == {LOWER_BOUND_FLAG: 1}
@@ -49,7 +49,7 @@ def test_waste_whose_end_was_seen_is_no_lower_bound(seen_by: str) -> None:
         worker.end("1", 9, "failed", 1, cause="ValueError: x", charged="workload")
     else:
         log.process("supervisor", 0).add(schema.TrialEnded, 9, trial="1", state="failed", epochs=1, by="supervisor")
-    run = with_metrics(derive(log.pairs(), make_spec(), verdict=KILLED))
+    run = with_metrics(derive(log.pairs(), make_spec(), ruling=KILLED))
     assert _flags(run) == {}
     assert (run.metrics["waste.strict.time"].kind, run.metrics["waste.strict.time"].value) == ("derived", 5500.0)
 
@@ -58,4 +58,4 @@ def test_a_trial_that_never_started_wastes_nothing_unseen() -> None:
     log = Log()
     log.step("deploy", 0, 1)
     log.submit("1", 2)
-    assert _flags(with_metrics(derive(log.pairs(), make_spec(), verdict=KILLED))) == {}
+    assert _flags(with_metrics(derive(log.pairs(), make_spec(), ruling=KILLED))) == {}

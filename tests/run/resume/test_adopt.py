@@ -14,7 +14,7 @@ from builders.results_folders import Results
 from builders.resume_logs import SPEC, continuing_log, killed_log
 from tuneoff.errors import ResultsError, UnsupportedError
 from tuneoff.experiment.spec import run_spec_to_json
-from tuneoff.record.endings import KILLED, Verdict
+from tuneoff.record.endings import KILLED, Ruling
 from tuneoff.record.history import FILE_NAME, read_history
 from tuneoff.record.store import read_run, write_run
 from tuneoff.run.resume import adopt, to_continue
@@ -50,11 +50,11 @@ def test_a_run_without_a_finished_trial_begins_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "verdict", [Verdict(status="done"), Verdict(status="timeout", reason="step trial took longer", charged="workload")]
+    "ruling", [Ruling(status="done"), Ruling(status="timeout", reason="step trial took longer", charged="workload")]
 )
-def test_what_resume_leaves_alone_is_not_continued(tmp_path: Path, verdict: Verdict) -> None:
+def test_what_resume_leaves_alone_is_not_continued(tmp_path: Path, ruling: Ruling) -> None:
     results = Results(tmp_path / "results", [SPEC])
-    results.add_log(SPEC, killed_log(), verdict)
+    results.add_log(SPEC, killed_log(), ruling)
     assert to_continue(results.plan, results.path) == {}
 
 

@@ -15,7 +15,7 @@ from tuneoff.record.run_record import RunRecord
 
 
 def killed() -> RunRecord:
-    return derive(killed_log().pairs(), SPEC, verdict=KILLED)
+    return derive(killed_log().pairs(), SPEC, ruling=KILLED)
 
 
 def continuing(**changes: Any) -> RunRecord:

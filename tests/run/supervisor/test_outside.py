@@ -193,7 +193,7 @@ def test_a_run_that_failed_names_what_is_outside_and_its_sealed_events_stay_as_t
     (cluster / "away").touch()
     ended = supervise(RunRequest(spec=spec, results=tmp_path / "results"))
     folder = ended.execution.folder
-    record = finish(folder, spec, ended.verdict, Outside)
+    record = finish(folder, spec, ended.ruling, Outside)
     assert record.status == "failed"
     assert record.reason == "step setup failed: the cluster went away; then un-deploy failed: the cluster is away"
     assert [flag.text for flag in record.flags if flag.name == "left_behind"] == [f"{TEXT} {ended.execution.execution_id}"]

@@ -69,7 +69,7 @@ def run(specification: RunSpec, results: Path, listener: Listener, interrupt: th
     ended = supervise(RunRequest(spec=specification, results=results, listener=listener, interrupt=interrupt))
     assert with_mark(MARK, ended.execution.execution_id) == []
     adapter = stubborn_adapter.Stubborn
-    return finish(ended.execution.folder, specification, ended.verdict, adapter)
+    return finish(ended.execution.folder, specification, ended.ruling, adapter)
 
 
 def test_a_coordinator_that_ignores_sigterm_is_undeployed_within_15_seconds_of_an_interruption(tmp_path: Path) -> None:

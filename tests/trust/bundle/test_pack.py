@@ -97,7 +97,7 @@ def test_a_folder_that_is_not_verified_is_refused_or_says_so(results: Results, t
 
 def test_runs_that_are_not_done_are_packed_with_what_is_missing(results: Results, tmp_path: Path) -> None:
     spec = results.plan.runs[0].spec
-    results.finish(spec, verdict=KILLED)
+    results.finish(spec, ruling=KILLED)
     (results.path / "runs" / spec.run_id / f"{spec.run_id}-killed" / "events").mkdir(parents=True)
     manifest = unpacked(packed(results.path, tmp_path / "b.tar.gz", allow_unverified=True).path, tmp_path / "u")
     assert any("is interrupted: " in line for line in manifest.missing)

@@ -19,7 +19,7 @@ from builders.results_folders import Results, edit, write_examples
 from builders.specs import make_spec
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.record.endings import KILLED, Verdict
+from tuneoff.record.endings import KILLED, Ruling
 from tuneoff.record.events import schema
 from tuneoff.record.store import read_run, write_run
 from tuneoff.trust.verify.results import run_all, verify
@@ -39,10 +39,10 @@ def cut(log: Log, second: float) -> Log:
     return log
 
 
-def left(tmp_path: Path, log: Log, spec: RunSpec, verdict: Verdict | None = None) -> tuple[Path, Path]:
+def left(tmp_path: Path, log: Log, spec: RunSpec, ruling: Ruling | None = None) -> tuple[Path, Path]:
     """Return a folder of results with one execution, which left these events, and the folder of that."""
     results = Results(tmp_path / "results", [spec])
-    return results.path, results.add_log(spec, log, verdict)
+    return results.path, results.add_log(spec, log, ruling)
 
 
 def test_the_worked_examples_are_verified(tmp_path: Path) -> None:
@@ -93,11 +93,11 @@ def test_a_run_that_ended_by_itself_is_recomputed_whole(tmp_path: Path, status: 
 def test_an_interrupted_run_and_what_was_not_begun_are_told(tmp_path: Path) -> None:
     log, spec = example_b()
     cut(log, 30)
-    verdict = Verdict(status="interrupted", reason="interrupted by the user", charged="user")
+    ruling = Ruling(status="interrupted", reason="interrupted by the user", charged="user")
     supervisor = log.process("supervisor", -2)
-    supervisor.add(schema.RunStopped, 30.5, cause=verdict.reason or "", charged="user", cancels=True)
+    supervisor.add(schema.RunStopped, 30.5, cause=ruling.reason or "", charged="user", cancels=True)
     results = Results(tmp_path / "results", [spec, replace(spec, seed=1), replace(spec, seed=2)], skipped=[1])
-    results.add_log(spec, log, verdict)
+    results.add_log(spec, log, ruling)
     found = verify(results.path)
     assert found.is_verified
     assert found.outcomes[0].stated == ["status: interrupted, interrupted by the user (charged: user)"]

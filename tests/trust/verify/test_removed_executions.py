@@ -11,7 +11,7 @@ import pytest
 from builders.event_logs import example_b
 from builders.results_folders import EXECUTION, Results, lines
 from tuneoff.errors import ResultsError
-from tuneoff.record.endings import Verdict
+from tuneoff.record.endings import Ruling
 from tuneoff.record.events import schema
 from tuneoff.record.results_folder import FILE_NAME, begun, note_begun
 from tuneoff.trust.verify.results import verify
@@ -20,10 +20,10 @@ from tuneoff.trust.verify.results import verify
 @pytest.fixture
 def interrupted(tmp_path: Path) -> Path:
     """The folder of a matrix of two runs that was interrupted in its second one."""
-    (log, spec), verdict = example_b(), Verdict(status="interrupted", reason="interrupted by the user", charged="user")
-    log.process("supervisor", -2).add(schema.RunStopped, 45.0, cause=verdict.reason or "", charged="user", cancels=False)
+    (log, spec), ruling = example_b(), Ruling(status="interrupted", reason="interrupted by the user", charged="user")
+    log.process("supervisor", -2).add(schema.RunStopped, 45.0, cause=ruling.reason or "", charged="user", cancels=False)
     results = Results(tmp_path / "results", [spec, replace(spec, seed=1)])
-    results.add_log(spec, log, verdict)
+    results.add_log(spec, log, ruling)
     note_begun(results.path, spec.run_id, EXECUTION)
     return results.path
 

@@ -21,7 +21,7 @@ from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.measure.power.metering import NO_POWER, PowerPlan
 from tuneoff.measure.power.sampler import COLLECT_SECONDS, Sampler
-from tuneoff.record.endings import Verdict
+from tuneoff.record.endings import Ruling
 from tuneoff.record.events.schema import Charged
 from tuneoff.record.events.tail import Tail
 from tuneoff.record.events.writer import FOLDER as EVENTS
@@ -68,10 +68,10 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supervised:
-    """How an execution ended, as its supervisor saw it; `verdict` is None where the events alone tell it."""
+    """How an execution ended, as its supervisor saw it; `ruling` is None where the events alone tell it."""
 
     execution: Execution
-    verdict: Verdict | None
+    ruling: Ruling | None
     limits: Mapping[str, Any]  # what was in force
 
 
@@ -79,15 +79,15 @@ class Supervised:
 class _Stop:
     """Why the supervisor ends a run before its own end, and how long it may take to end."""
 
-    verdict: Verdict
+    ruling: Ruling
     end_seconds: float = 15.0  # from SIGTERM to SIGKILL
     undeploy_seconds: float = 15.0  # for un-deploy in a fresh process, should the first be killed
     exit_seconds: float = 3.0  # for processes that end by themselves once their coordinator is gone
 
 
-_AT_ITS_OWN_END = _Stop(verdict=Verdict(status="done"))
+_AT_ITS_OWN_END = _Stop(ruling=Ruling(status="done"))
 _INTERRUPTED = _Stop(  # together well below 15 s
-    verdict=Verdict(status="interrupted", reason="interrupted by the user", charged="user"),
+    ruling=Ruling(status="interrupted", reason="interrupted by the user", charged="user"),
     end_seconds=INTERRUPTED_SECONDS,
     undeploy_seconds=4.0,
     exit_seconds=1.0,
@@ -117,7 +117,7 @@ def supervise(request: RunRequest) -> Supervised:
     with Sampler(execution.folder, execution.execution_id, request.power) as sampler, short_path(temporary) as short:
         supervision = _Supervision(request, execution, short, events, context, history)
         try:
-            verdict = supervision.run()
+            ruling = supervision.run()
         finally:  # first everything is ended and removed, then it is written down: the disk may be full
             left = supervision.end_everything(memory_before)
             shutil.rmtree(temporary, ignore_errors=True)
@@ -130,7 +130,7 @@ def supervise(request: RunRequest) -> Supervised:
     events.sync()
     events.close()
     limits = {**workers.in_force, "threads": context.threads, "trial_seconds": spec.experiment.timeouts.trial_seconds}
-    return Supervised(execution=execution, verdict=verdict, limits=limits)
+    return Supervised(execution=execution, ruling=ruling, limits=limits)
 
 
 class _Supervision:
@@ -156,8 +156,8 @@ class _Supervision:
         self._started_ns = clock.monotonic_ns()
         self._coordinator = Coordinator(execution, request.results, temporary)
 
-    def run(self) -> Verdict | None:
-        """Return the verdict, or None where the events alone tell it."""
+    def run(self) -> Ruling | None:
+        """Return the ruling, or None where the events alone tell it."""
         asked_ns = 0
         while (code := self._coordinator.wait(POLL_SECONDS)) is None:
             self._look()
@@ -166,38 +166,38 @@ class _Supervision:
                 self._stop = self._reason_to_stop(now) or _AT_ITS_OWN_END
                 if self._stop is not _AT_ITS_OWN_END:
                     asked_ns = now
-                    self._write_stop(self._stop.verdict, cancels=True)
+                    self._write_stop(self._stop.ruling, cancels=True)
                     self._coordinator.ask_to_end()
             elif now - asked_ns > self._stop.end_seconds * clock.NANOSECONDS:
                 self._coordinator.kill_all()
         self._take_events()
-        verdict = self._verdict(code)  # before a fresh process un-deploys: the step is the one in which this one ended
-        if verdict is not None and self._stop is _AT_ITS_OWN_END:
-            self._write_stop(verdict, cancels=False)
+        ruling = self._ruling(code)  # before a fresh process un-deploys: the step is the one in which this one ended
+        if ruling is not None and self._stop is _AT_ITS_OWN_END:
+            self._write_stop(ruling, cancels=False)
         self._look()
         if not self._tracker.undeployed:
             self._coordinator.kill_all()
             self._undeploy_in_fresh_process()
-        return verdict
+        return ruling
 
-    def _verdict(self, code: int) -> Verdict | None:
+    def _ruling(self, code: int) -> Ruling | None:
         if self._stop is not _AT_ITS_OWN_END:
-            return self._stop.verdict
+            return self._stop.ruling
         if code == INTERRUPTED and self._tracker.undeploy_ended:
             reason = "the coordinator was told to end by someone else"
-            return Verdict(status="interrupted", reason=reason, charged="infrastructure")
+            return Ruling(status="interrupted", reason=reason, charged="infrastructure")
         if code not in (DONE, FAILED) or not self._tracker.undeploy_ended:  # whatever its code, os._exit is no end of the steps
             reason = f"the coordinator ended with exit code {code} in step {self._tracker.step}; see {LOG} in its folder"
             if words := last_words(self._execution.folder / LOG, otherwise=""):
                 reason += f"; its last line: {words}"
             is_lost = code < 0 or code == UNCAUGHT or code in load_target(self._execution.spec.adapter_target).lost_codes
             charged: Charged = "infrastructure" if is_lost else "framework"
-            return Verdict(status="failed", reason=reason, charged=charged)
+            return Ruling(status="failed", reason=reason, charged=charged)
         return None
 
-    def _write_stop(self, verdict: Verdict, *, cancels: bool) -> None:
+    def _write_stop(self, ruling: Ruling, *, cancels: bool) -> None:
         """Note why the run ends before its own end: the trials that run end with it."""
-        self._events.write("run_stopped", cause=verdict.reason, charged=verdict.charged, cancels=cancels)
+        self._events.write("run_stopped", cause=ruling.reason, charged=ruling.charged, cancels=cancels)
 
     def end_everything(self, memory_before: set[str]) -> list[str]:
         """End what outlived the coordinator and return what had to be ended or is still there."""
@@ -238,11 +238,11 @@ class _Supervision:
             if now - started_ns > limit * clock.NANOSECONDS:
                 reason = f"step {step} took longer than {limit:g} s"
                 charged: Charged = "workload" if step in ("trial", "test") else "framework"
-                return _Stop(verdict=Verdict(status="timeout", reason=reason, charged=charged))
+                return _Stop(ruling=Ruling(status="timeout", reason=reason, charged=charged))
         most, failed = experiment.failures.max_failed_trials, tracker.failed_for_good
         if most is not None and failed > most:
             reason = f"{failed} trials failed, more than failures.max_failed_trials={most}"
-            return _Stop(verdict=Verdict(status="failed", reason=reason, charged="workload"))
+            return _Stop(ruling=Ruling(status="failed", reason=reason, charged="workload"))
         return None
 
     def _undeploy_in_fresh_process(self) -> None:

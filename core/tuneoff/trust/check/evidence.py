@@ -14,7 +14,7 @@ from tuneoff.capabilities import Capabilities
 from tuneoff.errors import TuneoffError
 from tuneoff.experiment.spec import ExperimentSpec, RunSpec
 from tuneoff.measure.use import SHARE
-from tuneoff.record.endings import Verdict
+from tuneoff.record.endings import Ruling
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Event, Flag, Process
 from tuneoff.record.events.writer import FOLDER as EVENTS
@@ -156,11 +156,11 @@ class AdapterEvidence:
 def finished(name: str, spec: RunSpec, notes: Path, answer: Mapping[str, Any], adapter: type[Adapter]) -> Made:
     """Derive the record of a run, or say why there is none, and add what its supervisor flagged as left behind."""
     folder = Path(answer["folder"])
-    verdict = None if answer["verdict"] is None else Verdict(**answer["verdict"])
+    ruling = None if answer["ruling"] is None else Ruling(**answer["ruling"])
     record: RunRecord | None = None
     problem = ""
     try:
-        finish(folder, spec, verdict, adapter, {"limits": answer["limits"]})
+        finish(folder, spec, ruling, adapter, {"limits": answer["limits"]})
         record = read_run(folder)  # as everybody else will read it
     except (TuneoffError, ValueError) as error:
         problem = " ".join(f"{type(error).__name__}: {error}".split())

@@ -159,7 +159,7 @@ def make_run(request: dict[str, Any]) -> dict[str, Any]:
     guardian.dismiss()
     return {
         "folder": str(execution.folder),
-        "verdict": None if ended.verdict is None else asdict(ended.verdict),
+        "ruling": None if ended.ruling is None else asdict(ended.ruling),
         "limits": dict(ended.limits),
         "listeners": [{**asdict(listener), "pid": pid} for listener, pid in watcher.seen.listeners.items()],
         "left": [asdict(item) for item in left],

@@ -13,7 +13,7 @@ from tuneoff.base.files import odd_entries, read_regular
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.measure.derived import Derived, derive_folder
-from tuneoff.record.endings import IN_NO_EVENT, Verdict
+from tuneoff.record.endings import IN_NO_EVENT, Ruling
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import History
 from tuneoff.record.join import history_of
@@ -167,17 +167,17 @@ def _derive(
     log = WatchedLog(folder / EVENTS)
     emulated = given.emulated if expected.emulated is None else expected.emulated
 
-    def derived(verdict: Verdict | None = None) -> Derived:
+    def derived(ruling: Ruling | None = None) -> Derived:
         return derive_folder(
-            folder, spec, emulated=emulated, verdict=verdict, versions=given.versions, environment=given.environment, log=log
+            folder, spec, emulated=emulated, ruling=ruling, versions=given.versions, environment=given.environment, log=log
         )
 
-    stated = Verdict(status=given.status, reason=given.reason, charged=given.charged)  # type: ignore[arg-type]
+    stated = Ruling(status=given.status, reason=given.reason, charged=given.charged)  # type: ignore[arg-type]
     try:
         if given.reason not in IN_NO_EVENT:
             found = derived()
             record = found.record
-            if given.status == "done" or Verdict(status=record.status, reason=record.reason, charged=record.charged) == stated:
+            if given.status == "done" or Ruling(status=record.status, reason=record.reason, charged=record.charged) == stated:
                 return log, found
         elif derived().record.status == "done":
             outcome.notes.append(
