@@ -23,7 +23,7 @@ from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, 
 from tuneoff.judge.answers.across import compared
 from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import OverTasks, Question
-from tuneoff.judge.answers.over_tasks import Comparison
+from tuneoff.judge.answers.over_tasks import TaskComparison
 from tuneoff.judge.runs import Group, Run, Scope
 from tuneoff.judge.stats.location import wilson
 from tuneoff.judge.stats.sign_flip import generator
@@ -88,7 +88,7 @@ class File:
             seeds=shape.seeds,
             anchors=dict.fromkeys(tasks, ANCHORS),
         )
-        self.comparison = Comparison(question=QUESTIONS[asked], plan=plan, is_quality=asked == "quality")
+        self.comparison = TaskComparison(question=QUESTIONS[asked], plan=plan, is_quality=asked == "quality")
         changes = {task: task if (told or shape.streams) == "own" else "" for task in tasks}
         self.cells = {
             label: {

@@ -16,7 +16,7 @@ from tuneoff.experiment.variants import TASK
 from tuneoff.judge.answers.across_texts import texts
 from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import AcrossTasks, OverTasks, Question
-from tuneoff.judge.answers.over_tasks import Comparison, anchors_of, bounded, data_sets, data_sets_needed, regrets
+from tuneoff.judge.answers.over_tasks import TaskComparison, anchors_of, bounded, data_sets, data_sets_needed, regrets
 from tuneoff.judge.answers.run_values import is_of_objective, value
 from tuneoff.judge.runs import Group, Scope, noise_pairs
 from tuneoff.judge.stats.location import Interval, middle
@@ -73,7 +73,7 @@ def _across(family: _Family, plan: Frozen, prices: Prices | None) -> AcrossTasks
     question = family.question
     family.cells, waiting = settled(family.cells, plan.looks)
     is_quality = _is_quality(family)
-    comparison = Comparison(question=question, plan=plan, is_quality=is_quality, prices=prices)
+    comparison = TaskComparison(question=question, plan=plan, is_quality=is_quality, prices=prices)
     scores = {label: _scores(cells, question, plan, is_quality) for label, cells in family.cells.items()}
     scores = {label: found for label, found in scores.items() if found}
     tasks_of = {
@@ -120,7 +120,7 @@ def _across(family: _Family, plan: Frozen, prices: Prices | None) -> AcrossTasks
 def compared(
     cells: Cells,
     tasks_of: Mapping[tuple[str, str], Sequence[str]],
-    comparison: Comparison,
+    comparison: TaskComparison,
     noise: Iterable[Sequence[tuple[Group, Group]]] = (),
 ) -> Iterator[OverTasks]:
     """Yield what the tasks say of each pair, in a family that no other adapter changes, then of each A/A pair that has ended."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from tuneoff.base.json_values import field_values, values
 from tuneoff.judge.answers.answer import AcrossTasks, Answers, Estimate, EstimatedGroup, OverTasks, Value, Verdict
-from tuneoff.judge.choice.choice import Choice, Column, Curve, Point, Row, Setting
+from tuneoff.judge.choice.choice import Choice, Column, Point, Row, ScalingCurve, Setting
 from tuneoff.judge.runs import Run
 
 FORMAT_VERSION = 3
@@ -123,7 +123,7 @@ def _row(row: Row) -> dict[str, Any]:
     return {**field_values(row, without=("columns",)), "columns": columns}
 
 
-def _curve(curve: Curve) -> dict[str, Any]:
+def _curve(curve: ScalingCurve) -> dict[str, Any]:
     lines = {label: [_point(point) for point in points] for label, points in curve.lines.items()}
     return {**field_values(curve, without=("lines",)), "lines": lines}
 

@@ -39,7 +39,7 @@ class _Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class TaskComparison:
     """How pairs are compared. `is_quality`: by the regret of each task's anchors; `prices`: by which time is billed."""
 
     question: Question

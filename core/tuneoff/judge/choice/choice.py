@@ -124,7 +124,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class ScalingCurve:
     """Points by label, in the order of x. `beside`: what they share, in words; "" for nothing besides the setting.
 
     `metric`: what they are values of, in its unit; overhead.further_trial in % of a trial. `limits`: of utilization over workers.
@@ -153,7 +153,7 @@ class Setting:
     certainty: Certainty
     reference: str | None
     lines: tuple[str, ...]
-    curves: tuple[Curve, ...]
+    curves: tuple[ScalingCurve, ...]
 
     @property
     def name(self) -> str:

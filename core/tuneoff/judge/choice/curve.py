@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tuneoff.base.format import counted, duration_text, two_digits
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.judge.choice.choice import Column, Curve, Over, Point, Row, Setting
+from tuneoff.judge.choice.choice import Column, Over, Point, Row, ScalingCurve, Setting
 from tuneoff.judge.choice.scaling import BUSY, Limit, limit
 from tuneoff.judge.runs import Scope
 
@@ -29,7 +29,7 @@ FIGURES = {  # what a curve shows, and its unit
 KEYS: Mapping[Over, str] = {"workers": "workers.count", "trials": "budget.trials"}  # of a variant
 
 
-def curves(rows: Sequence[Row], specs: Mapping[Scope, RunSpec], confidence: float) -> tuple[Curve, ...]:
+def curves(rows: Sequence[Row], specs: Mapping[Scope, RunSpec], confidence: float) -> tuple[ScalingCurve, ...]:
     """Return what is added to a trial over its length, per number of workers, or over the workers, whichever has more values.
 
     Over workers also utilization, or the rate of trials that take no time, and the time of an ask; over trials that, their
@@ -59,7 +59,7 @@ def curves(rows: Sequence[Row], specs: Mapping[Scope, RunSpec], confidence: floa
     return (*by_workers, *by_trials, *found)
 
 
-def _varies(curve: Curve, times: float) -> bool:
+def _varies(curve: ScalingCurve, times: float) -> bool:
     """Tell whether x grows in a line, at least so many times."""
     return any(len(of) > 1 and of[-1].x >= times * of[0].x for of in curve.lines.values())
 
@@ -73,7 +73,7 @@ def curve_lines(setting: Setting) -> Iterator[str]:
             yield f"  {names[label]}: {'; '.join(f'{place_text(curve, point.x)} {_told(curve, point)}' for point in points)}"
 
 
-def scaling_lines(found: Iterable[Curve], rows: Iterable[Row]) -> Iterator[str]:
+def scaling_lines(found: Iterable[ScalingCurve], rows: Iterable[Row]) -> Iterator[str]:
     """Yield from how many workers on frameworks lose utilization, and what grows with the number of trials."""
     names = {row.label: row.marked for row in rows}
     for curve in found:
@@ -86,19 +86,19 @@ def scaling_lines(found: Iterable[Curve], rows: Iterable[Row]) -> Iterator[str]:
             yield f"{FIGURES[curve.metric][0]}{of and ','}{of}: {told}."
 
 
-def place_text(curve: Curve, x: float) -> str:
+def place_text(curve: ScalingCurve, x: float) -> str:
     """Return where a point stands: `1 s`, `4 workers`."""
     return duration_text(x) if curve.over == "trial_seconds" else counted(round(x), curve.over.removesuffix("s"))
 
 
-def amount_text(curve: Curve, value: float) -> str:
+def amount_text(curve: ScalingCurve, value: float) -> str:
     """Return a value of a curve with two digits, or as many as tell it from 100 %: `31 %`, `4.2 ms`."""
     if curve.metric == UTILIZATION and BUSY - 5 < value < 100:
         return f"{value:.1f} %"
     return f"{two_digits(value)} {FIGURES[curve.metric][1]}"
 
 
-def _growth(curve: Curve, points: Sequence[Point]) -> str:
+def _growth(curve: ScalingCurve, points: Sequence[Point]) -> str:
     """Return the memory of each trial between the two greatest numbers, where no start is in it; else the first and the last."""
     first, last = points[-2 if curve.metric in (DRIVER, TREE) else 0], points[-1]
     if curve.metric in (DRIVER, TREE):
@@ -108,7 +108,7 @@ def _growth(curve: Curve, points: Sequence[Point]) -> str:
     return f"{before} in a job of {first.x:.0f} trials and {after} in one of {last.x:.0f}"
 
 
-def _told(curve: Curve, point: Point) -> str:
+def _told(curve: ScalingCurve, point: Point) -> str:
     predicted = f", {amount_text(curve, point.predicted)} predicted" if point.predicted is not None else ""
     return amount_text(curve, point.value.estimate) + predicted
 
@@ -139,7 +139,7 @@ def _number(over: Over, spec: RunSpec) -> int:
     return spec.experiment.workers.count if over == "workers" else spec.experiment.budget.trials
 
 
-def _curve(over: Over, metric: str, rows: Sequence[Row], specs: Mapping[Scope, RunSpec], scopes: Sequence[Scope]) -> Curve:
+def _curve(over: Over, metric: str, rows: Sequence[Row], specs: Mapping[Scope, RunSpec], scopes: Sequence[Scope]) -> ScalingCurve:
     lines: dict[str, tuple[Point, ...]] = {}
     for row in rows:
         columns = [row.columns[scope.text] for scope in scopes if scope.text in row.columns]
@@ -152,7 +152,7 @@ def _curve(over: Over, metric: str, rows: Sequence[Row], specs: Mapping[Scope, R
     length = f"trials of {duration_text(min(seconds))}" if seconds and min(seconds) >= SHORTEST else ""
     workers = counted(specs[first].experiment.workers.count, "worker")
     beside = first.task or length if over == "workers" else workers
-    return Curve(over=over, metric=metric, beside=beside, lines=lines, limits={})
+    return ScalingCurve(over=over, metric=metric, beside=beside, lines=lines, limits={})
 
 
 def _point(over: Over, metric: str, column: Column, specs: Mapping[Scope, RunSpec]) -> Point | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.format import MISSING
 from tuneoff.judge.answers.answer import EstimatedGroup, Question
-from tuneoff.judge.choice.choice import SHARES, Curve, Point, Row, Setting
+from tuneoff.judge.choice.choice import SHARES, Point, Row, ScalingCurve, Setting
 from tuneoff.judge.choice.curve import ADDED, FIGURES, UTILIZATION, amount_text, place_text
 from tuneoff.judge.choice.scaling import BUSY
 from tuneoff.tell.plots import drawing
@@ -157,7 +157,7 @@ class Drawn:
     `columns`: the headings of the table that has the same figures.
     """
 
-    curve: Curve
+    curve: ScalingCurve
     title: str
     unit: str
     x_title: str
@@ -175,7 +175,7 @@ def drawn(setting: Setting) -> Iterator[Drawn]:
             yield found
 
 
-def _drawn(curve: Curve, setting: Setting) -> Drawn | None:
+def _drawn(curve: ScalingCurve, setting: Setting) -> Drawn | None:
     names = {row.label: row.marked for row in setting.rows}
     points = [point for of in curve.lines.values() for point in of]
     x = scale([point.x for point in points], FAR)
@@ -219,7 +219,7 @@ def _drawn(curve: Curve, setting: Setting) -> Drawn | None:
     )
 
 
-def _dot(curve: Curve, point: Point, name: str, x: Scale, y: Scale) -> Dot:
+def _dot(curve: ScalingCurve, point: Point, name: str, x: Scale, y: Scale) -> Dot:
     ends = (point.value.low, point.value.high) if _has_interval(point) else (point.value.estimate, point.value.estimate)
     cell = _cell(curve, point)
     return Dot(
@@ -231,7 +231,7 @@ def _dot(curve: Curve, point: Point, name: str, x: Scale, y: Scale) -> Dot:
     )
 
 
-def _knee(curve: Curve, label: str, x: Scale) -> tuple[float, float, float] | None:
+def _knee(curve: ScalingCurve, label: str, x: Scale) -> tuple[float, float, float] | None:
     found = curve.limits[label].knee if label in curve.limits else None
     if found is None:
         return None
@@ -239,7 +239,7 @@ def _knee(curve: Curve, label: str, x: Scale) -> tuple[float, float, float] | No
     return WIDTH * x.at(max(low, x.low)), WIDTH * x.at(found.estimate), WIDTH * x.at(high)
 
 
-def _cell(curve: Curve, point: Point | None) -> FigureCell:
+def _cell(curve: ScalingCurve, point: Point | None) -> FigureCell:
     """Return a figure, and below it its interval and what was predicted."""
     if point is None:
         return FigureCell(MISSING, reason="no run has the figure, or its trials take no time")
