@@ -102,7 +102,7 @@ class Adapter(ABC):
         This default goes by the capability `resume`; an override names samplers whose state cannot be told.
         """
         resume = cls.capabilities.on(spec.platform).resume
-        return None if resume is Support.YES else f"continuing inside a run is {resume.value}"
+        return None if resume is Support.YES else f"continuing inside a run: {resume.value}"
 
     @classmethod
     def strategies(cls, spec: RunSpec) -> dict[str, str]:

@@ -61,7 +61,7 @@ def test_what_resume_leaves_alone_is_not_continued(tmp_path: Path, ruling: Rulin
 @pytest.mark.parametrize(
     ("adapter", "sampler", "reason"),
     [
-        ("katib", "random", "continuing inside a run is not by tuneoff yet"),
+        ("katib", "random", "continuing inside a run: not by tuneoff yet"),
         ("optuna", "cmaes", "keeps its state in the study that was interrupted"),
         ("ray-tune", "sobol", "cannot be told how many points of the sequence are used up"),
     ],

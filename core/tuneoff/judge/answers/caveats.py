@@ -108,7 +108,7 @@ def _failures(made: Answers) -> Iterator[str]:
                 if value.value is None and value.seed in done and value.reason is not None:
                     reasons[value.reason] += 1
         if reasons:
-            yield f"{question.metric} has no value in {counted(sum(reasons.values()), 'run')} that are done: {_some(reasons)}."
+            yield f"{question.metric} has no value in {counted(sum(reasons.values()), 'done run')}: {_some(reasons)}."
 
 
 def _unlike_noise(made: Answers) -> Iterator[str]:

@@ -35,7 +35,7 @@ class Unfinished:
 
     @property
     def text(self) -> str:
-        return f"{self.waiting} of {counted(self.planned, 'run')} have not ended"
+        return f"{self.waiting} of {counted(self.planned, 'run')} {'has' if self.waiting == 1 else 'have'} not ended"
 
 
 def unfinished(answers: Answers) -> Unfinished | None:

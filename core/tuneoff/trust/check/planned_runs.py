@@ -43,7 +43,7 @@ class CheckRun:
             if (reason := not_offered(kind, name, offers)) is not None:
                 return reason
         if self.continues and capabilities.resume is not Support.YES:
-            return f"continuing inside a run is {capabilities.resume.value}"
+            return f"continuing inside a run: {capabilities.resume.value}"
         if self.without_groups and capabilities.memory_limiter:
             return f"memory is limited by: {capabilities.memory_limiter}"
         return None
