@@ -260,6 +260,11 @@ def test_failed_trials_are_told_with_why_most_of_them_failed() -> None:
     assert not any("Trials failed" in text for text in chosen_of(different()).caveats)
 
 
+def test_continued_runs_are_told() -> None:
+    choice = chosen_of([Entry("optuna", runs(4000, 20, "o"), continued=[0, 1]), Entry("ray-tune", runs(12_000, 400, "r"))])
+    assert "2 runs were continued after an interruption: in no comparison of time, energy or cost." in choice.caveats
+
+
 def test_an_emulated_framework_is_in_no_sentence_and_never_chosen() -> None:
     entries = [Entry("katib", runs(1000, 1, "k"), emulated=True), *different()]
     choice = chosen_of(entries)

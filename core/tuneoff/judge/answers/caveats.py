@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tuneoff.base.format import counted, listed
 from tuneoff.judge.answers.analysis_plan import Frozen
-from tuneoff.judge.answers.answer import Answers, Outcome
+from tuneoff.judge.answers.answer import Answers, EstimatedGroup, Outcome
 from tuneoff.judge.answers.judging import FEWEST_SEEDS, pairs
 from tuneoff.judge.answers.phrases import is_decided
 from tuneoff.judge.answers.run_values import disturbance
@@ -35,7 +35,7 @@ def limits(made: Answers, of_scope: Mapping[Scope, Sequence[Group]], results: Re
     yield from _pool(every)
     yield from _disturbed(every)
     yield from _flags(made)
-    yield from _continued(made)
+    yield from continued(made.groups)
     yield from _skipped(made)
     yield from _repeated(results)
     yield from _machines(results)
@@ -191,10 +191,11 @@ def _flags(made: Answers) -> Iterator[str]:
         yield f"The machine was not in order in {counted(runs, 'run')} ({_some(flagged)}): their times may be too long."
 
 
-def _continued(made: Answers) -> Iterator[str]:
-    continued = sum(run.is_continued for group in made.groups for run in group.runs)
-    if continued:
-        yield f"{counted(continued, 'run')} was continued after an interruption, and is in no comparison of time, energy or cost."
+def continued(groups: Iterable[EstimatedGroup]) -> Iterator[str]:
+    """Say how many runs were continued."""
+    if count := sum(run.is_continued for group in groups for run in group.runs):
+        runs = f"{count} runs were" if count > 1 else "1 run was"
+        yield f"{runs} continued after an interruption: in no comparison of time, energy or cost."
 
 
 def _skipped(made: Answers) -> Iterator[str]:

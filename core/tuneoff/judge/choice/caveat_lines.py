@@ -11,6 +11,7 @@ from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.format import counted, listed
 from tuneoff.experiment.spec import LOCAL, RunSpec
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup
+from tuneoff.judge.answers.caveats import continued
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.answers.run_values import disturbance
 from tuneoff.judge.choice.choice import Certainty, Deciding, Setting
@@ -64,6 +65,7 @@ def caveat_lines(results: Results, answers: Answers, settings: Sequence[Setting]
     if failed:
         yield f"Runs failed: {listed(failed)}; a failed run counts as worse than any other."
     yield from _failed_trials(groups, names)
+    yield from continued(groups)
     emulated = list(dict.fromkeys(names.get(group.label, group.label) for group in groups if group.emulated))
     if emulated:
         yield f"{listed(emulated)} ran on an emulated platform: in no comparison."
