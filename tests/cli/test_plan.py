@@ -229,9 +229,7 @@ def test_an_adapter_is_chosen_on_a_platform_as_tables_write_it(call: Call, file:
     assert [(run["label"], run["spec"]["options"]) for run in runs] == [("twofold@cluster", {"depth": 3})]
     assert chosen("twofold@emulated") == ["twofold@emulated"]
     line = call("plan", file(adapters=["plain", "twofold@clustr"])).line
-    assert line.endswith(
-        ": adapters.1: 'twofold' has no platform 'clustr'; did you mean 'cluster'?; it has: cluster, pretended, emulated"
-    )
+    assert ": adapters.1: twofold has no platform named 'clustr'; did you mean 'cluster'?" in line
     for name, lacking in (("twofold@", "platform"), ("@emulated", "name")):
         assert call("plan", file(adapters=[name])).line.endswith(f": adapters.0.{lacking}: must not be empty, but got ''")
         answer = call("plan", path, "--adapter", name)

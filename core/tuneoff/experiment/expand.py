@@ -13,7 +13,7 @@ from typing import Any
 from tuneoff import registry
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.packages import install_command, missing_modules
-from tuneoff.base.targets import nearest
+from tuneoff.base.targets import unknown_name
 from tuneoff.capabilities import Capabilities, Offer, Support, framework_status
 from tuneoff.errors import ExperimentError, PluginError, UnknownNameError, UnsupportedError
 from tuneoff.experiment.build import build_experiments
@@ -96,12 +96,9 @@ def entries(file: MatrixFile) -> list[Entry]:
             adapter = registry.adapter_class(part.name)
         except ExperimentError as error:
             raise type(error)(f"{file.path}: adapters.{index}: {error}") from error
-        offered = adapter.capabilities.platforms
-        if part.platform is not None and part.platform not in offered:
-            rule = (
-                f"{part.name!r} has no platform {part.platform!r}{nearest(part.platform, offered)}; it has: {', '.join(offered)}"
-            )
-            raise UnknownNameError(f"{file.path}: adapters.{index}: {rule}")
+        if part.platform not in (None, *adapter.capabilities.platforms):
+            rule = unknown_name("platform", part.platform, adapter.capabilities.platforms)
+            raise UnknownNameError(f"{file.path}: adapters.{index}: {part.name} has {rule}")
         entry = Entry(
             name=part.name,
             target=registry.find("adapter", part.name).target,
