@@ -8,14 +8,16 @@ from collections.abc import Mapping
 import pytest
 
 from builders.made_results import Entry, results
+from tuneoff.base.format import MISSING
 from tuneoff.judge.answers.answers_json import to_json
 from tuneoff.judge.answers.compute import answers
+from tuneoff.judge.choice.choose import PER_JOB, PER_TRIAL, added
 from tuneoff.judge.diff.compare import compared
 from tuneoff.judge.results import Results
 from tuneoff.judge.summary_rows import summary_rows
 from tuneoff.record.run_record import RunStatus
 from tuneoff.tell.page.frameworks import framework_tables
-from tuneoff.tell.report.tables import FigureCell, render
+from tuneoff.tell.report.tables import FigureCell, _added, render
 
 pytest.importorskip("scipy")
 COLUMN = 3  # "JCT" on the page
@@ -69,6 +71,18 @@ def test_where_failures_reach_the_median_it_is_called_failed() -> None:
     assert on_page(found, 0, COLUMN).text == "failed"
     control = on_page(made({}), 0, COLUMN)
     assert (control.text, control.below) == ("2.50", "1.00–4.00")
+
+
+@pytest.mark.parametrize(("failed", "shown"), [([], "1.25"), ([1], "1.75"), ([1, 2], MISSING)])
+def test_what_is_added_to_a_job_counts_failures_as_what_is_added_to_a_trial(failed: list[int], shown: str) -> None:
+    def draw(seed: int) -> dict[str, float]:
+        return dict.fromkeys((*PER_JOB, PER_TRIAL), 100.0 * (seed + 1))
+
+    (group,) = answers(results([Entry("optuna", draw, status=dict.fromkeys(failed, "failed"))], seeds=range(4))).groups
+    found = added(group, 0.95, None, None)
+    assert _added([found.per_job]) == shown
+    assert (found.per_trial is None) == (found.per_job is None)
+    assert all(math.isinf(length.high) for length in found.job_lengths) or not failed
 
 
 def test_what_a_continued_run_cannot_tell_is_on_no_table() -> None:

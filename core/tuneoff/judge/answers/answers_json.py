@@ -12,6 +12,7 @@ from tuneoff.judge.runs import Run
 FORMAT_VERSION = 3
 _NO_WEIGHTS = "no model's weights are in its values"
 _NO_RUNS = "no run that is done has the metric"
+_NO_ESTIMATE = f"{_NO_RUNS}, or most failed"
 
 
 def to_json(answers: Answers) -> dict[str, Any]:
@@ -133,9 +134,9 @@ def _point(point: Point) -> dict[str, Any]:
 
 
 def _column(column: Column) -> dict[str, Any]:
-    because = {"trial_seconds": _NO_RUNS, "job_seconds": f"{_NO_RUNS}, or most failed"}
+    because = {"trial_seconds": _NO_RUNS, "job_seconds": _NO_ESTIMATE}
     return {
         **field_values(column, because, without=("scope", "group", "added")),
         "runs": [run.run_id for run in column.group.runs],
-        "added": field_values(column.added, {"per_job": _NO_RUNS, "per_trial": _NO_RUNS}),
+        "added": field_values(column.added, {"per_job": _NO_ESTIMATE, "per_trial": _NO_ESTIMATE}),
     }

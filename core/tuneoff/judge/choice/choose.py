@@ -18,6 +18,7 @@ from tuneoff.judge.choice.shown import Shown
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import POOL, Group, Scope
 from tuneoff.judge.stats.location import Interval, median, middle
+from tuneoff.judge.summary_rows import failures, with_failures
 
 NO_FRAMEWORK = "no framework"
 TRAINING = "trial_execution.median"  # of a run's trials, in ms
@@ -224,18 +225,22 @@ def _best(groups: Iterable[Group]) -> Best | None:
 
 def added(group: EstimatedGroup, confidence: float, longest_trial: float | None, longest_job: float | None) -> Added:
     """Return what a group's runs show; `longest_trial`, `longest_job`: of all that were measured, in s."""
-    found = group.estimates[PER_TRIAL].median
-    per_trial = found.over(MILLISECONDS) if found is not None and math.isfinite(found.estimate) else None
+    per_trial = _in_seconds(group.estimates[PER_TRIAL].median)
     values = [group.estimates[name].values for name in PER_JOB]
     totals = [_total(value.value for value in of_run) for of_run in zip(*values, strict=True)]
-    known = [total for total in totals if total is not None]
-    per_job = median(known, confidence).over(MILLISECONDS) if known else None
+    numbers = with_failures([total for total in totals if total is not None], failures(group.runs), "min")
+    per_job = _in_seconds(median(numbers, confidence)) if numbers else None
     return Added(
         per_job=per_job,
         per_trial=per_trial,
         lengths=_lengths(per_trial, longest_trial),
         job_lengths=_lengths(per_job, longest_job),
     )
+
+
+def _in_seconds(found: Interval | None) -> Interval | None:
+    """Return an estimate in ms in s; None where there is none, or most runs failed."""
+    return found.over(MILLISECONDS) if found is not None and math.isfinite(found.estimate) else None
 
 
 def _total(values: Iterable[float | None]) -> float | None:

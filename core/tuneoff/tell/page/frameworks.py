@@ -173,7 +173,7 @@ def rows_of(setting: Setting, *, emulated: bool) -> list[Row]:
 def added_cell(interval: Interval | None) -> FigureCell:
     """Return what a framework adds, with its interval below."""
     if interval is None:
-        return FigureCell(MISSING, reason="no run has the figure")
+        return FigureCell(MISSING, reason="no run has the figure, or most failed")
     is_known = interval.n > 1 and math.isfinite(interval.low) and math.isfinite(interval.high)
     below = duration_range((interval.low, interval.high)) if is_known else ""
     return FigureCell(duration_text(max(0.0, interval.estimate)), below)
