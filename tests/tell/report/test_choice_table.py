@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from builders.made_results import Entry
+from builders.made_results import Entry, over_tasks, steady
 from judge.choice.test_choose import chosen_of, different, runs
+from tuneoff.record.run_record import RunStatus
 from tuneoff.tell.report.tables import LEAST_COLUMNS, WIDTH, ending, table
 
 TEN_SEEDS = """\
@@ -79,3 +80,15 @@ def test_a_failed_run_is_counted_in_a_column_of_its_own() -> None:
     assert "failed" in lines[1]
     assert "1/10" in lines[-1]
     assert "failed" not in "".join(table(chosen_of(different()), 80))
+
+
+@pytest.mark.parametrize(("fails", "shown"), [(False, "2.0x (1.00 to 3.0) over 2"), (True, "failed over 2")])
+def test_over_tasks_a_ratio_is_the_median_and_failed_where_failures_reach_it(fails: bool, shown: str) -> None:
+    status: dict[int, RunStatus] = dict.fromkeys(range(3), "failed") if fails else {}
+    entries = over_tasks(
+        2,
+        ("optuna", "ray-tune"),
+        lambda name, task: steady(3000 if (name, task) == ("ray-tune", 1) else 1000, spread=0),
+        lambda name, task: {"status": status} if (name, task) == ("ray-tune", 1) else {},
+    )
+    assert shown in table(chosen_of(entries, range(3)), 80)[-1]

@@ -22,6 +22,7 @@ from tuneoff.base.format import (
     score,
     seconds,
     shown_unit,
+    times_text,
     wrapped,
 )
 from tuneoff.experiment.metric import STEPS, Metric
@@ -29,7 +30,7 @@ from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.experiment.names import platform_text
 from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
 from tuneoff.judge.choice.choice import Best, Choice, Row, Setting, failures, ratio_text
-from tuneoff.judge.stats.location import Interval
+from tuneoff.judge.stats.location import Interval, middle
 from tuneoff.judge.summary_rows import COLUMNS, Figure, SummaryRow, notes
 from tuneoff.tell.report.cost_notes import NO_CIRCUMSTANCES, Circumstances, cost_notes
 
@@ -251,7 +252,7 @@ def _added(intervals: Iterable[Interval | None]) -> str:
 
 
 def _ratio(row: Row, setting: Setting) -> str:
-    """Return the ratio to the reference of its setting; over several columns the middle, the least and the greatest one."""
+    """Return the ratio to the reference of its setting; over several columns the median, the least and the greatest one."""
     if row.label == setting.reference:
         return "1"
     ratios = [ratio for column in row.columns.values() if (ratio := column.ratios.get(setting.reference or "")) is not None]
@@ -260,7 +261,7 @@ def _ratio(row: Row, setting: Setting) -> str:
     if len(row.columns) == 1:
         return f"{ratio_text(ratios[0])}{SIGNS.get(ratios[0].outcome, '')}"
     found = sorted(ratio.estimate for ratio in ratios)
-    return f"{number(found[len(found) // 2])}x ({number(found[0])} to {number(found[-1])} over {len(found)})"
+    return f"{times_text(middle(found), found[0], found[-1])} over {len(found)}"
 
 
 def _job_time(group: EstimatedGroup) -> str:
