@@ -96,8 +96,8 @@ def _by_framework(plan: Plan, results: Path) -> str:
     rows = []
     for group in grouped(Results.of(results, plan, list(read_runs(results)))):
         experiment = group.spec.experiment
-        times, values = figure(group, "time.jct_without_test").spread, group.values("quality.validation")
-        median = "" if times is None else "failed" if math.isinf(times.median) else seconds(times.median)
+        times, values = figure(group, "time.jct_without_test").median, group.values("quality.validation")
+        median = "" if times is None else "failed" if math.isinf(times) else seconds(times)
         best = max if experiment.objective.mode == "max" else min
         names = (group.label, strategy_text(experiment), variant_text(experiment.variant))
         rows.append((*names, f"{len(group.done)}/{len(group.runs)}", median, score(best(values)) if values else ""))

@@ -40,25 +40,28 @@ FIGURES = (
 MEDIANS = "Medians over seeds, in which a failed run is worse than any; below them lowest–highest of the runs that are done."
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """Median of `n` values and `failed` runs that are worse than any; lowest and highest of the values. ±inf: a failure."""
-
-    median: float
-    low: float
-    high: float
-    n: int
-    failed: int = 0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One metric over the runs of a group: its spread, the kinds of its values, and why runs that are done have none."""
+    """One metric over the runs of a group. `numbers`: its values, and ±inf, worse than any, for each run that failed."""
 
-    spread: Spread | None
-    unit: str
+    numbers: Sequence[float] = ()
+    unit: str = ""
     kinds: frozenset[Kind] = frozenset()  # of the values that are there
     reasons: Mapping[str, int] = field(default_factory=dict)  # runs by why they have no value
+
+    @property
+    def known(self) -> list[float]:
+        """The values."""
+        return [number for number in self.numbers if math.isfinite(number)]
+
+    @property
+    def failed(self) -> int:
+        return len(self.numbers) - len(self.known)
+
+    @property
+    def median(self) -> float | None:
+        """The median of all numbers; None without a value, infinite where failures reach it."""
+        return middle(self.numbers) if self.numbers else None
 
     @property
     def is_estimated(self) -> bool:
@@ -70,24 +73,17 @@ def with_failures(values: Sequence[float], failed: int, direction: str) -> list[
     return [*values, *[math.inf if direction == "min" else -math.inf] * failed] if values else []
 
 
-def spread(values: Iterable[float | None], failed: int = 0, direction: str = "min") -> Spread | None:
-    """Return the spread of the values that are there, or None; `direction`: which values are better, "min" or "max"."""
-    known = [value for value in values if value is not None]
-    numbers = with_failures(known, failed, direction)
-    return Spread(middle(numbers), min(known), max(known), len(known), failed) if known else None
-
-
 def figure(group: Group, metric: str) -> Figure:
     """Return a metric over a group's own runs."""
     objective = group.spec.experiment.objective
     direction = better(metric, objective.metric, objective.mode)
     done = [value(run, metric) for run in group.own if run.is_done]
-    there = [one for one in done if one.value is not None]
+    known = [one.value for one in done if one.value is not None]
     units = (found.unit for run in group.own if run.is_done and (found := run.metric(metric)) is not None)
     return Figure(
-        spread=spread((one.value for one in there), failures(group.own), direction),
+        numbers=with_failures(known, failures(group.own), direction),
         unit=next(units, ""),
-        kinds=frozenset(one.kind for one in there if one.kind is not None),
+        kinds=frozenset(one.kind for one in done if one.kind is not None),
         reasons=dict(Counter(one.reason for one in done if one.reason is not None)),
     )
 

@@ -10,7 +10,7 @@ import pytest
 from builders.worked_examples import header, write_example, write_samples
 from tuneoff.base.format import figure, number, shown_unit, wrapped
 from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices, write_accounting
-from tuneoff.judge.summary_rows import COLUMNS, Figure, Spread, SummaryRow
+from tuneoff.judge.summary_rows import COLUMNS, Figure, SummaryRow
 from tuneoff.record.derive import derive
 from tuneoff.record.metric_value import Kind
 from tuneoff.tell.report.cost_notes import Circumstances, circumstances
@@ -51,7 +51,7 @@ def row(label: str, *, energy: Kind | None = "estimated", factor: float = 1.0, s
         lacks = energy is None and metric.startswith(("energy.", "carbon.", "waste.default.energy", "pruning.saved_energy"))
         value = amount * factor
         figures[metric] = Figure(
-            spread=None if lacks else Spread(value, 0.9 * value, 1.2 * value, seeds),
+            numbers=() if lacks else (value, 0.9 * value, 1.2 * value),
             unit=unit,
             kinds=frozenset() if lacks else frozenset({kind_of(metric, energy or "derived")}),
             reasons={ABSENT: seeds} if lacks else {},
@@ -180,7 +180,7 @@ def test_waste_is_not_ranked_across_pruners_and_stands_beside_what_pruning_saved
 
 def test_a_sampler_that_is_another_one_refers_to_it_and_a_row_without_runs_has_dashes() -> None:
     same = row("a", sampler="default", same_as="random", statuses={}, figures={})
-    failed = row("b", statuses={"failed": 1}, figures={name: Figure(spread=None, unit="") for name in VALUES})
+    failed = row("b", statuses={"failed": 1}, figures={name: Figure() for name in VALUES})
     lines = [line.split() for line in render([row("a"), same, failed]).splitlines()]
     assert ["a", "default", "=", "random"] in lines
     assert ["b", "random", *["–"] * len(COLUMNS), "0/0/0", "0/3"] in lines

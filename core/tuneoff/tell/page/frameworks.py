@@ -127,7 +127,7 @@ def spread_cell(group: Group, column: Metric) -> FigureCell:
     """Return the median over the seeds with its range, and how many runs failed."""
     found = figure(group, column.name)
     cell = figure_cell(found, column)
-    failed = f"{found.spread.failed} failed" if found.spread is not None and found.spread.failed else ""
+    failed = f"{found.failed} failed" if found.failed else ""
     return cell._replace(below=", ".join(filter(None, (cell.below, failed))))
 
 

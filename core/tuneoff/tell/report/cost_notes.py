@@ -178,11 +178,11 @@ def _waste(rows: Sequence[SummaryRow]) -> Iterator[str]:
 def _saved(row: SummaryRow) -> Iterator[str]:
     for name in SAVED:
         found = row.figures.get(name)
-        if found is not None and found.spread is not None and math.isfinite(found.spread.median):
+        if found is not None and found.median is not None and math.isfinite(found.median):
             unit, factor = shown_unit(found.unit)
             what = "epochs" if found.unit == "count" else unit
-            yield f"{ESTIMATED}{figure(found.spread.median * factor)} {what}"
+            yield f"{ESTIMATED}{figure(found.median * factor)} {what}"
 
 
 def _has(row: SummaryRow, metric: str) -> bool:
-    return metric in row.figures and row.figures[metric].spread is not None
+    return metric in row.figures and bool(row.figures[metric].numbers)

@@ -11,7 +11,7 @@ from tuneoff.base.identity import canonical_json, digest
 from tuneoff.experiment.names import variant_text
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import EMULATED, POOL, Group, grouped
-from tuneoff.judge.summary_rows import Spread, spread
+from tuneoff.judge.stats.location import middle
 from tuneoff.measure.spans import busy_ns
 from tuneoff.measure.use import busy_cpu
 from tuneoff.record.run_record import TrialRecord
@@ -23,13 +23,13 @@ NO_CPU = "no trial told its CPU time"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interference:
-    """Ratios of an adapter's busy wall and CPU seconds per configuration to the pool's; None with a `reason`."""
+    """Ratios of an adapter's busy wall and CPU seconds per configuration to the pool's; none with a `reason`."""
 
     label: str
     variant: str = ""
     emulated: bool = False
-    wall: Spread | None = None
-    cpu: Spread | None = None
+    wall: Sequence[float] = ()
+    cpu: Sequence[float] = ()
     pairs: int = 0
     unequal: int = 0  # pairs left out: their metrics were not equal bit for bit, so they are not the same work
     reason: str | None = None
@@ -88,26 +88,26 @@ def interference_json(results: Sequence[Interference]) -> list[dict[str, Any]]:
     ]
 
 
-def _ratio(found: Spread | None, reason: str) -> dict[str, Any]:
+def _ratio(found: Sequence[float], reason: str) -> dict[str, Any]:
     source = f"events of both, per configuration over {POOL}"
     about = {"unit": "ratio", "kind": "derived", "source": source, "coverage": None}
-    if found is None:
+    if not found:
         return {"value": None, "low": None, "high": None, "n_samples": 0, "reason_if_null": reason, **about}
-    values = {"value": found.median, "low": found.low, "high": found.high, "n_samples": found.n}
+    values = {"value": middle(found), "low": min(found), "high": max(found), "n_samples": len(found)}
     return {**values, "reason_if_null": None, **about}
 
 
 def _line(one: Interference) -> str:
     name = one.label + (f" {one.variant}" if one.variant else "")
-    if one.wall is None:
+    if not one.wall:
         return f"{name}: {MISSING} ({one.reason or NO_TIME})"
-    cpu = f"CPU time {_range(one.cpu)}" if one.cpu is not None else f"CPU time {MISSING}"
+    cpu = f"CPU time {_range(one.cpu)}" if one.cpu else f"CPU time {MISSING}"
     left_out = f"; {one.unequal} more differ in their metrics" if one.unequal else ""
     return f"{name}: busy time {_range(one.wall)}, {cpu}, {counted(one.pairs, 'pair')}{left_out}"
 
 
-def _range(found: Spread) -> str:
-    return f"{number(found.median)} ({number(found.low)}–{number(found.high)})"
+def _range(found: Sequence[float]) -> str:
+    return f"{number(middle(found))} ({number(min(found))}–{number(max(found))})"
 
 
 def _add(works: _Works, group: Group) -> None:
@@ -143,8 +143,8 @@ def _result(variant: str, group: Group, works: _Works, pool: _Works | None) -> I
         return replace(unknown, unequal=len(pairs), reason=reason)
     return replace(
         unknown,
-        wall=spread(one.busy_ns / other.busy_ns for one, other in equal if other.busy_ns),
-        cpu=spread(one.cpu_ns / other.cpu_ns for one, other in equal if one.cpu_ns is not None and other.cpu_ns),
+        wall=[one.busy_ns / other.busy_ns for one, other in equal if other.busy_ns],
+        cpu=[one.cpu_ns / other.cpu_ns for one, other in equal if one.cpu_ns is not None and other.cpu_ns],
         pairs=len(equal),
         unequal=len(pairs) - len(equal),
     )

@@ -62,16 +62,16 @@ class FigureCell(NamedTuple):
 
 def figure_cell(found: Figure, column: Metric) -> FigureCell:
     """Return the median over the seeds, and below it lowest–highest of the runs that are done."""
-    spread = found.spread
-    if spread is None:
+    median, known = found.median, found.known
+    if median is None:
         return FigureCell(MISSING, reason="; ".join(found.reasons) or "no run is done")
-    low, high = (amount_text(value, found.unit, column) for value in (spread.low, spread.high))
+    low, high = (amount_text(value, found.unit, column) for value in (min(known), max(known)))
     lacking = sum(found.reasons.values())
     return FigureCell(
-        text=FAILED if math.isinf(spread.median) else amount_text(spread.median, found.unit, column),
-        below=f"{low}–{high}" if low != high else low if spread.failed else "",
+        text=FAILED if math.isinf(median) else amount_text(median, found.unit, column),
+        below=f"{low}–{high}" if low != high else low if found.failed else "",
         mark=ESTIMATED if found.is_estimated else "",
-        reason=f"of {spread.n} of {counted(spread.n + lacking, 'run')}" if lacking else "",
+        reason=f"of {len(known)} of {counted(len(known) + lacking, 'run')}" if lacking else "",
     )
 
 
@@ -142,7 +142,7 @@ def _figure(row: SummaryRow, column: Metric) -> str:
     if found is None:
         return MISSING
     is_part = column.name.removeprefix("time.") in STEPS
-    if is_part and found.spread is not None and found.spread.median < row.clock_uncertainty:
+    if is_part and found.median is not None and found.median < row.clock_uncertainty:
         return f"<{seconds(row.clock_uncertainty)}"
     cell = figure_cell(found, column)
     mark = "" if cell.text == "failed" else cell.mark
