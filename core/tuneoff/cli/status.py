@@ -96,7 +96,7 @@ def _by_framework(plan: Plan, results: Path) -> str:
     rows = []
     for group in grouped(Results.of(results, plan, list(read_runs(results)))):
         experiment = group.spec.experiment
-        times, values = figure(group, "time.jct_without_test").median, group.values("quality.validation")
+        times, values = figure(group, "time.jct_without_test").median, figure(group, "quality.validation").known
         median = "" if times is None else "failed" if math.isinf(times) else seconds(times)
         best = max if experiment.objective.mode == "max" else min
         names = (group.label, strategy_text(experiment), variant_text(experiment.variant))

@@ -11,7 +11,7 @@ from tuneoff.experiment.plan import PlannedRun
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.variants import TASK
 from tuneoff.judge.results import Results
-from tuneoff.record.metric_value import Kind, MetricValue
+from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import RUNS
 
@@ -88,18 +88,8 @@ class Run:
         return self.record is not None and self.record.status in FAILED
 
     def metric(self, name: str) -> MetricValue | None:
-        """Return a metric of its record, None where it has no such one."""
+        """Return a metric of its record as it stands there; what counts of it is `run_values.value`."""
         return None if self.record is None else self.record.metrics.get(name)
-
-    def value(self, name: str) -> float | None:
-        """Return a metric's value of a run that is done, None where it has none."""
-        found = self.metric(name)
-        return found.value if found is not None and self.is_done else None
-
-    def kind(self, name: str) -> Kind | None:
-        """Return the kind of a metric's value, None where it has none."""
-        found = self.metric(name)
-        return found.kind if found is not None and found.value is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,10 +134,6 @@ class Group:
     def done(self) -> Mapping[int, RunRecord]:
         """The records of its own runs that are done, by seed."""
         return {run.seed: run.record for run in self.own if run.record is not None and run.is_done}
-
-    def values(self, metric: str) -> list[float]:
-        """Return a metric's values of its own runs that are done."""
-        return [found for run in self.own if (found := run.value(metric)) is not None]
 
     @property
     def not_done(self) -> Mapping[int, str]:

@@ -18,7 +18,7 @@ from tuneoff.judge.choice.shown import Shown
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import POOL, Group, Scope
 from tuneoff.judge.stats.location import Interval, median, middle
-from tuneoff.judge.summary_rows import failures, with_failures
+from tuneoff.judge.summary_rows import failures, figure, with_failures
 
 NO_FRAMEWORK = "no framework"
 TRAINING = "trial_execution.median"  # of a run's trials, in ms
@@ -183,7 +183,7 @@ def _seeds(rows: Sequence[Row]) -> int:
 
 
 def _trial_seconds(group: Group) -> float | None:
-    known = group.values(TRAINING)
+    known = figure(group, TRAINING).known
     return middle(known) / MILLISECONDS if known else None
 
 

@@ -18,6 +18,7 @@ from tuneoff.base.format import figure
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.names import with_pruner
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup
+from tuneoff.judge.answers.run_values import value as value_of
 from tuneoff.judge.runs import POOL, Scope
 
 if TYPE_CHECKING:
@@ -217,7 +218,8 @@ def _of_folder(folder: Answered, adapters: set[str], request: Request) -> Iterat
             WORKERS: (float(experiment.workers.count),) * 2,
             TRIALS: (float(experiment.budget.trials),) * 2,
         }
-        busy = [found / MILLISECONDS for group in groups for run in group.runs if (found := run.value(BUSY)) is not None]
+        told = (value_of(run, BUSY).value for group in groups for run in group.runs)
+        busy = [found / MILLISECONDS for found in told if found is not None]
         if busy:
             sizes[TRIAL_SECONDS] = (min(busy), max(busy))
         yield MeasuredSetting(
