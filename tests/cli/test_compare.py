@@ -24,7 +24,8 @@ from tuneoff.errors import ResultsError, UnsupportedError
 from tuneoff.experiment.plan import Plan
 from tuneoff.measure.declared_experiment import with_declared
 from tuneoff.record.derive import derive
-from tuneoff.record.results_folder import PLAN, RunEnd, read_plan
+from tuneoff.record.results_folder import PLAN, read_plan
+from tuneoff.record.run_ends import RunEnd
 from tuneoff.record.run_record import StepRecord
 from tuneoff.record.store import write_run
 from tuneoff.run import execute as execution

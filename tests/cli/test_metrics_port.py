@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from command_line import Call, File
-from tuneoff.record.results_folder import RunEnd
+from tuneoff.record.run_ends import RunEnd
 from tuneoff.run import execute as execution
 from tuneoff.tell.prometheus import exporter
 

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from tuneoff.base.processes import MARK
-from tuneoff.record.results_folder import run_ends
+from tuneoff.record.run_ends import run_ends
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import broken_seals, read_runs
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK

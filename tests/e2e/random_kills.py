@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tuneoff.base.processes import GUARDIAN, command_line, descendants, end_all, kill
-from tuneoff.record.results_folder import run_ends
+from tuneoff.record.run_ends import run_ends
 from tuneoff.run.supervisor.leftovers import shared_memory
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # as a script it would find its own folder alone

@@ -32,7 +32,7 @@ WORDS: Mapping[str, str] = {
     "timeout": "of a run: a step took longer than the file allows; it counts as failed",
     "interrupted": "of a run: its command was stopped; --resume repeats it, --continue keeps its finished trials",
     "skipped": "of a run: it was never started; the reason is known before: something is missing, not offered, or the same",
-    "planned": "of a run: nothing of it has run yet",
+    "planned": "of a run: it has no result yet: it was not begun, or it runs now",
     "emulated": "of a run: the platform is a local stand-in, so its figures are not the framework's, and are in no ranking",
     "estimated": "of a figure, marked ~: it rests on a model or a constant, not on a meter",
     "framework": "what runs the trials; 'no framework' is serial, the floor",

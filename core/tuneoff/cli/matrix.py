@@ -18,7 +18,7 @@ from tuneoff.cli.selection import metrics_of
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
     from tuneoff.judge.choice.choose import Answered
-    from tuneoff.record.results_folder import RunEnd
+    from tuneoff.record.run_ends import RunEnd
 
 FAILED, INTERRUPTED = 1, 130
 FLAGGED = "flagged"  # of --retry

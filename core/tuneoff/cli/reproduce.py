@@ -16,7 +16,7 @@ from tuneoff.cli.folders import folder_path, new_folder
 from tuneoff.cli.selection import add_adapters
 
 if TYPE_CHECKING:
-    from tuneoff.record.results_folder import RunEnd
+    from tuneoff.record.run_ends import RunEnd
     from tuneoff.trust.bundle.reproduce import ReproduceRequest, Reproduction
     from tuneoff.trust.bundle.verdict import ReproducedColumn
 

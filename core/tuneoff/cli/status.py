@@ -15,7 +15,7 @@ from tuneoff.cli.folders import add_results, newest_folder
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
-    from tuneoff.record.results_folder import RunEnd
+    from tuneoff.record.run_ends import RunEnd
 
 NAME = "status"
 HELP = "show each planned run of a results folder with its status"
@@ -37,7 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.cli.matrix import table, to_json
-    from tuneoff.record.results_folder import read_plan, run_ends
+    from tuneoff.record.results_folder import read_plan
+    from tuneoff.record.run_ends import run_ends
 
     results = arguments.results or newest_folder()
     plan = read_plan(results)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from tuneoff.experiment.names import variant_text
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.yaml_reader import named
 from tuneoff.record.results_folder import read_plan
+from tuneoff.record.run_ends import without_record
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import RUNS, read_runs, standing
 
@@ -67,12 +68,20 @@ class Results:
     planned: tuple[PlannedRun, ...]
     records: tuple[RunRecord, ...]
     standing: Mapping[str, RunRecord]  # by run id
+    without_record: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # status and reason by run id
 
     @classmethod
     def of(cls, folder: Path, plan: Plan, records: Sequence[RunRecord]) -> Results:
         """Return the results of a plan; the order of the records changes nothing."""
         ordered = tuple(sorted(records, key=lambda record: (record.run_id, record.execution_id)))
-        return cls(folder=folder, plan=plan, planned=tuple(in_file_order(plan)), records=ordered, standing=standing(ordered))
+        return cls(
+            folder=folder,
+            plan=plan,
+            planned=tuple(in_file_order(plan)),
+            records=ordered,
+            standing=standing(ordered),
+            without_record=without_record(folder),
+        )
 
     def run_folder(self, record: RunRecord) -> Path:
         """Return the folder of an execution, relative to the results folder."""

@@ -13,13 +13,11 @@ from tuneoff.experiment.variants import TASK
 from tuneoff.judge.results import Results
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import RUNS
 
 POOL = "serial"  # the adapter that uses no framework: what the others are held to
 EMULATED = "emulated, so in no comparison"
 ENDED = ("done", "failed", "timeout")
 FAILED = ("failed", "timeout")
-BEGUN = "it was begun and has no record: it runs, or its command was killed"
 NOT_BEGUN = "not run yet"
 
 
@@ -204,8 +202,7 @@ def _run(run: PlannedRun, results: Results) -> Run:
     if run.skip_reason is not None:
         status, reason = "skipped", run.skip_reason
     elif record is None:
-        begun = (results.folder / RUNS / run.run_id).is_dir()
-        status, reason = "planned", BEGUN if begun else NOT_BEGUN
+        status, reason = results.without_record.get(run.run_id, ("planned", NOT_BEGUN))
     else:
         status, reason = record.status, record.reason
     will_run = run.skip_reason is None or run.same_as is not None

@@ -174,7 +174,7 @@ def summary_row(group: Group) -> SummaryRow:
         same_as=twins.pop() if len(twins) == 1 else None,
         emulated=group.emulated,
         skips=_incidents((run, run.reason) for run in group.runs if run.is_skipped),
-        not_done=_incidents((run, _why(run)) for run in runs if run.record is not None and not run.is_done),
+        not_done=_incidents((run, _why(run)) for run in runs if run.status not in ("done", "planned")),
         figures={name: figure(group, name) for name in FIGURES},
         conditions=conditions(executed),
     )

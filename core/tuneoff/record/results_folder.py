@@ -1,4 +1,4 @@
-"""The results folder of a matrix: who may write to it, which plan it holds, what each planned run came to.
+"""The results folder of a matrix: who may write to it, and which plan it holds.
 
 Its list of the executions that were begun is what tells that one was removed whole.
 """
@@ -12,7 +12,6 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from tuneoff.base.files import append_line, open_regular, open_to_change, read_json, read_regular
@@ -21,26 +20,13 @@ from tuneoff.errors import ResultsError
 from tuneoff.experiment import analysis
 from tuneoff.experiment.plan import Plan
 from tuneoff.record.endings import KILLED, UNWRITABLE, Ruling
-from tuneoff.record.store import RUNS, read_runs, standing, write_bytes
+from tuneoff.record.store import RUNS, write_bytes
 
 PLAN = "matrix.json"
 LOCK = ".lock"
 _UNWRITABLE = "e"  # in the lock, before an errno: not more bytes than a pid has
 FILE_NAME = ".executions"
 _LINE = re.compile(rb"([0-9a-zA-Z][0-9a-zA-Z._-]*)/([0-9a-zA-Z][0-9a-zA-Z._-]*)\n")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunEnd:
-    """What a planned run came to: done, failed, timeout, interrupted, skipped, or planned (not run yet)."""
-
-    run_id: str
-    label: str
-    status: str
-    reason: str | None = None
-    folder: Path | None = None
-    flags: tuple[str, ...] = ()  # names
-    emulated: bool = False  # planned or found
 
 
 class ResultsFolder:
@@ -86,7 +72,7 @@ class ResultsFolder:
             taken = os.fstat(self.lock)
             is_there = os.path.samestat(taken, os.lstat(self.path / LOCK))  # else another command made it a file of its own
             if is_there and taken.st_nlink == 1:
-                self.earlier_end = _end_of(os.pread(self.lock, 100, 0))
+                self.earlier_end = end_of(os.pread(self.lock, 100, 0))
                 return
             earlier = self.lock
             self.lock = open_to_change(self.path / LOCK, os.O_RDWR, shared=not is_there)
@@ -143,7 +129,7 @@ class ResultsFolder:
         self.close()
 
 
-def _end_of(lock: bytes) -> Ruling:
+def end_of(lock: bytes) -> Ruling:
     """Return how the last command in a folder ended runs that it left without a record."""
     for number, ruling in UNWRITABLE.items():
         if lock.strip() == f"{_UNWRITABLE}{number}".encode():
@@ -191,32 +177,6 @@ def read_plan(path: Path) -> Plan:
     except ValueError as error:
         raise ResultsError(f"{path / PLAN} is damaged: {error}; begin a new folder") from error
     return Plan.from_json(data)
-
-
-def run_ends(path: Path, plan: Plan | None = None) -> list[RunEnd]:
-    """Return what each planned run came to, warm-ups left out, in the plan's order."""
-    plan = plan or read_plan(path)
-    records = standing(read_runs(path))
-    ends = []
-    for run in plan.counted:
-        record = records.get(run.run_id)
-        if run.skip_reason is not None:
-            end = RunEnd(run_id=run.run_id, label=run.label, status="skipped", reason=run.skip_reason, emulated=run.emulated)
-        elif record is None:
-            end = RunEnd(run_id=run.run_id, label=run.label, status="planned", emulated=run.emulated)
-        else:
-            folder = path / RUNS / run.run_id / record.execution_id
-            end = RunEnd(
-                run_id=run.run_id,
-                label=run.label,
-                status=record.status,
-                reason=record.reason,
-                folder=folder,
-                flags=tuple(dict.fromkeys(flag.name for flag in record.flags)),
-                emulated=run.emulated or record.emulated,
-            )
-        ends.append(end)
-    return ends
 
 
 def note_begun(results: Path, run_id: str, execution_id: str) -> None:

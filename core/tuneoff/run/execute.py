@@ -28,7 +28,8 @@ from tuneoff.measure.power.metering import HostPower, PowerPlan, baseline_second
 from tuneoff.record.endings import UNWRITABLE
 from tuneoff.record.flag_meanings import SERIOUS
 from tuneoff.record.results_folder import FILE_NAME as BEGUN
-from tuneoff.record.results_folder import PLAN, ResultsFolder, RunEnd, begun, run_ends
+from tuneoff.record.results_folder import PLAN, ResultsFolder, begun
+from tuneoff.record.run_ends import RunEnd, run_ends
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import REPEAT, is_final, read_runs, standing
 from tuneoff.registry import adapter_class

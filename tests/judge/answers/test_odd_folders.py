@@ -158,12 +158,12 @@ def test_names_from_outside_are_told_as_they_are() -> None:
     assert found.groups[0].label == "<script>"
 
 
-def test_a_folder_of_real_records_is_answered_and_a_run_that_was_begun_and_has_none_is_planned(tmp_path: Path) -> None:
+def test_a_folder_of_real_records_is_answered_and_a_run_that_was_begun_and_has_none_is_interrupted(tmp_path: Path) -> None:
     write_examples(tmp_path / "r", seeds=range(3))
     assert checked(read_results(tmp_path / "r")).statuses == {"done": 4}
     record = next(iter(sorted((tmp_path / "r" / RUNS).glob(f"*/*/{FILE_NAME}"))))
     record.unlink()
     found = checked(read_results(tmp_path / "r"))
-    assert found.statuses == {"done": 3, "planned": 1}
-    reasons: Sequence[str | None] = [run.reason for group in found.groups for run in group.runs if run.status == "planned"]
-    assert reasons == ["it was begun and has no record: it runs, or its command was killed"]
+    assert found.statuses == {"done": 3, "interrupted": 1}
+    reasons: Sequence[str | None] = [run.reason for group in found.groups for run in group.runs if run.status == "interrupted"]
+    assert reasons == ["its tuneoff command was killed"]

@@ -24,11 +24,11 @@ from tuneoff.experiment.plan import Plan, make_plan
 from tuneoff.experiment.spec import run_spec_to_json
 from tuneoff.record import results_folder as folder_module
 from tuneoff.record.endings import KILLED, UNWRITABLE
-from tuneoff.record.results_folder import LOCK, PLAN, ResultsFolder, came_to_end, read_plan, run_ends
+from tuneoff.record.results_folder import LOCK, PLAN, ResultsFolder, came_to_end, read_plan
+from tuneoff.record.run_ends import holder, run_ends
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import write_run
 from tuneoff.run.supervisor.guardian import Guardian
-from tuneoff.tell.live.watcher import holder
 from waiting import until
 
 FILE = """

@@ -21,7 +21,7 @@ from builders.live_folders import Folder, snapshot
 from command_line import caller
 from e2e.following import Following
 from e2e.random_kills import GONE_WITHIN_SECONDS
-from tuneoff.record.results_folder import run_ends
+from tuneoff.record.run_ends import run_ends
 
 pytestmark = pytest.mark.slow
 
@@ -152,7 +152,7 @@ def test_a_killed_matrix_is_seen_to_be_dead_and_the_printed_command_completes_it
             state = once(results)  # at once, with no time for anything to be noticed
             assert (state["activity"], state["exit_code"]) == ("stopped", 130)
             assert state["current"] is None
-            assert "its command was killed" in [cell["reason"] for cell in state["rows"][0]["cells"]]
+            assert "its tuneoff command was killed" in [cell["reason"] for cell in state["rows"][0]["cells"]]
             out, _ = watch.communicate(timeout=DEADLINE_SECONDS)
             assert watch.returncode == 130
     said = next(line for line in out.splitlines() if line.startswith("nobody works here any more"))

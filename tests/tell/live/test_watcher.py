@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -15,11 +16,14 @@ import pytest
 from builders.live_folders import Folder, snapshot
 from builders.made_runs import made_run
 from tuneoff.errors import ResultsError
+from tuneoff.judge.results import read_results
+from tuneoff.judge.runs import grouped
+from tuneoff.record.endings import KILLED, UNWRITABLE
 from tuneoff.record.events import reader, tail
-from tuneoff.record.results_folder import LOCK, run_ends
+from tuneoff.record.results_folder import LOCK
+from tuneoff.record.run_ends import RUNS_NOW, run_ends
 from tuneoff.tell import record_head
 from tuneoff.tell.live import executions
-from tuneoff.tell.live.overview import KILLED
 from tuneoff.tell.live.sentences import lines
 from tuneoff.tell.live.state import Activity, LiveState, cells_of
 from tuneoff.tell.live.watcher import Watcher
@@ -55,7 +59,7 @@ def test_a_matrix_with_failures_is_told_apart(tmp_path: Path, status: Literal["f
 
 
 def test_the_statuses_are_those_of_the_results_folder(tmp_path: Path) -> None:
-    folder = Folder(tmp_path / "results", ("serial", "optuna", "katib"), skipped="katib")
+    folder = Folder(tmp_path / "results", ("serial", "optuna", "katib"), seeds=4, skipped="katib")
     folder.end("serial", 0, "interrupted")
     folder.end("serial", 0, execution="2")
     folder.end("serial", 1, "failed", charged="workload")
@@ -64,8 +68,14 @@ def test_the_statuses_are_those_of_the_results_folder(tmp_path: Path) -> None:
     repeated = made_run(folder.specs["optuna", 1], [], execution="3", environment={"repeat": {"number": 1}})
     folder.end("optuna", 1)
     folder.write(replace(repeated, status="failed", reason="again", charged="workload", started_at="2020"))
+    folder.begin("optuna", 2)  # and its command was killed before there was a record
+    folder.end("serial", 2, "failed", charged="infrastructure")
+    folder.begin("serial", 2)
     found = statuses(Watcher(folder.path).look())
     assert found == {end.run_id: end.status for end in run_ends(folder.path)}
+    runs = [run for group in grouped(read_results(folder.path)) for run in group.runs]
+    assert found == {run.run_id: run.status for run in runs}
+    assert found[folder.specs["optuna", 2].run_id] == "interrupted"
     assert set(found.values()) == {"done", "failed", "interrupted", "skipped", "planned"}
 
 
@@ -163,10 +173,34 @@ def test_a_killed_command_is_seen_to_be_gone_and_how_to_resume_is_said(folder: F
     state = Watcher(folder.path).look()
     assert (state.activity, state.exit_code, state.current) == (Activity.STOPPED, 130, None)
     cell = next(cell for cell in cells_of(state.rows) if cell.run_id == running.spec.run_id)
-    assert (cell.status, cell.reason) == ("interrupted", KILLED)
+    assert (cell.status, cell.reason) == ("interrupted", KILLED.reason)
     text = "\n".join(lines(state))
     assert "nobody works here any more, and 6 runs are left" in text
     assert f"tuneoff compare 'my files/digits.yaml' --resume --output {folder.path}" in text
+
+
+@pytest.mark.parametrize(
+    ("lock", "status", "reason"),
+    [
+        (None, "planned", RUNS_NOW),
+        (str(2**22 + 1), "interrupted", KILLED.reason),
+        (f"e{errno.ENOSPC}", "interrupted", UNWRITABLE[errno.ENOSPC].reason),
+        ("", "interrupted", KILLED.reason),
+    ],
+)
+def test_a_run_without_a_record_is_told_alike_everywhere(folder: Folder, lock: str | None, status: str, reason: str) -> None:
+    folder.take()
+    begun = folder.begin("serial", 0)
+    begun.write()
+    if lock is not None:
+        folder.leave(ended=False)
+        (folder.path / LOCK).write_text(lock)
+    (end,) = (end for end in run_ends(folder.path) if end.run_id == begun.spec.run_id)
+    runs = [run for group in grouped(read_results(folder.path)) for run in group.runs]
+    (judged,) = (run for run in runs if run.run_id == begun.spec.run_id)
+    assert (end.status, end.reason) == (judged.status, judged.reason) == (status, reason)
+    (cell,) = (cell for cell in cells_of(Watcher(folder.path).look().rows) if cell.run_id == begun.spec.run_id)
+    assert (cell.status, cell.reason) == (("running", None) if lock is None else (status, reason))
 
 
 def test_a_process_id_that_another_process_uses_now_is_nobody(folder: Folder) -> None:

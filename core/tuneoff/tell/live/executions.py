@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tuneoff.errors import ResultsError
 from tuneoff.record.events.tail import SETTLED_NS
-from tuneoff.record.layout import SPEC
+from tuneoff.record.run_ends import begun_ns
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import FILE_NAME, RUNS
 from tuneoff.tell.record_head import read_head
@@ -48,7 +48,7 @@ class Executions:
             return
         for path in found:
             if path not in self.ended and path not in self.open and path not in self.problems:
-                self.open[path] = _begun_ns(path)
+                self.open[path] = begun_ns(path)
                 self.changes += 1
         self._scanned[run_id] = (modified, now)
 
@@ -68,13 +68,3 @@ class Executions:
             self.problems[folder] = str(error)
         del self.open[folder]
         self.changes += 1
-
-
-def _begun_ns(folder: str) -> int:
-    """Return when an execution was begun: when its specification was written, which is done once."""
-    for path in (os.path.join(folder, SPEC), folder):
-        try:
-            return os.stat(path).st_mtime_ns
-        except OSError:
-            continue
-    return 0

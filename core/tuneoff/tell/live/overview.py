@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tuneoff.experiment.plan import Plan
-from tuneoff.record.store import is_final, standing
+from tuneoff.record.run_ends import holder
+from tuneoff.record.store import standing
 from tuneoff.tell.live.executions import Executions
 from tuneoff.tell.live.state import (
     Activity,
@@ -19,8 +20,6 @@ from tuneoff.tell.live.state import (
     cells_of,
     counted_statuses,
 )
-
-KILLED = "its command was killed"
 
 
 class Overview:
@@ -47,14 +46,13 @@ class Overview:
         """Return the rows. `running`: the run that runs now."""
         key = (self.executions.changes, running)
         if self._known is None or self._known[0] != key:
-            ended = {Path(path).parent.name: Ended("interrupted", KILLED) for path in self.executions.open}
+            left = holder(self.results).left
+            ended = {Path(path).parent.name: Ended(left.status, left.reason) for path in self.executions.open}
             stand = standing(self.executions.ended.values())
             taken = ((one.run_id, self._estimate.taken(one)) for one in stand.values() if one.status != "interrupted")
             self._took = {run_id: end.seconds for run_id, end in self._told.items() if end.seconds is not None}
             self._took |= {run_id: seconds for run_id, seconds in taken if seconds is not None}
-            for run_id, one in stand.items():
-                if run_id not in ended or is_final(one):
-                    ended[run_id] = Ended(one.status, one.reason, self._took.get(run_id))
+            ended |= {run_id: Ended(one.status, one.reason, self._took.get(run_id)) for run_id, one in stand.items()}
             self._so_far = self.grid.so_far(stand, self._took)
             self._known = (key, self.grid.rows({**ended, **self._told}, running))
         return self._known[1]

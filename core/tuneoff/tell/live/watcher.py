@@ -9,69 +9,23 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from tuneoff.base import clock
-from tuneoff.base.files import read_regular
-from tuneoff.base.processes import is_alive
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.record.events.schema import Process
 from tuneoff.record.events.tail import Tail
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import read_history
-from tuneoff.record.results_folder import LOCK, PLAN, read_plan
+from tuneoff.record.results_folder import PLAN, read_plan
+from tuneoff.record.run_ends import Holder, holder, newest
 from tuneoff.record.run_record import RunRecord
 from tuneoff.run.progress import LiveRun, Tracker
 from tuneoff.tell.live.overview import Overview
 from tuneoff.tell.live.state import LEFT, Activity, Current, LiveState, counted_statuses
 
 MOST_PROBLEMS = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
-    """The command that took the folder last. `pid` None: it came to its end, or never was."""
-
-    pid: int | None
-    works: bool  # it lives, on this machine, and has the lock open
-    took_ns: int  # when it took the folder (wall clock); 0: not known
-
-
-def holder(results: Path) -> Holder:
-    """Return who took the folder last, and whether it still works there."""
-    path = results / LOCK
-    try:
-        text = read_regular(path, 1000).decode(errors="replace").strip()
-        found = os.lstat(path)
-    except OSError:  # no lock: a folder that was copied without it
-        return Holder(pid=None, works=False, took_ns=0)
-    if not (text.isascii() and text.isdigit()):
-        return Holder(pid=None, works=False, took_ns=found.st_mtime_ns)
-    pid = int(text)
-    return Holder(pid=pid, works=is_alive(pid) and _has_open(pid, found), took_ns=found.st_mtime_ns)
-
-
-def _has_open(pid: int, file: os.stat_result) -> bool:
-    """Tell whether a process has a file open; a process of somebody else, into which nobody may look, counts as one that has.
-
-    A pid that was used again by another process is told apart so.
-    """
-    try:
-        descriptors = os.listdir(f"/proc/{pid}/fd")
-    except PermissionError:
-        return True
-    except OSError:
-        return False
-    return any(_is_same(f"/proc/{pid}/fd/{name}", file) for name in descriptors)
-
-
-def _is_same(path: str, file: os.stat_result) -> bool:
-    try:
-        return os.path.samestat(os.stat(path), file)
-    except OSError:  # closed meanwhile
-        return False
 
 
 class Following:
@@ -178,13 +132,11 @@ class Watcher:
 
     def _follow(self, held: Holder) -> None:
         """Choose the execution that is under way: the newest without a record, begun by the command that works here."""
-        since = held.took_ns if held.works else 0
-        found = [(begun, path) for path, begun in self._overview.executions.open.items() if begun >= since]
-        newest = Path(max(found)[1]) if found else None
-        if newest is None:
+        found = newest(held, self._overview.executions.open)
+        if found is None:
             self._following = None
-        elif self._following is None or self._following.folder != newest:
-            self._following = Following(newest, self._overview.specs[newest.parent.name])
+        elif self._following is None or self._following.folder != Path(found):
+            self._following = Following(Path(found), self._overview.specs[Path(found).parent.name])
 
     def _problems(self) -> tuple[str, ...]:
         found = list(self._overview.executions.problems.values())

@@ -16,7 +16,8 @@ from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import EARLIER
 from tuneoff.record.history import FILE_NAME as CONTINUES
 from tuneoff.record.layout import SPEC, VERSIONS
-from tuneoff.record.results_folder import PLAN, RunEnd
+from tuneoff.record.results_folder import PLAN
+from tuneoff.record.run_ends import RunEnd
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import BESIDE, RUNS, read_run
 from tuneoff.record.store import FILE_NAME as RECORD

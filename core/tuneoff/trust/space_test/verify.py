@@ -24,7 +24,7 @@ from tuneoff.experiment.spec import RunSpec
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import TrialStarted, TrialSubmitted
 from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.results_folder import RunEnd
+from tuneoff.record.run_ends import RunEnd
 from tuneoff.record.store import RUNS
 from tuneoff.run.child import ask
 from tuneoff.run.execute import PlanRequest, execute

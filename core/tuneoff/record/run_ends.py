@@ -1,0 +1,131 @@
+"""What each planned run of a results folder came to, with or without a record, and who works in the folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tuneoff.base.files import read_regular
+from tuneoff.base.processes import is_alive
+from tuneoff.experiment.plan import Plan
+from tuneoff.record.endings import KILLED, Verdict
+from tuneoff.record.layout import SPEC
+from tuneoff.record.results_folder import LOCK, end_of, read_plan
+from tuneoff.record.store import FILE_NAME, RUNS, read_runs, standing
+
+RUNS_NOW = "it was begun and has no record yet: it runs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """What a planned run came to: done, failed, timeout, interrupted, skipped, or planned (not run yet)."""
+
+    run_id: str
+    label: str
+    status: str
+    reason: str | None = None
+    folder: Path | None = None
+    flags: tuple[str, ...] = ()  # names
+    emulated: bool = False  # planned or found
+
+
+def run_ends(path: Path, plan: Plan | None = None) -> list[RunEnd]:
+    """Return what each planned run came to, warm-ups left out, in the plan's order."""
+    plan = plan or read_plan(path)
+    records, without = standing(read_runs(path)), without_record(path)
+    ends = []
+    for run in plan.counted:
+        record = records.get(run.run_id)
+        if run.skip_reason is not None:
+            end = RunEnd(run_id=run.run_id, label=run.label, status="skipped", reason=run.skip_reason, emulated=run.emulated)
+        elif record is None:
+            status, reason = without.get(run.run_id, ("planned", None))
+            end = RunEnd(run_id=run.run_id, label=run.label, status=status, reason=reason, emulated=run.emulated)
+        else:
+            folder = path / RUNS / run.run_id / record.execution_id
+            end = RunEnd(
+                run_id=run.run_id,
+                label=run.label,
+                status=record.status,
+                reason=record.reason,
+                folder=folder,
+                flags=tuple(dict.fromkeys(flag.name for flag in record.flags)),
+                emulated=run.emulated or record.emulated,
+            )
+        ends.append(end)
+    return ends
+
+
+def without_record(results: Path) -> dict[str, tuple[str, str]]:
+    """Return (status, reason) of each run that has an execution without a record: interrupted, or planned where that one runs."""
+    folders = [str(path) for path in results.glob(f"{RUNS}/*/*") if path.is_dir() and not os.path.lexists(path / FILE_NAME)]
+    held, begun = holder(results), {folder: begun_ns(folder) for folder in folders}
+    running = newest(held, begun) if held.works else None
+    left: tuple[str, str] = held.left.status, held.left.reason or ""
+    return {Path(folder).parent.name: left for folder in folders if folder != running} | (
+        {Path(running).parent.name: ("planned", RUNS_NOW)} if running is not None else {}
+    )
+
+
+def newest(held: Holder, begun: Mapping[str, int]) -> str | None:
+    """Return the newest of these executions; where a command works in the folder, of those that it began."""
+    since = held.took_ns if held.works else 0
+    return max(((ns, folder) for folder, ns in begun.items() if ns >= since), default=(0, None))[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """The command that took the folder last. `pid` None: it came to its end, or never was."""
+
+    pid: int | None
+    works: bool  # it lives, on this machine, and has the lock open
+    took_ns: int  # when it took the folder (wall clock); 0: not known
+    left: Verdict = KILLED  # how runs ended that it left without a record
+
+
+def holder(results: Path) -> Holder:
+    """Return who took the folder last, and whether it still works there."""
+    path = results / LOCK
+    try:
+        content = read_regular(path, 1000)
+        found = os.lstat(path)
+    except OSError:  # no lock: a folder that was copied without it
+        return Holder(pid=None, works=False, took_ns=0)
+    text = content.decode(errors="replace").strip()
+    if not (text.isascii() and text.isdigit()):
+        return Holder(pid=None, works=False, took_ns=found.st_mtime_ns, left=end_of(content))
+    pid = int(text)
+    return Holder(pid=pid, works=is_alive(pid) and _has_open(pid, found), took_ns=found.st_mtime_ns)
+
+
+def _has_open(pid: int, file: os.stat_result) -> bool:
+    """Tell whether a process has a file open; a process of somebody else, into which nobody may look, counts as one that has.
+
+    A pid that was used again by another process is told apart so.
+    """
+    try:
+        descriptors = os.listdir(f"/proc/{pid}/fd")
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return any(_is_same(f"/proc/{pid}/fd/{name}", file) for name in descriptors)
+
+
+def _is_same(path: str, file: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), file)
+    except OSError:  # closed meanwhile
+        return False
+
+
+def begun_ns(folder: str) -> int:
+    """Return when an execution was begun: when its specification was written, which is done once."""
+    for path in (os.path.join(folder, SPEC), folder):
+        try:
+            return os.stat(path).st_mtime_ns
+        except OSError:
+            continue
+    return 0
