@@ -87,21 +87,20 @@ def _table(plan: Plan, ends: Sequence[RunEnd]) -> str:
 
 def _by_framework(plan: Plan, results: Path) -> str:
     """Return for each framework and sampler how many runs are done, the median job time of all, and the best value of all."""
-    from tuneoff.base.format import score, seconds
+    from tuneoff.base.format import number, score
     from tuneoff.experiment.names import strategy_text, variant_text
     from tuneoff.judge.results import Results
     from tuneoff.judge.runs import grouped
-    from tuneoff.judge.summary_rows import figure
+    from tuneoff.judge.summary_rows import came_to
     from tuneoff.record.store import read_runs
 
     rows = []
     for group in grouped(Results.of(results, plan, list(read_runs(results)))):
         experiment = group.spec.experiment
-        times, values = figure(group, "time.jct_without_test").median, figure(group, "quality.validation").known
-        median = "" if times is None else "failed" if math.isinf(times) else seconds(times)
-        best = max if experiment.objective.mode == "max" else min
+        time, best = came_to(group.runs)
+        median = "" if time is None else "failed" if math.isinf(time) else number(time)
         names = (group.label, strategy_text(experiment), variant_text(experiment.variant))
-        rows.append((*names, f"{len(group.done)}/{len(group.runs)}", median, score(best(values)) if values else ""))
+        rows.append((*names, f"{len(group.done)}/{len(group.runs)}", median, "" if best is None else score(best)))
     header = ("framework", "sampler", "variant", "done", "job time, s", "best value")
     return filled_columns(header, rows, optional=("variant",))
 

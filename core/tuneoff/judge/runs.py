@@ -179,7 +179,7 @@ def noise_pairs(groups: Iterable[Group]) -> list[tuple[Group, Group]]:
 
 
 def _group(planned: Sequence[PlannedRun], scope: Scope, label: str, results: Results, scope_of: Mapping[str, Scope]) -> Group:
-    runs = tuple(_run(run, results) for run in planned)
+    runs = tuple(run_of(run, results.standing, results.without_record) for run in planned)
     emulated = any(
         one.emulated or (run.record is not None and run.record.emulated) for one, run in zip(planned, runs, strict=True)
     )
@@ -196,13 +196,14 @@ def _group(planned: Sequence[PlannedRun], scope: Scope, label: str, results: Res
     )
 
 
-def _run(run: PlannedRun, results: Results) -> Run:
-    record = results.standing.get(run.run_id if run.same_as is None else run.same_as)
+def run_of(run: PlannedRun, standing: Mapping[str, RunRecord], without_record: Mapping[str, tuple[str, str]]) -> Run:
+    """Return a planned run with the record that stands for it, or how it ended without one."""
+    record = standing.get(run.run_id if run.same_as is None else run.same_as)
     reason: str | None
     if run.skip_reason is not None:
         status, reason = "skipped", run.skip_reason
     elif record is None:
-        status, reason = results.without_record.get(run.run_id, ("planned", NOT_BEGUN))
+        status, reason = without_record.get(run.run_id, ("planned", NOT_BEGUN))
     else:
         status, reason = record.status, record.reason
     will_run = run.skip_reason is None or run.same_as is not None

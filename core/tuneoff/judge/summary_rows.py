@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.format import counted, listed, number
 from tuneoff.experiment.names import variant_text, with_pruner
 from tuneoff.judge.answers.run_values import better, value
@@ -73,15 +74,23 @@ def with_failures(values: Sequence[float], failed: int, direction: str) -> list[
     return [*values, *[math.inf if direction == "min" else -math.inf] * failed] if values else []
 
 
-def figure(group: Group, metric: str) -> Figure:
-    """Return a metric over a group's own runs."""
-    objective = group.spec.experiment.objective
+def came_to(runs: Sequence[Run]) -> tuple[float | None, float | None]:
+    """Return the median job time in s and the best validation value; None without one, a time is infinite where most failed."""
+    time, values = figure(runs, "time.jct_without_test").median, figure(runs, "quality.validation").known
+    best = max if runs[0].spec.experiment.objective.mode == "max" else min
+    return time if time is None else time / MILLISECONDS, best(values, default=None)
+
+
+def figure(runs: Sequence[Run], metric: str) -> Figure:
+    """Return a metric over runs of one objective, those that are skipped left out."""
+    objective = runs[0].spec.experiment.objective
     direction = better(metric, objective.metric, objective.mode)
-    done = [value(run, metric) for run in group.own if run.is_done]
+    own = [run for run in runs if not run.is_skipped]
+    done = [value(run, metric) for run in own if run.is_done]
     known = [one.value for one in done if one.value is not None]
-    units = (found.unit for run in group.own if run.is_done and (found := run.metric(metric)) is not None)
+    units = (found.unit for run in own if run.is_done and (found := run.metric(metric)) is not None)
     return Figure(
-        numbers=with_failures(known, failures(group.own), direction),
+        numbers=with_failures(known, failures(own), direction),
         unit=next(units, ""),
         kinds=frozenset(one.kind for one in done if one.kind is not None),
         reasons=dict(Counter(one.reason for one in done if one.reason is not None)),
@@ -175,7 +184,7 @@ def summary_row(group: Group) -> SummaryRow:
         emulated=group.emulated,
         skips=_incidents((run, run.reason) for run in group.runs if run.is_skipped),
         not_done=_incidents((run, _why(run)) for run in runs if run.status not in ("done", "planned")),
-        figures={name: figure(group, name) for name in FIGURES},
+        figures={name: figure(group.runs, name) for name in FIGURES},
         conditions=conditions(executed),
     )
 

@@ -11,10 +11,10 @@ from tuneoff.base.files import read_regular
 from tuneoff.errors import ResultsError
 from tuneoff.record.events.schema import Charged
 from tuneoff.record.metric_value import MetricValue
-from tuneoff.record.run_record import FORMAT_VERSION, RunRecord, RunStatus, StepRecord
+from tuneoff.record.run_record import FORMAT_VERSION, ContinuesRecord, RunRecord, RunStatus, StepRecord
 from tuneoff.record.store import REPEAT
 
-BEST = "quality.validation"
+BEST, JOB_TIME = "quality.validation", "time.jct_without_test"
 
 
 class _Specification(msgspec.Struct):
@@ -27,6 +27,7 @@ class _Environment(msgspec.Struct):
 
 class _Metrics(msgspec.Struct):
     best: MetricValue | None = msgspec.field(default=None, name=BEST)
+    time: MetricValue | None = msgspec.field(default=None, name=JOB_TIME)
 
 
 class _Head(msgspec.Struct, kw_only=True):
@@ -43,6 +44,7 @@ class _Head(msgspec.Struct, kw_only=True):
     started_at: str | None = None
     environment: _Environment = msgspec.field(default_factory=_Environment)
     steps: tuple[StepRecord, ...] = ()
+    continues: ContinuesRecord | None = None
     metrics: _Metrics = msgspec.field(default_factory=_Metrics)
 
 
@@ -61,6 +63,7 @@ def read_head(path: Path) -> RunRecord:
             raise ResultsError(
                 f"{path} has format version {head.format_version}, but this tuneoff reads version {FORMAT_VERSION}"
             )
+        told = {BEST: head.metrics.best, JOB_TIME: head.metrics.time}
         return RunRecord(
             run_id=head.run_id,
             execution_id=head.execution_id,
@@ -72,7 +75,8 @@ def read_head(path: Path) -> RunRecord:
             started_at=head.started_at,
             environment={REPEAT: head.environment.repeat} if head.environment.repeat is not None else {},
             steps=head.steps,
-            metrics={BEST: head.metrics.best} if head.metrics.best is not None else {},
+            continues=head.continues,
+            metrics={name: value for name, value in told.items() if value is not None},
         )
     except OSError as error:
         raise ResultsError(f"{path} cannot be read: {error.strerror}") from error

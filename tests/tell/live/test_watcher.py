@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,16 +16,18 @@ import pytest
 
 from builders.live_folders import Folder, snapshot
 from builders.made_runs import made_run
+from command_line import Call
 from tuneoff.errors import ResultsError
 from tuneoff.judge.results import read_results
 from tuneoff.judge.runs import grouped
 from tuneoff.record.endings import KILLED, UNWRITABLE
 from tuneoff.record.events import reader, tail
+from tuneoff.record.metric_value import known
 from tuneoff.record.results_folder import LOCK
 from tuneoff.record.run_ends import RUNS_NOW, run_ends
 from tuneoff.tell import record_head
 from tuneoff.tell.live import executions
-from tuneoff.tell.live.sentences import lines
+from tuneoff.tell.live.sentences import lines, to_json
 from tuneoff.tell.live.state import Activity, LiveState, cells_of
 from tuneoff.tell.live.watcher import Watcher
 
@@ -77,6 +80,23 @@ def test_the_statuses_are_those_of_the_results_folder(tmp_path: Path) -> None:
     assert found == {run.run_id: run.status for run in runs}
     assert found[folder.specs["optuna", 2].run_id] == "interrupted"
     assert set(found.values()) == {"done", "failed", "interrupted", "skipped", "planned"}
+
+
+@pytest.mark.parametrize(("failed", "seconds", "shown"), [(0, 2.0, "2.00"), (1, 3.0, "3.00"), (2, None, "failed")])
+def test_what_frameworks_came_to_is_what_status_says(
+    folder: Folder, call: Call, failed: int, seconds: float | None, shown: str
+) -> None:
+    """The job time is without the test: the runs took ten seconds in all."""
+    for seed in range(3):
+        metrics = {"time.jct_without_test": known(1000.0 * (seed + 1), "ms"), "quality.validation": known(0.5 + seed, "accuracy")}
+        folder.end("serial", seed, "failed" if seed < failed else "done", metrics=metrics if seed >= failed else {})
+    state = Watcher(folder.path).look()
+    assert to_json(state)["so_far"] == [{"name": "serial", "seconds": seconds, "best": 2.5}]
+    assert [line for line in lines(state) if line.startswith("so far")] == [
+        f"so far: serial {f'{seconds:.0f} s' if seconds is not None else 'failed'}, best 2.5"
+    ]
+    out = call("status", folder.path).out
+    assert re.findall(r"^serial .*/3 +(\S+) +(\S+)", out, re.MULTILINE) == [(shown, "2.5000")]
 
 
 def test_a_matrix_at_work_shows_its_current_run(folder: Folder) -> None:

@@ -183,7 +183,7 @@ def _seeds(rows: Sequence[Row]) -> int:
 
 
 def _trial_seconds(group: Group) -> float | None:
-    known = figure(group, TRAINING).known
+    known = figure(group.runs, TRAINING).known
     return middle(known) / MILLISECONDS if known else None
 
 

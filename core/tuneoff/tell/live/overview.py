@@ -53,7 +53,7 @@ class Overview:
             self._took = {run_id: end.seconds for run_id, end in self._told.items() if end.seconds is not None}
             self._took |= {run_id: seconds for run_id, seconds in taken if seconds is not None}
             ended |= {run_id: Ended(one.status, one.reason, self._took.get(run_id)) for run_id, one in stand.items()}
-            self._so_far = self.grid.so_far(stand, self._took)
+            self._so_far = self.grid.so_far(stand)
             self._known = (key, self.grid.rows({**ended, **self._told}, running))
         return self._known[1]
 

@@ -5,12 +5,13 @@ Control characters of names and errors are escapes in JSON: no reader obeys them
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, fields
 from typing import Any
 
-from tuneoff.base.format import counted, duration_text
+from tuneoff.base.format import MISSING, counted, duration_text
 from tuneoff.base.output import printable
 from tuneoff.tell.live.state import Activity, Current, LiveState, SeedCell
 from tuneoff.tell.report.progress import end_text, rate_text, trials_text
@@ -33,11 +34,15 @@ def ended(state: LiveState) -> str:
 
 
 def so_far(state: LiveState) -> list[str]:
-    """Return the median time and the best validation value of each framework's runs that are done, one text each."""
+    """Return the median job time and the best validation value of each framework, as `tuneoff status` has them, one text each."""
     return [
-        printable(f"{one.label} {duration_text(one.seconds)}{f', best {one.best:.5g}' if one.best is not None else ''}")
+        printable(f"{one.label} {_time(one.seconds)}{f', best {one.best:.5g}' if one.best is not None else ''}")
         for one in state.so_far
     ]
+
+
+def _time(seconds: float | None) -> str:
+    return MISSING if seconds is None else "failed" if math.isinf(seconds) else duration_text(seconds)
 
 
 def judged(state: LiveState) -> str:
@@ -131,7 +136,10 @@ def to_json(state: LiveState) -> dict[str, Any]:
             }
             for row in state.rows
         ],
-        "so_far": [{"name": one.label, "seconds": one.seconds, "best": one.best} for one in state.so_far],
+        "so_far": [
+            {"name": one.label, "seconds": None if one.seconds == math.inf else one.seconds, "best": one.best}
+            for one in state.so_far
+        ],
         "current": _current(state.current) if state.current is not None else None,
         "problems": list(state.problems),
         "texts": _texts(state),

@@ -9,15 +9,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from statistics import median
 from typing import NamedTuple
 
 from tuneoff.experiment.names import cell_name, emulated_label, label_texts, run_name
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.judge.results import in_file_order
+from tuneoff.judge.runs import run_of
+from tuneoff.judge.summary_rows import came_to
 from tuneoff.record.run_record import RunRecord
 from tuneoff.run.progress import LiveRun
-from tuneoff.tell.record_head import BEST
 
 STATUSES = ("done", "failed", "timeout", "interrupted", "skipped", "running", "planned")
 LEFT = ("interrupted", "running", "planned")  # not yet what the plan asked for
@@ -47,10 +47,10 @@ class SeedCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoFar:
-    """What the runs of a framework that are done came to: their median seconds, and the best validation value."""
+    """What the runs of a framework came to: the median job time, infinite where most failed, and the best validation value."""
 
     label: str
-    seconds: float
+    seconds: float | None
     best: float | None
 
 
@@ -150,7 +150,7 @@ class Grid:
         self.names = {run.run_id: run_name(shown[run.run_id], run.spec) for run in plan.runs}
         self.seeds = tuple(dict.fromkeys(run.spec.seed for run in plan.counted))
         self._skipped = {run.run_id: run.skip_reason for run in plan.counted if run.skip_reason is not None}
-        self._frameworks: dict[str, dict[str, str]] = {}  # run ids and modes of the objective, by label
+        self._frameworks: dict[str, list[PlannedRun]] = {}  # by label
         rows: dict[tuple[str, str], tuple[str, str, dict[int, str]]] = {}  # text, adapter, run id by seed
         for run in in_file_order(plan):
             if run.same_as is not None:
@@ -158,20 +158,13 @@ class Grid:
             text = cell_name(shown[run.run_id], run.spec.experiment)
             row = rows.setdefault((run.label, run.spec.scope_key()), (text, shown[run.run_id], {}))
             row[2][run.spec.seed] = run.run_id
-            self._frameworks.setdefault(shown[run.run_id], {})[run.run_id] = run.spec.experiment.objective.mode
+            self._frameworks.setdefault(shown[run.run_id], []).append(run)
         self._rows = list(rows.values())
 
-    def so_far(self, records: Mapping[str, RunRecord], took: Mapping[str, float]) -> tuple[SoFar, ...]:
-        """Return what the frameworks' runs that are done came to."""
-        found = []
-        for label, modes in self._frameworks.items():
-            done = [run_id for run_id in modes if run_id in took and run_id in records and records[run_id].status == "done"]
-            values = [records[run_id].metrics.get(BEST) for run_id in done]
-            known = [value.value for value in values if value is not None and value.value is not None]
-            best = (max if "max" in modes.values() else min)(known) if known else None
-            if done:
-                found.append(SoFar(label=label, seconds=median(took[run_id] for run_id in done), best=best))
-        return tuple(found)
+    def so_far(self, records: Mapping[str, RunRecord]) -> tuple[SoFar, ...]:
+        """Return what the frameworks came to of which a run is done."""
+        found = ((label, came_to([run_of(run, records, {}) for run in runs])) for label, runs in self._frameworks.items())
+        return tuple(SoFar(label=label, seconds=time, best=best) for label, (time, best) in found if (time, best) != (None, None))
 
     def rows(self, ended: Mapping[str, Ended], running: str | None) -> tuple[SeedRow, ...]:
         """Return the rows with what each run came to. `running`: the run that runs now."""

@@ -125,7 +125,7 @@ def column_head(column: Metric, found: Sequence[Group]) -> ColumnHead:
 
 def spread_cell(group: Group, column: Metric) -> FigureCell:
     """Return the median over the seeds with its range, and how many runs failed."""
-    found = figure(group, column.name)
+    found = figure(group.runs, column.name)
     cell = figure_cell(found, column)
     failed = f"{found.failed} failed" if found.failed else ""
     return cell._replace(below=", ".join(filter(None, (cell.below, failed))))
