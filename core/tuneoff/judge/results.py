@@ -11,7 +11,7 @@ from tuneoff.experiment.names import variant_text
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.yaml_reader import named
 from tuneoff.record.results_folder import read_plan
-from tuneoff.record.run_ends import without_record
+from tuneoff.record.run_ends import Without, without_record
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import RUNS, read_runs, standing
 
@@ -68,7 +68,7 @@ class Results:
     planned: tuple[PlannedRun, ...]
     records: tuple[RunRecord, ...]
     standing: Mapping[str, RunRecord]  # by run id
-    without_record: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # status and reason by run id
+    without_record: Without = field(default_factory=dict)
 
     @classmethod
     def of(cls, folder: Path, plan: Plan, records: Sequence[RunRecord]) -> Results:

@@ -12,6 +12,7 @@ from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.variants import TASK
 from tuneoff.judge.results import Results
 from tuneoff.record.metric_value import MetricValue
+from tuneoff.record.run_ends import Without, came_out
 from tuneoff.record.run_record import RunRecord
 
 POOL = "serial"  # the adapter that uses no framework: what the others are held to
@@ -196,19 +197,19 @@ def _group(planned: Sequence[PlannedRun], scope: Scope, label: str, results: Res
     )
 
 
-def run_of(run: PlannedRun, standing: Mapping[str, RunRecord], without_record: Mapping[str, tuple[str, str]]) -> Run:
+def run_of(run: PlannedRun, standing: Mapping[str, RunRecord], without_record: Without) -> Run:
     """Return a planned run with the record that stands for it, or how it ended without one."""
     record = standing.get(run.run_id if run.same_as is None else run.same_as)
-    reason: str | None
-    if run.skip_reason is not None:
-        status, reason = "skipped", run.skip_reason
-    elif record is None:
-        status, reason = without_record.get(run.run_id, ("planned", NOT_BEGUN))
-    else:
-        status, reason = record.status, record.reason
+    status, reason = came_out(run, record, without_record)
     will_run = run.skip_reason is None or run.same_as is not None
-    shown = record if will_run else None
-    return Run(run_id=run.run_id, spec=run.spec, record=shown, status=status, reason=reason, will_run=will_run)
+    return Run(
+        run_id=run.run_id,
+        spec=run.spec,
+        record=record if will_run else None,
+        status=status,
+        reason=NOT_BEGUN if (status, reason) == ("planned", None) else reason,
+        will_run=will_run,
+    )
 
 
 def _scope(spec: RunSpec, taken: set[str]) -> Scope:

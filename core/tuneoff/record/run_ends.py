@@ -9,13 +9,15 @@ from pathlib import Path
 
 from tuneoff.base.files import read_regular
 from tuneoff.base.processes import is_alive
-from tuneoff.experiment.plan import Plan
+from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.record.endings import KILLED, Verdict
 from tuneoff.record.layout import SPEC
 from tuneoff.record.results_folder import LOCK, end_of, read_plan
+from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import FILE_NAME, RUNS, read_runs, standing
 
 RUNS_NOW = "it was begun and has no record yet: it runs"
+Without = Mapping[str, tuple[str, str]]  # status and reason by run id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,28 +39,29 @@ def run_ends(path: Path, plan: Plan | None = None) -> list[RunEnd]:
     records, without = standing(read_runs(path)), without_record(path)
     ends = []
     for run in plan.counted:
-        record = records.get(run.run_id)
-        if run.skip_reason is not None:
-            end = RunEnd(run_id=run.run_id, label=run.label, status="skipped", reason=run.skip_reason, emulated=run.emulated)
-        elif record is None:
-            status, reason = without.get(run.run_id, ("planned", None))
-            end = RunEnd(run_id=run.run_id, label=run.label, status=status, reason=reason, emulated=run.emulated)
-        else:
-            folder = path / RUNS / run.run_id / record.execution_id
-            end = RunEnd(
-                run_id=run.run_id,
-                label=run.label,
-                status=record.status,
-                reason=record.reason,
-                folder=folder,
-                flags=tuple(dict.fromkeys(flag.name for flag in record.flags)),
-                emulated=run.emulated or record.emulated,
-            )
+        record = records.get(run.run_id) if run.skip_reason is None else None
+        status, reason = came_out(run, record, without)
+        end = RunEnd(
+            run_id=run.run_id,
+            label=run.label,
+            status=status,
+            reason=reason,
+            folder=path / RUNS / run.run_id / record.execution_id if record is not None else None,
+            flags=tuple(dict.fromkeys(flag.name for flag in record.flags)) if record is not None else (),
+            emulated=run.emulated or (record is not None and record.emulated),
+        )
         ends.append(end)
     return ends
 
 
-def without_record(results: Path) -> dict[str, tuple[str, str]]:
+def came_out(run: PlannedRun, record: RunRecord | None, without: Without) -> tuple[str, str | None]:
+    """Return status and reason of a planned run. `record`: which stands for it; `without`: see `without_record`."""
+    if run.skip_reason is not None:
+        return "skipped", run.skip_reason
+    return (record.status, record.reason) if record is not None else without.get(run.run_id, ("planned", None))
+
+
+def without_record(results: Path) -> Without:
     """Return (status, reason) of each run that has an execution without a record: interrupted, or planned where that one runs."""
     folders = [str(path) for path in results.glob(f"{RUNS}/*/*") if path.is_dir() and not os.path.lexists(path / FILE_NAME)]
     held, begun = holder(results), {folder: begun_ns(folder) for folder in folders}
