@@ -9,14 +9,17 @@ from pathlib import Path
 
 from tuneoff.base.files import read_regular
 from tuneoff.base.processes import is_alive
+from tuneoff.errors import ResultsError
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.record.endings import KILLED, Verdict
+from tuneoff.record.events.reader import EventLog
+from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.layout import SPEC
 from tuneoff.record.results_folder import LOCK, end_of, read_plan
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import FILE_NAME, RUNS, read_runs, standing
 
-RUNS_NOW = "it was begun and has no record yet: it runs"
+RUNS_NOW = "it was begun and has no record yet"
 Without = Mapping[str, tuple[str, str]]  # status and reason by run id
 
 
@@ -62,14 +65,24 @@ def came_out(run: PlannedRun, record: RunRecord | None, without: Without) -> tup
 
 
 def without_record(results: Path) -> Without:
-    """Return (status, reason) of each run that has an execution without a record: interrupted, or planned where that one runs."""
+    """Return (status, reason) of each run that has an execution without a record: interrupted, or planned where that may run."""
     folders = [str(path) for path in results.glob(f"{RUNS}/*/*") if path.is_dir() and not os.path.lexists(path / FILE_NAME)]
     held, begun = holder(results), {folder: begun_ns(folder) for folder in folders}
-    running = newest(held, begun) if held.works else None
+    last = newest(held, begun)
+    running = last if last is not None and (held.works or _is_elsewhere(held, last)) else None
     left: tuple[str, str] = held.left.status, held.left.reason or ""
     return {Path(folder).parent.name: left for folder in folders if folder != running} | (
         {Path(running).parent.name: ("planned", RUNS_NOW)} if running is not None else {}
     )
+
+
+def _is_elsewhere(held: Holder, folder: str) -> bool:
+    """Tell whether a command on another host began it and came to no end: whether it runs cannot be told from here."""
+    try:
+        first = next(iter(EventLog(Path(folder) / EVENTS)), None)
+    except ResultsError:  # it has written nothing yet
+        return False
+    return held.pid is not None and first is not None and first[0].host != os.uname().nodename
 
 
 def newest(held: Holder, begun: Mapping[str, int]) -> str | None:

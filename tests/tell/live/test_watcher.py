@@ -200,17 +200,20 @@ def test_a_killed_command_is_seen_to_be_gone_and_how_to_resume_is_said(folder: F
 
 
 @pytest.mark.parametrize(
-    ("lock", "status", "reason"),
+    ("lock", "host", "status", "reason"),
     [
-        (None, "planned", RUNS_NOW),
-        (str(2**22 + 1), "interrupted", KILLED.reason),
-        (f"e{errno.ENOSPC}", "interrupted", UNWRITABLE[errno.ENOSPC].reason),
-        ("", "interrupted", KILLED.reason),
+        (None, None, "planned", RUNS_NOW),
+        (str(2**22 + 1), None, "interrupted", KILLED.reason),
+        (str(2**22 + 1), "elsewhere", "planned", RUNS_NOW),
+        (f"e{errno.ENOSPC}", None, "interrupted", UNWRITABLE[errno.ENOSPC].reason),
+        ("", "elsewhere", "interrupted", KILLED.reason),
     ],
 )
-def test_a_run_without_a_record_is_told_alike_everywhere(folder: Folder, lock: str | None, status: str, reason: str) -> None:
+def test_a_run_without_a_record_is_told_alike_everywhere(
+    folder: Folder, lock: str | None, host: str | None, status: str, reason: str
+) -> None:
     folder.take()
-    begun = folder.begin("serial", 0)
+    begun = folder.begin("serial", 0, host=host)
     begun.write()
     if lock is not None:
         folder.leave(ended=False)
@@ -220,7 +223,7 @@ def test_a_run_without_a_record_is_told_alike_everywhere(folder: Folder, lock: s
     (judged,) = (run for run in runs if run.run_id == begun.spec.run_id)
     assert (end.status, end.reason) == (judged.status, judged.reason) == (status, reason)
     (cell,) = (cell for cell in cells_of(Watcher(folder.path).look().rows) if cell.run_id == begun.spec.run_id)
-    assert (cell.status, cell.reason) == (("running", None) if lock is None else (status, reason))
+    assert (cell.status, cell.reason) == (("running", None) if status == "planned" else (status, reason))
 
 
 def test_a_process_id_that_another_process_uses_now_is_nobody(folder: Folder) -> None:

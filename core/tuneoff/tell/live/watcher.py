@@ -104,7 +104,7 @@ class Watcher:
         overview.executions.look()
         self._follow(held)
         live = self._following.look() if self._following is not None else None
-        host = self._following.host if self._following is not None and not held.works else None
+        host = self._following.host if self._following is not None and not held.works and held.pid is not None else None
         is_elsewhere = host is not None and host != os.uname().nodename
         running = self._following.folder if self._following is not None and (held.works or is_elsewhere) else None
         rows = overview.rows(running.parent.name if running is not None else None)
