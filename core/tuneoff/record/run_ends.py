@@ -11,7 +11,7 @@ from tuneoff.base.files import read_regular
 from tuneoff.base.processes import is_alive
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.plan import Plan, PlannedRun
-from tuneoff.record.endings import KILLED, Verdict
+from tuneoff.record.endings import KILLED, Ruling
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.layout import SPEC
@@ -98,7 +98,7 @@ class Holder:
     pid: int | None
     works: bool  # it lives, on this machine, and has the lock open
     took_ns: int  # when it took the folder (wall clock); 0: not known
-    left: Verdict = KILLED  # how runs ended that it left without a record
+    left: Ruling = KILLED  # how runs ended that it left without a record
 
 
 def holder(results: Path) -> Holder:
