@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import re
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 
 from builders.live_folders import Folder, snapshot
-from builders.made_runs import made_run
-from command_line import Call
 from tuneoff.errors import ResultsError
-from tuneoff.judge.results import read_results
-from tuneoff.judge.runs import grouped
-from tuneoff.record.endings import KILLED, UNWRITABLE
+from tuneoff.record.endings import KILLED
 from tuneoff.record.events import reader, tail
-from tuneoff.record.metric_value import known
 from tuneoff.record.results_folder import LOCK
-from tuneoff.record.run_ends import RUNS_NOW, run_ends
 from tuneoff.tell import record_head
 from tuneoff.tell.live import executions
-from tuneoff.tell.live.sentences import lines, to_json
+from tuneoff.tell.live.sentences import lines
 from tuneoff.tell.live.state import Activity, LiveState, cells_of
 from tuneoff.tell.live.watcher import Watcher
 
@@ -59,44 +50,6 @@ def test_a_matrix_with_failures_is_told_apart(tmp_path: Path, status: Literal["f
     state = Watcher(folder.path).look()
     assert (state.activity, state.exit_code, state.counts[status]) == (Activity.FINISHED, 1, 1)
     assert [cell.reason for cell in state.failures] == [f"it {status}"]
-
-
-def test_the_statuses_are_those_of_the_results_folder(tmp_path: Path) -> None:
-    folder = Folder(tmp_path / "results", ("serial", "optuna", "katib"), seeds=4, skipped="katib")
-    folder.end("serial", 0, "interrupted")
-    folder.end("serial", 0, execution="2")
-    folder.end("serial", 1, "failed", charged="workload")
-    folder.end("optuna", 0, "timeout", charged="infrastructure")
-    folder.end("optuna", 0, "interrupted", execution="2")
-    repeated = made_run(folder.specs["optuna", 1], [], execution="3", environment={"repeat": {"number": 1}})
-    folder.end("optuna", 1)
-    folder.write(replace(repeated, status="failed", reason="again", charged="workload", started_at="2020"))
-    folder.begin("optuna", 2)  # and its command was killed before there was a record
-    folder.end("serial", 2, "failed", charged="infrastructure")
-    folder.begin("serial", 2)
-    found = statuses(Watcher(folder.path).look())
-    assert found == {end.run_id: end.status for end in run_ends(folder.path)}
-    runs = [run for group in grouped(read_results(folder.path)) for run in group.runs]
-    assert found == {run.run_id: run.status for run in runs}
-    assert found[folder.specs["optuna", 2].run_id] == "interrupted"
-    assert set(found.values()) == {"done", "failed", "interrupted", "skipped", "planned"}
-
-
-@pytest.mark.parametrize(("failed", "seconds", "shown"), [(0, 2.0, "2.00"), (1, 3.0, "3.00"), (2, None, "failed")])
-def test_what_frameworks_came_to_is_what_status_says(
-    folder: Folder, call: Call, failed: int, seconds: float | None, shown: str
-) -> None:
-    """The job time is without the test: the runs took ten seconds in all."""
-    for seed in range(3):
-        metrics = {"time.jct_without_test": known(1000.0 * (seed + 1), "ms"), "quality.validation": known(0.5 + seed, "accuracy")}
-        folder.end("serial", seed, "failed" if seed < failed else "done", metrics=metrics if seed >= failed else {})
-    state = Watcher(folder.path).look()
-    assert to_json(state)["so_far"] == [{"name": "serial", "seconds": seconds, "best": 2.5}]
-    assert [line for line in lines(state) if line.startswith("so far")] == [
-        f"so far: serial {f'{seconds:.0f} s' if seconds is not None else 'failed'}, best 2.5"
-    ]
-    out = call("status", folder.path).out
-    assert re.findall(r"^serial .*/3 +(\S+) +(\S+)", out, re.MULTILINE) == [(shown, "2.5000")]
 
 
 def test_a_matrix_at_work_shows_its_current_run(folder: Folder) -> None:
@@ -197,33 +150,6 @@ def test_a_killed_command_is_seen_to_be_gone_and_how_to_resume_is_said(folder: F
     text = "\n".join(lines(state))
     assert "nobody works here any more, and 6 runs are left" in text
     assert f"tuneoff compare 'my files/digits.yaml' --resume --output {folder.path}" in text
-
-
-@pytest.mark.parametrize(
-    ("lock", "host", "status", "reason"),
-    [
-        (None, None, "planned", RUNS_NOW),
-        (str(2**22 + 1), None, "interrupted", KILLED.reason),
-        (str(2**22 + 1), "elsewhere", "planned", RUNS_NOW),
-        (f"e{errno.ENOSPC}", None, "interrupted", UNWRITABLE[errno.ENOSPC].reason),
-        ("", "elsewhere", "interrupted", KILLED.reason),
-    ],
-)
-def test_a_run_without_a_record_is_told_alike_everywhere(
-    folder: Folder, lock: str | None, host: str | None, status: str, reason: str
-) -> None:
-    folder.take()
-    begun = folder.begin("serial", 0, host=host)
-    begun.write()
-    if lock is not None:
-        folder.leave(ended=False)
-        (folder.path / LOCK).write_text(lock)
-    (end,) = (end for end in run_ends(folder.path) if end.run_id == begun.spec.run_id)
-    runs = [run for group in grouped(read_results(folder.path)) for run in group.runs]
-    (judged,) = (run for run in runs if run.run_id == begun.spec.run_id)
-    assert (end.status, end.reason) == (judged.status, judged.reason) == (status, reason)
-    (cell,) = (cell for cell in cells_of(Watcher(folder.path).look().rows) if cell.run_id == begun.spec.run_id)
-    assert (cell.status, cell.reason) == (("running", None) if status == "planned" else (status, reason))
 
 
 def test_a_process_id_that_another_process_uses_now_is_nobody(folder: Folder) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from tuneoff.base.format import MISSING, figure, score, shown_unit, times, times_text
+from tuneoff.base.format import MISSING, counted, figure, score, shown_unit, times, times_text
 from tuneoff.experiment.metric_catalogue import METRICS
 from tuneoff.experiment.names import with_pruner
 from tuneoff.judge.answers.answer import Answers, Claim, Outcome, OverTasks, Question, Verdict
@@ -204,7 +204,7 @@ def lines(answers: Answers) -> Iterator[str]:
     """Yield the answer's lines."""
     total = sum(answers.statuses.values())
     came = ", ".join(f"{count} {status}" for status, count in sorted(answers.statuses.items()))
-    yield f"{answers.name}: {total} planned runs: {came}"
+    yield f"{answers.name}: {counted(total, 'planned run')}: {came}"
     yield ""
     yield from _claims(answers.claims)
     yield ""
