@@ -81,7 +81,7 @@ def test_a_number_is_an_epoch_with_the_metric_value(tmp_path: Path) -> None:
     ("name", "context", "words"),
     [
         ("curve", {"workload_options": {"epochs": 2}}, "'curve' ended after 2; set `budget.epochs_per_trial`"),
-        ("curve", {"metric": "accuracy"}, "each epoch must give accuracy, but epoch 1 gave loss, seed"),
+        ("curve", {"metric": "accuracy"}, "each epoch must give accuracy, the objective's metric, but epoch 1 gave loss, seed"),
         ("square", {"metric": "value"}, "'square' ended after 1"),
     ],
 )
