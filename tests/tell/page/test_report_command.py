@@ -143,6 +143,8 @@ def test_compare_ends_with_the_report_and_the_results(call: Call, tmp_path: Path
     assert (page, results) == (tmp_path / "x" / "report" / "report.html", tmp_path / "x")
     assert page.is_file()
     assert os.listdir(page.parent) == [page.name]
+    *told, _, _ = answer.out.strip("\n").splitlines()
+    assert call("report", "x", "--text").out.splitlines()[: len(told)] == told  # one answer, told twice
     again = call("compare", "e.yaml", "--output", "x", "--resume", "--no-report", "--json")
     assert again.code == 0
     assert json.loads(again.out)["report"] is None
