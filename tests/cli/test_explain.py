@@ -12,6 +12,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
+from builders.event_logs import example_a
 from command_line import Call
 from judge.choice.test_choose import chosen_of, different
 from tuneoff.adapter import Adapter
@@ -20,8 +21,10 @@ from tuneoff.capabilities import Capabilities
 from tuneoff.cli.explain import INTERFACES, TOPICS
 from tuneoff.experiment.metric_catalogue import metric_names
 from tuneoff.judge.answers.answer import Outcome
+from tuneoff.measure.declared_experiment import with_declared
 from tuneoff.measure.energy import RESIDUAL_FLAG
 from tuneoff.record import run_record as model
+from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
 from tuneoff.record.flag_meanings import FLAGS, HARMLESS, MACHINE, SERIOUS, marked, weight
 from tuneoff.record.run_record import RunStatus
@@ -61,6 +64,12 @@ def listed(call: Call, *names: str) -> list[dict[str, Any]]:
 
 def names_of(call: Call, topic: str) -> set[str]:
     return {entry["name"] for entry in listed(call, topic)}
+
+
+def test_every_declared_variable_has_its_name(call: Call) -> None:
+    log, spec = example_a()
+    assert names_of(call, "declared") == {one.symbol for one in with_declared(derive(log.pairs(), spec)).declared}
+    assert [entry["text"] for entry in listed(call, "tg")] == ["optimization goal"]
 
 
 def test_every_flag_that_the_sources_write_has_a_meaning() -> None:

@@ -63,7 +63,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-
     words = " ".join(arguments.names)
     names = [words] if _word(words) in WORDS else list(dict.fromkeys(arguments.names))  # "not decided" needs no quotes
     if names and set(names) <= set(INTERFACES):
@@ -133,9 +132,15 @@ def flags() -> Iterator[Entry]:
     yield from ((name, weight(name), text) for name, text in FLAGS.items())
 
 
+def declared() -> Iterator[Entry]:
+    """Declared parts of an experiment, each held to what was found."""
+    from tuneoff.measure.declared_resources import TABLE_1
+
+    yield from ((symbol, unit, name) for symbol, (name, unit) in TABLE_1.items())
+
+
 def words() -> Iterator[Entry]:
     """Verdicts of pairs, statuses of runs, and what stands beside them."""
-
     yield from ((name, "", text) for name, text in WORDS.items())
 
 
@@ -184,6 +189,7 @@ def checks() -> Iterator[Entry]:
 TOPICS: Mapping[str, Callable[[], Iterator[Entry]]] = {
     "metrics": metrics,
     "flags": flags,
+    "declared": declared,
     "words": words,
     "events": events,
     "record": record,
