@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from tuneoff.base.files import PLAIN_NAME, take_back
 
 FOLDER = "events"
 CLOCKS = "clocks"  # folder with the measured clock of each other host of the run, by its boot id
+_compiled = functools.cache(re.compile)  # at the first trial: most processes submit none
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode
 
 
@@ -80,7 +82,7 @@ class EventWriter:
         Raises:
             ValueError: its name cannot be a file's.
         """
-        if re.match(PLAIN_NAME, trial) is None:  # compiled at the first trial: most processes submit none
+        if _compiled(PLAIN_NAME).match(trial) is None:
             raise ValueError(f"a trial's name must match {PLAIN_NAME}, as t00000 does, but got {trial!r}")
         return self.write(
             "trial_submitted", trial=trial, configuration=dict(configuration), framework_id=framework_id, attempt=attempt
