@@ -25,6 +25,7 @@ BROKEN = {
         "must implement every step, but fake_plugins:Unfinished of fakes 1.0 lacks: collect_results",
     ),
     "undeclared": ("fake_plugins:Undeclared", "must declare `capabilities`"),
+    "lazy": ("plugin_that_loads_late:Adapter", "cannot be imported: ModuleNotFoundError: No module named 'no_such_framework'"),
     "raising": ("plugin_that_raises:Adapter", "RuntimeError: first line second line"),
     "exiting": ("plugin_that_exits:Adapter", "ends the process while it is imported (exit code 3)"),
 }
@@ -33,6 +34,7 @@ BROKEN = {
 @pytest.fixture
 def plugins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "plugin_that_raises.py").write_text("raise RuntimeError('first line\\nsecond line')\n")
+    (tmp_path / "plugin_that_loads_late.py").write_text("def __getattr__(name):\n    import no_such_framework\n")
     (tmp_path / "plugin_that_exits.py").write_text("raise SystemExit(3)\n")
     monkeypatch.syspath_prepend(tmp_path)
     fake_plugins.register(monkeypatch, *(fake_plugins.plugin(name, target) for name, (target, _) in BROKEN.items()))

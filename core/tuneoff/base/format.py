@@ -19,6 +19,7 @@ LARGEST = 1e12  # with more digits than this a figure hides the others
 LONG = 1e7  # from here on a figure of a fixed unit has an exponent
 SMALL = 0.0995  # below, two decimals say less than two digits
 MOST_DECIMALS = 6
+_COMMAND = re.compile(r"tuneoff (?!.*[.,;:](?: |$)).*")  # no sentence about tuneoff
 FOLD = 14  # longest line of a name, where it can be broken
 
 
@@ -130,15 +131,15 @@ def wrapped(lines: Iterable[str], width: int | None) -> Iterator[str]:
     A command of tuneoff at the end of a line that is too long has lines of its own, which a shell takes as they are.
     """
     for line in lines:
-        if width is None or len(line) <= width or "\x1b" in line:  # with colours it is laid out already
+        if width is None or len(line) <= width or "\x1b" in line or not line.strip():  # with colours it is laid out already
             yield line
             continue
         indent = line[: len(line) - len(line.lstrip())]
         text, colon, command = line.partition(": tuneoff ")
-        if colon and "; " not in command:
+        if colon and _COMMAND.fullmatch(f"tuneoff {command}"):
             yield from wrapped([f"{text}:", f"{indent}  tuneoff {command}"], width)
             continue
-        more = " \\" if line.startswith(f"{indent}tuneoff ") else ""
+        more = " \\" if _COMMAND.fullmatch(line.strip()) else ""
         if more and "'" in line:  # a quoted blank is no place to break at
             yield line
             continue

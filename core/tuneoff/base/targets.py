@@ -18,12 +18,11 @@ def load_target(target: str) -> Any:
     module, _, name = target.partition(":")
     try:
         found = importlib.import_module(module)
-    except Exception as error:  # a plugin may fail in any way while it is imported
+        if hasattr(found, name):
+            return getattr(found, name)
+    except Exception as error:  # a plugin may fail in any way while it is imported, its own `__getattr__` too
         raise PluginError(f"{target!r} cannot be imported: {type(error).__name__}: {error}") from error
-    try:
-        return getattr(found, name)
-    except AttributeError as error:
-        raise PluginError(f"{target!r} must exist, but {module} has no {name!r}{nearest(name, vars(found))}") from error
+    raise PluginError(f"{target!r} must exist, but {module} has no {name!r}{nearest(name, dir(found))}")
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> str:

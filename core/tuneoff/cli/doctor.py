@@ -106,11 +106,12 @@ def of_adapters(image: str | None) -> Iterator[DoctorCheck]:
     from tuneoff.registry import adapter_class, list_adapters
 
     classes = [adapter_class(listing.plugin.name) for listing in list_adapters() if listing.state != "broken"]
-    for target in dict.fromkeys(found.doctor for found in classes if found.doctor is not None):
+    for target in dict.fromkeys(str(found.doctor) for found in classes if found.doctor is not None):
         try:
             yield from load_target(target)(image)
-        except Exception as error:
-            yield DoctorCheck(name=target, level="fail", text=described(error), exit_code=PluginError.exit_code)
+        except (Exception, SystemExit) as error:
+            code = error.exit_code if isinstance(error, TuneoffError) else PluginError.exit_code
+            yield DoctorCheck(name=target, level="fail", text=described(error), exit_code=code)
 
 
 def data(plan: Plan | None) -> Iterator[DoctorCheck]:

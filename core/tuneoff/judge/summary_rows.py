@@ -75,10 +75,12 @@ def with_failures(values: Sequence[float], failed: int, direction: str) -> list[
 
 
 def came_to(runs: Sequence[Run]) -> tuple[float | None, float | None]:
-    """Return the median job time in s and the best validation value; None without one, a time is infinite where most failed."""
+    """Return the median job time in s, infinite where most or all runs failed, and the best validation value; None: none yet."""
     time, values = figure(runs, "time.jct_without_test").median, figure(runs, "quality.validation").known
     best = max if runs[0].spec.experiment.objective.mode == "max" else min
-    return time if time is None else time / MILLISECONDS, best(values, default=None)
+    if time is None:
+        return math.inf if failures(runs) else None, best(values, default=None)
+    return time / MILLISECONDS, best(values, default=None)
 
 
 def figure(runs: Sequence[Run], metric: str) -> Figure:

@@ -17,7 +17,7 @@ from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.layout import SPEC
 from tuneoff.record.results_folder import LOCK, end_of, read_plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import FILE_NAME, RUNS, read_runs, standing
+from tuneoff.record.store import FILE_NAME, RUNS, is_final, read_runs, standing
 
 RUNS_NOW = "it was begun and has no record yet"
 Without = Mapping[str, tuple[str, str]]  # status and reason by run id
@@ -39,7 +39,8 @@ class RunEnd:
 def run_ends(path: Path, plan: Plan | None = None) -> list[RunEnd]:
     """Return what each planned run came to, warm-ups left out, in the plan's order."""
     plan = plan or read_plan(path)
-    records, without = standing(read_runs(path)), without_record(path)
+    without = without_record(path)  # before the records: a run that ends meanwhile has one
+    records = standing(read_runs(path))
     ends = []
     for run in plan.counted:
         record = records.get(run.run_id) if run.skip_reason is None else None
@@ -61,13 +62,17 @@ def came_out(run: PlannedRun, record: RunRecord | None, without: Without) -> tup
     """Return status and reason of a planned run. `record`: which stands for it; `without`: see `without_record`."""
     if run.skip_reason is not None:
         return "skipped", run.skip_reason
-    return (record.status, record.reason) if record is not None else without.get(run.run_id, ("planned", None))
+    known = without.get(run.run_id, ("planned", None))
+    if record is None or (known[1] == RUNS_NOW and not is_final(record)):  # it may be repeated at the moment
+        return known
+    return record.status, record.reason
 
 
 def without_record(results: Path) -> Without:
     """Return (status, reason) of each run that has an execution without a record: interrupted, or planned where that may run."""
+    held = holder(results)  # first: what it ends meanwhile has a record
     folders = [str(path) for path in results.glob(f"{RUNS}/*/*") if path.is_dir() and not os.path.lexists(path / FILE_NAME)]
-    held, begun = holder(results), {folder: begun_ns(folder) for folder in folders}
+    begun = {folder: begun_ns(folder) for folder in folders}
     last = newest(held, begun)
     running = last if last is not None and (held.works or _is_elsewhere(held, last)) else None
     left: tuple[str, str] = held.left.status, held.left.reason or ""
@@ -81,8 +86,8 @@ def _is_elsewhere(held: Holder, folder: str) -> bool:
     try:
         first = next(iter(EventLog(Path(folder) / EVENTS)), None)
     except ResultsError:  # it has written nothing yet
-        return False
-    return held.pid is not None and first is not None and first[0].host != os.uname().nodename
+        first = None
+    return held.pid is not None and (first is None or first[0].host != os.uname().nodename)
 
 
 def newest(held: Holder, begun: Mapping[str, int]) -> str | None:

@@ -159,7 +159,8 @@ def test_an_entry_named_twice_is_the_noise_floor_and_in_no_family() -> None:
         ("serial", "optuna", False),
         ("serial#2", "serial", True),
     ]
-    assert present(found.pairs[1].scores).adjusted is None
+    floor_scores = present(found.pairs[1].scores)
+    assert (floor_scores.adjusted, floor_scores.differs) == (None, None)
     assert "over 1 pair)" in headlines(found)[0]
     floor = [effect for effect in found.effects if effect.kind == "noise floor"]
     assert [(one.one, one.other, one.metric) for one in floor] == [

@@ -12,12 +12,14 @@ import pytest
 from builders.live_folders import Folder
 from builders.made_runs import made_run
 from command_line import Call
+from tuneoff.base.json_values import BEYOND
 from tuneoff.judge.results import read_results
 from tuneoff.judge.runs import grouped
+from tuneoff.record import run_ends as run_ends_module
 from tuneoff.record.endings import KILLED, UNWRITABLE
 from tuneoff.record.metric_value import known
 from tuneoff.record.results_folder import LOCK
-from tuneoff.record.run_ends import RUNS_NOW, run_ends
+from tuneoff.record.run_ends import RUNS_NOW, Holder, holder, run_ends
 from tuneoff.tell.live.sentences import lines, to_json
 from tuneoff.tell.live.state import LiveState, cells_of
 from tuneoff.tell.live.watcher import Watcher
@@ -53,7 +55,9 @@ def test_the_statuses_are_those_of_the_results_folder(tmp_path: Path) -> None:
     assert set(found.values()) == {"done", "failed", "interrupted", "skipped", "planned"}
 
 
-@pytest.mark.parametrize(("failed", "seconds", "shown"), [(0, 2.0, "2.00"), (1, 3.0, "3.00"), (2, None, "failed")])
+@pytest.mark.parametrize(
+    ("failed", "seconds", "shown"), [(0, 2.0, "2.00"), (1, 3.0, "3.00"), (2, None, "failed"), (3, None, "failed")]
+)
 def test_what_frameworks_came_to_is_what_status_says(
     folder: Folder, call: Call, failed: int, seconds: float | None, shown: str
 ) -> None:
@@ -62,12 +66,39 @@ def test_what_frameworks_came_to_is_what_status_says(
         metrics = {"time.jct_without_test": known(1000.0 * (seed + 1), "ms"), "quality.validation": known(0.5 + seed, "accuracy")}
         folder.end("serial", seed, "failed" if seed < failed else "done", metrics=metrics if seed >= failed else {})
     state = Watcher(folder.path).look()
-    assert to_json(state)["so_far"] == [{"name": "serial", "seconds": seconds, "best": 2.5}]
+    best = 2.5 if failed < 3 else None
+    reason = {} if seconds is not None else {"seconds_reason_if_null": BEYOND}
+    assert to_json(state)["so_far"] == [{"name": "serial", "seconds": seconds, **reason, "best": best}]
     assert [line for line in lines(state) if line.startswith("so far")] == [
-        f"so far: serial {f'{seconds:.0f} s' if seconds is not None else 'failed'}, best 2.5"
+        f"so far: serial {f'{seconds:.0f} s' if seconds is not None else 'failed'}{', best 2.5' if best else ''}"
     ]
     out = call("status", folder.path).out
-    assert re.findall(r"^serial .*/3 +(\S+) +(\S+)", out, re.MULTILINE) == [(shown, "2.5000")]
+    assert re.findall(r"^serial .*/3 +(\S+) *(\S*)$", out, re.MULTILINE) == [(shown, "2.5000" if best else "")]
+
+
+def test_a_run_that_is_repeated_at_the_moment_runs(folder: Folder) -> None:
+    folder.end("serial", 0, "interrupted")
+    folder.end("serial", 1, "failed", charged="workload")  # final: it is not repeated
+    folder.take()
+    folder.begin("serial", 0, execution="2").write()
+    ends = {end.run_id: (end.status, end.reason) for end in run_ends(folder.path)}
+    assert ends[folder.specs["serial", 0].run_id] == ("planned", RUNS_NOW)
+    assert ends[folder.specs["serial", 1].run_id][0] == "failed"
+    assert statuses(Watcher(folder.path).look())[folder.specs["serial", 0].run_id] == "running"
+
+
+def test_a_run_that_ends_while_the_folder_is_looked_at_is_not_killed(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.take()
+    folder.begin("serial", 0).write()
+
+    def looked_at_last(results: Path) -> Holder:
+        found = holder(results)
+        folder.end("serial", 0, execution="9")
+        folder.leave(ended=True)
+        return found
+
+    monkeypatch.setattr(run_ends_module, "holder", looked_at_last)
+    assert run_ends(folder.path)[0].status == "done"
 
 
 @pytest.mark.parametrize(

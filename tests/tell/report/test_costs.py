@@ -134,6 +134,8 @@ def test_a_shell_takes_a_command_as_it_is_broken() -> None:
     assert told == ["tuneoff", str(len(command.split()) - 1)]
     quoted = f"  tuneoff compare 'my {'long ' * 12}name.yaml'"
     assert list(wrapped([quoted], 60)) == [quoted]
+    prose = f"{'word ' * 9}: tuneoff status results/x, which shows every run"
+    assert not any(line.endswith("\\") for line in wrapped([prose, f"tuneoff says {'so ' * 20}.", " " * 70], 60))
 
 
 def test_a_line_says_what_the_abbreviations_of_the_shown_columns_mean() -> None:

@@ -151,7 +151,7 @@ def _headline(found: Controls, pairs: Sequence[EntryPair]) -> str:
         parts.append(part + (f", not judged in {left}" if left else ""))
     if scores:
         least = min(score.adjusted or 0.0 for score in scores)
-        differing = sum(score.differs for score in scores)
+        differing = sum(score.differs is True for score in scores)
         shown = f"{differing} of {len(scores)} differ" if differing else "none is shown to differ"
         parts.append(f"distributions of scores: {shown} (least p {least:.2g}, KS, Holm over {counted(len(scores), 'pair')})")
     return "; ".join(parts) + "." if parts else "nothing could be judged."

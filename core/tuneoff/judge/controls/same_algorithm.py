@@ -163,7 +163,7 @@ class Scores:
 
     test: KolmogorovSmirnov
     adjusted: float | None = None  # None: an A/A pair, which is in no family
-    differs: bool = False
+    differs: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

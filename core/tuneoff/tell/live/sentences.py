@@ -12,6 +12,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from tuneoff.base.format import MISSING, counted, duration_text
+from tuneoff.base.json_values import values as json_values
 from tuneoff.base.output import printable
 from tuneoff.tell.live.state import Activity, Current, LiveState, SeedCell
 from tuneoff.tell.report.progress import end_text, rate_text, trials_text
@@ -136,10 +137,7 @@ def to_json(state: LiveState) -> dict[str, Any]:
             }
             for row in state.rows
         ],
-        "so_far": [
-            {"name": one.label, "seconds": None if one.seconds == math.inf else one.seconds, "best": one.best}
-            for one in state.so_far
-        ],
+        "so_far": [{"name": one.label, **json_values(one, ("seconds", "best"))} for one in state.so_far],
         "current": _current(state.current) if state.current is not None else None,
         "problems": list(state.problems),
         "texts": _texts(state),
