@@ -24,9 +24,11 @@ pytest.importorskip("submitit", reason="needs submitit")
 
 @pytest.fixture(autouse=True)
 def _commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "sbatch").write_text("#!/bin/sh\n")
-    (tmp_path / "sbatch").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    """SLURM's commands are looked up, and not run: stand-ins of the test's own."""
+    for name in ("sbatch", "srun", "scontrol"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
 
 
 def spec_of(adapter: str = "serial", options: dict[str, Any] | None = None, **fields: Any) -> RunSpec:
