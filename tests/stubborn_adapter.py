@@ -44,6 +44,13 @@ class Slow(Stubborn):
         pass
 
 
+class SlowStart(Slow):
+    """Takes a minute to start."""
+
+    def deploy(self) -> None:
+        time.sleep(60)
+
+
 class Daemonic(Slow):
     """Leaves a daemon."""
 

@@ -59,6 +59,10 @@ class InfrastructureError(StepError):
     """A lifecycle step failed because of a machine, a network or a cluster, not of the framework: it may go well next time."""
 
 
+class UserError(StepError):
+    """A lifecycle step failed by what the user must mend outside of the experiment (an image, a host, a token)."""
+
+
 class TrialFailedError(TuneoffError):
     """A trial failed; raised inside a framework so that it records the failure too."""
 

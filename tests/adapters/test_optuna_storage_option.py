@@ -15,7 +15,7 @@ from sqlalchemy import make_url
 
 from builders.specs import make_context, toy_spec
 from command_line import caller
-from tuneoff.errors import ExperimentError, InfrastructureError
+from tuneoff.errors import ExperimentError, UserError
 from tuneoff.experiment.spec import Workers
 from tuneoff_adapters.optuna import options, servers, storages
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
@@ -78,7 +78,7 @@ def test_a_password_comes_from_the_environment_and_is_never_shown(monkeypatch: p
     spec = toy_spec("optuna", options={"storage": URL})
     monkeypatch.delenv("A_PASSWORD", raising=False)
     assert OptunaAdapter.refuse(spec) is None  # a plan needs no secrets
-    with pytest.raises(InfrastructureError, match=r"names \$A_PASSWORD, which the environment must have"):
+    with pytest.raises(UserError, match=r"names \$A_PASSWORD, which the environment must have"):
         storage_of(URL).at(URL)
     monkeypatch.setenv("A_PASSWORD", "secret")
     assert storage_of(URL).at(URL).url == URL.replace("$A_PASSWORD", "secret")
@@ -150,7 +150,7 @@ def test_a_written_password_ends_the_command_before_a_folder_is_made(
 def test_without_its_variable_nothing_is_outside_and_nothing_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("A_PASSWORD", raising=False)
     adapter = OptunaAdapter(make_context(toy_spec("optuna", options={"storage": URL}), tmp_path))
-    with pytest.raises(InfrastructureError, match=r"names \$A_PASSWORD"):
+    with pytest.raises(UserError, match=r"names \$A_PASSWORD"):
         adapter.deploy()
     assert not adapter.context.outside.exists()
     adapter.undeploy()

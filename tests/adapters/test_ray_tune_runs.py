@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -20,6 +23,10 @@ ADAPTER = "tuneoff_adapters.ray_tune.adapter:RayTuneAdapter"
 
 def processes(running: RunningLifecycle) -> list[int]:
     return with_mark(MARK, running.folder.name)
+
+
+def raylets(running: RunningLifecycle) -> list[int]:
+    return [pid for pid in processes(running) if "/raylet " in command_line(pid)]
 
 
 # --- a model-based searcher and a pruner of Ray's ---
@@ -45,6 +52,23 @@ def test_tpe_with_asha_spends_its_budget_and_stops_at_rungs_only(tmp_path: Path)
     trained = Counter(event.trial for event in run.of(Epoch))
     assert trained == {trial: stops.get(trial, 9) for trial in run.configurations}
     assert run.most_at_once <= 2
+
+
+# --- a slow start ---
+
+
+def test_a_node_that_needs_longer_than_ray_waits_has_as_long_as_deploy(tmp_path: Path) -> None:
+    running = start_lifecycle(tmp_path, ADAPTER, trials=2)
+    until(lambda: bool(raylets(running)), 60.0)
+    (raylet,) = raylets(running)
+    os.kill(raylet, signal.SIGSTOP)
+    time.sleep(32.0)  # Ray gives up after 30 s
+    os.kill(raylet, signal.SIGCONT)
+    run = running.wait(120)
+    assert run.exit_code == 0
+    assert sorted(run.configurations) == ["t00000", "t00001"]
+    (deploy,) = [event for event in run.of(StepEnded) if event.step == "deploy"]
+    assert deploy.error is None
 
 
 # --- ends before the end ---

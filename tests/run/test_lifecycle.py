@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,7 +19,7 @@ from builders.specs import CURVE, make_spec
 from trial_runs import events_of, trial_context
 from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities
-from tuneoff.errors import InfrastructureError, MissingPackageError, StepError
+from tuneoff.errors import ExperimentError, InfrastructureError, MissingPackageError, StepError, UserError
 from tuneoff.experiment.spec import Objective
 from tuneoff.record.events import schema
 from tuneoff.record.events.writer import EventWriter
@@ -121,6 +122,10 @@ def test_undeploy_runs_after_a_failure_in_each_step_and_later_steps_are_skipped(
         (OSError(errno.ECONNREFUSED, "no"), "framework"),
         (MissingPackageError("install it"), "user"),
         (SystemExit(3), "framework"),
+        (TimeoutError("no worker in time"), "infrastructure"),
+        (subprocess.TimeoutExpired("initdb", 60.0), "infrastructure"),
+        (UserError("the image lacks optuna"), "user"),
+        (ExperimentError("option `image` must be set"), "user"),
     ],
 )
 def test_a_failed_step_is_charged_by_its_cause(tmp_path: Path, error: BaseException, charged: str) -> None:
@@ -133,6 +138,15 @@ def test_a_failed_step_is_charged_by_its_cause(tmp_path: Path, error: BaseExcept
     assert run_lifecycle(adapter(deploy=deploy), context(tmp_path)) == FAILED
     (failure,) = [event for event in events_of(tmp_path, schema.StepEnded) if event.error]
     assert failure.charged == charged
+
+
+def test_a_timeout_after_deploy_is_no_start(tmp_path: Path) -> None:
+    def collect(self: Scripted) -> Best | None:
+        raise TimeoutError
+
+    assert run_lifecycle(adapter(collect_results=collect), context(tmp_path)) == FAILED
+    (failure,) = [event for event in events_of(tmp_path, schema.StepEnded) if event.error]
+    assert failure.charged == "framework"
 
 
 @pytest.mark.parametrize("step", schema.STEPS[:-1])

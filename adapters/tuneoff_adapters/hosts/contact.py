@@ -13,7 +13,7 @@ from typing import Any
 
 from tuneoff.base import clock
 from tuneoff.base.files import replacing
-from tuneoff.errors import InfrastructureError, StepError
+from tuneoff.errors import InfrastructureError, UserError
 from tuneoff.record.events.reader import read_header
 from tuneoff.record.events.writer import CLOCKS
 from tuneoff.record.run_context import RunContext
@@ -94,7 +94,7 @@ class Contact:
         """Compare what is installed on each host with what is here, and try the shared folder. `nodes`: these alone.
 
         Raises:
-            StepError: they differ, or the run's folder is not the same on a host, or renames or locks do not work there, or its
+            UserError: they differ, or the run's folder is not the same on a host, or renames or locks do not work there, or its
                 processes cannot be told from those here.
         """
         nodes = self.nodes if nodes is None else nodes
@@ -103,13 +103,13 @@ class Contact:
         kernel, processes = here["place"]
         for name, there in answers(sent(nodes, "probe", package=package, modules=modules), CHECK_SECONDS).items():
             if (place := there.pop("place"))[0] == kernel and place[1] != processes:
-                raise StepError(
+                raise UserError(
                     f"a host must have its own kernel or the process ids of this one, but host {name} is another container on "
                     "this kernel; use machines, or run the command in that container"
                 )
             for what, value in there.items():
                 if value != here[what]:
-                    raise StepError(
+                    raise UserError(
                         f"{what} must be the same on all hosts, but host {name} has {_text(value)}, and this one "
                         f"{_text(here[what])}; install the same there, or name another option `host_python`"
                     )
@@ -135,7 +135,7 @@ class Contact:
             for left in (path, path.with_suffix(".renamed")):
                 left.unlink(missing_ok=True)
         if problem is not None:
-            raise StepError(
+            raise UserError(
                 f"the results folder must be shared by all hosts, but host {node.name} and this one do not share "
                 f"{self.context.work_dir}: {problem}; use a shared file system with locks (NFS 4, Lustre with -o flock)"
             )

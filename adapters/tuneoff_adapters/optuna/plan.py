@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tuneoff.base.identity import derive_seed, trial_name
-from tuneoff.errors import InfrastructureError
+from tuneoff.errors import UserError
 from tuneoff.experiment.spec import Strategy
 from tuneoff.experiment.translation import Translation
 from tuneoff.workload import Mode
@@ -38,13 +38,13 @@ class Storage:
         """Return it with the address of its server, $NAME replaced.
 
         Raises:
-            InfrastructureError: the environment has no such variable.
+            UserError: the environment has no such variable.
         """
 
         def value(found: re.Match[str]) -> str:
             name = found[1] or found[2]
             if name not in os.environ:
-                raise InfrastructureError(f"option `storage` names ${name}, which the environment must have; set it")
+                raise UserError(f"option `storage` names ${name}, which the environment must have; set it")
             return quote(os.environ[name], safe="")
 
         return replace(self, url=_NAME.sub(value, url or ""))

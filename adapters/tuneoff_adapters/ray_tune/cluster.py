@@ -13,18 +13,19 @@ from typing import Any
 from tuneoff.base.listening import free_port
 from tuneoff.base.process_limits import THREAD_VARIABLES
 from tuneoff.base.processes import MARK
-from tuneoff.errors import InfrastructureError, StepError
+from tuneoff.errors import InfrastructureError, StepError, UserError
 from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.hosts.contact import CHECK_SECONDS, LOST, Contact
 from tuneoff_adapters.hosts.host import PASSED_ON, Host, Node, answers
 from tuneoff_adapters.hosts.options import BEAT_SECONDS, HostOptions, host_options, slots_of
+from tuneoff_adapters.ray_tune import start
 from tuneoff_adapters.ray_tune.actor_node import ActorNode
 from tuneoff_adapters.ray_tune.cluster_options import ADDRESS, is_here
 from tuneoff_adapters.ray_tune.environment import OF_A_CLUSTER, OF_ONE_MACHINE, SETTINGS, TOKEN, prepare_environment
 from tuneoff_adapters.ray_tune.session import shut_down
 from tuneoff_adapters.ray_tune.signals import kept_handler
+from tuneoff_adapters.shares import SETUP_SHARE
 
-START_SECONDS = 120.0  # for Ray on one host
 UNCHECKED = "host_unchecked"  # flag
 _PACKAGE = "ray"
 
@@ -56,12 +57,12 @@ class RayHosts:
         self._contact.keep()
         own, port = _own_address(self._options.hosts), free_port("")
         here = next((host for host in self._shares if is_here(host)), None)
-        start = ["--disable-usage-stats", "--log-color=false"]
+        quiet = ["--disable-usage-stats", "--log-color=false"]
         head = ["--head", f"--port={port}", f"--node-ip-address={own}", "--include-dashboard=false", f"--temp-dir={self._folder}"]
         by_name = {node.name: node for node in self._contact.nodes}
-        self._run({by_name[here or "localhost"]: [*head, *start, f"--num-cpus={self._shares.get(here or '', 0)}"]})
+        self._run({by_name[here or "localhost"]: [*head, *quiet, f"--num-cpus={self._shares.get(here or '', 0)}"]})
         joined = {
-            by_name[host]: [f"--address={own}:{port}", *start, f"--num-cpus={count}"]
+            by_name[host]: [f"--address={own}:{port}", *quiet, f"--num-cpus={count}"]
             for host, count in self._shares.items()
             if host != here
         }
@@ -98,14 +99,14 @@ class RayHosts:
         environment = {
             name: value for name, value in os.environ.items() if name.startswith(("RAY_", "TUNE_")) or name in THREAD_VARIABLES
         }
-        asked = {}
+        asked, seconds = {}, SETUP_SHARE * self._context.spec.experiment.timeouts.deploy_seconds
         for node, words in starts.items():
             python = sys.executable if is_here(node.name) else self._options.host_python
-            command = [python, "-m", "ray.scripts.scripts", "start", *words]
+            command = [python, "-m", start.__name__, str(seconds), "start", *words]
             asked[node.name] = node.send(
-                "run", command=command, environment={**environment, "TMPDIR": self._folder}, seconds=START_SECONDS
+                "run", command=command, environment={**environment, "TMPDIR": self._folder}, seconds=seconds
             )
-        for name, done in answers(asked, START_SECONDS + 10.0).items():
+        for name, done in answers(asked, seconds + 10.0).items():
             if done["code"] != 0:
                 lines = [line for line in done["output"].splitlines() if line.strip()] or [f"exit code {done['code']}"]
                 raise InfrastructureError(f"Ray could not be started on host {name}: {lines[-1].strip()}")
@@ -125,7 +126,7 @@ class RayAddress:
         """Connect with the user's token, and check every node."""
         record = prepare_environment(on_cluster=True, own_token=False)
         if os.environ["RAY_AUTH_MODE"] == "token" and not _has_token():
-            raise StepError(
+            raise UserError(
                 f"Ray's cluster at {self._address} needs a token, but none is given; set RAY_AUTH_TOKEN_PATH to the file with "
                 "the cluster's (RAY_AUTH_MODE=disabled for a cluster that asks for none)"
             )
@@ -190,14 +191,15 @@ def connect(ray: Any, address: str, runtime_env: dict[str, Any]) -> None:
     """Connect this process to a cluster as its driver.
 
     Raises:
-        StepError: the cluster does not take the token, or cannot be reached.
+        UserError: the cluster does not take the token.
+        InfrastructureError: it cannot be reached.
     """
     with kept_handler():
         try:
             ray.init(address=address, log_to_driver=False, logging_level="ERROR", runtime_env=runtime_env)
         except Exception as error:  # of several classes, some of which only Ray's C code knows
             if "InvalidAuthToken" in f"{error}{error.__cause__}":  # Ray tries for 20 s
-                raise StepError(
+                raise UserError(
                     f"Ray's cluster at {address} does not take this token; set RAY_AUTH_TOKEN_PATH to the file with the cluster's"
                 ) from error
             raise InfrastructureError(
@@ -220,4 +222,4 @@ def _own_address(hosts: tuple[str, ...]) -> str:
             way.connect((other.rpartition("@")[2], 9))
             return str(way.getsockname()[0])
     except OSError as error:
-        raise StepError(f"host {other} must have an address, but {error.strerror}; name it as this machine finds it") from error
+        raise UserError(f"host {other} must have an address, but {error.strerror}; name it as this machine finds it") from error

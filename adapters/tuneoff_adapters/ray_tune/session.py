@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.files import read_regular_text
 from tuneoff.base.processes import MARK
-from tuneoff.errors import StepError
+from tuneoff.errors import InfrastructureError, StepError, UserError
 from tuneoff_adapters.hosts.cleaning import clean
 from tuneoff_adapters.ray_tune.environment import prepare_environment
 from tuneoff_adapters.ray_tune.signals import kept_handler
+from tuneoff_adapters.ray_tune.start import patient_start
+from tuneoff_adapters.shares import SETUP_SHARE
 
 if TYPE_CHECKING:
     from tuneoff.record.run_context import RunContext
@@ -30,11 +32,12 @@ def start_ray(context: RunContext, load: Callable[[], Any]) -> None:
     `load` imports Ray and returns its module; it is called when the environment is prepared, and not before.
 
     Raises:
-        StepError: the temporary folder's path is too long for Ray's sockets.
+        UserError: the temporary folder's path is too long for Ray's sockets.
+        InfrastructureError: it did not start.
     """
     folder = _folder(context)
     if len(os.fsencode(folder)) > _SOCKET - _BELOW:
-        raise StepError(f"Ray needs a temporary folder of at most {_SOCKET - _BELOW} bytes, but got {folder}; shorten TMPDIR")
+        raise UserError(f"Ray needs a temporary folder of at most {_SOCKET - _BELOW} bytes, but got {folder}; shorten TMPDIR")
     record: dict[str, Any] = {"temporary_folder": str(folder), "reuse_actors": True}
     write_record(context, record)  # before anything exists that must be removed
     record["environment"] = prepare_environment()
@@ -43,8 +46,18 @@ def start_ray(context: RunContext, load: Callable[[], Any]) -> None:
     record["init"] = {**arguments, "address": "local"}
     write_record(context, record)
     ray = load()
-    with kept_handler():
-        ray.init(address="local", log_to_driver=False, logging_level="ERROR", _temp_dir=str(folder), **arguments)
+    seconds = SETUP_SHARE * context.spec.experiment.timeouts.deploy_seconds
+    try:
+        with kept_handler(), patient_start(seconds):
+            ray.init(address="local", log_to_driver=False, logging_level="ERROR", _temp_dir=str(folder), **arguments)
+    except (TypeError, ValueError):  # an argument
+        raise
+    except Exception as error:  # of many classes: one of its processes was not there in time, or ended
+        words = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise InfrastructureError(
+            f"Ray must start on this machine within {seconds:g} s, but {words}; see its logs below {folder}, or raise "
+            "timeouts.deploy_seconds"
+        ) from error
 
 
 def stop_ray(context: RunContext) -> None:

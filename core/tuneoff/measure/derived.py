@@ -38,6 +38,7 @@ from tuneoff.measure.waste import (
 from tuneoff.record.derive import derive
 from tuneoff.record.endings import Ruling
 from tuneoff.record.events.reader import EventLog
+from tuneoff.record.events.schema import Charged
 from tuneoff.record.events.writer import FOLDER
 from tuneoff.record.history import read_history
 from tuneoff.record.join import own_trials
@@ -50,6 +51,8 @@ NOT_TOLD = "no database told what whole nodes used; the power meter prometheus a
 NO_CPU = "too few samples of a node's CPU time: none of the run lies between two of them"
 NO_MEMORY = "no sample of a node's memory lies in the run"
 STATES = ("completed", "pruned", "failed", "cancelled", "timed_out")
+# flags of a machine on which a framework's start may fail that goes well elsewhere
+NOT_IN_ORDER = frozenset({DISTURBED, "steal", "machine_drift", "low_memory", "low_disk", "cpu_throttled", "earlier_survivor"})
 CHARGES = ("framework", "workload", "infrastructure", "user")
 
 
@@ -69,7 +72,20 @@ def with_metrics(
     flags = tuple(flag for flag in run.flags if flag.name not in of_metrics)
     flags += (*disturbance_flags(run, evidence, account), *residual_flags(account))
     flags += (*lower_bound_flags(run), *presence_flags(run, presence))
-    return replace(run, metrics=_compute(run, presence, evidence, account), flags=flags)
+    run = replace(run, flags=flags)
+    return replace(run, metrics=_compute(run, presence, evidence, account), charged=_charged(run))
+
+
+def _charged(run: RunRecord) -> Charged | None:
+    """Return who is charged with the run's end: of a failed deploy the infrastructure, where the framework is not known at fault.
+
+    So it is on a machine that was not in order, and in a run that continues another one, whose deploy went well.
+    """
+    failed = next((step.step for step in run.steps if step.error is not None), None)
+    if run.status != "failed" or run.charged != "framework" or failed != "deploy":
+        return run.charged
+    is_in_order = run.continues is None and not any(flag.name in NOT_IN_ORDER for flag in run.flags)
+    return "framework" if is_in_order else "infrastructure"
 
 
 def _compute(run: RunRecord, presence: Presence, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:

@@ -14,9 +14,11 @@ from builders.worked_examples import COORDINATOR_B, PROCESSES_B, header, samples
 from tuneoff.measure.derived import with_metrics
 from tuneoff.measure.use import DISTURBED, SHARE
 from tuneoff.record.derive import derive
-from tuneoff.record.run_record import FlagRecord, RunRecord
+from tuneoff.record.events.schema import Step
+from tuneoff.record.run_record import ContinuesRecord, FlagRecord, RunRecord
 from tuneoff.record.samples.reader import Evidence, Samples
 from tuneoff.record.samples.schema import ProcessUsage, UsageSample
+from tuneoff.record.store import is_final
 
 Curve = Callable[[float], float]  # CPU seconds used up to a moment
 COORDINATOR = (100, T0 - ns(1))
@@ -164,3 +166,43 @@ def test_a_flag_that_the_samples_do_not_bear_out_is_taken_away() -> None:
     flagged = replace(a_run(), flags=(FlagRecord(name=DISTURBED, text="edited"),))
     assert judged(flagged, sampled(idle))[1] == []
     assert judged(flagged, sampled(between(0, 30, 1.0)))[1] == [DISTURBED]
+
+
+# --- who is charged with a framework that did not start ---
+
+FLAGGED = FlagRecord(name="steal", text="3 %")
+
+
+def a_failure(step: Step = "deploy", charged: str = "framework", **changes: Any) -> RunRecord:
+    """Return a run of 30 s that failed in a step."""
+    log = Log()
+    if step != "deploy":
+        log.step("deploy", 0, 1)
+    log.step(step, 1, 29, error="Exception: the node timed out during startup", charged=charged)
+    log.step("undeploy", 29, 30)
+    return replace(derive(log.pairs(), make_spec()), **changes)
+
+
+@pytest.mark.parametrize(
+    ("run", "evidence", "charged"),
+    [
+        pytest.param(a_failure(), sampled(between(0, 30, 0.5)), "infrastructure", id="others were busy"),
+        pytest.param(a_failure(), sampled(idle), "framework", id="control: a quiet machine"),
+        pytest.param(a_failure(flags=(FLAGGED,)), sampled(idle), "infrastructure", id="another flag of the machine"),
+        pytest.param(
+            a_failure(continues=ContinuesRecord(executions=("e1",), digest="", finished=("a",), begun_again=(), away_ns=1)),
+            sampled(idle),
+            "infrastructure",
+            id="its first execution had started",
+        ),
+        pytest.param(a_failure("collect"), sampled(between(0, 30, 0.5)), "framework", id="it had started"),
+        pytest.param(a_failure(charged="user"), sampled(between(0, 30, 0.5)), "user", id="a package is missing"),
+    ],
+)
+def test_a_framework_that_did_not_start_is_charged_where_the_machine_was_in_order(
+    run: RunRecord, evidence: Evidence, charged: str
+) -> None:
+    found = with_metrics(run, evidence)
+    assert found.status == "failed"
+    assert (found.charged, is_final(found)) == (charged, charged == "framework")
+    assert with_metrics(found, evidence).charged == charged  # a record that is read and measured again says the same

@@ -85,6 +85,12 @@ def test_a_step_over_its_limit_is_a_timeout_and_not_the_user_s_doing(tmp_path: P
     assert (record.status, record.reason, record.charged) == ("timeout", "step trial took longer than 0.5 s", "workload")
 
 
+def test_a_start_over_its_limit_is_the_infrastructure_s_and_repeated(tmp_path: Path) -> None:
+    record = run(spec("stubborn_adapter:SlowStart", deploy_seconds=0.5), tmp_path, Listener(), threading.Event())
+    assert (record.status, record.reason, record.charged) == ("timeout", "step deploy took longer than 0.5 s", "infrastructure")
+    assert not is_final(record)
+
+
 def test_a_killed_coordinator_is_reported_in_the_step_that_it_was_in(tmp_path: Path) -> None:
     record = run(spec(), tmp_path, KillInTrialStep(tmp_path), threading.Event())
     assert (record.status, record.charged) == ("failed", "infrastructure")

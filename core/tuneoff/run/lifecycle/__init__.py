@@ -6,12 +6,21 @@ import contextlib
 import errno
 import logging
 import signal
+import subprocess
 from collections.abc import Iterator
 from types import FrameType
 
 from tuneoff.adapter import Adapter, Best
 from tuneoff.base.tracebacks import origins, place
-from tuneoff.errors import InfrastructureError, MissingPackageError, StepError, TuneoffError
+from tuneoff.errors import (
+    DataError,
+    ExperimentError,
+    InfrastructureError,
+    MissingPackageError,
+    StepError,
+    TuneoffError,
+    UserError,
+)
 from tuneoff.record.events.schema import Charged, Step
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.run_context import RunContext
@@ -115,12 +124,17 @@ def _step(events: EventWriter, step: Step) -> Iterator[None]:
 
 
 def _charge(step: Step, error: BaseException) -> Charged:
-    """Return who is charged with a failed step: it decides whether a resumed matrix repeats the run."""
+    """Return who is charged with a failed step: it decides whether a resumed matrix repeats the run.
+
+    A start that timed out is the infrastructure's: the same framework starts in time on a machine that is less busy.
+    """
+    is_deploy = step == "deploy"
     for cause in origins(error):
         is_machine = isinstance(cause, OSError) and cause.errno in _MACHINE
-        if is_machine or isinstance(cause, MemoryError | InfrastructureError):
+        is_late = is_deploy and isinstance(cause, TimeoutError | subprocess.TimeoutExpired)
+        if is_machine or is_late or isinstance(cause, MemoryError | InfrastructureError):
             return "infrastructure"
-    if isinstance(error, MissingPackageError):
+    if isinstance(error, MissingPackageError | UserError) or (is_deploy and isinstance(error, ExperimentError | DataError)):
         return "user"
     return "workload" if step == "test" else "framework"
 

@@ -85,6 +85,8 @@ class _Stop:
     exit_seconds: float = 3.0  # for processes that end by themselves once their coordinator is gone
 
 
+# deploy: whatever starts slowly does so by the machine, the network or a queue
+_CHARGED_WHEN_LATE: Mapping[str, Charged] = {"deploy": "infrastructure", "trial": "workload", "test": "workload"}
 _AT_ITS_OWN_END = _Stop(ruling=Ruling(status="done"))
 _INTERRUPTED = _Stop(  # together well below 15 s
     ruling=Ruling(status="interrupted", reason="interrupted by the user", charged="user"),
@@ -237,7 +239,7 @@ class _Supervision:
             limit = _step_limit(experiment.timeouts, step)
             if now - started_ns > limit * clock.NANOSECONDS:
                 reason = f"step {step} took longer than {limit:g} s"
-                charged: Charged = "workload" if step in ("trial", "test") else "framework"
+                charged = _CHARGED_WHEN_LATE.get(step, "framework")
                 return _Stop(ruling=Ruling(status="timeout", reason=reason, charged=charged))
         most, failed = experiment.failures.max_failed_trials, tracker.failed_for_good
         if most is not None and failed > most:

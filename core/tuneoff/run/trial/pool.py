@@ -17,7 +17,7 @@ from tuneoff.base import clock
 from tuneoff.base.process_limits import die_with_parent
 from tuneoff.base.processes import ended, stat_fields
 from tuneoff.base.targets import load_target
-from tuneoff.errors import StepError
+from tuneoff.errors import InfrastructureError, StepError
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.run_trial import Report, TrialOutcome, run_trial
 from tuneoff.run.trial.trial_process import TrialProcess, trial_process
@@ -58,6 +58,11 @@ class Death:
         if self.text is not None:
             return self.text
         return f"worker process {self.pid} {'ended' if self.exit_code is None else ended(self.exit_code)}"
+
+    def at_start(self) -> StepError:
+        """Return the error of a worker that never became ready; a signal, as an unseen end, is the infrastructure's."""
+        kind = StepError if self.exit_code is not None and self.exit_code >= 0 else InfrastructureError
+        return kind(f"a worker must start, but {self.cause}; see the run's log")
 
 
 News = Ready | Message | Death
@@ -208,7 +213,7 @@ class WorkerPool(Pool):
             try:
                 pipe.recv()
             except (EOFError, ConnectionResetError) as error:
-                raise StepError(f"a worker must start, but {self._bury(index).cause}; see the run's log") from error
+                raise self._bury(index).at_start() from error
 
     def start_worker(self, index: int) -> None:
         ours, theirs = self._server.Pipe()
