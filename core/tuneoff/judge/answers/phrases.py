@@ -131,10 +131,17 @@ def named(label: str) -> str:
 
 
 def claim(verdict: Verdict) -> str:
-    """Return a decided verdict as a sentence without its end: the better one first, by how much, how sure."""
+    """Return a decided verdict as a sentence without its end: the better one first, by how much, how sure.
+
+    Where failed runs decide it nobody is called faster: the other one has no value that could be compared.
+    """
     question = verdict.question
     is_one = verdict.outcome is Outcome.BETTER
     first, second = (verdict.one, verdict.other) if is_one else (verdict.other, verdict.one)
+    if verdict.interval is not None and math.isinf(verdict.interval.estimate):
+        return (
+            f"{named(second)} failed where {named(first)} did not, which decides {question.name} ({', '.join(_notes(verdict))})"
+        )
     verb = _BETTER.get(question.metric) or _BETTER.get(question.name, f"is better in {question.metric} than")
     size = size_text(verdict.interval, question, is_one=is_one)
     return f"{named(first)} {verb} {named(second)}{size} ({', '.join(_notes(verdict))})"

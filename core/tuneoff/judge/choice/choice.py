@@ -105,6 +105,11 @@ class Row:
         return f"{self.name} (emulated)" if self.is_emulated else self.name
 
     @property
+    def has_done(self) -> bool:
+        """Whether a run of it is done; else nothing was measured that could be compared."""
+        return any(run.status == "done" for column in self.columns.values() for run in column.group.runs)
+
+    @property
     def first(self) -> Column:
         """Its first column: the only one where the file has no tasks and varies nothing else."""
         return next(iter(self.columns.values()))

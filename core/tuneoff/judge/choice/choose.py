@@ -85,7 +85,7 @@ def _setting(answers: Answers, scopes: Sequence[Scope], names: Mapping[str, str]
     shown = Shown(answers, scopes)
     rows = _rows(answers, shown, scopes, names)
     rows = [row for row in rows if adapters is None or row.is_floor or row.first.group.adapter in adapters]
-    labels = [row.label for row in rows if not row.is_floor and not row.is_emulated]
+    labels = [row.label for row in rows if not row.is_floor and not row.is_emulated and row.has_done]
     seeds = _seeds(rows)
     chosen, certainty = _chosen(answers, shown, labels) if seeds else ((), Certainty.NOTHING)
     reference = chosen[0] if chosen else labels[0] if labels else None
@@ -194,7 +194,8 @@ def _names(groups: Iterable[Group]) -> dict[str, str]:
         if group.spec.adapter == POOL:
             found[group.label] = NO_FRAMEWORK
             continue
-        known = (str(record.versions["framework"]) for record in group.done.values() if record.versions.get("framework"))
+        records = (run.record for run in group.own if run.record is not None)
+        known = (str(record.versions["framework"]) for record in records if record.versions.get("framework"))
         found[group.label] = next(known, found.get(group.label, group.label))
     shared = {name for name in found.values() if list(found.values()).count(name) > 1}
     return {label: f"{name} ({label})" if name in shared else name for label, name in found.items()}

@@ -5,6 +5,8 @@ Who was shown to be better than whom is by the verdicts or by the claims over ta
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
@@ -12,7 +14,7 @@ from operator import or_
 from tuneoff.base.format import counted, duration_range, duration_text, listed
 from tuneoff.experiment.names import with_pruner
 from tuneoff.judge.answers.answer import ROBUST, Answers, Outcome, Question
-from tuneoff.judge.choice.choice import Certainty, Length, Ratio, Row, length_text, ratio_text
+from tuneoff.judge.choice.choice import Certainty, Length, Ratio, Row, failures, length_text, ratio_text
 from tuneoff.judge.choice.shown import Shown
 
 SHRINKING = ("time", "overhead", "energy", "carbon", "cost", "waste")  # kinds of metrics that matter less, the longer trials are
@@ -30,23 +32,46 @@ def sentences(
     answers: Answers, shown: Shown, rows: Sequence[Row], chosen: Sequence[str], certainty: Certainty, seeds: int
 ) -> Iterator[str]:
     """Yield the headline first. `rows`: of the setting, the floor and emulated ones included: no sentence names them."""
-    compared = {row.label: row for row in rows if not row.is_floor and not row.is_emulated}
-    if not compared:
+    named = [row for row in rows if not row.is_floor and not row.is_emulated]
+    compared = {row.label: row for row in named if row.has_done}
+    if not named:
         yield "Nothing to choose from: no framework has a run that is done on a platform of its own."
         return
     if not seeds:
-        names = _either(row.name for row in compared.values())
-        yield f"Nothing to choose from: no run of {names} is done; tuneoff status says why."
+        yield f"Nothing to choose from: no run of {_either(row.name for row in named)} is done; tuneoff status says why."
+        yield from _failed(named)
         return
     if len(compared) == 1:
-        yield f"Nothing to choose from: only {_only(compared).name} was measured."
+        told = iter([f"Nothing to choose from: only {_only(compared).name} was measured."])
     elif certainty is Certainty.SHOWN:
-        yield from _chosen(answers, shown, compared, chosen[0])
+        told = _chosen(answers, shown, compared, chosen[0])
     elif certainty is Certainty.DESCRIBED:
-        yield from _described(list(compared.values()), seeds)
+        told = _described(list(compared.values()), seeds)
     else:
-        yield from _not_decided(answers, shown, compared, chosen)
+        told = _not_decided(answers, shown, compared, chosen)
+    yield next(told)
+    yield from _failed(named)
+    yield from told
     yield from _lengths(compared.values(), [row for row in rows if not row.is_emulated])
+
+
+def _failed(rows: Iterable[Row]) -> Iterator[str]:
+    """Say whose runs failed, and in what: no ratio tells how long a framework takes that did not run."""
+    for row in rows:
+        failed, ended = failures(row.columns.values())
+        if failed:
+            reasons = Counter(
+                _in_short(run.reason or "") for column in row.columns.values() for run in column.group.runs if run.is_failure
+            )
+            rest = "" if row.has_done else ": it was not compared"
+            yield f"{row.name} failed in {failed} of {counted(ended, 'run')} ({reasons.most_common(1)[0][0]}){rest}."
+
+
+def _in_short(reason: str) -> str:
+    """Return what a run failed in: `deploy: the framework did not start`, `no trial completed`."""
+    if reason.startswith(("step deploy failed", "step deploy took")):
+        return "deploy: the framework did not start"
+    return reason.partition(": ")[0] or "no reason is known"
 
 
 def _chosen(answers: Answers, shown: Shown, rows: Mapping[str, Row], chosen: str) -> Iterator[str]:
@@ -54,7 +79,8 @@ def _chosen(answers: Answers, shown: Shown, rows: Mapping[str, Row], chosen: str
     won = _won(answers, shown, rows, chosen)
     kinds = {question.metric.partition(".")[0] for question in won}
     yield f"Use {rows[chosen].name}{_while(rows[other] for other in others) if kinds <= set(SHRINKING) else ''}."
-    yield f"{_confidence(answers, shown, rows, {chosen: won})}: {rows[chosen].name} {_facts(rows, won)}."
+    if won:  # else failed runs decide it
+        yield f"{_confidence(answers, shown, rows, {chosen: won})}: {rows[chosen].name} {_facts(rows, won)}."
     if times := [f"{ratio_text(ratio)} as long with {row.name}" for row, ratio in _longer(rows, chosen)]:
         yield f"A job took {listed(times)}."
     yield from _not_shown(answers, shown, rows, [(chosen, other) for other in others])
@@ -85,7 +111,9 @@ def _described(rows: Sequence[Row], seeds: int) -> Iterator[str]:
         yield f"Not decided: {few} in each setting."
         return
     ratios = [(row, row.first.ratios.get(fastest.label)) for row in others]
-    slower = [(row, ratio) for row, ratio in ratios if ratio is not None and ratio.low > 1]
+    slower = [
+        (row, ratio) for row, ratio in ratios if ratio is not None and ratio.low > 1 and not failures(row.columns.values())[0]
+    ]
     if slower:
         each = few if seeds == 1 else f"{seeds} of {few}"
         yield f"In {each} {fastest.name} was faster than {listed(row.name for row, _ in slower)}."
@@ -138,9 +166,15 @@ def _longest(rows: Sequence[Row]) -> tuple[Length | None, Length | None]:
 
 
 def _won(answers: Answers, shown: Shown, rows: Mapping[str, Row], label: str) -> dict[Question, list[str]]:
-    """Return by question whom a framework was shown to be better than, by label."""
+    """Return by question whom a framework was shown to be better than, by label; not where failed runs decide it."""
     found = {
-        question: [other for other in rows if other != label and shown.outcome(question, label, other) is Outcome.BETTER]
+        question: [
+            other
+            for other in rows
+            if other != label
+            and shown.outcome(question, label, other) is Outcome.BETTER
+            and not shown.is_by_failures(question, label, other)
+        ]
         for question in answers.questions
     }
     return {question: beaten for question, beaten in found.items() if beaten}
@@ -190,7 +224,7 @@ def _longer(rows: Mapping[str, Row], chosen: str) -> Iterator[tuple[Row, Ratio]]
     """Yield who was shown to take longer, and by how much, where there is one column."""
     for label, row in rows.items():
         ratio = row.first.ratios.get(chosen) if len(row.columns) == 1 else None
-        if label != chosen and ratio is not None and ratio.outcome is Outcome.WORSE:
+        if label != chosen and ratio is not None and ratio.outcome is Outcome.WORSE and math.isfinite(ratio.estimate):
             yield row, ratio
 
 

@@ -47,6 +47,12 @@ class Shown:
         verdicts = [self._verdicts[key] for key in keys if key in self._verdicts]
         return {one.robustness for one in verdicts}, reduce(or_, (one.disturbance for one in verdicts), Disturbance())
 
+    def is_by_failures(self, question: Question, label: str, other: str) -> bool:
+        """Tell whether failed runs decide between two in all their columns: by how much one is better, no number says."""
+        keys = [(question.name, scope, frozenset((label, other))) for scope in self._scopes]
+        intervals = [self._verdicts[key].interval for key in keys if key in self._verdicts]
+        return bool(intervals) and all(one is not None and math.isinf(one.estimate) for one in intervals)
+
     def ratios(self, question: Question, scope: Scope, labels: Sequence[str]) -> dict[str, dict[str, Ratio]]:
         """Return by label and other label how many times as long the one takes in a column."""
         found: dict[str, dict[str, Ratio]] = {label: {} for label in labels}
