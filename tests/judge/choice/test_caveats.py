@@ -21,6 +21,16 @@ def test_disturbed_runs_are_repeated_by_the_command_that_is_named_once_all_have_
     assert not any("--retry" in text for text in chosen_of(waiting).caveats)
 
 
+def test_where_nobody_sampled_it_is_unknown_whether_runs_were_disturbed() -> None:
+    here = Entry("optuna", runs(4000, 20, "o"))
+    elsewhere = Entry("ray-tune", runs(12_000, 400, "r"), unsampled=range(10))
+    (caveat,) = chosen_of([here, elsewhere]).caveats
+    assert caveat == "Whether other programs were busy is unknown in 10 of 20 runs (no sample): times may be too long."
+    (caveat,) = chosen_of([replace(here, disturbed=range(3)), elsewhere]).caveats
+    assert caveat.startswith("Other programs were busy in 3 of 20 runs, and it is unknown in 10: times are too long")
+    assert not any("Other programs" in text or "other programs" in text for text in chosen_of(different()).caveats)
+
+
 def test_failed_trials_are_told_with_why_most_of_them_failed() -> None:
     made = results([Entry("optuna", runs(4000, 20, "o")), Entry("ray-tune", runs(12_000, 400, "r"))], range(2))
     texts = {"optuna": ("KeyError: 'x'", "OSError: no disk"), "ray-tune": ("KeyError: 'x'", None)}

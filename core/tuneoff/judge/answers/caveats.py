@@ -10,7 +10,7 @@ from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup, Outcome
 from tuneoff.judge.answers.judging import FEWEST_SEEDS, pairs
 from tuneoff.judge.answers.phrases import is_decided
-from tuneoff.judge.answers.run_values import disturbance
+from tuneoff.judge.answers.run_values import disturbance, why_unknown
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import POOL, Group, Scope
 from tuneoff.measure.use import DISTURBED, LARGEST_SHARE
@@ -165,7 +165,8 @@ def _pool(cells: Sequence[Group]) -> Iterator[str]:
 
 
 def _disturbed(cells: Sequence[Group]) -> Iterator[str]:
-    found = disturbance(run for cell in cells if not cell.emulated for run in cell.runs)
+    runs = [run for cell in cells if not cell.emulated for run in cell.runs]
+    found = disturbance(runs)
     if found.disturbed:
         yield (
             f"Other programs used more than {LARGEST_SHARE:g} % of the processors in {len(found.disturbed)} of "
@@ -174,8 +175,8 @@ def _disturbed(cells: Sequence[Group]) -> Iterator[str]:
         )
     if found.unknown:
         yield (
-            f"In {len(found.unknown)} of {counted(len(found.runs), 'run')} it is not known what other programs used: no claim "
-            "that needs them is called robust."
+            f"In {len(found.unknown)} of {counted(len(found.runs), 'run')} it is not known what other programs used "
+            f"({why_unknown(runs)}): no claim that needs them is called robust."
         )
 
 

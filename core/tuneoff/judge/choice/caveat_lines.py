@@ -13,7 +13,7 @@ from tuneoff.experiment.spec import LOCAL, RunSpec
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup
 from tuneoff.judge.answers.caveats import continued
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
-from tuneoff.judge.answers.run_values import disturbance
+from tuneoff.judge.answers.run_values import disturbance, why_unknown
 from tuneoff.judge.choice.choice import Certainty, Deciding, Setting
 from tuneoff.judge.controls.compute import controls
 from tuneoff.judge.results import Results
@@ -76,12 +76,19 @@ def caveat_lines(results: Results, answers: Answers, settings: Sequence[Setting]
 
 def _disturbed(results: Results, groups: Sequence[EstimatedGroup], *, is_over: bool) -> Iterator[str]:
     """Say that times are wrong; `is_over`: all runs have ended, so that these can be repeated."""
-    found = disturbance(run for group in groups if not group.emulated for run in group.runs)
+    runs = [run for group in groups if not group.emulated for run in group.runs]
+    found = disturbance(runs)
     if found.disturbed:
+        unknown = f", and it is unknown in {len(found.unknown)}" if found.unknown else ""
         way_out = f" To repeat their seeds: {again(results)}" if is_over else ""
         yield (
-            f"Other programs were busy in {len(found.disturbed)} of {counted(len(found.runs), 'run')}: times are too long, "
-            f"differences and ratios may be wrong too.{way_out}"
+            f"Other programs were busy in {len(found.disturbed)} of {counted(len(found.runs), 'run')}{unknown}: "
+            f"times are too long, differences and ratios may be wrong too.{way_out}"
+        )
+    elif found.unknown:
+        yield (
+            f"Whether other programs were busy is unknown in {len(found.unknown)} of {counted(len(found.runs), 'run')} "
+            f"({why_unknown(runs)}): times may be too long."
         )
 
 
