@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,7 @@ from tuneoff.errors import ExperimentError, InfrastructureError
 from tuneoff.experiment.spec import Budget, RunSpec, Workers
 from tuneoff.registry import adapter_class
 from tuneoff_adapters.slurm import jobs
-from tuneoff_adapters.slurm.door import Door
-from tuneoff_adapters.slurm.job import AGENT, Way
 from tuneoff_adapters.slurm.options import slurm_options
-from waiting import until
 
 pytest.importorskip("submitit", reason="needs submitit")
 
@@ -133,20 +129,3 @@ def test_no_job_has_ended_while_slurm_does_not_answer(monkeypatch: pytest.Monkey
     monkeypatch.setattr(jobs, "call", answer)
     assert {(state.name, state.has_ended) for state in jobs.states("run", ["1", "2"]).values()} == {(jobs.AWAY, False)}
     assert asked == ["squeue"]
-
-
-def test_only_who_knows_the_key_comes_in_and_a_silent_stranger_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SLURM_JOB_ID", "7")
-    arrived: list[tuple[Any, ...]] = []
-    door = Door("127.0.0.1", lambda *arrival: arrived.append(arrival))
-    try:
-        silent = connection.Client(("127.0.0.1", door.way.port))
-        with pytest.raises(connection.AuthenticationError):  # type: ignore[attr-defined]
-            Way("127.0.0.1", door.way.port, b"another").connect(AGENT, 0, "h")
-        known = door.way.connect(AGENT, 1, "h")
-        until(lambda: arrived)
-        assert [arrival[:4] for arrival in arrived] == [(AGENT, 1, "7", "h")]
-        known.close()
-        silent.close()
-    finally:
-        door.close()

@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tuneoff.base import clock
 from tuneoff.base.code_digest import code_digest
@@ -120,13 +120,39 @@ class Agent:
             time.sleep(LOOK_SECONDS)
 
 
-def main(agent: Agent) -> None:
-    """Serve until the input ends or is silent for too long; then clean."""
+class Line(Protocol):
+    """Where an agent hears requests, and answers: JSON texts."""
+
+    def requests(self, seconds: float) -> Sequence[bytes] | None:
+        """Return those that arrived, after at most so many seconds; None: nothing more can come."""
+
+    def answer(self, reply: bytes) -> None: ...
+
+
+class Streams:
+    """Standard input and output; what else would go to standard output goes to standard error."""
+
+    def __init__(self) -> None:
+        self._output, self._rest = os.dup(1), b""
+        os.dup2(2, 1)
+
+    def requests(self, seconds: float) -> Sequence[bytes] | None:
+        if not select.select([0], [], [], seconds)[0]:
+            return ()
+        if not (data := os.read(0, 65_536)):
+            return None
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        return lines
+
+    def answer(self, reply: bytes) -> None:
+        os.write(self._output, reply + b"\n")
+
+
+def serve(agent: Agent, line: Line) -> None:
+    """Serve until nothing more can come, or nothing came for too long; then clean."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    output, lock = os.dup(1), threading.Lock()
-    os.dup2(2, 1)
-    rest, heard_ns = b"", clock.monotonic_ns()
+    lock, heard_ns = threading.Lock(), clock.monotonic_ns()
 
     def answer(request: dict[str, Any]) -> None:
         reply: dict[str, Any] = {"n": request["n"]}
@@ -134,23 +160,21 @@ def main(agent: Agent) -> None:
             reply["answer"] = getattr(agent, request["do"])(**request["with"])
         except Exception as error:  # the coordinator names the host and the step
             reply["error"] = f"{type(error).__name__}: {error}"
-        with lock, contextlib.suppress(BrokenPipeError):
-            os.write(output, json.dumps(reply).encode() + b"\n")
+        with lock, contextlib.suppress(OSError):
+            line.answer(json.dumps(reply).encode())
 
     while clock.monotonic_ns() - heard_ns < agent.lost_ns:
-        if select.select([0], [], [], LOOK_SECONDS)[0]:
-            if not (data := os.read(0, 65_536)):
-                break
-            *lines, rest = (rest + data).split(b"\n")
+        if (requests := line.requests(LOOK_SECONDS)) is None:
+            break
+        for request in map(json.loads, requests):
             heard_ns = clock.monotonic_ns()
-            for request in map(json.loads, lines):
-                if request["do"] == "beat":  # at once: its time counts
-                    answer(request)
-                else:
-                    threading.Thread(target=answer, args=(request,), daemon=True).start()
+            if request["do"] == "beat":  # at once: its time counts
+                answer(request)
+            else:
+                threading.Thread(target=answer, args=(request,), daemon=True).start()
     agent.clean()
     os._exit(0)  # a command that still runs was ended
 
 
 if __name__ == "__main__":
-    main(Agent())
+    serve(Agent(), Streams())

@@ -9,10 +9,11 @@ import shlex
 import subprocess
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from tuneoff.base import clock
 from tuneoff.base.processes import MARK, last_words
@@ -20,6 +21,7 @@ from tuneoff.errors import InfrastructureError
 
 AGENT = "tuneoff_adapters.hosts.agent"
 PASSED_ON = ("PYTHONPATH", "PYTHONSAFEPATH", "PYTHONHASHSEED")  # variables that decide what a process imports
+MOST_REPLY_BYTES = 10_000_000  # of an answer
 _END_SECONDS = 2.0
 
 
@@ -43,10 +45,10 @@ class Node(Protocol):
 
 
 class Wire(ABC):
-    """An agent at the other end of two streams, a JSON line each way."""
+    """An agent to which JSON texts go by `say`, and whose answers come as such."""
 
-    def __init__(self, name: str, requests: IO[bytes], replies: IO[bytes]) -> None:
-        self.name, self._requests, self._replies = name, requests, replies
+    def __init__(self, name: str, say: Callable[[bytes], None], replies: Iterable[bytes]) -> None:
+        self.name, self._say, self._replies = name, say, replies
         self._waiting: dict[int, Future[Timed]] = {}
         self._lock, self._count, self._is_gone = threading.Lock(), 0, False
         threading.Thread(target=self._read, name=f"host {name}", daemon=True).start()
@@ -66,8 +68,7 @@ class Wire(ABC):
             line = json.dumps({"n": self._count, "do": do, "with": arguments})
             self._waiting[self._count] = future
             try:
-                self._requests.write(line.encode() + b"\n")
-                self._requests.flush()
+                self._say(line.encode())
             except (OSError, ValueError):
                 self._is_gone = True
         if self._is_gone:
@@ -91,11 +92,9 @@ class Wire(ABC):
     def _take(self, line: bytes, arrived_ns: int) -> None:
         try:
             reply = json.loads(line)
-        except ValueError:  # a greeting of the host's shell
-            return
-        with self._lock:
-            future = self._waiting.pop(reply["n"], None)
-        if future is None:
+            with self._lock:
+                future = self._waiting.pop(reply["n"])
+        except (ValueError, LookupError, TypeError):  # a greeting of the host's shell
             return
         if "error" in reply:
             future.set_exception(InfrastructureError(f"host {self.name}: {reply['error']}"))
@@ -121,7 +120,12 @@ class Host(Wire):
             raise InfrastructureError(f"host {name} cannot be reached: {error}") from error
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        super().__init__(name, self._process.stdin, self._process.stdout)
+        self._requests = self._process.stdin
+        super().__init__(name, self._write, iter(partial(self._process.stdout.readline, MOST_REPLY_BYTES), b""))
+
+    def _write(self, line: bytes) -> None:
+        self._requests.write(line + b"\n")
+        self._requests.flush()
 
     def problem(self) -> str:
         return f"host {self.name} cannot be reached: {last_words(self._log)}"

@@ -3,80 +3,135 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
+import selectors
 import socket
-import struct
 import threading
 import time
 from collections.abc import Callable
-from multiprocessing import connection
+from dataclasses import dataclass
 from typing import Any
 
 from tuneoff_adapters.hosts.host import Wire
-from tuneoff_adapters.slurm.job import Way, keep_alive
+from tuneoff_adapters.slurm.channel import GREETING_SECONDS, Channel, Greeting, TamperedError
+from tuneoff_adapters.slurm.job import Way
 
-Arrived = Callable[[str, int, str, Any, connection.Connection], None]  # kind, worker, job's id, what it says of itself, the way
+Arrived = Callable[[str, int, str, Any, Channel], None]  # kind, worker, job's id, what it says of itself, the connection
 
-
-GREETING_SECONDS = 20
+STRANGERS = 32  # greetings at once, beside two of each worker; the oldest has to go for another one
+WAITING = 256  # connections that the kernel keeps until they are taken, beside two of each worker; costs nothing
 AGAIN_SECONDS = 0.5
+_PART = 8192  # bytes of a greeting that are read at once; it has less
+
+
+@dataclass(slots=True)
+class _Guest:
+    """Who has connected, and not yet shown the key."""
+
+    greeting: Greeting
+    until: float  # monotonic, in seconds
 
 
 class Door:
-    """Calls `arrived`, in any thread, with each connection whose other end has shown that it knows the key, and we to it."""
+    """Calls `arrived`, in its thread, with each connection whose other end has shown that it knows the key, and we to it.
 
-    def __init__(self, host: str, arrived: Arrived) -> None:
-        self._arrived, self._is_closed = arrived, False
-        self._listener = connection.Listener(("", 0))
-        self.way = Way(host, self._listener.address[1], secrets.token_bytes(32))
-        threading.Thread(target=self._accept, name="door", daemon=True).start()
+    One thread greets all, holds few descriptors at once and each for a short time: strangers keep no job out.
+    """
+
+    def __init__(self, host: str, workers: int, arrived: Arrived) -> None:
+        self._arrived, self._most, self._is_closed = arrived, STRANGERS + 2 * workers, False
+        self._listener = socket.create_server(("", 0), backlog=WAITING + self._most)
+        self._listener.setblocking(False)
+        self.way = Way(host, self._listener.getsockname()[1], secrets.token_bytes(32))
+        self._guests: dict[socket.socket, _Guest] = {}  # the oldest first
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._thread = threading.Thread(target=self._serve, name="door", daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
         self._is_closed = True
-        self._listener.close()
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread
+        self._thread.join()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                pipe = self._listener.accept()
-            except OSError:
-                if self._is_closed:
-                    return
-                time.sleep(AGAIN_SECONDS)  # too many files are open: strangers' are closed after a time
-                continue
-            threading.Thread(target=self._greet, args=(pipe,), daemon=True).start()  # a stranger may be silent
+    def _serve(self) -> None:
+        with self._selector, self._listener:
+            while not self._is_closed:
+                oldest = next(iter(self._guests.values()), None)
+                ready = self._selector.select(None if oldest is None else max(0.0, oldest.until - time.monotonic()))
+                for key, _ in ready:
+                    if key.fileobj is self._listener:
+                        self._let_in()
+                    elif isinstance(key.fileobj, socket.socket) and key.fileobj in self._guests:  # else it had to go meanwhile
+                        self._hear(key.fileobj)
+                for way in [way for way, guest in self._guests.items() if guest.until < time.monotonic()]:
+                    self._turn_away(way)
+            for way in list(self._guests):
+                self._turn_away(way)
 
-    def _greet(self, pipe: connection.Connection) -> None:
+    def _let_in(self) -> None:
+        if len(self._guests) >= self._most:
+            self._turn_away(next(iter(self._guests)))
         try:
-            _limit(pipe, GREETING_SECONDS)
-            connection.deliver_challenge(pipe, self.way.key)
-            connection.answer_challenge(pipe, self.way.key)
-            kind, index, job_id, about = pipe.recv()
-            _limit(pipe, 0)
-            keep_alive(pipe)
-        except Exception:  # a stranger may send anything
-            pipe.close()
-        else:
-            self._arrived(kind, index, job_id, about, pipe)
+            way, _ = self._listener.accept()
+        except BlockingIOError:
+            return
+        except OSError:
+            if self._guests:  # too many files are open
+                self._turn_away(next(iter(self._guests)))
+            elif not self._is_closed:
+                time.sleep(AGAIN_SECONDS)
+            return
+        way.setblocking(False)
+        guest = self._guests[way] = _Guest(Greeting(self.way.key), time.monotonic() + GREETING_SECONDS)
+        self._selector.register(way, selectors.EVENT_READ)
+        try:
+            way.sendall(guest.greeting.nonce)
+        except OSError:
+            self._turn_away(way)
+
+    def _hear(self, way: socket.socket) -> None:
+        """Take in a part of a greeting."""
+        try:
+            if not (part := way.recv(_PART)):
+                raise EOFError
+            greeted = self._guests[way].greeting.take(part)
+            if greeted is None:
+                return
+            kind, index, job_id, about = greeted.about
+            way.sendall(greeted.proof)
+            channel = Channel(way, greeted.sending, greeted.receiving)
+        except BlockingIOError:
+            return
+        except (OSError, EOFError, ValueError):  # a stranger may send anything
+            self._turn_away(way)
+            return
+        self._selector.unregister(way)
+        del self._guests[way]
+        self._arrived(kind, index, job_id, about, channel)
+
+    def _turn_away(self, way: socket.socket) -> None:
+        self._selector.unregister(way)
+        del self._guests[way]
+        way.close()
 
 
 class JobNode(Wire):
-    """The agent in a job."""
+    """The agent in a job. `tampered` is called, in any thread, if what it says was changed on its way."""
 
-    def __init__(self, host: str, job_id: str, pipe: connection.Connection) -> None:
-        self.host, self._pipe = host, pipe
-        super().__init__(f"{host} (job {job_id})", os.fdopen(os.dup(pipe.fileno()), "wb"), os.fdopen(os.dup(pipe.fileno()), "rb"))
+    def __init__(self, host: str, job_id: str, channel: Channel, tampered: Callable[[str, TamperedError], None]) -> None:
+        self.host, self._channel, self._tampered = host, channel, tampered
+        super().__init__(f"{host} (job {job_id})", channel.send_bytes, self._messages())
+
+    def _messages(self) -> Any:
+        try:
+            yield from self._channel.messages()
+        except TamperedError as error:
+            self._tampered(self.name, error)
 
     def problem(self) -> str:
         return f"host {self.name} is not connected any more"
 
     def close(self, at_once: bool = False) -> None:
-        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self._pipe.fileno())) as way:
-            way.shutdown(socket.SHUT_RDWR)
-
-
-def _limit(pipe: connection.Connection, seconds: int) -> None:
-    """Let a reading of a connection fail after some time; 0: never."""
-    with socket.socket(fileno=os.dup(pipe.fileno())) as way:
-        way.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", seconds, 0))
+        self._channel.end()

@@ -6,17 +6,18 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from multiprocessing import connection
+from dataclasses import dataclass, field
 from typing import Any
 
 from tuneoff.run.trial.faults import out_of_memory_kills
-from tuneoff_adapters.hosts.agent import Agent
-from tuneoff_adapters.hosts.agent import main as serve
+from tuneoff_adapters.hosts.agent import Agent, serve
+from tuneoff_adapters.slurm.channel import Channel, TamperedError, greet
 
 AGENT, WORKER = "agent", "worker"  # what a connection is of
 WORKER_MODULE = "tuneoff_adapters.slurm.worker"
+CONNECT_SECONDS, AGAIN_SECONDS = 60.0, 0.2  # for a connection, which strangers may crowd out; between two tries
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,25 +26,46 @@ class Way:
 
     host: str
     port: int
-    key: bytes
+    key: bytes = field(repr=False)
 
     @property
     def place(self) -> str:
         return f"{self.host}:{self.port}"
 
-    def connect(self, kind: str, index: int, about: Any) -> connection.Connection:
-        """Return a connection; `about`: what the coordinator is told of its other end."""
-        made = connection.Client((self.host, self.port), authkey=self.key)
-        keep_alive(made)
-        made.send((kind, index, os.environ["SLURM_JOB_ID"], about))
-        return made
+    def connect(self, kind: str, index: int, about: Any) -> Channel:
+        """Return a connection; `about`: what the coordinator is told of its other end.
+
+        Raises:
+            OSError: there is none, or who answers does not know the key.
+        """
+        deadline = time.monotonic() + CONNECT_SECONDS
+        while True:
+            try:
+                return greet(self.host, self.port, self.key, (kind, index, os.environ["SLURM_JOB_ID"], about))
+            except (ConnectionResetError, BrokenPipeError, TimeoutError):  # it listens, and has let this connection go
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(AGAIN_SECONDS)
 
 
-def keep_alive(pipe: connection.Connection) -> None:
-    """Let a connection that is silent for a whole trial be kept by what is between its ends, and its loss be seen."""
-    with socket.socket(fileno=os.dup(pipe.fileno())) as way:
-        way.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        way.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """The agent's line to the coordinator."""
+
+    channel: Channel
+
+    def requests(self, seconds: float) -> Sequence[bytes] | None:
+        if not self.channel.wait(seconds):
+            return ()
+        try:
+            return (self.channel.receive_bytes(),)
+        except (OSError, EOFError) as error:
+            if isinstance(error, TamperedError):
+                print(f"the coordinator's message is not obeyed: {error}", file=sys.stderr, flush=True)
+            return None
+
+    def answer(self, reply: bytes) -> None:
+        self.channel.send_bytes(reply)
 
 
 class JobAgent(Agent):
@@ -75,10 +97,8 @@ class Job:
 
     def __call__(self) -> None:
         os.environ.pop("TMPDIR", None)  # of the machine that submitted
-        answers = self.way.connect(AGENT, self.index, socket.gethostname())
-        for descriptor in (0, 1):
-            os.dup2(answers.fileno(), descriptor)
-        serve(JobAgent(self.way, self.index))
+        line = _Line(self.way.connect(AGENT, self.index, socket.gethostname()))
+        serve(JobAgent(self.way, self.index), line)
 
     def checkpoint(self, *_: Any, **__: Any) -> Any:
         """Have submitit put the job back into the queue when its time is over."""

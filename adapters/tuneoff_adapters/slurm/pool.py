@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import queue
 import signal
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from multiprocessing import connection
 from typing import Any
 
 from tuneoff.base import clock
@@ -21,6 +21,7 @@ from tuneoff_adapters.hosts.contact import Contact
 from tuneoff_adapters.hosts.host import Node, Timed, after, until
 from tuneoff_adapters.shares import SETUP_SHARE
 from tuneoff_adapters.slurm import jobs
+from tuneoff_adapters.slurm.channel import Channel, TamperedError
 from tuneoff_adapters.slurm.door import Door, JobNode
 from tuneoff_adapters.slurm.job import AGENT, Job
 from tuneoff_adapters.slurm.options import slurm_options
@@ -42,7 +43,7 @@ class _Place:
     node: JobNode | None = None
     following: JobNode | None = None  # of the job's next start, while the end of the one before has not been seen
     working: Future[Timed] | None = None
-    pipe: connection.Connection | None = None
+    pipe: Channel | None = None
     reader: threading.Thread | None = None
     pid: int = 0
     host: str = ""
@@ -65,7 +66,7 @@ class SlurmPool(Pool):
         self._has_begun = False
         self._looked_ns = clock.monotonic_ns()
         self._contact = Contact(context, None, self._options.lost_seconds, _give_up)
-        self._door = Door(self._options.submit_host, lambda *arrival: self._queue.put((self._arrived, *arrival)))
+        self._door = Door(self._options.submit_host, self.count, lambda *arrival: self._queue.put((self._arrived, *arrival)))
 
     def start(self) -> None:
         deadline_ns = after(SETUP_SHARE * self._context.spec.experiment.timeouts.deploy_seconds)
@@ -143,12 +144,12 @@ class SlurmPool(Pool):
     def _submit(self, index: int) -> _Place:
         return _Place(submit(self._context, self._name, Job(self._door.way, index)), clock.monotonic_ns())
 
-    def _arrived(self, kind: str, index: int, job_id: str, about: Any, pipe: connection.Connection) -> None:
+    def _arrived(self, kind: str, index: int, job_id: str, about: Any, pipe: Channel) -> None:
         place = self._places.get(index)
         if place is None or place.job.job_id != job_id:
             pipe.close()
         elif kind == AGENT:
-            node = JobNode(about, job_id, pipe)
+            node = JobNode(about, job_id, pipe, self._tampered)
             if place.working is None and not place.is_dead:
                 self._take_agent(index, place, node)
             else:  # SLURM started it again before its host was found to be silent
@@ -188,12 +189,23 @@ class SlurmPool(Pool):
         place.working = place.node.send("work")
         place.working.add_done_callback(lambda told: self._queue.put((self._ended, index, place, told)))
 
-    def _read(self, index: int, place: _Place, pipe: connection.Connection) -> None:
-        with contextlib.suppress(OSError, EOFError):
-            while True:
-                self._queue.put((self._told, index, place, pipe, pipe.recv()))
+    def _read(self, index: int, place: _Place, pipe: Channel) -> None:
+        try:
+            for content in pipe.messages():
+                self._queue.put((self._told, index, place, pipe, pickle.loads(content)))
+        except TamperedError as error:
+            self._tampered(f"{place.host} (job {place.job.job_id})", error)
 
-    def _told(self, index: int, place: _Place, pipe: connection.Connection, content: Any) -> None:
+    def _tampered(self, host: str, error: TamperedError) -> None:
+        self._queue.put((self._refuse, host, error))
+
+    def _refuse(self, host: str, error: TamperedError) -> None:
+        raise InfrastructureError(
+            f"what this command and host {host} say to each other must arrive as it was sent, but {error}; "
+            "use a network on which nobody else can change it"
+        ) from error
+
+    def _told(self, index: int, place: _Place, pipe: Channel, content: Any) -> None:
         if pipe is place.pipe:  # else it came later than the end of its worker
             self._fruitless, place.is_ready = 0, True
             self._news.append(content if isinstance(content, Ready) else Message(index, content))
@@ -207,7 +219,7 @@ class SlurmPool(Pool):
 
     def _bury(self, index: int, place: _Place, told: Future[Timed]) -> None:
         if place.pipe is not None:
-            place.pipe.close()
+            place.pipe.end()
         pid, place.pid, was_ready = place.pid, 0, place.is_ready
         place.working, place.pipe, place.reader, place.is_ready, place.is_dead = None, None, None, False, True
         answer = told.result().answer if told.exception() is None else None

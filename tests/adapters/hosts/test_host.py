@@ -223,7 +223,7 @@ def test_it_is_told_which_watched_processes_have_too_much_memory(contact: Contac
 def test_a_run_folder_that_stalls_keeps_no_host_from_its_end(tmp_path: Path) -> None:
     python = tmp_path / "python"
     stalls = "a.asked_kills = lambda *_: time.sleep(600)"
-    code = f"import time; from tuneoff_adapters.hosts import agent as a; {stalls}; a.main(a.Agent())"
+    code = f"import time; from tuneoff_adapters.hosts import agent as a; {stalls}; a.serve(a.Agent(), a.Streams())"
     python.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{code}'\n")
     python.chmod(0o755)
     contact = Contact(make_context(toy_spec("ray-tune"), tmp_path), str(tmp_path / "temporary"), 60.0)

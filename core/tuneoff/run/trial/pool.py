@@ -280,7 +280,7 @@ class WorkerPool(Pool):
         return death
 
 
-def run_worker(target: str, index: int, context_path: str, pipe: connection.Connection, arguments: tuple[Any, ...]) -> None:
+def run_worker(target: str, index: int, context_path: str, pipe: Pipe, arguments: tuple[Any, ...]) -> None:
     """Be a worker process, from its start on; it ends without the interpreter's teardown (torch needs over a second for it)."""
     die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
