@@ -18,7 +18,7 @@ from tuneoff.errors import StepError
 from tuneoff_adapters.hosts.cleaning import processes_of
 from tuneoff_adapters.ray_tune import session
 from tuneoff_adapters.ray_tune.adapter import RayTuneAdapter
-from tuneoff_adapters.ray_tune.environment import REMOVED, SETTINGS, TOKEN, prepare_environment
+from tuneoff_adapters.ray_tune.environment import CLUSTER_FILE, REMOVED, SETTINGS, TOKEN, prepare_environment
 from tuneoff_adapters.ray_tune.exits import exit_code
 from waiting import until
 
@@ -37,6 +37,45 @@ def test_the_environment_is_set_and_what_would_change_the_run_is_removed(monkeyp
     assert isinstance(inherited, dict)
     assert inherited["RAY_memory_usage_threshold"] == "0.9"
     assert not {*SETTINGS, *REMOVED, TOKEN} & set(inherited)
+
+
+def test_no_value_that_may_be_a_secret_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*SETTINGS, *REMOVED, TOKEN):
+        monkeypatch.setenv(name, "before")
+    secret = {
+        "RAY_REDIS_PASSWORD": "hunter2",
+        "RAY_MYSERVICE_TOKEN": "20261128",
+        "TUNE_WANDB_API_KEY": "k3y",
+        "RAY_STORE": "redis://:p4ss@host:1",
+        "TUNE_NOTE": "swordfish",
+    }
+    for name, value in secret.items():
+        monkeypatch.setenv(name, value)
+    record = prepare_environment()
+    assert not [value for value in secret.values() if value in json.dumps(record)]
+    assert {name: record["inherited"][name] for name in secret} == dict.fromkeys(secret, "set")  # type: ignore[index]
+    assert {name: os.environ[name] for name in secret} == secret  # they stay in force
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_the_file_that_doctor_names_keeps_ray_from_asking_a_cloud(is_there: bool, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    if is_there:
+        (tmp_path / Path(CLUSTER_FILE).name).write_text("{}\n")
+    code = f"""import sys
+def refuse(event, arguments):
+    if event in ("socket.getaddrinfo", "socket.connect"):
+        print(arguments)
+        raise OSError("refused")
+sys.addaudithook(refuse)
+from ray._common.usage.usage_lib import get_cluster_config_to_report
+from tuneoff_adapters.ray_tune.environment import doctor
+import os
+get_cluster_config_to_report(os.path.expanduser({CLUSTER_FILE!r}))
+print(*[check.level for check in doctor()])"""
+    environment = os.environ | {"HOME": str(tmp_path)}
+    told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout
+    assert ("169.254.169.254" in told, told.split()[-1]) == ((False, "ok") if is_there else (True, "warn"))
 
 
 def test_each_run_has_its_own_token_and_no_record_of_it(monkeypatch: pytest.MonkeyPatch) -> None:

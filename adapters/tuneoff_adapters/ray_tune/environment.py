@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tuneoff.base.doctor_check import DoctorCheck
+from tuneoff.record.environment import SECRET_NAME
 
 SETTINGS: Mapping[str, tuple[str, str]] = {
     # name: (value, reason)
     "RAY_AUTH_MODE": ("token", "else Ray writes a token into the home folder"),
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": ("0", "single-machine mode: every port listens on loopback only"),
-    "RAY_USAGE_STATS_ENABLED": ("0", "sends nothing to anyone"),
+    "RAY_USAGE_STATS_ENABLED": ("0", "sends no usage statistics; asks the cloud's metadata service all the same: `doctor`"),
     "RAY_gcs_rpc_server_reconnect_timeout_s": (
         "10",
         "a run ends 10 s after its head was lost, which nobody starts again; Ray waits 60 s",
@@ -44,13 +49,17 @@ REMOVED: Mapping[str, str] = {
 TOKEN = "RAY_AUTH_TOKEN"
 OF_ONE_MACHINE = ("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "RAY_gcs_rpc_server_reconnect_timeout_s")  # a cable may be out for longer
 OF_A_CLUSTER = ("RAY_AUTH_MODE", TOKEN, "RAY_AUTH_TOKEN_PATH")  # that is there: what the user says of it holds
+CLUSTER_FILE = "~/ray_bootstrap_config.yaml"  # where Ray looks for its cloud before it asks the metadata service
+_PLAIN = re.compile(r"[+-]?[\d.]+(?:e[+-]?\d+)?|true|false", re.IGNORECASE)
+WITHHELD = "set"
 
 
 def prepare_environment(on_cluster: bool = False, own_token: bool = True) -> dict[str, object]:
     """Set and remove the variables, with a new random token, and return what was done, for the record, without the token.
 
-    `inherited` are the other variables of Ray and Tune that the user's environment has: they stay in force. `own_token` False:
-    the user's are for a cluster's token.
+    `inherited` are the other variables of Ray and Tune that the user's environment has: they stay in force. Their values are
+    recorded where they are numbers, true or false, and the name is not that of a secret. `own_token` False: the user's are for
+    a cluster's token.
     """
     given = {} if own_token else {name: os.environ[name] for name in OF_A_CLUSTER if name in os.environ}
     settings = {name: value for name, (value, _) in SETTINGS.items() if not (on_cluster and name in OF_ONE_MACHINE)}
@@ -63,8 +72,23 @@ def prepare_environment(on_cluster: bool = False, own_token: bool = True) -> dic
         "set": {name: os.environ[name] for name in settings if name not in given},
         "removed": sorted(name for name in found if name not in given),
         "inherited": {
-            name: value
+            name: value if name in REMOVED or name in SETTINGS or _is_plain(name, value) else WITHHELD
             for name, value in sorted(os.environ.items())
             if name.startswith(("RAY_", "TUNE_")) and (name not in SETTINGS or name in given) and name != TOKEN
         },
     }
+
+
+def _is_plain(name: str, value: str) -> bool:
+    return _PLAIN.fullmatch(value) is not None and SECRET_NAME.search(name) is None
+
+
+def doctor(image: str | None = None) -> Iterator[DoctorCheck]:
+    """Say whether Ray asks the metadata service of a cloud: at each start, whatever its variables say (2.60: no switch)."""
+    file = Path(CLUSTER_FILE).expanduser()
+    if file.exists():
+        text = f"{file} is there, so a start of Ray asks no cloud's metadata service"
+        yield DoctorCheck(name="ray's requests", level="ok", text=text)
+        return
+    text = "each start of Ray asks 169.254.169.254 and metadata.google.internal whether this is a cloud, and sends nothing else"
+    yield DoctorCheck(name="ray's requests", level="warn", text=f"{text}; to stop that, run: echo '{{}}' > {CLUSTER_FILE}")

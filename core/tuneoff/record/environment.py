@@ -30,6 +30,7 @@ THREAD_VARIABLES = (
     "CUDA_VISIBLE_DEVICES",
     "PYTHONHASHSEED",
 )
+SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIAL", re.IGNORECASE)  # of variables
 _VECTOR = re.compile(r"sse4_2|avx\w*|fma|f16c|amx_\w+|asimd\w*|sve\w*|bf16|i8mm")  # numbers may depend on them
 
 

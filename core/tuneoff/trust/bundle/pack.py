@@ -17,6 +17,7 @@ from tuneoff.base.interrupting import interrupting
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.names import label_texts, run_name
 from tuneoff.experiment.plan import Plan
+from tuneoff.record.environment import SECRET_NAME
 from tuneoff.record.results_folder import read_plan, reading
 from tuneoff.record.run_ends import run_ends
 from tuneoff.trust.bundle import manifest as names
@@ -36,7 +37,6 @@ from tuneoff.trust.bundle.manifest import BundleManifest, top_folder, wrong_file
 from tuneoff.trust.verify.exports import FOLDER as EXPORTS
 from tuneoff.trust.verify.results import verify
 
-_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIAL", re.IGNORECASE)
 _PASSWORD = re.compile(  # which stands for none where it is a $NAME; Redis has no user before it
     rb"[a-z0-9+.-]://[^\s/@:\"']*:(?!\$(?:\w+|\{\w+\})@)[^\s/@\"']+@", re.IGNORECASE
 )
@@ -179,7 +179,7 @@ def check_no_secrets(contents: Mapping[str, Content], environment: Mapping[str, 
     secrets = {
         name: value.encode()
         for name, value in values.items()
-        if _SECRET_NAME.search(name) and len(value) >= SHORTEST and not os.path.exists(value)
+        if SECRET_NAME.search(name) and len(value) >= SHORTEST and not os.path.exists(value)
     }
     for path, content in contents.items():
         if path.endswith(".safetensors"):  # numbers
