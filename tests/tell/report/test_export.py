@@ -91,6 +91,34 @@ def test_a_run_has_the_names_of_its_flags(results: Path, tmp_path: Path) -> None
     assert {row["run_id"]: row["flags"] for row in rows}[run.run_id] == "disturbed,best_tied"
 
 
+FORMULAS = ("=HYPERLINK(1)", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\r=1", "\n=1", "＝1", "-", "=")
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_no_text_in_csv_is_a_formula_to_a_spreadsheet(text: str, results: Path, tmp_path: Path) -> None:
+    path = sorted(results.glob("runs/*/*/run.json"))[0]
+    run = read_run(path)
+    trials = tuple(replace(trial, cause=text) for trial in run.trials)
+    write_run(path.parent, replace(run, status="failed", reason=text, trials=trials, charged="framework"))
+    runs, attempts, *_ = (read(path) for path in export(results, tmp_path / "csv", "csv"))
+    plain = read(export(results, tmp_path / "json", "json")[0])
+    assert f"'{text}" in {row["reason"] for row in runs}
+    assert f"'{text}" in {row["cause"] for row in attempts}
+    assert text in {row["reason"] for row in plain}, "JSON is for programs: as it is"
+
+
+def test_numbers_in_csv_stay_numbers(results: Path, tmp_path: Path) -> None:
+    path = sorted(results.glob("runs/*/*/run.json"))[0]
+    run = read_run(path)
+    write_run(
+        path.parent,
+        replace(run, reason="-1.5e-3", trials=tuple(replace(trial, value=-0.25, value_epoch=1) for trial in run.trials)),
+    )
+    runs, trials, *_ = (read(path) for path in export(results, tmp_path / "csv", "csv"))
+    assert {row["reason"] for row in runs} >= {"-1.5e-3"}
+    assert "-0.25" in {row["value"] for row in trials}
+
+
 def test_a_workload_named_null_is_read_where_pandas_is_told_that_only_an_empty_field_is_missing(
     results: Path, tmp_path: Path
 ) -> None:

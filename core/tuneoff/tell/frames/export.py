@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import logging
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,8 @@ log = logging.getLogger(__name__)
 Format = Literal["csv", "json", "parquet"]
 FORMATS: tuple[Format, ...] = ("csv", "json", "parquet")
 TABLES = tuple(COLUMNS)
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # how a text begins that a spreadsheet may compute
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +167,7 @@ class _Table(Protocol):
 
 
 class _CsvTable:
-    """Comma-separated values; a missing value is an empty field."""
+    """Comma-separated values; a missing value is an empty field, and no text is a formula to a spreadsheet."""
 
     def __init__(self, file: BinaryIO, columns: Columns) -> None:
         self._file = io.TextIOWrapper(file, newline="", encoding="utf-8")
@@ -172,10 +175,16 @@ class _CsvTable:
         self._writer.writeheader()
 
     def write(self, rows: Iterable[Row]) -> None:
-        self._writer.writerows(rows)
+        self._writer.writerows({name: _no_formula(value) for name, value in row.items()} for row in rows)
 
     def close(self) -> None:
         self._file.detach()
+
+
+def _no_formula(value: object) -> object:
+    """Return a cell's value; before a text that a spreadsheet would compute stands an apostrophe (OWASP, CSV Injection)."""
+    is_formula = isinstance(value, str) and value.startswith(FORMULA) and _NUMBER.fullmatch(value) is None
+    return f"'{value}" if is_formula else value
 
 
 class _JsonTable:
