@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import tuneoff
 from builders.results_folders import Results
 from hostile import attacks
 from hostile.actors import ACTORS, UNDEPLOYS, WRITERS, Actor
 from hostile.attacks import CUT, FOLLOWED, PLACES, PLANTS, UNDEPLOY_PLACES, Home, attacked, build, place_of
+from tuneoff.cli.main import main
 from tuneoff.errors import ResultsError
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import StepEnded
@@ -80,6 +83,43 @@ def test_a_careless_undeploy_is_caught(home: Home, place: str, plant: str, told:
     monkeypatch.setattr(execution, "open_to_change", lambda path, flags: os.open(path, flags | os.O_CREAT))
     PLANTS[plant](place_of(home.folder, f"runs/{CUT}/{place}"), home.mine)
     assert any("it changed" in text for text in attacked(home, UNDEPLOYS, told).wrong.values())
+
+
+COMMANDS = (
+    *(["status"], ["watch", "--once"], ["report"], ["report", "--text"], ["export"], ["bundle", "--allow-unverified"]),
+    *(["recommend"], ["controls"], ["serve", "--port", "0"]),
+)
+KEPT = [place for place in PLACES if ".tmp" not in place and not place.startswith(("report/", "export/"))]
+BELOW = [place for place in KEPT if place.startswith(f"runs/{CUT}/") and place.count("/") > 2]  # checked where it is read
+
+
+def _a_file(path: Path, mine: Path) -> None:
+    PLANTS["a_folder"](path, mine)
+    path.rmdir()
+    path.write_text("x")
+
+
+KINDS = {"to_my_copy": "a link", "a_pipe": "a pipe", "a_file": "a file"}
+
+
+@pytest.mark.parametrize("plant", KINDS)
+def test_no_reader_takes_a_folder_whose_runs_are_something_else_for_one_without_runs(home: Home, plant: str, told: Told) -> None:
+    {**PLANTS, "a_file": _a_file}[plant](place_of(home.folder, "runs"), home.mine)
+    ended = {" ".join(words): main([*words, str(home.folder.path)]) for words in COMMANDS}
+    assert ended == dict.fromkeys(ended, 5)
+    with pytest.raises(ResultsError, match=f"runs must be a folder, but is {KINDS[plant]}; put the folder itself there"):
+        tuneoff.load(home.folder.path)
+
+
+@pytest.mark.parametrize("place", [place for place in KEPT if place not in BELOW])
+def test_whatever_stands_in_the_place_of_something_else_ends_a_command_with_5(home: Home, place: str, told: Told) -> None:
+    path = place_of(home.folder, place)
+    was = path.lstat().st_mode if os.path.lexists(path) else None
+    for plant in ("to_my_file", "a_pipe", "a_folder" if was is None or stat.S_ISREG(was) else "a_file"):
+        {**PLANTS, "a_file": _a_file}[plant](path, home.mine)
+        if was is not None or plant != "a_folder":
+            assert main(["status", str(home.folder.path)]) == 5, plant
+            assert " must be a " in told() or place == "matrix.json"
 
 
 def test_at_least_200_attacks_are_made_and_each_reader_and_writer_meets_some() -> None:

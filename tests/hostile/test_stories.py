@@ -130,7 +130,7 @@ def test_tables_and_pages_are_not_written_through_a_link(here: Path, call: Call,
     instead(Path("results") / name, link_to("victim"))
     answer = call(command, "results")
     assert answer.code == 5
-    assert f"{name} is a link, and here nothing is read or written through one" in answer.line
+    assert f"{name} must be a folder, but is a link; put the folder itself there" in answer.line
     assert {path: path.read_bytes() for path in (here / "victim").iterdir()} == before
 
 
@@ -163,7 +163,8 @@ def test_runs_are_not_led_elsewhere(here: Path, call: Call, name: str) -> None:
     instead(Path("results") / name, link_to("mine" if name == ".executions" else "victim"))
     answer = compare(call, "--resume")
     assert answer.code == 5
-    assert f"{name} is a link, and here nothing is read or written through one" in answer.err
+    kind = "file" if name == ".executions" else "folder"
+    assert f"{name} must be a {kind}, but is a link; put the {kind} itself there" in answer.err
     assert (here / "mine").read_text() == PRECIOUS
     assert sorted((here / "victim").iterdir()) == before
 

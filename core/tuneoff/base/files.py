@@ -212,7 +212,7 @@ def odd_entries(folder: Path, besides: str | None = None) -> Iterator[tuple[Path
                 yield path, "named otherwise than in UTF-8"
             elif entry.is_dir(follow_symlinks=False):
                 waiting += [path] if path != folder / (besides or "") else []
-            elif not entry.is_file(follow_symlinks=False) and (kind := _kind(path)) is not None:
+            elif not entry.is_file(follow_symlinks=False) and (kind := kind_of(path)) is not None:
                 yield path, kind
 
 
@@ -268,6 +268,8 @@ def _checked(path: Path, descriptor: int) -> int:
 
 
 _KINDS = {
+    stat.S_IFREG: "a file",
+    stat.S_IFDIR: "a folder",
     stat.S_IFLNK: "a link",
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
@@ -276,7 +278,8 @@ _KINDS = {
 }
 
 
-def _kind(path: Path) -> str | None:
+def kind_of(path: Path) -> str | None:
+    """Return what an entry is, in words; None: a folder that holds it, or it itself, is gone."""
     try:
         return _KINDS.get(stat.S_IFMT(os.lstat(path).st_mode))
     except OSError:  # it is gone

@@ -14,18 +14,23 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tuneoff.base.files import append_line, open_regular, open_to_change, read_json, read_regular
+from tuneoff.base.files import append_line, kind_of, open_regular, open_to_change, read_json, read_regular
 from tuneoff.base.processes import CLEANING_SECONDS, GUARDIAN, command_line, is_alive, is_stopped, openers
 from tuneoff.errors import ResultsError
 from tuneoff.experiment import analysis
 from tuneoff.experiment.plan import Plan
 from tuneoff.record.endings import KILLED, UNWRITABLE, Ruling
+from tuneoff.record.layout import FRAMEWORK
 from tuneoff.record.store import RUNS, write_bytes
 
 PLAN = "matrix.json"
 LOCK = ".lock"
 _UNWRITABLE = "e"  # in the lock, before an errno: not more bytes than a pid has
 FILE_NAME = ".executions"
+FOLDERS = (RUNS, "report", "export")  # of a results folder; the names below it are those that tuneoff gives
+FILES = (PLAN, LOCK, FILE_NAME, "reproduction.json")
+FOLDERS_OF_EXECUTION = ("events", "clocks", "checkpoints", "slots", "kills", "earlier", "later", FRAMEWORK)
+SUFFIXES = (".json", ".jsonl", ".txt")  # of its files
 _LINE = re.compile(rb"([0-9a-zA-Z][0-9a-zA-Z._-]*)/([0-9a-zA-Z][0-9a-zA-Z._-]*)\n")
 
 
@@ -164,10 +169,10 @@ def reading(path: Path) -> Iterator[bool]:
 
 
 def read_plan(path: Path) -> Plan:
-    """Read the plan of a results folder.
+    """Read the plan of a results folder in which nothing stands in the place of something else.
 
     Raises:
-        ResultsError: there is none, or it has another format version.
+        ResultsError: there is none, it has another format version, or see `check_kinds`.
     """
     try:
         data = read_json(path / PLAN)
@@ -176,7 +181,54 @@ def read_plan(path: Path) -> Plan:
         raise ResultsError(f"{problem}; give a results folder, e.g. one under results/") from error
     except ValueError as error:
         raise ResultsError(f"{path / PLAN} is damaged: {error}; begin a new folder") from error
+    check_kinds(path)
     return Plan.from_json(data)
+
+
+def check_kinds(path: Path) -> None:
+    """Check that folders and files, down to the entries of each execution, are these and not links, pipes or each other.
+
+    Raises:
+        ResultsError: one is not, or a folder cannot be read.
+    """
+    try:
+        for entry in _entries(path):
+            if entry.name in (*FOLDERS, *FILES):
+                _check_kind(entry, must_be_folder=entry.name in FOLDERS)
+        executions = [one for run in _folders(path / RUNS) for one in _folders(run)] if os.path.lexists(path / RUNS) else []
+        for execution in executions:
+            for entry in _entries(execution):
+                is_folder = entry.name in FOLDERS_OF_EXECUTION
+                if is_folder or entry.name.endswith(SUFFIXES) or not entry.is_dir(follow_symlinks=False):
+                    _check_kind(entry, must_be_folder=is_folder)
+    except OSError as error:
+        raise ResultsError(f"{error.filename} cannot be read: {error.strerror}; give a whole results folder") from error
+
+
+def _folders(path: Path | os.DirEntry[str]) -> list[os.DirEntry[str]]:
+    """Return the entries of a folder that holds folders alone."""
+    found = _entries(path)
+    for entry in found:
+        _check_kind(entry, must_be_folder=True)
+    return found
+
+
+def _entries(path: Path | os.DirEntry[str]) -> list[os.DirEntry[str]]:
+    """Return the entries of a folder, none where it was removed meanwhile."""
+    try:
+        with os.scandir(path) as entries:
+            return [entry for entry in entries if not entry.name.endswith(".tmp")]  # what a crash left of a file
+    except FileNotFoundError:
+        return []
+
+
+def _check_kind(entry: os.DirEntry[str], *, must_be_folder: bool) -> None:
+    is_right = entry.is_dir(follow_symlinks=False) if must_be_folder else entry.is_file(follow_symlinks=False)
+    if not is_right:
+        kind = kind_of(Path(entry.path))
+        if kind is not None:  # else it was removed meanwhile
+            must = "folder" if must_be_folder else "file"
+            raise ResultsError(f"{entry.path} must be a {must}, but is {kind}; put the {must} itself there")
 
 
 def note_begun(results: Path, run_id: str, execution_id: str) -> None:

@@ -86,7 +86,7 @@ def test_a_report_folder_that_cannot_be_made_is_one_line(call: Call, results: Pa
     (results / "report").write_text("in the way")
     answer = call("report", results)
     assert answer.code == 5
-    assert "report cannot be made: Not a directory" in answer.line
+    assert "report must be a folder, but is a file; put the folder itself there" in answer.line
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import msgspec
 from tuneoff.base.files import regular, without_links
 from tuneoff.base.packages import install_command, missing_modules
 from tuneoff.errors import MissingPackageError, ResultsError, UnknownNameError
-from tuneoff.record.results_folder import PLAN, read_plan
+from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import TrialState
 from tuneoff.tell.frames.columns import TABLES, Columns
 from tuneoff.tell.frames.export import executions
@@ -154,8 +154,7 @@ def load(results: str | os.PathLike[str]) -> Frames:
     if missing := missing_modules(("pandas", "pyarrow")):
         raise MissingPackageError(f"data frames need the {missing[0]} package; run: {install_command('tuneoff[export]')}")
     folder = without_links(Path(results))
-    if not (folder / PLAN).is_file():
-        read_plan(folder)  # says why it is none
+    read_plan(folder)  # says why it is none
     return Frames(folder, _current(folder))
 
 
