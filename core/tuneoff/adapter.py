@@ -114,6 +114,11 @@ class Adapter(ABC):
             "pruner": pruners[spec.experiment.pruner.name].implementation,
         }
 
+    @classmethod
+    def changed_defaults(cls, spec: RunSpec) -> tuple[str, ...]:
+        """Return what a run's adapter sets otherwise than a user of the framework finds it, for the record and below figures."""
+        return cls.capabilities.on(spec.platform).changed_defaults
+
     def draw(self, count: int) -> Iterator[Mapping[str, object]]:
         """Yield `count` configurations from the framework's own sampler, in core's form, and run none of them.
 

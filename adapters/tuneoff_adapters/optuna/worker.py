@@ -1,4 +1,4 @@
-"""A worker process: asks, trains, reports and tells, one trial after another. Imports Optuna; the forkserver preloads it."""
+"""A worker process: asks, trains, reports and tells, one trial after another. Imports Optuna."""
 
 from __future__ import annotations
 

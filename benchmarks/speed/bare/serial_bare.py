@@ -34,7 +34,7 @@ def work(pipe: Connection, seconds: float) -> None:
 
 
 def main(folder: Path, trials: int, seconds: float) -> None:
-    context = multiprocessing.get_context("forkserver")
+    context = multiprocessing.get_context("spawn")
     pipes: list[Connection] = []
     processes = []
     for _ in range(WORKERS):

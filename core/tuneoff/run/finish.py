@@ -64,7 +64,7 @@ def finish(
             "threads": thread_environment(spec.experiment.workers.threads),  # as the run's processes had it
             "power": power_of(folder),
             "adapter": {
-                "changed_defaults": list(capabilities.changed_defaults),
+                "changed_defaults": list(adapter.changed_defaults(spec)),
                 "long_lived_workers": capabilities.long_lived_workers,
             },
             **_environment(environment or {}, spec, capabilities),

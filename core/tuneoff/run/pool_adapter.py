@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tuneoff.adapter import Adapter
@@ -14,9 +15,12 @@ from tuneoff.run.trial.trial_process import TrialBudget
 from tuneoff.workload import workload_at
 
 if TYPE_CHECKING:
+    from tuneoff.experiment.spec import RunSpec
     from tuneoff.run.trial.pool import Death, Pool
 
+START, FORKSERVER = "start", "forkserver"  # an option of every adapter with a pool, and its only value
 WORK = "tuneoff.run.trial.pool_worker:work"
+_FORKED = "workers are forked from one process that has imported what they need (default: each is a fresh interpreter)"
 Proposal = tuple[str, Mapping[str, Any]]  # trial id, configuration
 
 
@@ -33,6 +37,18 @@ class WithPool(Adapter):
 
     _pool: Pool
 
+    @classmethod
+    def refuse(cls, spec: RunSpec) -> str | None:
+        """Check option `start`; the others are those of the classes that inherit this."""
+        options = dict(spec.options)
+        if (start := options.pop(START, FORKSERVER)) != FORKSERVER:
+            return f"option `{START}` must be {FORKSERVER}, or left out (a worker is a fresh interpreter then), but got {start!r}"
+        return super().refuse(replace(spec, options=options))
+
+    @classmethod
+    def changed_defaults(cls, spec: RunSpec) -> tuple[str, ...]:
+        return (*super().changed_defaults(spec), *([_FORKED] if START in spec.options else ()))
+
     def start_pool(self, target: str, arguments: tuple[Any, ...], preload: Sequence[str]) -> None:
         """Start the workers, which run `target`: at the return each could take a trial."""
         self._pool = self.make_pool(target, arguments, preload)
@@ -42,7 +58,9 @@ class WithPool(Adapter):
         """Return the workers, not started yet: processes here."""
         from tuneoff.run.trial.pool import WorkerPool
 
-        return WorkerPool(self.context.trial_context, self.context.spec.experiment.workers.count, target, arguments, preload)
+        spec = self.context.spec
+        count, is_forked = spec.experiment.workers.count, START in spec.options
+        return WorkerPool(self.context.trial_context, count, target, arguments, preload, is_forked=is_forked)
 
     def undeploy(self) -> None:
         pool = getattr(self, "_pool", None)  # a fresh process has none: the killed coordinator's workers died with it

@@ -33,9 +33,15 @@ def one(pool: WorkerPool) -> News:
     raise AssertionError("nothing happened")
 
 
-@pytest.fixture
-def pool(tmp_path: Path) -> object:
-    pool = WorkerPool(trial_context(tmp_path, slots=2), 2, "run.trial.test_pool:echo", ("p",))
+@pytest.fixture(autouse=True)
+def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let workers import what this file can."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+
+
+@pytest.fixture(params=[False, True], ids=["interpreters", "forkserver"])
+def pool(tmp_path: Path, request: pytest.FixtureRequest) -> object:
+    pool = WorkerPool(trial_context(tmp_path, slots=2), 2, "run.trial.test_pool:echo", ("p",), is_forked=request.param)
     pool.start()
     yield pool
     pool.close()
@@ -105,21 +111,20 @@ def test_close_ends_every_worker_even_a_busy_one(tmp_path: Path) -> None:
     pool.close()
 
 
-def test_close_ends_the_forkserver_too_and_another_pool_starts_a_new_one(tmp_path: Path) -> None:
-    servers = []
-    for _ in range(2):
-        pool = WorkerPool(trial_context(tmp_path), 1, "run.trial.test_pool:echo", ("p",))
-        pool.start()
-        pool.send(0, "hello")
-        answer = one(pool)
-        assert isinstance(answer, Message)
-        fields = stat_fields(answer.content[2])
-        assert fields is not None
-        servers.append(int(fields[1]))
-        assert is_alive(servers[-1])
-        pool.close()
-        assert not is_alive(servers[-1])
-    assert servers[0] != servers[1]
+def test_close_ends_the_fork_server_too(tmp_path: Path) -> None:
+    pool = WorkerPool(trial_context(tmp_path), 1, "run.trial.test_pool:echo", ("p",), is_forked=True)
+    pool.start()
+    pool.send(0, "hello")
+    answer = one(pool)
+    assert isinstance(answer, Message)
+    fields = stat_fields(answer.content[2])
+    assert fields is not None
+    server = int(fields[1])
+    assert is_alive(server)
+    assert server != os.getpid()
+    pool.close()
+    assert not is_alive(server)
+    assert not is_alive(answer.content[2])
 
 
 def test_a_worker_that_cannot_start_is_one_clear_error(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 How reports reach the framework is the adapter's matter: the environment variable TUNEOFF_REPORTER names a factory
 "module:name" that is called with the trial's context and returns the `report` callable; without it reports go nowhere.
-`--test CONTEXT TRIAL CONFIGURATION OUTPUT` scores the trial's checkpoint on the test split instead.
+`--test CONTEXT TRIAL CONFIGURATION OUTPUT` scores the trial's checkpoint on the test split instead; `--worker` and
+`--fork-server` are of a pool (`worker_process`). In a file of this name, as what a training spawns imports any other `__main__`.
 
 Exit codes of a trial: 0 it ran all its epochs or was stopped by a decision, 1 it failed, 4 it was refused or cancelled by the
 budget. So a framework that goes by exit codes never takes a trial without a result for a complete one.
@@ -27,6 +28,7 @@ from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
 from tuneoff.run.trial.run_trial import Decision, Report, run_trial
 from tuneoff.run.trial.trial_process import process_tree_cpu_ns, trial_process
+from tuneoff.run.trial.worker_process import SERVER_FLAG, WORKER_FLAG, fork_server_main, worker_main
 
 ROLE = "trial"  # of the events' process
 EXIT_CODES = {"failed": 1, "refused": 4, "cancelled": 4}
@@ -42,6 +44,12 @@ def main(arguments: list[str]) -> int:
             traceback.print_exc()
             print(described(error), file=sys.stderr)
             return EXIT_CODES["failed"]
+        return 0
+    if arguments[0] == WORKER_FLAG:
+        worker_main(int(arguments[1]))
+        return 0
+    if arguments[0] == SERVER_FLAG:
+        fork_server_main(int(arguments[1]), arguments[2:])
         return 0
     context_file, trial_id, configuration_file = arguments[:3]
     attempt = int(arguments[3]) if len(arguments) > 3 else 1

@@ -1,9 +1,8 @@
-"""Long-lived worker processes for adapters that may choose: started by a forkserver that has the workload's imports."""
+"""Long-lived worker processes for adapters that may choose: each a fresh interpreter, or forked from one (`worker_process`)."""
 
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import signal
 import sys
@@ -11,22 +10,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing import connection
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from tuneoff.base import clock
 from tuneoff.base.process_limits import die_with_parent
-from tuneoff.base.processes import ended, stat_fields
+from tuneoff.base.processes import ended, kill_tree
 from tuneoff.base.targets import load_target
 from tuneoff.errors import InfrastructureError, StepError
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.run_trial import Report, TrialOutcome, run_trial
 from tuneoff.run.trial.trial_process import TrialProcess, trial_process
-
-if TYPE_CHECKING:
-    from multiprocessing.context import ForkServerProcess
-
+from tuneoff.run.trial.worker_process import WORKER_FLAG, ForkServer, WorkerProcess, start_interpreter
 
 _Task = TypeVar("_Task")
+_GONE = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,100 +181,102 @@ class Pool(ABC):
                 give(event.worker, again)
 
 
+class _Started(NamedTuple):
+    """A worker's process."""
+
+    process: WorkerProcess
+    pipe: connection.Connection
+    pidfd: int  # tells its end: children that it forked may keep the other end of the pipe open
+
+
 class WorkerPool(Pool):
     """`count` worker processes that run `target` ("module:function", called with a Worker and `arguments`).
 
-    The forkserver imports `preload` and never computes (a fork after computing with several threads hangs).
+    Each imports `preload` before its first task; `is_forked`: one process does, and they are forked from it.
 
     Raises:
         ValueError: more workers than slots: each reserves one, so the others' trials would wait for it.
     """
 
     def __init__(
-        self, context: TrialContext, count: int, target: str, arguments: tuple[Any, ...] = (), preload: Sequence[str] = ()
+        self,
+        context: TrialContext,
+        count: int,
+        target: str,
+        arguments: tuple[Any, ...] = (),
+        preload: Sequence[str] = (),
+        *,
+        is_forked: bool = False,
     ) -> None:
         if count > context.slots:
             raise ValueError(f"`count <= slots` must hold, but got {count=}, slots={context.slots}; raise `workers.count`")
         self._context, self._target, self._arguments, self.count = context, target, arguments, count
-        self._processes: dict[int, ForkServerProcess] = {}
-        self._pipes: dict[int, connection.Connection] = {}
-        self._server_pid: int | None = None
-        self._server = multiprocessing.get_context("forkserver")
-        # a module that cannot be imported is skipped silently by the forkserver: name only what exists
-        self._server.set_forkserver_preload(["tuneoff.run.trial.pool", target.partition(":")[0], *preload])
+        self._preload = (target.partition(":")[0], *preload)
+        self._server = ForkServer(self._preload) if is_forked else None
+        self._workers: dict[int, _Started] = {}
 
     def start(self) -> None:
         for index in range(self.count):
             self.start_worker(index)
-        for index, pipe in list(self._pipes.items()):
+        for index, worker in list(self._workers.items()):
             try:
-                pipe.recv()
+                worker.pipe.recv()
             except (EOFError, ConnectionResetError) as error:
-                raise self._bury(index).at_start() from error
+                raise StepError(f"a worker must start, but {self._bury(index).cause}; see the run's log") from error
 
     def start_worker(self, index: int) -> None:
-        ours, theirs = self._server.Pipe()
-        process = self._server.Process(
-            target=run_worker, args=(self._target, index, str(self._context.path), theirs, self._arguments), daemon=True
-        )
-        process.start()
-        theirs.close()
-        fields = stat_fields(process.pid or 0)
-        self._server_pid = int(fields[1]) if fields else self._server_pid
-        self._processes[index], self._pipes[index] = process, ours
+        ours, theirs = connection.Pipe()
+        with theirs:
+            descriptor = theirs.fileno()
+            process = self._server.fork(descriptor) if self._server else start_interpreter(WORKER_FLAG, descriptor)
+        self._workers[index] = _Started(process, ours, os.pidfd_open(process.pid))
+        self.send(index, (self._target, index, str(self._context.path), self._arguments, self._preload))
 
     def send(self, index: int, content: Any) -> None:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self._pipes[index].send(content)
+            self._workers[index].pipe.send(content)
 
     def wait(self, timeout_seconds: float | None = None) -> list[News]:
-        pipes = {pipe: index for index, pipe in self._pipes.items()}
-        found: list[News] = []
-        for ready in connection.wait(list(pipes), timeout_seconds):
-            index = pipes[ready]  # type: ignore[index]
+        news: list[News] = []
+        ends = [end for worker in self._workers.values() for end in (worker.pipe, worker.pidfd)]
+        ready = connection.wait(ends, timeout_seconds)
+        for index, (_, pipe, pidfd) in list(self._workers.items()):
+            if pipe not in ready and pidfd not in ready:
+                continue
             try:
-                content = self._pipes[index].recv()
+                content = pipe.recv() if pipe in ready else _GONE
             except (EOFError, ConnectionResetError):
-                found.append(self._bury(index))
-            else:
-                if not isinstance(content, Ready):  # of a worker that was started again
-                    found.append(Message(index, content))
-        return found
+                content = _GONE
+            if content is _GONE:
+                news.append(self._bury(index))
+            elif not isinstance(content, Ready):  # of a worker that was started again
+                news.append(Message(index, content))
+        return news
 
     def close(self, grace_seconds: float = 1.0) -> None:
-        """End all workers: close their pipes (an idle worker ends at once), then SIGKILL; and the forkserver. Idempotent."""
-        for pipe in self._pipes.values():
+        """End all workers: close their pipes (an idle worker ends at once), then SIGKILL; and the fork server. Idempotent."""
+        workers = list(self._workers.values())
+        self._workers.clear()
+        for worker in workers:
             with contextlib.suppress(OSError):
-                pipe.send(None)
-            pipe.close()
-        self._pipes.clear()
+                worker.pipe.send(None)
+            worker.pipe.close()
         deadline = clock.monotonic_ns() + int(grace_seconds * clock.NANOSECONDS)
-        for process in self._processes.values():
-            process.join(max(0.0, (deadline - clock.monotonic_ns()) / clock.NANOSECONDS))
-            if process.is_alive():
-                process.kill()
-                process.join()
-            process.close()
-        self._processes.clear()
-        self._end_server()
-
-    def _end_server(self) -> None:
-        """End the forkserver: by itself it would do so after the coordinator, and with torch take a second of CPU time for it."""
-        pid, self._server_pid = self._server_pid, None
-        if pid is None:
-            return
-        with contextlib.suppress(ProcessLookupError, ChildProcessError):
-            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # whoever adopted a worker is no child of ours
-            os.kill(pid, signal.SIGKILL)
-            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # multiprocessing reaps it, should it start another one
+        for process, _, pidfd in workers:
+            if not connection.wait([pidfd], max(0.0, (deadline - clock.monotonic_ns()) / clock.NANOSECONDS)):
+                kill_tree(process.pid)
+            os.close(pidfd)
+            process.wait()
+        if self._server is not None:
+            self._server.close()
+            self._server = None
 
     def _bury(self, index: int) -> Death:
-        self._pipes.pop(index).close()
-        process = self._processes.pop(index)
-        process.join()
-        death = Death(index, process.pid or 0, process.exitcode)
-        process.close()
-        return death
+        process, pipe, pidfd = self._workers.pop(index)
+        pipe.close()
+        code = process.wait()
+        os.close(pidfd)
+        return Death(index, process.pid, code)
 
 
 def run_worker(target: str, index: int, context_path: str, pipe: Pipe, arguments: tuple[Any, ...]) -> None:

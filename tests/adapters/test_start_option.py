@@ -1,0 +1,41 @@
+"""Option `start` of every adapter with core's pool: what it may be, and that it makes another run, which says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders.specs import toy_spec
+from tuneoff.adapter import Adapter
+from tuneoff.base.targets import load_target
+from tuneoff.errors import ExperimentError
+
+ADAPTERS = {
+    "serial": "tuneoff_adapters.serial:SerialAdapter",
+    "optuna": "tuneoff_adapters.optuna.adapter:OptunaAdapter",
+    "nevergrad": "tuneoff_adapters.nevergrad:NevergradAdapter",
+    "rustuna": "tuneoff_adapters.rustuna:RustunaAdapter",
+}
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_workers_are_fresh_interpreters_unless_a_run_says_otherwise(name: str) -> None:
+    adapter: type[Adapter] = load_target(ADAPTERS[name])
+    fresh, forked = toy_spec(name), toy_spec(name, options={"start": "forkserver"})
+    assert adapter.refuse(fresh) is None
+    assert adapter.refuse(forked) is None
+    assert fresh.run_id != forked.run_id
+    assert set(adapter.changed_defaults(forked)) > set(adapter.changed_defaults(fresh))
+    assert any("forked" in text for text in adapter.changed_defaults(forked))
+    refusal = adapter.refuse(toy_spec(name, options={"start": "fork"}))
+    assert refusal is not None
+    assert "`start` must be forkserver" in refusal
+    assert "'fork'" in refusal
+
+
+@pytest.mark.parametrize("platform", ["slurm", "kubernetes"])
+@pytest.mark.parametrize("name", ["serial", "optuna"])
+def test_workers_elsewhere_are_fresh_interpreters_always(name: str, platform: str) -> None:
+    adapter: type[Adapter] = load_target(ADAPTERS[name])
+    spec = toy_spec(name, platform=platform, options={"start": "forkserver"})
+    with pytest.raises(ExperimentError, match="no option start"):
+        adapter.refuse(spec)
