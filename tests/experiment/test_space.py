@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from builders.refusals import refusal
 from builders.spaces import spaces, units
-from tuneoff.base.identity import canonical_json
+from tuneoff.base.identity import canonical_json, configuration_digest
 from tuneoff.base.space import Categorical, Constant, Float, IntegerLog, SearchSpace, Stepped, stepped
+from tuneoff.experiment.translation import SpaceTranslation
 
 
 @given(spaces(), st.data())
@@ -71,8 +72,8 @@ def test_an_integer_dimension_holds_integers_only(value: object) -> None:
         lambda: stepped(1, 4, 0, integer=True),
         lambda: Categorical(choices=()),
         lambda: Categorical(choices=("a", "a")),
-        lambda: Categorical(choices=(1, 1.0)),
-        lambda: Categorical(choices=(1, True)),
+        lambda: Categorical(choices=([1], [1.0], [1])),
+        lambda: Stepped(low=0, step=1, size=2**53, integer=True),
         lambda: Categorical(choices=(math.nan,)),
         lambda: Constant(value=math.inf),
         lambda: SearchSpace({}),
@@ -80,6 +81,15 @@ def test_an_integer_dimension_holds_integers_only(value: object) -> None:
 )
 def test_impossible_dimensions_are_refused_at_birth(make: Callable[[], object]) -> None:
     assert refusal(make)
+
+
+def test_choices_are_equal_by_type_and_value() -> None:
+    choices = (1, 1.0, True, "1", [1], [1.0], {"a": 1}, {"a": True}, None, "null", False, 0)
+    space = SearchSpace({"x": Categorical(choices=choices)})
+    assert [repr(item["x"]) for item in space.grid()] == [repr(choice) for choice in choices]
+    assert len({configuration_digest(item) for item in space.grid()}) == len(choices)
+    assert [SpaceTranslation(space).encode(item)["x"] for item in space.grid()] == list(range(len(choices)))
+    assert refusal(lambda: Categorical(choices=("a", 1.0, 1, 1.0))).endswith("number 2 and number 4 are both 1.0; remove one")
 
 
 def test_integer_log_probabilities_are_those_of_rounded_log_uniforms() -> None:

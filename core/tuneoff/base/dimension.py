@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tuneoff.base.identity import canonical_json
 from tuneoff.errors import ExperimentError
+
+if TYPE_CHECKING:
+    from decimal import Context, Decimal
+
+MAX_POINTS = 2**52  # of a dimension: frameworks draw an index as a double between halves, which has no more of them
+_LONGEST_TEXT = 40  # characters of a float that an error says to use
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +61,9 @@ class IntegerLog:
         _check_bounds(self.low, self.high, True)
         if self.low < 1:
             raise ExperimentError(f"a logarithmic int needs `low >= 1`, but got low={self.low}; use a linear one")
+        if self.high > MAX_POINTS:
+            rule = f"a logarithmic int is drawn as a double, exact to the half up to 2^52, but got high={self.high}"
+            raise ExperimentError(f"{rule}; use high={MAX_POINTS} or type: float")
 
     @property
     def cardinality(self) -> int | None:
@@ -97,6 +107,8 @@ class Stepped:
             raise ExperimentError(f"`step > 0` must hold, but got step={self.step}")
         if self.size < 1:
             raise ExperimentError(f"`low <= high` must hold, but the dimension has {self.size} points")
+        if self.size > MAX_POINTS:
+            raise ExperimentError(f"a dimension may have at most 2^52 points, but got {self.size}; use a larger step")
         if self.integer and not (_is_integral(self.low) and _is_integral(self.step)):
             raise ExperimentError(f"an int needs whole numbers, but got low={self.low}, step={self.step}")
 
@@ -106,10 +118,9 @@ class Stepped:
 
     def value_at(self, index: int) -> float | int:
         """Return point `index`, computed in decimals, so that 0.1 * 3 is 0.3 and -0.3 + 3 * 0.1 is 0 everywhere."""
-        from decimal import Decimal  # a trial's process draws nothing
-
-        value = Decimal(repr(self.low)) + index * Decimal(repr(self.step))
-        return int(value) if self.integer else float(value)
+        if self.integer:
+            return int(self.low) + index * int(self.step)
+        return float(_point(self.low, index, self.step))
 
     def index_of(self, value: Any) -> int:
         """Return the index of `value`.
@@ -117,9 +128,13 @@ class Stepped:
         Raises:
             ExperimentError: it is none of the points.
         """
-        if _is_number(value) and math.isfinite(value):
-            index: int = round((value - self.low) / self.step)
-            if 0 <= index < self.size and self.value_at(index) == value and not (self.integer and isinstance(value, float)):
+        if _is_number(value) and math.isfinite(value) and not (self.integer and isinstance(value, float)):
+            index: int
+            if self.integer:
+                index = (value - int(self.low)) // int(self.step)
+            else:
+                index = round((_decimal(value) - _decimal(self.low)) / _decimal(self.step))
+            if 0 <= index < self.size and self.value_at(index) == value:
                 return index
         raise ExperimentError(f"{value!r} is none of the {self.size} points from {self.low} by {self.step}")
 
@@ -149,9 +164,13 @@ class Categorical:
         object.__setattr__(self, "choices", tuple(_freeze(choice) for choice in self.choices))
         if not self.choices:
             raise ExperimentError("a categorical dimension needs at least one choice, but got none")
-        texts = [canonical_json(choice) for choice in self.choices]
-        if len(set(texts)) != len(texts) or len({_numeric_key(choice) for choice in self.choices}) != len(texts):
-            raise ExperimentError(f"choices must differ, but got {list(self.choices)!r}")
+        first: dict[str, int] = {}
+        for number, choice in enumerate(self.choices, start=1):
+            text = canonical_json(choice)  # of 1, 1.0 and true, or 1 and "1", each has its own
+            if text in first:
+                rule = "choices must differ in type or value"
+                raise ExperimentError(f"{rule}, but number {first[text]} and number {number} are both {text}; remove one")
+            first[text] = number
 
     @property
     def cardinality(self) -> int | None:
@@ -228,34 +247,73 @@ def stepped(low: float, high: float, step: float, *, integer: bool) -> Stepped:
     """Return the points from `low` by `step` up to `high`, which must be one of them.
 
     Raises:
-        ExperimentError: `low > high`, or `high` is not on the grid (never lowered silently).
+        ExperimentError: `low > high`, `high` is not on the grid (never lowered silently), or there are too many points to draw.
     """
     _check_bounds(low, high, False)
     if step <= 0:
         raise ExperimentError(f"`step > 0` must hold, but got step={step}")
-    count = (high - low) / step
-    if not math.isfinite(count):
-        raise ExperimentError(
-            f"there must be fewer steps from `low` to `high`, but got {low=}, {high=}, {step=}; use larger ones"
-        )
-    if abs(count - round(count)) > 1e-9 * max(1.0, abs(count)):
-        last = low + math.floor(count) * step
-        raise ExperimentError(f"`high` must be `low` plus whole steps, but got {low=}, {high=}, {step=}; use high={last:g}")
-    return Stepped(low=low, step=step, size=round(count) + 1, integer=integer)
+    distance, width = _exact().subtract(_decimal(high), _decimal(low)), _decimal(step)
+    count = int(_exact().divide_int(distance, width))
+    if not integer and float(_point(low, count + 1, step)) == high:  # a float nearest to a point may lie below it
+        count += 1
+    last = _point(low, count, step)
+    got = f"{low=}, {high=}, {step=}"
+    ends = [float(_point(low, index, step)) for index in (0, 1, count - 1, count)]
+    if not integer and count > 0 and (count >= MAX_POINTS or ends[0] == ends[1] or ends[2] == ends[3]):
+        raise ExperimentError(f"points must be different floats, at most 2^52 of them, but got {got}; remove `step`")
+    if count >= MAX_POINTS:
+        width = step * 2 ** (count // MAX_POINTS).bit_length()
+        way_out = f"use step={width} and high={low + (high - low) // width * width}"
+        raise ExperimentError(f"an int may have at most 2^52 points, as a framework draws doubles, but got {got}; {way_out}")
+    if (last != _decimal(high)) if integer else (float(last) != high):
+        raise ExperimentError(f"`high` must be `low` plus whole steps, but got {got}; use high={_text(last, integer)}")
+    return Stepped(low=low, step=step, size=count + 1, integer=integer)
+
+
+@functools.cache
+def _exact() -> Context:
+    """Return decimal arithmetic that rounds no sum of two floats and no product of one with a count."""
+    from decimal import Context  # a trial's process draws nothing
+
+    return Context(prec=1500)
+
+
+def _decimal(value: float) -> Decimal:
+    from decimal import Decimal
+
+    return Decimal(repr(value))
+
+
+def _point(low: float, index: int, step: float) -> Decimal:
+    return _exact().add(_decimal(low), _exact().multiply(index, _decimal(step)))
+
+
+def _text(value: Decimal, integer: bool) -> str:
+    text = str(int(value)) if integer else f"{value:f}"
+    return text if len(text) <= _LONGEST_TEXT else repr(float(value))
 
 
 def describe(dimension: Dimension) -> str:
     """Return a short text of a dimension for tables and errors."""
     if isinstance(dimension, Float):
-        return f"float [{dimension.low:g}, {dimension.high:g}]{' log' if dimension.log else ''}"
+        return f"float [{_short(dimension.low)}, {_short(dimension.high)}]{' log' if dimension.log else ''}"
     if isinstance(dimension, IntegerLog):
         return f"int [{dimension.low}, {dimension.high}] log"
     if isinstance(dimension, Stepped):
         kind = "int" if dimension.integer else "float"
-        return f"{kind} [{dimension.low:g}, {dimension.value_at(dimension.size - 1):g}] step {dimension.step:g}"
+        last = dimension.value_at(dimension.size - 1)
+        return f"{kind} [{_short(dimension.low)}, {_short(last)}] step {_short(dimension.step)}"
     if isinstance(dimension, Categorical):
         return f"{'ordered' if dimension.ordered else 'categorical'} {list(dimension.choices)!r}"
     return f"constant {dimension.value!r}"
+
+
+def _short(value: float) -> str:
+    """Return a number without `.0`, and with all of its digits."""
+    if isinstance(value, int):
+        return str(value)
+    text = f"{value:g}"
+    return text if float(text) == value else repr(value)
 
 
 def _is_number(value: Any) -> bool:
@@ -279,8 +337,3 @@ def _check_bounds(low: float, high: float, log: bool) -> None:
 
 def _freeze(value: Any) -> Any:
     return [_freeze(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _numeric_key(value: Any) -> str:
-    # 1, 1.0 and True are equal to every framework: they may not be different choices
-    return canonical_json(float(value)) if isinstance(value, int | float) else canonical_json(value)

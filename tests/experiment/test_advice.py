@@ -1,0 +1,95 @@
+"""What a refusal of a dimension says to use is accepted, to the letter, and no value leaves the bounds."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from tuneoff.base.dimension import MAX_POINTS, Dimension, Stepped, describe, points
+from tuneoff.experiment.part import DimensionPart, one_line
+from tuneoff.experiment.yaml_reader import scalar_tag
+
+PART: TypeAdapter[DimensionPart] = TypeAdapter(DimensionPart)
+ADVICE = re.compile(r"\b(low|high|step)=(\S+?)(?= and |,? or |$)")
+INTEGERS = st.integers(-(2**70), 2**70)
+FLOATS = st.floats(-1e300, 1e300, allow_subnormal=True)
+
+
+def built(fields: dict[str, Any]) -> Dimension | str:
+    """Return core's dimension for what a file says, or the refusal."""
+    try:
+        return PART.validate_python(fields).to_core()
+    except ValidationError as error:
+        return one_line(error)
+
+
+def followed(fields: dict[str, Any], refusal: str) -> dict[str, Any]:
+    """Return the fields as the refusal says to write them; its numbers are read as YAML reads them."""
+    advice = refusal.rpartition("; ")[2]
+    if advice == "remove `step`":
+        return {name: value for name, value in fields.items() if name != "step"}
+    numbers = {name: {"int": int, "float": float}[scalar_tag(text)](text) for name, text in ADVICE.findall(advice)}
+    assert numbers, refusal
+    return {**fields, **numbers}
+
+
+def check_followed(fields: dict[str, Any]) -> Dimension:
+    dimension = built(fields)
+    if isinstance(dimension, str):
+        fields = followed(fields, dimension)
+        dimension = built(fields)
+    assert not isinstance(dimension, str), dimension
+    if isinstance(dimension, Stepped):
+        ends = [dimension.value_at(index) for index in (0, dimension.size - 1)]
+        assert ends == [fields["low"], fields["high"] if dimension.integer else float(fields["high"])]
+        assert all(dimension.contains(value) for value in ends)
+    return dimension
+
+
+@given(low=INTEGERS, distance=st.integers(0, 2**80), step=st.none() | st.integers(1, 2**80))
+@example(low=1000003, distance=9000000 - 1000003, step=1000)
+@example(low=0, distance=2**64 - 1, step=None)
+@example(low=1, distance=30414093201713378043612608166064768844377641568960511999999999999, step=None)
+@example(low=0, distance=10**12 + 3, step=7)
+def test_the_advice_for_an_integer_is_accepted(low: int, distance: int, step: int | None) -> None:
+    check_followed({"type": "int", "low": low, "high": low + distance, **({} if step is None else {"step": step})})
+
+
+@given(low=FLOATS, high=FLOATS, step=st.floats(5e-324, 1e300))
+@example(low=0.022943223880069138, high=0.4588644776013828, step=0.001)
+@example(low=0.022943223880069138, high=0.457943223880069138, step=0.001)
+@example(low=0.0, high=0.30000000000000004, step=0.1)
+@example(low=1e17, high=1e17 + 64, step=1.0)
+@example(low=-1e17, high=0.0, step=1.0)
+def test_the_advice_for_a_float_is_accepted(low: float, high: float, step: float) -> None:
+    low, high = min(low, high), max(low, high)
+    check_followed({"type": "float", "low": low, "high": high, "step": step})
+
+
+@given(low=st.floats(-100, 100), count=st.integers(1, 200), digits=st.integers(0, 6), tenths=st.integers(1, 99))
+def test_steps_as_people_write_them_need_no_advice_and_stay_in_their_bounds(
+    low: float, count: int, digits: int, tenths: int
+) -> None:
+    low = round(low, digits)
+    step = float(f"{tenths}e-{digits}")
+    high = float(f"{float(f'{low:.8f}') + count * step:.{digits}f}")
+    dimension = check_followed({"type": "float", "low": low, "high": high, "step": step})
+    assert all(low <= value <= high and dimension.contains(value) for value in points(dimension))
+
+
+@pytest.mark.parametrize("high", [MAX_POINTS + 1, 2**64, 10**200])
+def test_the_advice_for_a_large_logarithmic_integer_is_accepted(high: int) -> None:
+    fields = {"type": "int", "low": 1, "high": high, "log": True}
+    check_followed(fields)
+    assert not isinstance(built({**fields, "type": "float"}), str)
+
+
+def test_a_bound_of_many_digits_is_shown_as_it_is() -> None:
+    dimension = built({"type": "int", "low": 1000003, "high": 8999003, "step": 1000})
+    assert isinstance(dimension, Stepped)
+    assert describe(dimension) == "int [1000003, 8999003] step 1000"
