@@ -98,6 +98,7 @@ class Workload(ABC):
     restores_training: ClassVar[bool] = False  # True: a retry goes on from its state, as if training had never stopped
     has_test: ClassVar[bool] = True  # False: `test` is not called, and quality is judged on validation
     training_algorithm: ClassVar[str] = ""
+    objective: str = ""  # the metric that the experiment optimizes, set before `load`; "": each metric may be
     default_options: ClassVar[Mapping[str, Any] | None] = None  # all that `options` may name, for `tuneoff workloads NAME`
 
     def __init__(self, options: Mapping[str, Any]) -> None:

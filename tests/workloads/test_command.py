@@ -116,6 +116,71 @@ def test_a_progress_bar_is_no_epoch(tmp_path: Path) -> None:
     assert outcome.epochs == 2
 
 
+def printed(folder: Path, script: str, objective: str = "loss", epochs: int = 1) -> TrialOutcome:
+    """Run a trial of a shell script."""
+    context = trial_context(
+        folder, workload=COMMAND, workload_options={"command": ["sh", "-c", script]}, epochs=epochs, metric=objective
+    )
+    return run_trial(context, "t0", {"x": 0.5}, lambda epoch, metrics: Decision.CONTINUE)
+
+
+@pytest.mark.parametrize(
+    ("line", "metrics"),
+    [
+        ("loss=-7.5e-05", {"loss": -7.5e-05}),
+        ("loss = 0.5", {"loss": 0.5}),
+        ("loss: 0.5", {"loss": 0.5}),
+        ("loss=.98", {"loss": 0.98}),
+        ("loss=1.", {"loss": 1.0}),
+        ("loss=+1.5E+3", {"loss": 1500.0}),
+        ("loss=0.5,", {"loss": 0.5}),
+        ("loss: 0.5 | val/acc: 1e-3; epoch=2, n-best = 3", {"loss": 0.5, "val/acc": 0.001, "epoch": 2.0, "n-best": 3.0}),
+        ("\033[32mloss\033[0m=0.5\r", {"loss": 0.5}),
+    ],
+)
+def test_a_number_is_taken_as_programs_print_it(tmp_path: Path, line: str, metrics: dict[str, float]) -> None:
+    outcome = printed(tmp_path, f"echo seed: 42; printf '{line}\n'")
+    assert outcome.state == "completed", outcome.cause
+    assert [epoch.metrics for epoch in events_of(tmp_path, schema.Epoch)] == [metrics]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["loss=0,40", "loss=", "loss=1_000", "loss=0x1p3", "loss=50%", "Loss=0.5", "loss=0.5 lr=adam", "step 3 loss=0.5", "loss=٣"],
+)
+def test_another_line_is_no_epoch_and_the_refusal_names_it_with_the_rule(tmp_path: Path, line: str) -> None:
+    outcome = printed(tmp_path, f"echo '{line}'; echo >&2 a warning")
+    assert outcome.state == "failed"
+    rule = "an epoch is a line of its output with nothing but names and decimal numbers, as `loss=0.5`"
+    assert f"ended with code 0 after epoch 0, but {rule}; its last line: {line!r}; print such a line" in (outcome.cause or "")
+
+
+@pytest.mark.parametrize("number", ["nan", "1e400", "-inf"])
+def test_a_number_that_is_not_finite_is_refused_as_one(tmp_path: Path, number: str) -> None:
+    assert "loss must be a finite number, but epoch 1 gave" in (printed(tmp_path, f"echo loss={number}").cause or "")
+
+
+BAR = r"""
+import os, sys
+for epoch in range(3):
+    os.write(2, b"\r %d%%|##" % epoch)     # a bar on standard error, drawn anew and never ended
+    os.write(1, b"lo")
+    os.write(2, b"####|" + b"\xc3\0" + b"x" * 70000 * epoch)
+    os.write(1, b"ss=%d\n" % epoch)
+sys.exit("no \x1b[31mdata\x1b[0m" if sys.argv[1] == "fail" else 0)
+"""
+
+
+@pytest.mark.parametrize("end", ["end", "fail"])
+def test_standard_error_never_gets_into_a_line_of_output(tmp_path: Path, end: str) -> None:
+    (tmp_path / "bar.py").write_text(BAR)
+    outcome = printed(tmp_path, f"{sys.executable} {tmp_path / 'bar.py'} {end}", epochs=3 + (end == "fail"))
+    assert [epoch.metrics["loss"] for epoch in events_of(tmp_path, schema.Epoch)] == [0, 1, 2]
+    if end == "fail":
+        assert "xxxno data (command.py:" in (outcome.cause or "")
+        assert "\x1b" not in (outcome.cause or "")
+
+
 @pytest.mark.slow
 def test_frameworks_compare_a_shell_script_that_is_killed_on_time_out_and_stopped_by_a_pruner(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

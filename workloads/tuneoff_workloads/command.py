@@ -5,27 +5,36 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import signal
 import string
 import subprocess
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from tuneoff.base.space import SearchSpace
+from tuneoff.base.terminal import last_shown, shown_line
 from tuneoff.errors import ExperimentError, TrialFailedError
 from tuneoff.workload import Configuration, Mode, TrialSeeds, Workload
 
 OPTIONS = {"command": ["./train.sh", "{learning_rate}", "{seed}"]}
 SEED = "seed"  # what a command may name besides the hyperparameters
 _WORDS = 200  # characters of the program's last words
+_LONGEST_LINE = 1_000_000  # characters: what a program prints without a line end is taken in parts
+_TAIL_BYTES = 4096  # of standard error, in which its last line is looked for
 _END_SECONDS = 5.0
+_PAIR = r"([^\W\d][\w./-]*)\s*[=:]\s*([+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:nan|inf(?:inity)?)))"
+_NAMED_NUMBER = re.compile(_PAIR)
+_PAIRS = re.compile(rf"{_PAIR}(?:(?:\s*[,;|]\s*|\s+){_PAIR})*\s*[,;|]?")
 
 
 class Command(Workload):
     """Option `command`: a program and its arguments, where `{NAME}` is a hyperparameter's value and `{seed}` the trial's seed.
 
-    A line of nothing but `name=number` pairs is an epoch: `train_loss=0.31 validation_accuracy=0.92`. What else the program
-    prints goes to the run's log. It is ended when its trial is: after the last epoch, at a stop, at a limit.
+    A line of its standard output with nothing but `name=number` pairs, the objective's among them, is an epoch:
+    `train_loss=0.31 validation_accuracy=0.92`. What else it prints, and its standard error, goes to the run's log. It is ended
+    when its trial is: after the last epoch, at a stop, at a limit.
     """
 
     name: ClassVar[str] = "command"
@@ -45,7 +54,10 @@ class Command(Workload):
         self._command: list[str] = list(command or ())
         self._metrics: dict[str, float] = {}
         self._process: subprocess.Popen[bytes] | None = None
-        self._lines: Iterable[str] = ()
+        self._output: io.TextIOWrapper[Any] = io.TextIOWrapper(io.BytesIO())
+        self._errors = b""  # the last of standard error
+        self._reader: threading.Thread | None = None
+        self._last = ""  # line of its output that is not an epoch
 
     @classmethod
     def default_space(cls) -> SearchSpace:
@@ -77,26 +89,26 @@ class Command(Workload):
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
+                stderr=subprocess.PIPE,  # of its own: a progress bar there must not get into a line of its output
                 start_new_session=True,
             )
         except OSError as error:
             raise TrialFailedError(f"{command[0]} cannot be started: {error.strerror}") from error
         assert self._process.stdout is not None
-        self._lines = io.TextIOWrapper(self._process.stdout, errors="replace", newline="\n")  # a progress bar's \r ends no line
+        self._output = io.TextIOWrapper(self._process.stdout, "utf-8", "replace", newline="\n")  # a bar's \r ends no line
+        self._reader = threading.Thread(target=self._pass_errors_on, daemon=True)
+        self._reader.start()
 
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
-        assert self._process is not None
-        last = ""
-        for line in self._lines:
-            metrics = _metrics(line)
-            if metrics:
+        while line := self._output.readline(_LONGEST_LINE):
+            shown = shown_line(line)
+            metrics = _metrics(shown)
+            if metrics and (not self.objective or self.objective in metrics):
                 self._metrics = metrics
                 return {}
             print(line, end="", flush=True)
-            last = line.strip() or last
-        code = self._process.wait()
-        raise TrialFailedError(f"the program ended with code {code} after epoch {epoch - 1}{last and f': {last[:_WORDS]}'}")
+            self._last = shown or self._last
+        raise TrialFailedError(self._why_it_ended(epoch - 1))
 
     def validate(self) -> Mapping[str, float]:
         return self._metrics
@@ -109,17 +121,33 @@ class Command(Workload):
         self._process.wait(_END_SECONDS)
         if self._process.stdout is not None:
             self._process.stdout.close()
+        if self._reader is not None:
+            self._reader.join(_END_SECONDS)
+
+    def _pass_errors_on(self) -> None:
+        """Copy standard error to that of this process, which is the run's log."""
+        assert self._process is not None
+        assert self._process.stderr is not None
+        with self._process.stderr as stream, contextlib.suppress(OSError):
+            while some := os.read(stream.fileno(), 2**16):
+                self._errors = (self._errors + some)[-_TAIL_BYTES:]
+                os.write(2, some)
+
+    def _why_it_ended(self, epochs: int) -> str:
+        assert self._process is not None
+        assert self._reader is not None
+        code = self._process.wait()
+        self._reader.join(_END_SECONDS)
+        errors = last_shown(self._errors.decode(errors="replace"))
+        last = (errors or self._last if code else self._last or errors)[-_WORDS:]
+        ended = f"the program ended with code {code} after epoch {epochs}"
+        if code:
+            return f"{ended}{last and f': {last}'}"
+        example = f"`{self.objective or 'loss'}=0.5`"
+        rule = f"an epoch is a line of its output with nothing but names and decimal numbers, as {example}"
+        return f"{ended}, but {rule}; its last line: {last!r}; print such a line after each epoch"
 
 
 def _metrics(line: str) -> dict[str, float]:
-    """Return the pairs of a line of nothing but `name=number`, as a terminal would show it; none for any other line."""
-    found = {}
-    for word in line.rstrip().rpartition("\r")[2].split():
-        name, _, value = word.partition("=")
-        try:
-            found[name] = float(value)
-        except ValueError:
-            return {}
-        if not name.isidentifier():
-            return {}
-    return found
+    """Return the pairs of a line of nothing but `name=number`, with blanks, commas, semicolons or bars between; else none."""
+    return {name: float(number) for name, number in _NAMED_NUMBER.findall(line)} if _PAIRS.fullmatch(line) else {}

@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from tuneoff.base.terminal import shown_line
+
 _PR_SET_CHILD_SUBREAPER = 36
 _WORDS = 200  # characters of a log's last line
 _TAIL_BYTES = 65_536  # of a log, in which that line is looked for
 _STAMP = re.compile(r"^\[[^\]]*\]\s+(\([^)]*\)\s+)?\S+:\d+:\s*")  # Ray's: time, processes, who, file and line
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _STOP_SECONDS = 0.2  # in which a process stops that is not in the middle of a slow system call
 PAGE = os.sysconf("SC_PAGE_SIZE")
 MARK = "TUNEOFF_RUN_ID"  # environment variable with the execution id in every process of a run
@@ -196,8 +197,8 @@ def last_words(log: Path, otherwise: str = "it printed nothing") -> str:
             text = file.read().decode(errors="replace")
     except OSError:
         return otherwise
-    for line in reversed(_COLOUR.sub("", text).splitlines()):
-        said = _STAMP.sub("", " ".join(line.split()))
+    for line in reversed(text.split("\n")):
+        said = _STAMP.sub("", " ".join(shown_line(line).split()))
         if any(character.isalpha() for character in said):
             return _cut(said)
     return otherwise

@@ -84,7 +84,9 @@ class TrialContext:
         Raises:
             PluginError: its class cannot be imported.
         """
-        return workload_at(self.workload)(self.workload_options)
+        workload = workload_at(self.workload)(self.workload_options)
+        workload.objective = self.metric
+        return workload
 
 
 @functools.cache

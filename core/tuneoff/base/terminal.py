@@ -1,0 +1,36 @@
+"""What a terminal shows of a program's output: the rest is colours, erased bars and control characters."""
+
+from __future__ import annotations
+
+import re
+
+_CODES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, erasing, moving: ECMA-48, 5.4
+    r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # titles and links
+    r"|\x1b[ -/]*[0-~]?"
+)
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def shown_line(line: str) -> str:
+    """Return what stands in a line at last: what came after the last carriage return, without codes, white space at its ends.
+
+    A bar that is drawn anew by backspaces is shortened by them, as its program means it.
+    """
+    text = _CODES.sub("", line)
+    if "\b" in text:
+        kept: list[str] = []
+        for character in text:
+            if character != "\b":
+                kept.append(character)
+            elif kept and kept[-1] != "\r":
+                kept.pop()
+        text = "".join(kept)
+    parts = (_CONTROLS.sub("", part).strip() for part in reversed(text.split("\r")))
+    return next((part for part in parts if part), "")
+
+
+def last_shown(text: str) -> str:
+    """Return the last line of a text in which something stands; "" if there is none."""
+    lines = (shown_line(line) for line in reversed(text.split("\n")))
+    return next((line for line in lines if line), "")
