@@ -50,6 +50,11 @@ class Missing(Honest):
         return {name: float("nan") for name in super().validate()}
 
 
+class Texting(Honest):
+    def validate(self) -> Mapping[str, Any]:
+        return {name: str(value) for name, value in super().validate().items()}
+
+
 class Unseeded(Honest):
     restores_training = False
 

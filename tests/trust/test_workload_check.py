@@ -20,6 +20,7 @@ timeouts: {{trial_seconds: 60}}
 """
 DEFECTS = {
     "Missing": "metric.given",
+    "Texting": "metric.given",
     "Unseeded": "seeds.repeat",
     "Remembering": "trials.isolated",
     "Forgetting": "state.restores",

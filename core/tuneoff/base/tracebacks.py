@@ -17,6 +17,7 @@ FIRST_LINE = "Traceback (most recent call last):"
 _MOST_CHARACTERS = 20_000  # of one traceback: a message may hold an array
 _MOST_BYTES = 2_000_000  # of a log, from its end
 _BLOCK = re.compile(rf"^{re.escape(FIRST_LINE)}\n(?:[ \t].*\n|\n)*\S.*", re.MULTILINE)
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _PACKAGES = re.compile(r"/(?:site|dist)-packages/")  # not by `sysconfig`: each trial's process would import it
 _LIBRARY = os.path.dirname(traceback.__file__) + os.sep
 
@@ -34,8 +35,11 @@ def origins(error: BaseException) -> Iterator[BaseException]:
 
 
 def described(error: BaseException) -> str:
-    """Return the type, the first line of the text and the place in the user's own code: `ValueError: no data (train.py:16)`."""
-    lines = str(error).strip().splitlines()
+    """Return the type, the first line of the text and the place in the user's own code: `ValueError: no data (train.py:16)`.
+
+    Without addresses in memory: the same fault is to have the same reason in each trial.
+    """
+    lines = _ADDRESS.sub("", str(error)).strip().splitlines()
     text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
     return f"{text}{place(error)}"
 

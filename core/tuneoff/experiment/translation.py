@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from tuneoff.base.identity import configuration_digest
+from tuneoff.base.numbers import described_value, number_of
 from tuneoff.base.space import Categorical, Dimension, Float, IntegerLog, SearchSpace, Stepped
 from tuneoff.errors import ExperimentError
 
@@ -183,13 +184,10 @@ def native(dimension: Dimension) -> Native:
 
 
 def _real(value: Any) -> float:
-    try:
-        number = float(value)  # numpy's numbers too
-    except (TypeError, ValueError) as error:
-        raise ExperimentError(f"a native value must be a number, but the framework gave {value!r}") from error
-    if isinstance(value, str) or not math.isfinite(number):
-        raise ExperimentError(f"a native value must be a finite number, but the framework gave {value!r}")
-    return number
+    number = number_of(value)
+    if number is None or not math.isfinite(number):
+        raise ExperimentError(f"a native value must be a finite number, but the framework gave {described_value(value)}")
+    return float(number)
 
 
 def _clamp(value: float, low: float, high: float) -> float:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import threading
+from typing import Any
 
+import numpy as np
 import pytest
 
 from measure.power.meters import Counter, Hanging
-from tuneoff.measure.power.reading import MeterReader, mean_watts
+from tuneoff.base.numbers import described_value
+from tuneoff.measure.power.reading import MeterReader, checked, mean_watts
 from tuneoff.meter import MeterError, PowerMeter
 from tuneoff.record.samples.schema import PowerSample
 from waiting import until
@@ -122,3 +126,16 @@ def test_mean_power_is_that_of_a_counter_or_of_power_samples_weighted_by_time() 
         PowerSample(t=1 * SECOND, domain="once", joules=1.0),
     ]
     assert mean_watts(samples) == {"counter": 20.0, "samples": 17.5}
+
+
+def test_a_meter_s_numbers_may_be_of_any_library() -> None:
+    sample = PowerSample(t=np.int64(SECOND), domain="node", watts=np.float32(2.5))  # type: ignore[arg-type]
+    (taken,) = checked([sample])
+    assert (type(taken.t), type(taken.watts), taken.watts) == (int, float, 2.5)
+
+
+@pytest.mark.parametrize("watts", ["2.5", True, (1, object())])
+def test_another_value_of_a_meter_is_named_by_its_type(watts: Any) -> None:
+    with pytest.raises(MeterError, match=re.escape(described_value(watts))) as caught:
+        checked([PowerSample(t=SECOND, domain="node", watts=watts)])
+    assert "0x" not in str(caught.value)

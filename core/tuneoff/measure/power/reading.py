@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
 from tuneoff.base import clock
 from tuneoff.base.clock import Anchor
+from tuneoff.base.numbers import described_value, number_of
 from tuneoff.meter import MeterError, PowerMeter
 from tuneoff.record.samples.schema import NodeSample, PowerSample
 
@@ -100,22 +101,30 @@ class MeterReader:
         return wait
 
 
-def checked(samples: Sequence[PowerSample]) -> Sequence[PowerSample]:
-    """Return the samples of a meter as they are.
+def checked(samples: Iterable[PowerSample]) -> Sequence[PowerSample]:
+    """Return the samples of a meter, with numbers of Python's own.
 
     Raises:
-        MeterError: one is none: written down, it could not be read again, nor the other lines of its file.
+        MeterError: one is not a sample: written down, it could not be read again, nor the other lines of its file.
     """
-    for sample in samples:
-        if not (
-            isinstance(sample, PowerSample)
-            and type(sample.t) is int
-            and isinstance(sample.domain, str)
-            and all(value is None or type(value) in (int, float) for value in (sample.joules, sample.watts))
-        ):
-            problem = f"gave {sample!r:.120}, but must give PowerSample(t=ns, domain=text, joules=number or watts=number)"
-            raise MeterError(f"the power meter {problem}; tell its author")
-    return samples
+    return [_checked(sample) for sample in samples]
+
+
+def _checked(sample: PowerSample) -> PowerSample:
+    must = "but must give PowerSample(t=ns, domain=text, joules=number or watts=number); tell its author"
+    if not isinstance(sample, PowerSample):
+        raise MeterError(f"the power meter gave {described_value(sample)}, {must}")
+    given = (sample.t, sample.joules, sample.watts)
+    if all(value is None or type(value) in (int, float) for value in given):
+        numbers: list[float | None] = list(given)
+    else:
+        numbers = [None if value is None else number_of(value) for value in given]
+        sample = msgspec.structs.replace(sample, t=numbers[0], joules=numbers[1], watts=numbers[2])
+    is_number = [value is None or number is not None for value, number in zip(given, numbers, strict=True)]
+    if not all(is_number) or type(numbers[0]) is not int or not isinstance(sample.domain, str):
+        told = ", ".join(map(described_value, (given[0], sample.domain, *given[1:])))
+        raise MeterError(f"the power meter gave a sample of {told}, {must}")
+    return sample
 
 
 def mean_watts(samples: Sequence[PowerSample]) -> dict[str, float]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from types import FrameType
 
 from tuneoff.adapter import Adapter, Best
+from tuneoff.base.numbers import described_value, number_of
 from tuneoff.base.tracebacks import origins, place
 from tuneoff.errors import (
     DataError,
@@ -100,8 +101,11 @@ def _steps_after_deploy(adapter: Adapter, context: RunContext) -> None:
 def _log_best(events: EventWriter, best: Best | None) -> None:
     if best is None:
         events.write("best_known", trial=None)
-    else:
-        events.write("best_known", trial=best.trial_id, value=best.value)
+        return
+    value = number_of(best.value)
+    if value is None and best.value is not None:
+        raise StepError(f"the value of `Best` must be a number or None, but got {described_value(best.value)}")
+    events.write("best_known", trial=best.trial_id, value=value)
 
 
 @contextlib.contextmanager

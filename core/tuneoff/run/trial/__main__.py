@@ -20,12 +20,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tuneoff.base.identity import is_finite
+from tuneoff.base.numbers import number_of
 from tuneoff.base.process_limits import die_with_parent, end_with
 from tuneoff.base.targets import load_target
 from tuneoff.base.tracebacks import described
 from tuneoff.experiment.trial_context import TrialContext
-from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
+from tuneoff.run.trial.checkpoint import EpochMetrics, checkpoint_path, read_checkpoint
 from tuneoff.run.trial.run_trial import Decision, Report, run_trial
 from tuneoff.run.trial.trial_process import process_tree_cpu_ns, trial_process
 from tuneoff.run.trial.worker_process import SERVER_FLAG, WORKER_FLAG, fork_server_main, worker_main
@@ -83,7 +83,7 @@ def _reporter(context: TrialContext) -> Report:
 def score_to_file(context: TrialContext, trial_id: str, configuration: Mapping[str, Any], output: Path) -> None:
     """Load the checkpoint of `trial_id`, score it on the test split and write the scores as JSON to `output`.
 
-    A score that is no finite number is null there, and its text is in `non_finite`; so is null what is not finite in `details`.
+    A score that is not a finite number is null there, and its text is in `non_finite`; not finite in `details` is null too.
     `cpu_ns` is what this process used since its start.
 
     Raises:
@@ -99,11 +99,11 @@ def score_to_file(context: TrialContext, trial_id: str, configuration: Mapping[s
         sha256, epoch = checkpoint.sha256, checkpoint.epoch
     scores = workload.test()
     workload.close()
-    finite = {name: score if is_finite(score) else None for name, score in scores.values.items()}
+    finite = EpochMetrics.of(scores.values)
     result = {
         "trial": trial_id,
-        "scores": finite,
-        "non_finite": {name: str(scores.values[name]) for name, score in finite.items() if score is None},
+        "scores": finite.metrics,
+        "non_finite": finite.non_finite,
         "details": _without_non_finite(dict(scores.details)),
         "checkpoint_sha256": sha256,
         "checkpoint_epoch": epoch,
@@ -116,12 +116,15 @@ def score_to_file(context: TrialContext, trial_id: str, configuration: Mapping[s
 
 
 def _without_non_finite(value: Any) -> Any:
-    """Return the same JSON value with null for NaN and infinities, which JSON does not have."""
+    """Return a JSON value, numbers of NumPy's among it or not, with null for NaN and infinities, which JSON does not have."""
     if isinstance(value, Mapping):
         return {key: _without_non_finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_without_non_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    number = number_of(value)
+    if number is None:
+        return value
+    return number if math.isfinite(number) else None
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tuneoff.base.identity import canonical_json, is_finite
+from tuneoff.base.identity import canonical_json
+from tuneoff.base.numbers import described_value, number_of
 from tuneoff.errors import CheckpointError
 from tuneoff.workload import StateTensor, Workload
 
@@ -22,15 +23,16 @@ _WAY_OUT = "return what the test needs, or set `has_state = False` where the con
 
 
 class EpochMetrics(NamedTuple):
-    """The metrics of an epoch as events have them: a value that is not finite is None, and its text is in `non_finite`."""
+    """The metrics of an epoch as events have them: what is not a finite number is None, and its text is in `non_finite`."""
 
     metrics: Mapping[str, float | None]
     non_finite: Mapping[str, str]
 
     @classmethod
-    def of(cls, values: Mapping[str, float]) -> EpochMetrics:
-        finite = {name: value if is_finite(value) else None for name, value in values.items()}
-        return cls(finite, {name: str(values[name]) for name, value in finite.items() if value is None})
+    def of(cls, values: Mapping[str, Any]) -> EpochMetrics:
+        numbers = {name: number_of(value) for name, value in values.items()}
+        finite = {name: None if number is None or not math.isfinite(number) else number for name, number in numbers.items()}
+        return cls(finite, {name: described_value(values[name]) for name, value in finite.items() if value is None})
 
     @property
     def values(self) -> dict[str, float]:

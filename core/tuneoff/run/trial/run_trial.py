@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tuneoff.base import clock
-from tuneoff.base.identity import configuration_digest, is_finite
+from tuneoff.base.identity import configuration_digest
 from tuneoff.base.tracebacks import described, log_traceback
 from tuneoff.errors import InfrastructureError, TrialFailedError
 from tuneoff.experiment.trial_context import TrialContext
@@ -27,6 +27,7 @@ class Decision(enum.Enum):
 
 
 OUT_OF_TIME = "wall-clock budget used up"  # the cause of a trial's end
+_NOT_FINITE = ("nan", "inf", "-inf")  # numbers all the same
 State = Literal["completed", "pruned", "failed", "cancelled", "refused"]
 Report = Callable[[int, Mapping[str, float]], Decision]  # (epoch from 1, metrics) -> decision
 
@@ -195,13 +196,14 @@ class _Attempt:
             if budget.epoch_tickets.take() is None:
                 return "cancelled", "budget of epochs used up"
             metrics = self._epoch(workload, epoch)
-            if context.metric not in metrics:
-                found = ", ".join(metrics) or "nothing"
+            if context.metric not in metrics.metrics:
+                found = ", ".join(metrics.metrics) or "nothing"
                 rule = f"each epoch must give {context.metric}, the objective's metric, but epoch {epoch} gave {found}"
                 return "failed", f"{rule}; correct one of them"
-            if not is_finite(value := metrics[context.metric]):
-                return "failed", f"{context.metric} must be a finite number, but epoch {epoch} gave {value}"
-            if self._report(epoch, metrics) is Decision.STOP and epoch < context.epochs:
+            if (text := metrics.non_finite.get(context.metric)) is not None:
+                rule = f"{context.metric} must be a finite number, but epoch {epoch} gave {text}"
+                return "failed", rule if text in _NOT_FINITE else f"{rule}; give float(...) of it"
+            if self._report(epoch, metrics.values) is Decision.STOP and epoch < context.epochs:
                 return "pruned", None
         return "completed", None
 
@@ -214,18 +216,18 @@ class _Attempt:
         self._write_epoch(epoch, known, clock.monotonic_ns(), train_ns=0, validate_ns=0, cpu_ns=self.cpu.used_ns(), restored=True)
         return values
 
-    def _epoch(self, workload: Workload, epoch: int) -> dict[str, float]:
+    def _epoch(self, workload: Workload, epoch: int) -> EpochMetrics:
         started = clock.monotonic_ns()
         metrics = dict(workload.train_epoch(epoch))
         trained = clock.monotonic_ns()
         metrics.update(workload.validate())
         validated = clock.monotonic_ns()
-        value = metrics.get(self.context.metric)
-        saved = False
         known = EpochMetrics.of(metrics)
+        value = known.metrics.get(self.context.metric)
+        saved = False
         if self.context.retries and workload.restores_training:
             self.history.append(known)
-        if value is not None and is_finite(value) and self._improves(value):
+        if value is not None and self._improves(value):
             self.value, self.best_epoch = value, epoch
             if workload.has_state:
                 tensors, texts = state_of(workload)
@@ -239,7 +241,7 @@ class _Attempt:
         if saved:
             fields.update(checkpoint_ns=now - validated, saved=True)
         self._write_epoch(epoch, known, now, **fields)
-        return metrics
+        return known
 
     def _write_epoch(self, epoch: int, known: EpochMetrics, now: int, **fields: Any) -> None:
         if known.non_finite:

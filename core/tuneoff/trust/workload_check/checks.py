@@ -119,6 +119,7 @@ def _ask(evidence: WorkloadEvidence, experiment: ExperimentSpec, place: Path, tr
         "target": experiment.workload.target,
         "options": dict(experiment.workload.options),
         "threads": threads,
+        "objective": experiment.objective.metric,
         "seeds": SEEDS,
         "trainings": trainings,
     }

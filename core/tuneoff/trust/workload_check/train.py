@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base.clock import NANOSECONDS
+from tuneoff.base.numbers import described_value
 from tuneoff.base.processes import become_subreaper
 from tuneoff.base.tracebacks import described
 from tuneoff.run.child import answer_request
@@ -20,8 +21,9 @@ from tuneoff.workload import TrialSeeds, Workload, workload_at
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return what each training of a request gave, or the error that ended them.
 
-    `request`: `target`, `options` and `threads` of the workload, `seeds` as [split, trial], and `trainings`: each a configuration
-    that is trained up to its `epochs`, from the state in the file `load` where it has one; its state goes to the file `save`.
+    `request`: `target`, `options`, `threads` and `objective` of the workload, `seeds` as [split, trial], and `trainings`: each a
+    configuration that is trained up to its `epochs`, from the state in the file `load` where it has one; its state goes to the
+    file `save`.
     """
     become_subreaper()  # what a training starts and forgets is found here
     try:
@@ -36,6 +38,7 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
 
 def _train(workload_type: type[Workload], request: Mapping[str, Any], one: Mapping[str, Any]) -> dict[str, Any]:
     workload = workload_type(request["options"])
+    workload.objective = request["objective"]
     workload.limit_threads(request["threads"])
     split, trial = request["seeds"]
     try:
@@ -53,8 +56,13 @@ def _train(workload_type: type[Workload], request: Mapping[str, Any], one: Mappi
         cases = {name: sorted(map(str, found)) for name, found in workload.cases().items()}
     finally:
         workload.close()
-    as_texts = [{name: str(value) for name, value in values.items()} for values in metrics]  # NaN is no JSON
-    return {"metrics": as_texts, "scores": {name: str(value) for name, value in scores.items()}, "cases": cases, **used}
+    as_texts = [_texts(values) for values in metrics]
+    return {"metrics": as_texts, "scores": _texts(scores), "cases": cases, **used}
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return values as a record describes them: JSON has no NaN, and what is not a number must not look like one."""
+    return {name: described_value(value) for name, value in values.items()}
 
 
 def _loaded(workload: Workload, one: Mapping[str, Any]) -> int:
