@@ -162,6 +162,16 @@ class Forgetful(Curve):
         return STATES[self.options["state"]]  # type: ignore[return-value]
 
 
+class LeavingTest(Curve):
+    """Its test leaves a process that keeps the test's output open, and notes its pid."""
+
+    def test(self) -> Scores:
+        with open(self.options["note"], "w") as file:
+            file.write(str(subprocess.Popen(["sleep", "100"], start_new_session=True).pid))
+        print("tested", file=sys.stderr)
+        return super().test()
+
+
 class BrokenTest(Curve):
     """Fails in its test, after a warning."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from tuneoff.base.doctor_check import DoctorCheck
 from tuneoff.base.files import replacing
 from tuneoff.base.process_limits import as_parent
+from tuneoff.base.processes import run_to_end
 from tuneoff.capabilities import Capabilities, Support
 from tuneoff.errors import StepError
 from tuneoff.record.layout import BEST_CONFIGURATION, TEST_RESULT
@@ -176,8 +177,6 @@ def score_best(context: RunContext, best: Best) -> None:
     Raises:
         StepError: the process failed or took longer than `timeouts.test_seconds`.
     """
-    import subprocess  # `plan` needs none
-
     from tuneoff.workload import workload_at
 
     configuration_file = context.run_dir / BEST_CONFIGURATION
@@ -191,13 +190,12 @@ def score_best(context: RunContext, best: Best) -> None:
     command += [str(configuration_file), str(output)]
     limit = context.spec.experiment.timeouts.test_seconds
     try:
-        environment = {**os.environ, **as_parent()}
-        done = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, timeout=limit, check=False)
-    except subprocess.TimeoutExpired as error:
+        done = run_to_end(command, limit, environment={**os.environ, **as_parent()})
+    except TimeoutError as error:
         raise StepError(f"the test must end within {limit:g} s, but did not; raise timeouts.test_seconds") from error
-    sys.stderr.write(done.stderr)  # of the coordinator, and so its log
-    if done.returncode != 0 or not output.exists():
-        lines = done.stderr.strip().splitlines() or ["no output"]
+    sys.stderr.write(done.output + done.errors)  # of the coordinator, and so its log
+    if done.code != 0 or not output.exists():
+        lines = done.errors.strip().splitlines() or ["no output"]
         raise StepError(f"the best trial {best.trial_id} could not be tested: {lines[-1]}")
     result = json.loads(output.read_text())
     odd = {"non_finite": result["non_finite"]} if result["non_finite"] else {}

@@ -18,6 +18,7 @@ import trial_runs
 from builders.specs import CURVE, make_spec
 from trial_runs import events_of, trial_context
 from tuneoff.adapter import Adapter, Best
+from tuneoff.base.processes import is_alive, kill
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import ExperimentError, InfrastructureError, MissingPackageError, StepError, UserError
 from tuneoff.experiment.spec import Objective
@@ -76,12 +77,15 @@ def _signals() -> Iterator[None]:
         signal.signal(number, handler)
 
 
-def context(tmp_path: Path, workload: str = "Curve") -> RunContext:
+def context(tmp_path: Path, workload: str = "Curve", **options: Any) -> RunContext:
+    trials = trial_context(
+        tmp_path, execution_id=f"e-{os.urandom(4).hex()}", workload=f"trial_runs:{workload}", workload_options=options
+    )
     return RunContext(
         spec=make_spec("scripted", workload=CURVE, objective=Objective(metric="loss", mode="min"), trials=1, epochs=1),
         run_dir=tmp_path,
         execution_id="e",
-        trial_context=trial_context(tmp_path, execution_id=f"e-{os.urandom(4).hex()}", workload=f"trial_runs:{workload}"),
+        trial_context=trials,
         events=EventWriter(tmp_path, "e", "coordinator"),
     )
 
@@ -194,6 +198,20 @@ def test_the_default_test_step_scores_the_own_checkpoint_in_a_fresh_process(
     assert tested.scores == {"test_loss": 0.5}
     assert tested.checkpoint_sha256 == read_checkpoint(checkpoint_path(tmp_path, "t00000")).sha256
     assert 1_000_000 < tested.cpu_ns < 10_000_000_000  # of its process, from the start of the interpreter
+
+
+def test_the_test_step_ends_with_its_process_and_not_with_its_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(trial_runs.__file__).parent))
+    run = context(tmp_path, workload="LeavingTest", note=str(tmp_path / "pid"))
+    run_trial(run.trial_context, "t00000", {"x": 0.5}, lambda epoch, metrics: Decision.CONTINUE)
+    try:
+        Adapter.test(adapter()(run), Best(trial_id="t00000", configuration={"x": 0.5}, value=0.5))
+        assert is_alive(int((tmp_path / "pid").read_text())), "or it was not what was to be waited for"
+    finally:
+        kill(int((tmp_path / "pid").read_text()))
+    assert "tested\n" in capsys.readouterr().err
 
 
 def test_a_fault_in_the_workload_s_test_has_its_line_and_its_whole_traceback_in_the_log(

@@ -13,7 +13,6 @@ import os
 import platform
 import select
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,7 @@ from typing import Any, Protocol
 from tuneoff.base import clock
 from tuneoff.base.code_digest import code_digest
 from tuneoff.base.packages import installed_version, missing_modules, module_versions
-from tuneoff.base.processes import MARK, has_more_memory, is_alive, kill_tree
+from tuneoff.base.processes import MARK, has_more_memory, is_alive, kill_tree, run_to_end
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.run.trial.faults import asked_kills, watched_memory
 from tuneoff_adapters.hosts.cleaning import clean
@@ -90,12 +89,10 @@ class Agent:
             self._folder.mkdir(mode=0o700, exist_ok=True)
         marked = {**os.environ, **environment, MARK: self._execution_id}
         try:
-            done = subprocess.run(
-                command, env=marked, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds, check=False
-            )
-        except subprocess.TimeoutExpired:
-            return {"code": None, "output": f"it took longer than {seconds:g} s"}
-        return {"code": done.returncode, "output": done.stdout + done.stderr}
+            done = run_to_end(command, seconds, environment=marked)
+        except TimeoutError as error:
+            return {"code": None, "output": str(error)}
+        return {"code": done.code, "output": done.output + done.errors}
 
     def clean(self, besides: str | None = None) -> list[str]:
         """End all of the run on this host, remove its folder, and return what is still there; not under boot id `besides`."""

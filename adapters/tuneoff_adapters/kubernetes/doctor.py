@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import yaml
 from tuneoff.adapter import DoctorCheck
 from tuneoff.base.code_digest import code_digest
 from tuneoff.base.packages import install_command, installed_version, release
+from tuneoff.base.processes import run_to_end
 from tuneoff.errors import InfrastructureError, MissingPackageError
 
 TOOLS = ("podman", "docker")
@@ -169,12 +169,12 @@ def answer_of(image: str) -> list[str]:
     rights = ["--network=none", "--read-only", "--cap-drop=all", "--security-opt=no-new-privileges"]
     command = [tool, "run", "--rm", *rights, "--entrypoint=python", image, "-c", _QUESTION]
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=False)
-    except subprocess.TimeoutExpired:
+        done = run_to_end(command, SECONDS)
+    except TimeoutError:
         raise InfrastructureError(f"{image} did not answer within {SECONDS:g} s; run: {tool} pull {image}") from None
-    if done.returncode != 0:
+    if done.code != 0:
         # the last line that docker prints is a hint at its help
-        told = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith("Run '")]
-        reason = told[-1].strip() if told else f"exit code {done.returncode}"
+        told = [line for line in done.errors.splitlines() if line.strip() and not line.startswith("Run '")]
+        reason = told[-1].strip() if told else f"exit code {done.code}"
         raise InfrastructureError(f"{image} does not say which tuneoff it has ({reason}); build it anew, or correct its name")
-    return done.stdout.split()
+    return done.output.split()

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from tuneoff.base.listening import free_port
 from tuneoff.base.packages import install_command
-from tuneoff.base.processes import last_words
+from tuneoff.base.processes import last_words, run_to_end
 from tuneoff.errors import InfrastructureError
 from tuneoff.run.trial.trial_process import tree_cpu_ns
 
@@ -165,10 +165,10 @@ def _start_postgresql(server: Server, workers: int) -> None:
         begin = ("setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups")
     options = f"-U {USER} -A scram-sha-256 -E UTF8 --no-locale --no-sync".split()
     command = [*begin, initdb, "-D", str(data), f"--pwfile={secret}", *options]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd="/", check=False)
+    done = run_to_end(command, cwd="/")
     secret.unlink()
-    if done.returncode != 0:
-        said = " ".join(done.stderr.split())[-300:]
+    if done.code != 0:
+        said = " ".join(done.errors.split())[-300:]
         raise InfrastructureError(f"initdb must make a database below {server.folder}, but: {said}")
     settings = {
         "listen_addresses": HOST,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import re
-import subprocess
 import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from tuneoff.base.processes import run_to_end
 from tuneoff.errors import InfrastructureError
 
 CALL_SECONDS = 30.0
@@ -110,12 +110,10 @@ def call(*command: str) -> str:
         InfrastructureError: it failed, or did not answer.
     """
     try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=CALL_SECONDS, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
+        done = run_to_end(command, CALL_SECONDS)
+    except OSError as error:  # also: in time
         raise InfrastructureError(f"SLURM must answer, but {command[0]}: {error}") from error
-    if done.returncode != 0:
-        said = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
+    if done.code != 0:
+        said = (done.errors.strip() or f"exit code {done.code}").splitlines()[-1]
         raise InfrastructureError(f"SLURM must answer, but {command[0]} says: {said}")
-    return done.stdout
+    return done.output

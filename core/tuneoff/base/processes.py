@@ -10,8 +10,9 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
 from tuneoff.base.terminal import shown_line
 
@@ -20,10 +21,19 @@ _WORDS = 200  # characters of a log's last line
 _TAIL_BYTES = 65_536  # of a log, in which that line is looked for
 _STAMP = re.compile(r"^\[[^\]]*\]\s+(\([^)]*\)\s+)?\S+:\d+:\s*")  # Ray's: time, processes, who, file and line
 _STOP_SECONDS = 0.2  # in which a process stops that is not in the middle of a slow system call
+_MOST_PRINTED = 1_000_000  # bytes of a command's output that are kept, from its end
 PAGE = os.sysconf("SC_PAGE_SIZE")
 MARK = "TUNEOFF_RUN_ID"  # environment variable with the execution id in every process of a run
 GUARDIAN = "tuneoff.run.supervisor.guardian"  # the module that a guardian's process runs
 CLEANING_SECONDS = 10.0  # how long the next command waits for the guardian of a killed one, which may take longer
+
+
+class Ended(NamedTuple):
+    """How a command ended: its exit code (negative: a signal), and the last of what it printed."""
+
+    code: int
+    output: str
+    errors: str
 
 
 def become_subreaper() -> bool:
@@ -211,6 +221,39 @@ def _cut(text: str) -> str:
     if sentence >= _WORDS // 3:
         return text[: sentence + 1]
     return f"{text[: word if word > 0 else _WORDS - 4]} ..."
+
+
+def run_to_end(
+    command: Sequence[str], seconds: float | None = None, *, environment: Mapping[str, str] | None = None, cwd: str | None = None
+) -> Ended:
+    """Run a command until its process ends, and return how, with what was printed until then.
+
+    It prints into files: what it leaves running may keep them open, and is not waited for, as it would be with pipes.
+
+    Raises:
+        OSError: it cannot be started.
+        TimeoutError: it did not end within `seconds`, and was killed.
+    """
+    import subprocess  # `plan` needs none
+    import tempfile
+
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, env=environment, cwd=cwd)
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError(f"it took longer than {seconds:g} s") from error
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        return Ended(process.returncode, _printed(output), _printed(errors))
+
+
+def _printed(file: BinaryIO) -> str:
+    """Return what was written to a file; of much the end."""
+    file.seek(max(0, file.seek(0, os.SEEK_END) - _MOST_PRINTED))
+    return file.read(_MOST_PRINTED).decode(errors="replace")
 
 
 def kill(pid: int, number: int = signal.SIGKILL) -> None:

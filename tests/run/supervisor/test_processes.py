@@ -27,6 +27,25 @@ def test_a_process_is_found_by_its_mark_and_by_its_session(marked: subprocess.Po
     assert processes.with_mark("TUNEOFF_TEST_MARK", "another") == []
 
 
+def test_a_command_has_ended_when_its_process_has_and_not_when_its_output_is_closed() -> None:
+    left = "sleep 100 & echo $!; echo problem >&2; exit 3"
+    code, output, errors = processes.run_to_end(["sh", "-c", left])
+    assert processes.is_alive(int(output)), "it keeps the output open"
+    processes.kill(int(output))
+    assert (code, errors) == (3, "problem\n")
+
+
+def test_a_command_that_takes_too_long_is_killed() -> None:
+    before = processes.children(os.getpid())
+    with pytest.raises(TimeoutError, match=r"^it took longer than 0\.1 s$"):
+        processes.run_to_end(["sleep", "100"], 0.1)
+    assert processes.children(os.getpid()) == before
+
+
+def test_of_much_output_the_end_is_kept() -> None:
+    assert len(processes.run_to_end(["sh", "-c", "head -c 3000000 /dev/zero; echo end"]).output) == 1_000_000
+
+
 def test_end_all_ends_exactly_what_is_found(marked: subprocess.Popen[str]) -> None:
     killed = processes.end_all(lambda: processes.with_mark("TUNEOFF_TEST_MARK", f"m-{os.getpid()}"))
     assert killed == [marked.pid]

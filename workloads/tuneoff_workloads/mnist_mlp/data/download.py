@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
-import subprocess
 import sys
 from pathlib import Path
 
+from tuneoff.base.processes import run_to_end
 from tuneoff.errors import DataError, MissingPackageError
 from tuneoff_workloads.mnist_mlp.data.catalog import Dataset
 
@@ -35,14 +35,12 @@ def download(dataset: Dataset, target: Path, timeout_seconds: float = TIMEOUT_SE
     log.info("downloading %s to %s", dataset.name, target)
     command = [sys.executable, "-c", _SCRIPT, dataset.torchvision_class, str(target)]
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=timeout_seconds, env={**os.environ, "OMP_NUM_THREADS": "1"}
-        )
-    except subprocess.TimeoutExpired as error:
+        done = run_to_end(command, timeout_seconds, environment={**os.environ, "OMP_NUM_THREADS": "1"})
+    except TimeoutError as error:
         raise DataError(_failure(dataset, f"no end after {timeout_seconds:g} s")) from error
-    if done.returncode != 0:
-        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-        raise DataError(_failure(dataset, lines[-1] if lines else f"exit code {done.returncode}"))
+    if done.code != 0:
+        lines = [line.strip() for line in done.errors.splitlines() if line.strip()]
+        raise DataError(_failure(dataset, lines[-1] if lines else f"exit code {done.code}"))
     return target / dataset.torchvision_class / "raw"
 
 
