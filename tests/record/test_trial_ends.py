@@ -14,7 +14,7 @@ from builders.specs import make_spec
 from record.test_derive import one_trial, trial
 from tuneoff.measure.derived import with_metrics
 from tuneoff.record.derive import derive
-from tuneoff.record.endings import Ruling
+from tuneoff.record.endings import KILLED
 from tuneoff.record.events import schema
 
 
@@ -135,11 +135,24 @@ def test_a_step_that_failed_is_the_cause_of_what_ended_without_one_after_it(at: 
     assert (record.state, record.cause, record.charged) == ("failed", cause, "infrastructure")
 
 
-def test_a_killed_command_cancels_what_nobody_saw_end() -> None:
+@pytest.mark.parametrize(
+    ("failed", "state", "cause", "charged"),
+    [
+        (None, "cancelled", KILLED.reason, "user"),
+        ("undeploy", "cancelled", KILLED.reason, "user"),  # by whoever cleaned up
+        ("trial", "failed", "step trial failed: the namespace is away", "framework"),  # before the kill
+    ],
+)
+def test_a_killed_command_cancels_what_nobody_saw_end(failed: schema.Step | None, state: str, cause: str, charged: str) -> None:
     log, _ = one_trial()
-    ruling = Ruling(status="interrupted", reason="its tuneoff command was killed", charged="user")
-    (record,) = derive(log.pairs(), make_spec(), ruling=ruling).trials
-    assert (record.state, record.cause, record.charged) == ("cancelled", "its tuneoff command was killed", "user")
+    if failed is not None:
+        cleaner = log.process("coordinator", 8)
+        cleaner.add(schema.StepStarted, 8, step=failed)
+        cleaner.add(schema.StepEnded, 9, step=failed, error="the namespace is away", charged="framework")
+    run = derive(log.pairs(), make_spec(), ruling=KILLED)
+    (record,) = run.trials
+    assert (record.state, record.cause, record.charged) == (state, cause, charged)
+    assert (run.status, run.charged) == ("interrupted", "user")
 
 
 def test_an_observed_end_is_never_before_the_last_sign_of_life() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tuneoff.base.identity import is_finite
 from tuneoff.experiment.spec import Objective, RunSpec, run_spec_to_json
-from tuneoff.record.endings import Ruling, RunStop, promise_flags, ruling_of
+from tuneoff.record.endings import IN_NO_EVENT, Ruling, RunStop, promise_flags, ruling_of
 from tuneoff.record.event_index import Collected, Timeline, collect
 from tuneoff.record.events.schema import EMULATED_FLAG, OF_ONE_TRIAL, STEPS, STORAGE_FIGURES, Event, Process
 from tuneoff.record.join import continues_record, joined_trials, resume_flags
@@ -104,12 +104,17 @@ def best_trial(objective: Objective, trials: Iterable[TrialRecord]) -> TrialReco
 
 
 def _run_stop(found: Collected, timeline: Timeline, ruling: Ruling | None) -> RunStop | None:
-    """Return what ended the run before its time: as the supervisor noted it, else a step that failed, else the ruling."""
+    """Return what ended the run before its time: as the supervisor noted it, else a step that failed, else the ruling.
+
+    Where the command was killed an un-deploy that failed came after the kill, from whoever cleaned up.
+    """
     stopped = timeline.first(found.run_stopped)
     if stopped is not None:
         event = stopped.event
         return RunStop(cause=event.cause, charged=event.charged, cancels=event.cancels, since_ns=timeline.seen_at(stopped))
-    failed = timeline.first([seen for seen in found.steps_ended if seen.event.error not in (None, "interrupted")])
+    is_killed = ruling is not None and ruling.reason in IN_NO_EVENT
+    errors = [seen for seen in found.steps_ended if seen.event.error not in (None, "interrupted")]
+    failed = timeline.first([seen for seen in errors if not (is_killed and seen.event.step == "undeploy")])
     if failed is not None:
         cause = f"step {failed.event.step} failed: {failed.event.error}"
         return RunStop(cause=cause, charged=failed.event.charged or "infrastructure", since_ns=timeline.seen_at(failed))
