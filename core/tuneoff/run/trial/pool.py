@@ -222,7 +222,7 @@ class WorkerPool(Pool):
             try:
                 worker.pipe.recv()
             except (EOFError, ConnectionResetError) as error:
-                raise StepError(f"a worker must start, but {self._bury(index).cause}; see the run's log") from error
+                raise self._bury(index).at_start() from error
 
     def start_worker(self, index: int) -> None:
         ours, theirs = connection.Pipe()
