@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +31,7 @@ from tuneoff.record.samples.reader import power_of
 from tuneoff.record.store import FILE_NAME, RUNS, is_final, write_run
 from tuneoff.registry import adapter_class
 from tuneoff.run.resume import kept_checkpoints
-from tuneoff.run.supervisor.execution import is_named_for
+from tuneoff.run.supervisor.execution import Execution, is_named_for, write_spec
 from tuneoff.run.trial.checkpoint import FOLDER as CHECKPOINTS
 
 log = logging.getLogger(__name__)
@@ -106,18 +107,20 @@ def _keep_best_checkpoint(folder: Path, record: RunRecord) -> None:
 def recover(results: Path, plan: Plan, ruling: Ruling) -> None:
     """Write the record of the plan's executions that have none: their finished trials are kept, their status is the ruling's."""
     planned = {run.run_id: run.spec for run in plan.runs}
-    for spec_file in sorted(results.glob(f"{RUNS}/*/*/{SPEC}")):
-        folder = spec_file.parent
+    for folder in sorted(results.glob(f"{RUNS}/*/*/")):
         if (folder / FILE_NAME).exists():
             continue
         try:
             spec = planned.get(folder.parent.name)
             if spec is None or not is_named_for(spec, folder):
                 raise ResultsError("it is no execution of a run that is planned here; remove the folder")
-            # of the folder's word only the timeouts: they are no part of the id, and may have changed in the plan since
-            timeouts = run_spec_from_json(read_json(spec_file)["run"]).experiment.timeouts
-            spec = replace(spec, experiment=replace(spec.experiment, timeouts=timeouts))
+            if not os.path.lexists(folder / SPEC):  # the disk was full, or the command was killed, before anything was begun
+                write_spec(Execution(spec=spec, execution_id=folder.name, folder=folder))
+            else:
+                # of the folder's word only the timeouts: they are no part of the id, and may have changed in the plan since
+                timeouts = run_spec_from_json(read_json(folder / SPEC)["run"]).experiment.timeouts
+                spec = replace(spec, experiment=replace(spec.experiment, timeouts=timeouts))
             finish(folder, spec, ruling, adapter_class(spec.adapter))
         except (OSError, ValueError, KeyError, TypeError, TuneoffError) as error:
-            # killed while it was being made, or made by a plugin that is gone: the folder stays as it is
+            # made by a plugin that is gone, or by nobody of ours: the folder stays as it is
             log.warning("%s has no record and none can be derived: %s", folder, error)

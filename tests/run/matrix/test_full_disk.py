@@ -12,15 +12,20 @@ from typing import NoReturn
 
 import pytest
 
+from builders.results_folders import Results
+from builders.resume_logs import SPEC
 from builders.specs import make_spec
 from tuneoff.adapter import Best, score_best
 from tuneoff.errors import ResultsError
+from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, write_accounting
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.plan import make_plan
+from tuneoff.record.endings import KILLED, UNWRITABLE, Ruling
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.run_context import RunContext
-from tuneoff.record.store import read_runs
+from tuneoff.record.store import RUNS, read_runs
 from tuneoff.run import execute as execution
+from tuneoff.run.finish import recover
 from tuneoff.run.supervisor.execution import Execution, new_execution, trial_context, write_inputs
 from tuneoff.trust.verify.results import verify
 
@@ -111,3 +116,22 @@ def test_a_run_whose_record_met_a_full_disk_was_not_killed_by_the_user(
     assert cut.reason == f"its results folder could not be written: {reason}"
     assert done.status == "done"
     assert verify(results).is_verified
+
+
+@pytest.mark.parametrize("ruling", [KILLED, UNWRITABLE[errno.ENOSPC]])
+@pytest.mark.parametrize("files", [(), ("accounting.json",), ("accounting.json", "leftovers.jsonl")])
+def test_an_execution_that_was_cut_before_its_specification_was_written_has_the_cause_of_its_end(
+    tmp_path: Path, ruling: Ruling, files: tuple[str, ...]
+) -> None:
+    results = Results(tmp_path / "results", [SPEC])
+    made = new_execution(SPEC, results.path / RUNS)
+    write_accounting(made.folder, NO_ACCOUNTING)
+    for path in made.folder.iterdir():
+        if path.is_file() and path.name not in files:
+            path.unlink()
+    for name in files:
+        (made.folder / name).touch()
+    recover(results.path, results.plan, ruling)
+    (record,) = read_runs(results.path)
+    assert (record.status, record.reason, record.charged, record.trials) == (ruling.status, ruling.reason, ruling.charged, ())
+    assert verify(results.path).is_verified

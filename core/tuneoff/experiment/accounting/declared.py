@@ -15,7 +15,7 @@ from typing import Any, Literal, Self, TypeVar
 
 import msgspec
 
-from tuneoff.base.files import read_regular
+from tuneoff.base.files import read_regular, replacing
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import ResultsError
 
@@ -129,7 +129,8 @@ def of_run(accounting: Accounting, capabilities: Capabilities) -> Accounting:
 def write_accounting(run_dir: Path, accounting: Accounting) -> Path:
     """Write what the run is charged into its folder and return the path."""
     path = run_dir / FILE_NAME
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(accounting), indent=1) + b"\n")
+    with replacing(path) as file:
+        file.write(msgspec.json.format(msgspec.json.encode(accounting), indent=1) + b"\n")
     return path
 
 

@@ -70,11 +70,15 @@ def is_named_for(spec: RunSpec, folder: Path) -> bool:
 
 def write_inputs(execution: Execution, limits: Sequence[SlotLimits] = (), history: History = NO_HISTORY) -> TrialContext:
     """Write `spec.json` and `trial_context.json`, and return the latter's content; `history` has used a part of the budget."""
-    with replacing(execution.folder / SPEC) as file:
-        file.write(json.dumps(stored(execution), indent=1).encode())
+    write_spec(execution)
     context = trial_context(execution, limits, history)
     context.write()
     return context
+
+
+def write_spec(execution: Execution) -> None:
+    with replacing(execution.folder / SPEC) as file:
+        file.write(json.dumps(stored(execution), indent=1).encode())
 
 
 def stored(execution: Execution) -> dict[str, Any]:

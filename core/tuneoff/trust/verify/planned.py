@@ -133,7 +133,7 @@ def missing_runs(
 
     Runs are executed in the plan's order, so a run without an execution was removed where a later one has one. It also was
     where the last command came to its end (`has_ended`); where nothing tells that, if no execution was interrupted. An
-    execution without events and record was killed while it was made, or its files were removed: it counts for nothing.
+    execution without events and record was cut while it was made, or its files were removed: it counts for nothing.
     """
     there = {outcome.run_id for outcome in outcomes if not outcome.is_empty}
     due = [run for run in planned if run.skip_reason is None]
@@ -213,7 +213,7 @@ def check_frozen(environment: Mapping[str, Any], expected: PlanExpectation, outc
     if expected.analysis_digest is None:
         return
     if stored is None:
-        outcome.notes.append("its record has no analysis_digest: it was derived after its command was killed")
+        outcome.notes.append("its record has no analysis_digest: a later command derived it, as its own had ended")
     elif stored != expected.analysis_digest:
         text = f"stored {str(stored)[:12]}, the plan has {expected.analysis_digest[:12]}"
         outcome.add("plan", "environment.analysis_digest", text, stored, expected.analysis_digest)

@@ -230,7 +230,7 @@ def _without_records(bare: Sequence[tuple[Path, str]], is_running: bool, has_end
         if is_running:
             outcome.notes.append(f"no {FILE_NAME} yet")
         elif outcome.is_empty:
-            outcome.notes.append("empty: its command was killed while it was made")
+            outcome.notes.append("empty: its command ended while it was made; `tuneoff compare --resume` derives it")
         elif has_ended is False and len(cut) == 1:
             text = f"no {FILE_NAME}, as its command was killed: nothing of it was verified; `tuneoff compare --resume` derives it"
             outcome.notes.append(text)
