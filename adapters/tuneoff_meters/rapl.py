@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base import clock
+from tuneoff.base.files import read_regular
 from tuneoff.meter import MeterDescription, MeterError, PowerMeter, PowerSample, check_names, text
 
 _TOP = re.compile(r"[a-z]+-rapl:\d+")  # intel-rapl:0, on AMD too; intel-rapl-mmio:0 is the same counter by another way
 _INNER = re.compile(r"[a-z]+-rapl:\d+:\d+")
 _MIRROR_UJ = 1_000_000  # two counters that are nearer than 1 J are one: multi-die parts show it several times
+_MOST_BYTES = 1000  # of a file of the kernel's
 ROOT = "/sys/class/powercap"
 HIGHEST_WATTS = 10_000.0  # of one zone; a counter that moved faster was reset, not wrapped
 
@@ -106,7 +108,9 @@ class Zone:
             OSError: it cannot be read.
             ValueError: it is no number.
         """
-        descriptor = os.open(f"{self.folder}/energy_uj", os.O_RDONLY | os.O_CLOEXEC)  # bare calls: it is read all the time
+        descriptor = os.open(
+            f"{self.folder}/energy_uj", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+        )  # bare calls: it is read all the time
         try:
             return int(os.read(descriptor, 64))
         finally:
@@ -172,14 +176,14 @@ def _folders(root: Path) -> Iterator[Path]:
 
 def _name(folder: Path) -> str:
     try:
-        return (folder / "name").read_text().strip()
-    except OSError:
+        return read_regular(folder / "name", _MOST_BYTES, follow=True).decode().strip()
+    except (OSError, UnicodeDecodeError):
         return ""
 
 
 def _opened(folder: Path, domain: str, left_out: list[str]) -> Zone | None:
     try:
-        value = int((folder / "energy_uj").read_bytes())
+        value = int(read_regular(folder / "energy_uj", _MOST_BYTES, follow=True))
     except PermissionError as error:
         ways = "run `chmod -R a+r` on it (until reboot), add a udev rule, or give Python CAP_DAC_READ_SEARCH"
         raise MeterError(f"no RAPL (unreadable): {folder / 'energy_uj'} is readable by root only; {ways}") from error
@@ -187,7 +191,7 @@ def _opened(folder: Path, domain: str, left_out: list[str]) -> Zone | None:
         left_out.append(f"{domain} does not answer: {getattr(error, 'strerror', None) or error}")
         return None
     try:
-        highest = int((folder / "max_energy_range_uj").read_bytes())
+        highest = int(read_regular(folder / "max_energy_range_uj", _MOST_BYTES, follow=True))
     except (OSError, ValueError):
         highest = 0
     return Zone(folder=folder, domain=domain, range_uj=highest or None, opened_at_uj=value)

@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from tuneoff.base.clock import NANOSECONDS
+from tuneoff.base.files import read_regular
 from tuneoff.meter import Coefficients, MeterError, MeterKind, PowerSample
 from tuneoff.record.samples.schema import SCHEMA_VERSION, Header, Line
 
@@ -58,7 +59,7 @@ def read_recording(path: Path) -> Recording:
             or it holds nothing.
     """
     try:
-        content = path.read_text(encoding="utf-8-sig")
+        content = read_regular(path, follow=True).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
         raise MeterError(f"meter replay: {path} cannot be read: {reason}; correct `path`") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,27 @@ def test_the_processor_is_read_by_vendor_family_and_model(tmp_path: Path) -> Non
     found = environment.cpu(path)
     assert (found["vendor"], found["family"], found["model"], found["name"]) == ("AuthenticAMD", 25, 17, "AMD EPYC")
     assert environment.cpu(tmp_path / "none")["vendor"] is None
+
+
+@pytest.mark.parametrize("head", ["ref: ../secret\n", "secret\n", "ref: refs/heads/secret\n"])
+def test_no_file_of_mine_that_a_folder_s_own_git_leads_to_is_told(tmp_path: Path, head: str) -> None:
+    (tmp_path / "secret").write_text("a password\n")
+    _repository(tmp_path, head)
+    if "heads" in head:
+        (tmp_path / ".git" / "refs" / "heads").mkdir(parents=True)
+        (tmp_path / ".git" / "refs" / "heads" / "secret").symlink_to(tmp_path / "secret")
+    assert "password" not in json.dumps(environment.git_state(tmp_path))
+    assert (environment.git_state(tmp_path) or {"commit": None})["commit"] is None
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("plant", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "endless"])
+@pytest.mark.parametrize("name", ["HEAD", "packed-refs", "config", "commondir"])
+def test_a_pipe_or_an_endless_file_is_not_waited_for(tmp_path: Path, name: str, plant: Callable[[Path], None]) -> None:
+    _repository(tmp_path, "ref: refs/heads/none\n")
+    path = tmp_path / ".git" / name
+    path.unlink(missing_ok=True)
+    plant(path)
+    environment.git_state(tmp_path)
+    environment.git_remote(tmp_path)
+    assert environment.first_processor(path) == {}

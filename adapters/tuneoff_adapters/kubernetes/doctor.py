@@ -13,11 +13,13 @@ import yaml
 
 from tuneoff.adapter import DoctorCheck
 from tuneoff.base.code_digest import code_digest
+from tuneoff.base.files import read_regular
 from tuneoff.base.packages import install_command, installed_version, release
 from tuneoff.base.processes import run_to_end
 from tuneoff.errors import InfrastructureError, MissingPackageError
 
 TOOLS = ("podman", "docker")
+MOST_BYTES = 10_000_000  # of a kubeconfig
 SECONDS = 600.0  # with the download of the image
 PROGRAMS = ("sh", "head")  # through which Katib runs a trial, and asks whether it was pruned
 _QUESTION = (
@@ -105,7 +107,7 @@ def kubeconfig_problem(paths: Sequence[Path]) -> str | None:
     files = []
     for path in paths:
         try:
-            content = yaml.safe_load(path.read_text())
+            content = yaml.safe_load(read_regular(path, MOST_BYTES, follow=True).decode())
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is no text"
             return f"{path} cannot be read: {reason}; correct it, or name another in KUBECONFIG"

@@ -15,9 +15,12 @@ from typing import Any
 
 import tuneoff
 from tuneoff.base import clock
+from tuneoff.base.files import read_regular
 from tuneoff.base.packages import installed_version
 
 MEGABYTE = 1e6
+MOST_BYTES = 1 << 26  # of a file that is read: a folder's own `.git`, or a power meter's option, may name any
+_COMMIT = re.compile(r"[0-9a-f]{40,64}")  # what else a reference's file holds is not told
 COMMON_PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "msgspec", "pydantic", "safetensors")
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -166,16 +169,16 @@ def _head(entry: Path) -> dict[str, Any] | None:
     if not head:
         return None
     if not head.startswith("ref:"):
-        return {"commit": head, "branch": None}
+        return {"commit": head, "branch": None} if _COMMIT.fullmatch(head) else None
     reference = head.removeprefix("ref:").strip()
     branch = reference.removeprefix("refs/heads/")
     for base in (entry, common):
         commit = (_read(base / reference) or "").strip()
-        if commit:
+        if _COMMIT.fullmatch(commit):
             return {"commit": commit, "branch": branch}
     for line in (_read(common / "packed-refs") or "").splitlines():
         commit, _, name = line.partition(" ")
-        if name == reference:
+        if name == reference and _COMMIT.fullmatch(commit):
             return {"commit": commit, "branch": branch}
     return {"commit": None, "branch": branch}  # a branch without a commit
 
@@ -199,7 +202,7 @@ def _has_folder() -> bool:
 
 def _read(path: Path) -> str | None:
     try:
-        return path.read_text(errors="replace")
+        return read_regular(path, MOST_BYTES, follow=True).decode(errors="replace")
     except OSError:
         return None
 

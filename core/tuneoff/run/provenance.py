@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.files import open_regular
 from tuneoff.errors import TuneoffError
 from tuneoff.experiment.accounting.declared import not_covered_line, of_run
 from tuneoff.experiment.names import label_texts
@@ -70,7 +71,7 @@ def _file_digests(paths: Mapping[str, str]) -> dict[str, str | None] | None:
     found: dict[str, str | None] = {}
     for name, path in paths.items():
         try:
-            with open(path, "rb") as file:
+            with open_regular(Path(path), follow=True) as file:
                 found[name] = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError:
             found[name] = None

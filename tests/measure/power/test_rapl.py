@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from measure.power.powercap import RANGE_UJ, set_energy, two_sockets, write_zone
+from tuneoff.base.files import read_regular
 from tuneoff.meter import MeterError
 from tuneoff_meters.rapl import ROOT, RaplMeter
 
@@ -163,14 +164,13 @@ def test_no_folder_no_zone_and_no_right_are_told_apart(tmp_path: Path, monkeypat
 
 def _refuse(monkeypatch: pytest.MonkeyPatch, error: OSError) -> None:
     """Let counters not be read; file modes would not stop root."""
-    read = Path.read_bytes
 
-    def refused(path: Path) -> bytes:
+    def refused(path: Path, most_bytes: int, *, follow: bool) -> bytes:
         if path.name == "energy_uj":
             raise error
-        return read(path)
+        return read_regular(path, most_bytes, follow=follow)
 
-    monkeypatch.setattr(Path, "read_bytes", refused)
+    monkeypatch.setattr("tuneoff_meters.rapl.read_regular", refused)
 
 
 def test_a_dram_zone_that_does_not_answer_is_named_and_left_out(tmp_path: Path) -> None:
