@@ -198,11 +198,16 @@ def plugin(name: str, target: str, distribution: str = "fakes") -> registry.Plug
     return registry.Plugin(name=name, target=target, distribution=distribution, version="1.0")
 
 
-def register(monkeypatch: pytest.MonkeyPatch, *more: registry.Plugin, meters: Iterable[registry.Plugin] = ()) -> None:
-    """Make the fakes (and `more` adapters, and `meters`) the only installed plugins."""
+def register(
+    monkeypatch: pytest.MonkeyPatch,
+    *more: registry.Plugin,
+    workloads: Iterable[registry.Plugin] = (),
+    meters: Iterable[registry.Plugin] = (),
+) -> None:
+    """Make the fakes (and `more` adapters, `workloads` and `meters`) the only installed plugins."""
     found = {
         "adapter": [plugin(name, f"fake_plugins:{target}") for name, target in ADAPTERS.items()] + list(more),
-        "workload": [plugin(name, f"fake_plugins:{target}") for name, target in WORKLOADS.items()],
+        "workload": [plugin(name, f"fake_plugins:{target}") for name, target in WORKLOADS.items()] + list(workloads),
         "power_meter": list(meters),
     }
 

@@ -51,6 +51,10 @@ class Adapter(ABC):
     """Names of adapter options that do not define the run (an address, how long it is waited for): with other values it is the
     same run, by its id and in every table."""
 
+    foreign_options: ClassVar[frozenset[str]] = frozenset()
+    """Names of adapter options that a bundle of somebody else may set, to numbers and words (no path, address or command): none
+    that names a file, host, cluster, image or account. Its runs are run on platform `local` and emulated ones alone."""
+
     fault_tools: ClassVar[str | None] = None
     """`module:NAME` of a `tuneoff.trust.faultmatrix.tools.FaultTools`, for `tuneoff faults`: a plain program of the framework,
     and its parts that can break."""
@@ -86,15 +90,6 @@ class Adapter(ABC):
     def placement(cls, spec: RunSpec) -> str | None:
         """Return one line on what a run starts on which other hosts, for `plan`, or None: everything is here. Starts nothing."""
         return None
-
-    @classmethod
-    def refuse_foreign(cls, spec: RunSpec) -> str | None:
-        """Return why a run of somebody else's bundle is not run here, as its options reach beyond this machine, or None.
-
-        This default refuses what `placement` names; an override refuses addresses that the options give. Starts nothing.
-        """
-        place = cls.placement(spec)
-        return None if place is None else f"no run of a bundle is put on other hosts, but this one: {place}"
 
     @classmethod
     def refuse_continue(cls, spec: RunSpec) -> str | None:

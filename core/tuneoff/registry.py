@@ -93,6 +93,18 @@ def find(kind: Kind, name: str) -> Plugin:
     return found[0]
 
 
+def installed(kind: Kind, name: str) -> Plugin:
+    """Return the installed plugin of a name that somebody else gives, in a bundle or a folder: nothing but that is imported.
+
+    Raises: as `find`; also where the name is a "module:Class".
+    """
+    if ":" in name:
+        known = ", ".join(sorted({plugin.name for plugin in scan(kind)})) or "none"
+        rule = f"a bundle brings no code, so {_label(kind)} {name!r} must be the name of an installed one"
+        raise UnknownNameError(f"{rule}; installed: {known}")
+    return find(kind, name)
+
+
 def adapter_class(name: str) -> AdapterClass:
     """Return the adapter of that name, or at "module:Class".
 
@@ -106,6 +118,14 @@ def adapter_class(name: str) -> AdapterClass:
         rule = "must declare `capabilities`, a Capabilities object"
         raise PluginError(f"adapter {plugin.name!r} {rule}, but {_place(plugin)} does not")
     return loaded
+
+
+def is_emulated(name: str, platform: str) -> bool:
+    """Tell whether the installed adapter of a name that somebody else gives declares a platform emulated; False without one."""
+    try:
+        return platform in adapter_class(installed("adapter", name).name).capabilities.emulated_platforms
+    except (UnknownNameError, PluginError):
+        return False
 
 
 def workload_class(name: str) -> type[Workload]:
@@ -211,7 +231,7 @@ def _load(kind: Kind, plugin: Plugin, base: type[Any]) -> type[Any]:
 def _loaded(kind: Kind, plugin: Plugin) -> object:
     """Return what the plugin's target names, whatever it is."""
     try:
-        found = _import(plugin.target)
+        found = _import(plugin.target, is_installed=bool(plugin.distribution))
         return as_workload(found) if kind == "workload" else found
     except PluginError as error:
         if plugin.name == plugin.target and _is_absent(error, plugin.target):
@@ -234,18 +254,18 @@ def _exits_as_errors() -> Iterator[None]:
         os._exit = real
 
 
-def _import(target: str) -> object:
+def _import(target: str, *, is_installed: bool) -> object:
     try:
         with _exits_as_errors():
             return load_target(target)
     except PluginError as error:
         folder, module = os.getcwd(), target.partition(":")[0].partition(".")[0]
         missing = isinstance(error.__cause__, ModuleNotFoundError) and error.__cause__.name == module
-        if not missing or folder in sys.path:
+        if not missing or is_installed or folder in sys.path:
             raise
         # an uninstalled module lies beside the experiment; a console script has no current folder on its path
         sys.path.append(folder)
-        return _import(target)
+        return _import(target, is_installed=is_installed)
     except SystemExit as error:  # a module that ends the process when it is imported is broken too
         raise PluginError(f"{target!r} ends the process while it is imported (exit code {error.code})") from error
 

@@ -100,6 +100,7 @@ class Workload(ABC):
     training_algorithm: ClassVar[str] = ""
     objective: str = ""  # the metric that the experiment optimizes, set before `load`; "": each metric may be
     default_options: ClassVar[Mapping[str, Any] | None] = None  # all that `options` may name, for `tuneoff workloads NAME`
+    foreign_options: ClassVar[frozenset[str]] = frozenset()  # names that a bundle of somebody else may set, to numbers and words
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         """Check `options` (raise ExperimentError with rule, value and way out); read no data and import nothing heavy."""
@@ -117,11 +118,10 @@ class Workload(ABC):
     def refuse_foreign(cls, options: Mapping[str, Any]) -> str | None:
         """Return why these options are not obeyed where a bundle of somebody else gives them, or None.
 
-        Refuse what acts beyond a trial's own result: files that are made, memory that is taken, processes that are ended. Unless
-        a workload knows better, texts that look like a path or an address are refused.
+        All of them are in `foreign_options`. Refuse what acts beyond a trial's own result: programs that are started, files that
+        are made, memory that is taken, processes that are ended.
         """
-        suspects = (f"option {name!r} may be a path: {text!r}" for name, value in options.items() for text in _paths(value))
-        return next(suspects, None)
+        return None
 
     def prepare(self) -> DataDescription:
         """Make the data available on this host, once per matrix and before any run; check its content.
@@ -171,18 +171,6 @@ class Workload(ABC):
     def device(self) -> str:
         """Return the device that this instance trains on: "cpu" or "cuda:<name>"."""
         return "cpu"
-
-
-def _paths(value: Any) -> Iterator[str]:
-    """Yield the texts in a JSON value that look like a path or an address."""
-    if isinstance(value, Mapping):
-        value = [*value, *value.values()]
-    if isinstance(value, str):
-        if value.startswith(("~", "..")) or "/" in value or "\\" in value:
-            yield value
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _paths(item)
 
 
 VALUE = "value"  # the metric of a function that returns a number

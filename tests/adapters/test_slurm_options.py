@@ -77,10 +77,6 @@ def test_what_slurm_cannot_serve_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     assert "sbatch is not here" in (reason() or "")
 
 
-def test_a_run_of_somebody_elses_bundle_submits_nothing() -> None:
-    assert "is put on other hosts" in (adapter_class("serial").refuse_foreign(spec_of()) or "")
-
-
 def test_the_defaults_are_of_this_machine() -> None:
     options = slurm_options(spec_of())
     assert options.submit_host

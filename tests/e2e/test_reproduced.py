@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 
 from builders.bundles import in_records, repacked
+from builders.distributions import install
 from data_workload import VARIABLE
 
 pytestmark = pytest.mark.slow
 TESTS = Path(__file__).parents[1]
 MATRIX: dict[str, Any] = {
     "name": "reproduced",
-    "workload": "data_workload:FromFile",
+    "workload": "from_file",
     "sampler": "random",
     "budget": {"trials": 4, "epochs_per_trial": 2},
     "seeds": [0, 1],
@@ -36,7 +37,7 @@ class Place:
     data: str = "pupils.csv"
 
     def run(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "PYTHONPATH": str(TESTS), VARIABLE: str(self.folder / self.data)}
+        environment = {**os.environ, "PYTHONPATH": f"{self.folder / 'installed'}:{TESTS}", VARIABLE: str(self.folder / self.data)}
         command = [sys.executable, "-m", "tuneoff", *map(str, words)]
         return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False, timeout=280)
 
@@ -51,6 +52,7 @@ class Place:
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     folder = tmp_path_factory.mktemp("reproduced")
+    install(folder / "installed", workloads={"from_file": "data_workload:FromFile"})
     (folder / "pupils.csv").write_text("1,2\n")
     (folder / "changed.csv").write_text("1,3\n")
     (folder / "matrix.yaml").write_text(json.dumps(MATRIX))

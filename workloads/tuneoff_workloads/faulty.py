@@ -103,6 +103,9 @@ class Faulty(Surrogate):
 
     name: ClassVar[str] = "faulty"
     default_options: ClassVar[Mapping[str, Any] | None] = _DEFAULTS
+    foreign_options: ClassVar[frozenset[str]] = frozenset(
+        {"kinds", "rate", "configurations", "at_epoch", "epoch_seconds", "noise"}
+    )
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)
@@ -111,12 +114,8 @@ class Faulty(Surrogate):
 
     @classmethod
     def refuse_foreign(cls, options: Mapping[str, Any]) -> str | None:
-        """Refuse options that make or fill files, take memory, end processes or let them wait."""
-        settings = _checked(options)
-        named = next((name for name in ("once", "fill_folder") if settings[name] is not None), None)
-        if named is not None:
-            return f"option {named!r} names a file: {settings[named]!r}"
-        harmful = [kind for kind in settings["kinds"] if kind not in _FOREIGN]
+        """Refuse kinds that fill files, take memory, end processes or let them wait."""
+        harmful = [kind for kind in _checked(options)["kinds"] if kind not in _FOREIGN]
         return f"option 'kinds' may only hold {', '.join(_FOREIGN)}, but has {', '.join(harmful)}" if harmful else None
 
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:

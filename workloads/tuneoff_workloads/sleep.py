@@ -30,6 +30,7 @@ class Sleep(Workload):
     has_state: ClassVar[bool] = False
     training_algorithm: ClassVar[str] = "none"
     default_options: ClassVar[Mapping[str, Any] | None] = _DEFAULTS
+    foreign_options: ClassVar[frozenset[str]] = frozenset(_DEFAULTS)
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)

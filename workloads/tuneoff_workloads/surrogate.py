@@ -55,6 +55,7 @@ class Surrogate(Workload):
     training_algorithm: ClassVar[str] = "closed-form learning curve"
     restores_training: ClassVar[bool] = True
     default_options: ClassVar[Mapping[str, Any] | None] = {"noise": 0.0}
+    foreign_options: ClassVar[frozenset[str]] = frozenset({"noise"})
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)

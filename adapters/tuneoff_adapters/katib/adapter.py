@@ -11,6 +11,7 @@ from tuneoff.capabilities import Capabilities, import_framework
 from tuneoff_adapters.katib import offers
 from tuneoff_adapters.katib.options import EMULATED, katib_options
 from tuneoff_adapters.kubernetes.adapter import ClusterAdapter
+from tuneoff_adapters.kubernetes.options import TIMES
 from tuneoff_adapters.optuna_samplers import flag_unused_model
 from tuneoff_adapters.shares import REMOVAL_SHARE
 
@@ -34,6 +35,7 @@ class KatibAdapter(ClusterAdapter):
 
     capabilities: ClassVar[Capabilities] = offers.CAPABILITIES
     fault_tools: ClassVar[str | None] = "tuneoff_adapters.katib.breaking:TOOLS"
+    foreign_options: ClassVar[frozenset[str]] = frozenset(TIMES)
     _follower: Follower | None = None
 
     def __init__(self, context: RunContext) -> None:

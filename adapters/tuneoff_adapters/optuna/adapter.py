@@ -55,6 +55,7 @@ class OptunaAdapter(OnSlurm, OnClusters):
     options_kind: ClassVar[type[ClusterOptions]] = OptunaOptions
     answer_kinds: ClassVar[Sequence[type]] = (Finished, Broken)
     slurm_options: ClassVar[frozenset[str]] = frozenset({"storage"})
+    foreign_options: ClassVar[frozenset[str]] = OnSlurm.foreign_options | {"storage"}  # its kind: a URL is not a word
     _server: Server | None = None  # that this run started
 
     @classmethod
@@ -64,12 +65,6 @@ class OptunaAdapter(OnSlurm, OnClusters):
             return super().refuse(spec) or storage_refusal(spec)
         others = {name: value for name, value in spec.options.items() if name != "storage"}
         return super().refuse(replace(spec, options=others)) or storage_refusal(spec)
-
-    @classmethod
-    def refuse_foreign(cls, spec: RunSpec) -> str | None:
-        if storage_of(spec.options.get("storage")).is_shared:
-            return "no run of a bundle has its storage at a URL (it would get passwords, and Redis can run code here)"
-        return super().refuse_foreign(spec)
 
     @classmethod
     def refuse_continue(cls, spec: RunSpec) -> str | None:

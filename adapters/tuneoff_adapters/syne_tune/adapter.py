@@ -29,6 +29,7 @@ class SyneTuneAdapter(Adapter):
 
     capabilities: ClassVar[Capabilities] = offers.CAPABILITIES
     fault_tools: ClassVar[str | None] = "tuneoff_adapters.syne_tune.breaking:TOOLS"
+    foreign_options: ClassVar[frozenset[str]] = frozenset({offers.POLL_OPTION})
 
     @classmethod
     def refuse(cls, spec: RunSpec) -> str | None:

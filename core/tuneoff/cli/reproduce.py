@@ -85,14 +85,19 @@ def _run(request: ReproduceRequest, arguments: argparse.Namespace) -> tuple[Path
 
 
 def _before(request: ReproduceRequest) -> Iterator[str]:
-    """Yield the table of what is in the bundle and here, what the bundle tells its workloads, and what will be run."""
+    """Yield the table of what is in the bundle and here, the options that the bundle gives, and what will be run."""
     from tuneoff.base.identity import canonical_json
+    from tuneoff.trust.bundle.foreign import obeyed_power
 
     rows = [(row.name, _short(row.bundle), _short(row.here), _mark(row.is_same)) for row in request.preflight.rows]
     yield columns(("", "in the bundle", "here", ""), rows)
     yield ""
-    for name, options in request.workloads:
-        yield plain_line(f"options of the workload {name}, as the bundle gives them: {canonical_json(options)}")
+    for kind, given in (("adapter", request.adapters), ("workload", request.workloads)):
+        for name, options in given:
+            yield plain_line(f"options of the {kind} {name}, as the bundle gives them: {canonical_json(options)}")
+    _, not_obeyed = obeyed_power(request.bundle.plan.power)
+    if not_obeyed is not None:
+        yield plain_line(not_obeyed)
     for run in request.chosen:
         reason = request.not_here.get(run.run_id)
         yield plain_line(

@@ -18,7 +18,7 @@ from tuneoff.capabilities import Capabilities, Offer, Support, framework_status
 from tuneoff.errors import ExperimentError, PluginError, UnknownNameError, UnsupportedError
 from tuneoff.experiment.build import build_experiments
 from tuneoff.experiment.load import MatrixFile
-from tuneoff.experiment.names import platform_text
+from tuneoff.experiment.names import entry_label
 from tuneoff.experiment.spec import ExperimentSpec, RunSpec, Strategy
 from tuneoff.registry import AdapterClass
 
@@ -49,20 +49,18 @@ class Entry:
     @property
     def label(self) -> str:
         """A short text that tells the entries of one file apart."""
-        return self._label(f"@{self.platform}" if self.platform else "")
+        return self._label(self.platform, is_emulated=False)
 
     def label_on(self, platform: str) -> str:
         """Return the label of a run on `platform`: an emulated one is named and marked, whoever chose it."""
-        return self._label(f"@{platform_text(platform, True)}") if self.is_emulated(platform) else self.label
+        return self._label(platform, is_emulated=True) if self.is_emulated(platform) else self.label
 
     def is_emulated(self, platform: str) -> bool:
         return platform in self.adapter.capabilities.emulated_platforms
 
-    def _label(self, platform: str) -> str:
+    def _label(self, platform: str | None, *, is_emulated: bool) -> str:
         told = {name: value for name, value in self.options.items() if name in self.told}
-        options = canonical_json(told) if told else ""
-        replicate = f"#{self.replicate + 1}" if self.replicate else ""
-        return f"{self.name}{platform}{options}{replicate}"
+        return entry_label(self.name, platform, told, self.replicate, is_emulated=is_emulated)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

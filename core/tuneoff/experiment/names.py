@@ -56,6 +56,12 @@ def platform_text(platform: str, emulated: bool) -> str:
     return f"{platform} (emulated)" if emulated and "emulated" not in platform else platform
 
 
+def entry_label(adapter: str, platform: str | None, options: Mapping[str, Any], replicate: int, *, is_emulated: bool) -> str:
+    """Return the label of an adapter entry: its platform (None: not named), options, and from the second on which replicate."""
+    where = "" if platform is None else f"@{platform_text(platform, is_emulated)}"
+    return f"{adapter}{where}{canonical_json(dict(options)) if options else ''}{f'#{replicate + 1}' if replicate else ''}"
+
+
 def emulated_label(label: str, spec: RunSpec) -> str:
     """Return the label of a run whose platform is emulated: with the platform and, where its name does not say so, a mark."""
     text = f"@{platform_text(spec.platform, True)}"

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from tuneoff import registry
 from tuneoff.base.identity import digest
 from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment import analysis
@@ -15,7 +16,7 @@ from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting, to
 from tuneoff.experiment.expand import Cell, SkipCheck, entries, expand, warm_ups
 from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.power_settings import PowerSettings
-from tuneoff.experiment.spec import RunSpec, Strategy, read_dataclass, run_spec_to_json
+from tuneoff.experiment.spec import LOCAL, RunSpec, Strategy, read_dataclass, run_spec_to_json
 
 FORMAT_VERSION = 2  # history: 1 = run ids of format 1, whose samplers had other seeds
 WARM_UP_BLOCK = -1
@@ -116,7 +117,9 @@ class Plan:
 
     @classmethod
     def from_json(cls, data: Any) -> Plan:
-        """Read back `to_json`.
+        """Read back `to_json`, from a file that anyone may have made.
+
+        A platform is emulated where the file says so, or where an adapter of that name that is installed here declares it.
 
         Raises:
             ResultsError: another format version, or not a plan.
@@ -132,7 +135,12 @@ class Plan:
         for run in plan.runs:
             if run.run_id != run.spec.run_id:
                 raise ResultsError(f"run {run.run_id} of the plan was changed or made by another tuneoff; begin a new folder")
-        return plan
+        return replace(plan, runs=tuple(replace(run, emulated=run.emulated or _is_declared(run.spec)) for run in plan.runs))
+
+
+def _is_declared(spec: RunSpec) -> bool:
+    """Tell whether its installed adapter declares a run's platform emulated; asks none about this machine itself."""
+    return spec.platform != LOCAL and registry.is_emulated(spec.adapter, spec.platform)
 
 
 def make_plan(file: MatrixFile) -> Plan:

@@ -12,6 +12,7 @@ PATHS = {"replay": ("path",), "rapl": ("root",), "model": ("cpuinfo",)}  # by me
 COMMAND = "command"  # its program is a path where it has a slash; what else it is given is its own
 Place = Callable[[str], str]
 AUTO = "auto"
+INTERVAL_SECONDS = (0.02, 10.0)  # least and greatest time between samples
 NO_METER = "none"  # nothing is metered: the use of the host and of its processes is sampled alone
 
 

@@ -18,7 +18,7 @@ from pydantic import (
 from tuneoff.experiment.accounting.declared import WORLD
 from tuneoff.experiment.matrix_parts import AnalysisPart, AnchorsPart, Carbon, CarbonPart, PricesPath
 from tuneoff.experiment.part import Count, DimensionPart, Name, Options, Part, PlainName, show
-from tuneoff.experiment.power_settings import NO_METER, PowerSettings
+from tuneoff.experiment.power_settings import INTERVAL_SECONDS, NO_METER, PowerSettings
 from tuneoff.experiment.spec import CpuLimit, Timeouts, Workers
 from tuneoff.experiment.yaml_reader import NAMED, named
 
@@ -34,7 +34,7 @@ class PowerPart(Part):
 
     meter: MeterName = _POWER.meter
     options: Options = Field(default_factory=dict, description="Of the meter; of `auto` by the meters' names.")
-    interval_seconds: Annotated[float, Field(ge=0.02, le=10)] = _POWER.interval_seconds
+    interval_seconds: Annotated[float, Field(ge=INTERVAL_SECONDS[0], le=INTERVAL_SECONDS[1])] = _POWER.interval_seconds
     second: MeterName | None = Field(default=None, description="A meter that is read too, as a second opinion.")
 
     @model_validator(mode="after")

@@ -6,7 +6,7 @@ import itertools
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from tuneoff.adapter import Adapter
 from tuneoff.run.trial.faults import Retries
@@ -35,6 +35,7 @@ class Task(NamedTuple):
 class WithPool(Adapter):
     """Has `workers.count` workers in a pool, from `start_pool` until `undeploy`; their place is what `make_pool` says."""
 
+    foreign_options: ClassVar[frozenset[str]] = frozenset({START})
     _pool: Pool
 
     @classmethod

@@ -144,7 +144,7 @@ def test_a_link_is_refused(results: Results, tmp_path: Path, what: str) -> None:
     else:
         events.rename(tmp_path / "elsewhere")
         events.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(ResultsError, match=r"cannot be bundled: .* is a link, and here nothing is read"):
+    with pytest.raises(ResultsError, match="is a link"):
         packed(results.path, tmp_path / "b.tar.gz", allow_unverified=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,24 +16,25 @@ import fake_plugins
 from builders.bundles import environment, metric, record_of, spec_of, with_trial
 from tuneoff.base.code_digest import code_digest
 from tuneoff.capabilities import PackageStatus
-from tuneoff.errors import ExperimentError, MissingPackageError
+from tuneoff.errors import ExperimentError, MissingPackageError, UnknownNameError
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.spec import RunSpec, Strategy, WorkloadSpec
 from tuneoff.record.run_record import ContinuesRecord, RunRecord
 from tuneoff.trust.bundle import preflight as module
+from tuneoff.trust.bundle.foreign import obeyed_power
 from tuneoff.trust.bundle.manifest import BundleManifest
 from tuneoff.trust.bundle.opened import Bundle, choose, plan_of, served_here
 from tuneoff.trust.bundle.preflight import EnvironmentRow, preflight
 from tuneoff.trust.bundle.reproduce import prepare
 
-OWN = WorkloadSpec(name="data_workload:FromFile", target="data_workload:FromFile")
+OWN = WorkloadSpec(name="from_file", target="data_workload:FromFile")
 
 
 @pytest.fixture(autouse=True)
 def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Be on the machine of `environment()`, with the fakes as the only plugins."""
-    fake_plugins.register(monkeypatch)
+    fake_plugins.register(monkeypatch, workloads=[fake_plugins.plugin(OWN.name, OWN.target)])
     monkeypatch.setattr(module, "capture", lambda packages: environment(versions={"torch": "2.15.0", "PyYAML": "6.0"}))
     (tmp_path / "pupils.csv").write_text("1,2\n")
     monkeypatch.setenv(data_workload.VARIABLE, str(tmp_path / "pupils.csv"))
@@ -231,7 +233,7 @@ def test_a_platform_outside_this_machine_is_left_out_unless_asked_for() -> None:
     bundle = bundle_of(near, far)
     assert [label for label, _, _ in labels(bundle)] == ["plain"]
     assert [label for label, _, _ in labels(bundle, everything=True)] == ["plain"]
-    with pytest.raises(ExperimentError, match="has only runs outside one machine"):
+    with pytest.raises(ExperimentError, match=r"has only runs outside this machine \(rich@cluster\), and none is run there"):
         choose(bundle_of(far))
     assert [label for label, _, _ in labels(bundle, adapters=["rich"])] == ["rich"]
 
@@ -261,12 +263,42 @@ def test_a_bundle_brings_no_code_and_names_no_meter_that_runs_one() -> None:
     served = served_here(evil)
     assert (served.adapter_target, served.experiment.workload.target) == ("fake_plugins:Rich", "data_workload:FromFile")
     named = replace(run, experiment=replace(run.experiment, workload=WorkloadSpec(name="subprocess:Popen", target="x:y")))
-    with pytest.raises(Exception, match="must be a subclass of Workload"):
+    with pytest.raises(UnknownNameError, match="workload 'subprocess:Popen' must be the name of an installed one"):
         served_here(named)
     bundle = bundle_of(record(run))
     power = PowerSettings(meter="command", options={"command": ["touch", "/tmp/x"]})
     plan = plan_of(replace(bundle, plan=replace(bundle.plan, power=power)), bundle.plan.runs)
     assert plan.power == PowerSettings()
+
+
+@pytest.mark.parametrize(
+    ("meter", "options", "more"),
+    [
+        ("model", {"cpuinfo": "/dev/zero"}, {}),
+        ("model", {"cpu": "default"}, {}),
+        ("model", {"watts_per_core": "1"}, {}),
+        ("auto", {"model": {"cpuinfo": "/dev/zero"}}, {}),
+        ("auto", {"rapl": {"root": "/home"}}, {}),
+        ("constant", {"watts": True}, {}),
+        ("constant", {"watts": 5}, {"second": "codecarbon"}),
+        ("constant", {"watts": 5}, {"interval_seconds": 1e-9}),
+        ("constant", {"watts": 5}, {"interval_seconds": math.nan}),
+        ("prometheus", {}, {}),
+        ("data_workload:FromFile", {}, {}),
+    ],
+)
+def test_no_meter_of_a_bundle_is_given_more_than_numbers(meter: str, options: dict[str, Any], more: dict[str, Any]) -> None:
+    settings, problem = obeyed_power(PowerSettings(meter=meter, options=options, **more))
+    assert settings == PowerSettings()
+    assert (problem or "").startswith("power: meter auto, as no bundle is obeyed in ")
+
+
+def test_numbers_of_a_bundle_s_meter_are_obeyed() -> None:
+    coefficients: dict[str, Any] = {"joules_per_cpu_second": 3, "watts_per_core": 1, "low": [2, 0.5], "high": [4, 2]}
+    given: dict[str, dict[str, Any]] = {"model": coefficients, "constant": {"watts": 50}, "auto": {}, "none": {}}
+    for meter, options in given.items():
+        settings = PowerSettings(meter=meter, options=options)
+        assert obeyed_power(settings) == (settings, None)
 
 
 def test_a_run_with_another_seed_is_named_by_both_seeds() -> None:

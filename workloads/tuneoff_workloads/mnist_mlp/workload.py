@@ -35,6 +35,7 @@ class MnistMlp(Workload):
     training_algorithm: ClassVar[str] = "minibatch Adam or SGD on cross-entropy"
     restores_training: ClassVar[bool] = True
     default_options: ClassVar[Mapping[str, Any] | None] = DEFAULTS
+    foreign_options: ClassVar[frozenset[str]] = frozenset(DEFAULTS)
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)

@@ -8,7 +8,7 @@ from typing import Any
 
 from tuneoff.base.format import listed
 from tuneoff.base.json_values import values
-from tuneoff.errors import ExperimentError, PluginError, UnknownNameError
+from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import LOCAL
 from tuneoff.judge.answers.answers_json import choice_to_json
 from tuneoff.judge.choice.caveat_lines import unfinished
@@ -28,25 +28,12 @@ from tuneoff.judge.recommend.recommendation import Family, Recommendation, Weigh
 from tuneoff.judge.recommend.recommendation_text import headline, how_to_measure
 from tuneoff.judge.recommend.request import Request, on_stand_ins, settings
 from tuneoff.judge.runs import POOL
-from tuneoff.registry import AdapterListing, list_adapters
+from tuneoff.registry import AdapterListing
 
 ANSWERED, NO_ANSWER = 0, 1
 ASKED = ("platform", "sampler", "pruner", "must_resume", "must_retry", "must_survive", "never_silently_wrong", "prefer")
 OF_FAMILY = ("is_exact", "recommended", "dominated", "against", "without_margin", "differs", "unmeasured")
 OF_SETTING = ("front", "is_judged", "dominances", "reasons")
-
-
-def listings(folders: Sequence[Answered]) -> list[AdapterListing]:
-    """Return every adapter that is registered, and those of the folders that are found by their module."""
-    found = {listing.plugin.name: listing for listing in list_adapters()}
-    for folder in folders:
-        for group in folder.answers.groups:
-            if group.adapter not in found and ":" in group.adapter:
-                try:
-                    found[group.adapter] = list_adapters([group.adapter])[0]
-                except (UnknownNameError, PluginError):
-                    continue
-    return list(found.values())
 
 
 def recommend(
@@ -107,7 +94,7 @@ def _unknown(folders: Sequence[Answered], known: Sequence[AdapterListing]) -> li
     """Return what was measured and is not found here: nothing tells what it can."""
     names = {listing.plugin.name for listing in known}
     measured = dict.fromkeys(group.adapter for folder in folders for group in folder.answers.groups)
-    text = "its plugin is not found here, so nothing tells what it can"
+    text = "no adapter of this name is installed here, so nothing tells what it can"
     return [
         Candidate(adapter=name, framework="", obstacles=(Obstacle(kind=No.ABSENT, text=text),))
         for name in measured

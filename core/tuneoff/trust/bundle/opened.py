@@ -21,24 +21,23 @@ from tuneoff.base.interrupting import interrupting
 from tuneoff.errors import ExperimentError, MissingPackageError, ResultsError, TuneoffError, UnknownNameError
 from tuneoff.experiment.expand import SkipCheck
 from tuneoff.experiment.plan import Plan, PlannedRun
-from tuneoff.experiment.power_settings import PowerSettings
-from tuneoff.experiment.spec import LOCAL, RunSpec, WorkloadSpec
+from tuneoff.experiment.spec import RunSpec
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import read_runs, standing
 from tuneoff.trust.bundle.archive import unpack
+from tuneoff.trust.bundle.foreign import TRUSTED, adapter_of, as_installed, is_here, obeyed_power, refuse
 from tuneoff.trust.bundle.manifest import RESULTS, BundleManifest
 from tuneoff.trust.verify.results import verify
 
 GREATEST = 10**18  # of a number of bytes or ns: more is none, and a larger integer breaks arithmetic with decimal ones
-_TRUSTED = "unpack the bundle and run its experiment.json if you trust it"
-SAFE_METERS = ("auto", "model", "constant")  # others read files, ask servers or start programs that the bundle would name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
     """What a bundle holds: its manifest, the plan, and by run id the execution that stands for each run.
 
+    The plan's labels and `emulated` are those of the code that is installed here, not the bundle's own words.
     `problems`: what does not follow from the raw files in it, recomputed now. `seals_hold`: the raw files are those that the
     records were sealed with.
     """
@@ -66,7 +65,8 @@ def open_bundle(path: Path, limit_bytes: int) -> Bundle:
             with open_regular(path, follow=True) as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             results = folder / RESULTS
-            plan = read_plan(results)
+            stored = read_plan(results)
+            plan = replace(stored, runs=tuple(map(as_installed, stored.runs)))
             problems = [
                 problem
                 for problem in verify(results).problems
@@ -142,8 +142,8 @@ def eligible(bundle: Bundle) -> list[PlannedRun]:
 def choose(bundle: Bundle, *, adapters: Sequence[str] | None = None, runs: int = 1, everything: bool = False) -> list[PlannedRun]:
     """Return the runs to run again, in the plan's order: of each adapter the `runs` cheapest by wall time.
 
-    Every sampler and variant comes once before one comes twice, and a continued run after all others. A platform that is
-    neither local nor emulated is used only where it is asked for by name.
+    Every sampler and variant comes once before one comes twice, and a continued run after all others. A run on a platform that
+    is neither local nor emulated is chosen only where it is asked for by name, to say that it is not run.
 
     Raises:
         ExperimentError: the bundle has no run that is done, or none of such an adapter.
@@ -162,10 +162,10 @@ def choose(bundle: Bundle, *, adapters: Sequence[str] | None = None, runs: int =
             )
     else:
         outside = found[0]
-        found = [run for run in found if run.spec.platform == LOCAL or run.emulated]
+        found = [run for run in found if is_here(run)]
         if not found:
             where = f"{outside.spec.adapter}@{outside.spec.platform}"
-            raise ExperimentError(f"{bundle.path} has only runs outside one machine ({where}); ask for them by --adapter {where}")
+            raise ExperimentError(f"{bundle.path} has only runs outside this machine ({where}), and none is run there; {TRUSTED}")
     if everything:
         return found
     chosen = set()
@@ -183,8 +183,8 @@ def group_of(run: PlannedRun) -> tuple[str, str]:
 def why_not(run: PlannedRun, check: SkipCheck) -> TuneoffError | None:
     """Return why a run cannot be run here, or None."""
     try:
-        reason = check.reason(run.spec, registry.adapter_class(run.spec.adapter))
-        _refuse(run.spec)
+        refuse(run.spec)  # first: another's check of a run must not see what a stranger gives
+        reason = check.reason(run.spec, adapter_of(run.spec))
     except TuneoffError as error:
         return error
     if reason is None:
@@ -193,41 +193,17 @@ def why_not(run: PlannedRun, check: SkipCheck) -> TuneoffError | None:
     return MissingPackageError(reason) if missing else ExperimentError(reason)
 
 
-def refuse_foreign(workload: WorkloadSpec) -> None:
-    """Refuse what a bundle's options would let a workload do here beyond its trials.
-
-    Raises:
-        ExperimentError: the workload refuses them.
-        TuneoffError: the workload is not there or broken.
-    """
-    reason = registry.workload_class(workload.name).refuse_foreign(workload.options)
-    if reason is not None:
-        raise ExperimentError(f"workload {workload.name!r} does not obey these options of a bundle: {reason}; {_TRUSTED}")
-
-
-def _refuse(spec: RunSpec) -> None:
-    """Refuse also to reach hosts or servers by a command or an address that a bundle gives.
-
-    Raises:
-        ExperimentError: the run would.
-    """
-    refuse_foreign(spec.experiment.workload)
-    reason = registry.adapter_class(spec.adapter).refuse_foreign(spec)
-    if reason is not None:
-        raise ExperimentError(f"{reason}; {_TRUSTED}")
-
-
 def served_here(spec: RunSpec) -> RunSpec:
     """Return a bundle's specification with the classes that are installed here: a bundle names code, it does not bring it.
 
     Raises:
         TuneoffError: the adapter or workload is not there or broken, or does not obey the bundle's options.
     """
-    _refuse(spec)
-    workload = replace(spec.experiment.workload, target=registry.find("workload", spec.experiment.workload.name).target)
+    refuse(spec)
+    workload = replace(spec.experiment.workload, target=registry.installed("workload", spec.experiment.workload.name).target)
     return replace(
         spec,
-        adapter_target=registry.find("adapter", spec.adapter).target,
+        adapter_target=registry.installed("adapter", spec.adapter).target,
         experiment=replace(spec.experiment, workload=workload),
     )
 
@@ -244,7 +220,6 @@ def plan_of(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None = None)
         other = [replace(run.spec, seed=seed) for run in served]
         served = [replace(run, spec=spec, run_id=spec.run_id) for run, spec in zip(served, other, strict=True)]
         served = list({run.run_id: run for run in served}.values())
-    power = bundle.plan.power if bundle.plan.power.meter in SAFE_METERS and bundle.plan.power.second is None else PowerSettings()
     content: Mapping[str, Any] = {"reproduces": bundle.manifest.plan_id, "bundle_sha256": bundle.sha256}
     return Plan(
         name=f"{bundle.manifest.name}-reproduced",
@@ -252,7 +227,7 @@ def plan_of(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None = None)
         runs=tuple(served),
         analysis=bundle.plan.analysis,
         content=content,
-        power=power,
+        power=obeyed_power(bundle.plan.power)[0],
         accounting=bundle.plan.accounting,
     )
 

@@ -18,7 +18,8 @@ from tuneoff.experiment.spec import WorkloadSpec
 from tuneoff.record.environment import capture
 from tuneoff.record.run_record import RunRecord
 from tuneoff.run.provenance import Provenance, prepare
-from tuneoff.trust.bundle.opened import Bundle, refuse_foreign
+from tuneoff.trust.bundle.foreign import adapter_of, refuse_workload, workload_of
+from tuneoff.trust.bundle.opened import Bundle
 
 Level = Literal["identity", "numerics", "machine", "notice"]
 UNKNOWN = "not recorded"
@@ -112,8 +113,8 @@ def _seeds(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None) -> Envi
 def _workload_rows(workload: WorkloadSpec, records: Sequence[RunRecord], no_data: dict[str, str]) -> list[EnvironmentRow]:
     """Return one row per data file that differs, or one for all, and one for the workload's code."""
     try:
-        refuse_foreign(workload)  # only a workload, and one that obeys them, is called with the options that the bundle gives
-        found = prepare(replace(workload, target=registry.find("workload", workload.name).target))
+        refuse_workload(workload)  # only a workload, and one that obeys them, is called with the options that the bundle gives
+        found = prepare(replace(workload, target=registry.installed("workload", workload.name).target))
     except TuneoffError as error:
         no_data[workload_key(workload)] = text = " ".join(str(error).split())
         known = ", ".join(f"{name} {digest[:12]}" for name, digest in sorted(_data(records).items()))
@@ -237,7 +238,7 @@ def _devices(environment: Mapping[str, Any]) -> str:
 
 def _framework_package(run: PlannedRun) -> str | None:
     try:
-        return registry.adapter_class(run.spec.adapter).capabilities.package or None
+        return adapter_of(run.spec).capabilities.package or None
     except TuneoffError:
         return None
 
@@ -246,7 +247,7 @@ def _preloaded(runs: Sequence[PlannedRun]) -> frozenset[str]:
     found: set[str] = set()
     for workload in _distinct_workloads(runs).values():
         try:
-            found |= {name.partition(".")[0] for name in registry.workload_class(workload.name).preload}
+            found |= {name.partition(".")[0] for name in workload_of(workload).preload}
         except TuneoffError:
             return frozenset(OWN_RESULT)  # unknown: any may count
     return frozenset(found)

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tuneoff import registry
 from tuneoff.errors import MissingPackageError, TuneoffError, UnknownNameError
 from tuneoff.experiment.expand import SkipCheck
 from tuneoff.experiment.names import label_texts, run_name
@@ -17,6 +16,7 @@ from tuneoff.experiment.spec import RunSpec
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import read_runs, standing, write_bytes
 from tuneoff.trust.bundle.exact import RunPair, exact_columns
+from tuneoff.trust.bundle.foreign import adapter_of
 from tuneoff.trust.bundle.inexact import machine_columns, quality_columns, value_columns
 from tuneoff.trust.bundle.opened import Bundle, choose, eligible, group_of, plan_of, served_here, why_not
 from tuneoff.trust.bundle.preflight import Preflight, preflight, workload_key
@@ -47,6 +47,12 @@ class ReproduceRequest:
         warm = [run for run in self.bundle.plan.runs if run.spec.warm_up and run.label in {run.label for run in self.chosen}]
         specs = {workload_key(run.spec.experiment.workload): run.spec.experiment.workload for run in (*self.chosen, *warm)}
         return [(workload.name, dict(workload.options)) for workload in specs.values()]
+
+    @property
+    def adapters(self) -> list[tuple[str, dict[str, Any]]]:
+        """Of each adapter to which the bundle gives options its name with the platform, and these."""
+        found = {run.label: run.spec for run in self.chosen if run.spec.options}
+        return [(f"{spec.adapter}@{spec.platform}", dict(spec.options)) for spec in found.values()]
 
     @property
     def names(self) -> dict[str, str]:
@@ -90,6 +96,7 @@ class Reproduction:
             "runs": [run.run_id for run in request.chosen],
             "eligible_runs": len(eligible(request.bundle)),
             "not_run": request.not_here,
+            "adapters": [{"name": name, "options": options} for name, options in request.adapters],
             "workloads": [{"name": name, "options": options} for name, options in request.workloads],
             "preflight": [asdict(row) for row in request.preflight.rows],
             "columns": [column.to_json() for column in self.columns],
@@ -203,7 +210,7 @@ def _sampler(run: PlannedRun) -> str:
     """Return the sampler's name; of a `default` that is another one, that one's."""
     name = run.spec.experiment.sampler.name
     try:
-        offer = registry.adapter_class(run.spec.adapter).capabilities.samplers.get(name)
+        offer = adapter_of(run.spec).capabilities.samplers.get(name)
     except TuneoffError:
         return name
     return (offer.same_as if offer is not None else None) or name
