@@ -87,8 +87,8 @@ _EXCLUDED: dict[str, str] = {
         "cost.step.result_collection cost.step.test cost.step.metric_collection cost.step.undeploy"
     ),
     "work or how it ended, neither good nor bad: what it cost is compared": (
-        "trials.submitted trials.used trials.distinct_configurations trials.of_budget trials.pruned epochs.trained "
-        "epochs.of_budget trial_execution.min slots.busy slots.overlapped slots.crowded slots.greatest_overlap"
+        "trials.submitted trials.used trials.distinct_configurations trials.of_budget trials.pruned trials.ended_early "
+        "epochs.trained epochs.of_budget trial_execution.min slots.busy slots.overlapped slots.crowded slots.greatest_overlap"
     ),
     "of the machine, its grid and the meter, not of the framework": (
         "energy.suite energy.other energy.unreserved energy.node energy.residual energy.residual_share "

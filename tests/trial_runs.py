@@ -19,11 +19,14 @@ from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
 from tuneoff.run.trial.run_trial import Decision, Report, TrialOutcome, run_trial
-from tuneoff.workload import Configuration, Mode, Scores, StateTensor, TrialSeeds, Workload
+from tuneoff.workload import Configuration, Mode, Scores, StateTensor, TrainingEnded, TrialSeeds, Workload
 
 
 class Curve(Workload):
-    """Loss = x / epoch; keeps state, so that checkpoints are written. `nan_at`: the epoch whose loss is not a number."""
+    """Loss = x / epoch; keeps state, so that checkpoints are written.
+
+    `nan_at`: the epoch whose loss is not a number; `last`: the training ends by itself after it.
+    """
 
     name = "curve"
     metrics: ClassVar[Mapping[str, Mode]] = {"loss": "min"}
@@ -40,6 +43,8 @@ class Curve(Workload):
         self.x, self.epoch = float(configuration["x"]), 0
 
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
+        if epoch > self.options.get("last", epoch):
+            raise TrainingEnded
         self.epoch = epoch
         if self.options.get("memory_error_at") == epoch:
             raise MemoryError
@@ -103,6 +108,8 @@ class Walk(Curve):
         self.random, self.total = random.Random(seeds.trial), 0.0
 
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
+        if epoch > self.options.get("last", epoch):
+            raise TrainingEnded
         self.epoch = epoch
         self.total += self.random.random()
         return {"odd": math.inf, "trained_by": epoch}

@@ -28,6 +28,7 @@ __all__ = [
     "SearchSpace",
     "StateTensor",
     "Stepped",
+    "TrainingEnded",
     "TrialSeeds",
     "Workload",
     "as_workload",
@@ -77,6 +78,16 @@ class DataDescription:
     sha256: Mapping[str, str] = field(default_factory=dict)  # file -> digest of the content
     size_bytes: int = 0
     paths: Mapping[str, str] = field(default_factory=dict)  # file -> path; empty: nothing is looked at
+
+
+NO_EPOCH = "the training ended before its first epoch; a trial needs the metrics of at least one"
+
+
+class TrainingEnded(Exception):
+    """`train_epoch` raises it where the training has ended by itself (early stopping) and this epoch is not to be trained.
+
+    The trial is then completed, with the epochs before; without any it fails.
+    """
 
 
 class Workload(ABC):
@@ -140,7 +151,11 @@ class Workload(ABC):
 
     @abstractmethod
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
-        """Train one epoch (counted from 1) and return training metrics, e.g. `train_loss`."""
+        """Train one epoch (counted from 1) and return training metrics, e.g. `train_loss`.
+
+        Raises:
+            TrainingEnded: the training ended by itself after the epoch before: this one was not trained.
+        """
 
     @abstractmethod
     def validate(self) -> Mapping[str, float]:
@@ -179,8 +194,9 @@ VALUE = "value"  # the metric of a function that returns a number
 class FunctionWorkload(Workload):
     """Calls `function(configuration, seed)`, or `function(configuration)`, with the workload's options as further arguments.
 
-    What it yields, or returns, are the metrics of an epoch by name; a number is the metric `value`. It has no test and no state,
-    and as it does not tell training and validation apart, an epoch's time counts as training.
+    What it yields, or returns, are the metrics of an epoch by name; a number is the metric `value`. Where it ends, the training
+    has ended. It has no test and no state, and as it does not tell training and validation apart, an epoch's time counts as
+    training.
     """
 
     function: ClassVar[Callable[..., Any]]
@@ -215,8 +231,7 @@ class FunctionWorkload(Workload):
         try:
             values = next(self._epochs)
         except StopIteration:
-            rule = f"a function must yield once per epoch, but {self.name!r} ended after {epoch - 1}"
-            raise ExperimentError(f"{rule}; set `budget.epochs_per_trial` to that") from None
+            raise TrainingEnded from None
         self._metrics = dict(values) if isinstance(values, Mapping) else {VALUE: values}
         return {}
 

@@ -65,7 +65,7 @@ class Driver:
         return decision
 
     def die(self, trial: Any, exit_code: int) -> None:
-        self.dispatch.has_failed(trial.trial_id, 2**22, exit_code)
+        assert not self.dispatch.has_completed_early(trial.trial_id, 2**22, exit_code)
         self.scheduler.on_trial_error(trial)
 
     def events(self, kind: type[schema.Event]) -> Iterator[Any]:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from trial_runs import Curve
-from tuneoff.workload import Configuration, Scores, StateTensor, TrialSeeds
+from tuneoff.workload import Configuration, Scores, StateTensor, TrainingEnded, TrialSeeds
 
 
 class Honest(Curve):
@@ -53,6 +53,30 @@ class Missing(Honest):
 class Texting(Honest):
     def validate(self) -> Mapping[str, Any]:
         return {name: str(value) for name, value in super().validate().items()}
+
+
+class Tiring(Honest):
+    def train_epoch(self, epoch: int) -> Mapping[str, float]:
+        if epoch > 3:
+            raise RuntimeError("tired")
+        return super().train_epoch(epoch)
+
+
+class StopsAfterFour(Honest):
+    last: ClassVar[int] = 4
+
+    def train_epoch(self, epoch: int) -> Mapping[str, float]:
+        if epoch > self.last:
+            raise TrainingEnded
+        return super().train_epoch(epoch)
+
+
+class StopsAfterTwo(StopsAfterFour):
+    last = 2
+
+
+class StopsAtOnce(StopsAfterFour):
+    last = 0
 
 
 class Unseeded(Honest):

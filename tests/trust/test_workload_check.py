@@ -15,12 +15,13 @@ pytestmark = pytest.mark.slow
 FILE = """
 workload: "trust.planted_workloads:{name}"
 adapters: [serial]
-budget: {{trials: 2, epochs_per_trial: 3}}
+budget: {{trials: 2, epochs_per_trial: 4}}
 timeouts: {{trial_seconds: 60}}
 """
 DEFECTS = {
     "Missing": "metric.given",
     "Texting": "metric.given",
+    "Tiring": "epochs.planned",
     "Unseeded": "seeds.repeat",
     "Remembering": "trials.isolated",
     "Forgetting": "state.restores",
@@ -71,10 +72,27 @@ def test_a_training_that_fails_is_not_judged(call: Call, tmp_path: Path) -> None
     assert "ValueError: no data (planted_workloads.py:" in line
 
 
+@pytest.mark.parametrize("name", ["StopsAfterTwo", "StopsAfterFour"])
+def test_a_training_that_ends_by_itself_conforms(call: Call, tmp_path: Path, name: str) -> None:
+    (tmp_path / "own.yaml").write_text(FILE.format(name=name).replace("epochs_per_trial: 4", "epochs_per_trial: 9"))
+    answer = call("check", "--workload", "own.yaml", "--json")
+    found = {check["id"]: (check["verdict"], check["text"]) for check in json.loads(answer.out)["checks"]}
+    epochs = {"StopsAfterTwo": 2, "StopsAfterFour": 4}[name]
+    assert found["epochs.planned"] == ("passed", f"ends by itself after {epochs} of 9 epochs")
+    assert answer.code == 0, found
+
+
+def test_a_training_that_ends_at_once_is_not_judged(call: Call, tmp_path: Path) -> None:
+    code, found = verdicts(call, tmp_path, "StopsAtOnce")
+    assert (code, set(found.values())) == (1, {"not tested"})
+    (line,) = call("check", "--workload", "own.yaml").out.splitlines()
+    assert "the training ended before its first epoch" in line
+
+
 def test_a_function_has_no_state_to_restore(call: Call, tmp_path: Path) -> None:
     space = "search_space: {x: {type: float, low: 0, high: 1}}\nobjective: {metric: value, mode: min}\n"
     text = FILE.format(name="x").replace("trust.planted_workloads:x", "workloads.test_function:square")
-    (tmp_path / "own.yaml").write_text(text.replace("epochs_per_trial: 3", "epochs_per_trial: 1") + space)
+    (tmp_path / "own.yaml").write_text(text.replace("epochs_per_trial: 4", "epochs_per_trial: 1") + space)
     answer = call("check", "--workload", "own.yaml", "--json")
     found = {check["id"]: check["verdict"] for check in json.loads(answer.out)["checks"]}
     assert found["state.restores"] == found["state.resumes"] == found["splits.disjoint"] == "not applicable"

@@ -26,11 +26,13 @@ open(name, "w").write(f"{os.getpid()}")
 print("loading", flush=True)
 for epoch in range(1, 4):
     print(f"loss={float(rate) / epoch} epoch={epoch}", flush=True)
+if rate == "0.25":
+    sys.exit(0)
 if rate == "0.75":
     sys.exit("no data left")
 time.sleep(600)
 """
-ENDING = 0.75  # of TRAIN: it ends by itself
+ENDING, DONE = 0.75, 0.25  # of TRAIN: it ends by itself, with an error or with code 0
 COMMAND = "tuneoff_workloads.command:Command"
 
 
@@ -42,7 +44,7 @@ def run(folder: Path, rate: float = 0.5, epochs: int = 3, stop_at: int = 99) -> 
     context = trial_context(folder, workload=COMMAND, workload_options=options, epochs=epochs)
 
     def report(epoch: int, metrics: Mapping[str, float]) -> Decision:
-        assert rate == ENDING or is_alive(int(pid.read_text()))
+        assert rate in (ENDING, DONE) or is_alive(int(pid.read_text()))
         return Decision.STOP if epoch >= stop_at else Decision.CONTINUE
 
     return run_trial(context, "t0", {"x": rate}, report), int(pid.read_text())
@@ -65,6 +67,18 @@ def test_a_program_that_ends_early_fails_the_trial_with_its_last_words(tmp_path:
     outcome, _ = run(tmp_path, rate=ENDING, epochs=4)
     assert outcome.state == "failed"
     assert "ended with code 1 after epoch 3: no data left" in (outcome.cause or "")
+
+
+def test_a_program_that_ends_with_code_0_has_completed_its_training(tmp_path: Path) -> None:
+    outcome, _ = run(tmp_path, rate=DONE, epochs=9)
+    assert outcome == TrialOutcome(state="completed", epochs=3, value=0.25 / 3, best_epoch=3)
+
+
+def test_a_program_that_ends_with_code_0_before_an_epoch_fails(tmp_path: Path) -> None:
+    context = trial_context(tmp_path, workload=COMMAND, workload_options={"command": ["echo", "loss is {x}"]})
+    outcome = run_trial(context, "t0", {"x": 0.5}, lambda epoch, metrics: Decision.CONTINUE)
+    assert outcome.state == "failed"
+    assert "loss is 0.5" in (outcome.cause or "")
 
 
 def test_a_program_that_is_not_there_fails_the_trial(tmp_path: Path) -> None:

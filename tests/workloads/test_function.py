@@ -77,12 +77,18 @@ def test_a_number_is_an_epoch_with_the_metric_value(tmp_path: Path) -> None:
     assert outcome == TrialOutcome(state="completed", epochs=1, value=0.25, best_epoch=1)
 
 
+def test_where_the_function_ends_the_training_has_ended(tmp_path: Path) -> None:
+    outcome = run(tmp_path, "curve", epochs=9, workload_options={"epochs": 4})
+    assert outcome == TrialOutcome(state="completed", epochs=4, value=0.125, best_epoch=4)
+    outcome = run(tmp_path, "square", metric="value", mode="min", epochs=9)
+    assert outcome == TrialOutcome(state="completed", epochs=1, value=0.25, best_epoch=1)
+
+
 @pytest.mark.parametrize(
     ("name", "context", "words"),
     [
-        ("curve", {"workload_options": {"epochs": 2}}, "'curve' ended after 2; set `budget.epochs_per_trial`"),
+        ("curve", {"workload_options": {"epochs": 0}}, "the training ended before its first epoch"),
         ("curve", {"metric": "accuracy"}, "each epoch must give accuracy, the objective's metric, but epoch 1 gave loss, seed"),
-        ("square", {"metric": "value"}, "'square' ended after 1"),
     ],
 )
 def test_what_does_not_fit_fails_the_trial_with_the_rule(tmp_path: Path, name: str, context: Any, words: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from tuneoff.base.space import SearchSpace
 from tuneoff.base.terminal import last_shown, shown_line
 from tuneoff.errors import ExperimentError, TrialFailedError
-from tuneoff.workload import Configuration, Mode, TrialSeeds, Workload
+from tuneoff.workload import Configuration, Mode, TrainingEnded, TrialSeeds, Workload
 
 OPTIONS = {"command": ["./train.sh", "{learning_rate}", "{seed}"]}
 SEED = "seed"  # what a command may name besides the hyperparameters
@@ -34,7 +34,8 @@ class Command(Workload):
 
     A line of its standard output with nothing but `name=number` pairs, the objective's among them, is an epoch:
     `train_loss=0.31 validation_accuracy=0.92`. What else it prints, and its standard error, goes to the run's log. It is ended
-    when its trial is: after the last epoch, at a stop, at a limit.
+    when its trial is: after the last epoch, at a stop, at a limit. Where it ends with code 0 after an epoch, the training has
+    ended.
     """
 
     name: ClassVar[str] = "command"
@@ -108,6 +109,9 @@ class Command(Workload):
                 return {}
             print(line, end="", flush=True)
             self._last = shown or self._last
+        assert self._process is not None
+        if self._process.wait() == 0 and epoch > 1:
+            raise TrainingEnded
         raise TrialFailedError(self._why_it_ended(epoch - 1))
 
     def validate(self) -> Mapping[str, float]:

@@ -101,7 +101,7 @@ class FollowedTrial(FollowedPod):
 
     def outcome(self, planned_epochs: int) -> Outcome:
         """Return what the results are checked against; complete is what the records call so."""
-        is_complete = self.epochs >= planned_epochs and self.state != "failed"
+        is_complete = self.state == "completed" or (self.epochs >= planned_epochs and self.state != "failed")
         return Outcome(
             trial_id=self.trial_id,
             framework_id=self.name,

@@ -13,10 +13,11 @@ from tuneoff_adapters.katib.plan import KatibPlan
 from tuneoff_adapters.katib.results import Outcome
 from tuneoff_adapters.kubernetes.clock_skew import Creations, PodClock
 from tuneoff_adapters.kubernetes.diagnosis import trial_of
-from tuneoff_adapters.kubernetes.endings import Ending, Limits, ending_of
+from tuneoff_adapters.kubernetes.endings import Ending, Limits, decided_at, ending_of
 from tuneoff_adapters.kubernetes.layout import trial_id
 from tuneoff_adapters.kubernetes.pod_log import PodLog
 from tuneoff_adapters.kubernetes.resources import Object, name_of
+from tuneoff_adapters.kubernetes.status import has
 
 
 class Book:
@@ -115,6 +116,9 @@ class Book:
             self._announce(trial)
         self.settle(now)
         for trial in self:
+            if trial.state == "completed" and trial.epochs < self._planned and has(trial.thing, "EarlyStopped"):
+                trial.state = "pruned"  # it ended by itself just as Katib stopped it
+                self._events.write("stop_decided", trial=trial.trial_id, epoch=decided_at(trial.thing, trial.epochs))
             if is_cut and trial.state is None:
                 self._end(trial, now)
 

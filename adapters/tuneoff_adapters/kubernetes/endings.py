@@ -54,7 +54,7 @@ def ending_of(
     rules = _rules(trial)
     if trial is not None and (has(trial, "EarlyStopped") or (rules and verdict == EARLY_STOPPED)):
         # The condition may be missing: the service that sets it does not look whether it could.
-        return Ending(state="pruned", stop_epoch=_decided_at(trial, epochs))
+        return Ending(state="pruned", stop_epoch=decided_at(trial, epochs))
     ended = exit_of(pod, CONTAINER) if pod is not None else None
     if ended is not None and ended.reason == OUT_OF_MEMORY:
         return _over_memory(ended, limits.memory_bytes)
@@ -70,7 +70,7 @@ def ending_of(
     return _by_exit_code(ended, pod, epochs, last_line, is_log_whole)
 
 
-def _decided_at(trial: Object, epochs: int) -> int | None:
+def decided_at(trial: Object, epochs: int) -> int | None:
     """Return the report at which Katib's rule was tested, the only one of a trial; None if it never came so far."""
     steps = [int(rule.get("startStep") or 0) for rule in _rules(trial)]
     step = min(steps, default=0)

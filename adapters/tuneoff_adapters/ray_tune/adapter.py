@@ -15,11 +15,12 @@ from tuneoff_adapters.continued import best_of_all
 from tuneoff_adapters.optuna_samplers import flag_unused_model, refuse_untold
 from tuneoff_adapters.ray_tune.cluster_options import ADDRESS, CLUSTER, OPTIONS, placement, refuse_cluster
 from tuneoff_adapters.ray_tune.environment import prepare_environment
+from tuneoff_adapters.ray_tune.exits import was_cancelled
 from tuneoff_adapters.ray_tune.keys import EPOCH, OBJECTIVE, TASK
 from tuneoff_adapters.ray_tune.offers import CAPABILITIES
 from tuneoff_adapters.ray_tune.session import start_ray, stop_ray, write_record
 from tuneoff_adapters.ray_tune.signals import DeferredTermination
-from tuneoff_adapters.ray_tune.submission import REDRAWN, Submissions
+from tuneoff_adapters.ray_tune.submission import REDRAWN, Submission, Submissions
 from tuneoff_adapters.shares import REMOVAL_SHARE
 
 if TYPE_CHECKING:
@@ -121,12 +122,11 @@ class RayTuneAdapter(Adapter):
                 self._tuner.fit()
 
     def collect_results(self) -> Best | None:
-        """Return Ray's best over all epochs of the trials that ran them all: without that filter it would name failed ones."""
+        """Return Ray's best over all epochs of the trials that completed: without that filter it would name failed ones."""
         from ray.tune import ExperimentAnalysis
 
         objective = self.context.spec.experiment.objective
-        ended = [submission.ray_trial for submission in self._submissions.all()]
-        complete = [trial for trial in ended if trial.status == trial.TERMINATED and self._epochs(trial) >= self._planned]
+        complete = [submission.ray_trial for submission in self._submissions.all() if self._is_complete(submission)]
         if not complete:
             return best_of_all(self.context, None)
         folder = self.context.work_dir / EXPERIMENT
@@ -159,14 +159,15 @@ class RayTuneAdapter(Adapter):
         importlib.import_module("tuneoff_adapters.ray_tune.searchers")  # Tune too
         return module
 
-    @property
-    def _planned(self) -> int:
-        return self.context.spec.experiment.budget.epochs_per_trial
-
-    @staticmethod
-    def _epochs(trial: Any) -> int:
-        """Return the last epoch that a trial reported; its last report need not be of that one."""
-        return int(trial.metric_analysis.get(EPOCH, {}).get("max", 0))
+    def _is_complete(self, submission: Submission) -> bool:
+        """Tell whether a trial reported all its epochs, or ended by itself: neither Ray nor the budget ended it."""
+        trial = submission.ray_trial
+        if trial.status != trial.TERMINATED:
+            return False
+        epochs = trial.metric_analysis.get(EPOCH, {}).get("max", 0)  # its last report need not be of the last epoch
+        if epochs >= self.context.spec.experiment.budget.epochs_per_trial:
+            return True
+        return not submission.is_stopped and not was_cancelled(self.context.run_dir, submission.trial_id, submission.attempt)
 
 
 def _folder_of(trial: Any) -> str:

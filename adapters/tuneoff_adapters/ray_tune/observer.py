@@ -34,6 +34,7 @@ class Observer(Callback):  # type: ignore[misc]
             self._submissions.note(submission, result[OBJECTIVE])
         epoch = result.get(EPOCH, 0)
         if result.get("done") and epoch < self._epochs:  # the scheduler said STOP: a natural end comes without a result
+            submission.is_stopped = True
             self._events.write("stop_decided", trial=submission.trial_id, epoch=epoch)
 
     def on_trial_recover(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:

@@ -29,6 +29,7 @@ class Submission:
     task: dict[str, Any]
     ray_trial: Any
     best: float | None = None  # over the epochs of all attempts that Ray was told of
+    is_stopped: bool = False  # by Ray, before its last epoch
 
     @property
     def attempt(self) -> int:

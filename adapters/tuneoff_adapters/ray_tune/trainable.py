@@ -12,7 +12,7 @@ from tuneoff.errors import TrialFailedError
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.run_trial import Decision, run_trial
 from tuneoff.run.trial.trial_process import trial_process
-from tuneoff_adapters.ray_tune.exits import noted_exit_code
+from tuneoff_adapters.ray_tune.exits import note_cancelled, noted_exit_code
 from tuneoff_adapters.ray_tune.keys import EPOCH, OBJECTIVE, TASK
 
 
@@ -47,6 +47,8 @@ def train(config: dict[str, Any]) -> None:
     outcome.raise_if_failed()
     if outcome.epochs == 0:
         raise TrialFailedError(outcome.cause or "the trial ended before its first epoch")
+    if outcome.state == "cancelled":
+        note_cancelled(context.run_dir, task["trial"], task["attempt"])
 
 
 @functools.lru_cache(maxsize=1)

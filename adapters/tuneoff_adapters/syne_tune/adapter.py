@@ -93,7 +93,7 @@ class SyneTuneAdapter(Adapter):
             raise
 
     def collect_results(self) -> Best | None:
-        """Return Syne Tune's best over all epochs of the trials that ran them all: by itself it would name failed ones too."""
+        """Return Syne Tune's best over all epochs of the trials that completed: by itself it would name failed ones too."""
         objective = self.context.spec.experiment.objective
         best: tuple[float, Best] | None = None
         for number, statistics in self._tuner.tuning_status.trial_metric_statistics.items():

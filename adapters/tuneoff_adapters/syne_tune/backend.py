@@ -26,8 +26,8 @@ class TrialProcesses(LocalBackend):  # type: ignore[misc]
     """One process per trial, as the parent class has it. Different are:
 
     - the command: a list (the parent splits a string at blanks), with the configuration in a JSON file;
-    - what counts as complete: as many reports as epochs, whatever the exit code (for the parent: exit code 0, and
-      the tuner then gives up altogether if there was no report);
+    - what counts as complete: as many reports as epochs, whatever the exit code, or a training that ended by itself (for the
+      parent: exit code 0, and the tuner then gives up altogether if there was no report);
     - a stopped trial is waited for, so that never more than `n_workers` processes exist.
     """
 
@@ -80,9 +80,10 @@ class TrialProcesses(LocalBackend):  # type: ignore[misc]
             if self._reports(trial_id) >= self._epochs:
                 status = str(Status.completed)
                 self._dispatch.has_completed(trial_id)
+            elif self._dispatch.has_completed_early(trial_id, process.pid, code):
+                status = str(Status.completed)
             else:
                 status = str(Status.failed)
-                self._dispatch.has_failed(trial_id, process.pid, code)
             self._final[trial_id] = status
         return status
 

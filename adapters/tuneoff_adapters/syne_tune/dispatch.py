@@ -45,6 +45,7 @@ class Dispatch:
         self._stopped: set[int] = set()
         self._deaths: dict[int, tuple[int, Progress]] = {}  # exit code (negative: signal), what the process had done
         self._retries: deque[Task] = deque()
+        self._ended_early: set[int] = set()
         self.tasks: dict[int, Task] = {}
         self.completed: set[int] = set()
 
@@ -65,19 +66,29 @@ class Dispatch:
     def stop_decided(self, number: int, epoch: int) -> None:
         """Log that Syne Tune stops a trial because of its report of `epoch`."""
         self._stopped.add(number)
+        if number in self._ended_early:  # its process was gone before the tuner read that report
+            self.completed.discard(number)
         self._context.events.write("stop_decided", trial=self.tasks[number].trial_id, epoch=epoch)
 
     def has_completed(self, number: int) -> None:
         """Note that a trial reported all its epochs and its process is gone."""
         self.completed.add(number)
 
-    def has_failed(self, number: int, pid: int, exit_code: int) -> None:
-        """Note that a process is gone before all its epochs were reported; log it where the trial could not."""
+    def has_completed_early(self, number: int, pid: int, exit_code: int) -> bool:
+        """Tell, of a process that is gone before all its epochs were reported, whether its training ended by itself.
+
+        Else the trial failed: log it where the trial could not.
+        """
         task, progress = self._read(number, pid)
+        if progress.ended_early:
+            self._ended_early.add(number)
+            self.completed.add(number)
+            return True
         self._deaths[number] = exit_code, progress
         if not progress.has_ended:
             cause = f"trial process {pid} {ended(exit_code)}"
             self._context.events.write("worker_died", trial=task.trial_id, attempt=task.attempt, exit_code=exit_code, cause=cause)
+        return False
 
     def was_killed(self, number: int, pid: int, since_ns: int) -> None:
         """Log the end of a trial that Syne Tune stopped by SIGKILL between `since_ns` (monotonic) and now."""
@@ -120,11 +131,15 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """Epochs that were run, the slot that was held, and whether the process wrote the attempt's end (or its refusal)."""
+    """Epochs that were run, the slot that was held, and whether the process wrote the attempt's end (or its refusal).
+
+    `ended_early`: by that end the training ended by itself.
+    """
 
     epochs: int = 0
     slot: int | None = None
     has_ended: bool = False
+    ended_early: bool = False
 
 
 def read_progress(run_dir: Path, pid: int, trial_id: str, attempt: int) -> Progress:
@@ -133,7 +148,7 @@ def read_progress(run_dir: Path, pid: int, trial_id: str, attempt: int) -> Progr
     Raises:
         ResultsError: its event file cannot be read.
     """
-    epochs, slot, has_ended = 0, None, False
+    epochs, slot, has_ended, ended_early = 0, None, False, False
     for path in (run_dir / FOLDER).glob(f"trial-{pid}-*.jsonl"):  # several, where the system used the pid again
         for _, event in read_file(path, Statistics()):
             if isinstance(event, Refused):
@@ -144,5 +159,5 @@ def read_progress(run_dir: Path, pid: int, trial_id: str, attempt: int) -> Progr
                 elif isinstance(event, Epoch):
                     epochs = event.epoch
                 else:
-                    has_ended = True
-    return Progress(epochs=epochs, slot=slot, has_ended=has_ended)
+                    has_ended, ended_early = True, event.ended_early
+    return Progress(epochs=epochs, slot=slot, has_ended=has_ended, ended_early=ended_early)

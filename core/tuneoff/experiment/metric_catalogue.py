@@ -101,6 +101,7 @@ _ROWS = (
         ("refused", "requests beyond the budget"),
         ("retries", "attempts beyond the first"),
         ("distinct_configurations", "different configurations among the used trials"),
+        ("ended_early", "completed trials whose training ended by itself before its planned epochs"),
         ("pruned", "used trials that ended as pruned"),
         ("failed", "used trials that ended as failed"),
         ("cancelled", "used trials that ended as cancelled"),

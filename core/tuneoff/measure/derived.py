@@ -174,6 +174,7 @@ def budget_metrics(run: RunRecord) -> dict[str, MetricValue]:
             else known(100 * epochs / (budget.trials * budget.epochs_per_trial), "%")
         ),
     }
+    values["trials.ended_early"] = _count(sum(trial.ended_early(budget.epochs_per_trial) for trial in used))
     for state in STATES:
         values[f"trials.{state}"] = _count(sum(trial.state == state for trial in used))
     failed = [trial for trial in run.trials if trial.state in ("failed", "timed_out")]

@@ -132,7 +132,12 @@ def _stops(spec: RunSpec, trials: Sequence[TrialRecord]) -> list[FlagRecord]:
     stops, epochs = spec.experiment.stops, spec.experiment.budget.epochs_per_trial
     if spec.experiment.pruner.name != "scripted":
         return []
-    missed = [trial.trial for trial in trials if trial.state == "completed" and stops.get(trial.digest, epochs) < epochs]
+    completed = [
+        (trial.trial, stops.get(trial.digest, epochs), trial.attempts[-1].epochs)
+        for trial in trials
+        if trial.state == "completed"
+    ]
+    missed = [name for name, stop, ran in completed if stop < epochs and stop <= len(ran)]
     if not missed:
         return []
     text = f"trials that had to stop ran to their end: {', '.join(missed[:5])}"
@@ -174,7 +179,8 @@ def ending(
     The trial's own end wins; else the first observer's, with cause and charge of the kill that was announced before it;
     else a death that an adapter saw; else an announced kill; else it is lost, charged to the infrastructure, and its end
     is its last sign of life. What failed once the run was being stopped has the cause of `stop`. An attempt that ran all
-    planned epochs is complete, whatever an observer calls it; one that did not is not, whatever the framework calls it.
+    planned epochs is complete, whatever an observer calls it; one that did not is not, whatever the framework calls it, unless
+    its training ended by itself and no decision to stop fell on one of its epochs.
     `found` is None for an execution that observers cannot have meant.
     """
     end = _ending(found, timeline, key, execution, planned_epochs)
@@ -199,7 +205,8 @@ def _ending(
 ) -> Ending:
     seen = _observed(found, timeline, key) if found is not None else None
     if execution is not None and execution.ended is not None:
-        return _own(timeline, execution, planned_epochs, seen)
+        is_stopped = found is not None and any(stop.event.epoch <= len(execution.epochs) for stop in found.stops.get(key[0], ()))
+        return _own(timeline, execution, planned_epochs, seen, is_stopped)
     epochs = len(execution.epochs) if execution is not None else 0
     if execution is None:
         if seen is None:
@@ -223,13 +230,13 @@ def _ending(
     )
 
 
-def _own(timeline: Timeline, execution: AttemptEvents, planned_epochs: int, seen: Ending | None) -> Ending:
+def _own(timeline: Timeline, execution: AttemptEvents, planned_epochs: int, seen: Ending | None, is_stopped: bool) -> Ending:
     end = execution.ended
     assert end is not None
     state: TrialState = end.state
     if end.state != "failed" and len(execution.epochs) >= planned_epochs:
         state = "completed"
-    elif end.state == "completed":
+    elif end.state == "completed" and (is_stopped or not end.ended_early):
         state = "pruned"
     cause, charged = end.cause, end.charged
     if state == "failed" and cause is None and seen is not None:  # it was ended from outside and does not know why

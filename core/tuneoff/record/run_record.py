@@ -131,6 +131,10 @@ class TrialRecord:
         """Whether a process took it up, and with it a ticket of the budget."""
         return any(attempt.started_ns is not None for attempt in self.attempts)
 
+    def ended_early(self, planned_epochs: int) -> bool:
+        """Tell whether its training ended by itself: it completed with fewer epochs than planned."""
+        return self.state == "completed" and len(self.attempts[-1].epochs) < planned_epochs
+
     @property
     def epochs_trained(self) -> int:
         """Epochs trained over all attempts; one that was restored was trained, also where its event was lost with its process."""

@@ -199,7 +199,8 @@ def _stop_epoch(
         candidates.append(execution.stop_epoch)
     elif last.state == "pruned" and last.epochs:
         candidates.append(last.epochs[-1].epoch)
-    return next((epoch for epoch in candidates if epoch < planned), None)
+    ran = len(last.epochs) if last.state == "completed" else planned  # a training that ended by itself meets no later stop
+    return next((epoch for epoch in candidates if epoch < planned and epoch <= ran), None)
 
 
 def _first_time(record: TrialRecord) -> tuple[int, str]:

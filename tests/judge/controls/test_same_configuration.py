@@ -20,7 +20,7 @@ NAN: list[Curve] = [[{METRIC: None}]]
 
 
 def run(adapter: str, curves: Sequence[Curve] = CURVES, *, replicate: int = 0, seed: int = 0, **changes: object) -> RunRecord:
-    spec = made_spec(adapter, sampler="fixed", listed=len(CURVES), replicate=replicate, seed=seed)
+    spec = made_spec(adapter, sampler="fixed", listed=len(CURVES), epochs=2, replicate=replicate, seed=seed)
     return made_run(spec, curves, **changes)  # type: ignore[arg-type]
 
 
@@ -44,6 +44,18 @@ def test_equal_bits_in_every_adapter_are_equal() -> None:
         ("serial", 2, 4, 8, 0),
         ("ray-tune", 2, 4, 8, 0),
     ]
+
+
+def test_trainings_that_end_by_themselves_end_at_one_epoch_in_every_adapter() -> None:
+    shorter = [CURVES[0], CURVES[1][:1]]
+    assert control(run("serial", shorter), run("optuna", shorter)).answer is Equality.EQUAL
+    found = control(run("serial", shorter), run("optuna"))
+    assert found.answer is Equality.DIFFERENT
+    (difference,) = found.differences
+    assert (difference.metric, difference.values) == (
+        "ended by itself after epoch",
+        {"1": ("serial",), "absent": ("optuna",)},
+    )
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,16 @@ def test_a_planted_difference_is_found_in_its_exact_column(column: str) -> None:
     assert overall(list(columns.values()), [])[0] is ReproductionAnswer.DIFFERENT
 
 
+def test_a_training_that_ends_by_itself_ends_at_the_same_epoch() -> None:
+    def shorter(record: RunRecord) -> RunRecord:
+        (attempt,) = record.trials[2].attempts
+        return with_trial(record, 2, attempts=(msgspec.structs.replace(attempt, epochs=attempt.epochs[:1]),))
+
+    scripted = spec_of(pruner=Strategy(name="scripted"))
+    here = shorter(record_of(scripted))
+    assert columns_of(here, spec=scripted)["trial states"].answer is ReproductionAnswer.DIFFERENT
+
+
 def test_every_exact_column_has_its_planted_difference() -> None:
     assert set(PLANTED) == set(EXACT)
 

@@ -13,7 +13,8 @@ from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.evidence import AdapterEvidence
 
 AT_ONCE = 3  # most wait: for epochs that last a while, for a limit of time
-LONG = {"faulty", "scripted", "interrupted", "failed-trial", "coordinator-killed", "wall-clock"}  # runs that begin first
+# Runs that begin first.
+LONG = {"early-ends", "faulty", "scripted", "interrupted", "failed-trial", "coordinator-killed", "wall-clock"}
 
 MakeEvidence = Callable[[Control], AdapterEvidence]
 

@@ -61,6 +61,7 @@ class Simulation:
         self.style = rng.choice(("pool", "process", "pod", "pod-worker"))
         self.rates = {name: rng.choice((0.0, 0.0, 0.05, 0.3)) for name in ("prune", "fail", "die", "unstarted", "kill", "stop")}
         self.restores = random.Random(f"restores {seed}").random() < 0.5
+        self.ends_early = random.Random(f"ends early {seed}").random() < 0.3
         self.asks_more = rng.choice((0, 0, 1, 3))
         is_fixed = rng.random() < 0.4
         points = [rng.choice((rng.random(), 0.5)) if rng.random() < 0.1 else rng.random() for _ in range(self.trials)]
@@ -170,10 +171,11 @@ class Execution:
         self.write(t, process, schema.TrialStarted, slot=worker.slot, x=task.x, **who)
         if self.random.random() < 0.95:
             self.write(t + 0.01, process, schema.TrialLoaded, **who)
-        stop = self.random.randint(1, self.run.epochs)  # in whose course something may happen
+        last = 1 + int(1e6 * task.x) % self.run.epochs if self.run.ends_early else self.run.epochs
+        stop = self.random.randint(1, last)  # in whose course something may happen
         fate = next((name for name in ("fail", "die", "kill", "prune", "stop") if self._happens(name)), "complete")
         restored = self.random.randint(0, task.kept) if self.run.restores and task.kept else 0
-        for epoch in range(1, self.run.epochs + 1):
+        for epoch in range(1, last + 1):
             t += self.random.uniform(0.1, 1.5) if epoch > restored else 0.02
             if self.run.seconds is not None and t > self.run.seconds + 5:
                 return self._ends(process, task, who, t, "cancelled", epoch - 1, cause="wall-clock budget used up")
@@ -208,8 +210,9 @@ class Execution:
             return self._died(task, who, t)
         if self.random.random() < 0.02:  # its process died between its last report and its end
             worker.writer = None
-            return t + 0.1
-        return self._ends(process, task, who, t + 0.001, "completed", self.run.epochs)
+            return t + 0.1 if last == self.run.epochs else self._died(task, who, t)
+        early = {"ended_early": True} if last < self.run.epochs else {}
+        return self._ends(process, task, who, t + 0.001, "completed", last, **early)
 
     def _ends(self, process: int, task: Task, who: dict[str, Any], t: float, state: str, epochs: int, **why: Any) -> float:
         self.write(t, process, schema.TrialEnded, state=state, epochs=epochs, **who, **why)

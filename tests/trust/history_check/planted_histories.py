@@ -286,6 +286,24 @@ def the_last_result_is_lost(planting: Planting) -> None:
     del planting.last[epochs[-1]]
 
 
+@plants("result-lost")
+def an_early_end_does_not_say_so(planting: Planting) -> None:
+    index, process, end = planting.one(schema.TrialEnded, ended_early=True, by="trial")
+    planting.last[index] = process, change(end, ended_early=False)
+
+
+@plants("result-lost")
+def a_pruned_trial_says_that_it_ended_by_itself(planting: Planting) -> None:
+    index, process, end = planting.one(schema.TrialEnded, state="pruned", by="trial")
+    planting.last[index] = process, change(end, ended_early=True)
+
+
+@plants("result-lost")
+def a_trial_completes_without_an_epoch(planting: Planting) -> None:
+    index, process, end = planting.one(schema.TrialEnded, state="failed", epochs=0, by="trial")
+    planting.last[index] = process, change(end, state="completed", ended_early=True, cause=None, charged=None)
+
+
 @plants("attempt-numbers")
 def an_attempt_number_is_skipped(planting: Planting) -> None:
     _, _, retry = planting.one(schema.TrialSubmitted, attempt=2)

@@ -17,6 +17,7 @@ from tuneoff.record.run_record import EpochRecord, RunRecord
 
 SAMPLER = "fixed"
 ABSENT = "absent"
+ENDED_EARLY = "ended by itself after epoch"  # compared as a metric of the first epoch
 Setting = tuple[Group, ...]  # of one scope, that have runs of their own, in the plan's order; at least one
 Place = tuple[int, str, int, str]  # seed, digest of the configuration, epoch, metric
 
@@ -178,8 +179,11 @@ def _values(group: Group) -> Iterator[tuple[Place, str]]:
 
 
 def _of_run(run: RunRecord, seed: int) -> Iterator[tuple[Place, str]]:
-    """Yield each metric of the last attempt of each trial, as text that only equal bits share."""
+    """Yield each metric of the last attempt of each trial, as text that only equal bits share, and where it ended by itself."""
+    planned = run.run_spec().experiment.budget.epochs_per_trial
     for trial in run.trials:
+        if trial.ended_early(planned):
+            yield (seed, trial.digest, 1, ENDED_EARLY), str(len(trial.attempts[-1].epochs))
         for epoch in trial.attempts[-1].epochs if trial.attempts else ():
             for metric in epoch.metrics:
                 yield (seed, trial.digest, epoch.epoch, metric), _text(epoch, metric)

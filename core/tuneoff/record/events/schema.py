@@ -145,6 +145,7 @@ class TrialEnded(Event, frozen=True, gc=False, tag="trial_ended"):
     attempt: int = 1
     cause: str | None = None
     charged: Charged | None = None
+    ended_early: bool = False  # it completed before its planned epochs: the training ended by itself, as it says itself
     by: str = "trial"  # trial | coordinator | supervisor
     uncertainty_ns: int = 0
     cpu_ns: int | None = None  # of the trial's process and its children during the attempt

@@ -5,8 +5,8 @@ How reports reach the framework is the adapter's matter: the environment variabl
 `--test CONTEXT TRIAL CONFIGURATION OUTPUT` scores the trial's checkpoint on the test split instead; `--worker` and
 `--fork-server` are of a pool (`worker_process`). In a file of this name, as what a training spawns imports any other `__main__`.
 
-Exit codes of a trial: 0 it ran all its epochs or was stopped by a decision, 1 it failed, 4 it was refused or cancelled by the
-budget. So a framework that goes by exit codes never takes a trial without a result for a complete one.
+Exit codes of a trial: 0 it ran all its epochs, ended by itself or was stopped by a decision, 1 it failed, 4 it was refused or
+cancelled by the budget. So a framework that goes by exit codes never takes a trial without a result for a complete one.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.checkpoint import EpochMetrics, checkpoint_path, read_checkpoint, state_of, write_checkpoint
 from tuneoff.run.trial.faults import KernelKills, out_of_memory_cause
 from tuneoff.run.trial.trial_process import CpuClock, TrialProcess, peak_rss_bytes, trial_process
-from tuneoff.workload import Workload
+from tuneoff.workload import NO_EPOCH, TrainingEnded, Workload
 
 
 class Decision(enum.Enum):
@@ -34,7 +34,10 @@ Report = Callable[[int, Mapping[str, float]], Decision]  # (epoch from 1, metric
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialOutcome:
-    """How an attempt ended. `value`: the best finite validation value over its epochs, `refused`: no budget ticket was left."""
+    """How an attempt ended. `value`: the best finite validation value over its epochs, `refused`: no budget ticket was left.
+
+    One that is completed with fewer `epochs` than planned ended by itself.
+    """
 
     state: State
     epochs: int = 0
@@ -196,6 +199,11 @@ class _Attempt:
             if budget.epoch_tickets.take() is None:
                 return "cancelled", "budget of epochs used up"
             metrics = self._epoch(workload, epoch)
+            if metrics is None:
+                budget.epoch_tickets.give_back()
+                if self.epochs == 0:
+                    return "failed", NO_EPOCH
+                return "completed", None
             if context.metric not in metrics.metrics:
                 found = ", ".join(metrics.metrics) or "nothing"
                 rule = f"each epoch must give {context.metric}, the objective's metric, but epoch {epoch} gave {found}"
@@ -216,9 +224,13 @@ class _Attempt:
         self._write_epoch(epoch, known, clock.monotonic_ns(), train_ns=0, validate_ns=0, cpu_ns=self.cpu.used_ns(), restored=True)
         return values
 
-    def _epoch(self, workload: Workload, epoch: int) -> EpochMetrics:
+    def _epoch(self, workload: Workload, epoch: int) -> EpochMetrics | None:
+        """Train, validate and log an epoch; None: the training ended by itself before it."""
         started = clock.monotonic_ns()
-        metrics = dict(workload.train_epoch(epoch))
+        try:
+            metrics = dict(workload.train_epoch(epoch))
+        except TrainingEnded:
+            return None
         trained = clock.monotonic_ns()
         metrics.update(workload.validate())
         validated = clock.monotonic_ns()
@@ -268,6 +280,8 @@ class _Attempt:
 
     def _end(self, state: State, cause: str | None, charged: str | None) -> None:
         extra: dict[str, Any] = {"cause": cause, "charged": charged} if cause is not None else {}
+        if state == "completed" and self.epochs < self.context.epochs:
+            extra["ended_early"] = True
         self.events.write(
             "trial_ended",
             **self.identity,

@@ -94,6 +94,12 @@ class Tickets:
             os.pwrite(self._fd, b"%020d\n" % clock.monotonic_ns(), number * self._LINE)
         return number
 
+    def give_back(self) -> None:
+        """Return one ticket that its taker did not use."""
+        if self.limit is not None:
+            with Locked(self._fd):
+                os.ftruncate(self._fd, os.fstat(self._fd).st_size - self._LINE)
+
     @property
     def taken(self) -> int:
         return os.fstat(self._fd).st_size // self._LINE

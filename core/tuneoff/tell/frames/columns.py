@@ -82,6 +82,7 @@ TRIAL_COLUMNS: Columns = {
     "value_epoch": Column("integer", "the epoch of that value"),
     "stop_epoch": Column("integer", "the epoch on whose report the decision to stop fell"),
     "epochs_trained": Column("integer", "epochs of all attempts", "count", always=True),
+    "ended_early": Column("truth", "its training ended by itself before its planned epochs", always=True),
     "submitted_seconds": Column("number", "submission of its first attempt, since the run's start", "s"),
     "started_seconds": Column("number", "start of its first attempt, since the run's start", "s"),
     "ended_seconds": Column("number", "end of its last attempt, since the run's start", "s"),

@@ -121,6 +121,7 @@ def _wasted_ns(run: RunRecord, policy: Policy) -> dict[str, int] | None:
 def trial_rows(run: RunRecord, is_selected: bool, charges: Mapping[str, Row]) -> Iterator[Row]:
     """Yield one row per trial; `charges`: what each used, by its id; null in a trial that has none."""
     keys = _keys(run, is_selected)
+    planned = run.run_spec().experiment.budget.epochs_per_trial
     for trial in run.trials:
         first, last = (trial.attempts[0], trial.attempts[-1]) if trial.attempts else (None, None)
         yield {
@@ -138,6 +139,7 @@ def trial_rows(run: RunRecord, is_selected: bool, charges: Mapping[str, Row]) ->
             "value_epoch": trial.value_epoch,
             "stop_epoch": trial.stop_epoch,
             "epochs_trained": trial.epochs_trained,
+            "ended_early": trial.ended_early(planned),
             "submitted_seconds": _seconds(first.submitted_ns if first is not None else None),
             "started_seconds": _seconds(first.started_ns if first is not None else None),
             "ended_seconds": _seconds(last.ended_ns if last is not None else None),

@@ -124,7 +124,7 @@ def configurations(pair: RunPair) -> ReproducedColumn:
 
 
 def states(pair: RunPair) -> Iterator[ReproducedColumn]:
-    """Yield whether the configurations that both trained ended alike; epochs count where nothing is stopped early.
+    """Yield whether the configurations that both trained ended alike; epochs count unless both were stopped early.
 
     Those of the last attempt: it has all epochs from the first on, trained again or restored.
     """
@@ -135,7 +135,8 @@ def states(pair: RunPair) -> Iterator[ReproducedColumn]:
     unequal = [
         f"{theirs.trial} {theirs.state} in the bundle, {ours.trial} {ours.state} here"
         for theirs, ours in common
-        if theirs.state != ours.state or (with_epochs and len(_epochs(theirs)) != len(_epochs(ours)))
+        if theirs.state != ours.state
+        or ((with_epochs or ours.state == "completed") and len(_epochs(theirs)) != len(_epochs(ours)))
     ]
     excuse = None
     if pair.spec.experiment.pruner.name not in NOT_ADAPTIVE:

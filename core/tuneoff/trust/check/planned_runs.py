@@ -92,6 +92,7 @@ def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
             seed=SEED if has_fixed else OTHER_SEED,
         ),
         CheckRun(name="odd-values", experiment=specs.listed(_ODD, options={"noise": 0.0})),
+        CheckRun(name="early-ends", experiment=specs.ending_early()),
         CheckRun(name="retried", experiment=specs.retried(retries)),
         *(
             CheckRun(name=f"failed-{step}", experiment=few, plant=step)

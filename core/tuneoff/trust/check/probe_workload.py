@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal, get_args
 from tuneoff.base.identity import configuration_digest, derive_seed
 from tuneoff.base.process_limits import THREAD_VARIABLES
 from tuneoff.base.space import Float, SearchSpace
-from tuneoff.workload import Configuration, Mode, Scores, StateTensor, TrialSeeds, Workload
+from tuneoff.workload import Configuration, Mode, Scores, StateTensor, TrainingEnded, TrialSeeds, Workload
 
 Act = Literal["sound", "calm", "raise", "nan", "inf", "no-report", "hang", "slow", "exit", "kill", "kill-once", "memory"]
 ACTS: tuple[Act, ...] = get_args(Act)
@@ -39,7 +39,9 @@ class ProbeError(RuntimeError):
 
 
 class Probe(Workload):
-    """Options: `notes` (a folder, or ""), `epoch_seconds` (sleep), `compute_seconds` (of one thread), `noise`."""
+    """Options: `notes` (a folder, or ""), `epoch_seconds` (sleep), `compute_seconds` (of one thread), `noise`, and
+    `ends_early`: each training ends by itself after one epoch or two.
+    """
 
     name: ClassVar[str] = "probe"
     metrics: ClassVar[Mapping[str, Mode]] = {METRIC: "max"}
@@ -71,6 +73,8 @@ class Probe(Workload):
         self._note("load", threads_told=self._threads_told, variables=variables)
 
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
+        if self.options.get("ends_early") and epoch > early_end(self._configuration):
+            raise TrainingEnded
         self._epoch = epoch
         if epoch == 1:
             self._act(self._configuration.get("act", "sound"))
@@ -141,6 +145,11 @@ class Probe(Workload):
             os.write(descriptor, (json.dumps(entry) + "\n").encode())
         finally:
             os.close(descriptor)
+
+
+def early_end(configuration: Configuration) -> int:
+    """Return after which epoch a training ends by itself under the option `ends_early`."""
+    return 1 + derive_seed("end", configuration_digest(configuration)) % 2
 
 
 class ProbeWithoutState(Probe):

@@ -133,6 +133,11 @@ def faulty() -> ExperimentSpec:
     )
 
 
+def ending_early() -> ExperimentSpec:
+    """Every training ends by itself; an adapter that waits for the planned epochs does not wait long."""
+    return drawn(6, options={"ends_early": True}, timeouts=replace(LIMITS, trials_seconds=90))
+
+
 def out_of_memory() -> ExperimentSpec:
     """The first trial takes too much memory."""
     return listed([(0.9, "memory"), *sound(2)], workers=Workers(count=2, memory_mb=MEMORY_MB))

@@ -126,7 +126,10 @@ def _open(name: str, attempt: Attempt, seen: list[Moment], planned: int) -> Iter
 
 
 def _of_training(name: str, attempt: Attempt, training: Training, planned: int) -> Iterator[Breach]:
-    """A process trains epochs 1, 2, 3, ... once each, and says nothing after its end; yields its first breach."""
+    """A process trains epochs 1, 2, 3, ... once each, and says nothing after its end; yields its first breach.
+
+    It is complete after all planned ones, or after one at least where it says that its training ended by itself.
+    """
     epoch = 0
     is_over = False
     for place, event in enumerate(training.rest):
@@ -142,7 +145,8 @@ def _of_training(name: str, attempt: Attempt, training: Training, planned: int) 
                 breach = "epochs", f"trained epoch {epoch}, but {planned} are planned"
         elif isinstance(event, schema.TrialEnded):
             is_over = True
-            if event.epochs != epoch or (event.state == "completed" and epoch < planned):
+            is_early = event.state == "completed" and epoch < planned
+            if event.epochs != epoch or is_early != event.ended_early or (is_early and epoch == 0):
                 breach = "result-lost", f"is {event.state} after {event.epochs} epochs, but {epoch} of {planned} were trained"
         if breach is not None:
             moments = [training.moment(one) for one in training.rest[max(0, place - BEFORE) : place + 1]]

@@ -11,6 +11,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.format import counted
 from tuneoff.base.identity import is_finite
 from tuneoff.base.interrupting import interrupting
 from tuneoff.base.process_limits import thread_environment
@@ -22,7 +23,7 @@ from tuneoff.run.supervisor.guardian import temporary_folder, watching
 from tuneoff.trust.check.model import Finding, failed, judged, not_applicable, not_tested, passed
 from tuneoff.workload import workload_at
 
-EPOCHS = 3  # of a training, at most
+EPOCHS = 3  # of a training, at most; one is trained through `budget.epochs_per_trial`
 SEEDS = (1, 2)  # of the split, of the trial
 MOST_USE = 1.3  # of the processors that a trial may have: clocks and imports of a moment are within
 SHORTEST = 0.2  # s: of a shorter training the use of processors tells nothing
@@ -31,14 +32,19 @@ TRAINED, CUT = "trained.safetensors", "cut.safetensors"  # the state after all e
 
 @dataclass(slots=True, kw_only=True)
 class WorkloadEvidence:
-    """What the trainings gave, and what they left: `trainings` by name, or why there is none."""
+    """What the trainings gave, and what they left: `trainings` by name, or why there is none.
 
+    `whole`: the training through all planned epochs, or why it failed.
+    """
+
+    planned: int  # epochs
     has_state: bool
     has_test: bool
     restores_training: bool
     threads: int
     metric: str
     trainings: dict[str, Any] = field(default_factory=dict)
+    whole: Any = None
     problem: str = ""
     processes: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
@@ -54,13 +60,14 @@ class WorkloadCheck:
 
 
 def check_workload(experiment: ExperimentSpec) -> list[tuple[WorkloadCheck, Finding]]:
-    """Train two configurations of an experiment in three processes, one after another, and return what each check says.
+    """Train two configurations of an experiment in four processes, one after another, and return what each check says.
 
     Raises:
         PluginError: the workload cannot be imported.
     """
     workload = workload_at(experiment.workload.target)
     evidence = WorkloadEvidence(
+        planned=experiment.budget.epochs_per_trial,
         has_state=workload.has_state,
         has_test=workload.has_test,
         restores_training=workload.has_state and workload.restores_training,
@@ -77,31 +84,40 @@ def check_workload(experiment: ExperimentSpec) -> list[tuple[WorkloadCheck, Find
 
 
 def _make(evidence: WorkloadEvidence, experiment: ExperimentSpec, folder: Path) -> None:
-    epochs = min(EPOCHS, experiment.budget.epochs_per_trial)
+    epochs = min(EPOCHS, evidence.planned)
     configurations = _two(experiment)
     one, other = ({"configuration": configuration, "epochs": epochs} for configuration in configurations)
     trained, cut = str(folder / TRAINED), str(folder / CUT)
-    processes: dict[str, list[tuple[str, dict[str, Any]]]] = {
-        "first": [("first", {**one, "save": trained} if evidence.has_state else one)],
-        "second": [("again", one), ("other", other), ("after the other", one)],
-        "third": [("restored", {**one, "load": trained})] if evidence.has_state and evidence.has_test else [],
-    }
-    if evidence.restores_training and epochs > 1:
-        processes["second"].append(("cut", {**one, "epochs": epochs - 1, "save": cut}))
-        processes["third"].append(("resumed", {**one, "load": cut}))
-    for process, trainings in processes.items():
-        if not trainings:
-            continue
+
+    def trains(process: str, trainings: Mapping[str, dict[str, Any]]) -> bool:
+        """Train in a process; tell whether all of it went well."""
         place = folder / process
         (place / "tmp").mkdir(parents=True)
-        answer = _ask(evidence, experiment, place, [training for _, training in trainings])
+        answer = _ask(evidence, experiment, place, list(trainings.values()))
         evidence.files += [f"{path.name} in the temporary folder" for path in sorted(_files(place / "tmp"))]
-        if answer is None:
-            return
-        if "error" in answer:
+        if answer is not None and "error" in answer:
             evidence.problem = f"the training fails: {answer['error']}"
-            return
-        evidence.trainings.update(zip([name for name, _ in trainings], answer["trainings"], strict=True))
+        if evidence.problem:
+            return False
+        evidence.trainings.update(zip(trainings, answer["trainings"], strict=True))
+        return True
+
+    if not trains("first", {"first": {**one, "save": trained} if evidence.has_state else one}):
+        return
+    epochs = len(evidence.trainings["first"]["metrics"])  # fewer, where it ends by itself
+    is_resumed = evidence.restores_training and epochs > 1
+    second = {"again": one, "other": other, "after the other": one}
+    third = {"restored": {**one, "epochs": epochs, "load": trained}} if evidence.has_state and evidence.has_test else {}
+    if is_resumed:
+        second["cut"] = {**one, "epochs": epochs - 1, "save": cut}
+        third["resumed"] = {**one, "epochs": epochs, "load": cut}
+    if not trains("second", second) or (third and not trains("third", third)):
+        return
+    evidence.whole = evidence.trainings["first"]
+    if EPOCHS == epochs < evidence.planned:
+        is_well = trains("whole", {"whole": {**one, "epochs": evidence.planned}})
+        evidence.whole = evidence.trainings["whole"] if is_well else evidence.problem
+        evidence.problem = ""
 
 
 def _ask(evidence: WorkloadEvidence, experiment: ExperimentSpec, place: Path, trainings: list[dict[str, Any]]) -> Any:
@@ -151,8 +167,10 @@ def _check(id: str, way_out: str) -> Callable[[Callable[[WorkloadEvidence], Find
 
 
 def _differences(evidence: WorkloadEvidence, one: str, other: str) -> Iterator[str]:
-    pairs = zip(evidence.trainings[one]["metrics"], evidence.trainings[other]["metrics"], strict=True)
-    for epoch, (first, second) in enumerate(pairs, start=1):
+    trained, again = evidence.trainings[one]["metrics"], evidence.trainings[other]["metrics"]
+    if len(trained) != len(again):
+        yield f"it trained {counted(len(trained), 'epoch')}, then {len(again)}"
+    for epoch, (first, second) in enumerate(zip(trained, again, strict=False), start=1):
         for name in first:
             if first[name] != second.get(name):
                 yield f"epoch {epoch}: {name} {first[name]}, then {second.get(name)}"
@@ -162,7 +180,7 @@ def _differences(evidence: WorkloadEvidence, one: str, other: str) -> Iterator[s
 def _given(evidence: WorkloadEvidence) -> Finding:
     return judged(
         f"epoch {epoch}: {evidence.metric} is {values.get(evidence.metric, 'not there')}"
-        for epoch, values in enumerate(evidence.trainings["first"]["metrics"], start=1)
+        for epoch, values in enumerate(evidence.trainings.get("whole", evidence.trainings["first"])["metrics"], start=1)
         if not _is_number(values.get(evidence.metric, ""))
     )
 
@@ -172,6 +190,16 @@ def _is_number(text: str) -> bool:
         return is_finite(float(text))
     except ValueError:
         return False
+
+
+@_check("epochs.planned", "train through `budget.epochs_per_trial`, or end the training by itself: docs/workloads.md")
+def _planned(evidence: WorkloadEvidence) -> Finding:
+    if isinstance(evidence.whole, str):
+        return failed(evidence.whole)
+    trained = len(evidence.whole["metrics"])
+    if trained == evidence.planned:
+        return passed(f"trained all {counted(trained, 'epoch')}")
+    return passed(f"ends by itself after {trained} of {counted(evidence.planned, 'epoch')}")
 
 
 @_check("seeds.repeat", "seed every generator with `seeds.split` or `seeds.trial`, and give no times as metrics")
@@ -245,4 +273,4 @@ def _disjoint(evidence: WorkloadEvidence) -> Finding:
     )
 
 
-CHECKS = (_given, _repeats, _isolated, _restores, _resumes, _threads, _processes, _left_files, _disjoint)
+CHECKS = (_given, _planned, _repeats, _isolated, _restores, _resumes, _threads, _processes, _left_files, _disjoint)

@@ -12,18 +12,19 @@ from tuneoff.base.clock import NANOSECONDS
 from tuneoff.base.numbers import described_value
 from tuneoff.base.processes import become_subreaper
 from tuneoff.base.tracebacks import described
+from tuneoff.errors import TrialFailedError
 from tuneoff.run.child import answer_request
 from tuneoff.run.trial.checkpoint import read_checkpoint, state_of, write_checkpoint
 from tuneoff.run.trial.trial_process import CpuClock
-from tuneoff.workload import TrialSeeds, Workload, workload_at
+from tuneoff.workload import NO_EPOCH, TrainingEnded, TrialSeeds, Workload, workload_at
 
 
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return what each training of a request gave, or the error that ended them.
 
     `request`: `target`, `options`, `threads` and `objective` of the workload, `seeds` as [split, trial], and `trainings`: each a
-    configuration that is trained up to its `epochs`, from the state in the file `load` where it has one; its state goes to the
-    file `save`.
+    configuration that is trained up to its `epochs`, or to where it ends by itself, from the state in the file `load` where it
+    has one; its state goes to the file `save`.
     """
     become_subreaper()  # what a training starts and forgets is found here
     try:
@@ -45,13 +46,19 @@ def _train(workload_type: type[Workload], request: Mapping[str, Any], one: Mappi
         workload.load(one["configuration"], TrialSeeds(split=split, trial=trial))
         clock, started = CpuClock(), time.monotonic()
         metrics: list[Mapping[str, float]] = []
-        for epoch in range(_loaded(workload, one) + 1, one["epochs"] + 1):
-            found = dict(workload.train_epoch(epoch))
+        loaded = _loaded(workload, one)
+        for epoch in range(loaded + 1, one["epochs"] + 1):
+            try:
+                found = dict(workload.train_epoch(epoch))
+            except TrainingEnded:
+                if epoch == 1:
+                    raise TrialFailedError(NO_EPOCH) from None
+                break
             metrics.append({**found, **workload.validate()})
         used = {"cpu_seconds": clock.used_ns() / NANOSECONDS, "seconds": time.monotonic() - started}
         if "save" in one:
             tensors, texts = state_of(workload)
-            write_checkpoint(Path(one["save"]), tensors, texts, epoch=one["epochs"], configuration=one["configuration"])
+            write_checkpoint(Path(one["save"]), tensors, texts, epoch=loaded + len(metrics), configuration=one["configuration"])
         scores = dict(workload.test().values) if workload.has_test else {}
         cases = {name: sorted(map(str, found)) for name, found in workload.cases().items()}
     finally:

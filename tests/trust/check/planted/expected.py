@@ -40,6 +40,8 @@ CONTROLS = (
     Control("choosing:BeginsAgain", "trials.once", ("honest-max",)),
     Control("spending:OneTrialMore", "budget.trials", (TWO,)),
     Control("spending:OneEpochMore", "budget.epochs", (TWO,)),
+    Control("spending:PrunesEarlyEnds", "budget.early-ends", ("early-ends",)),
+    Control("spending:AwaitsAllEpochs", "budget.early-ends", ("early-ends",)),
     Control("spending:GoesOnAfterTheTime", "budget.wall-clock", ("wall-clock",)),
     Control("proposing:RepeatsOne", "configurations.listed", ("honest-max", "honest-min")),
     Control("proposing:PassesOnAnother", "configurations.received", (ONE,)),

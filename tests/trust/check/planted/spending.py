@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from trust.check.planted.base import Altered
+from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.pool import Worker
+from tuneoff.run.trial.run_trial import Report, TrialOutcome
 from tuneoff.run.trial.trial_process import TrialBudget, trial_process
+from tuneoff.workload import Configuration
 from tuneoff_adapters.serial import SerialAdapter
 
 
@@ -30,6 +34,30 @@ class OneEpochMore(Altered):
     def prepare(cls, worker: Worker) -> None:
         process = trial_process(worker.context)
         process.context = replace(process.context, epochs=process.context.epochs + 1)
+
+
+class PrunesEarlyEnds(Altered):
+    """Takes a trial that reported fewer epochs than planned for a stopped one."""
+
+    @classmethod
+    def run(
+        cls, context: TrialContext, trial_id: str, configuration: Configuration, report: Report, *, attempt: int
+    ) -> TrialOutcome:
+        outcome = super().run(context, trial_id, configuration, report, attempt=attempt)
+        return outcome if outcome.epochs >= context.epochs else replace(outcome, state="pruned")
+
+
+class AwaitsAllEpochs(Altered):
+    """Waits for reports that do not come."""
+
+    @classmethod
+    def run(
+        cls, context: TrialContext, trial_id: str, configuration: Configuration, report: Report, *, attempt: int
+    ) -> TrialOutcome:
+        outcome = super().run(context, trial_id, configuration, report, attempt=attempt)
+        while outcome.state == "completed" and outcome.epochs < context.epochs:
+            time.sleep(1)
+        return outcome
 
 
 class GoesOnAfterTheTime(SerialAdapter):

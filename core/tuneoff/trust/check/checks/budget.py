@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tuneoff.record.events import schema
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
 from tuneoff.trust.check.model import Finding, check, judged, run_check
+from tuneoff.trust.check.probe_workload import early_end
 from tuneoff.trust.check.specs import WALL_CLOCK_SECONDS
 
 READ = ("honest-max", "honest-min", "random-1-workers-1", "random-2-workers-1")
@@ -46,6 +47,25 @@ def _epochs(made: Made) -> Iterator[str]:
                 yield f"{made.name}: trial {trial.trial} trained epochs {trained}, but {planned} were planned"
 
 
+@run_check(
+    "budget.early-ends",
+    rule="a training that ends by itself is completed, with the epochs that it trained",
+    reason="trainings stop early by themselves; one that does is neither pruned nor failed, and may be the best",
+    way_out="judge a trial by the state of its TrialOutcome, not by the number of its reports",
+    reads=("early-ends",),
+)
+def _early_ends(made: Made) -> Iterator[str]:
+    record = made.record
+    for trial in record.trials:
+        trained, expected = len(trial.attempts[-1].epochs) if trial.attempts else 0, early_end(trial.configuration)
+        if trial.state != "completed" or trained != expected:
+            yield f"trial {trial.trial} ended by itself after epoch {expected}, but is {trial.state} after {trained}"
+    if record.status != "done":
+        yield f"the run is {record.status}: {record.reason}"
+    elif record.best is not None and record.best.trial != record.best.core_trial:
+        yield f"{record.best.trial} was named as the best, but {record.best.core_trial} is"
+
+
 @check(
     "budget.wall-clock",
     rule="nothing is proposed once the time is over",
@@ -74,7 +94,7 @@ def _wall_clock(evidence: AdapterEvidence) -> Finding:
     return judged(problems, f"{seconds:.1f} s of {WALL_CLOCK_SECONDS:g} s, {sum(t.used_ticket for t in record.trials)} trials")
 
 
-CHECKS = (_trials, _epochs, _wall_clock)
+CHECKS = (_trials, _epochs, _early_ends, _wall_clock)
 
 
 @run_check(

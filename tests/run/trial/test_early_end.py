@@ -1,0 +1,119 @@
+"""A training that ends by itself: its trial is completed, with the epochs that it trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders.event_logs import Log
+from builders.specs import make_spec
+from record.test_derive import one_trial, trial
+from trial_runs import events_of, run, trial_context
+from tuneoff.base.identity import configuration_digest
+from tuneoff.record.events import schema
+from tuneoff.run.trial.run_trial import Decision, TrialOutcome
+from tuneoff.run.trial.trial_process import TrialBudget
+
+PLANNED = 9  # of specs and contexts here
+
+
+def stopping(tmp_path: Path, last: int, **changes: Any) -> Any:
+    options = {"last": last, **changes.pop("workload_options", {})}
+    return trial_context(tmp_path, epochs=PLANNED, workload_options=options, **changes)
+
+
+def test_it_is_completed_and_says_so_itself(tmp_path: Path) -> None:
+    assert run(stopping(tmp_path, 2)) == TrialOutcome(state="completed", epochs=2, value=0.3, best_epoch=2)
+    (end,) = events_of(tmp_path, schema.TrialEnded)
+    assert (end.state, end.epochs, end.ended_early) == ("completed", 2, True)
+
+
+def test_one_that_ends_with_its_last_planned_epoch_did_not_end_early(tmp_path: Path) -> None:
+    assert run(stopping(tmp_path, PLANNED)).epochs == PLANNED
+    (end,) = events_of(tmp_path, schema.TrialEnded)
+    assert (end.state, end.ended_early) == ("completed", False)
+
+
+def test_one_that_trains_nothing_fails_with_the_rule(tmp_path: Path) -> None:
+    outcome = run(stopping(tmp_path, 0))
+    assert (outcome.state, outcome.epochs) == ("failed", 0)
+    (end,) = events_of(tmp_path, schema.TrialEnded)
+    assert (end.cause, end.charged) == (outcome.cause, "workload")
+    assert outcome.cause == "the training ended before its first epoch; a trial needs the metrics of at least one"
+
+
+def test_a_decision_to_stop_at_its_last_epoch_prunes_it(tmp_path: Path) -> None:
+    outcome = run(stopping(tmp_path, 2), report=lambda epoch, _: Decision.STOP if epoch == 2 else Decision.CONTINUE)
+    assert (outcome.state, outcome.epochs) == ("pruned", 2)
+
+
+def test_the_budget_of_epochs_is_used_by_trained_epochs_alone(tmp_path: Path) -> None:
+    context = stopping(tmp_path, 2, epochs_total=5)
+    assert [run(context, f"t{number}").state for number in range(2)] == ["completed", "completed"]
+    budget = TrialBudget(context)
+    assert (budget.epoch_tickets.taken, budget.is_used_up()) == (4, False)
+    last = run(context, "t2")
+    assert (last.state, last.epochs) == ("cancelled", 1)
+    assert (budget.epoch_tickets.taken, budget.is_used_up()) == (5, True)
+    budget.close()
+
+
+def test_a_retry_goes_on_from_the_checkpoint_and_ends_where_the_training_ends(tmp_path: Path) -> None:
+    context = stopping(tmp_path, 4, workload="trial_runs:Walk", retries=1)
+
+    def lost(epoch: int, metrics: Any) -> Decision:
+        if epoch == 3:
+            raise RuntimeError("the framework is gone")
+        return Decision.CONTINUE
+
+    with pytest.raises(RuntimeError):
+        run(context, report=lost)
+    outcome = run(context, attempt=2)
+    assert (outcome.state, outcome.epochs) == ("completed", 4)
+    again = [event for event in events_of(tmp_path, schema.Epoch) if event.attempt == 2]
+    assert [event.restored for event in again] == [True, True, True, False]
+
+
+def test_one_whose_checkpoint_has_its_last_epoch_completes_without_training(tmp_path: Path) -> None:
+    context = stopping(tmp_path, 2, workload="trial_runs:Walk", retries=1)
+    run(context)
+    assert run(context, attempt=2).epochs == 2
+
+
+def ended_early(epochs: int = 2, **more: Any) -> tuple[Log, Any]:
+    log, worker = one_trial(epochs=epochs)
+    worker.end("1", 7, "completed", epochs, ended_early=True, **more)
+    return log, worker
+
+
+def spec(**more: Any) -> Any:
+    return make_spec(epochs=PLANNED, **more)
+
+
+def test_a_record_keeps_it_as_completed(tmp_path: Path) -> None:
+    record = trial(ended_early()[0], spec())
+    assert (record.state, record.stop_epoch, record.epochs_trained) == ("completed", None, 2)
+
+
+@pytest.mark.parametrize("more", [{"by": "coordinator"}, {"by": "supervisor"}, {"ended_early": False}])
+def test_only_its_own_word_counts(more: dict[str, Any]) -> None:
+    log, worker = one_trial()
+    writer = worker if "by" not in more else log.coordinator
+    writer.end("1", 7, "completed", 2, **more)
+    assert trial(log, spec()).state == "pruned"
+
+
+@pytest.mark.parametrize(("epoch", "state"), [(1, "pruned"), (2, "pruned"), (3, "completed")])
+def test_a_decision_on_one_of_its_epochs_came_first(epoch: int, state: str) -> None:
+    log, _ = ended_early()
+    log.coordinator.add(schema.StopDecided, 8, trial="1", epoch=epoch)  # read after the process was gone
+    record = trial(log, spec())
+    assert (record.state, record.stop_epoch) == (state, epoch if state == "pruned" else None)
+
+
+@pytest.mark.parametrize(("stop", "losing"), [(1, 1), (2, 2), (5, None)])
+def test_a_scripted_stop_after_its_end_is_not_due(stop: int, losing: int | None) -> None:
+    scripted = spec(pruner="scripted", stops={configuration_digest({"x": 0.5}): stop})
+    assert trial(ended_early()[0], scripted).stop_epoch == losing
