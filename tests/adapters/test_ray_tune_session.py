@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from builders.specs import make_context, toy_spec
+from tuneoff.base.private_folder import PrivateFolder
 from tuneoff.base.processes import MARK
 from tuneoff.base.space import Categorical, Float, SearchSpace
 from tuneoff.errors import StepError
@@ -124,7 +126,11 @@ def test_undeploy_ends_marked_processes_and_those_that_write_in_ray_s_folder_and
     stranger = subprocess.Popen([*unmarked, str(elsewhere / "log")], stdin=subprocess.PIPE)
     try:
         both = sorted([ours.pid, agent.pid])
-        until(lambda: processes_of(context.execution_id, folder) == both)  # each has its own environment, and its file
+        with contextlib.ExitStack() as held:
+            ray = PrivateFolder.open(folder)
+            assert ray is not None
+            held.enter_context(ray)
+            until(lambda: processes_of(context.execution_id, ray) == both)  # each has its own environment, and its file
         session.stop_ray(context)
         assert (ours.wait(5), agent.wait(5)) == (-9, -9)
         assert (other.poll(), stranger.poll()) == (None, None)
@@ -160,9 +166,8 @@ def test_undeploy_follows_no_link_and_waits_for_no_pipe(tmp_path: Path, is_pipe:
 
 def test_a_process_never_ends_those_that_it_descends_from(tmp_path: Path) -> None:
     code = """
-from pathlib import Path
 from tuneoff_adapters.hosts.cleaning import processes_of
-print(processes_of("run-x", Path("/nowhere")))
+print(processes_of("run-x", None))
 """
     inner = [sys.executable, "-c", code]
     outer = [sys.executable, "-c", f"import subprocess; subprocess.run({inner!r})"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -179,6 +181,31 @@ def test_what_cannot_work_is_said_in_one_line_before_anything_is_started(two: Ho
     finally:
         two.run("h2", f"umount {two.shared}; rm -r /tmp/old")
     assert [left(two, name) for name in two.names] == [[], []]
+
+
+STRANGER = "setpriv --reuid=65534 --regid=65534 --clear-groups"
+
+
+def test_another_user_of_a_host_neither_gets_rays_files_nor_has_a_process_of_mine_ended(two: Hosts, runs: Runs) -> None:
+    two.run("h2", "mkdir /tmp/mine; sleep 600 3>/tmp/mine/file </dev/null >/dev/null 2>&1 & echo $! >/tmp/mine/pid")
+    command = runs()
+    name = "$(basename $folder | tr -d '\\n' | sha256sum | cut -c1-8)"  # what once followed from the execution
+    linked = f"{STRANGER} ln -s /tmp/mine /tmp/tuneoff-{name} 2>/dev/null"
+    attack = two.command("h2", f"while :; do for folder in {command.results}/runs/*/*; do {linked}; done; sleep 0.05; done")
+    attacker = subprocess.Popen(attack, stdin=subprocess.DEVNULL)
+    try:
+        said = command.end()
+        assert command.record.status == "done", said
+        assert two.run("h2", "ls -A /tmp/mine; find /tmp -type l").stdout.split()[:2] == ["file", "pid"]
+        digest = hashlib.sha256(command.record.execution_id.encode()).hexdigest()[:8]
+        assert f"/tmp/tuneoff-{digest}\n" in two.run("h2", "find /tmp -type l -user 65534").stdout  # the attack took place
+        assert two.run("h2", "find /tmp -maxdepth 1 -type d -name 'tuneoff-*'").stdout == ""
+        two.run("h2", "kill -0 $(cat /tmp/mine/pid)")
+    finally:
+        attacker.kill()
+        attacker.wait()
+        two.run("h2", "pkill -f 'tuneoff-[$]'; kill $(cat /tmp/mine/pid); rm -r /tmp/mine /tmp/tuneoff-*", check=False)
+    assert left(two, "h1") == []
 
 
 def ray(two: Hosts, name: str, words: str, token: Path) -> None:

@@ -22,7 +22,9 @@ from typing import Any, Protocol
 from tuneoff.base import clock
 from tuneoff.base.code_digest import code_digest
 from tuneoff.base.packages import installed_version, missing_modules, module_versions
+from tuneoff.base.private_folder import PrivateFolder
 from tuneoff.base.processes import MARK, has_more_memory, is_alive, kill_tree, run_to_end
+from tuneoff.errors import InfrastructureError, TuneoffError
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.run.trial.faults import asked_kills, watched_memory
 from tuneoff_adapters.hosts.cleaning import clean
@@ -36,13 +38,18 @@ class Agent:
     def __init__(self) -> None:
         self._execution_id = ""
         self._run_dir = Path()
-        self._folder: Path | None = None
+        self._folder: PrivateFolder | None = None
         self.lost_ns = 60 * clock.NANOSECONDS
 
-    def begin(self, execution_id: str, run_dir: str, folder: str | None, lost_seconds: float) -> None:
-        """Say what this host works for. `folder`: of its temporary files, here; removed at the end."""
+    def begin(self, execution_id: str, run_dir: str, folder: str | None, makes: bool, lost_seconds: float) -> None:
+        """Say what this host works for. `folder`: of its temporary files, removed at the end; it is made here (`makes`), or was.
+
+        Raises:
+            InfrastructureError: something else is there.
+        """
         self._execution_id, self._run_dir = execution_id, Path(run_dir)
-        self._folder = None if folder is None else Path(folder)
+        if folder is not None:
+            self._folder = _made(Path(folder)) if makes else PrivateFolder.open(Path(folder))
         self.lost_ns = int(lost_seconds * clock.NANOSECONDS)
         threading.Thread(target=self._end_asked, name="kills", daemon=True).start()
 
@@ -85,8 +92,6 @@ class Agent:
 
     def run(self, command: Sequence[str], environment: Mapping[str, str], seconds: float) -> dict[str, Any]:
         """Run a command to its end; what it starts in the background carries the run's mark."""
-        if self._folder is not None:
-            self._folder.mkdir(mode=0o700, exist_ok=True)
         marked = {**os.environ, **environment, MARK: self._execution_id}
         try:
             done = run_to_end(command, seconds, environment=marked)
@@ -115,6 +120,17 @@ class Agent:
                         has_more = has_more_memory(watched.pid, watched.limit_bytes)
                         watched.over.write_text(watched.asked if has_more else "")
             time.sleep(LOOK_SECONDS)
+
+
+def _made(path: Path) -> PrivateFolder:
+    """Make a folder under a name that only this run knows; one of this user's alone was made by its agent for another name of
+    this host."""
+    try:
+        return PrivateFolder.make(path)
+    except InfrastructureError:
+        if (folder := PrivateFolder.open(path)) is None:
+            raise
+        return folder
 
 
 class Line(Protocol):
@@ -156,7 +172,7 @@ def serve(agent: Agent, line: Line) -> None:
         try:
             reply["answer"] = getattr(agent, request["do"])(**request["with"])
         except Exception as error:  # the coordinator names the host and the step
-            reply["error"] = f"{type(error).__name__}: {error}"
+            reply["error"] = str(error) if isinstance(error, TuneoffError) else f"{type(error).__name__}: {error}"
         with lock, contextlib.suppress(OSError):
             line.answer(json.dumps(reply).encode())
 

@@ -49,6 +49,7 @@ class Contact:
     context: RunContext
     folder: str | None  # of temporary files on each host
     lost_seconds: float
+    makes_folder: bool = True  # else it was made before
     lost: Callable[[Node], None] = lambda node: None  # called with a host that is lost, in any thread
     _hosts: list[_Seen] = field(default_factory=list)
     _stated: dict[str, tuple[int, int]] = field(default_factory=dict)  # by boot id: a clock's zero on the run's, within what
@@ -67,8 +68,9 @@ class Contact:
 
         From here on a thread gives them signs of life. `are_late`: trials may have begun there already.
         """
-        about = {"execution_id": self.context.execution_id, "run_dir": str(self.context.run_dir), "folder": self.folder}
-        asked = {node.send("begin", **about, lost_seconds=self.lost_seconds): node for node in nodes}
+        about: dict[str, Any] = {"execution_id": self.context.execution_id, "run_dir": str(self.context.run_dir)}
+        about |= {"folder": self.folder, "makes": self.makes_folder, "lost_seconds": self.lost_seconds}
+        asked = {node.send("begin", **about): node for node in nodes}
         if self._thread is None:
             self._thread = threading.Thread(target=self._keep, name="hosts", daemon=True)
             self._thread.start()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import secrets
 import socket
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from tuneoff.base.listening import free_port
+from tuneoff.base.files import read_regular_text
 from tuneoff.base.process_limits import THREAD_VARIABLES
 from tuneoff.base.processes import MARK
 from tuneoff.errors import InfrastructureError, StepError, UserError
@@ -22,11 +25,12 @@ from tuneoff_adapters.ray_tune import start
 from tuneoff_adapters.ray_tune.actor_node import ActorNode
 from tuneoff_adapters.ray_tune.cluster_options import ADDRESS, is_here
 from tuneoff_adapters.ray_tune.environment import OF_A_CLUSTER, OF_ONE_MACHINE, SETTINGS, TOKEN, prepare_environment
-from tuneoff_adapters.ray_tune.session import shut_down
+from tuneoff_adapters.ray_tune.session import read_record, shut_down, write_record
 from tuneoff_adapters.ray_tune.signals import kept_handler
 from tuneoff_adapters.shares import SETUP_SHARE
 
 UNCHECKED = "host_unchecked"  # flag
+CURRENT = "ray_current_cluster"  # file of the head's, with its address
 _PACKAGE = "ray"
 
 
@@ -36,40 +40,42 @@ class RayHosts:
     def __init__(self, context: RunContext) -> None:
         self._context = context
         self._options: HostOptions = host_options(context.spec.options)
-        name = hashlib.sha256(context.execution_id.encode()).hexdigest()[:8]
-        self._folder = f"/tmp/tuneoff-{name}"  # on every host; equal in every process that un-deploys
-        self._contact = Contact(context, self._folder, self._options.lost_seconds)
+        self._contact = Contact(context, None, self._options.lost_seconds)
         self._shares = slots_of(self._options.hosts, context.spec.experiment.workers.count)
 
     def start(self, load: Callable[[], Any]) -> dict[str, Any]:
         """Check the hosts, start Ray on them, connect to it, and return what was done, for the record."""
         context = self._context
-        context.remember("folder", self._folder)
         context.outside.write_text(
             f"Ray's processes on {', '.join(self._options.hosts)}; they end {self._options.lost_seconds:g} s after they last "
             f"heard from tuneoff; else end those with {MARK}={context.execution_id} in their environment, and remove "
-            f"{self._folder}\n"
+            f"/tmp/tuneoff-*{_digest(context.execution_id)}\n"
         )
-        record = prepare_environment(on_cluster=True)
+        folder = self._contact.folder = new_folder(context.execution_id)
+        record = {"temporary_folder": folder, "environment": prepare_environment(on_cluster=True)}
         for problem in self._open(CHECK_SECONDS):
             raise InfrastructureError(problem)
+        write_record(context, record)  # not before: whoever reads the name here could be faster than the hosts
+        context.remember("folder", folder)
         self._contact.check(_PACKAGE)
         self._contact.keep()
-        own, port = _own_address(self._options.hosts), free_port("")
+        own = _own_address(self._options.hosts)
         here = next((host for host in self._shares if is_here(host)), None)
         quiet = ["--disable-usage-stats", "--log-color=false"]
-        head = ["--head", f"--port={port}", f"--node-ip-address={own}", "--include-dashboard=false", f"--temp-dir={self._folder}"]
+        below = f"{folder}/ray"  # Ray lets everybody write into its own
+        head = ["--head", "--port=0", f"--node-ip-address={own}", "--include-dashboard=false", f"--temp-dir={below}"]
         by_name = {node.name: node for node in self._contact.nodes}
         self._run({by_name[here or "localhost"]: [*head, *quiet, f"--num-cpus={self._shares.get(here or '', 0)}"]})
+        address = read_regular_text(Path(below) / CURRENT).strip()  # the port is Ray's choice: nobody else can have it
         joined = {
-            by_name[host]: [f"--address={own}:{port}", *quiet, f"--num-cpus={count}"]
+            by_name[host]: [f"--address={address}", *quiet, f"--num-cpus={count}"]
             for host, count in self._shares.items()
             if host != here
         }
         self._run(joined)
         ray = load()
-        connect(ray, f"{own}:{port}", {})
-        return {"environment": record, "hosts": self._shares, "address": f"{own}:{port}"}
+        connect(ray, address, {})
+        return {**record, "hosts": self._shares, "address": address}
 
     def stop(self, seconds: float) -> None:
         """End all of the run on every host within some time. Works in a fresh process too.
@@ -79,6 +85,7 @@ class RayHosts:
         """
         shut_down()
         if not self._contact.nodes:
+            self._contact.folder, self._contact.makes_folder = _folder_of(self._context), False
             for problem in self._open(seconds / 2):
                 self._context.flag(LOST, f"{problem}; its agent ends what is left there")
         left = self._contact.end(seconds / 2)
@@ -104,12 +111,27 @@ class RayHosts:
             python = sys.executable if is_here(node.name) else self._options.host_python
             command = [python, "-m", start.__name__, str(seconds), "start", *words]
             asked[node.name] = node.send(
-                "run", command=command, environment={**environment, "TMPDIR": self._folder}, seconds=seconds
+                "run", command=command, environment={**environment, "TMPDIR": self._contact.folder}, seconds=seconds
             )
         for name, done in answers(asked, seconds + 10.0).items():
             if done["code"] != 0:
                 lines = [line for line in done["output"].splitlines() if line.strip()] or [f"exit code {done['code']}"]
                 raise InfrastructureError(f"Ray could not be started on host {name}: {lines[-1].strip()}")
+
+
+def new_folder(execution_id: str) -> str:
+    """Return a name for the folder of temporary files on every host that nobody can guess; short: Ray has sockets there."""
+    return f"/tmp/tuneoff-{secrets.token_hex(4)}{_digest(execution_id)}"
+
+
+def _folder_of(context: RunContext) -> str | None:
+    """Return that folder's name as it was written down, if it can be this execution's."""
+    name = str((read_record(context) or {}).get("temporary_folder"))
+    return name if re.fullmatch(rf"/tmp/tuneoff-[0-9a-f]{{8}}{_digest(context.execution_id)}", name) else None
+
+
+def _digest(execution_id: str) -> str:
+    return hashlib.sha256(execution_id.encode()).hexdigest()[:8]
 
 
 class RayAddress:

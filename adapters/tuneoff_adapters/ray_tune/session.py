@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.files import read_regular_text
+from tuneoff.base.private_folder import PrivateFolder
 from tuneoff.base.processes import MARK
 from tuneoff.errors import InfrastructureError, StepError, UserError
 from tuneoff_adapters.hosts.cleaning import clean
@@ -70,14 +72,17 @@ def stop_ray(context: RunContext) -> None:
     Raises:
         StepError: a process or the folder could not be removed.
     """
-    record = _read(context)
+    record = read_record(context)
     if record is None:
         return
     shut_down()
     folder = _folder(context)
     if record["temporary_folder"] != str(folder):  # of a run whose own temporary folder is gone, or of nobody
         return
-    left = clean(context.execution_id, folder)
+    with contextlib.ExitStack() as held:
+        above = PrivateFolder.open(folder.parent)
+        ray = held.enter_context(above).below(folder.name) if above is not None else None
+        left = clean(context.execution_id, held.enter_context(ray) if ray is not None else None)
     if left:
         raise StepError(f"nothing of Ray may be left, but there is {', '.join(left)}; end it by hand")
 
@@ -98,7 +103,7 @@ def write_record(context: RunContext, record: dict[str, Any]) -> None:
     (context.work_dir / RECORD).write_text(json.dumps(record, indent=1))
 
 
-def _read(context: RunContext) -> dict[str, Any] | None:
+def read_record(context: RunContext) -> dict[str, Any] | None:
     try:
         record: dict[str, Any] = json.loads(read_regular_text(context.work_dir / RECORD))
     except FileNotFoundError:

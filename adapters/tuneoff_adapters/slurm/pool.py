@@ -65,7 +65,7 @@ class SlurmPool(Pool):
         self._fruitless = 0
         self._has_begun = False
         self._looked_ns = clock.monotonic_ns()
-        self._contact = Contact(context, None, self._options.lost_seconds, _give_up)
+        self._contact = Contact(context, None, self._options.lost_seconds, lost=_give_up)
         self._door = Door(self._options.submit_host, self.count, lambda *arrival: self._queue.put((self._arrived, *arrival)))
 
     def start(self) -> None:

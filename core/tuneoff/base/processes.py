@@ -129,26 +129,14 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def openers(path: str, *, writing_below: bool = False) -> list[int]:
-    """Return the processes into which this one may look and that have a file open; `writing_below`: that write one in a folder.
-
-    `path` is absolute and without links.
-    """
+def openers(path: str) -> list[int]:
+    """Return the processes into which this one may look and that have a file open; `path` is absolute and without links."""
     found = []
     for pid in all_pids():
         with contextlib.suppress(OSError):  # it ended meanwhile, or belongs to someone else
-            for name in os.listdir(f"/proc/{pid}/fd"):
-                target = os.readlink(f"/proc/{pid}/fd/{name}")
-                if target.startswith(f"{path}/") and _is_written(pid, name) if writing_below else target == path:
-                    found.append(pid)
-                    break
+            if any(os.readlink(f"/proc/{pid}/fd/{name}") == path for name in os.listdir(f"/proc/{pid}/fd")):
+                found.append(pid)
     return found
-
-
-def _is_written(pid: int, descriptor: str) -> bool:
-    with open(f"/proc/{pid}/fdinfo/{descriptor}") as file:
-        flags = next(line for line in file if line.startswith("flags:"))
-    return int(flags.split()[1], 8) & os.O_ACCMODE != os.O_RDONLY
 
 
 def rss_bytes(pid: int) -> int:

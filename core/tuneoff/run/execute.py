@@ -99,7 +99,7 @@ def execute(request: PlanRequest) -> list[RunEnd]:
 def _clean(request: PlanRequest, folder: ResultsFolder) -> None:
     """End and remove what an earlier command left behind, and write the records that it could not."""
     results, plan = request.results, request.plan
-    if killed := clean_results(results):
+    if killed := clean_results(results.resolve()):
         log.warning("ended %d processes that an earlier command left behind", len(killed))
     for left in undeploy_outside(results, {run.run_id: run.spec for run in plan.runs}, UNDEPLOY_SECONDS):
         log.warning("an earlier command left, and it cannot be removed now: %s", left)

@@ -99,18 +99,11 @@ def test_what_never_comes_to_an_end_is_ended_for_a_limited_time(marked: subproce
             child.wait()
 
 
-def test_a_process_is_found_by_a_file_that_it_writes_below_a_folder_and_by_any_that_it_has_open(
-    marked: subprocess.Popen[str], tmp_path: Path
-) -> None:
-    folder, beside = tmp_path / "folder", tmp_path / "folder-beside"
-    for path in (folder, beside):
-        path.mkdir()
-    with (folder / "log").open("w"), (beside / "log").open("w"):
-        assert processes.openers(str(folder), writing_below=True) == [os.getpid()]
-        assert processes.openers(str(folder / "log")) == [os.getpid()]
-        assert processes.openers(str(folder)) == []
-    with (folder / "log").open() as log:
-        assert processes.openers(str(folder), writing_below=True) == []
+def test_a_process_is_found_by_a_file_that_it_has_open(marked: subprocess.Popen[str], tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w"):
+        assert processes.openers(str(tmp_path / "log")) == [os.getpid()]
+        assert processes.openers(str(tmp_path)) == []
+    with (tmp_path / "log").open() as log:
         assert processes.openers(log.name) == [os.getpid()]
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -25,8 +24,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from tuneoff.base.files import without_links
+from tuneoff.base.private_folder import PrivateFolder
 from tuneoff.base.processes import CLEANING_SECONDS, GUARDIAN, command_line, end_all, with_mark_and_sessions
+from tuneoff.errors import InfrastructureError
 from tuneoff.record.layout import LEFTOVERS, OUTSIDE
 from tuneoff.run.supervisor.leftovers import CGROUPS, RESULTS_MARK, clean_results, remove_cgroup
 
@@ -106,12 +106,15 @@ def watching() -> Iterator[Announce]:
 @contextlib.contextmanager
 def temporary_folder(announce: Announce = lambda folder: None, prefix: str = "tuneoff-") -> Iterator[Path]:
     """Give a new temporary folder, announced, and remove it."""
-    folder = without_links(Path(tempfile.mkdtemp(prefix=prefix)))
-    announce(folder)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)  # follows no link
+    path = Path(tempfile.mkdtemp(prefix=prefix))
+    if (folder := PrivateFolder.open(path)) is None:
+        raise InfrastructureError(f"{path} must be this user's alone, but it was replaced; set TMPDIR to a folder of your own")
+    with folder:
+        announce(Path(folder.real))
+        try:
+            yield Path(folder.real)
+        finally:
+            folder.remove()
 
 
 def end_guarded(find: Callable[[], Iterable[int]]) -> None:
@@ -151,11 +154,13 @@ def _clean_after_runs(results: Path, since: int) -> None:
 def _clean_after_command(mark: str, session: int, folders: Iterable[Path]) -> None:
     end_guarded(lambda: with_mark_and_sessions(WATCHED, mark, session))
     for folder in folders:
-        for results in _results_in(folder):
-            clean_results(results)  # were a guardian killed too
         if folder.is_relative_to(CGROUPS):
             remove_cgroup(folder)
-        shutil.rmtree(folder, ignore_errors=True)  # follows no link
+        elif (temporary := PrivateFolder.open(folder)) is not None:
+            with temporary:
+                for results in _results_in(folder):
+                    clean_results(results)  # were a guardian killed too
+                temporary.remove()
 
 
 def _results_in(folder: Path) -> set[Path]:

@@ -9,21 +9,20 @@ import contextlib
 import json
 import os
 import re
-import shutil
-import stat
 import tempfile
 import time
 from collections.abc import Iterable
 from pathlib import Path
 
 from tuneoff.base.files import read_regular_text
-from tuneoff.base.processes import all_pids, end_all, openers, with_mark
+from tuneoff.base.private_folder import PrivateFolder
+from tuneoff.base.processes import all_pids, end_all, with_mark
 from tuneoff.record.layout import LEFTOVERS, OUTSIDE
 
 RESULTS_MARK = "TUNEOFF_RESULTS"  # environment variable with the results folder, in every process of a run
 MOST_BYTES = 1_000_000  # of that list
 MOST_TEXT = 10_000  # bytes of `OUTSIDE`
-OWN_NAME = r"tuneoff-[0-9a-f]{8}"  # of a run's temporary folder
+OWN_NAME = r"tuneoff-[0-9a-f]{8}([0-9a-f]{8})?"  # of a run's temporary folder; the longer one is on all hosts of a run
 TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
 CGROUPS = "/sys/fs/cgroup"
 
@@ -37,37 +36,41 @@ def clean_execution(folder: Path) -> list[str]:
 
 
 def _removed(found: Iterable[tuple[str, str]]) -> list[str]:
-    """Remove what an execution remembered and return what is still there."""
+    """Remove what an execution remembered and return what is still there; what came to a folder's name later is not its."""
     problems = []
     for kind, value in found:
         path = Path(value)
         if kind == "folder":
-            shutil.rmtree(path, ignore_errors=True)
+            if (folder := PrivateFolder.open(path)) is not None:
+                with folder:
+                    folder.remove()
+                    problems += [f"{kind} {path}"] if folder.is_there else []
         elif kind == "cgroup":
             remove_cgroup(path)
-        if os.path.lexists(path):
-            problems.append(f"{kind} {path}")
+            problems += [f"{kind} {path}"] if os.path.lexists(path) else []
     return problems
 
 
-def _is_own(kind: str, value: str, execution: Path) -> bool:
-    """Tell whether a path of a list that anyone may have written is what tuneoff makes for a run, by its place, name and owner.
+def _own_folder(value: str, execution: Path) -> PrivateFolder | None:
+    """Open a folder of a list that anyone may have written, if it is what tuneoff makes for a run, by its place, name and owner.
 
-    Nothing else is ever removed by such a list.
+    Nothing else is ever removed by such a list, and no process ended for it.
     """
+    folder = PrivateFolder.open(Path(value)) if re.fullmatch(OWN_NAME, os.path.basename(value)) is not None else None
+    if folder is None:
+        return None
+    holds_results = f"{execution}/".startswith(f"{folder.real}/")  # a results folder may have such a name
+    if holds_results or not folder.is_in((tempfile.gettempdir(), *TEMPORARY)):
+        folder.close()
+        return None
+    return folder
+
+
+def _is_own_cgroup(value: str, execution: Path) -> bool:
+    """Tell whether a control group of such a list is what tuneoff makes for an execution."""
     place, name = os.path.split(value)
-    place = os.path.realpath(place)
-    if kind == "cgroup":
-        is_named = re.fullmatch(rf"tuneoff-{re.escape(execution.name)}-\d+", name) is not None
-        return is_named and place.startswith(f"{CGROUPS}/")
-    if re.fullmatch(OWN_NAME, name) is None or place not in map(os.path.realpath, (tempfile.gettempdir(), *TEMPORARY)):
-        return False
-    path = os.path.join(place, name)
-    with contextlib.suppress(OSError):
-        found = os.lstat(path)
-        holds_results = f"{execution}/".startswith(f"{path}/")  # a results folder may have such a name
-        return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not holds_results
-    return False
+    is_named = re.fullmatch(rf"tuneoff-{re.escape(execution.name)}-\d+", name) is not None
+    return is_named and os.path.realpath(place).startswith(f"{CGROUPS}/")
 
 
 def left_outside(folder: Path) -> list[str]:
@@ -97,28 +100,29 @@ def clean_results(results: Path) -> list[int]:
     """End every process of the folder's runs, clean its unfinished executions, and return the ended pids.
 
     A process is one of them that carries the folder's mark, that is below such a one, or that has lost its mark (Ray's agents
-    write their title over it) and writes below the temporary folder of an unfinished execution.
+    write their title over it) and writes below the temporary folder of an unfinished execution. `results`: without links, as
+    in the mark.
     """
-    results = results.resolve()
     mark = str(results)
     unfinished = [path.parent for path in results.glob(f"runs/*/*/{LEFTOVERS}") if not os.path.lexists(path.parent / "run.json")]
-    entries = [entry for folder in unfinished for entry in remembered(folder) if _is_own(*entry, folder)]
-    own = [value for kind, value in entries if kind == "folder"]
-    taken = [folder for folder in own if _is_used_by_others(folder, mark)]  # these results are a copy
-    killed = end_all(lambda: {*with_mark(RESULTS_MARK, mark), *_writers(folder for folder in own if folder not in taken)})
-    _removed(entry for entry in entries if entry[1] not in taken)
+    entries = [(kind, value, folder) for folder in unfinished for kind, value in remembered(folder)]
+    with contextlib.ExitStack() as held:
+        own = [folder for kind, value, of in entries if kind == "folder" and (folder := _own_folder(value, of)) is not None]
+        for folder in own:
+            held.enter_context(folder)
+        own = [folder for folder in own if not _is_used_by_others(folder, mark)]  # else these results are a copy
+        killed = end_all(lambda: set(with_mark(RESULTS_MARK, mark)).union(*(folder.writers() for folder in own)))
+        for folder in own:
+            folder.remove()
+    _removed((kind, value) for kind, value, of in entries if kind == "cgroup" and _is_own_cgroup(value, of))
     return killed
 
 
-def _writers(folders: Iterable[str]) -> set[int]:
-    return {pid for folder in folders for pid in openers(os.path.realpath(folder), writing_below=True)}
-
-
-def _is_used_by_others(folder: str, mark: str) -> bool:
+def _is_used_by_others(folder: PrivateFolder, mark: str) -> bool:
     """Tell whether a run of another results folder is at work in a temporary folder: it is its own, or it writes there."""
     others = set(with_mark(RESULTS_MARK, "", is_prefix=True)) - set(with_mark(RESULTS_MARK, mark))
-    has_it = {pid for name in (folder, os.path.realpath(folder)) for pid in with_mark("TMPDIR", name)}
-    return bool(others & (has_it | _writers([folder])))
+    has_it = {pid for name in (str(folder.path), folder.real) for pid in with_mark("TMPDIR", name)}
+    return bool(others & (has_it | folder.writers()))
 
 
 def shared_memory() -> set[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base import clock
+from tuneoff.base.private_folder import PrivateFolder
 from tuneoff.base.processes import command_line, last_words, reap
 from tuneoff.base.targets import load_target
 from tuneoff.base.tracebacks import LOG
+from tuneoff.errors import InfrastructureError
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting, write_accounting
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.trial_context import TrialContext
@@ -40,6 +41,7 @@ from tuneoff.run.supervisor.watch import TrialWatch
 
 LONGEST_BYTES = 39  # of a folder that leaves room for `/ray/session_<time and pid>/sockets/plasma_store`
 POLL_SECONDS = 0.1
+_TRIES = 10  # names of a temporary folder
 INTERRUPTED_COLLECT_SECONDS = 2.0  # for a power database that is asked after the run
 
 
@@ -116,13 +118,17 @@ def supervise(request: RunRequest) -> Supervised:
     for name, text in (*request.flags, *workers.flags):
         events.flag(name, text)
     memory_before = shared_memory()
-    with Sampler(execution.folder, execution.execution_id, request.power) as sampler, short_path(temporary) as short:
+    with (
+        Sampler(execution.folder, execution.execution_id, request.power) as sampler,
+        temporary,
+        short_path(temporary.path) as short,
+    ):
         supervision = _Supervision(request, execution, short, events, context, history)
         try:
             ruling = supervision.run()
         finally:  # first everything is ended and removed, then it is written down: the disk may be full
             left = supervision.end_everything(memory_before)
-            shutil.rmtree(temporary, ignore_errors=True)
+            temporary.remove()
             left += clean_execution(execution.folder)
             reap()
         sampler.stop(INTERRUPTED_COLLECT_SECONDS if request.interrupt.is_set() else COLLECT_SECONDS)
@@ -264,15 +270,20 @@ def _step_limit(timeouts: Any, step: str) -> float:
     return float(getattr(timeouts, name))
 
 
-def _temporary_folder(execution: Execution) -> Path:
-    """Make a folder below TMPDIR, remembered before it exists."""
-    while True:
+def _temporary_folder(execution: Execution) -> PrivateFolder:
+    """Make a folder below TMPDIR, remembered before it exists.
+
+    Raises:
+        InfrastructureError: something came to each of its names first.
+    """
+    for _ in range(_TRIES):
         path = Path(tempfile.gettempdir()) / f"tuneoff-{os.urandom(4).hex()}"
-        if path.exists():  # somebody else's: never remembered, so never removed
-            continue
         remember(execution.folder, "folder", str(path))
-        path.mkdir(mode=0o700)
-        return path
+        try:
+            return PrivateFolder.make(path)
+        except InfrastructureError as error:  # somebody else's, which is never removed
+            taken = error
+    raise taken
 
 
 @contextlib.contextmanager
