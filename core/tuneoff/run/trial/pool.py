@@ -244,7 +244,7 @@ class WorkerPool(Pool):
             if pipe not in ready and pidfd not in ready:
                 continue
             try:
-                content = pipe.recv() if pipe in ready else _GONE
+                content = pipe.recv() if pipe in ready or pipe.poll() else _GONE  # sent while `wait` looked at one after another
             except (EOFError, ConnectionResetError):
                 content = _GONE
             if content is _GONE:
