@@ -14,7 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from tuneoff.base import clock
+from tuneoff.base.numbers import printed_number
 from tuneoff.base.processes import ended
+from tuneoff.base.terminal import shown_line
 from tuneoff.meter import MeterDescription, MeterError, OptionError, PowerMeter, PowerSample, check_names, number
 
 DOMAIN = "node"
@@ -141,8 +143,8 @@ class CommandMeter(PowerMeter):
     def _read_errors(self, stream: IO[str]) -> None:
         with stream:
             while line := stream.readline(_LONGEST_LINE):
-                if line.strip():
-                    self._errors.append(line.strip()[:200])
+                if shown := shown_line(line):
+                    self._errors.append(shown[:200])
 
 
 class _Lines:
@@ -168,14 +170,15 @@ class _Lines:
     def add(self, line: str) -> None:
         """Take a line; called by the reading thread."""
         now = clock.monotonic_ns()
+        shown = shown_line(line)
         try:
-            seconds, watts = (float(word) for word in line.split())
+            seconds, watts = map(printed_number, shown.split())
         except ValueError:
-            if line.strip():
-                self._note(f"printed {line.strip()[:80]!r}")
+            if shown:
+                self._note(f"printed {shown[:80]!r}")
             return
         if not (math.isfinite(seconds) and math.isfinite(watts) and watts >= 0):
-            self._note(f"printed {line.strip()[:80]!r}, but both must be finite and watts >= 0")
+            self._note(f"printed {shown[:80]!r}, but both must be finite and watts >= 0")
         elif seconds <= self._seconds:
             self._note(f"printed {seconds:.15g} s after {self._seconds:.15g} s, but seconds must grow")
         else:

@@ -11,6 +11,7 @@ from tuneoff_adapters.syne_tune import reporter
 
 PRINTING_TRIAL = """
 import os, subprocess, sys
+print("half a line of what is loaded at the start", end="", flush=True)
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.run_trial import Decision
 from tuneoff_adapters.syne_tune.reporter import PrintedReport
@@ -32,7 +33,9 @@ def test_syne_tune_reads_what_a_trial_prints_and_nothing_else() -> None:
     reports = retrieve(done.stdout.splitlines(keepends=True))
     assert [(report["epoch"], report[reporter.OBJECTIVE]) for report in reports] == [(1, 0.1 + 0.2), (2, 1e-300)]
     assert [report["st_worker_iter"] for report in reports] == [0, 1]
-    assert len(done.stdout.splitlines()) == 2
+    first, *others = done.stdout.splitlines()
+    assert first == "half a line of what is loaded at the start"
+    assert [line.startswith("[tune-metric]: {") for line in others] == [True, True]
     assert "never read" in done.stderr
     assert "a child prints too" in done.stderr
 

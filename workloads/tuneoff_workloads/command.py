@@ -13,6 +13,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from tuneoff.base.numbers import DECIMAL
 from tuneoff.base.space import SearchSpace
 from tuneoff.base.terminal import last_shown, shown_line
 from tuneoff.errors import ExperimentError, TrialFailedError
@@ -24,7 +25,7 @@ _WORDS = 200  # characters of the program's last words
 _LONGEST_LINE = 1_000_000  # characters: what a program prints without a line end is taken in parts
 _TAIL_BYTES = 4096  # of standard error, in which its last line is looked for
 _END_SECONDS = 5.0
-_PAIR = r"([^\W\d][\w./-]*)\s*[=:]\s*([+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:nan|inf(?:inity)?)))"
+_PAIR = rf"([^\W\d][\w./-]*)\s*[=:]\s*({DECIMAL})"
 _NAMED_NUMBER = re.compile(_PAIR)
 _PAIRS = re.compile(rf"{_PAIR}(?:(?:\s*[,;|]\s*|\s+){_PAIR})*\s*[,;|]?")
 

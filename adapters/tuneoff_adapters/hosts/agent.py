@@ -158,7 +158,7 @@ class Streams:
         return lines
 
     def answer(self, reply: bytes) -> None:
-        os.write(self._output, reply + b"\n")
+        os.write(self._output, b"\n" + reply + b"\n")  # a greeting of the host's shell may have no line end
 
 
 def serve(agent: Agent, line: Line) -> None:

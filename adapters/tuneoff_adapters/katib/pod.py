@@ -20,7 +20,6 @@ from tuneoff.base.identity import configuration_digest
 from tuneoff.base.process_limits import die_with_parent, end_with
 from tuneoff.errors import ExperimentError
 from tuneoff.record.layout import POD
-from tuneoff.run.trial.checkpoint import checkpoint_path
 from tuneoff.run.trial.run_trial import run_trial
 from tuneoff.run.trial.trial_process import trial_process
 from tuneoff_adapters.katib import sidecar
@@ -53,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
     report = FileReport(metrics_file, context.metric, settings[layout.STOPS].get(configuration_digest(configuration)))
     outcome = run_trial(context, trial_id, configuration, report, framework_id=katib_trial, role=POD)
     if outcome.state == "completed":
-        in_pod.pass_checkpoint_out(checkpoint_path(context.run_dir, trial_id), output, settings[layout.CHECKPOINT_BYTES])
+        in_pod.pass_checkpoint_out(context, trial_id, output, settings[layout.CHECKPOINT_BYTES])
         sidecar.wait_for_collector(katib_trial)
     return EXIT_CODES[outcome.state]
 

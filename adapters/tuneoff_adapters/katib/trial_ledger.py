@@ -158,7 +158,9 @@ class Book:
             self._write_end(trial, Ending(state="cancelled", cause=OUT_OF_TIME), now)
             return
         log = trial.log
-        ending = ending_of(trial.thing, trial.pod, self._limits, trial.epochs, log.last_line, trial.is_log_whole, log.verdict)
+        ending = ending_of(
+            trial.thing, trial.pod, self._limits, trial.epochs, log.last_line, trial.is_log_whole, log.verdict, log.is_broken
+        )
         if ending.stop_epoch is not None:
             self._events.write("stop_decided", trial=trial.trial_id, epoch=ending.stop_epoch)
         if ending.limit is not None:

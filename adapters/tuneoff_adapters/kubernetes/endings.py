@@ -45,14 +45,16 @@ def ending_of(
     last_line: str = "",
     is_log_whole: bool = False,
     verdict: str = "",
+    is_log_broken: bool = False,
 ) -> Ending:
     """Return how a trial ended whose own log has no end.
 
     `epochs`: how many it reported; `last_line`: the last that its process printed, which often tells why it never began;
-    `is_log_whole`: the log was read from its beginning to its end; `verdict`: what Katib's shell said last there.
+    `is_log_whole`: the log was read from its beginning to its end; `verdict`: what Katib's shell said last there;
+    `is_log_broken`: events between others are missing.
     """
     rules = _rules(trial)
-    if trial is not None and (has(trial, "EarlyStopped") or (rules and verdict == EARLY_STOPPED)):
+    if not is_log_broken and trial is not None and (has(trial, "EarlyStopped") or (rules and verdict == EARLY_STOPPED)):
         # The condition may be missing: the service that sets it does not look whether it could.
         return Ending(state="pruned", stop_epoch=decided_at(trial, epochs))
     ended = exit_of(pod, CONTAINER) if pod is not None else None
@@ -61,6 +63,9 @@ def ending_of(
     if _is_over_deadline(trial, pod):
         cause = f"timed out: longer than {limits.deadline_seconds:g} s (the job's activeDeadlineSeconds)"
         return Ending(state="failed", cause=cause, charged="workload", limit="time")
+    if is_log_broken:
+        cause = f"pod {name_of(pod or {})}: events are missing in its log, so that nobody knows how its training went"
+        return Ending(state="failed", cause=cause, charged="infrastructure")
     if pod is not None and (gone := _lost(pod)) is not None:
         return Ending(state="failed", cause=gone, charged="infrastructure")
     if ended is None:

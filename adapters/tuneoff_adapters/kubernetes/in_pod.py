@@ -8,7 +8,9 @@ from pathlib import Path
 
 from tuneoff.base.code_digest import code_digest
 from tuneoff.experiment.trial_context import TrialContext
+from tuneoff.record.events.stream import framed
 from tuneoff.record.events.writer import EventWriter
+from tuneoff.run.trial.checkpoint import checkpoint_path
 from tuneoff_adapters.kubernetes import layout
 
 
@@ -34,13 +36,13 @@ def compare_code(expected: str | None, events: EventWriter) -> None:
         events.flag(layout.OTHER_CODE, text)
 
 
-def pass_checkpoint_out(path: Path, output: int, most_bytes: int) -> None:
-    """Write a checkpoint's lines, of a workload that keeps one, to a descriptor of standard output."""
+def pass_checkpoint_out(context: TrialContext, trial_id: str, output: int, most_bytes: int) -> None:
+    """Write the lines of a trial's checkpoint, if its workload keeps one, to a descriptor of standard output."""
     from tuneoff_adapters.kubernetes.checkpoint_lines import encode
 
     try:
-        content = path.read_bytes()
+        content = checkpoint_path(context.run_dir, trial_id).read_bytes()
     except FileNotFoundError:
         return  # a workload without state
     with open(output, "wb", closefd=False) as log:
-        log.writelines(encode(content, most_bytes))
+        log.writelines(framed(line, context.execution_id) for line in encode(content, most_bytes))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES = 2**16
 _LOOK_SECONDS = 0.05  # between two looks at `is_over`, which costs no request
+_LONGEST_LINE = 2**24  # bytes: of a longer line the last so many are given
 _LONGEST_WAIT = 30.0  # before a log is asked for again that ended although its container did not
 
 
@@ -45,7 +46,7 @@ class LogStream(Stream):
         self.was_rotated = False
         self._given = 0  # lines
         self._first: bytes | None = None
-        self._rest = b""  # after the last line's end
+        self._rest: list[bytes] = []  # after the last line's end
 
     def __iter__(self) -> Iterator[bytes]:
         settle = self._connection.limits.settle
@@ -65,8 +66,8 @@ class LogStream(Stream):
                 return
             if is_whole and was_over:
                 self.is_complete = True
-                if self._rest:
-                    yield self._rest
+                if rest := b"".join(self._rest):
+                    yield rest
                 return
             wait = settle if self._given > before else min(2 * wait, _LONGEST_WAIT)
             self._await_end(wait if is_whole else self._connection.limits.pause)
@@ -76,12 +77,19 @@ class LogStream(Stream):
         limits = self._connection.limits
         query = [("container", self._container), *([("follow", "true")] if is_following else [])]
         response = self._connection.open_stream(self._path, query, limits.silence if is_following else limits.call)
-        self._rest = b""
+        self._rest = []
         number = 0
         try:
             with self._reading(response):
                 for chunk in response.stream(_CHUNK_BYTES):
-                    *lines, self._rest = (self._rest + chunk).split(b"\n")
+                    first, *lines = chunk.split(b"\n")
+                    self._rest.append(first)
+                    if len(self._rest) > 2 * _LONGEST_LINE // _CHUNK_BYTES:
+                        self._rest = [b"".join(self._rest)[-_LONGEST_LINE:]]
+                    if not lines:
+                        continue
+                    lines.insert(0, b"".join(self._rest))
+                    self._rest = [lines.pop()]
                     for line in lines:
                         if number == 0:
                             self._begin(line)

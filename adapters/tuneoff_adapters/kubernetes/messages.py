@@ -1,7 +1,7 @@
 """What a worker in a pod and its coordinator say to each other, a line each.
 
-The coordinator's are pickles, as on a pipe: a pod trusts who made it. A worker's are JSON among the lines of its log, where
-whatever the workload prints stands too: {"answer":["TrialOutcome",{"state":"completed",...}]}.
+The coordinator's are pickles, as on a pipe: a pod trusts who made it. A worker's are JSON among the records of its log:
+{"answer":["TrialOutcome",{"state":"completed",...}]}.
 """
 
 from __future__ import annotations
@@ -41,5 +41,5 @@ def answer_of(line: bytes, kinds: Iterable[type]) -> Any:
     try:
         name, content = json.loads(line)["answer"]
         return {kind.__name__: kind for kind in kinds}[name](**content) if name else content
-    except (ValueError, LookupError, TypeError):  # the workload printed something like it
+    except (ValueError, LookupError, TypeError):  # not whole, or of another tuneoff
         return None

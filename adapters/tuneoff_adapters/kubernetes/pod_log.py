@@ -6,10 +6,12 @@ import os
 import sys
 from pathlib import Path
 
+from tuneoff.base.terminal import shown_line
 from tuneoff.base.tracebacks import FIRST_LINE
 from tuneoff.errors import CheckpointError, ResultsError
 from tuneoff.record.events.reader import SUFFIX, decode_lines, read_header
 from tuneoff.record.events.schema import Event, Process
+from tuneoff.record.events.stream import record_in
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.layout import POD, POD_WORKER
 from tuneoff.run.trial.checkpoint import checkpoint_path
@@ -17,15 +19,16 @@ from tuneoff_adapters.kubernetes.checkpoint_lines import CheckpointLines
 from tuneoff_adapters.kubernetes.layout import EARLY_STOPPED, FAILED
 
 PODS = "pods"  # folder of the other lines, below the framework's
-_EVENT = b'{"type":'
 _HEADER = b'{"type":"process",'
+_LONGEST_LINE = 2**16  # characters, from its end, in which a reason is looked for
 
 
 class PodLog:
     """Takes the lines of a pod's training container, each once or, after a disconnect, again.
 
-    `process` is known once its first event was seen, `last_line` is the last of the trial that is neither event nor checkpoint,
-    `verdict` what the shell around its program said of its end last: EARLY_STOPPED or FAILED, "" if nothing.
+    `process` is known once its first event was seen, `last_line` is what the trial printed last, as a terminal would show it,
+    `verdict` what the shell around its program said of its end last: EARLY_STOPPED or FAILED, "" if nothing. `is_broken`: events
+    are missing, or one is not whole, so that none of those after them was stored.
     """
 
     def __init__(self, run_dir: Path, work_dir: Path, execution_id: str, name: str, trial_id: str | None) -> None:
@@ -37,25 +40,32 @@ class PodLog:
         self._next = 0  # sequence number
         self.process: Process | None = None
         self.last_line = self.verdict = ""
+        self.is_broken = False
         self._is_in_traceback = False
 
     def take(self, line: bytes) -> Event | None:
         """Store a line; return its event if it is a new one: an event is told by its sequence number."""
-        if self._checkpoint.add(line):
+        text, record = record_in(line, self._execution_id)
+        self._take_text(text)
+        if record is None or self._checkpoint.add(record):
             return None
-        event = self._event(line)
-        if event is None:
-            self._others.write(line)
-            self._copy_traceback(line.decode(errors="replace"))
-            self._keep(line.decode(errors="replace").strip())
-            return None
-        if event.seq < self._next:  # read again
+        event = self._event(record)
+        if event is None or event.seq > self._next:
+            self.is_broken = True
+        if self.is_broken or event is None or event.seq < self._next:  # read again
             return None
         self._next = event.seq + 1
         if isinstance(event, Process):
             self.process = event
-        self._events.write(line)
+        self._events.write(record)
         return event
+
+    def _take_text(self, text: bytes) -> None:
+        """Take in what the trial printed; the line end before each record makes empty lines."""
+        if text:
+            self._others.write(text)
+        self._copy_traceback(text.decode(errors="replace"))
+        self._keep(text.decode(errors="replace"))
 
     def _copy_traceback(self, text: str) -> None:
         """Write the lines of a traceback to this process's standard error, which is the run's log, too."""
@@ -65,10 +75,12 @@ class PodLog:
             self._is_in_traceback = is_first or not text or text[0].isspace()
 
     def _keep(self, text: str) -> None:
-        if text in (EARLY_STOPPED, FAILED):
-            self.verdict = text
-        elif text:
-            self.last_line, self.verdict = text, ""
+        shown = shown_line(text[-_LONGEST_LINE:])
+        verdict = next((said for said in (EARLY_STOPPED, FAILED) if shown.endswith(said)), "")
+        if shown := shown.removesuffix(verdict).rstrip():
+            self.last_line = shown
+        if shown or verdict:
+            self.verdict = verdict
 
     def end(self) -> str | None:
         """Close the files, store the one trial's checkpoint, and return why that cannot be had, or None."""
@@ -93,13 +105,11 @@ class PodLog:
         return None
 
     def _event(self, line: bytes) -> Event | None:
-        """Return a line's event; None where it is none of this trial's (whatever a trial prints is no event).
+        """Return a record's event; None where it is not one of this trial's.
 
         Raises:
             ResultsError: the image's tuneoff writes another version of events.
         """
-        if not line.startswith(_EVENT):
-            return None
         if self.process is None:
             whose = "a worker" if self._trial_id is None else f"trial {self._trial_id}"
             header = read_header(line, f"the log of {whose}") if line.startswith(_HEADER) else None

@@ -10,6 +10,7 @@ from typing import Any
 from tuneoff.base import clock
 from tuneoff.errors import StepError
 from tuneoff.record.events.schema import Event, TrialStarted
+from tuneoff.record.events.stream import record_in
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.pool import Death, Message, News, Pool, Ready
 from tuneoff.run.trial.run_trial import OUT_OF_TIME, TrialOutcome
@@ -183,7 +184,8 @@ class PodPool(PodFollower[Place], Pool):
         index = self._index_of(pod.name)
         assert index is not None
         context = self._context.trial_context
-        answer = answer_of(line, self._kinds)
+        text, record = record_in(line, context.execution_id)
+        answer = None if record is None else answer_of(record, self._kinds)
         if answer is None:
             event = pod.log.take(line)
             if event is not None:
@@ -191,6 +193,13 @@ class PodPool(PodFollower[Place], Pool):
                     self._budget.tickets.take()  # its own is of the pod's folder
                 pod.take(event, t)
                 self._observe(index, event)
+            if pod.log.is_broken:
+                self._lose(index, pod, t)
+            return
+        pod.log.take(text)
+        if isinstance(answer, TrialOutcome) and pod.trial is not None:  # its last events have not come
+            pod.log.is_broken = True
+            self._lose(index, pod, t)
             return
         if isinstance(answer, Ready):
             pod.is_ready = True
@@ -221,14 +230,20 @@ class PodPool(PodFollower[Place], Pool):
         self._give_up(index)
         return Message(index, TrialOutcome(state="cancelled", epochs=place.epochs, cause=OUT_OF_TIME))
 
+    def _lose(self, index: int, place: Place, now: int) -> None:
+        """Give up a worker whose events are missing: what it has trained, nobody can say."""
+        self._sources.delete(PODS, place.pod_name)
+        self._news.append(self._end(index, place, now))
+
     def _end(self, index: int, place: Place, now: int) -> Message | Death:
-        """Return what became of a pod that has ended, and write the end of its trial if that could not."""
+        """Return what became of a pod that has ended, or is given up, and write the end of its trial if that could not."""
         self._give_up(index)
-        if place.answers:
+        log = place.log
+        if place.answers and not log.is_broken:
             return Message(index, place.answers[0])
         memory = self._context.trial_context.memory_bytes
         limits = Limits(deadline_seconds=self._timeouts.trial_seconds + self._pending_seconds, memory_bytes=memory)
-        ending = ending_of(None, place.pod, limits, place.epochs, place.log.last_line, place.is_log_whole)
+        ending = ending_of(None, place.pod, limits, place.epochs, log.last_line, place.is_log_whole, is_log_broken=log.is_broken)
         if place.trial is not None:
             if ending.limit is not None and place.killed_ns is None:
                 place.announce(self._context, ending)

@@ -15,8 +15,8 @@ from typing import Any
 
 from tuneoff.base.process_limits import end_with
 from tuneoff.base.targets import load_target
+from tuneoff.record.events.stream import framed
 from tuneoff.record.layout import POD, POD_WORKER
-from tuneoff.run.trial.checkpoint import checkpoint_path
 from tuneoff.run.trial.pool import Ready, Worker
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff_adapters.kubernetes import in_pod, layout
@@ -26,11 +26,11 @@ from tuneoff_adapters.kubernetes.messages import answer_line, unpacked
 class _Lines:
     """The way to the coordinator."""
 
-    def __init__(self, tasks: Iterator[str | bytes], output: int) -> None:
-        self._tasks, self.output = tasks, output
+    def __init__(self, tasks: Iterator[str | bytes], output: int, execution_id: str) -> None:
+        self._tasks, self.output, self._execution_id = tasks, output, execution_id
 
     def send(self, content: Any, /) -> None:
-        os.write(self.output, answer_line(content))
+        os.write(self.output, framed(answer_line(content), self._execution_id))
 
     def recv(self) -> Any:
         for line in self._tasks:
@@ -48,15 +48,16 @@ class PodWorker(Worker):
         outcome = super().run(trial_id, *arguments, **identity)
         if outcome.state == "completed":
             assert isinstance(self.pipe, _Lines)
-            in_pod.pass_checkpoint_out(checkpoint_path(self.context.run_dir, trial_id), self.pipe.output, PodWorker.most_bytes)
+            in_pod.pass_checkpoint_out(self.context, trial_id, self.pipe.output, PodWorker.most_bytes)
         return outcome
 
 
 def main(arguments: Sequence[str]) -> int:
     """Work until there is nothing left to do, and return the exit code."""
     index, given = int(arguments[0]), arguments[1:]
-    pipe = _Lines(iter(given or sys.stdin.buffer), os.dup(1))
-    worker = PodWorker(index, in_pod.own_context(), pipe, POD if given else POD_WORKER)
+    context = in_pod.own_context()
+    pipe = _Lines(iter(given or sys.stdin.buffer), os.dup(1), context.execution_id)
+    worker = PodWorker(index, context, pipe, POD if given else POD_WORKER)
     events = worker.process.events  # before anything else: from here on the process is seen
     work = unpacked((in_pod.config_dir() / layout.WORKER_KEY).read_text())
     target, target_arguments, preload, PodWorker.most_bytes, code = work

@@ -27,6 +27,7 @@ class PrintedReport:
         self._metric = context.metric
         self._output = os.dup(1)
         os.dup2(2, 1)
+        os.write(self._output, b"\n")  # ends what Python itself may have printed
         self._started = time.perf_counter()
         self._count = 0
 

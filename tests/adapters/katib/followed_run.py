@@ -7,7 +7,7 @@ from typing import Any
 
 from adapters.katib.fake_cluster import FakeCluster
 from adapters.katib.katib_objects import condition, container, ended, event, pod, trial
-from adapters.katib.pod_lines import epoch, header, started, whole_log
+from adapters.katib.pod_lines import epoch, header, logged, started, whole_log
 from builders.katib_specs import spec_of
 from builders.specs import make_context
 from tuneoff.base.space import Float, SearchSpace
@@ -76,7 +76,10 @@ class Run:
 
     def begins(self, suffix: str, *epochs: float) -> None:
         lines = [epoch(suffix, number, value) for number, value in enumerate(epochs, 1)]
-        self.runs(suffix, header(self.context.execution_id), started(suffix, {"x": 0.5}), *lines)
+        self.runs(suffix, *self.logged(header(self.context.execution_id), started(suffix, {"x": 0.5}), *lines))
+
+    def logged(self, *records: bytes) -> list[bytes]:
+        return logged(*records, execution=self.context.execution_id)
 
     def dies(self, suffix: str, *containers: Object, conditions: tuple[Object, ...] = FAILED) -> None:
         self.cluster.log(f"p-{suffix}")

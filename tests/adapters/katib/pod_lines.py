@@ -1,4 +1,4 @@
-"""What a trial's pod writes into its log, as bytes without line ends."""
+"""What a trial's pod writes into its log, as bytes without line ends: records, and `logged` as a log has them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ from typing import Any
 
 from tuneoff.base import clock
 from tuneoff.record.events.schema import SCHEMA_VERSION
+from tuneoff.record.events.stream import framed
 
 EXECUTION = "5f0c1d2e3f4a-1a2b3c"
+
+
+def logged(*records: bytes, execution: str = EXECUTION) -> list[bytes]:
+    """Return the lines of a log with records; the empty lines between them are left out."""
+    return [framed(record, execution).strip(b"\n") for record in records]
 
 
 def line(type_: str, seq: int, **fields: Any) -> bytes:
@@ -56,4 +62,5 @@ def whole_log(
     """Return the log of a trial that completed, with something that its workload printed."""
     epochs = [epoch(trial, number, value) for number, value in enumerate(values, 1)]
     end = own_end(trial, 2 + len(values), epochs=len(values))
-    return [header(execution), b"hello", started(trial, configuration), *epochs, end]
+    first, *others = logged(header(execution), started(trial, configuration), *epochs, end, execution=execution)
+    return [first, b"hello", *others]

@@ -55,7 +55,7 @@ def test_a_pod_takes_the_slot_that_was_freed(make: Callable[..., Run]) -> None:
     assert until(lambda: FIRST in {item.trial for item in run.events(schema.TrialStarted)})
     run.begins(SECOND)
     assert until(lambda: len(run.events(schema.TrialStarted)) == 2)
-    run.cluster.log(f"p-{FIRST}", own_end(FIRST, 2, epochs=0))
+    run.cluster.log(f"p-{FIRST}", *run.logged(own_end(FIRST, 2, epochs=0)))
     run.pod(FIRST, "Succeeded", ended(0))
     assert until(lambda: len(run.ends()) == 1)
     run.begins(THIRD)

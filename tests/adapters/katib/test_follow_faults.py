@@ -34,7 +34,7 @@ def show_block(run: Run, suffix: str, zero_ns: int, start: float, end: float | N
     lines = [header(run.context.execution_id, **process), started(suffix, {"x": 0.5}, t=zero_ns + int(start * S))]
     if end is not None:
         lines.append(own_end(suffix, 2, epochs=0, t=zero_ns + int(end * S)))
-    run.runs(suffix, *lines)
+    run.runs(suffix, *run.logged(*lines))
 
 
 def test_a_trial_of_another_host_that_is_seen_late_was_submitted_no_later_than_it_started(run: Run) -> None:
@@ -116,7 +116,7 @@ def test_a_trial_s_time_counts_from_its_start_and_not_from_when_that_came_throug
     run = make(timeouts=Timeouts(trial_seconds=15, silence_seconds=100))
     zero = clock.monotonic_ns() - 20 * S
     lines = [header(run.context.execution_id), started(FIRST, {"x": 0.5}, t=zero), epoch(FIRST, 1, 0.5)]
-    run.runs(FIRST, *lines)
+    run.runs(FIRST, *run.logged(*lines))
     assert until(lambda: run.cluster.deleted == [("pods", f"p-{FIRST}")], 10)
 
 

@@ -53,7 +53,7 @@ def run(folder: Path, fault: str | None, rules: Sequence[dict[str, Any]], **opti
         cluster.submit(trial=trial, command=command, container={"env": env})
         cluster.ended()
         lines = cluster.log(container=layout.CONTAINER).encode().splitlines()
-        header = read_header(lines[0], "log")
+        header = read_header(lines[1].partition(b" ")[2], "log")
         log = PodLog(folder, folder / "framework", header.execution_id, KATIB_TRIAL, layout.trial_id(KATIB_TRIAL))
         events = [log.take(line) for line in lines]
         log.end()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from adapters.katib.fake_cluster import FakeCluster
 from adapters.katib.followed_run import DONE, FIRST, SECOND, SPACE, THIRD, Run, follower_of
 from adapters.katib.katib_objects import condition, container, ended, pod, trial
-from adapters.katib.pod_lines import header, line, started
+from adapters.katib.pod_lines import header, line, logged, started
 from builders.katib_specs import spec_of
 from builders.specs import make_context
 from tuneoff.base import clock
@@ -78,7 +78,7 @@ class Told:
                 ),
                 (end, line("trial_ended", 3, trial=suffix, state="completed", epochs=1, t=end)),
             ]
-            found[suffix] = [(t, self._line(name, text)) for t, text in texts]
+            found[suffix] = [(t, self._line(name, *logged(text, execution=self.context.execution_id))) for t, text in texts]
             found[suffix].append((end + S, lambda t, name=name: self.follower.take_log_end(name, True, False)))  # type: ignore[misc]
         for stream in ("trials", "pods"):
             found[stream].sort(key=lambda news: news[0])

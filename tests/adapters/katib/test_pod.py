@@ -24,6 +24,7 @@ from tuneoff.base.space import Categorical, Float, SearchSpace
 from tuneoff.experiment.spec import Objective, RunSpec, Strategy, WorkloadSpec
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import decode_lines, read_header
+from tuneoff.record.events.stream import record_in
 from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
 from tuneoff_adapters.katib.manifest import config_map_manifest
 from tuneoff_adapters.katib.metrics_file import create_mark
@@ -46,8 +47,15 @@ class Ended:
     folder: Path
 
     @property
+    def records(self) -> list[bytes]:
+        execution = json.loads((self.folder / "config" / layout.CONTEXT_KEY).read_text())["execution_id"]
+        found = [record_in(line, execution) for line in self.lines if line]
+        assert all(text == b"" for text, _ in found)
+        return [record for _, record in found if record is not None]
+
+    @property
     def events(self) -> list[schema.Event]:
-        texts = [line for line in self.lines if line.startswith(b'{"type":')]
+        texts = [line for line in self.records if line.startswith(b'{"type":')]
         read_header(texts[0], "log")
         return decode_lines(b"".join(text + b"\n" for text in texts), "log", 1)
 
@@ -63,7 +71,7 @@ class Ended:
 
     def checkpoint(self) -> bytes:
         collector = CheckpointLines()
-        for line in self.lines:
+        for line in self.records:
             collector.add(line)
         return collector.content()
 
@@ -144,19 +152,19 @@ def test_the_best_checkpoint_comes_out_bit_for_bit(completed: Ended) -> None:
     path = checkpoint_path(completed.folder / "run", "x7k2m9qp")
     assert completed.checkpoint() == path.read_bytes()
     assert read_checkpoint(path).epoch == 3  # the surrogate's loss falls
-    assert all(line.startswith((b'{"type":', b'{"checkpoint":')) for line in completed.lines)
+    assert all(line.startswith((b'{"type":', b'{"checkpoint":')) for line in completed.records)
 
 
 def test_a_checkpoint_that_is_too_large_for_the_log_is_announced(tmp_path: Path) -> None:
     ended = run_pod(surrogate_spec(), tmp_path, {"learning_rate": "0.01"}, checkpoint_bytes=10)
     assert ended.code == 0
-    assert ended.lines[-1].startswith(b'{"checkpoint":{"bytes":')
+    assert ended.records[-1].startswith(b'{"checkpoint":{"bytes":')
 
 
 def test_a_workload_without_state_has_no_checkpoint_lines(tmp_path: Path) -> None:
     ended = run_pod(spec_of(search_space=RATE), tmp_path, {"learning_rate": "0.01"})
     assert ended.code == 0
-    assert not any(line.startswith(b'{"checkpoint"') for line in ended.lines)
+    assert not any(line.startswith(b'{"checkpoint"') for line in ended.records)
 
 
 def test_a_scripted_stop_ends_with_5_so_that_katib_counts_it_as_failed(tmp_path: Path) -> None:
@@ -167,7 +175,7 @@ def test_a_scripted_stop_ends_with_5_so_that_katib_counts_it_as_failed(tmp_path:
     assert ended.code == 5
     assert ended.event(schema.TrialEnded).state == "pruned"
     assert len(ended.reports) == 2
-    assert not any(line.startswith(b'{"checkpoint"') for line in ended.lines)
+    assert not any(line.startswith(b'{"checkpoint"') for line in ended.records)
 
 
 def test_a_listed_configuration_is_looked_up_by_its_index(tmp_path: Path) -> None:
@@ -201,7 +209,7 @@ def test_what_a_workload_prints_goes_to_standard_error(tmp_path: Path) -> None:
     ended = run_pod(spec, tmp_path, {"learning_rate": "0.01"})
     assert ended.code == 0, ended.errors
     assert [type(event).__name__ for event in ended.events][-1] == "TrialEnded"
-    assert all(line.startswith(b'{"type":') for line in ended.lines)
+    assert all(line.startswith(b'{"type":') for line in ended.records)
     for text in ("while it is imported", "half a line", "from a child"):
         assert text in ended.errors
 
@@ -210,7 +218,7 @@ def test_what_a_workload_prints_goes_to_standard_error(tmp_path: Path) -> None:
 def test_a_value_that_katib_did_not_fill_in_ends_with_one_line(tmp_path: Path, value: str, words: str) -> None:
     ended = run_pod(surrogate_spec(), tmp_path, {"learning_rate": value})
     assert ended.code == 1
-    assert [json.loads(line)["type"] for line in ended.lines] == ["process"]
+    assert [json.loads(line)["type"] for line in ended.records] == ["process"]
     (line,) = ended.errors.splitlines()
     assert words in line
     assert KATIB_TRIAL in line

@@ -50,7 +50,7 @@ def pod_imports(spec: RunSpec, folder: Path, **values: str) -> set[str]:
     """Run a whole trial's pod and return what it imported."""
     words = [f"{name}={value}" for name, value in values.items()]
     found, output = imports(["-m", layout.POD_MODULE, KATIB_TRIAL, *words], environment_of(spec, folder))
-    (ended,) = [json.loads(line) for line in output.splitlines() if line.startswith('{"type":"trial_ended"')]
+    (ended,) = [json.loads(line.partition(" ")[2]) for line in output.split("\n") if '{"type":"trial_ended"' in line]
     assert ended["state"] == "completed"
     return found
 

@@ -9,8 +9,13 @@ from typing import Any
 
 import pytest
 
+from adapters.katib.pod_lines import epoch, header, own_end, started
 from builders.specs import make_context, toy_spec
 from tuneoff.base import clock
+from tuneoff.record.events.reader import EventLog
+from tuneoff.record.events.schema import TrialEnded
+from tuneoff.record.events.stream import framed
+from tuneoff.record.layout import POD_WORKER
 from tuneoff.run.trial.pool import Death, Message, News, Ready
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff_adapters.kubernetes.api_errors import Unreachable
@@ -22,6 +27,7 @@ from tuneoff_adapters.kubernetes.pool import PodPool
 from tuneoff_adapters.kubernetes.resources import PODS
 from tuneoff_adapters.kubernetes.transport import NoAnswer
 from tuneoff_adapters.serial import SerialAdapter
+from waiting import until
 
 TASK = ("t00000", {"x": 0.5}, 1)
 
@@ -62,6 +68,7 @@ class FakeConnection:
     def __init__(self) -> None:
         self.jobs: list[dict[str, Any]] = []
         self.inputs: list[FakeInput] = []
+        self.deleted: list[str] = []
         self.is_refusing = False
 
     def limited(self, limits: Limits) -> FakeConnection:
@@ -71,7 +78,7 @@ class FakeConnection:
         self.jobs.append(obj)
 
     def delete(self, resource: Any, name: str, namespace: str) -> None:
-        pass
+        self.deleted.append(name)
 
     def follow_log(self, *arguments: Any) -> Any:
         return EmptyLog()
@@ -85,7 +92,7 @@ class FakeConnection:
 
 class Cluster:
     def __init__(self, folder: Path) -> None:
-        context = make_context(toy_spec("serial", platform="kubernetes", options={"image": "any"}), folder)
+        self.context = context = make_context(toy_spec("serial", platform="kubernetes", options={"image": "any"}), folder)
         self.connection = FakeConnection()
         owner = {"metadata": {"name": "owner", "uid": "1"}}
         plan = SerialAdapter(context)._pod_plan
@@ -112,7 +119,8 @@ class Cluster:
         job = self.connection.jobs[number]["metadata"]["name"]
         place = self.pool._places[0]
         assert place.name == job
-        self.pool.take_line(job, line.rstrip(), clock.monotonic_ns())
+        for text in framed(line, self.context.execution_id).rstrip().split(b"\n"):
+            self.pool.take_line(job, text, clock.monotonic_ns())
         news, self.pool._news = self.pool._news, []
         return news
 
@@ -170,6 +178,50 @@ def test_a_worker_that_ends_without_an_answer_is_dead(cluster: Cluster) -> None:
     assert isinstance(death, Death)
     assert death.exit_code == -9
     assert "was ended by SIGKILL" in death.cause
+
+
+OUTCOME = TrialOutcome(state="completed", epochs=1, value=0.5)
+
+
+def begin(cluster: Cluster) -> None:
+    """Have the worker begin a trial of one epoch."""
+    cluster.see(0, {"running": {}})
+    cluster.pool.send(0, TASK)
+    for record in (header(cluster.context.execution_id, role=POD_WORKER), started("t00000")):
+        assert cluster.say(0, record) == []
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [own_end("t00000", 3)],  # without the epoch before it
+        [epoch("t00000", 1, 0.5)[:-20]],  # cut
+        [epoch("t00000", 1, 0.5), answer_line(OUTCOME)],  # without its end
+    ],
+)
+def test_a_worker_whose_events_are_missing_is_given_up_and_nobody_is_charged_but_the_infrastructure(
+    cluster: Cluster, records: list[bytes]
+) -> None:
+    begin(cluster)
+    (death,) = [news for record in records for news in cluster.say(0, record)]
+    assert isinstance(death, Death)
+    assert "events are missing in its log" in (death.cause or "")
+    assert until(lambda: bool(cluster.connection.deleted))
+    assert cluster.connection.deleted == [f"{cluster.connection.jobs[0]['metadata']['name']}-pod"]
+    ends = [event for _, event in EventLog(cluster.context.run_dir / "events") if isinstance(event, TrialEnded)]
+    assert [(end.trial, end.state, end.charged) for end in ends] == [("t00000", "failed", "infrastructure")]
+    assert cluster.pool._places == {}
+
+
+def test_what_a_trial_prints_is_no_answer(cluster: Cluster) -> None:
+    begin(cluster)
+    job = cluster.connection.jobs[0]["metadata"]["name"]
+    for text in (answer_line(OUTCOME), b"." + answer_line(Ready(0)), epoch("t00000", 1, 0.5)):
+        cluster.pool.take_line(job, text.rstrip(), clock.monotonic_ns())
+    assert cluster.pool._news == []
+    for record in (epoch("t00000", 1, 0.5), own_end("t00000", 3, epochs=1)):
+        cluster.pool.take_line(job, b"\r100%|###|" + framed(record, cluster.context.execution_id)[1:], clock.monotonic_ns())
+    assert cluster.say(0, answer_line(OUTCOME)) == [Message(0, OUTCOME)]
 
 
 def test_an_input_that_cannot_be_had_is_told_and_tried_again(cluster: Cluster) -> None:

@@ -146,6 +146,7 @@ def test_a_program_that_stalls_is_said_once(program: Callable[..., CommandMeter]
     ("line", "problem"),
     [
         ("'watts: 5'", "printed 'watts: 5'"),
+        ("'2 1_000'", "printed '2 1_000'"),
         ("2, -5", "printed '2 -5', but both must be finite and watts >= 0"),
         ("2, 'nan'", "both must be finite"),
         ("0.5, 5", "printed 0.5 s after 1 s, but seconds must grow"),

@@ -13,6 +13,7 @@ from typing import Any
 
 from tuneoff.base import clock
 from tuneoff.base.files import PLAIN_NAME, take_back
+from tuneoff.record.events.stream import framed
 
 FOLDER = "events"
 CLOCKS = "clocks"  # folder with the measured clock of each other host of the run, by its boot id
@@ -29,6 +30,7 @@ class EventWriter:
     def __init__(self, run_dir: Path | str, execution_id: str, role: str, *, to_stdout: bool = False) -> None:
         self.pid = os.getpid()
         self._seq = 0
+        self._begin = framed(b"", execution_id) if to_stdout else b""
         self._lock = threading.Lock()
         if to_stdout:
             self.path, self._fd = None, os.dup(1)
@@ -61,7 +63,7 @@ class EventWriter:
                 t = clock.monotonic_ns()
             text = _encode({"type": type, "seq": self._seq, "t": t, **fields})
             # a lone surrogate (a file name in an error's text) has no bytes, and a reader refuses its JSON escape
-            line = text.encode("utf-8", "xmlcharrefreplace") + b"\n"
+            line = self._begin + text.encode("utf-8", "xmlcharrefreplace") + b"\n"
             if (written := os.write(self._fd, line)) != len(line):  # as `append_line`, but each event would pay for its call
                 take_back(self._fd, written)
             self._seq += 1

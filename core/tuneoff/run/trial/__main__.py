@@ -11,12 +11,13 @@ cancelled by the budget. So a framework that goes by exit codes never takes a tr
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,8 @@ def main(arguments: list[str]) -> int:
     context_file, trial_id, configuration_file = arguments[:3]
     attempt = int(arguments[3]) if len(arguments) > 3 else 1
     context = TrialContext.read(context_file)
-    trial_process(context, ROLE)  # before the reporter's imports
+    with _output_as_errors():  # a report may go through standard output: no workload that is imported prints there
+        trial_process(context, ROLE)  # before the reporter's imports
     outcome = run_trial(
         context,
         trial_id,
@@ -65,6 +67,19 @@ def main(arguments: list[str]) -> int:
         role=ROLE,
     )
     return EXIT_CODES.get(outcome.state, 0)
+
+
+@contextlib.contextmanager
+def _output_as_errors() -> Iterator[None]:
+    """Send what is printed to standard error."""
+    output = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(output, 1)
+        os.close(output)
 
 
 def _configuration(path: str) -> dict[str, object]:
