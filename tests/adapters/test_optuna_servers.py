@@ -7,12 +7,14 @@ import os
 import shutil
 import signal
 import socket
+import stat
+import struct
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -58,16 +60,44 @@ def test_a_stopped_server_leaves_neither_process_nor_file(kind: str, folder: Pat
     server = started(kind, folder)
     assert folder.exists()
     assert len(mine()) > len(before)
-    place = urlsplit(server.url)
-    assert place.hostname == "127.0.0.1"
     assert server.cpu_ns() > 0
     assert server.dead() is None
     server.stop()
     server.stop()
     assert mine() == before
     assert not folder.exists()
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection((place.hostname, place.port or 0))
+
+
+def listening(pids: list[int]) -> list[str]:
+    """Return the ports on which processes listen, by what the kernel says of their sockets."""
+    sockets = set()
+    for pid in pids:
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                sockets.add(os.readlink(f"/proc/{pid}/fd/{name}"))
+    lines = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
+    return [fields[1] for fields in lines if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets]
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "redis", "grpc"])
+def test_a_server_can_be_asked_and_replaced_by_nobody_else(kind: str, folder: Path) -> None:
+    server = started(kind, folder)
+    try:
+        below = descendants(os.getpid())
+        assert listening(below) == []
+        paths = [path for path in folder.iterdir() if path.is_socket()]
+        assert len(paths) == (2 if kind == "grpc" else 1)
+        for path in paths:
+            assert stat.S_IMODE(path.parent.stat().st_mode) & 0o077 == 0  # so nobody else can connect, or make a file there
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(str(path))
+                pid, uid, _ = struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+            assert pid in below
+            assert uid == path.stat().st_uid
+    finally:
+        server.stop()
+    with socket.create_server(("127.0.0.1", 0)) as stranger:  # the look at ports sees one
+        assert listening([os.getpid()]) == [f"0100007F:{stranger.getsockname()[1]:04X}"]
 
 
 def test_postgresql_takes_its_password_alone(folder: Path) -> None:
@@ -88,7 +118,8 @@ def test_redis_takes_its_password_alone(folder: Path) -> None:
     place = urlsplit(server.url)
     try:
         for password, answer in ((place.password, b"+OK"), ("other", b"-WRONGPASS"), (None, b"-NOAUTH")):
-            with socket.create_connection((place.hostname, place.port or 0)) as client:
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(unquote(place.path))
                 client.sendall(b"PING\r\n" if password is None else f"AUTH {password}\r\n".encode())
                 assert client.recv(100).startswith(answer)
         assert str(place.password) not in command_line(mine()[-1], None)
@@ -130,15 +161,13 @@ def shared_memory_of(pid: int) -> list[str]:
     return []
 
 
-def test_a_server_that_does_not_start_is_told_with_its_own_words(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = mine()
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        monkeypatch.setattr(servers, "free_port", lambda _: taken.getsockname()[1])
-        with pytest.raises(InfrastructureError, match=r"PostgreSQL did not start and ended with exit code 1: .*FATAL: .*TCP/IP"):
-            started("postgresql", folder)
+def test_a_server_that_does_not_start_is_told_with_its_own_words(folder: Path) -> None:
+    before, deep = mine(), folder.parent / (100 * "x")
+    deep.mkdir()
+    with pytest.raises(InfrastructureError, match=r"PostgreSQL did not start and ended with exit code 1: .*FATAL: .*Unix-domain"):
+        started("postgresql", deep / "storage")
     assert mine() == before
-    assert not folder.exists()
+    assert not (deep / "storage").exists()
 
 
 @pytest.mark.parametrize("began", ["asks", "events/worker-*"])  # in setup, and among the trials

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -47,10 +50,43 @@ def url(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
     skip_without({"kind": request.param, "managed": True})
     with tempfile.TemporaryDirectory() as folder:
         server = start_server(request.param, Path(folder) / "storage", workers=4)
-        password = str(urlsplit(server.url).password)
-        monkeypatch.setenv("TEST_PASSWORD", password)
-        yield server.url.replace(password, "$TEST_PASSWORD")
+        monkeypatch.setenv("TEST_PASSWORD", str(urlsplit(server.url).password))
+        path = Path(folder) / "storage" / {"redis": "redis.sock", "postgresql": ".s.PGSQL.5432"}[request.param]
+        begin, end = {"redis": ("redis://", "0"), "postgresql": ("postgresql+psycopg://tuneoff", "postgres")}[request.param]
+        with relayed(path) as port:
+            yield f"{begin}:$TEST_PASSWORD@127.0.0.1:{port}/{end}"
         server.stop()
+
+
+@contextlib.contextmanager
+def relayed(path: Path) -> Iterator[int]:
+    """Give a port behind which a Unix socket is, as a server elsewhere has it."""
+
+    def pass_on(source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65_536):
+                target.sendall(data)
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                server = socket.socket(socket.AF_UNIX)
+                server.connect(str(path))
+                for ends in ((client, server), (server, client)):
+                    threading.Thread(target=pass_on, args=ends, daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
 
 
 def plan_of(run_dir: Path, url: str) -> StudyPlan:

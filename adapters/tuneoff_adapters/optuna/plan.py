@@ -21,7 +21,7 @@ _NAME = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storage:
-    """Where a study is stored. A server is at `url`, or `managed`: started by the run, on loopback, and ended by it."""
+    """Where a study is stored. A server is at `url`, or `managed`: started by the run, on a Unix socket, and ended by it."""
 
     kind: str = "journal"
     lock: str = "flock"  # of a journal file

@@ -1,8 +1,9 @@
 """A database server that lives as long as a run: PostgreSQL, Redis, or Optuna's gRPC proxy over such a PostgreSQL.
 
-Each listens on 127.0.0.1 alone, on a free port, with a random password; Optuna's proxy has no authentication, so whoever can
-connect to this machine's loopback can use it. The programs are those of the distribution or of a wheel. Data lies in the run's
-temporary folder. Nobody has to end them after a kill: they are below the coordinator, and the guardian ends all that is.
+Each listens on a Unix socket in a folder of the run's that no other user can enter, so who answers there is what was started,
+also after it has ended, and nobody else can ask it; of the proxy that is all, the others have a random password too. The programs
+are those of the distribution or of a wheel. Data lies in the run's temporary folder. Nobody has to end them after a kill: they
+are below the coordinator, and the guardian ends all that is.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import ctypes
 import glob
 import importlib.util
+import json
 import os
 import pwd
 import secrets
@@ -23,15 +25,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
 
-from tuneoff.base.listening import free_port
 from tuneoff.base.packages import install_command
 from tuneoff.base.processes import last_words, run_to_end
 from tuneoff.errors import InfrastructureError
 from tuneoff.run.trial.trial_process import tree_cpu_ns
 
-HOST = "127.0.0.1"
 USER = "tuneoff"  # in the database
+PORT = 5432  # is part of a socket's name alone
 UNPRIVILEGED = ("postgres", "nobody")  # PostgreSQL refuses to run as root; these users exist already, where they do
 _NOBODY = 65534
 _APART = (  # begin of a command: the same user under another number, with shared memory that ends with it
@@ -64,7 +66,7 @@ def server_refusal(kind: str) -> str | None:
 
 @dataclass(slots=True, kw_only=True)
 class Server:
-    """What was started for a run, in a folder of its own; clients talk to `url`, which has the password."""
+    """What was started for a run, in a folder of its own; clients talk to `url`, which has the socket and the password."""
 
     folder: Path
     url: str = ""
@@ -140,11 +142,12 @@ def start_server(kind: str, folder: Path, workers: int) -> Server:
 
 def _start_redis(server: Server) -> None:
     """No snapshots and no log of its own: the study ends with the run. It looks for some where it is started."""
-    port, password, program = free_port(HOST), secrets.token_urlsafe(24), _redis()
+    path, password, program = server.folder / "redis.sock", secrets.token_urlsafe(24), _redis()
     assert program is not None
-    settings = (f"port {port}", f"bind {HOST}", f"requirepass {password}", 'save ""', "appendonly no")
-    server.start("Redis", [program, "-"], lambda: _answers(port), stdin="\n".join(settings) + "\n")
-    server.url = f"redis://:{password}@{HOST}:{port}/0"
+    listens = ("port 0", f"unixsocket {json.dumps(str(path))}", "unixsocketperm 700")
+    settings = (*listens, f"requirepass {password}", 'save ""', "appendonly no")
+    server.start("Redis", [program, "-"], lambda: _answers(path), stdin="\n".join(settings) + "\n")
+    server.url = f"unix://:{password}@{quote(str(path))}?db=0"
 
 
 def _start_postgresql(server: Server, workers: int) -> None:
@@ -153,7 +156,7 @@ def _start_postgresql(server: Server, workers: int) -> None:
     user = _unprivileged() if os.geteuid() == 0 and not is_apart else None
     assert initdb is not None
     assert postgres is not None
-    port, password, data, secret = free_port(HOST), secrets.token_urlsafe(24), server.folder / "data", server.folder / "password"
+    password, data, secret = secrets.token_urlsafe(24), server.folder / "data", server.folder / "password"
     data.mkdir(mode=0o700)
     secret.write_text(password)
     if user is not None:
@@ -171,9 +174,10 @@ def _start_postgresql(server: Server, workers: int) -> None:
         said = " ".join(done.errors.split())[-300:]
         raise InfrastructureError(f"initdb must make a database below {server.folder}, but: {said}")
     settings = {
-        "listen_addresses": HOST,
-        "port": port,
-        "unix_socket_directories": "",
+        "listen_addresses": "",
+        "port": PORT,
+        "unix_socket_directories": '"{}"'.format(str(server.folder).replace('"', '""')),
+        "unix_socket_permissions": "0700",
         "max_connections": 2 * workers + SPARE_CONNECTIONS,
         "dynamic_shared_memory_type": "mmap",
         "restart_after_crash": "off",
@@ -182,14 +186,15 @@ def _start_postgresql(server: Server, workers: int) -> None:
     parts = (part for name, value in settings.items() for part in ("-c", f"{name}={value}"))
     command = [*begin, postgres, "-D", str(data), *parts]
     server.start("PostgreSQL", command, lambda: _is_up(data, is_apart))
-    server.url, server.data = f"postgresql+psycopg://{USER}:{password}@{HOST}:{port}/postgres", data / "base"
+    server.url = f"postgresql+psycopg://{USER}:{password}@/postgres?host={quote(str(server.folder), safe='')}&port={PORT}"
+    server.data = data / "base"
 
 
 def _start_proxy(server: Server) -> None:
-    port = free_port(HOST)
-    command = [sys.executable, "-m", "tuneoff_adapters.optuna.proxy", HOST, str(port)]
-    server.start("gRPC proxy", command, lambda: _answers(port), stdin=server.url)
-    server.url = f"grpc://{HOST}:{port}"
+    path = server.folder / "proxy.sock"
+    command = [sys.executable, "-m", "tuneoff_adapters.optuna.proxy", str(path)]
+    server.start("gRPC proxy", command, lambda: _answers(path), stdin=server.url)
+    server.url = f"grpc+unix://{quote(str(path))}"
 
 
 def _is_up(data: Path, is_apart: bool) -> bool:
@@ -203,8 +208,10 @@ def _is_up(data: Path, is_apart: bool) -> bool:
     return False
 
 
-def _answers(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection((HOST, port), timeout=1.0):
+def _answers(path: Path) -> bool:
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(1.0)
+        client.connect(str(path))
         return True
     return False
 

@@ -95,7 +95,8 @@ def _database(url: str, heartbeat_seconds: int | None, counter: Operations, stal
 
 def _proxy(url: str, counter: Operations) -> BaseStorage:
     place = urlsplit(url)
-    proxy = GrpcStorageProxy(host=place.hostname or "", port=place.port or 0)
+    port: Any = place.path if place.scheme.endswith("+unix") else place.port or 0  # joined by a colon, as in the proxy
+    proxy = GrpcStorageProxy(host=place.hostname or "unix", port=port)
     for name, call in vars(proxy._stub).items():
         setattr(proxy._stub, name, counter.counted(call))
     return proxy

@@ -1,9 +1,8 @@
-"""Ports to listen on: which is free, and why one cannot be had, in one line."""
+"""Why a port to listen on cannot be had, in one line."""
 
 from __future__ import annotations
 
 import errno
-import socket
 
 
 def unusable(address: str, port: int, error: Exception, *, port_option: str, address_option: str) -> str:
@@ -17,10 +16,3 @@ def unusable(address: str, port: int, error: Exception, *, port_option: str, add
         )
     reason = getattr(error, "strerror", None) or str(error)
     return f"`{address_option}` must be an address of this host, but got {address!r} with port {port}: {reason}"
-
-
-def free_port(address: str) -> int:
-    """Return a port that is free now on an address of this host, or on all (""); others may take it before the caller does."""
-    with socket.socket() as found:
-        found.bind((address, 0))
-        return int(found.getsockname()[1])
