@@ -115,9 +115,22 @@ def _parser() -> argparse.ArgumentParser:
         help=f"{NEXT_KATIB_VERSION}: serve Katib's API in that version only, which no client of today can use; {NO_KATIB}: Katib "
         f"is not installed (default: {KATIB_VERSION})",
     )
+    add(
+        "--lose-answers",
+        metavar="N",
+        type=_every,
+        help="throw away every Nth answer of the suggestion services and ask again, as Katib does on a conflict (default: none)",
+    )
     add("--access-log", metavar="PATH", type=Path, help="append a line per request: Unix time, verb, path, code, ms")
     add("--parent", metavar="PID", type=int, help="the process with which to end (default: the one that started this one)")
     return parser
+
+
+def _every(text: str) -> int:
+    number = int(text)
+    if number < 2:
+        raise argparse.ArgumentTypeError(f"must be at least 2, but is {number}: else no answer would be left")
+    return number
 
 
 def _path(text: str) -> Path:

@@ -27,7 +27,7 @@ class Cluster:
         install(self.store, options.katib_version)
         observations = Observations(options.folder)
         self.node = Node(self.store, observations, options.folder, options.image, options.cpus, options.memory)
-        self.controllers = Controllers(self.store, observations)
+        self.controllers = Controllers(self.store, observations, options.lose_answers)
         api = Api(self.store, Access(options.deny))
         self.server = Server(api, self.node, token, options.access_log, options.katib_version)
 

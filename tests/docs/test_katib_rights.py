@@ -37,14 +37,14 @@ def rules(role: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("role", OPTIONS)
 def test_the_role_gives_what_the_adapter_uses_and_no_more(role: str) -> None:
-    everything = needed(OPTIONS[role]) | optional(OPTIONS[role])
+    everything = needed(OPTIONS[role], is_listed=True) | optional(OPTIONS[role])
     assert given(rules(role)) == (everything if OPTIONS[role] is OWN else everything - ELSEWHERE)
 
 
 @pytest.mark.parametrize("role", OPTIONS)
 def test_beyond_that_it_only_lets_read_and_has_no_wildcard_and_no_secrets(role: str) -> None:
     rights = given(rules(role))
-    assert {verb for _, _, verb in rights - needed(OPTIONS[role])} <= READ_ONLY
+    assert {verb for _, _, verb in rights - needed(OPTIONS[role], is_listed=True)} <= READ_ONLY
     assert not any("*" in part for right in rights for part in right)
     assert not any(resource.startswith("secrets") for _, resource, _ in rights)
 
@@ -66,4 +66,4 @@ def test_the_role_for_pods_gives_what_a_pool_uses_besides() -> None:
 def test_a_missing_right_would_be_seen(role: str) -> None:
     """Control: without its rule on experiments the role lacks them."""
     less = [rule for rule in rules(role) if rule["resources"] != ["experiments"]]
-    assert ("kubeflow.org", "experiments", "create") in needed(OPTIONS[role]) - given(less)
+    assert ("kubeflow.org", "experiments", "create") in needed(OPTIONS[role], is_listed=True) - given(less)

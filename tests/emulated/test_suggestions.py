@@ -112,8 +112,16 @@ def test_the_grid_visits_each_combination_once_in_shuffled_order() -> None:
     assert list(first[0]) == ["a", "b"]
     in_order = sorted(first, key=lambda c: (c["a"], c["b"]))
     assert first != in_order
-    again = suggest(asking("grid", random_state="1"), range(6, 12))
-    assert {tuple(c.items()) for c in again} == {tuple(c.items()) for c in first}
+
+
+def test_a_grid_of_which_all_were_given_gives_any_that_has_not_succeeded() -> None:
+    experiment = asking("grid", random_state="1")
+    first = suggest(experiment, range(6))
+    algorithm = algorithm_for(experiment)
+    done = [Told(f"t{number}", configuration, 0.5) for number, configuration in enumerate(first)]
+    again = [algorithm.suggest(number, done[:4]) for number in range(6, 40)]
+    assert {tuple(c.items()) for c in again} == {tuple(c.items()) for c in first[4:]}
+    assert {tuple(algorithm.suggest(number, done).items()) for number in range(40, 200)} == {tuple(c.items()) for c in first}
 
 
 @pytest.mark.parametrize("algorithm", ["random", "grid"])

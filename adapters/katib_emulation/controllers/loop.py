@@ -91,13 +91,14 @@ class Reconciler(Protocol):
 class Controllers:
     """Runs Katib's controllers on a store, from `start` to `stop`. After a restart of the server they go on where they were."""
 
-    def __init__(self, store: Store, observations: Observations) -> None:
+    def __init__(self, store: Store, observations: Observations, lose_answers: int | None = None) -> None:
+        """`lose_answers`: of the suggestion services, as `SuggestionReconciler` has it."""
         self._queue = WorkQueue()
         self._store = store
         self._changes = store.subscribe(EXPERIMENTS, TRIALS, SUGGESTIONS, JOBS, initial=True)
         self._reconcilers: dict[object, Reconciler] = {
             EXPERIMENTS: ExperimentReconciler(store),
-            SUGGESTIONS: SuggestionReconciler(store, observations),
+            SUGGESTIONS: SuggestionReconciler(store, observations, lose_answers),
             TRIALS: TrialReconciler(store, observations),
         }
         self._stopping = threading.Event()

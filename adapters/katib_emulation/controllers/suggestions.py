@@ -80,20 +80,30 @@ def deployment(suggestion: Mapping[str, Any]) -> Object:
     }
 
 
-@dataclass(frozen=True, slots=True)
+LOST_RETRY_SECONDS = 0.01
+"""How soon an answer is asked for again that was thrown away."""
+
+
+@dataclass(slots=True)
 class Service:
-    """What the pod of a suggestion service has in its memory."""
+    """What the pod of a suggestion service has in its memory. `lost`: how many configurations nobody got."""
 
     algorithm: Algorithm
     early_stopping: MedianStop | None
+    lost: int = 0
 
 
 class SuggestionReconciler:
     """Reconciles Suggestions."""
 
-    def __init__(self, store: Store, observations: Observations) -> None:
+    def __init__(self, store: Store, observations: Observations, lose_answers: int | None = None) -> None:
+        """`lose_answers`: throw away every so manieth answer of a service, and ask it again.
+
+        So Katib does where the Suggestion was changed while its service answered: the update is refused as a conflict.
+        """
         self._store = store
         self._observations = observations
+        self._lose_answers, self._answers = lose_answers, 0
         self._services: dict[Key, tuple[str, Service]] = {}  # with the Suggestion's uid
 
     def reconcile(self, obj: Object) -> float | None:
@@ -120,8 +130,7 @@ class SuggestionReconciler:
         if not has_condition(obj, "Running"):
             self._begin(obj, experiment)
             return None
-        self._answer(key, obj, experiment)
-        return None
+        return self._answer(key, obj, experiment)
 
     def forget(self, key: Key) -> None:
         """Let the service of a Suggestion go."""
@@ -143,22 +152,27 @@ class SuggestionReconciler:
 
         self._store.update(SUGGESTIONS, *place_of(obj), begin)
 
-    def _answer(self, key: Key, obj: Object, experiment: Object) -> None:
-        """Append the suggestions that are asked for and missing."""
+    def _answer(self, key: Key, obj: Object, experiment: Object) -> float | None:
+        """Append the suggestions that are asked for and missing; return when to ask again, if they are thrown away."""
         status = obj["status"]
         known: Sequence[Mapping[str, Any]] = status.get("suggestions", ())
         missing = obj["spec"].get("requests", 0) - status.get("suggestionCount", 0)
         if missing <= 0:
-            return
+            return None
         trials = trials_of(self._store, key)
         try:
             at_work = self._service(key, obj, experiment)
             told = told_trials(trials)
-            configurations = [at_work.algorithm.suggest(len(known) + i, told) for i in range(missing)]
+            first = len(known) + at_work.lost
+            configurations = [at_work.algorithm.suggest(first + i, told) for i in range(missing)]
             rules = at_work.early_stopping.rules(trials) if at_work.early_stopping is not None else []
         except Exception as error:  # services raise whatever their libraries raise; the caller of gRPC gets the text of it
             text = f"Exception calling application: {error}"
             raise ReconcileError(f"rpc error: code = Unknown desc = {text}") from error
+        self._answers += 1
+        if self._lose_answers is not None and self._answers % self._lose_answers == 0:
+            at_work.lost += missing
+            return LOST_RETRY_SECONDS
         names = {entry["name"] for entry in known}
         fresh_entries = []
         for configuration in configurations:
@@ -173,6 +187,7 @@ class SuggestionReconciler:
             fresh["status"]["suggestionCount"] = len(fresh["status"]["suggestions"])
 
         self._store.update(SUGGESTIONS, *place_of(obj), append)
+        return None
 
     def _service(self, key: Key, obj: Object, experiment: Object) -> Service:
         uid = obj["metadata"]["uid"]

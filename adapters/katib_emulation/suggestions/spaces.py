@@ -1,6 +1,6 @@
 """The search space as Katib's services read it, and the services `grid` and `random`. All numbers are strings in the Experiment.
 
-`grid`: every combination once, in shuffled order; after the last one the grid begins again, in another order.
+`grid`: every combination once, in shuffled order; once all were given, any whose trial has not succeeded (as Optuna's sampler).
 
 `random`: independent draws, with the distributions of Katib's hyperopt service and their peculiarities. A parameter with a step
 (an integer always has one: 1) is drawn as `round(draw / step) * step`: values are multiples of the step, not of min + k * step;
@@ -91,7 +91,12 @@ class Grid:
     def __init__(self, parameters: Sequence[Parameter], seed: str) -> None:
         self._parameters = parameters
         self._seed = seed
-        self._orders: dict[int, list[int]] = {}
+
+    @cached_property
+    def _order(self) -> list[int]:
+        order = list(range(self.size))
+        stream(self._seed, "grid", 0).shuffle(order)
+        return order
 
     @cached_property
     def _axes(self) -> list[Sequence[str]]:
@@ -107,20 +112,20 @@ class Grid:
         return math.prod(len(axis) for axis in self._axes)
 
     def suggest(self, index: int, told: Sequence[Told]) -> dict[str, str]:
-        """Return the `index`-th configuration (from 0); results are of no account.
+        """Return the configuration that is given as number `index` (from 0).
 
         Raises:
             ValueError: the space is no grid, or empty.
         """
-        size = self.size
-        if size == 0:
+        if self.size == 0:
             raise ValueError("the grid has no combinations")
-        round_, place = divmod(index, size)
-        if round_ not in self._orders:
-            order = list(range(size))
-            stream(self._seed, "grid", round_).shuffle(order)
-            self._orders = {round_: order}
-        cell = self._orders[round_][place]
+        if index < self.size:
+            return self._configuration(self._order[index])
+        ended = [trial.configuration for trial in told]
+        left = [given for cell in self._order if (given := self._configuration(cell)) not in ended]
+        return stream(self._seed, "grid", index).choice(left or [self._configuration(cell) for cell in self._order])
+
+    def _configuration(self, cell: int) -> dict[str, str]:
         configuration = {}
         for parameter, axis in zip(reversed(self._parameters), reversed(self._axes), strict=True):
             cell, at = divmod(cell, len(axis))

@@ -74,7 +74,8 @@ class KatibAdapter(ClusterAdapter):
         plan = katib_plan(self.context)
         if self._server is not None:
             self._server.start()
-        self._make_place(plan, katib_needs(katib_options(spec)), True, lambda: config_map_manifest(plan))
+        needs = katib_needs(katib_options(spec), is_listed=spec.experiment.sampler.name in offers.LISTED)
+        self._make_place(plan, needs, True, lambda: config_map_manifest(plan))
 
     def setup(self) -> None:
         """Submit the Experiment; ends when Katib has made its first trial."""

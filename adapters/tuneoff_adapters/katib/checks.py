@@ -39,10 +39,11 @@ RIGHTS: Rights = (
     (SUGGESTIONS, "", ("get", "list")),
     (JOBS, "", ("list",)),
 )
+LISTED_RIGHTS: Rights = ((EXPERIMENTS, "", ("patch",)),)  # to raise maxTrialCount
 
 
-def katib_needs(options: KatibOptions) -> Needs:
-    """Return what a run by Katib needs of its cluster."""
+def katib_needs(options: KatibOptions, *, is_listed: bool) -> Needs:
+    """Return what a run by Katib needs of its cluster. `is_listed`: its configurations are given, by `fixed` or `grid`."""
     asked: dict[str, Callable[[Connection], Object]] = {
         "group": lambda way: way.read(f"/apis/{KATIB_GROUP}"),
         "resources": lambda way: way.read(f"/apis/{KATIB_GROUP}/{KATIB_VERSION}"),
@@ -61,7 +62,7 @@ def katib_needs(options: KatibOptions) -> Needs:
     return Needs(
         is_own_namespace=options.namespace is None,
         namespace_labels=NAMESPACE_LABELS,
-        rights=rights_of(options, RIGHTS),
+        rights=rights_of(options, (*RIGHTS, *LISTED_RIGHTS) if is_listed else RIGHTS),
         asked=asked,
         judge=judge,
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Iterable
 
 from tuneoff.base import clock
-from tuneoff.errors import StepError
+from tuneoff.errors import InfrastructureError, StepError
 from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.katib.followed import FollowedTrial
 from tuneoff_adapters.katib.options import KatibOptions
@@ -20,6 +21,7 @@ from tuneoff_adapters.kubernetes.resources import EXPERIMENTS, PODS, TRIALS, Obj
 from tuneoff_adapters.kubernetes.status import has, terminal
 from tuneoff_adapters.shares import SETUP_SHARE
 
+FEWEST_REPEATS = 10  # of configurations, that are made up for; of longer lists as many as they have
 _DRAIN_NS = clock.NANOSECONDS
 _CUT_NS = 10 * clock.NANOSECONDS  # for the pods' end, once the run's time is used up
 
@@ -34,6 +36,9 @@ class Follower(PodFollower[FollowedTrial]):
         self._wall_clock_ns = None if seconds is None else int(seconds * clock.NANOSECONDS)
         self.book = Book(context, plan)
         self.experiment: Object | None = None  # as last seen
+        self._asked: set[str] = set()  # repeated trials in whose place another one was asked for, or is not
+        self._awaited: set[str] = set()  # of them those of which Katib does not know yet
+        self._no_more: str | None = None  # why none is asked for any more
         self._is_cut = False  # the time of the run is used up
         self._ends_at_ns: int | None = None  # the latest moment, where the run does not come to its own end
         self._error: Exception | None = None
@@ -64,10 +69,18 @@ class Follower(PodFollower[FollowedTrial]):
 
         Raises:
             StepError: the experiment does not go on, and why; or whatever ended the thread.
+            InfrastructureError: Katib gave other configurations of the list more than once, and some never.
         """
         while not self._finished.wait(LOOK_SECONDS):
             pass
         self._raise_if_broken()
+        missing = self._plan.trials - len(self.book.trials)
+        if self.book.repeated and missing > 0 and not self._is_cut:
+            raise InfrastructureError(
+                f"Katib must give each of {self._plan.trials} configurations, but gave {len(self.book.repeated)} again and "
+                f"{missing} never ({self._no_more or 'it ended before one more was asked for'}): its controller loses answers of "
+                "the suggestion service; run it again (--resume)"
+            )
         for trial in self.book:
             if trial.disagreement is not None:
                 self._context.flag(*trial.disagreement)
@@ -111,15 +124,44 @@ class Follower(PodFollower[FollowedTrial]):
                 self._has_trial.set()
                 self._open_log(trial)
                 self._seek_pod(trial)
-            elif kind == "ADDED":
-                for pod in self.book.pods_of(name_of(thing)):
-                    self._sources.delete(PODS, name_of(pod))
+            else:
+                self._replace(name_of(thing))
+                if kind == "ADDED":
+                    self._drop(name_of(thing))
         else:
             trial = self.book.take_pod(kind, thing, t)
             if trial is not None:
                 self._open_log(trial)
-            elif trial_of(thing) in self.book.over_budget and kind == "ADDED":
-                self._sources.delete(PODS, name_of(thing))
+            elif kind == "ADDED":
+                self._drop(trial_of(thing))
+
+    def _replace(self, name: str) -> None:
+        """Have Katib make one more trial in place of one with a repeated configuration, as long as some of the list have none.
+
+        Its grid gives what has not succeeded once all were given: those that it lost, or that are at work.
+        """
+        book, planned = self.book, self._plan.trials
+        if name not in book.repeated or name in self._asked or len(book.trials) >= planned:
+            return
+        self._asked.add(name)
+        if len(book.repeated) > max(FEWEST_REPEATS, planned):
+            self._no_more = f"after {len(book.repeated) - 1} repetitions no more were asked for"
+            return
+        self._awaited.add(name)
+        change = {"spec": {"maxTrialCount": planned + len(book.repeated)}}
+        self._sources.patch(EXPERIMENTS, self._plan.experiment, change, functools.partial(self._take_raised, name))
+
+    def _take_raised(self, name: str, problem: str | None) -> None:
+        """Katib has been asked for one more trial, or it refused (`problem`)."""
+        self._no_more = problem or self._no_more
+        self._awaited.discard(name)
+        self._drop(name)
+
+    def _drop(self, name: str) -> None:
+        """End the pod of a trial that is not to be trained, once another one is asked for: the experiment might end before."""
+        if name in self.book.over_budget and name not in self._awaited:
+            for pod in self.book.pods_of(name):
+                self._sources.delete(PODS, name_of(pod))
 
     def _take_experiment(self, kind: str, thing: Object, t: int) -> None:
         if self.experiment is None:

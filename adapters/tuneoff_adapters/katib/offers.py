@@ -42,6 +42,7 @@ OBJECT_BYTES = 1_400_000  # of the 1.5 MB that etcd takes: one object holds the 
 
 _COUNT = Option(type="integer", least=1)
 _SEEDED = "one seed per request, so the configurations repeat only with one worker, or where all are asked for at once"
+_LISTED = "in an order of its own; one that it gives again is not trained, and one more trial is asked for"
 _NO_RESTART = "another budget per trial, which the trials of the other frameworks have not"
 
 CAPABILITIES = Capabilities(
@@ -57,8 +58,8 @@ CAPABILITIES = Capabilities(
     database=True,  # katib-mysql, behind katib-db-manager
     samplers={
         "random": Offer(implementation="Katib random (hyperopt)", note=_SEEDED),
-        "grid": Offer(implementation="Katib grid (Optuna)", note="over the index of core's list; in an order of its own"),
-        "fixed": Offer(implementation="Katib grid (Optuna)", note="over the index of the given list; in an order of its own"),
+        "grid": Offer(implementation="Katib grid (Optuna)", note=f"over the index of core's list; {_LISTED}"),
+        "fixed": Offer(implementation="Katib grid (Optuna)", note=f"over the index of the given list; {_LISTED}"),
         "default": Offer(
             implementation="Katib random (hyperopt)",
             same_as="random",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tuneoff.base import clock
+from tuneoff.experiment.translation import LIST_INDEX
 from tuneoff.record.events.schema import TrialStarted
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.run_trial import OUT_OF_TIME
@@ -19,6 +21,8 @@ from tuneoff_adapters.kubernetes.pod_log import PodLog
 from tuneoff_adapters.kubernetes.resources import Object, name_of
 from tuneoff_adapters.kubernetes.status import has
 
+REPEATED = "configuration_repeated"  # flag
+
 
 class Book:
     """Takes in what the cluster tells, in any order and more than once. Written by one thread."""
@@ -32,15 +36,19 @@ class Book:
         self._clock = PodClock(context.events.path)
         self._creations = Creations(self._clock, clock.monotonic_ns())
         self._cut_ns: int | None = None
+        self._by_index: dict[str, str] = {}  # Katib's name of the trial that has an index of the list
         self.trials: dict[str, FollowedTrial] = {}  # by Katib's name
         self.over_budget: set[str] = set()
+        self.repeated: dict[str, str] = {}  # of them those with a listed configuration that another trial has: that one's name
         self.pods: dict[str, Object] = {}  # by name, as last seen, while they are there
 
     def __iter__(self) -> Iterator[FollowedTrial]:
         return iter(list(self.trials.values()))  # a copy: the main thread may look while the book is written
 
     def outcomes(self) -> list[Outcome]:
-        return [trial.outcome(self._planned) for trial in self]
+        """Return what each trial came to; a repeated configuration has that of the trial which has it."""
+        found = {trial.name: trial.outcome(self._planned) for trial in self}
+        return [*found.values(), *(replace(found[twin], framework_id=name) for name, twin in self.repeated.items())]
 
     # What the cluster tells
 
@@ -49,9 +57,9 @@ class Book:
         self._creations.note(thing, t)
 
     def take_trial(self, kind: str, thing: Object, t: int) -> FollowedTrial | None:
-        """Take in a Trial object, and its pod if that was seen first; None where it is beyond the budget.
+        """Take in a Trial object, and its pod if that was seen first; None where it is not to be trained.
 
-        (Katib may make more trials than it was told to.)
+        (Katib may make more trials than it was told to, and give a listed configuration more than once.)
         """
         name = name_of(thing)
         if name in self.over_budget:
@@ -124,8 +132,18 @@ class Book:
 
     def _new(self, name: str, thing: Object, t: int) -> FollowedTrial | None:
         assignments = thing.get("spec", {}).get("parameterAssignments") or []
-        configuration = self._plan.space.decode({item["name"]: item["value"] for item in assignments})
+        values = {item["name"]: item["value"] for item in assignments}
+        configuration = self._plan.space.decode(values)
         identity = trial_id(name)
+        if LIST_INDEX in self._plan.space.dimensions and (twin := self._by_index.setdefault(values[LIST_INDEX], name)) != name:
+            self.over_budget.add(name)
+            self.repeated[name] = twin
+            text = (
+                f"Katib gave configuration {values[LIST_INDEX]} of the list to {name} after {twin}: its controller lost an "
+                "answer of the suggestion service; it was not trained again"
+            )
+            self._context.flag(REPEATED, text)
+            return None
         if len(self.trials) >= self._plan.trials:
             self.over_budget.add(name)
             self._events.write("refused", trial=identity, reason="trials", configuration=configuration)

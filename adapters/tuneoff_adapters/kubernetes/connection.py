@@ -149,6 +149,15 @@ class Connection:
         """Return the answer to a GET of a path, e.g. `/version`."""
         return self._patiently(f"GET {path}", lambda seconds: self._transport.call("GET", path, seconds, query or ()))
 
+    def patch(self, resource: Resource, name: str, change: Object, namespace: str | None = None) -> Object:
+        """Merge a change into an object (JSON merge patch), and return it as the server keeps it.
+
+        Raises:
+            ApiError: a rule of the server's refuses it.
+        """
+        path = resource.path(namespace, name)
+        return self._patiently(f"PATCH {path}", lambda seconds: self._transport.call("PATCH", path, seconds, body=change))
+
     def delete(
         self,
         resource: Resource,

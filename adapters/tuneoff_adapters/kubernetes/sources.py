@@ -15,7 +15,7 @@ from tuneoff_adapters.kubernetes.connection import Connection
 from tuneoff_adapters.kubernetes.diagnosis import is_about, is_warning, moment_of, trial_of
 from tuneoff_adapters.kubernetes.layout import CONTAINER
 from tuneoff_adapters.kubernetes.log_stream import LogStream
-from tuneoff_adapters.kubernetes.resources import EVENTS, PODS, SUGGESTIONS, Resource, belongs_to
+from tuneoff_adapters.kubernetes.resources import EVENTS, PODS, SUGGESTIONS, Object, Resource, belongs_to
 from tuneoff_adapters.kubernetes.watch import Watch
 
 if TYPE_CHECKING:
@@ -149,6 +149,19 @@ class Sources:
                 self._tell(self._follower.take_refusal, resource, name, str(error))
 
         self._start(delete, f"delete-{name}")
+
+    def patch(self, resource: Resource, name: str, change: Object, take: Callable[[str | None], None]) -> None:
+        """Change an object without waiting for the answer; `take` gets why the server refused it, or None."""
+
+        def patch() -> None:
+            problem = None
+            try:
+                self._connection.patch(resource, name, change, self._namespace)
+            except ApiError as error:
+                problem = str(error)
+            self._tell(take, problem)
+
+        self._start(patch, f"patch-{name}")
 
     def close(self) -> None:
         """End all threads; what they still read is dropped."""

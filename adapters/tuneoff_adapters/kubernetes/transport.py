@@ -75,11 +75,12 @@ class Transport:
 
         `seconds`: the most that the answer may take; `silence`: that its body may go without a byte.
         """
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
         found = self._client.call_api(
             path,
             method,
             query_params=list(query),
-            header_params={"Accept": "application/json, */*", "Content-Type": "application/json"},
+            header_params={"Accept": "application/json, */*", "Content-Type": kind},
             body=body,
             response_type="object",
             auth_settings=["BearerToken"],

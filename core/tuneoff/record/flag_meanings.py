@@ -65,6 +65,7 @@ HARMLESS: Mapping[str, str] = {  # good to know, and nothing is wrong by it
     "waste_lower_bound": "attempts died with the whole run, unseen: they count up to their last event, so waste is a lower bound",
     "power_problem": "something went wrong while power was sampled; the run's other results are kept",
     "pod_log_unreadable": "Katib: a pod's log could not be read to its end; its trial ended by what the cluster's objects say",
+    "configuration_repeated": "Katib: it gave a configuration of `fixed` or `grid` again; one more trial took its place",
     "delete_refused": "Katib: the API server refused to delete a pod or experiment over its limit; its own deadline ends it",
 }
 FLAGS: Mapping[str, str] = {**SERIOUS, **MACHINE, **HARMLESS}

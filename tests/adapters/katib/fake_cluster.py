@@ -42,6 +42,10 @@ class FakeCluster:
         self.suggestion: Object | None = None
         self.events: list[Object] = []
         self.deleted: list[tuple[str, str]] = []
+        self.patched: list[Object] = []  # the changed parts of a specification
+        self.patch_refusal: Exception | None = None
+        self.may_patch = threading.Event()
+        self.may_patch.set()
         self.limits = Limits()
         self.watched: dict[str, Mapping[str, str]] = {}  # the labels by which a resource is watched
         self.refusal: Exception | None = None  # of logs that are read and of deletions
@@ -94,6 +98,13 @@ class FakeCluster:
         """Only pods are asked for."""
         self.listings += 1
         return list(self.pods.values())
+
+    def patch(self, resource: Resource, name: str, change: Object, namespace: str) -> Object:
+        self.may_patch.wait(60)
+        self.patched.append(change["spec"])
+        if self.patch_refusal is not None:
+            raise self.patch_refusal
+        return {}
 
     def delete(self, resource: Resource, name: str, namespace: str) -> bool:
         """Delete at once: a pod's log ends, a deleted experiment takes its pods along."""

@@ -52,7 +52,7 @@ class Run:
         self.cluster.show(EXPERIMENTS, thing, change)
 
     def trial(self, suffix: str, *conditions: Object, **more: Any) -> None:
-        thing = trial(suffix, *conditions, values={"x": "0.5"}, **more)
+        thing = trial(suffix, *conditions, **{"values": {"x": "0.5"}, **more})
         thing["metadata"]["name"] = f"{self.plan.experiment}-{suffix}"
         self.cluster.show(TRIALS, thing)
 

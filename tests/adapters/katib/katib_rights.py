@@ -22,11 +22,11 @@ ELSEWHERE: Rights = {  # where Katib runs, and what no namespace has: read if it
 }
 
 
-def needed(options: KatibOptions) -> Rights:
-    """Return the rights without which deploy refuses."""
+def needed(options: KatibOptions, *, is_listed: bool = False) -> Rights:
+    """Return the rights without which deploy refuses; `is_listed`: of a run by `fixed` or `grid`."""
     return {
         (resource.group, f"{resource.plural}/{subresource}" if subresource else resource.plural, verb)
-        for resource, subresource, verbs in katib_needs(options).rights
+        for resource, subresource, verbs in katib_needs(options, is_listed=is_listed).rights
         for verb in verbs
     }
 

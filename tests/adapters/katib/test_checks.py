@@ -62,7 +62,9 @@ def api(api: FakeApi) -> FakeApi:
 
 
 def check(api: FakeApi, within_seconds: float = 10.0, options: KatibOptions = DEFAULTS) -> Cluster:
-    return check_cluster(Connection(api.kubeconfig), katib_needs(options), options.namespace or "tuneoff-x", within_seconds)
+    return check_cluster(
+        Connection(api.kubeconfig), katib_needs(options, is_listed=True), options.namespace or "tuneoff-x", within_seconds
+    )
 
 
 def problem(api: FakeApi, options: KatibOptions = DEFAULTS) -> str:
@@ -109,7 +111,7 @@ def test_slow_server_is_waited_for_only_twice(api: FakeApi, tmp_path: Path) -> N
     with FaultyProxy(api.url) as proxy:
         proxy.delay_seconds = 0.15
         slow = Connection(proxy.kubeconfig(api.kubeconfig, tmp_path / "slow"))
-        check_cluster(slow, katib_needs(KatibOptions()), "tuneoff-x", 40.0)
+        check_cluster(slow, katib_needs(KatibOptions(), is_listed=True), "tuneoff-x", 40.0)
         assert proxy.overlapping() >= 10  # of about 28; one after the other: of none
 
 

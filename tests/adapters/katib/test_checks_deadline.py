@@ -34,7 +34,7 @@ def refusal(connect: Any, within_seconds: float) -> tuple[str, float]:
     """Return why the cluster cannot be used, and after how many seconds that was known."""
     start = time.monotonic()
     with pytest.raises(InfrastructureError) as caught:
-        reach(connect, katib_needs(KatibOptions()), "tuneoff-x", within_seconds)
+        reach(connect, katib_needs(KatibOptions(), is_listed=True), "tuneoff-x", within_seconds)
     assert "\n" not in str(caught.value)
     return str(caught.value), time.monotonic() - start
 
