@@ -56,6 +56,21 @@ def test_no_package_is_looked_up_in_two_indexes(image: list[tuple[str, str]]) ->
         assert "--index-url" not in command or "--no-deps" in command
 
 
+DIGEST = re.compile(r"\S+@sha256:[0-9a-f]{64}")
+
+
+def test_what_the_image_is_built_of_is_pinned(image: list[tuple[str, str]]) -> None:
+    (base,) = [rest.removeprefix("BASE=") for word, rest in image if word == "ARG" and rest.startswith("BASE=")]
+    assert DIGEST.fullmatch(base)
+    assert not DIGEST.fullmatch("docker.io/library/python:3.11-slim")  # the test can fail
+    assert {rest.split()[0] for word, rest in image if word == "FROM"} == {"${BASE}", "packages"}
+    commands = [command for word, rest in image if word == "RUN" for command in rest.split("&&") if "pip " in command]
+    for command in commands:
+        assert "--constraint constraints.txt" in command or "--no-build-isolation" in command, command
+    constrained = {line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines()}
+    assert {"hatchling", "packaging", "pathspec", "pluggy", "trove-classifiers"} <= constrained  # the build tools
+
+
 def test_each_stage_that_uses_a_build_argument_asks_for_it(image: list[tuple[str, str]]) -> None:
     names = {rest.partition("=")[0] for word, rest in image[: [word for word, _ in image].index("FROM")] if word == "ARG"}
     assert names == {"BASE", "TORCH_INDEX", "DATASETS", "EXTRAS"}
