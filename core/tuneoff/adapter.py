@@ -67,6 +67,11 @@ class Adapter(ABC):
     """`module:function` of what `tuneoff doctor` is to check of the framework beside its version, by `function(image)`: it yields
     `DoctorCheck`s. `image`: of trials, as `--image` names it, or None."""
 
+    logs: ClassVar[tuple[str, ...]] = ()
+    """Patterns of files below `context.work_dir` or `context.temporary_dir` that what trials print goes to, where it does not go
+    to the coordinator's output. Core keeps the first and the last part of each, also while it is written; nobody may read it
+    from its beginning by then."""
+
     undeploy_seconds: float = 300.0
     """How long `undeploy` may take until its process is killed; core sets it before the call: less after an interruption."""
 

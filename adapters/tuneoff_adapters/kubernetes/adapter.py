@@ -23,6 +23,7 @@ class ClusterAdapter(Adapter):
     """It looks at it, makes a place for its pods, and scores what came out of one."""
 
     local_options: ClassVar[frozenset[str]] = LOCAL_OPTIONS
+    logs: ClassVar[tuple[str, ...]] = ("pods/*.log",)
     doctor: ClassVar[str | None] = "tuneoff_adapters.kubernetes.doctor:checks"
     _connection: Connection | None = None
     _follower: PodFollower[Any] | None = None  # a fresh process has none: what is left are the cluster's objects

@@ -36,6 +36,7 @@ class RayTuneAdapter(Adapter):
 
     capabilities: ClassVar[Capabilities] = CAPABILITIES
     fault_tools: ClassVar[str | None] = "tuneoff_adapters.ray_tune.breaking:TOOLS"
+    logs: ClassVar[tuple[str, ...]] = ("ray/session_*/logs/worker-*",)
     doctor: ClassVar[str | None] = "tuneoff_adapters.ray_tune.environment:doctor"
     local_options: ClassVar[frozenset[str]] = OPTIONS
     lost_codes: ClassVar[frozenset[int]] = frozenset({1})  # of the driver, 10 s after its GCS was lost

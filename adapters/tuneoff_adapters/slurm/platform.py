@@ -29,6 +29,7 @@ class OnSlurm(RemotePool):
     """What an adapter with a pool does on SLURM: it has a job for each worker, and cancels what is left of them."""
 
     local_options: ClassVar[frozenset[str]] = LOCAL_OPTIONS
+    logs: ClassVar[tuple[str, ...]] = (f"{SLURM}/*.out", "pods/*.log")  # its adapters have pods, too
     slurm_options: ClassVar[frozenset[str]] = frozenset()  # that its framework has there besides
 
     @classmethod

@@ -29,6 +29,7 @@ class SyneTuneAdapter(Adapter):
 
     capabilities: ClassVar[Capabilities] = offers.CAPABILITIES
     fault_tools: ClassVar[str | None] = "tuneoff_adapters.syne_tune.breaking:TOOLS"
+    logs: ClassVar[tuple[str, ...]] = ("tuner/*/std.err",)  # not std.out, in which Syne Tune reads the reports
     foreign_options: ClassVar[frozenset[str]] = frozenset({offers.POLL_OPTION})
 
     @classmethod

@@ -57,6 +57,7 @@ HARMLESS: Mapping[str, str] = {  # good to know, and nothing is wrong by it
     "best_tied": "the framework's best trial is not core's, but has an equal value",
     "resumed": "the run was interrupted and continued: it takes part in no comparison of time, energy or cost",
     "started_before_submitted": "a trial started before its submission was logged",
+    "log_shortened": "more than 5 MB were printed into a log: its first 1 MB and its last 4 MB were kept",
     "low_disk": "less than 1 GB is free in the results folder or in the temporary folder",
     "slow_clock_source": "the kernel reads the time from a slow or coarse source (hpet, acpi_pm, jiffies, ...)",
     "frequency_limited": "a processor may not reach its maximum frequency",

@@ -17,6 +17,7 @@ from tuneoff.adapter import Adapter
 from tuneoff.base.files import pinned, read_json
 from tuneoff.base.packages import installed_version
 from tuneoff.base.process_limits import thread_environment
+from tuneoff.base.tracebacks import LOG
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.plan import Plan
@@ -32,6 +33,7 @@ from tuneoff.record.store import FILE_NAME, RUNS, is_final, write_run
 from tuneoff.registry import adapter_class
 from tuneoff.run.resume import kept_checkpoints
 from tuneoff.run.supervisor.execution import Execution, is_named_for, write_spec
+from tuneoff.run.supervisor.logs import shorten
 from tuneoff.run.trial.checkpoint import FOLDER as CHECKPOINTS
 
 log = logging.getLogger(__name__)
@@ -120,6 +122,7 @@ def recover(results: Path, plan: Plan, ruling: Ruling) -> None:
                 # of the folder's word only the timeouts: they are no part of the id, and may have changed in the plan since
                 timeouts = run_spec_from_json(read_json(folder / SPEC)["run"]).experiment.timeouts
                 spec = replace(spec, experiment=replace(spec.experiment, timeouts=timeouts))
+            shorten(folder / LOG)
             finish(folder, spec, ruling, adapter_class(spec.adapter))
         except (OSError, ValueError, KeyError, TypeError, TuneoffError) as error:
             # made by a plugin that is gone, or by nobody of ours: the folder stays as it is

@@ -37,6 +37,7 @@ from tuneoff.run.resume import adopt
 from tuneoff.run.supervisor.execution import Coordinator, Execution, Undeploy, new_execution, write_inputs
 from tuneoff.run.supervisor.leftovers import clean_execution, shared_memory, unmapped
 from tuneoff.run.supervisor.limits import limit_workers
+from tuneoff.run.supervisor.logs import Logs
 from tuneoff.run.supervisor.watch import TrialWatch
 
 LONGEST_BYTES = 39  # of a folder that leaves room for `/ray/session_<time and pid>/sockets/plasma_store`
@@ -159,6 +160,7 @@ class _Supervision:
         self._watch = TrialWatch(
             execution, events, context.memory_bytes, context.memory_cgroups, self._tracker, self._take_events
         )
+        self._logs = Logs(execution.folder, temporary, load_target(execution.spec.adapter_target).logs)
         self._stop = _AT_ITS_OWN_END
         self._problems: list[str] = []
         self._started_ns = clock.monotonic_ns()
@@ -221,6 +223,8 @@ class _Supervision:
         """Write the end of trials that nobody wrote, and flag what was left."""
         self._take_events()
         self._watch.bury_all()
+        if (shortened := self._logs.shorten()) is not None:
+            self._events.flag("log_shortened", shortened)
         for problem in left:
             self._events.flag("left_behind", problem)
         for problem in self._tail.problems:
@@ -229,6 +233,7 @@ class _Supervision:
     def _look(self) -> None:
         self._take_events()
         self._watch.look()
+        self._logs.look()
         self._request.listener.run_progress(self._tracker.live(clock.monotonic_ns()))
 
     def _take_events(self) -> None:
