@@ -14,6 +14,7 @@ from pathlib import Path
 from tuneoff.base.processes import command_line, end_all, is_alive, kill, last_words, with_mark
 from tuneoff.errors import InfrastructureError
 from tuneoff.record.run_context import RunContext
+from tuneoff.run.supervisor.logs import shorten
 from tuneoff_adapters.kubernetes.amounts import cpu_thousandths, memory_bytes
 
 EMULATED_MARK = "TUNEOFF_KATIB_EMULATED"  # environment variable with the execution id in the emulated server's process
@@ -123,6 +124,8 @@ class EmulatedServer:
                 os.waitpid(pid, 0)
         self._process = self._pid = None
         self.kubeconfig.unlink(missing_ok=True)
+        for path in self.folder.glob("pods/*/logs/*.log"):  # nobody writes or reads them any more
+            shorten(path)
 
     def _launch(self) -> None:
         with self.log.open("ab") as log:
