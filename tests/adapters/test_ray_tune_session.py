@@ -21,7 +21,6 @@ from tuneoff_adapters.hosts.cleaning import processes_of
 from tuneoff_adapters.ray_tune import session
 from tuneoff_adapters.ray_tune.adapter import RayTuneAdapter
 from tuneoff_adapters.ray_tune.environment import CLUSTER_FILE, REMOVED, SETTINGS, TOKEN, prepare_environment
-from tuneoff_adapters.ray_tune.exits import exit_code
 from waiting import until
 
 
@@ -195,20 +194,3 @@ def test_a_sampler_s_wrong_options_and_spaces_are_refused_and_no_others(
 ) -> None:
     reason = RayTuneAdapter.refuse(toy_spec("ray-tune", sampler=sampler, **changes))
     assert reason is None if part is None else part in (reason or "")
-
-
-def test_an_exit_code_is_noted_but_not_that_of_a_forked_child(tmp_path: Path) -> None:
-    code = f"""
-import os
-from tuneoff_adapters.ray_tune.exits import noted_exit_code
-with noted_exit_code({str(tmp_path)!r}, "t00000", 1):
-    if os.fork() == 0:
-        os._exit(5)
-    os.wait()
-with noted_exit_code({str(tmp_path)!r}, "t00001", 2):
-    os._exit(3)
-"""
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 3
-    assert exit_code(tmp_path, "t00000", 1) is None
-    assert exit_code(tmp_path, "t00001", 2) == 3
-    assert [path.name for path in (tmp_path / "exits").iterdir()] == ["t00001.2"]

@@ -183,17 +183,6 @@ def test_a_trial_that_the_supervisor_killed_is_not_tried_again(tmp_path: Path) -
     assert not may_retry(submissions)
 
 
-def test_an_exit_code_of_the_trials_own_is_noted_and_not_tried_again(tmp_path: Path) -> None:
-    context, submissions = make(tmp_path)
-    trial = failed(submissions, tmp_path, actor_error())
-    (context.run_dir / "exits").mkdir()
-    (context.run_dir / "exits" / "t00000.1").write_text("3")
-    assert not may_retry(submissions)
-    observer_of(submissions).on_trial_error(0, [], trial)
-    (death,) = events(context, WorkerDied)
-    assert (death.exit_code, death.cause) == (3, "the trial's process ended itself with exit code 3")
-
-
 def test_a_trial_that_raised_is_no_death(tmp_path: Path) -> None:
     context, submissions = make(tmp_path)
     trial = failed(submissions, tmp_path, task_error(ValueError("no")))

@@ -123,14 +123,14 @@ def begun_by_ray_tune(context: RunContext, count: int) -> Begun:
     from tuneoff_adapters.ray_tune.keys import OBJECTIVE, TASK
     from tuneoff_adapters.ray_tune.searchers import make_search, param_space
     from tuneoff_adapters.ray_tune.submission import Submissions
-    from tuneoff_adapters.ray_tune.trainable import train
+    from tuneoff_adapters.ray_tune.trainable import TrialTrainable
 
     translation = translation_of(context.spec)
     submissions = Submissions(context, translation)
     search = make_search(context.spec, submissions)
     space = param_space(translation, submissions.keys)
     search.set_search_properties(OBJECTIVE, "min", space)
-    experiment = Experiment("x", train, config=space, num_samples=10, storage_path=str(context.work_dir))
+    experiment = Experiment("x", TrialTrainable, config=space, num_samples=10, storage_path=str(context.work_dir))
     search.add_configurations([experiment])
     found = []
     for _ in range(count):

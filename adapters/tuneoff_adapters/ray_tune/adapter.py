@@ -83,7 +83,7 @@ class RayTuneAdapter(Adapter):
         from tuneoff_adapters.ray_tune.observer import Observer
         from tuneoff_adapters.ray_tune.schedulers import make_scheduler
         from tuneoff_adapters.ray_tune.searchers import make_search, param_space
-        from tuneoff_adapters.ray_tune.trainable import train
+        from tuneoff_adapters.ray_tune.trainable import TrialTrainable
 
         spec = self.context.spec
         experiment = spec.experiment
@@ -97,7 +97,7 @@ class RayTuneAdapter(Adapter):
         left = self.context.trial_context.trials
         samples = experiment.budget.trials if experiment.sampler.name in REDRAWN else left
         self._tuner = tune.Tuner(
-            tune.with_resources(train, {"cpu": 1}),
+            tune.with_resources(TrialTrainable, {"cpu": 1}),
             param_space=param_space(translation, self._submissions.keys),
             tune_config=tune.TuneConfig(
                 metric=OBJECTIVE,
@@ -112,6 +112,7 @@ class RayTuneAdapter(Adapter):
                 name=EXPERIMENT,
                 storage_path=str(self.context.work_dir),
                 verbose=0,
+                checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
                 failure_config=tune.FailureConfig(max_failures=experiment.failures.retries, fail_fast=False),
                 callbacks=[Observer(self._submissions, self._termination)],
             ),

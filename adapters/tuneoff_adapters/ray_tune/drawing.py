@@ -13,7 +13,7 @@ from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.ray_tune.keys import TASK
 from tuneoff_adapters.ray_tune.searchers import make_search, param_space
 from tuneoff_adapters.ray_tune.submission import Submissions
-from tuneoff_adapters.ray_tune.trainable import train
+from tuneoff_adapters.ray_tune.trainable import TrialTrainable
 
 
 def draw(context: RunContext, count: int) -> Iterator[Mapping[str, object]]:
@@ -24,7 +24,7 @@ def draw(context: RunContext, count: int) -> Iterator[Mapping[str, object]]:
     search = make_search(spec, submissions)
     experiment = Experiment(
         "draws",
-        train,
+        TrialTrainable,
         config=param_space(translation, submissions.keys),
         num_samples=count,
         storage_path=str(context.work_dir),

@@ -12,7 +12,6 @@ from ray.exceptions import RayActorError
 from ray.tune.experiment import Trial
 
 from tuneoff.errors import TrialFailedError
-from tuneoff_adapters.ray_tune.exits import exit_code
 from tuneoff_adapters.ray_tune.submission import Submission, Submissions
 
 _DETAIL = "Worker exit detail: "
@@ -41,8 +40,7 @@ def may_retry(submissions: Submissions, submission: Submission) -> bool:
     error = error_of(submission.ray_trial)
     if not is_death(error):
         return not isinstance(_origin(error), TrialFailedError)
-    run_dir, trial_id, attempt = submissions.context.run_dir, submission.trial_id, submission.attempt
-    return submissions.retries.may_retry(trial_id, attempt, exit_code(run_dir, trial_id, attempt), slot=None)
+    return submissions.retries.may_retry(submission.trial_id, submission.attempt, exit_code=None, slot=None)  # Ray tells none
 
 
 def error_of(ray_trial: Any) -> BaseException | None:
@@ -59,10 +57,8 @@ def is_death(error: BaseException | None) -> bool:
     return isinstance(error, RayActorError)
 
 
-def cause_of_death(error: BaseException, code: int | None) -> str:
-    """Return one line: the exit code where the process left it, else what Ray says."""
-    if code is not None:
-        return f"the trial's process ended itself with exit code {code}"
+def cause_of_death(error: BaseException) -> str:
+    """Return what Ray says of a death, in one line."""
     text = str(error)
     first = text.strip().splitlines()[0] if text.strip() else "the actor died"
     detail = text.partition(_DETAIL)[2].partition(". ")[0].splitlines()

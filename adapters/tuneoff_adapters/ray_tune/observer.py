@@ -6,7 +6,6 @@ from typing import Any
 
 from ray.tune import Callback
 
-from tuneoff_adapters.ray_tune.exits import exit_code
 from tuneoff_adapters.ray_tune.failures import cause_of_death, error_of, is_death
 from tuneoff_adapters.ray_tune.keys import EPOCH, OBJECTIVE
 from tuneoff_adapters.ray_tune.signals import DeferredTermination
@@ -48,11 +47,5 @@ class Observer(Callback):  # type: ignore[misc]
         error = error_of(submission.ray_trial)
         if error is None or not is_death(error):
             return  # it raised: the trial has written its own end
-        code = exit_code(self._submissions.context.run_dir, submission.trial_id, submission.attempt)
-        self._events.write(
-            "worker_died",
-            trial=submission.trial_id,
-            cause=cause_of_death(error, code),
-            exit_code=code,
-            attempt=submission.attempt,
-        )
+        cause = cause_of_death(error)
+        self._events.write("worker_died", trial=submission.trial_id, cause=cause, attempt=submission.attempt)

@@ -1,54 +1,70 @@
-"""What Ray runs in its actors: one trial per call. Imported by name in every actor."""
+"""What Ray runs in its actors: one trial after another. Imported by name in every actor."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from typing import Any
 
-from ray import tune
+from ray.tune import Trainable
+from ray.tune.result import RESULT_DUPLICATE
 
 from tuneoff.errors import TrialFailedError
 from tuneoff.experiment.trial_context import TrialContext
-from tuneoff.run.trial.run_trial import Decision, run_trial
+from tuneoff.run.trial.run_trial import Decision, Steps, TrialOutcome, trial_steps
 from tuneoff.run.trial.trial_process import trial_process
-from tuneoff_adapters.ray_tune.exits import note_cancelled, noted_exit_code
+from tuneoff_adapters.ray_tune.exits import note_cancelled
 from tuneoff_adapters.ray_tune.keys import EPOCH, OBJECTIVE, TASK
 
 
-def train(config: dict[str, Any]) -> None:
-    """Run the trial that `config[TASK]` names.
+class TrialTrainable(Trainable):  # type: ignore[misc]
+    """Runs the trial that `config[TASK]` names, an epoch at each call of Ray.
 
-    Raises:
-        SystemExit: Ray stopped the trial, inside its report; its end is logged by then.
-        TrialFailedError: the trial failed, or reported nothing: Ray's schedulers cannot bear a trial without a result.
+    Ray calls a class in the actor's main thread, where a training may set signal handlers as in every other framework; a function
+    it would run in another thread. What Ray is told, and when, is the same.
     """
-    task = config[TASK]
-    context = _prepare(task["context"])
-    stopped = False
 
-    def report(epoch: int, metrics: Mapping[str, float]) -> Decision:
-        nonlocal stopped
+    _steps: Steps | None
+
+    def setup(self, config: dict[str, Any]) -> None:
+        self._task, self._steps = config[TASK], None
+
+    def step(self) -> dict[str, Any]:
+        """Run the trial up to the end of its next epoch.
+
+        Raises:
+            TrialFailedError: the trial failed, or reported nothing: Ray's schedulers cannot bear a trial without a result.
+        """
+        task = self._task
+        context = _prepare(task["context"])
         try:
-            tune.report({OBJECTIVE: metrics[context.metric], EPOCH: epoch})
-        except SystemExit:
-            stopped = True
-            raise
-        return Decision.CONTINUE
+            if self._steps is None:
+                self._steps = trial_steps(context, task["trial"], task["configuration"], attempt=task["attempt"])
+                epoch, metrics = next(self._steps)
+            else:
+                epoch, metrics = self._steps.send(Decision.CONTINUE)
+        except StopIteration as end:
+            return _ended(end.value, context, task)
+        return {OBJECTIVE: metrics[context.metric], EPOCH: epoch}
 
-    try:
-        with noted_exit_code(context.run_dir, task["trial"], task["attempt"]):
-            outcome = run_trial(context, task["trial"], task["configuration"], report, attempt=task["attempt"])
-    except SystemExit as error:
-        if stopped:
-            raise
-        # the workload's own: in this thread Ray would take code 0 for a normal end, and wait for ever
-        raise TrialFailedError(f"the trial must not end its process, but called sys.exit({error.code!r})") from error
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        """Take the next trial: Ray has stopped the one before, if that has not ended."""
+        self.cleanup()
+        self.setup(new_config)
+        return True
+
+    def cleanup(self) -> None:
+        if self._steps is not None:
+            self._steps.close()
+
+
+def _ended(outcome: TrialOutcome, context: TrialContext, task: dict[str, Any]) -> dict[str, Any]:
+    """Return what Ray takes for the end of a function that had reported all before."""
     outcome.raise_if_failed()
     if outcome.epochs == 0:
         raise TrialFailedError(outcome.cause or "the trial ended before its first epoch")
     if outcome.state == "cancelled":
         note_cancelled(context.run_dir, task["trial"], task["attempt"])
+    return {RESULT_DUPLICATE: True}
 
 
 @functools.lru_cache(maxsize=1)

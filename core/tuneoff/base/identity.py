@@ -38,6 +38,11 @@ def configuration_digest(configuration: Mapping[str, Any]) -> str:
     return digest(dict(configuration))
 
 
+def own_copy(value: Any) -> Any:
+    """Return a JSON value that shares nothing with `value`: a training may change what it is handed."""
+    return json.loads(json.dumps(value))
+
+
 def trial_name(number: int) -> str:
     """Return the id of a trial, numbered from 0 in the order of submission."""
     return f"t{number:05d}"

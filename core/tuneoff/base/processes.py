@@ -22,6 +22,7 @@ _TAIL_BYTES = 65_536  # of a log, in which that line is looked for
 _STAMP = re.compile(r"^\[[^\]]*\]\s+(\([^)]*\)\s+)?\S+:\d+:\s*")  # Ray's: time, processes, who, file and line
 _STOP_SECONDS = 0.2  # in which a process stops that is not in the middle of a slow system call
 _MOST_PRINTED = 1_000_000  # bytes of a command's output that are kept, from its end
+_OF_CODE = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV, signal.SIGSYS, signal.SIGTRAP)
 PAGE = os.sysconf("SC_PAGE_SIZE")
 MARK = "TUNEOFF_RUN_ID"  # environment variable with the execution id in every process of a run
 GUARDIAN = "tuneoff.run.supervisor.guardian"  # the module that a guardian's process runs
@@ -182,6 +183,11 @@ def ended(code: int) -> str:
     if code >= 0:
         return f"ended with exit code {code}"
     return f"was ended by {signal.Signals(-code).name if -code in set(signal.Signals) else f'signal {-code}'}"
+
+
+def is_own_end(exit_code: int | None) -> bool:
+    """Tell whether an exit code says that the process's own code ended it; another signal, or None, may come from anywhere."""
+    return exit_code is not None and (exit_code >= 0 or -exit_code in _OF_CODE)
 
 
 def last_words(log: Path, otherwise: str = "it printed nothing") -> str:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import itertools
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,19 +13,39 @@ from tuneoff.errors import PluginError
 
 
 def load_target(target: str) -> Any:
-    """Import "module:Name" and return the object.
+    """Import "module:Name" and return the object. While it is imported, `sys.argv` is its file alone.
 
     Raises:
         PluginError: the module or the name does not exist, or fails while importing.
     """
     module, _, name = target.partition(":")
     try:
-        found = importlib.import_module(module)
+        found = sys.modules.get(module) or _imported(module)
         if hasattr(found, name):
             return getattr(found, name)
     except Exception as error:  # a plugin may fail in any way while it is imported, its own `__getattr__` too
         raise PluginError(f"{target!r} cannot be imported: {type(error).__name__}: {error}") from error
     raise PluginError(f"{target!r} must exist, but {module} has no {name!r}{nearest(name, dir(found))}")
+
+
+def _imported(module: str) -> Any:
+    before = sys.argv
+    try:
+        above = itertools.accumulate(module.split("."), "{}.{}".format)
+        for name in above:  # one after another: to look for a module imports the package above it
+            sys.argv = [file_of(name)]
+        return importlib.import_module(module)
+    finally:
+        sys.argv = before
+
+
+def file_of(module: str) -> str:
+    """Return the file of a module, imported or not, or its name where it has none or cannot be found."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        return module
+    return spec.origin if spec is not None and spec.has_location and spec.origin is not None else module
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> str:

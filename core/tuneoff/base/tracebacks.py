@@ -7,8 +7,9 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import FrameType
 
 from tuneoff.base.files import open_regular, open_to_change
 
@@ -51,21 +52,31 @@ def place(error: BaseException) -> str:
     """
     current: BaseException | None = error
     while current is not None:
-        plugin: str | None = None
-        own: str | None = None
-        for frame, line in traceback.walk_tb(current.__traceback__):
-            file = frame.f_code.co_filename
-            is_core = str(frame.f_globals.get("__name__", "")).partition(".")[0] == "tuneoff"
-            is_installed = _PACKAGES.search(file) is not None
-            if is_core or file.startswith("<frozen") or (file.startswith(_LIBRARY) and not is_installed):
-                continue
-            here = f" ({os.path.basename(file)}:{line})"
-            plugin = plugin or here
-            own = own if is_installed else here
-        if plugin is not None:
-            return own or plugin
+        if where := _own_place(traceback.walk_tb(current.__traceback__)):
+            return where
         current = current.__cause__
     return ""
+
+
+def calling_place() -> str:
+    """Return the same of what is being called now."""
+    return _own_place(reversed(list(traceback.walk_stack(sys._getframe(1)))))
+
+
+def _own_place(frames: Iterable[tuple[FrameType, int]]) -> str:
+    """Return the place of `place`; `frames`: with their lines, from the outermost on."""
+    plugin: str | None = None
+    own: str | None = None
+    for frame, line in frames:
+        file = frame.f_code.co_filename
+        is_core = str(frame.f_globals.get("__name__", "")).partition(".")[0] == "tuneoff"
+        is_installed = _PACKAGES.search(file) is not None
+        if is_core or file.startswith("<frozen") or (file.startswith(_LIBRARY) and not is_installed):
+            continue
+        here = f" ({os.path.basename(file)}:{line})"
+        plugin = plugin or here
+        own = own if is_installed else here
+    return own or plugin or ""
 
 
 def log_traceback(run_dir: str, title: str, error: BaseException, *, to_stderr: bool = False) -> None:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tuneoff.base.identity import configuration_digest, derive_seed
+from tuneoff.base.identity import configuration_digest, derive_seed, own_copy
 from tuneoff.base.process_limits import SlotLimits
 from tuneoff.workload import Mode, TrialSeeds, Workload, workload_at
 
@@ -21,7 +21,7 @@ FILE_NAME = "trial_context.json"
 class TrialContext:
     """Everything that `run_trial` needs, the same for all trials of a run."""
 
-    run_dir: str
+    run_dir: str  # absolute: a training may change the current folder
     execution_id: str
     workload: str  # "module:Class"
     workload_options: Mapping[str, Any] = field(default_factory=dict)
@@ -38,6 +38,8 @@ class TrialContext:
     memory_bytes: int | None = None
     limits: tuple[SlotLimits, ...] = ()  # one per slot; empty: somebody else limits trials, or nobody
     events_to_stdout: bool = False  # a pod writes its events to standard output
+    folder: str | None = None  # the current one of the command, which each trial finds; None: the process's own
+    umask: int | None = None  # likewise
     first_attempts: Mapping[str, int] = field(default_factory=dict)  # of trials that are begun again: the first one here
 
     @property
@@ -79,12 +81,12 @@ class TrialContext:
         )
 
     def make_workload(self) -> Workload:
-        """Return a new instance of the workload.
+        """Return a new instance of the workload, with options of its own.
 
         Raises:
             PluginError: its class cannot be imported.
         """
-        workload = workload_at(self.workload)(self.workload_options)
+        workload = workload_at(self.workload)(own_copy(self.workload_options))
         workload.objective = self.metric
         return workload
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from tuneoff.base.identity import configuration_digest
+from tuneoff.base.processes import is_own_end
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.strategies import listed_configurations
 from tuneoff.record.event_index import AttemptEvents, Collected, Key, Timeline
@@ -275,7 +276,10 @@ def _observed(found: Collected, timeline: Timeline, key: Key) -> Ending | None:
             cause, charged = kill.event.cause, kill.event.charged
             state = "timed_out" if kill.event.limit == "time" else state
         elif death is not None:
-            cause, charged = cause or death.event.cause, charged or _charge(death.event.exit_code)
+            cause, charged = (
+                cause or death.event.cause,
+                charged or ("workload" if is_own_end(death.event.exit_code) else "infrastructure"),
+            )
         cause, charged = cause or UNKNOWN, charged or "infrastructure"
     return Ending(
         state=state,
@@ -287,8 +291,3 @@ def _observed(found: Collected, timeline: Timeline, key: Key) -> Ending | None:
         cpu_ns=end.event.cpu_ns if end is not None else None,
         peak_rss_bytes=end.event.peak_rss_bytes if end is not None else None,
     )
-
-
-def _charge(exit_code: int | None) -> Charged:
-    """An exit code is the trial's own doing; a signal (negative) may come from anywhere."""
-    return "workload" if exit_code is not None and exit_code >= 0 else "infrastructure"

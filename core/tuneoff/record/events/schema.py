@@ -153,7 +153,7 @@ class TrialEnded(Event, frozen=True, gc=False, tag="trial_ended"):
 
 
 class TrialKilled(Event, frozen=True, gc=False, tag="trial_killed"):
-    """An observer is about to kill a trial's process, for the limit that it exceeded: the cause of the end that follows."""
+    """An observer is about to kill a trial's process, for the limit that it exceeded, or its own code is: why it ends."""
 
     trial: str
     cause: str

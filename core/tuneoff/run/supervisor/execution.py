@@ -35,6 +35,7 @@ from tuneoff.record.layout import FRAMEWORK, OUTSIDE, SPEC
 from tuneoff.record.results_folder import begun
 from tuneoff.record.store import RUNS
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK, left_outside
+from tuneoff.run.trial.process_state import umask
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +92,7 @@ def trial_context(execution: Execution, limits: Sequence[SlotLimits] = (), histo
     experiment = execution.spec.experiment
     memory_mb, left = experiment.workers.memory_mb, budget_left(experiment.budget, history)
     return TrialContext(
-        run_dir=str(execution.folder),
+        run_dir=str(execution.folder.absolute()),
         execution_id=execution.execution_id,
         workload=experiment.workload.target,
         workload_options=dict(experiment.workload.options),
@@ -107,6 +108,8 @@ def trial_context(execution: Execution, limits: Sequence[SlotLimits] = (), histo
         seed=execution.spec.seed,
         memory_bytes=None if memory_mb is None else int(memory_mb * MEGABYTE),
         limits=tuple(limits),
+        folder=os.getcwd(),
+        umask=umask(),
         first_attempts=history.first_attempts(),
     )
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tuneoff.base.processes import is_own_end
 from tuneoff.experiment.trial_context import TrialContext
 
 if TYPE_CHECKING:
@@ -26,7 +27,10 @@ def note_kill(run_dir: Path | str, trial_id: str, attempt: int, cause: str) -> N
 
 
 def announce_kill(run_dir: Path | str, events: EventWriter, trial_id: str, attempt: int, cause: str | None, **why: Any) -> None:
-    """Say that an attempt ends for a limit, so that it is not tried again. `why`: `charged` and `limit` of the event."""
+    """Say that an attempt ends for a limit, or by its own code, so that it is not tried again.
+
+    `why`: `charged` and `limit` of the event.
+    """
     note_kill(run_dir, trial_id, attempt, cause or "")
     events.write("trial_killed", trial=trial_id, attempt=attempt, cause=cause, **why)
 
@@ -147,11 +151,11 @@ class Retries:
     def may_retry(self, trial_id: str, attempt: int, exit_code: int | None, slot: int | None) -> bool:
         """Tell whether a dead attempt was a fault of the infrastructure and `limit` retries allow another one.
 
-        A fault of the infrastructure is an end by a signal (`exit_code` negative, or None: unknown) that neither the
-        supervisor (limits) nor the kernel's memory control sent. `slot` None: not known, so a kill for memory in any slot
-        counts. Ask once for each death, also where no retry is left: else a kill is held against the slot's next trial.
+        A fault of the infrastructure is an end by a signal (`exit_code` None: unknown) that neither the supervisor (limits), the
+        trial's own code nor the kernel's memory control sent. `slot` None: not known, so a kill for memory in any slot counts.
+        Ask once for each death, also where no retry is left: else a kill is held against the slot's next trial.
         """
-        is_unexplained = (exit_code is None or exit_code < 0) and kill_cause(self._run_dir, trial_id, attempt) is None
+        is_unexplained = not is_own_end(exit_code) and kill_cause(self._run_dir, trial_id, attempt) is None
         if slot is not None:
             was_out_of_memory = self._has_new_kills(slot)
         else:  # `any` ends at the first such slot: its kills are one trial's, however many processes; the others are not seen

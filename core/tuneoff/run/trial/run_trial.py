@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import enum
+import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from tuneoff.base import clock
-from tuneoff.base.identity import configuration_digest
+from tuneoff.base.identity import configuration_digest, own_copy
 from tuneoff.base.tracebacks import described, log_traceback
 from tuneoff.errors import InfrastructureError, TrialFailedError
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.checkpoint import EpochMetrics, checkpoint_path, read_checkpoint, state_of, write_checkpoint
-from tuneoff.run.trial.faults import KernelKills, out_of_memory_cause
+from tuneoff.run.trial.faults import KernelKills, announce_kill, out_of_memory_cause
 from tuneoff.run.trial.trial_process import CpuClock, TrialProcess, peak_rss_bytes, trial_process
 from tuneoff.workload import NO_EPOCH, TrainingEnded, Workload
 
@@ -29,7 +30,9 @@ class Decision(enum.Enum):
 OUT_OF_TIME = "wall-clock budget used up"  # the cause of a trial's end
 _NOT_FINITE = ("nan", "inf", "-inf")  # numbers all the same
 State = Literal["completed", "pruned", "failed", "cancelled", "refused"]
+Epoch = tuple[int, Mapping[str, float]]  # from 1, and its metrics
 Report = Callable[[int, Mapping[str, float]], Decision]  # (epoch from 1, metrics) -> decision
+Steps = Generator[Epoch, Decision, "TrialOutcome"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,26 +64,57 @@ def run_trial(
     framework_id: str | None = None,
     role: str = "worker",
 ) -> TrialOutcome:
-    """Train one configuration epoch by epoch under the run's budget, and log every event.
+    """Run a trial with a `report` that returns a decision or never returns. Whatever it raises is raised again.
+
+    See `trial_steps`.
+    """
+    steps = trial_steps(context, trial_id, configuration, attempt=attempt, framework_id=framework_id, role=role)
+    try:
+        epoch, metrics = next(steps)
+        while True:
+            try:
+                decision = report(epoch, metrics)
+            except BaseException as error:
+                epoch, metrics = steps.throw(error)
+            else:
+                epoch, metrics = steps.send(decision)
+    except StopIteration as end:
+        outcome: TrialOutcome = end.value
+        return outcome
+
+
+def trial_steps(
+    context: TrialContext,
+    trial_id: str,
+    configuration: Mapping[str, Any],
+    *,
+    attempt: int = 1,
+    framework_id: str | None = None,
+    role: str = "worker",
+) -> Steps:
+    """Train one configuration under the run's budget, and log every event: yield each epoch, take the framework's decision.
 
     It takes a slot and a budget ticket, limits threads, loads, and for each epoch trains, validates, keeps the checkpoint
-    where the value improved, and calls `report`, which returns a decision or never returns. Whatever `report` raises is
-    raised again after the end was logged; a fault of the workload is returned as a failed outcome. An attempt after the first
+    where the value improved, and yields. What is thrown in there is the framework's, and is raised again after the end was
+    logged; to close the steps stops the trial. Whatever the workload raises is a failed outcome. The workload finds the process
+    as `TrainingState` says, and its configuration is its own. An attempt after the first
     goes on from the trial's checkpoint, if its workload can: epochs up to there are reported again, and not trained.
     """
     process = trial_process(context, role)
     slot, waited_ns = process.slots.take(preferred=process.preferred_slot)
     try:
         process.enter(slot)
+        configuration = own_copy(configuration)
         if context.is_first(trial_id, attempt):
             is_over_time = process.budget.is_over_time()  # before this trial's own ticket, which may be the first
             has_ticket = process.budget.tickets.take() is not None
             if is_over_time or not has_ticket:
                 reason = "wall_clock" if is_over_time else "trials"
-                process.events.write("refused", trial=trial_id, reason=reason, configuration=dict(configuration))
+                process.events.write("refused", trial=trial_id, reason=reason, configuration=configuration)
                 return TrialOutcome(state="refused", cause=f"budget of {reason} used up")
-        attempt_run = _Attempt(process, trial_id, attempt, configuration, report)
-        return attempt_run.run(slot, waited_ns, framework_id)
+        note = functools.partial(announce_kill, context.run_dir, process.events, trial_id, attempt, charged="workload")
+        with process.training.entered(), process.own_end.noted(note):
+            return (yield from _Attempt(process, trial_id, attempt, configuration).run(slot, waited_ns, framework_id))
     finally:
         process.slots.free(slot)
 
@@ -88,9 +122,7 @@ def run_trial(
 class _Attempt:
     """One attempt at one trial."""
 
-    def __init__(
-        self, process: TrialProcess, trial_id: str, attempt: int, configuration: Mapping[str, Any], report: Report
-    ) -> None:
+    def __init__(self, process: TrialProcess, trial_id: str, attempt: int, configuration: Mapping[str, Any]) -> None:
         self.process = process
         self.context = process.context
         self.events = process.events
@@ -98,7 +130,6 @@ class _Attempt:
         self.trial_id = trial_id
         self.configuration = configuration
         self.seeds = process.context.seeds(configuration)
-        self.report = report
         self.cpu = CpuClock()
         self.epochs = 0
         self.value: float | None = None
@@ -106,14 +137,14 @@ class _Attempt:
         self.attempt = attempt
         self.history: list[EpochMetrics] = []  # of the epochs so far, if training can go on from a checkpoint
 
-    def run(self, slot: int, waited_ns: int, framework_id: str | None) -> TrialOutcome:
+    def run(self, slot: int, waited_ns: int, framework_id: str | None) -> Steps:
         imported_ns, self.process.imported_ns = self.process.imported_ns, None
         known: dict[str, Any] = {"waited_ns": waited_ns or None, "framework_id": framework_id, "imported_ns": imported_ns}
         self.events.write(
             "trial_started",
             **self.identity,
             slot=slot,
-            configuration=dict(self.configuration),
+            configuration=self.configuration,
             digest=configuration_digest(self.configuration),
             seed=self.seeds.trial,
             threads=self.context.threads,
@@ -136,22 +167,20 @@ class _Attempt:
                 workload = self.context.make_workload()
                 self._load(workload)
             self.events.write("trial_loaded", **self.identity, device=workload.device())
-            state, cause = self._epochs(workload)
+            state, cause = yield from self._epochs(workload)
             if state == "failed":
                 charged = "workload"
         except _ReportError as error:
-            if isinstance(error.error, Exception):  # else the framework's own way to stop a trial: Ray raises SystemExit
+            if isinstance(error.error, Exception):  # else the framework's own way to stop a trial
                 cause = f"report failed: {described(error.error)}"
                 charged = "infrastructure" if isinstance(error.error, InfrastructureError) else "framework"
                 self._log(error.error)
             else:
                 state = "completed" if self.epochs >= self.context.epochs else "pruned"
             raise error.error from error.error.__cause__
-        except (Exception, SystemExit) as error:  # a workload may fail in any way; that is a failed trial with its reason
+        except BaseException as error:  # a workload may fail in any way; that is a failed trial with its reason
             cause, charged = "out of memory" if isinstance(error, MemoryError) else described(error), "workload"
             self._log(error)
-            if isinstance(error, SystemExit):
-                raise
         finally:
             self._close(workload)
             if charged == "workload" and kernel_kills.are_new():  # of its children: what it failed of is what followed
@@ -164,12 +193,12 @@ class _Attempt:
         try:
             if workload is not None:
                 workload.close()
-        except Exception as error:  # the trial's outcome is known: what is left behind is found at un-deploy
+        except BaseException as error:  # the trial's outcome is known: what is left behind is found at un-deploy
             self._log(error)
 
     def _load(self, workload: Workload) -> None:
         workload.limit_threads(self.context.threads)
-        workload.load(self.configuration, self.seeds)
+        workload.load(own_copy(self.configuration), self.seeds)
 
     def _restore(self, workload: Workload) -> str | None:
         """Load the checkpoint of an earlier attempt, with the metrics up to it, if there is one; return what is wrong with it."""
@@ -183,15 +212,15 @@ class _Attempt:
             if not checkpoint.history:
                 return None
             workload.load_state_dict(checkpoint.tensors, checkpoint.texts)
-        except Exception as error:  # e.g. it was written on another kind of device
+        except BaseException as error:  # e.g. it was written on another kind of device
             return described(error)
         self.history = list(checkpoint.history)
         return None
 
-    def _epochs(self, workload: Workload) -> tuple[State, str | None]:
+    def _epochs(self, workload: Workload) -> Generator[Epoch, Decision, tuple[State, str | None]]:
         context, budget = self.context, self.process.budget
         for epoch, known in enumerate(tuple(self.history), start=1):
-            if self._report(epoch, self._restored(epoch, known)) is Decision.STOP and epoch < context.epochs:
+            if (yield from self._report(epoch, self._restored(epoch, known))) is Decision.STOP and epoch < context.epochs:
                 return "pruned", None
         for epoch in range(len(self.history) + 1, context.epochs + 1):
             if budget.is_over_time():
@@ -211,7 +240,7 @@ class _Attempt:
             if (text := metrics.non_finite.get(context.metric)) is not None:
                 rule = f"{context.metric} must be a finite number, but epoch {epoch} gave {text}"
                 return "failed", rule if text in _NOT_FINITE else f"{rule}; give float(...) of it"
-            if self._report(epoch, metrics.values) is Decision.STOP and epoch < context.epochs:
+            if (yield from self._report(epoch, metrics.values)) is Decision.STOP and epoch < context.epochs:
                 return "pruned", None
         return "completed", None
 
@@ -263,10 +292,11 @@ class _Attempt:
     def _improves(self, value: float) -> bool:
         return self.value is None or (value > self.value if self.context.mode == "max" else value < self.value)
 
-    def _report(self, epoch: int, metrics: Mapping[str, float]) -> Decision:
+    def _report(self, epoch: int, metrics: Mapping[str, float]) -> Generator[Epoch, Decision, Decision]:
         try:
-            decision = self.report(epoch, metrics)
-        except BaseException as error:  # logged, then raised again: Ray stops a trial by SystemExit
+            with self.process.own_end.paused():
+                decision = yield epoch, metrics
+        except BaseException as error:  # logged, then raised again: the steps of a stopped trial are closed by GeneratorExit
             stop = not isinstance(error, Exception)
             self.events.write("reported", **self.identity, epoch=epoch, stop=stop, cpu_ns=self.cpu.used_ns())
             raise _ReportError(error) from error

@@ -18,6 +18,8 @@ from tuneoff.base import clock
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events.writer import EventWriter
+from tuneoff.run.trial.own_end import OwnEnd
+from tuneoff.run.trial.process_state import TrainingState
 from tuneoff.workload import workload_at
 
 _CPUCLOCK_SCHED = 2  # of another process: clockid (~pid << 3) | 2, nanoseconds of all its threads (clock_getcpuclockid(3))
@@ -176,7 +178,10 @@ class TrialProcess:
         self.slots.reserve(slot)
         self.budget = TrialBudget(context)
         self.preferred_slot = slot
-        _preload(context)
+        self.training = TrainingState(context.workload, context.folder, context.umask)
+        self.own_end = OwnEnd()
+        with self.training.entered(), self.own_end.noted(None):  # for a module that keeps the functions by name
+            _preload(context)
         self.imported_ns: int | None = clock.monotonic_ns()
         self._limited_as: int | None = None
 

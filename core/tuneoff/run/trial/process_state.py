@@ -1,0 +1,364 @@
+"""What a training can change of its process, and a later one would notice: each finds it as a fresh `python file.py` does.
+
+`ITEMS` is the whole list. The file as the only argument, the experiment's folder, the command's umask, Python's own signal
+handlers, the environment's locale and an unset start method are set, whatever a framework made of them; all else is as it was
+when the training's module had been imported, so what its import set is there in each trial. Between trials the process is the
+framework's. Modules and classes are not in the list: what a training keeps there stays.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import locale
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tuneoff.base.targets import file_of
+
+Values = list[Any]  # one for each of `ITEMS`
+
+_NOT_READ: Any = object()
+_HANDLED = sorted(set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP})
+_IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)  # by every Python
+_TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+_HOOKS = ("stdin", "stdout", "stderr", "excepthook", "displayhook", "unraisablehook")
+_LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_CORE, resource.RLIMIT_CPU, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE)
+_CONTEXT = "multiprocessing.context"
+_CHOSEN_SEED = 2**32  # torch draws its own seed from far more numbers, and who seeds gives a smaller one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One thing of a process: `read` gives a value that `restore` takes, and neither changes that value."""
+
+    name: str
+    read: Callable[..., Any]
+    restore: Callable[..., object]
+    module: str | None = None  # it is there once this is imported, which is then the first argument of both ...
+    fresh: Any = None  # ... and its value then
+
+    @property
+    def arguments(self) -> tuple[Any, ...] | None:
+        """Return the first arguments of both, None where its module is not imported."""
+        return () if self.module is None else (sys.modules[self.module],) if self.module in sys.modules else None
+
+    is_limit: bool = False  # core sets it for a slot, so it is as the trial began
+    is_drawn: bool = False  # a value of None: nobody has set it, and each trial draws it anew, as each process does
+
+
+class TrainingState:
+    """What each training in this process finds: set at the first `entered`, around the import of its module."""
+
+    def __init__(self, target: str, folder: str | None, umask: int | None) -> None:
+        self._target, self._folder, self._umask = target, folder, umask
+        self._values: Values | None = None
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """Have the process be the training's in this block, and afterwards what it was before."""
+        before = _read()
+        try:
+            if self._values is None:
+                self._set()
+            else:
+                _restore([_NOT_READ if item.is_limit else value for item, value in zip(ITEMS, self._values, strict=True)])
+            yield
+        finally:
+            if self._values is None:
+                self._values = _read()
+                if self._values[_RANDOM] == before[_RANDOM]:  # the import did not seed it
+                    self._values[_RANDOM] = None
+            _restore([_NOT_READ if item.is_drawn and value is None else value for item, value in zip(ITEMS, before, strict=True)])
+
+    def _set(self) -> None:
+        sys.argv = [file_of(self._target.partition(":")[0])]
+        if self._folder is not None:
+            _enter(self._folder)  # in a pod there need be no such folder: then it is the container's
+        if self._umask is not None:
+            os.umask(self._umask)
+        if _is_main_thread():
+            default = {number: signal.SIG_IGN if number in _IGNORED else signal.SIG_DFL for number in _HANDLED}
+            _set_signals(({**default, signal.SIGINT: signal.default_int_handler}, set()))
+        locale.setlocale(locale.LC_ALL, "C")
+        with contextlib.suppress(locale.Error):
+            locale.setlocale(locale.LC_CTYPE, "")
+        if _CONTEXT in sys.modules:
+            _set_start_method(sys.modules[_CONTEXT], None)
+
+
+def _read() -> Values:
+    return [_value(item) for item in ITEMS]
+
+
+def _value(item: Item) -> Any:
+    if (arguments := item.arguments) is None:
+        return item.fresh
+    try:
+        return item.read(*arguments)
+    except Exception:  # of a library whose version has it elsewhere; the folder was removed
+        return _NOT_READ
+
+
+def _restore(values: Values) -> None:
+    for item, value in zip(ITEMS, values, strict=True):
+        if value is not _NOT_READ and (arguments := item.arguments) is not None:
+            with contextlib.suppress(Exception):
+                item.restore(*arguments, value)
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def _signals() -> Any:
+    if not _is_main_thread():  # no other thread may set handlers
+        return _NOT_READ
+    return {number: signal.getsignal(number) for number in _HANDLED}, signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def _set_signals(before: tuple[Mapping[signal.Signals, Any], set[Any]]) -> None:
+    handlers, blocked = before
+    for timer in _TIMERS:  # an alarm of the trial before would end this one
+        signal.setitimer(timer, 0)
+    for number, handler in handlers.items():
+        if handler is not None and signal.getsignal(number) is not handler:  # None: C code has set it
+            signal.signal(number, handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+def _enter(folder: str) -> None:
+    with contextlib.suppress(OSError):
+        os.chdir(folder)
+
+
+def umask() -> int:
+    """Return this process's umask."""
+    before = os.umask(0o022)  # the only way to read it
+    os.umask(before)
+    return before
+
+
+def _set_environment(before: Mapping[str, str]) -> None:
+    if os.environ == before:
+        return
+    zone = os.environ.get("TZ")
+    for name in os.environ.keys() - before.keys():
+        del os.environ[name]
+    os.environ.update(before)
+    if zone != before.get("TZ"):
+        time.tzset()
+
+
+def _lists() -> list[tuple[str, list[str], list[str]]]:
+    return [(name, own := getattr(sys, name), own.copy()) for name in ("argv", "path")]
+
+
+def _set_lists(before: list[tuple[str, list[str], list[str]]]) -> None:
+    for name, own, items in before:
+        own[:] = items
+        setattr(sys, name, own)
+
+
+def _set_hooks(before: Sequence[Any]) -> None:
+    for name, hook in zip(_HOOKS, before, strict=True):
+        setattr(sys, name, hook)
+
+
+def _interpreter() -> tuple[Any, ...]:
+    return sys.getrecursionlimit(), sys.getswitchinterval(), sys.get_int_max_str_digits(), gc.isenabled(), gc.get_threshold()
+
+
+def _set_interpreter(before: tuple[Any, ...]) -> None:
+    recursion, interval, digits, is_collecting, thresholds = before
+    sys.setrecursionlimit(recursion)
+    sys.setswitchinterval(interval)
+    sys.set_int_max_str_digits(digits)
+    (gc.enable if is_collecting else gc.disable)()
+    gc.set_threshold(*thresholds)
+
+
+def _warnings() -> tuple[Any, ...]:
+    return warnings.filters, list(warnings.filters), warnings.showwarning
+
+
+def _set_warnings(before: tuple[Any, ...]) -> None:
+    filters, items, warnings.showwarning = before
+    if warnings.filters is not filters or filters != items:
+        filters[:] = items
+        warnings.filters = filters
+        warnings._filters_mutated()  # type: ignore[attr-defined]  # as `warnings.catch_warnings` does
+
+
+def _limits() -> tuple[Any, ...]:
+    soft = [resource.getrlimit(limit)[0] for limit in _LIMITS]
+    return soft, os.getpriority(os.PRIO_PROCESS, 0), os.sched_getaffinity(0)
+
+
+def _set_limits(before: tuple[Any, ...]) -> None:
+    if _limits() == before:
+        return
+    for limit, soft in zip(_LIMITS, before[0], strict=True):
+        with contextlib.suppress(ValueError, OSError):  # a hard limit that was lowered stays
+            resource.setrlimit(limit, (soft, resource.getrlimit(limit)[1]))
+    os.sched_setaffinity(0, before[2])
+    os.setpriority(os.PRIO_PROCESS, 0, before[1])  # last: only root may take it back
+
+
+def _start_method(context: Any) -> Any:
+    return context._default_context._actual_context  # its `set_start_method` works once
+
+
+def _set_start_method(context: Any, before: Any) -> None:
+    context._default_context._actual_context = before
+
+
+def _logging(logging: Any) -> tuple[Any, ...]:
+    loggers = [one for one in logging.root.manager.loggerDict.values() if isinstance(one, logging.Logger)]
+    states = [(one, one.level, one.propagate, one.disabled, one.handlers.copy()) for one in (logging.root, *loggers)]
+    return logging.root.manager.disable, states
+
+
+def _set_logging(logging: Any, before: tuple[Any, ...] | None) -> None:
+    disabled, states = before or (logging.NOTSET, [(logging.root, logging.WARNING, True, False, [])])
+    logging.disable(disabled)
+    for logger, level, propagate, is_disabled, handlers in states:
+        logger.propagate, logger.disabled, logger.handlers[:] = propagate, is_disabled, handlers
+        if logger.level != level:
+            logger.setLevel(level)
+
+
+def _decimal(decimal: Any) -> Any:
+    return decimal.getcontext().copy()
+
+
+def _set_decimal(decimal: Any, before: Any) -> None:
+    decimal.setcontext((before or decimal.DefaultContext).copy())
+
+
+def _random(random: Any) -> Any:
+    return random.getstate()
+
+
+def _set_random(random: Any, before: Any) -> None:
+    if before is None:
+        random.seed()
+    else:
+        random.setstate(before)
+
+
+def _numpy(numpy: Any) -> tuple[Any, ...]:
+    return numpy.geterr(), numpy.geterrcall(), numpy.get_printoptions()
+
+
+def _set_numpy(numpy: Any, before: tuple[Any, ...]) -> None:
+    if _numpy(numpy) != before:
+        errors, call, printing = before
+        numpy.seterr(**errors)
+        numpy.seterrcall(call)
+        numpy.set_printoptions(**printing)
+
+
+_FRESH_NUMPY = (
+    {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"},
+    None,
+    {"edgeitems": 3, "linewidth": 75, "precision": 8, "suppress": False, "threshold": 1000, "sign": "-", "floatmode": "maxprec"},
+)
+
+
+def _numpy_random(numpy: Any) -> Any:
+    is_seeded = numpy.random.mtrand._rand._bit_generator.seed_seq is None
+    return numpy.random.get_state() if is_seeded else None
+
+
+def _set_numpy_random(numpy: Any, before: Any) -> None:
+    if before is None:
+        numpy.random.seed()
+    else:
+        numpy.random.set_state(before)
+
+
+def _torch(torch: Any) -> dict[str, Any]:
+    return {
+        "type": str(torch.get_default_dtype()),
+        "device": str(torch.get_default_device()),
+        "has_gradients": torch.is_grad_enabled(),
+        "deterministic": (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()),
+        "cudnn": (torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic),
+        "precision": torch.get_float32_matmul_precision(),
+        "finds_anomalies": torch.is_anomaly_enabled(),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def _set_torch(torch: Any, before: Mapping[str, Any]) -> None:
+    now = _torch(torch)
+    if now == before:
+        return
+    torch.set_default_dtype(getattr(torch, before["type"].removeprefix("torch.")))
+    if now["device"] != before["device"]:
+        torch.set_default_device(None if before["device"] == "cpu" else before["device"])
+    torch.set_grad_enabled(before["has_gradients"])
+    is_deterministic, only_warns = before["deterministic"]
+    torch.use_deterministic_algorithms(is_deterministic, warn_only=only_warns)
+    torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic = before["cudnn"]
+    torch.set_float32_matmul_precision(before["precision"])
+    torch.autograd.set_detect_anomaly(before["finds_anomalies"])
+    if before["threads"] not in (None, now["threads"]):
+        torch.set_num_threads(before["threads"])
+
+
+_FRESH_TORCH = {
+    "type": "torch.float32",
+    "device": "cpu",
+    "has_gradients": True,
+    "deterministic": (False, False),
+    "cudnn": (False, False),
+    "precision": "highest",
+    "finds_anomalies": False,
+    "threads": None,
+}
+
+
+def _torch_random(torch: Any) -> Any:
+    return (seed, torch.get_rng_state()) if (seed := torch.initial_seed()) < _CHOSEN_SEED else None
+
+
+def _set_torch_random(torch: Any, before: Any) -> None:
+    if before is None:
+        torch.seed()
+    else:
+        seed, state = before
+        torch.manual_seed(seed)  # of other devices too
+        torch.set_rng_state(state)
+
+
+ITEMS = (
+    Item(name="signal handlers, blocked signals, timers", read=_signals, restore=_set_signals),
+    Item(name="current folder", read=os.getcwd, restore=_enter),
+    Item(name="umask", read=umask, restore=os.umask),
+    Item(name="environment, time zone", read=os.environ.copy, restore=_set_environment),
+    Item(name="arguments, import path", read=_lists, restore=_set_lists),
+    Item(name="standard streams, hooks", read=lambda: [getattr(sys, name) for name in _HOOKS], restore=_set_hooks),
+    Item(name="limits of the interpreter, garbage collector", read=_interpreter, restore=_set_interpreter),
+    Item(name="limits, priority, processors", read=_limits, restore=_set_limits, is_limit=True),
+    Item(name="locale", read=lambda: locale.setlocale(locale.LC_ALL), restore=lambda text: locale.setlocale(locale.LC_ALL, text)),
+    Item(name="warnings", read=_warnings, restore=_set_warnings),
+    Item(name="start method of processes", read=_start_method, restore=_set_start_method, module=_CONTEXT),
+    Item(name="logging", read=_logging, restore=_set_logging, module="logging"),
+    Item(name="decimal context", read=_decimal, restore=_set_decimal, module="decimal"),
+    Item(name="numpy: errors, printing", read=_numpy, restore=_set_numpy, module="numpy", fresh=_FRESH_NUMPY),
+    Item(name="torch: types, devices, modes", read=_torch, restore=_set_torch, module="torch", fresh=_FRESH_TORCH),
+    Item(name="random", read=_random, restore=_set_random, module="random", is_drawn=True),
+    Item(name="numpy: random", read=_numpy_random, restore=_set_numpy_random, module="numpy", is_drawn=True),
+    Item(name="torch: random", read=_torch_random, restore=_set_torch_random, module="torch", is_drawn=True),
+)
+_RANDOM = [item.name for item in ITEMS].index("random")

@@ -1,0 +1,113 @@
+"""Each trial finds its process as a fresh `python file.py` does, whatever the trial before it and the framework have done."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trial_runs import events_of, trial_context
+from tuneoff.record.events import schema
+
+TESTS = Path(__file__).parent.parent.parent
+WORKLOAD = "changing_workload:train"
+TRIALS = """
+import os, signal, sys, multiprocessing, tuneoff.run.trial.run_trial
+from tuneoff.experiment.trial_context import TrialContext
+from tuneoff.run.trial.run_trial import Decision, run_trial
+from tuneoff.run.trial.trial_process import trial_process
+multiprocessing.set_start_method("fork")  # as a framework may have left it
+signal.signal(signal.SIGTERM, mine := lambda number, frame: None)
+sys.argv, before = ["framework", "--its=own"], os.getcwd()
+os.umask(0o027)
+{defect}
+context = TrialContext.read(sys.stdin.read())
+layers = [[64], [64], [32]]
+for number, kind in enumerate(("fine", *{kinds}, "fine")):
+    configuration = {{"kind": kind, "layers": layers[0]}}
+    outcome = run_trial(context, f"t{{number}}", configuration, lambda epoch, metrics: Decision.CONTINUE)
+    print(kind, outcome.state, outcome.value, outcome.cause)
+    assert configuration == {{"kind": kind, "layers": [64]}}
+    assert (sys.argv, os.getcwd(), signal.getsignal(signal.SIGTERM)) == (["framework", "--its=own"], before, mine)
+    assert multiprocessing.get_start_method() == "fork"
+"""
+
+
+def run_trials(tmp_path: Path, *kinds: str, defect: str = "") -> tuple[list[str], list[dict[str, Any]], int]:
+    """Return what trials of one process gave, what each noted, and how the process ended."""
+    here = tmp_path / "experiment"
+    here.mkdir()
+    (tmp_path / "run").mkdir()
+    notes = tmp_path / "notes.jsonl"
+    context = trial_context(
+        tmp_path / "run",
+        workload=WORKLOAD,
+        workload_options={"notes": str(notes)},
+        metric="value",
+        epochs=2,
+        folder=str(here),
+        umask=0o022,
+    )
+    program = TRIALS.format(kinds=kinds, defect=defect)
+    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], input=str(context.path), env=environment, capture_output=True, text=True, check=False
+    )
+    lines = done.stdout.splitlines()
+    assert lines, done.stderr
+    return lines, [json.loads(line) for line in notes.read_text().splitlines()], done.returncode
+
+
+def fresh(folder: Path) -> dict[str, Any]:
+    """Return what the file sees that is run as a program in a folder."""
+    command = [sys.executable, str(TESTS / "changing_workload.py")]
+    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=True, umask=0o022)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_every_trial_sees_what_the_file_sees_as_a_program(tmp_path: Path) -> None:
+    lines, notes, code = run_trials(tmp_path, "exit", "base", "interrupt")
+    assert code == 0
+    expected = fresh(tmp_path / "experiment")
+    assert [note["seen"] for note in notes] == [expected] * 5
+    assert [note["layers"] for note in notes] == [[64]] * 5
+    assert [line.partition(" (")[0] for line in lines] == [
+        "fine completed 2.0 None",
+        "exit failed 9.0 SystemExit: 0",
+        "base failed 9.0 Stop: the end",
+        "interrupt failed 9.0 KeyboardInterrupt",
+        "fine completed 2.0 None",
+    ]
+    assert all("(changing_workload.py:" in line for line in lines[1:4])
+    assert {event.configuration["layers"][0] for event in events_of(tmp_path / "run", schema.TrialStarted)} == {64}
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "text"),
+    [
+        ("terminate", -signal.SIGTERM, "SIGTERM"),
+        ("abort", -signal.SIGABRT, "SIGABRT"),
+        ("leave", 3, "exit code 3"),
+    ],
+)
+def test_a_process_that_its_training_ends_is_charged_to_the_training_with_the_line(
+    tmp_path: Path, kind: str, code: int, text: str
+) -> None:
+    lines, _, ended = run_trials(tmp_path, kind)
+    assert (len(lines), ended) == (1, code)
+    (killed,) = events_of(tmp_path / "run", schema.TrialKilled)
+    assert (killed.trial, killed.charged, killed.limit) == ("t1", "workload", None)
+    assert killed.cause.startswith(f"its own code ended its process: {text} (changing_workload.py:")
+
+
+def test_without_copies_a_list_grows_from_trial_to_trial(tmp_path: Path) -> None:
+    """The planted defect: what `own_copy` is there for."""
+    _, notes, _ = run_trials(tmp_path, defect="tuneoff.run.trial.run_trial.own_copy = lambda value: value")
+    assert [note["layers"] for note in notes] == [[64]]
