@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any, Literal
 
 from tuneoff.base.identity import is_finite
+from tuneoff.base.numbers import exact_text
 from tuneoff.base.packages import install_command, installed_version, module_exists, release
 from tuneoff.errors import MissingPackageError, PluginError
 
@@ -47,7 +48,7 @@ class Option:
         if self.type == "flag":
             return "true or false"
         bounds = ((">=", self.least), (">", self.above), ("<=", self.most))
-        limits = " and ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
+        limits = " and ".join(f"{sign} {exact_text(bound)}" for sign, bound in bounds if bound is not None)
         return f"{'an integer' if self.type == 'integer' else 'a number'} {limits}".rstrip()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from tuneoff.base.dimension import MAX_POINTS, Dimension, Stepped, describe, points
 from tuneoff.experiment.part import DimensionPart, one_line
-from tuneoff.experiment.yaml_reader import scalar_tag
+from tuneoff.experiment.yaml_reader import read_yaml, scalar_tag
 
 PART: TypeAdapter[DimensionPart] = TypeAdapter(DimensionPart)
 ADVICE = re.compile(r"\b(low|high|step)=(\S+?)(?= and |,? or |$)")
@@ -87,6 +88,38 @@ def test_the_advice_for_a_large_logarithmic_integer_is_accepted(high: int) -> No
     fields = {"type": "int", "low": 1, "high": high, "log": True}
     check_followed(fields)
     assert not isinstance(built({**fields, "type": "float"}), str)
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "given", "advice"),
+    [
+        ("int", "high", "1e3", "1000"),
+        ("int", "high", "1_000", "1000"),
+        ("int", "high", "'7'", "7"),
+        ("float", "high", "1_000.5", "1000.5"),
+        ("float", "high", "0,40", "0.40"),
+        ("float", "high", "50%", "0.50"),
+        ("float", "high", "'1e-3'", "1e-3"),
+        ("float", "log", "no", "false"),
+        ("float", "log", "Off", "false"),
+        ("int", "log", "yes", "true"),
+    ],
+)
+def test_the_advice_for_a_value_as_other_tools_and_tongues_write_it_is_accepted(
+    tmp_path: Path, kind: str, field: str, given: str, advice: str
+) -> None:
+    fields = f"low: {'0.0001' if kind == 'float' else '1'}"
+    fields += "" if field == "high" else ", high: 8"
+    path = tmp_path / "file.yaml"
+
+    def refusal(value: str) -> str | None:
+        path.write_text(f"x: {{type: {kind}, {fields}, {field}: {value if ',' not in value else repr(value)}}}\n")
+        dimension = built(read_yaml(path)["x"])
+        return dimension if isinstance(dimension, str) else None
+
+    text = refusal(given) or ""
+    assert text.endswith(("; write it without quotes", f"; write {advice}"))
+    assert refusal(advice) is None
 
 
 def test_a_bound_of_many_digits_is_shown_as_it_is() -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tuneoff.base.identity import canonical_json
+from tuneoff.base.numbers import exact_text
 from tuneoff.errors import ExperimentError
 
 if TYPE_CHECKING:
@@ -296,24 +297,16 @@ def _text(value: Decimal, integer: bool) -> str:
 def describe(dimension: Dimension) -> str:
     """Return a short text of a dimension for tables and errors."""
     if isinstance(dimension, Float):
-        return f"float [{_short(dimension.low)}, {_short(dimension.high)}]{' log' if dimension.log else ''}"
+        return f"float [{exact_text(dimension.low)}, {exact_text(dimension.high)}]{' log' if dimension.log else ''}"
     if isinstance(dimension, IntegerLog):
         return f"int [{dimension.low}, {dimension.high}] log"
     if isinstance(dimension, Stepped):
         kind = "int" if dimension.integer else "float"
         last = dimension.value_at(dimension.size - 1)
-        return f"{kind} [{_short(dimension.low)}, {_short(last)}] step {_short(dimension.step)}"
+        return f"{kind} [{exact_text(dimension.low)}, {exact_text(last)}] step {exact_text(dimension.step)}"
     if isinstance(dimension, Categorical):
         return f"{'ordered' if dimension.ordered else 'categorical'} {list(dimension.choices)!r}"
     return f"constant {dimension.value!r}"
-
-
-def _short(value: float) -> str:
-    """Return a number without `.0`, and with all of its digits."""
-    if isinstance(value, int):
-        return str(value)
-    text = f"{value:g}"
-    return text if float(text) == value else repr(value)
 
 
 def _is_number(value: Any) -> bool:

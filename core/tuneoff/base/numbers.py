@@ -57,6 +57,14 @@ def printed_number(text: str) -> float:
     return float(text)
 
 
+def exact_text(number: float) -> str:
+    """Return a number with all of its digits, short where it is short: 1, 0.001, 4503599627370496."""
+    if isinstance(number, int):
+        return str(number)
+    text = f"{number:g}"
+    return text if float(text) == number else repr(number)
+
+
 def described_value(value: Any) -> str:
     """Return a value for an error or a record: what it is, without the address in memory that `repr` may give."""
     number = number_of(value)

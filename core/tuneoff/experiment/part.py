@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from tuneoff.base.numbers import exact_text
 from tuneoff.base.space import Categorical, Constant, Dimension, Float, IntegerLog, stepped
 from tuneoff.base.targets import nearest
 from tuneoff.errors import ExperimentError
@@ -57,6 +59,8 @@ _KEYS = {  # of a part, what a bare value most likely means
     "analysis": "primary_metric",
 }
 _TEXTS = ("metric", "primary_metric")
+LARGEST_WHOLE = 2**53  # of a float: each integer up to it is one
+_SWITCHES = {**dict.fromkeys(("yes", "on", "y"), "true"), **dict.fromkeys(("no", "off", "n"), "false")}
 _BARE = {"int_type": ("int",), "float_type": ("int", "float"), "bool_type": ("bool",)}  # types of YAML that fit
 
 
@@ -114,7 +118,7 @@ def _rule(details: ErrorDetails) -> str:
         return _RULES[kind]
     if kind in _BOUNDS:
         name, words = _BOUNDS[kind]
-        rule = f"must be {words} {context[name]:g}"
+        rule = f"must be {words} {exact_text(context[name])}"
     elif kind == "literal_error":
         rule = f"must be one of {context['expected']}"
     elif kind == "union_tag_invalid":
@@ -137,6 +141,8 @@ def _way_out(kind: str, value: Any, place: str) -> str:
         return "; put it in quotes if it is meant as text"
     if kind in _BARE and isinstance(value, str) and scalar_tag(value) in _BARE[kind]:
         return "; write it without quotes"
+    if kind in _BARE and (text := _meant(kind, value)) is not None:
+        return f"; write {text}"
     if kind in ("int_type", "float_type"):
         unit = next((text for ending, text in _UNITS.items() if place.endswith(ending)), "")
         return f"; write {unit}" if unit else ""
@@ -145,6 +151,20 @@ def _way_out(kind: str, value: Any, place: str) -> str:
     if kind.startswith("model_"):
         return _way_to_mapping(value, place)
     return ""
+
+
+def _meant(kind: str, value: Any) -> str | None:
+    """Return what a value that other tools and tongues write means: no (YAML 1.1), 1e3 of an integer, 1_000, 0,5 and 50%."""
+    if kind == "bool_type":
+        return _SWITCHES.get(value.lower()) if isinstance(value, str) else None
+    if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST_WHOLE:
+        return str(int(value))
+    if not isinstance(value, str) or len(value) > _SHOWN:
+        return None
+    text = value.replace("_", "").replace(",", ".")
+    if text.endswith("%") and scalar_tag(text[:-1]) in ("int", "float"):
+        text = str(Decimal(text[:-1]).scaleb(-2))
+    return text if text != value and scalar_tag(text) in _BARE[kind] else None
 
 
 def _way_to_list(value: Any, place: str) -> str:

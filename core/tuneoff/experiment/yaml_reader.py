@@ -28,6 +28,14 @@ MAX_DIGITS = 300  # of a whole number: more are no float either
 _TAG = "tag:yaml.org,2002:"
 
 
+_WAYS_OUT = (  # of what PyYAML says
+    ("\\t", "indent by blanks, not by tabs"),
+    ("that cannot start any token", "put text that begins with it in quotes"),
+    ("mapping values are not allowed here", "put text with a colon in quotes, and write ordinary blanks"),
+    ("found another document", "write one file for each document"),
+)
+
+
 class _Loader(yaml.SafeLoader):
     """SafeLoader with the core schema of YAML 1.2 (section 10.3.2) and unique keys."""
 
@@ -86,6 +94,14 @@ def _construct_float(loader: _Loader, node: yaml.ScalarNode) -> float:
     return float(node.value.lower().replace(".inf", "inf").replace(".nan", "nan"))
 
 
+def _refuse_tag(loader: _Loader, node: yaml.Node) -> None:
+    tag = node.tag.replace(_TAG, "!!")
+    raise ExperimentError(f"line {node.start_mark.line + 1}: the tag {tag} is not read; write a plain value, without it")
+
+
+_READ = {f"{_TAG}{name}" for name in ("bool", "null", "int", "float", "str", "seq", "map")}
+_Loader.yaml_constructors = {tag: make for tag, make in yaml.SafeLoader.yaml_constructors.items() if tag in _READ}
+_Loader.add_constructor(None, _refuse_tag)
 _Loader.add_constructor(f"{_TAG}int", _construct_int)
 _Loader.add_constructor(f"{_TAG}float", _construct_float)
 
@@ -153,9 +169,11 @@ def _check_values(data: Any) -> None:
 
 def _yaml_problem(error: Exception) -> str:
     mark = getattr(error, "problem_mark", None)
-    if mark is not None:
-        return f"line {mark.line + 1}, column {mark.column + 1}: {getattr(error, 'problem', error)}"
-    return " ".join(str(error).split())
+    if mark is None:
+        return " ".join(str(error).split())
+    problem = str(getattr(error, "problem", error))
+    way_out = next((f"; {text}" for words, text in _WAYS_OUT if words in problem), "")
+    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}{way_out}"
 
 
 def read_merged(path: Path) -> dict[str, Any]:
