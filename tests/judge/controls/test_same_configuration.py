@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -51,11 +52,21 @@ def test_trainings_that_end_by_themselves_end_at_one_epoch_in_every_adapter() ->
     assert control(run("serial", shorter), run("optuna", shorter)).answer is Equality.EQUAL
     found = control(run("serial", shorter), run("optuna"))
     assert found.answer is Equality.DIFFERENT
-    (difference,) = found.differences
-    assert (difference.metric, difference.values) == (
-        "ended by itself after epoch",
-        {"1": ("serial",), "absent": ("optuna",)},
-    )
+    assert {difference.epoch for difference in found.differences} == {2}
+    assert {difference.metric: set(difference.values) for difference in found.differences} == {
+        "training ended by itself before it": {"yes", "absent"},
+        METRIC: {"absent", "0.1"},
+        "loss": {"absent", "2.0"},
+    }
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_a_trial_that_a_pruner_stopped_says_nothing_of_where_the_training_ends(epochs: int) -> None:
+    ended = made_spec("serial", sampler="fixed", listed=1, epochs=3, pruner="median")
+    stopped = made_run(replace(ended, adapter="optuna"), [CURVES[0][:epochs]])
+    (trial,) = stopped.trials
+    stopped = replace(stopped, trials=(replace(trial, state="pruned"),))
+    assert control(made_run(ended, CURVES[:1]), stopped).differences == ()
 
 
 @pytest.mark.parametrize(

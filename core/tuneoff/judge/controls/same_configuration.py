@@ -17,7 +17,7 @@ from tuneoff.record.run_record import EpochRecord, RunRecord
 
 SAMPLER = "fixed"
 ABSENT = "absent"
-ENDED_EARLY = "ended by itself after epoch"  # compared as a metric of the first epoch
+ENDED_EARLY = "training ended by itself before it"  # of the epoch that would have been next: others may not have trained it
 Setting = tuple[Group, ...]  # of one scope, that have runs of their own, in the plan's order; at least one
 Place = tuple[int, str, int, str]  # seed, digest of the configuration, epoch, metric
 
@@ -121,6 +121,7 @@ def _compared(group: Group, reference: Group | None, values: Mapping[str, Mappin
     others = values[reference.label] if reference is not None else {}
     epochs = {place[:3] for place in own} & {place[:3] for place in others}
     places = [place for place in {**own, **others} if place[:3] in epochs]
+    trained = epochs - {place[:3] for place in places if place[3] == ENDED_EARLY}
     configurations = {epoch[:2] for epoch in epochs}
     planned = {
         (seed, configuration_digest(one))
@@ -132,7 +133,7 @@ def _compared(group: Group, reference: Group | None, values: Mapping[str, Mappin
         emulated=group.emulated,
         is_reference=group is reference,
         configurations=len(configurations),
-        epochs=len(epochs),
+        epochs=len(trained),
         values=len(places),
         unequal=sum(own.get(place, ABSENT) != others.get(place, ABSENT) for place in places),
         lacking=len(planned - configurations),
@@ -183,7 +184,7 @@ def _of_run(run: RunRecord, seed: int) -> Iterator[tuple[Place, str]]:
     planned = run.run_spec().experiment.budget.epochs_per_trial
     for trial in run.trials:
         if trial.ended_early(planned):
-            yield (seed, trial.digest, 1, ENDED_EARLY), str(len(trial.attempts[-1].epochs))
+            yield (seed, trial.digest, len(trial.attempts[-1].epochs) + 1, ENDED_EARLY), "yes"
         for epoch in trial.attempts[-1].epochs if trial.attempts else ():
             for metric in epoch.metrics:
                 yield (seed, trial.digest, epoch.epoch, metric), _text(epoch, metric)
