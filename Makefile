@@ -1,7 +1,7 @@
 # make compare        the comparison on the embedded data (digits)       make test        lint, types and all tests
 # make compare-mnist  the comparison on real MNIST                       make test-fast   the fast tests alone
 # make speed          tuneoff's own speed, as ratios                     make kill-test   kill `compare` at 20 random moments
-# make fuzz           10 000 fuzzed experiment files, 2 000 damaged results folders, 1 000 bundles (ARGS='--count 300': of each, found and shrunk by Hypothesis)
+# make fuzz           10 000 fuzzed experiment files, 2 000 damaged results folders, 1 000 bundles, 300 hostile ones (ARGS='--count 300': of each, found and shrunk by Hypothesis)
 # make image          the image of Katib's trials, by podman, buildah or docker (IMAGE=name:tag, ARGS='--build-arg BASE=...': docs/katib.md)
 # make test-hosts   the tests on several hosts, which are namespaces of this machine: needs root (ARGS='-k ray')
 # Everything is set up at the first call, in .venv; later calls install nothing.

@@ -16,7 +16,9 @@ from tuneoff.experiment.spec import RunSpec
 from tuneoff.record.results_folder import PLAN
 
 
-def folder_of(path: Path, spec: RunSpec | None = None, *, said: Mapping[str, Any] | None = None, **plan: Any) -> Path:
+def folder_of(
+    path: Path, spec: RunSpec | None = None, said: Mapping[str, Any] | None = None, plan: Mapping[str, Any] | None = None
+) -> Path:
     """Write a results folder with worked example A as a run of `spec`.
 
     `said`: what its plan says of the run beside the specification (label, emulated); `plan`: other parts of the plan.
@@ -27,7 +29,7 @@ def folder_of(path: Path, spec: RunSpec | None = None, *, said: Mapping[str, Any
     results.finish(spec)
     matrix = json.loads((path / PLAN).read_text())
     matrix["runs"] = [{**run, **(said or {})} for run in matrix["runs"]]
-    (path / PLAN).write_text(json.dumps({**matrix, **plan}))
+    (path / PLAN).write_text(json.dumps({**matrix, **(plan or {})}))
     return path
 
 

@@ -11,8 +11,9 @@ import io
 import random
 import shutil
 import tarfile
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from fuzz import octets, oracle
 from fuzz.damage import damage
@@ -104,13 +105,21 @@ def _repack(original: Path, manifest: BundleManifest, target: Path, chance: rand
     folder = original.with_name("changed")
     shutil.copytree(original, folder)
     damage(folder / RESULTS, chance)
-    found = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.stat().st_size < MOST]
-    paths = {path.relative_to(folder).as_posix(): path.read_bytes() for path in found if not path.is_symlink()}
-    contents = {path: content for path, content in paths.items() if is_safe(path) and path.isprintable()}
+    write_bundle(target, {"": folder}, name=manifest.name, plan_id=manifest.plan_id)
+
+
+def write_bundle(target: Path, folders: Mapping[str, Path], **manifest: Any) -> None:
+    """Write a bundle of the files below folders, by the path that these have in it, with a manifest that fits."""
+    contents = {}
+    for name, folder in folders.items():
+        for path in sorted(folder.rglob("*")):
+            below = (PurePosixPath(name) / path.relative_to(folder)).as_posix()
+            is_packed = path.is_file() and not path.is_symlink() and path.stat().st_size < MOST
+            if is_packed and is_safe(below) and below.isprintable():
+                contents[below] = path.read_bytes()
     files = tuple(describe(path, content) for path, content in contents.items())
-    write_archive(
-        target, BundleManifest(name=manifest.name, plan_id=manifest.plan_id, tuneoff="0", verified=True, files=files), contents
-    )
+    known = {"name": "b", "tuneoff": "0", "verified": True, **manifest}
+    write_archive(target, BundleManifest(files=files, **known), contents)
 
 
 def _other_files(source: Path, target: Path, folder: Path) -> list[str]:

@@ -1,16 +1,19 @@
 """An audit hook that forbids what no reader of damaged files may do: write outside its folders, kill strangers, use the network.
 
+Nor may it read what lies beside the file of breaches: links of a case lead there.
+
 Each breach is appended to a file and refused with an error, so that nothing of the machine is lost. Standard library only:
 `site/sitecustomize.py` loads it into every Python process of a case that is run for real.
 """
 
 from __future__ import annotations
 
+import _posixsubprocess
 import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 VARIABLE = "TUNEOFF_FUZZ_GUARD"  # what a guarded process inherits: file of breaches, moment of the start, allowed folders
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -35,6 +38,8 @@ CHANGES: dict[str, tuple[int, ...]] = {  # the places of the paths among an even
 OF_LINKS = ("os.remove", "os.rename")  # change a link itself, and not what it leads to
 WITHOUT_DESCRIPTOR = ("os.truncate", "shutil.move", "shutil.copyfile")
 
+Check = Callable[[str, tuple[Any, ...]], str | None]  # event and its arguments -> what is wrong
+
 
 class Refused(PermissionError):
     """What a guarded process must not do."""
@@ -50,22 +55,31 @@ def install(value: str, *, may_start_processes: bool = True) -> None:
     breaches, since, *folders = value.split(os.pathsep)
     allowed = [os.path.realpath(folder) for folder in folders]
     log = os.open(breaches, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC)
-    check = _checker(allowed, int(since), may_start_processes)
+    check = _checker(allowed, os.path.realpath(os.path.dirname(breaches)), int(since), may_start_processes)
+
+    def refuse(problem: str) -> NoReturn:
+        os.write(log, f"{problem}\n".encode(errors="backslashreplace"))
+        raise Refused(1, f"the guard of the fuzzing refuses it: {problem}")
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         problem = check(event, arguments)
         if problem is not None:
-            os.write(log, f"{problem}\n".encode(errors="backslashreplace"))
-            raise Refused(1, f"the guard of the fuzzing refuses it: {problem}")
+            refuse(problem)
 
+    if not may_start_processes:  # how multiprocessing starts a fresh interpreter: no event tells of it
+        _posixsubprocess.fork_exec = lambda *arguments: refuse(f"starts a process: {arguments[0]}")
     sys.addaudithook(hook)
 
 
-def _checker(allowed: list[str], since: int, may_start_processes: bool) -> Callable[[str, tuple[Any, ...]], str | None]:
+def _checker(
+    allowed: list[str], mine: str, since: int, may_start_processes: bool
+) -> Callable[[str, tuple[Any, ...]], str | None]:
     def check(event: str, arguments: tuple[Any, ...]) -> str | None:
         if event == "open":
             path, _, flags = arguments
-            return f"writes {path!r}" if flags & WRITING and not _is_inside(path, allowed) else None
+            if flags & WRITING and not _is_inside(path, allowed):
+                return f"writes {path!r}"
+            return f"reads {path!r}" if not isinstance(path, int) and _is_inside(path, [mine], always=()) else None
         if event in CHANGES:
             named = [arguments[place] for place in CHANGES[event]]
             outside = [path for path in named if not _is_inside(_entry(path) if event in OF_LINKS else path, allowed)]
@@ -88,14 +102,14 @@ def _checker(allowed: list[str], since: int, may_start_processes: bool) -> Calla
     return check
 
 
-def _is_inside(path: Any, allowed: list[str]) -> bool:
+def _is_inside(path: Any, allowed: list[str], always: Sequence[str] = ALWAYS) -> bool:
     if isinstance(path, int):
         return True
     try:
         real = os.path.realpath(os.fsdecode(path))
     except (OSError, ValueError, TypeError):
-        return True  # no path that can be opened
-    return any(real == folder or real.startswith(f"{folder}/") for folder in (*allowed, *ALWAYS))
+        return bool(always)  # no path that can be opened
+    return any(real == folder or real.startswith(f"{folder}/") for folder in (*allowed, *always))
 
 
 def _entry(path: Any) -> Any:

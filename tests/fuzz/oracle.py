@@ -13,6 +13,7 @@ from fuzz.sandbox import Answer
 from tuneoff.cli.main import EXIT_CODES
 
 NEVER = {70, 130, 141}  # a fault of tuneoff; nobody interrupted it; nobody closed its output
+ANSWERS = {0, 1, 7}  # are no errors: 7 is an inconclusive answer
 LONGEST_LINE = 1500  # characters of a line on standard error
 IN_JSON = ("plan", "status", "verify")  # compare and run end before their first run here, without a word
 SHOWING = ("compare", "run", "doctor", "bundle")  # write progress and checks beside errors
@@ -57,10 +58,11 @@ def _errors(answer: Answer) -> Iterator[str]:
         return
     if answer.code is None:
         return
+    is_error = answer.code not in ANSWERS
     has_progress = answer.argv[0] in SHOWING if answer.argv else False
-    if answer.code >= 2 and len(lines) != 1 and not has_progress:
+    if is_error and len(lines) != 1 and not has_progress:
         yield f"{len(lines)} lines on standard error for one error: {answer.err[:300]!r}"
-    if answer.code >= 2 and has_progress and not (_last(answer).startswith("tuneoff: ") or _failed_check(answer)):
+    if is_error and has_progress and not (_last(answer).startswith("tuneoff: ") or _failed_check(answer)):
         yield f"exit code {answer.code} without its reason: {_last(answer)!r}"
     for line in lines:
         if not (line.startswith("tuneoff: ") or has_progress):
@@ -76,7 +78,7 @@ def _failed_check(answer: Answer) -> bool:
 
 
 def _output(answer: Answer) -> Iterator[str]:
-    if answer.code not in (0, 1):
+    if answer.code not in ANSWERS:
         return
     if "--json" in answer.argv and answer.argv[0] in IN_JSON:
         try:

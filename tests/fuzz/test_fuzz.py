@@ -3,7 +3,7 @@
 Hypothesis makes the cases and finds the smallest that fails, whose files stay in `case` in the test's temporary folder. Each call
 is a guarded child: at most 10 s and 1 GB, nothing written outside its folder, no stranger killed, no network. `make fuzz` makes
 many cases and prints what they met.
-Controls: a `verify` or `reproduce` that says the wrong word is noticed.
+Controls: a `verify` or `reproduce` that says the wrong word is noticed, and so is what a bundle that may act does.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ import contextlib
 import importlib
 import io
 import json
+import multiprocessing
 import os
 import random
 import shutil
+import socket
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -26,7 +28,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from builders.bundles import packed
-from fuzz import archive_cases, file_cases, folder_cases, oracle
+from fuzz import archive_cases, file_cases, folder_cases, hostile_cases, oracle
 from fuzz.bases import ROOT
 from fuzz.sandbox import Main, Place
 from fuzz.sources import RESULTS, make_sources
@@ -101,6 +103,51 @@ def test_damaged_folders_are_answered(sources: Path, tmp_path: Path, request: py
 @pytest.mark.usefixtures("imported")
 def test_damaged_bundles_are_answered(bundle: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     hold(partial(archive_cases.ask, bundle), tmp_path, request, 40, 1000)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("imported")
+def test_hostile_bundles_are_answered_and_nothing_of_them_acts(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    hold(hostile_cases.ask, tmp_path, request, 25, 300)
+
+
+def _connecting(argv: Sequence[str]) -> int:
+    socket.socket().connect(("127.0.0.1", hostile_cases.PORT))
+    return 0
+
+
+def _reading(argv: Sequence[str]) -> int:
+    Path("kc").read_bytes()
+    return 0
+
+
+def _importing(argv: Sequence[str]) -> int:
+    sys.path.append(os.getcwd())
+    importlib.import_module("evil")
+    return 0
+
+
+def _spawning(argv: Sequence[str]) -> int:
+    multiprocessing.get_context("spawn").Process(target=print).start()
+    return 0
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("imported")
+@pytest.mark.parametrize(
+    ("main", "breach"),
+    [
+        (None, "starts a process: subprocess.Popen"),
+        (_spawning, "starts a process: "),
+        (_connecting, "connects to"),
+        (_reading, "reads 'kc'"),
+        (_importing, "kept/mine/owned'"),
+    ],
+)
+def test_what_a_bundle_that_may_act_does_is_seen(tmp_path: Path, main: Main | None, breach: str) -> None:
+    with Place.of_case(tmp_path / "case") as place:
+        found = hostile_cases.ask(place, random.Random(0), main, parts=())
+    assert any(breach in failure for failure in found), found
 
 
 def _accepting(argv: Sequence[str]) -> int:

@@ -186,7 +186,7 @@ NAMING: dict[str, dict[str, Any]] = {
     "adapter": {"spec": foreign_spec(adapter="evil:X", adapter_target="evil:X")},
     "workload": {"spec": foreign_spec(TARGET)},
     "targets": {"spec": foreign_spec({**TARGET, "name": "null"}, adapter_target="evil:X")},
-    "meter": {"power": {"meter": "evil:X", "options": {}, "interval_seconds": 1.0, "second": "evil:X"}},
+    "meter": {"plan": {"power": {"meter": "evil:X", "options": {}, "interval_seconds": 1.0, "second": "evil:X"}}},
 }
 
 
@@ -288,7 +288,7 @@ def test_no_file_that_a_bundle_s_meter_names_is_opened(
         "second": None,
     }
     with in_time(100):
-        answer = call("reproduce", bundle_of(here, power=power))
+        answer = call("reproduce", bundle_of(here, plan={"power": power}))
     assert "power: meter auto, as no bundle is obeyed in option" in answer.out
     assert "to run: serial" in answer.out
     (record,) = (here / "results").glob("*/runs/*/*/power.jsonl")
