@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from tuneoff.base.processes import ended as how_ended
@@ -13,6 +14,11 @@ from tuneoff_adapters.kubernetes.status import Exit, exit_of, has, terminal
 
 DEADLINE = "DeadlineExceeded"  # the reason of a pod, or within a trial's
 OUT_OF_MEMORY = "OOMKilled"  # the reason of a container
+_LACKED = re.compile(r"ModuleNotFoundError: No module named '([^'.]+)")
+_ARGUMENTS = {  # of the image's build, by a module that it brings
+    **dict.fromkeys(("optuna", "cmaes", "scipy", "psycopg"), "EXTRAS=optuna,kubernetes"),
+    **dict.fromkeys(("torch", "torchvision"), "TORCH_INDEX=https://download.pytorch.org/whl/cpu"),
+}
 _HIDING_CODE = 1  # of Katib's shell, with stop rules, whatever the code of the program in it
 _EVICTIONS = ("Evicted", "Preempting", "NodeLost", "NodeShutdown", "Terminated", "UnexpectedAdmissionError", "NodeAffinity")
 
@@ -75,6 +81,15 @@ def ending_of(
     return _by_exit_code(ended, pod, epochs, last_line, is_log_whole)
 
 
+def lacking(last_line: str) -> str | None:
+    """Return which package the image lacks by the last line of a program in it, and the way out; None: it ended otherwise."""
+    missing = _LACKED.search(last_line)
+    if missing is None:
+        return None
+    argument = _ARGUMENTS.get(missing[1], "BASE=IMAGE_THAT_HAS_IT")
+    return f"the image lacks {missing[1]}: make image ARGS='--build-arg {argument}'"
+
+
 def decided_at(trial: Object, epochs: int) -> int | None:
     """Return the report at which Katib's rule was tested, the only one of a trial; None if it never came so far."""
     steps = [int(rule.get("startStep") or 0) for rule in _rules(trial)]
@@ -89,10 +104,13 @@ def _rules(trial: Object | None) -> list[Object]:
 def _hidden(pod: Object | None, last_line: str) -> Ending:
     """Katib's shell makes one exit code of all, also of SIGKILL. What the workload does wrong, the trial itself has told."""
     cause = f"pod {name_of(pod or {})}: training ended with an unknown exit code (Katib's early stopping hides it)"
-    return Ending(state="failed", cause=cause + _told(last_line), charged="infrastructure")
+    charged: Charged = "user" if lacking(last_line) else "infrastructure"
+    return Ending(state="failed", cause=cause + _told(last_line), charged=charged)
 
 
 def _told(last_line: str) -> str:
+    if (problem := lacking(last_line)) is not None:
+        return f"; {problem}"
     return f"; its last line: {one_line(last_line)[:200]}" if last_line else ""
 
 
@@ -136,7 +154,8 @@ def _by_exit_code(ended: Exit, pod: Object | None, epochs: int, last_line: str, 
         return Ending(state="failed", cause=cause, charged="infrastructure", exit_code=code)
     if epochs == 0:
         cause += _told(last_line)
-    return Ending(state="failed", cause=cause, charged="workload", exit_code=code)
+    charged: Charged = "user" if epochs == 0 and lacking(last_line) else "workload"
+    return Ending(state="failed", cause=cause, charged=charged, exit_code=code)
 
 
 def _exit_code(ended: Exit) -> int:

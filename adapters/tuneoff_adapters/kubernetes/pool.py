@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from tuneoff.base import clock
-from tuneoff.errors import StepError
 from tuneoff.record.events.schema import Event, TrialStarted
 from tuneoff.record.events.stream import record_in
 from tuneoff.record.run_context import RunContext
@@ -74,7 +73,7 @@ class PodPool(PodFollower[Place], Pool):
         while not all(place.is_ready for place in self._places.values()):
             death = next((one for one in self.look() if isinstance(one, Death)), None)
             if death is not None:
-                raise StepError(f"a worker must start, but {death.cause}; see the run's log")
+                raise death.at_start()
         self._patience.seconds = self._pending_seconds
 
     def start_worker(self, index: int) -> None:
@@ -248,7 +247,7 @@ class PodPool(PodFollower[Place], Pool):
             if ending.limit is not None and place.killed_ns is None:
                 place.announce(self._context, ending)
             self._write_end(place, ending if place.killed_ns is None else Ending(state="failed"), place.ended_ns or now)
-        return Death(index, 0, ending.exit_code, ending.cause)
+        return Death(index, 0, ending.exit_code, ending.cause, ending.charged)
 
     def _write_end(self, place: Place, ending: Ending, t: int) -> None:
         assert place.trial is not None

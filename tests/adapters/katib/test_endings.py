@@ -39,8 +39,28 @@ def test_an_exit_code_is_charged_to_the_workload() -> None:
 
 
 def test_a_trial_that_never_began_shows_the_last_line_of_its_process() -> None:
-    ending = end(FAILED, pod("a", "Failed", ended(1)), epochs=0, last_line="ModuleNotFoundError: No module named 'x'")
-    assert (ending.cause or "").endswith("exit code 1; its last line: ModuleNotFoundError: No module named 'x'")
+    ending = end(FAILED, pod("a", "Failed", ended(1)), epochs=0, last_line="ImportError: no x in y")
+    assert (ending.cause or "").endswith("exit code 1; its last line: ImportError: no x in y")
+    assert ending.charged == "workload"
+
+
+@pytest.mark.parametrize(
+    ("module", "argument"),
+    [
+        ("optuna", "EXTRAS=optuna,kubernetes"),
+        ("psycopg", "EXTRAS=optuna,kubernetes"),
+        ("torch.nn", "TORCH_INDEX=https://download.pytorch.org/whl/cpu"),
+        ("my_training", "BASE=IMAGE_THAT_HAS_IT"),
+    ],
+)
+@pytest.mark.parametrize("thing", [FAILED, trial("a", condition("Failed"), rules=[{"startStep": 1}])])
+def test_a_package_that_the_image_lacks_is_the_user_s_and_the_build_argument_is_named(
+    thing: Object, module: str, argument: str
+) -> None:
+    line = f"ModuleNotFoundError: No module named '{module}'"
+    ending = end(thing, pod("a", "Failed", ended(1)), epochs=0, last_line=line)
+    way_out = f"the image lacks {module.partition('.')[0]}: make image ARGS='--build-arg {argument}'"
+    assert (ending.charged, (ending.cause or "").endswith(f"; {way_out}")) == ("user", True)
 
 
 def test_an_exit_code_of_zero_without_an_end_is_a_lost_log() -> None:

@@ -12,6 +12,7 @@ import pytest
 from adapters.katib.pod_lines import epoch, header, own_end, started
 from builders.specs import make_context, toy_spec
 from tuneoff.base import clock
+from tuneoff.errors import UserError
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import TrialEnded
 from tuneoff.record.events.stream import framed
@@ -178,6 +179,20 @@ def test_a_worker_that_ends_without_an_answer_is_dead(cluster: Cluster) -> None:
     assert isinstance(death, Death)
     assert death.exit_code == -9
     assert "was ended by SIGKILL" in death.cause
+
+
+def test_an_image_that_lacks_a_package_ends_deploy_and_is_the_user_s(cluster: Cluster) -> None:
+    place = cluster.pool._places[0]
+    cluster.see(0, {"running": {}})
+    cluster.pool.take_line(place.name, b"ModuleNotFoundError: No module named 'optuna'", clock.monotonic_ns())
+    cluster.see(0, {"terminated": {"exitCode": 1, "reason": "Error"}})
+    cluster.pool.take_log_end(place.name, True, False)
+    death = cluster.pool._end(0, place, clock.monotonic_ns())
+    assert isinstance(death, Death)
+    error = death.at_start()
+    assert isinstance(error, UserError)
+    assert "a worker must start, but" in str(error)
+    assert "the image lacks optuna: make image ARGS='--build-arg EXTRAS=optuna,kubernetes'" in str(error)
 
 
 OUTCOME = TrialOutcome(state="completed", epochs=1, value=0.5)

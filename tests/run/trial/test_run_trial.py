@@ -205,6 +205,8 @@ def test_a_workload_that_cannot_be_imported_is_a_failed_trial(tmp_path: Path) ->
     outcome = run(trial_context(tmp_path, workload="no_such_module:Curve"))
     assert outcome.state == "failed"
     assert "no_such_module" in (outcome.cause or "")
+    (end,) = events_of(tmp_path, schema.TrialEnded)
+    assert end.charged == "user"  # so a resume repeats the run once the module is there
 
 
 def test_the_cpu_clock_is_read_where_busy_time_begins_and_ends(tmp_path: Path) -> None:

@@ -16,8 +16,9 @@ from tuneoff.base import clock
 from tuneoff.base.process_limits import die_with_parent
 from tuneoff.base.processes import ended, kill_tree
 from tuneoff.base.targets import load_target
-from tuneoff.errors import InfrastructureError, StepError
+from tuneoff.errors import InfrastructureError, StepError, UserError
 from tuneoff.experiment.trial_context import TrialContext
+from tuneoff.record.events.schema import Charged
 from tuneoff.run.trial.run_trial import Report, TrialOutcome, run_trial
 from tuneoff.run.trial.trial_process import TrialProcess, trial_process
 from tuneoff.run.trial.worker_process import WORKER_FLAG, ForkServer, WorkerProcess, start_interpreter
@@ -49,6 +50,7 @@ class Death:
     pid: int
     exit_code: int | None
     text: str | None = None
+    charged: Charged | None = None  # who ended it, where that is known
 
     @property
     def cause(self) -> str:
@@ -58,7 +60,8 @@ class Death:
 
     def at_start(self) -> StepError:
         """Return the error of a worker that never became ready; a signal, as an unseen end, is the infrastructure's."""
-        kind = StepError if self.exit_code is not None and self.exit_code >= 0 else InfrastructureError
+        is_own = self.exit_code is not None and self.exit_code >= 0
+        kind = UserError if self.charged == "user" else StepError if is_own else InfrastructureError
         return kind(f"a worker must start, but {self.cause}; see the run's log")
 
 

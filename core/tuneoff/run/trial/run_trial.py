@@ -179,7 +179,10 @@ class _Attempt:
                 state = "completed" if self.epochs >= self.context.epochs else "pruned"
             raise error.error from error.error.__cause__
         except BaseException as error:  # a workload may fail in any way; that is a failed trial with its reason
-            cause, charged = "out of memory" if isinstance(error, MemoryError) else described(error), "workload"
+            cause = "out of memory" if isinstance(error, MemoryError) else described(error)
+            # what is not installed where the trial runs is the user's to install, and the run goes well then
+            is_missing = any(isinstance(one, ModuleNotFoundError) for one in (error, error.__cause__))
+            charged = "user" if is_missing else "workload"
             self._log(error)
         finally:
             self._close(workload)
