@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -285,3 +288,59 @@ def test_a_queue_that_is_too_long_is_named_with_slurms_reason(cluster: Slurm) ->
     command.end()
     assert "it is PENDING (BeginTime)" in (command.record.reason or "")
     nothing_left(cluster)
+
+
+BETWEEN = """
+import socket, sys, threading
+port, target, offset = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+
+def pass_on(source, sink, changes):
+    count = 0
+    while data := bytearray(source.recv(65_536)):
+        if changes and count <= offset < count + len(data):
+            data[offset - count] ^= 1
+        count += len(data)
+        sink.sendall(data)
+    sink.shutdown(socket.SHUT_WR)
+
+listener = socket.create_server(("", port))
+while True:
+    job, _ = listener.accept()
+    command = socket.create_connection((target, port))
+    for ends in ((job, command, True), (command, job, False)):
+        threading.Thread(target=pass_on, args=ends, daemon=True).start()
+"""
+
+
+def test_a_byte_that_is_changed_between_a_job_and_the_command_ends_the_run_as_the_infrastructures(cluster: Slurm) -> None:
+    """A host that jobs take for the command's passes all on, and changes one byte of what each connection's job says."""
+    hosts, offset = cluster.hosts, 3000  # after the greeting, in the answers of an agent
+    script = hosts.shared / "between.py"
+    script.write_text(BETWEEN)
+    before = ports(hosts, "h1")
+    runs = runs_of(cluster, "serial", submit_host="h3", sbatch={"begin": "now+5"})
+    command = runs(None, workload=RESTORING, workers={"count": 2}, budget={"trials": 2, "epochs_per_trial": 60})
+    command.wait_for(lambda: ports(hosts, "h1") - before, 60)
+    (port,) = ports(hosts, "h1") - before
+    words = f"exec {sys.executable} {script} {port} {hosts.address('h1')} {offset}"
+    between = subprocess.Popen(hosts.command("h3", words), stdin=subprocess.DEVNULL)
+    try:
+        said = command.end()
+    finally:
+        between.kill()
+        between.wait()
+    record = command.record
+    assert (record.status, record.charged) == ("failed", "infrastructure"), said
+    assert re.search(
+        r"what this command and host h[23] \(job \d+\) say to each other must arrive as it was sent, but message \d+ was changed "
+        "on its way; use a network on which nobody else can change it",
+        record.reason or "",
+    ), record.reason
+    cluster.wait_idle()
+    nothing_left(cluster)
+
+
+def ports(hosts: Hosts, name: str) -> set[int]:
+    """Return the ports on which a host listens at all its addresses."""
+    lines = [line.split() for line in hosts.run(name, "cat /proc/net/tcp").stdout.splitlines()[1:]]
+    return {int(fields[1].split(":")[1], 16) for fields in lines if fields[3] == "0A" and fields[1].startswith("00000000:")}
