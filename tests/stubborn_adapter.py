@@ -75,6 +75,17 @@ class Idle(Slow):
         pass
 
 
+class LeavesMemory(Slow):
+    """Leaves shared memory that it used."""
+
+    def deploy(self) -> None:
+        pass
+
+    def run_trials(self) -> None:
+        with open(f"/dev/shm/left-{self.context.execution_id[-6:]}", "w"):
+            time.sleep(1)
+
+
 class Quits0(Slow):
     """Ends its process in the trial step, with the code in its name."""
 

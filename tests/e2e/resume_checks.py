@@ -14,7 +14,6 @@ from tuneoff.record.store import read_runs
 from tuneoff.trust.verify.results import verify
 
 ENDED = ("completed", "pruned")
-SOMEBODYS = "not certainly of this run"  # shared memory that another program made meanwhile
 WRONG_FLAGS = (  # the others speak of the machine
     "attempt_repeated",
     "best_differs",
@@ -151,7 +150,7 @@ def _incumbent(last: RunRecord, reference: RunRecord) -> str:
 
 def _other(results: Path, last: RunRecord) -> list[str]:
     found = [f"the run is {last.status}: {last.reason}"] if last.status != "done" else []
-    flags = [flag for flag in last.flags if flag.name in WRONG_FLAGS and SOMEBODYS not in flag.text]
+    flags = [flag for flag in last.flags if flag.name in WRONG_FLAGS]
     found += [f"{flag.name}: {flag.text}" for flag in flags]
     if last.continues is not None and not any(flag.name == "resumed" for flag in last.flags):
         found.append("it is not flagged as resumed")

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
 import time
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from multiprocessing import shared_memory as shared_memory_module
 from pathlib import Path
 
 import pytest
 
-from builders.waiting_processes import waiting
+from builders.waiting_processes import WAIT, waiting
 from tuneoff.base.processes import is_alive
 from tuneoff.record.run_context import remember
 from tuneoff.run.supervisor import leftovers
 from tuneoff.run.supervisor.guardian import Guardian
-from tuneoff.run.supervisor.leftovers import RESULTS_MARK, clean_execution, clean_results, remembered, shared_memory, unmapped
+from tuneoff.run.supervisor.leftovers import (
+    RESULTS_MARK,
+    RunMemory,
+    clean_execution,
+    clean_results,
+    remembered,
+    shared_memory,
+    unmapped,
+)
 
 HOLD = "import os, sys; file = os.open(sys.argv[1], int(sys.argv[2])); print('up', flush=True); sys.stdin.read()"
 Waiting = AbstractContextManager[subprocess.Popen[str]]
@@ -136,6 +146,49 @@ def test_shared_memory_that_a_living_process_uses_is_no_leftover() -> None:
         used.close()
         used.unlink()
         forgotten.unlink()
+
+
+@contextlib.contextmanager
+def made(name: str) -> Iterator[Path]:
+    path = Path("/dev/shm") / name
+    path.touch()
+    try:
+        yield path
+    finally:
+        path.unlink()
+
+
+def test_shared_memory_is_the_run_s_if_its_processes_use_it_or_it_has_their_name() -> None:
+    unique = os.urandom(4).hex()
+    memory = RunMemory(f"run-{unique}")
+    names = {what: f"x{unique}{what}" for what in ("foreign", "mapped", "open", "closed")}
+    with contextlib.ExitStack() as there:
+        for name in names.values():
+            there.enter_context(made(name))
+        there.enter_context(made(f"framework_run-{unique}_0"))
+        uses = f"a = open('/dev/shm/{names['open']}'); open('/dev/shm/{names['closed']}').close()"
+        maps = f"import mmap; b = open('/dev/shm/{names['mapped']}', 'r+'); b.truncate(9); m = mmap.mmap(b.fileno(), 9)"
+        with waiting(f"{uses}; {maps}; b.close(); {WAIT}") as child:
+            memory.look(lambda: [child.pid])
+            there.enter_context(made(f"torch_{child.pid}_{unique}"))
+            assert names["mapped"] not in memory.left(), "it is in use"
+        own = [names["mapped"], names["open"], f"framework_run-{unique}_0", f"torch_{child.pid}_{unique}"]
+        assert memory.left() == sorted(own)
+        assert set(names.values()) <= shared_memory(), "control: the foreign one is there, too"
+    assert memory.left() == []
+
+
+def test_foreign_shared_memory_is_not_looked_at_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory, looks = RunMemory("run"), []
+
+    def pids() -> list[int]:
+        looks.append(1)
+        return []
+
+    monkeypatch.setattr(leftovers, "shared_memory", lambda: {"foreign"})
+    for _ in range(20):
+        memory.look(pids)
+    assert len(looks) == 10
 
 
 TORN = '{"kind": "fol'

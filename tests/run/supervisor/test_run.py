@@ -133,3 +133,28 @@ def test_a_daemon_without_environment_is_flagged_and_ended_whether_the_coordinat
     assert not is_alive(daemon_pid(note))
     if name == "Daemonic":  # one whose coordinator was killed is ended with all others of it, before un-deploy
         assert [flag.text for flag in record.flags if flag.name == "left_behind"] == [f"process {daemon_pid(note)}: sleep 600"]
+
+
+class MakesMemory(Listener):
+    """Another program of this user, which makes shared memory while the run is in its trial step."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def run_progress(self, live: LiveRun) -> None:
+        if live.step == "trial":
+            self._path.touch()
+
+
+def test_only_shared_memory_that_the_run_can_have_made_is_said_to_be_left(tmp_path: Path) -> None:
+    foreign = Path(f"/dev/shm/joblib_memmapping_folder_{os.getpid()}_{os.urandom(4).hex()}")
+    own: list[Path] = []
+    try:
+        record = run(spec("stubborn_adapter:LeavesMemory"), tmp_path, MakesMemory(foreign), threading.Event())
+        own = [Path(f"/dev/shm/left-{record.execution_id[-6:]}")]
+        assert foreign.exists()
+        told = [flag.text for flag in record.flags if flag.name == "left_behind" and "shared memory" in flag.text]
+        assert told == [f"shared memory {own[0]}"]
+    finally:
+        for path in (foreign, *own):
+            path.unlink(missing_ok=True)

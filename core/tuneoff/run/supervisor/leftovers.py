@@ -11,7 +11,8 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from tuneoff.base.files import read_regular_text
@@ -25,6 +26,7 @@ MOST_TEXT = 10_000  # bytes of `OUTSIDE`
 OWN_NAME = r"tuneoff-[0-9a-f]{8}([0-9a-f]{8})?"  # of a run's temporary folder; the longer one is on all hosts of a run
 TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
 CGROUPS = "/sys/fs/cgroup"
+_MOST_LOOKS = 10  # at a name in /dev/shm that no process of the run uses: it is another program's
 
 
 def clean_execution(folder: Path) -> list[str]:
@@ -134,6 +136,52 @@ def shared_memory() -> set[str]:
                 if entry.stat(follow_symlinks=False).st_uid == os.getuid():
                     names.add(entry.name)
     return names
+
+
+class RunMemory:
+    """What of /dev/shm is a run's: its processes were seen to use it, or it is named after one of them or after the execution.
+
+    Other programs of this user make some meanwhile, which is none of the run's.
+    """
+
+    def __init__(self, execution_id: str) -> None:
+        """Look before the run starts."""
+        self._execution_id, self._before = execution_id, shared_memory()
+        self._looks: Counter[str] = Counter()
+        self._pids: set[int] = set()
+        self._used: set[str] = set()
+
+    def look(self, pids: Callable[[], Iterable[int]]) -> None:
+        """Look who uses what is new; `pids`: of the run."""
+        new = [name for name in shared_memory() - self._before - self._used if self._looks[name] < _MOST_LOOKS]
+        if not new:
+            return
+        self._looks.update(new)
+        for pid in pids():
+            self._pids.add(pid)
+            self._used.update(_used(pid, new))
+
+    def left(self) -> list[str]:
+        """Return the names of what is the run's and still there, and in no use."""
+        return sorted(unmapped({name for name in shared_memory() - self._before if self._is_own(name)}))
+
+    def _is_own(self, name: str) -> bool:
+        numbers = {int(number) for number in re.findall(r"\d+", name)}
+        return name in self._used or self._execution_id in name or bool(numbers & self._pids)
+
+
+def _used(pid: int, names: Iterable[str]) -> Iterator[str]:
+    """Yield those names in /dev/shm that a process has mapped or open."""
+    texts = []
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", errors="replace") as file:
+        texts.append(file.read())
+    with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                texts.append(f"{os.readlink(entry.path)}\n")
+    for name in names:
+        if any(re.search(rf"/dev/shm/{re.escape(name)}(?![\w.-])", text) for text in texts):
+            yield name
 
 
 def unmapped(names: set[str]) -> set[str]:

@@ -35,7 +35,7 @@ from tuneoff.run.lifecycle import DONE, FAILED, INTERRUPTED, INTERRUPTED_SECONDS
 from tuneoff.run.progress import Listener, Tracker
 from tuneoff.run.resume import adopt
 from tuneoff.run.supervisor.execution import Coordinator, Execution, Undeploy, new_execution, write_inputs
-from tuneoff.run.supervisor.leftovers import clean_execution, shared_memory, unmapped
+from tuneoff.run.supervisor.leftovers import RunMemory, clean_execution
 from tuneoff.run.supervisor.limits import limit_workers
 from tuneoff.run.supervisor.logs import Logs
 from tuneoff.run.supervisor.watch import TrialWatch
@@ -118,7 +118,6 @@ def supervise(request: RunRequest) -> Supervised:
     events = EventWriter(execution.folder, execution.execution_id, "supervisor")
     for name, text in (*request.flags, *workers.flags):
         events.flag(name, text)
-    memory_before = shared_memory()
     with (
         Sampler(execution.folder, execution.execution_id, request.power) as sampler,
         temporary,
@@ -128,7 +127,7 @@ def supervise(request: RunRequest) -> Supervised:
         try:
             ruling = supervision.run()
         finally:  # first everything is ended and removed, then it is written down: the disk may be full
-            left = supervision.end_everything(memory_before)
+            left = supervision.end_everything()
             temporary.remove()
             left += clean_execution(execution.folder)
             reap()
@@ -161,6 +160,7 @@ class _Supervision:
             execution, events, context.memory_bytes, context.memory_cgroups, self._tracker, self._take_events
         )
         self._logs = Logs(execution.folder, temporary, load_target(execution.spec.adapter_target).logs)
+        self._memory = RunMemory(execution.execution_id)
         self._stop = _AT_ITS_OWN_END
         self._problems: list[str] = []
         self._started_ns = clock.monotonic_ns()
@@ -209,14 +209,14 @@ class _Supervision:
         """Note why the run ends before its own end: the trials that run end with it."""
         self._events.write("run_stopped", cause=ruling.reason, charged=ruling.charged, cancels=cancels)
 
-    def end_everything(self, memory_before: set[str]) -> list[str]:
+    def end_everything(self) -> list[str]:
         """End what outlived the coordinator and return what had to be ended or is still there."""
         coordinator = self._coordinator
+        self._memory.look(coordinator.descendants)
         left = [f"process {pid}: {command_line(pid)}" for pid in coordinator.survivors(self._stop.exit_seconds)]
         coordinator.kill_all()
         coordinator.close()
-        forgotten = unmapped(shared_memory() - memory_before)
-        left += [f"shared memory /dev/shm/{name} (of this user; not certainly of this run)" for name in sorted(forgotten)]
+        left += [f"shared memory /dev/shm/{name}" for name in self._memory.left()]
         return left + self._problems
 
     def write_ends(self, left: Sequence[str]) -> None:
@@ -233,8 +233,12 @@ class _Supervision:
     def _look(self) -> None:
         self._take_events()
         self._watch.look()
+        self._memory.look(self._pids)
         self._logs.look()
         self._request.listener.run_progress(self._tracker.live(clock.monotonic_ns()))
+
+    def _pids(self) -> list[int]:
+        return [self._coordinator.pid, *self._coordinator.descendants()]
 
     def _take_events(self) -> None:
         for process, event in self._tail.poll():
