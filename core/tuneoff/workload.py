@@ -89,6 +89,9 @@ class TrainingEnded(Exception):
     The trial is then completed, with the epochs before; without any it fails.
     """
 
+    def __init__(self, text: str = "only `train_epoch` may raise it, in place of training an epoch") -> None:
+        super().__init__(text)  # what is read where it is raised elsewhere
+
 
 class Workload(ABC):
     """One training of one configuration, epoch by epoch; a new instance per attempt.

@@ -104,6 +104,28 @@ def test_a_trial_that_does_not_say_its_end_gets_one(
     assert found.attempts[0].ended_by == "coordinator"
 
 
+@pytest.mark.parametrize(
+    ("conditions", "state"),
+    [
+        (DONE, "completed"),
+        ((condition("Running"), condition("EarlyStopped", "TrialEarlyStopped")), "pruned"),
+    ],
+)
+def test_a_training_that_ended_by_itself_is_completed_unless_katib_stopped_it_just_then(
+    run: Run, conditions: tuple[Object, ...], state: str
+) -> None:
+    run.begins(FIRST, 0.1)
+    run.cluster.log(f"p-{FIRST}", *run.logged(own_end(FIRST, 3, epochs=1, ended_early=True)))
+    run.pod(FIRST, "Succeeded", ended(0))
+    run.trial(FIRST, *conditions)
+    run.completes(SECOND, [0.5, 0.5])
+    run.succeeds()
+    records = {record.trial: record for record in run.record().trials}
+    assert (records[FIRST].state, records[SECOND].state) == (state, "completed")
+    complete = {one.trial_id for one in run.follower.book.outcomes() if one.is_complete}
+    assert complete == ({FIRST, SECOND} if state == "completed" else {SECOND})
+
+
 def test_a_deleted_pod_is_a_loss_of_the_infrastructure(run: Run) -> None:
     run.begins(FIRST, 0.5)
     assert until(lambda: bool(run.events(schema.Epoch)))

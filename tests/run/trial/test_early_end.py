@@ -44,6 +44,14 @@ def test_one_that_trains_nothing_fails_with_the_rule(tmp_path: Path) -> None:
     assert outcome.cause == "the training ended before its first epoch; a trial needs the metrics of at least one"
 
 
+def test_one_that_ends_within_an_epoch_fails_with_the_rule(tmp_path: Path) -> None:
+    outcome = run(stopping(tmp_path, 2, workload_options={"ends_in_validate": True}))
+    assert outcome.state == "failed"
+    assert outcome.cause is not None
+    assert "only `train_epoch` may raise it" in outcome.cause
+    assert "(trial_runs.py:" in outcome.cause
+
+
 def test_a_decision_to_stop_at_its_last_epoch_prunes_it(tmp_path: Path) -> None:
     outcome = run(stopping(tmp_path, 2), report=lambda epoch, _: Decision.STOP if epoch == 2 else Decision.CONTINUE)
     assert (outcome.state, outcome.epochs) == ("pruned", 2)
