@@ -103,6 +103,11 @@ def test_a_meter_that_the_file_names_must_be_there(
     assert "'raising' fails when it is opened: RuntimeError: first line second line" in found["power"].text
 
 
+def test_a_workload_that_nothing_asks_for_is_tried_with_its_own_options(call: Call) -> None:
+    _, found = _checks(call)  # of all that is installed: `command` needs an option
+    assert (found["workload command"].level, found["workload command"].text) == ("ok", "command 1")
+
+
 def test_a_data_folder_that_is_none_fails(call: Call, healthy: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TUNEOFF_DATA_DIR", "/nowhere")
     code, found = _checks(call)

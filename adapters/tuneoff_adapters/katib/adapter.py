@@ -35,6 +35,7 @@ class KatibAdapter(ClusterAdapter):
 
     capabilities: ClassVar[Capabilities] = offers.CAPABILITIES
     fault_tools: ClassVar[str | None] = "tuneoff_adapters.katib.breaking:TOOLS"
+    doctor: ClassVar[str | None] = "tuneoff_adapters.katib.doctor:checks"
     foreign_options: ClassVar[frozenset[str]] = frozenset(TIMES)
     _follower: Follower | None = None
 

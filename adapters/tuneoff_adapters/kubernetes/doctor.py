@@ -80,7 +80,7 @@ def conflicts() -> Iterator[DoctorCheck]:
 
 
 def cluster() -> Iterator[DoctorCheck]:
-    """Hint at the kubeconfig, where the client is installed: whether one names a cluster, not whether that can be used."""
+    """Look at the kubeconfig, where the client is installed: whether one names a cluster."""
     if installed_version("kubernetes") is None:
         return
     named = [Path(part).expanduser() for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
@@ -97,6 +97,11 @@ def cluster() -> Iterator[DoctorCheck]:
     else:
         text = f"none ({looked[0]}): platform kubernetes needs one"
         yield DoctorCheck(name="kubeconfig", level="ok", text=text)
+
+
+def names_cluster() -> bool:
+    """Tell whether a kubeconfig names a cluster that could be asked."""
+    return any(check.level == "ok" and not check.text.startswith("none") for check in cluster())
 
 
 def kubeconfig_problem(paths: Sequence[Path]) -> str | None:

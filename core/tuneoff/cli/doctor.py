@@ -134,7 +134,8 @@ def data(plan: Plan | None) -> Iterator[DoctorCheck]:
         if listing.workload is None:
             yield DoctorCheck(name=name, level="fail", text=listing.text, exit_code=PluginError.exit_code)
         elif listing.plugin.name not in {spec.name for spec in specs}:
-            yield _workload(name, listing.workload, {}, level="warn")
+            options = {option: value for option, value in (listing.workload.default_options or {}).items() if value is not None}
+            yield _workload(name, listing.workload, options, level="warn")
 
 
 def results_folder(path: Path) -> DoctorCheck:

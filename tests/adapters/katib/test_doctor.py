@@ -1,0 +1,84 @@
+"""`tuneoff doctor` asks the kubeconfig's cluster: is it there, does Katib run, may its user run trials; a line each, in time."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from adapters.katib.fake_api import Answer, FakeApi
+from adapters.katib.test_checks import DEPLOYMENTS, GROUP, REVIEWS, api, deployment, review
+from tuneoff.adapter import DoctorCheck
+from tuneoff_adapters.katib import doctor
+from tuneoff_adapters.katib.adapter import KatibAdapter
+
+__all__ = ["api"]  # a fixture
+ALL_OK = {"cluster": "ok", "katib": "ok", "cluster rights": "ok"}
+
+
+def answers(monkeypatch: pytest.MonkeyPatch, kubeconfig: Path) -> dict[str, DoctorCheck]:
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    return {check.name: check for check in doctor.checks(None)}
+
+
+def test_the_adapter_s_checks_are_these() -> None:
+    assert KatibAdapter.doctor == f"{doctor.__name__}:{doctor.checks.__name__}"
+
+
+def test_a_cluster_that_can_take_runs_says_so_in_three_lines(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = answers(monkeypatch, api.kubeconfig)
+    assert {name: found[name].level for name in ALL_OK} == ALL_OK
+    assert found["cluster"].text.startswith("Kubernetes v1.36.2 answers at http")
+    assert found["katib"].text == "runs there (katib-controller:v0.19.0)"
+    assert {asked.method for asked in api.asked if asked.path != REVIEWS} == {"GET"}  # nothing is made
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "words"),
+    [
+        (lambda api: api.on("GET", GROUP, Answer(404, {})), "katib", "Katib is not installed: the API server has no group"),
+        (
+            lambda api: api.on("GET", f"{DEPLOYMENTS}/katib-controller", deployment("False", "no replicas")),
+            "katib",
+            "kubeflow/katib-controller is not available (no replicas); see: kubectl get events -n kubeflow",
+        ),
+        (
+            lambda api: api.on("POST", REVIEWS, review("create experiments", "get pods/attach")),
+            "cluster rights",
+            "lacks rights for namespace 'tuneoff-doctor': create experiments.kubeflow.org, get pods/attach; bind a role",
+        ),
+    ],
+)
+def test_what_is_amiss_is_a_line_of_its_own(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch, change: Callable[[FakeApi], None], name: str, words: str
+) -> None:
+    change(api)
+    found = answers(monkeypatch, api.kubeconfig)
+    assert {one: found[one].level for one in ALL_OK} == {**ALL_OK, name: "warn"}
+    assert words in found[name].text
+    assert "\n" not in found[name].text
+
+
+def test_a_cluster_that_does_not_answer_is_one_line_and_costs_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = {
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "one", "user": "me"}}],
+        "clusters": [{"name": "one", "cluster": {"server": "http://127.0.0.1:9"}}],
+        "users": [{"name": "me", "user": {}}],
+    }
+    (tmp_path / "config").write_text(json.dumps(content))
+    started = time.monotonic()
+    found = answers(monkeypatch, tmp_path / "config")
+    assert time.monotonic() - started < 3 * doctor.SECONDS
+    assert set(found) == {"cluster"}
+    assert found["cluster"].level == "warn"
+    assert "http://127.0.0.1:9 cannot be reached" in found["cluster"].text
+
+
+def test_without_a_kubeconfig_nobody_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    assert list(doctor.checks(None)) == []
