@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import threading
 import time
 from collections.abc import Iterator
 
@@ -13,8 +14,9 @@ import pytest
 from builders.live_folders import Folder, snapshot
 from tell.live.client import exchange, get, made_folder, made_site, place_of
 from tuneoff.errors import ExperimentError
-from tuneoff.tell.live.server import Server, serving
+from tuneoff.tell.live.server import MOST_REQUESTS, Server, serving
 from tuneoff.tell.live.site import Site
+from waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +158,24 @@ def test_the_end_does_not_wait_for_a_slow_client(site: Site) -> None:
     slow.close()
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(place_of(server), timeout=5)
+
+
+def test_strangers_hold_few_threads_each_for_a_bounded_time(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuneoff.tell.live.server.REQUEST_SECONDS", 1.0)
+    before = threading.active_count()
+    with serving(site, "127.0.0.1", 0) as server, contextlib.ExitStack() as strangers:
+        for _ in range(3 * MOST_REQUESTS):
+            strangers.enter_context(socket.create_connection(place_of(server), timeout=10)).sendall(b"G")
+        assert get(server, "/state.json").status == 200
+        until(lambda: threading.active_count() <= before + 1 + MOST_REQUESTS)
+        with socket.create_connection(place_of(server), timeout=0.05) as slow, contextlib.suppress(ConnectionError):
+            begun = time.monotonic()
+            while time.monotonic() - begun < 20:
+                slow.sendall(b"x")
+                with contextlib.suppress(TimeoutError):
+                    if not slow.recv(100):
+                        break
+            assert time.monotonic() - begun < 15
 
 
 def test_serving_writes_nothing_into_the_folder(server: Server, folder: Folder) -> None:

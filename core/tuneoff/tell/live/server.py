@@ -9,6 +9,7 @@ import logging
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -24,7 +25,8 @@ LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 HTTP_PORT = 80
 MOST_FIELDS = 10  # of a query
 METHODS = ("GET", "HEAD")
-REQUEST_SECONDS, ANSWER_SECONDS = 10.0, 60.0  # for a read of a request, and for the answer
+REQUEST_SECONDS, ANSWER_SECONDS = 10.0, 60.0  # for all of a request, and for a part of the answer
+MOST_REQUESTS = 64  # at once; the oldest has to go for another one
 COMMON = (
     ("Cache-Control", "no-store"),
     ("X-Content-Type-Options", "nosniff"),
@@ -92,11 +94,13 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
     block_on_close = False  # a slow client does not hold up the end
-    request_queue_size = 32
+    request_queue_size = 2 * MOST_REQUESTS
 
     def __init__(self, place: tuple[Any, ...], family: socket.AddressFamily, site: Site) -> None:
         self.address_family = family
         self.site = site
+        self._begun: dict[Any, float] = {}  # when each connection was taken (monotonic, seconds), the oldest first
+        self._lock = threading.Lock()
         super().__init__(place[:2], Handler)
         self.access: Access = access_of(str(self.server_address[0]), self.server_port)
 
@@ -105,6 +109,26 @@ class Server(ThreadingHTTPServer):
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._lock:
+            self._begun[request] = time.monotonic()
+            if len(self._begun) > MOST_REQUESTS:
+                _end(next(iter(self._begun)), socket.SHUT_RDWR)
+                del self._begun[next(iter(self._begun))]
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """Called again and again: let no request trickle in for longer than its time."""
+        with self._lock:
+            late = [request for request, begun in self._begun.items() if begun < time.monotonic() - REQUEST_SECONDS]
+            for request in late:
+                _end(request, socket.SHUT_RD)  # an answer still goes out
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._begun.pop(request, None)
+        super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         log.debug("a connection failed", exc_info=True)
@@ -116,6 +140,11 @@ class Server(ThreadingHTTPServer):
         host = socket.gethostname() if ipaddress.ip_address(address.partition("%")[0]).is_unspecified else address
         token = f"?token={self.access.token}" if self.access.token is not None else ""
         return f"http://{f'[{host}]' if ':' in host else host}:{self.server_port}/{token}"
+
+
+def _end(request: socket.socket, how: int) -> None:
+    with contextlib.suppress(OSError):  # the client was faster
+        request.shutdown(how)
 
 
 class Handler(BaseHTTPRequestHandler):
