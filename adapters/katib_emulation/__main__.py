@@ -40,8 +40,8 @@ stdout says when requests are served."""
 
 EXAMPLE = f"""\
 example:
-  {PROGRAM} /tmp/emulated --kubeconfig /tmp/emulated.yaml &
-  kubectl --kubeconfig /tmp/emulated.yaml get deployments -n kubeflow"""
+  {PROGRAM} emulated --kubeconfig emulated.yaml &
+  kubectl --kubeconfig emulated.yaml get deployments -n kubeflow"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -69,6 +69,9 @@ def _serve(options: argparse.Namespace, ending: Ending) -> None:
     path: Path = options.kubeconfig
     kubeconfig.claim(path)  # one of an earlier server has to go: the file says that requests are served
     options.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = options.folder.stat()
+    if status.st_uid != os.geteuid() or status.st_mode & 0o002:  # pods' commands are kept there
+        raise PermissionError(f"the folder must be yours, but others can write into {options.folder}; choose another one")
     token = kubeconfig.token_of(options.folder)
     cluster = Cluster(options, token, ending.fail)
     cluster.start()

@@ -68,6 +68,9 @@ def test_a_token_keeps_out_those_who_do_not_know_it(tmp_path: Path) -> None:
         assert api.ask("GET", "/version")[0] == 401
         assert api.ask("GET", "/version", headers={"Authorization": "Bearer guess"})[0] == 401
         assert api.ask("GET", "/version", headers={"Authorization": "Bearer secret"})[0] == 200
+        with socket.create_connection(("127.0.0.1", api.port), timeout=10) as stranger:  # whose body is not waited for
+            stranger.sendall(b"POST /api/v1/namespaces HTTP/1.1\r\nContent-Length: 1000000000\r\n\r\n")
+            assert stranger.recv(12) == b"HTTP/1.1 401"
 
 
 def test_denied_rights_are_refused_and_reviewed(tmp_path: Path) -> None:

@@ -195,10 +195,11 @@ class Exchange(http.server.BaseHTTPRequestHandler):
     do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 (the base class wants these names)
 
     def _answer(self) -> Answer:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         token, given = self.server.token, self.headers.get("Authorization") or ""
         if token is not None and not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
+            self.close_connection = True  # nothing more is read of it
             raise ApiError(401, "Unauthorized", "Unauthorized")
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         url = urlsplit(self.path)
         try:
             parsed = json.loads(body) if body.strip() else None

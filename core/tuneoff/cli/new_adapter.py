@@ -10,7 +10,7 @@ from tuneoff.cli.new_workload import TEMPLATES, camel_case, check_name, write_te
 
 NAME = "new-adapter"
 HELP = "write a plugin package: an ask-and-tell adapter, its entry point and its tests"
-EXAMPLE = "tuneoff new-adapter my-framework --output /tmp/tuneoff-my-framework"
+EXAMPLE = "tuneoff new-adapter my-framework --output tuneoff-my-framework"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -22,7 +22,7 @@ SUFFIX = ".tmpl"
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 NAME = "new-workload"
 HELP = "write a training of your own that frameworks are compared on, with its experiment file: a package, or a file"
-EXAMPLE = "tuneoff new-workload my-training --output /tmp/my-training"
+EXAMPLE = "tuneoff new-workload my-training --output my-training"
 
 LIKE = {  # what each kind is, and the distributions that it needs
     "function": ("a generator that yields its metrics once per epoch", ()),
