@@ -50,7 +50,12 @@ def _specs(plan: Plan) -> list[RunSpec]:
 def test_a_file_says_what_it_answers_and_can_be_planned(call: Call, path: Path) -> None:
     assert path.read_text().startswith("# ")
     plan = _plan(call, path.stem)
-    planned = {KATIB_ALONE: {"katib"}, ON_A_CLUSTER: {"serial", "optuna", "katib"}, **dict.fromkeys(WITH_KATIB, ALL)}
+    planned = {
+        KATIB_ALONE: {"katib"},
+        "digits_katib_cluster": {"katib"},
+        ON_A_CLUSTER: {"serial", "optuna", "katib"},
+        **dict.fromkeys(WITH_KATIB, ALL),
+    }
     planned[WITH_SERVERS] = {"optuna"}
     planned |= {"scale_trials": {"serial", "optuna", "ray-tune"}, "scale_trials_processes": {"serial", "syne-tune", "katib"}}
     counts = {WITH_SERVERS: {1, 4, 16}, **{name: {1, 4, 16, 64} for name in OVER_WORKERS}}
