@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -293,6 +294,20 @@ def test_no_file_that_a_bundle_s_meter_names_is_opened(
     assert "to run: serial" in answer.out
     (record,) = (here / "results").glob("*/runs/*/*/power.jsonl")
     assert "passwd" not in record.read_text()
+
+
+@pytest.mark.parametrize("command", [("recommend",), ("status",), ("report", "--text"), ("watch", "--once"), ("controls",)])
+def test_a_command_that_is_printed_for_a_folder_can_be_pasted_whatever_its_file_is_called(
+    here: Path, call: Call, command: tuple[str, ...]
+) -> None:
+    spec = foreign_spec(adapter="serial")
+    folder = folder_of(here / "stranger", spec, plan={"path": f"x.yaml; touch {OWNED} #"})
+    answer = call(command[0], folder, *command[1:])
+    printed = [f"tuneoff {line.partition('tuneoff ')[2]}" for line in answer.out.splitlines() if "tuneoff compare " in line]
+    assert printed or command != ("recommend",)
+    for line in printed:
+        subprocess.run(["sh", "-c", f"tuneoff() {{ :; }}; {line}"], cwd=here, check=True)
+    assert not (here / OWNED).exists()
 
 
 def test_a_folder_is_not_believed_that_an_emulated_platform_is_none(here: Path, call: Call) -> None:

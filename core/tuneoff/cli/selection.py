@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -104,7 +105,7 @@ def check_something_runs(plan: Plan) -> None:
     if plan.to_run or not reasons:
         return
     reason, run = next(iter(reasons.items()))
-    more = f" ({len(reasons) - 1} more reasons: tuneoff plan {plan.path})" if len(reasons) > 1 else ""
+    more = f" ({len(reasons) - 1} more reasons: tuneoff plan {shlex.quote(plan.path)})" if len(reasons) > 1 else ""
     kind = MissingPackageError if _is_missing(run.spec.adapter, reason or "") else UnsupportedError
     raise kind(f"{reason}{more}")
 

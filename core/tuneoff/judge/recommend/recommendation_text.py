@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
@@ -122,16 +123,16 @@ def headline(recommendation: Recommendation) -> Iterator[str]:
 def how_to_measure(recommendation: Recommendation) -> Iterator[str]:
     """Yield which file to run, and with what, for what is not measured."""
     request = recommendation.request
-    names = " ".join([*recommendation.measured, *map(_real_name(recommendation), recommendation.not_measured)])
+    names = shlex.join([*recommendation.measured, *map(_real_name(recommendation), recommendation.not_measured)])
     for one in recommendation.outside:
         changes = _changes(request, one.beyond or tuple(request.asked))
         for file in one.files:
-            yield f"to measure it: set {changes} in {file}, then: tuneoff compare {file} --adapter {names}"
+            yield f"to measure it: set {changes} in {file}, then: tuneoff compare {shlex.quote(file)} --adapter {names}"
     if recommendation.not_measured and not recommendation.outside:
         lacking = " and ".join(recommendation.lacking)
         for file in recommendation.files:
             first = f"set {lacking} in {file}, then: " if lacking else ""
-            yield f"to measure what was not: {first}tuneoff compare {file} --adapter {names}"
+            yield f"to measure what was not: {first}tuneoff compare {shlex.quote(file)} --adapter {names}"
 
 
 def _real_name(recommendation: Recommendation) -> Callable[[str], str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -206,7 +207,7 @@ def basis(results: Results, answers: Answers, circumstances: Circumstances) -> l
                 ("file", (plan.path,)),
                 ("plan", (plan.plan_id,)),
                 ("analysis", (plan.analysis_digest,)),
-                ("check it", (f"tuneoff verify {results.folder.name}",)),
+                ("check it", (f"tuneoff verify {shlex.quote(results.folder.name)}",)),
             ),
         ),
     ]
