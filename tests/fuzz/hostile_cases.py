@@ -20,7 +20,7 @@ from builders.strangers import folder_of
 from fuzz import oracle
 from fuzz.archive_cases import ARCHIVE, write_bundle
 from fuzz.sandbox import Main, Place, call_forked
-from tuneoff.base.space import Categorical
+from tuneoff.base.space import Categorical, SearchSpace
 from tuneoff.cli.main import main as command_line
 from tuneoff.experiment.spec import RunSpec, Strategy
 
@@ -124,8 +124,8 @@ def _pruner(spec: RunSpec, texts: Texts) -> RunSpec:
 
 
 def _choices(spec: RunSpec, texts: Texts) -> RunSpec:
-    space = spec.experiment.search_space
-    return _with(spec, search_space=type(space)({"x": Categorical(choices=("a", texts.text()))}))
+    name, choice = texts.chance.choice((("x", texts.text()), (texts.text(), "b")))
+    return _with(spec, search_space=SearchSpace({name: Categorical(choices=("a", choice))}))
 
 
 def _configurations(spec: RunSpec, texts: Texts) -> RunSpec:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from builders.strangers import bundle_of, folder_of, foreign_spec
 from command_line import Answer, Call
 from hostile.attacks import in_time
 from tuneoff import registry
+from tuneoff.base.space import Float, SearchSpace
 
 IMAGE = f"registry.example/x@sha256:{'0' * 64}"
 OWNED = "OWNED"
@@ -268,6 +270,17 @@ def test_an_adapter_of_others_that_says_nothing_of_bundles_runs_here_without_opt
     answer = call("reproduce", bundle, "--adapter", "elsewhere")
     assert (here / OWNED).exists() is (reason is None), answer
     assert reason is None or reason in answer.out
+
+
+@pytest.mark.slow
+def test_no_hyperparameter_of_a_bundle_is_a_command_in_an_emulated_pod(here: Path, call: Call) -> None:
+    space = SearchSpace({f"x; touch {OWNED}; :": Float(low=0.0, high=1.0)})
+    spec = foreign_spec(adapter="katib", platform="emulated")
+    spec = replace(spec, experiment=replace(spec.experiment, search_space=space))
+    with in_time(120):
+        answer = call("reproduce", bundle_of(here, spec, said={"emulated": True}))
+    assert list(here.rglob(OWNED)) == []
+    assert "`search_space` of a bundle may have numbers and words" in answer.out
 
 
 def _fifo(path: Path) -> str:

@@ -187,6 +187,9 @@ def _by_space(spec: RunSpec) -> str | None:
         return None
     if not space.searched:
         return "Katib needs a dimension with more than one value, but the search space has none; use sampler 'fixed'"
+    odd = [name for name in space.searched if not (name.isidentifier() and name.isascii())]
+    if odd:  # its webhook joins the trial's command without quotes
+        return f"Katib needs names of letters, digits and underscores, as a shell reads them, but got {odd[0]!r}; rename it"
     unordered = [name for name, item in space.searched.items() if isinstance(item, Categorical) and not item.ordered]
     if ALGORITHMS[sampler] in NUMBERS_ONLY and unordered:
         return f"sampler {sampler!r} of Katib draws numbers only, but {', '.join(unordered)} has no order; use another sampler"

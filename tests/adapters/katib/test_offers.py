@@ -8,7 +8,7 @@ import pytest
 
 from builders.katib_specs import IMAGE, spec_of
 from builders.spaces import NUMBERS, SPACE
-from tuneoff.base.space import Categorical, Constant, SearchSpace
+from tuneoff.base.space import Categorical, Constant, Float, SearchSpace
 from tuneoff.capabilities import Support
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import Budget, RunSpec, Strategy
@@ -164,3 +164,12 @@ def test_two_seeds_are_two_samplers_seeds() -> None:
 def test_no_early_stopping_without_a_pruner_of_katibs() -> None:
     for pruner in ("none", "scripted"):
         assert early_stopping_of(spec_for("random", pruner=Strategy(name=pruner))) is None
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("name", ["x; touch y", "$(x)", "a b", "a-b", "é", ""])
+def test_a_name_that_a_shell_would_read_otherwise_is_refused(name: str, platform: str) -> None:
+    """Katib's webhook joins a trial's command, with the names of its parameters, into a line of `sh -c`."""
+    space = SearchSpace({name: Float(low=0.0, high=1.0)})
+    options = {"image": IMAGE} if platform == "kubernetes" else {}
+    assert "Katib needs names of letters" in (refusal(search_space=space, platform=platform, options=options) or "")

@@ -140,6 +140,7 @@ def test_what_is_no_word_is_given_to_no_part_of_a_run(value: Any, telltale: str)
     allowed = foreign({"source": value}, telltale)
     experiment = foreign({}, telltale).experiment  # allowed but for the part that has the value
     spaces = [SearchSpace({"x": dimension}) for dimension in (Constant(value=value), Categorical(choices=("a", value)))]
+    named = replace(allowed, experiment=replace(experiment, search_space=SearchSpace({str(value): Constant(value=1)})))
     parts = {
         "option 'source' may be": allowed,
         "option 'storage' may be": replace(foreign(GENTLE), adapter="optuna", options={"storage": value}),
@@ -151,6 +152,7 @@ def test_what_is_no_word_is_given_to_no_part_of_a_run(value: Any, telltale: str)
         ),
         "`search_space` of a bundle": replace(allowed, experiment=replace(experiment, search_space=spaces[0])),
         "`search_space` of a bundle may have": replace(allowed, experiment=replace(experiment, search_space=spaces[1])),
+        **({"`search_space` of a bundle may": named} if isinstance(value, str) else {}),
         "`configurations` of a bundle may have": replace(allowed, experiment=replace(experiment, configurations=({"x": value},))),
     }
     for problem, spec in parts.items():

@@ -116,8 +116,8 @@ def _reasons(spec: RunSpec, adapter: AdapterClass) -> Iterator[str]:
     values = {
         "sampler": experiment.sampler.options,
         "pruner": experiment.pruner.options,
-        "search_space": [value for _, dimension in experiment.search_space for value in _choices(dimension)],
-        "configurations": [list(configuration.values()) for configuration in experiment.configurations],
+        "search_space": {name: _choices(dimension) for name, dimension in experiment.search_space},  # names meet a shell too
+        "configurations": experiment.configurations,
     }
     for name, value in values.items():
         yield from (f"`{name}` of a bundle may have numbers and words, but has {_shown(odd)}" for odd in _odd(value))
