@@ -19,7 +19,9 @@ from tuneoff.base.private_folder import PrivateFolder
 from tuneoff.base.processes import is_alive
 from tuneoff.errors import InfrastructureError
 from tuneoff.record.run_context import remember
-from tuneoff.run.supervisor.leftovers import clean_results
+from tuneoff.run.supervisor.execution import new_execution
+from tuneoff.run.supervisor.leftovers import clean_execution, clean_results
+from tuneoff.run.supervisor.run import make_temporary_folder
 from tuneoff_adapters.hosts.contact import Contact
 from tuneoff_adapters.hosts.host import Host
 from tuneoff_adapters.ray_tune.cluster import RayHosts, new_folder
@@ -178,3 +180,22 @@ def test_a_fresh_undeploy_cleans_the_folder_of_its_own_execution_alone(tmp_path:
 
 def test_the_name_of_the_folder_on_hosts_cannot_be_told_from_the_execution() -> None:
     assert len({new_folder("execution") for _ in range(100)}) == 100
+
+
+def test_a_run_takes_another_name_where_something_came_first_and_ends_in_one_line_where_it_always_does(
+    place: Path, victim: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(place))
+    a_link(place / "tuneoff-00000000")
+    execution = new_execution(toy_spec("serial"), place / "runs")
+    drawn = [bytes(4), bytes(range(4)), *10 * [bytes(4)]]
+    monkeypatch.setattr(os, "urandom", lambda _: drawn.pop(0))
+    with make_temporary_folder(execution) as folder:
+        assert folder.path == place / "tuneoff-00010203"
+        folder.remove()
+    with pytest.raises(InfrastructureError, match="tuneoff-00000000 must be made by this run alone, but a link of user"):
+        make_temporary_folder(execution)
+    assert clean_execution(execution.folder) == []  # all names were remembered
+    assert is_alive(victim.pid)
+    assert (place / "mine/file").exists()
+    assert (place / "tuneoff-00000000").is_symlink()

@@ -112,7 +112,7 @@ def supervise(request: RunRequest) -> Supervised:
     note_begun(results, spec.run_id, execution.execution_id)
     history = adopt(continues, execution.folder, spec) if continues is not None else NO_HISTORY
     write_accounting(execution.folder, request.accounting)
-    temporary = _temporary_folder(execution)
+    temporary = make_temporary_folder(execution)
     workers = limit_workers(execution, request.processors)
     context = write_inputs(execution, workers.slots, history)
     events = EventWriter(execution.folder, execution.execution_id, "supervisor")
@@ -279,7 +279,7 @@ def _step_limit(timeouts: Any, step: str) -> float:
     return float(getattr(timeouts, name))
 
 
-def _temporary_folder(execution: Execution) -> PrivateFolder:
+def make_temporary_folder(execution: Execution) -> PrivateFolder:
     """Make a folder below TMPDIR, remembered before it exists.
 
     Raises:
