@@ -145,3 +145,8 @@ def test_nothing_to_resume_is_one_line(call: Call, file: File, fakes: None, opti
     answer = call("compare", file(), option)
     assert answer.code == 5
     assert "name it by --output, or leave out --resume" in answer.line
+    for command in ("compare", "run"):
+        answer = call(command, file(adapters=["plain"]), option, "--output", "results/nope")
+        assert answer.code == 5
+        assert "nope is not there, so there is nothing to resume; correct it, or leave out --resume" in answer.line
+        assert not Path("results/nope").exists()

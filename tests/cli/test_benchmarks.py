@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import shlex
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 
 from command_line import Call
 from tuneoff.base.space import IntegerLog
+from tuneoff.cli import run as run_command
 from tuneoff.cli.main import COMMANDS
 from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.spec import RunSpec
@@ -80,8 +82,29 @@ def test_the_command_that_repeats_disturbed_runs_asks_for_the_same_plan(
     plan = Plan.from_json(json.loads(call("plan", path, *replaced, "--json").out))
     command = shlex.split(again(Results.of(Path("results"), plan, [])))
     assert command[:3] == ["tuneoff", "compare", plan.path]
-    assert command[-3:] == ["--resume", "--retry", "flagged"]
-    assert json.loads(call("plan", path, *command[3:-3], "--json").out)["plan_id"] == plan.plan_id
+    assert command[-5:] == ["--resume", "--retry", "flagged", "--output", "results"]
+    assert json.loads(call("plan", path, *command[3:-5], "--json").out)["plan_id"] == plan.plan_id
+
+
+@pytest.mark.parametrize(
+    "replaced", [("--adapter", "optuna"), ("--adapter", "serial", "--seed", "1"), ("--adapter", "optuna", "--sampler", "tpe")]
+)
+@pytest.mark.parametrize("name", ["digits", "overhead", "digits_kubernetes"])  # seeds by their count, and as a list
+def test_the_command_that_repeats_a_disturbed_run_is_of_run_and_asks_for_the_same_one(name: str, replaced: Sequence[str]) -> None:
+    path = BENCHMARKS / f"{name}.yaml"
+    parser = argparse.ArgumentParser()
+    run_command.add_arguments(parser)
+
+    def planned(words: Sequence[str]) -> Plan:
+        asked = parser.parse_args(words)
+        return run_command.planned(asked)
+
+    plan = planned([str(path), *replaced])
+    command = shlex.split(again(Results.of(Path("results"), plan, [])))
+    assert command[:2] == ["tuneoff", "run"]
+    repeated = planned(command[2:])
+    assert (repeated.plan_id, repeated.analysis) == (plan.plan_id, plan.analysis)
+    assert command[-2:] == ["--output", "results"]
 
 
 def test_digits_is_the_embedded_default(call: Call) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tuneoff.base.format import counted
 from tuneoff.cli.folders import add_output
-from tuneoff.cli.matrix import FLAGGED, add_verbose, run_plan
+from tuneoff.cli.matrix import add_retry, add_verbose, run_plan
 from tuneoff.cli.plan import expected_duration
 from tuneoff.cli.selection import add_file, add_metrics_port, add_overrides, plan_of
 
@@ -22,12 +22,7 @@ EXAMPLE = "tuneoff compare benchmarks/digits.yaml --adapter serial optuna --seed
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
     add_output(parser)
-    parser.add_argument(
-        "--retry",
-        choices=[FLAGGED],
-        help="resume, and repeat whole blocks (all runs of a seed) that hold a run with a flag of the machine; decided "
-        "blind to results, and the earlier executions are kept and counted",
-    )
+    add_retry(parser)
     add_overrides(parser)
     add_metrics_port(parser)
     parser.add_argument("--no-report", dest="report", action="store_false", help="write no report.html at the end")

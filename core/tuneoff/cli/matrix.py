@@ -14,6 +14,7 @@ from tuneoff.cli.command import script_name
 from tuneoff.cli.folders import folder_to_resume, new_folder
 from tuneoff.cli.report import written_report
 from tuneoff.cli.selection import metrics_of
+from tuneoff.errors import ResultsError
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
@@ -39,8 +40,10 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Sequence[str] = (
     from tuneoff.tell.report.progress import progress
 
     check_something_runs(plan)
-    retry_flagged = getattr(arguments, "retry", None) == FLAGGED
+    retry_flagged = arguments.retry == FLAGGED
     resume = arguments.resume or arguments.continues or retry_flagged
+    if resume and arguments.output is not None and not arguments.output.exists():
+        raise ResultsError(f"{arguments.output} is not there, so there is nothing to resume; correct it, or leave out --resume")
     results = arguments.output or (folder_to_resume(plan) if resume else new_folder(plan))
     with progress(sys.stderr, plan, results) as shown, metrics_of(plan, arguments, shown) as listener:
         request = PlanRequest(
@@ -77,6 +80,15 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Sequence[str] = (
         note(f"tuneoff: interrupted; to go on{how}:")
         note(resume_command(arguments.argv, results))  # the last line
     return code
+
+
+def add_retry(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--retry",
+        choices=[FLAGGED],
+        help="resume, and repeat whole blocks (all runs of a seed) that hold a run with a flag of the machine; decided "
+        "blind to results, and the earlier executions are kept and counted",
+    )
 
 
 def add_verbose(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tuneoff.cli.folders import add_output
-from tuneoff.cli.matrix import add_verbose, run_plan
+from tuneoff.cli.matrix import add_retry, add_verbose, run_plan
 from tuneoff.cli.selection import add_file, add_metrics_port, overridden_plan
 from tuneoff.errors import ExperimentError
 
@@ -31,12 +31,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trials", metavar="N", type=int, help="trials of the run; default: the file's budget.trials")
     parser.add_argument("--workers", metavar="N", type=int, help="workers of the run; default: the file's workers.count")
     add_output(parser)
+    add_retry(parser)
     add_metrics_port(parser)
     add_verbose(parser)
     parser.add_argument("--json", action="store_true", help="write what the run came to as JSON, instead of the table")
 
 
 def execute(arguments: argparse.Namespace) -> int:
+    return run_plan(planned(arguments), arguments)
+
+
+def planned(arguments: argparse.Namespace) -> Plan:
+    """Return the plan of the one run that is asked for.
+
+    Raises:
+        ExperimentError: the file has several adapters, and none is named.
+    """
     plan = overridden_plan(
         arguments.file,
         adapters=None if arguments.adapter is None else [arguments.adapter],
@@ -48,7 +58,7 @@ def execute(arguments: argparse.Namespace) -> int:
     names = dict.fromkeys(run.spec.adapter for run in plan.counted)
     if len(names) > 1:
         raise ExperimentError(f"--adapter must name the framework, as the file has several: {', '.join(names)}")
-    return run_plan(first_run(plan), arguments)
+    return first_run(plan)
 
 
 def first_run(plan: Plan) -> Plan:

@@ -157,16 +157,24 @@ def _sizes(specs: Sequence[RunSpec]) -> list[str]:
 def again(results: Results) -> str:
     """Return the command that repeats disturbed runs: it must ask for this very plan, whatever the command line replaced.
 
-    What that may have replaced is told by the plan: by `--adapter` all entries are mappings, by `--seeds` there is a list.
+    What that may have replaced is told by the plan: by `--adapter` all entries are mappings, by `--seeds` there is a list. Of
+    `tuneoff run` there is one run, the first of the file, and its analysis is that of all the file's seeds.
     """
-    adapters, seeds = results.plan.content.get("adapters"), results.plan.content.get("seeds")
-    words = ["tuneoff", "compare", results.plan.path]
+    plan = results.plan
+    adapters, seeds, sampler = (plan.content.get(name) for name in ("adapters", "seeds", "sampler"))
+    is_run = len(plan.runs) == 1
+    words = ["tuneoff", "run" if is_run else "compare", plan.path]
     if isinstance(adapters, list) and all(isinstance(entry, Mapping) for entry in adapters):
         names = dict.fromkeys("@".join(filter(None, (entry["name"], entry.get("platform")))) for entry in adapters)
-        words += ["--adapter", ",".join(names)]
+        # a name without a platform stands for all entries of that adapter
+        words += ["--adapter", ",".join(name for name in names if "@" not in name or name.partition("@")[0] not in names)]
     words += _sizes([run.spec for run in results.planned])
-    words += ["--seeds", *map(str, seeds)] if isinstance(seeds, list) else []
-    return shlex.join([*words, "--resume", "--retry", "flagged"])
+    if is_run:
+        words += ["--seed", str(seeds[0])] if isinstance(seeds, list) and len(seeds) == 1 else []
+        words += ["--sampler", sampler] if isinstance(sampler, str) else []
+    else:
+        words += ["--seeds", *map(str, seeds)] if isinstance(seeds, list) else []
+    return shlex.join([*words, "--resume", "--retry", "flagged", "--output", str(results.folder)])
 
 
 def _needed(answers: Answers, setting: Setting, planned: int) -> int | None:
