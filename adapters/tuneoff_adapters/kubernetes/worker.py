@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tuneoff.base.process_limits import end_with
+from tuneoff.base.processes import become_subreaper
 from tuneoff.base.targets import load_target
 from tuneoff.record.events.stream import framed
 from tuneoff.record.layout import POD, POD_WORKER
@@ -55,6 +56,7 @@ class PodWorker(Worker):
 def main(arguments: Sequence[str]) -> int:
     """Work until there is nothing left to do, and return the exit code."""
     index, given = int(arguments[0]), arguments[1:]
+    become_subreaper()
     context = in_pod.own_context()
     pipe = _Lines(iter(given or sys.stdin.buffer), os.dup(1), context.execution_id)
     worker = PodWorker(index, context, pipe, POD if given else POD_WORKER)

@@ -224,14 +224,19 @@ class OptunaAdapter(OnSlurm, OnClusters):
             self._pool.send(worker, order)
         return order
 
-    def _note(self, order: Order, answer: Finished | Broken | TrialOutcome) -> None:
+    def _note(self, order: Order, answer: Finished | Broken | TrialOutcome) -> Order | None:
+        """Take in an answer, and return an order for the process that takes the place of one that leaves."""
         if isinstance(answer, TrialOutcome):  # of a pod that was ended because the run's time is used up
             self._budget_over = True
-            return
+            return None
         if isinstance(answer, Broken):
             problem = f"Optuna must answer every call, but {answer.text}; see the run's log"
             raise InfrastructureError(problem) if answer.is_infrastructure else StepError(problem)
         self._budget_over |= answer.budget_over
+        if answer.leaves is None:
+            return None
+        self._generations[answer.leaves] += 1
+        return Order(generation=self._generations[answer.leaves], repeats=answer.repeats)
 
     def _bury(self, death: Death, order: Order | None) -> Order | None:
         """Mend what a dead worker left, and return an order for the next one in its place if there is something to ask for."""

@@ -117,9 +117,14 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """Worker to coordinator: the order is carried out. `budget_over`: core refused or cancelled a trial, so ask no more."""
+    """Worker to coordinator: the order is carried out. `budget_over`: core refused or cancelled a trial, so ask no more.
+
+    `leaves`: the worker whose process leaves before that, with `repeats` to be made by the one in its place.
+    """
 
     budget_over: bool
+    leaves: int | None = None
+    repeats: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,7 +55,7 @@ def work(worker: Worker, plan: StudyPlan) -> None:
             text = " ".join(f"{type(cause).__name__}: {cause}".split())
             is_infrastructure = isinstance(cause, _INFRASTRUCTURE)
             answer = Broken(text=f"worker {worker.index} met {text}", is_infrastructure=is_infrastructure)
-        worker.pipe.send(answer)
+        worker.answer(answer)
 
 
 def _cause(error: BaseException, journal: str) -> BaseException:
@@ -103,6 +103,8 @@ class _Asker:
             elif self._asks.take() is None:
                 return Finished(budget_over=False)
             self._run_one()
+            if self._worker.is_leaving and not self._budget_over:
+                return Finished(budget_over=False, leaves=self._worker.index, repeats=repeats)
         return Finished(budget_over=True)
 
     def _run_one(self) -> None:

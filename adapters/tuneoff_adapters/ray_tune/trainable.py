@@ -10,6 +10,7 @@ from ray.tune.result import RESULT_DUPLICATE
 
 from tuneoff.errors import TrialFailedError
 from tuneoff.experiment.trial_context import TrialContext
+from tuneoff.run.trial.children import hold_children
 from tuneoff.run.trial.run_trial import Decision, Steps, TrialOutcome, trial_steps
 from tuneoff.run.trial.trial_process import trial_process
 from tuneoff_adapters.ray_tune.exits import note_cancelled
@@ -71,5 +72,6 @@ def _ended(outcome: TrialOutcome, context: TrialContext, task: dict[str, Any]) -
 def _prepare(context_path: str) -> TrialContext:
     """Read the run's context, reserve a slot and import what the workload names, once per process and before its first trial."""
     context = TrialContext.read(context_path)
+    hold_children(context.execution_id)
     trial_process(context)
     return context

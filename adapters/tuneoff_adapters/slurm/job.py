@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tuneoff.base.processes import end_all
+from tuneoff.run.trial.children import left_by
 from tuneoff.run.trial.faults import out_of_memory_kills
 from tuneoff_adapters.hosts.agent import Agent, serve
 from tuneoff_adapters.slurm.channel import Channel, TamperedError, greet
@@ -85,6 +87,7 @@ class JobAgent(Agent):
         before = _kills()
         process = subprocess.Popen(command, stdin=subprocess.PIPE)
         process.communicate(way.key)
+        end_all(lambda: left_by(self._execution_id, process.pid))
         return {"exit_code": process.returncode, "out_of_memory": _kills() > before}
 
 

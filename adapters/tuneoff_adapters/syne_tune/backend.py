@@ -14,6 +14,7 @@ from syne_tune.backend.trial_status import Status
 
 from tuneoff.base import clock
 from tuneoff.base.process_limits import as_parent
+from tuneoff.base.processes import kill_tree
 from tuneoff.record.run_context import RunContext
 from tuneoff.run import trial
 from tuneoff_adapters.syne_tune import reporter
@@ -96,7 +97,7 @@ class TrialProcesses(LocalBackend):  # type: ignore[misc]
 
     def _kill_process(self, trial_id: int) -> None:
         if self.trial_subprocess[trial_id].poll() is None:  # else its pid may be another process's by now
-            super()._kill_process(trial_id)
+            kill_tree(self.trial_subprocess[trial_id].pid)
             self._wait(trial_id)
 
     def _wait(self, trial_id: int) -> None:

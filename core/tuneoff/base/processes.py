@@ -20,6 +20,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _WORDS = 200  # characters of a log's last line
 _TAIL_BYTES = 65_536  # of a log, in which that line is looked for
 _STAMP = re.compile(r"^\[[^\]]*\]\s+(\([^)]*\)\s+)?\S+:\d+:\s*")  # Ray's: time, processes, who, file and line
+_TRACKER_SECONDS = 1.0  # in which a resource tracker ends of which all users have ended
 _STOP_SECONDS = 0.2  # in which a process stops that is not in the middle of a slow system call
 _MOST_PRINTED = 1_000_000  # bytes of a command's output that are kept, from its end
 _OF_CODE = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV, signal.SIGSYS, signal.SIGTRAP)
@@ -266,13 +267,22 @@ def stop(pids: Iterable[int], deadline: float = math.inf) -> None:
 
 
 def kill_tree(pid: int) -> None:
-    """SIGKILL a process, then all below it: first the one that would tell the death of another as its own fault."""
+    """SIGKILL a process, then all below it: first the one that would tell the death of another as its own fault.
+
+    Resource trackers end by themselves once all others have.
+    """
     below = descendants(pid)
     kill(pid)
     while below:  # again: one of them may have started another meanwhile
         for child in below:
-            kill(child)
+            if not is_resource_tracker(child):
+                kill(child)
         below = [child for parent in below for child in descendants(parent) if child not in below]
+
+
+def is_resource_tracker(pid: int) -> bool:
+    """Tell whether a process removes what others leave of named semaphores and shared memory: Python's, or one made after it."""
+    return "resource_tracker import main" in command_line(pid, None)
 
 
 def reap() -> None:
@@ -289,18 +299,28 @@ def end_all(
 
     All are stopped first: what is stopped starts no process more, tells no death of another as its own fault, and keeps the
     children that are found by their parent alone. Where `spares` says so, a process and what is below it is left alone. Nothing
-    new is looked for after `within_seconds`; what was stopped by then is killed.
+    new is looked for after `within_seconds`; what was stopped by then is killed. Resource trackers come last, and have a moment
+    to end by themselves.
     """
     killed: list[int] = []
     deadline = time.monotonic() + within_seconds
-    while found := _stopped(find, spares, deadline):
-        for pid in found:
-            kill(pid)
-        killed.extend(pid for pid in found if pid not in killed)
-        if time.monotonic() >= deadline:
-            break
+    tracked_until = math.inf  # from when on trackers are killed
+
+    def spared(pid: int) -> bool:
+        return spares(pid) or (time.monotonic() < tracked_until and is_resource_tracker(pid))
+
+    while True:
+        while found := _stopped(find, spared, deadline):
+            for pid in found:
+                kill(pid)
+            killed.extend(pid for pid in found if pid not in killed)
+            if time.monotonic() >= deadline:
+                return killed
+            time.sleep(0.02)
+        if not _with_below(find(), spares):
+            return killed
+        tracked_until = min(tracked_until, time.monotonic() + _TRACKER_SECONDS, deadline)
         time.sleep(0.02)
-    return killed
 
 
 def _stopped(find: Callable[[], Iterable[int]], spares: Callable[[int], bool], deadline: float) -> list[int]:

@@ -120,13 +120,14 @@ def test_a_living_grandchild_counts() -> None:
 def test_only_a_process_with_children_looks_for_them_in_the_file_system() -> None:
     script = """
 import subprocess, sys
-from tuneoff.run.trial import trial_process as usage
+from tuneoff.run.trial import children
+from tuneoff.run.trial.trial_process import process_tree_cpu_ns
 looked = []
-usage._children = lambda pid: looked.append(pid) or []
-usage.process_tree_cpu_ns()
+children.children = lambda pid: looked.append("self") or []
+process_tree_cpu_ns()
 with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
     print(looked)
-    usage.process_tree_cpu_ns()
+    process_tree_cpu_ns()
     process.communicate(b"\\n")
 print(looked)
 """

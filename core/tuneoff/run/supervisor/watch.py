@@ -20,6 +20,7 @@ from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.layout import IN_PODS
 from tuneoff.run.progress import OpenAttempt, Tracker
 from tuneoff.run.supervisor.execution import Execution
+from tuneoff.run.trial.children import left_by
 from tuneoff.run.trial.faults import ask_kill, has_more_memory_there, note_kill, out_of_memory_cause, out_of_memory_kills
 
 Identity = tuple[int, int]  # pid, when the kernel started it (ns): a pid alone may be used again
@@ -42,6 +43,7 @@ class TrialWatch:
         tracker: Tracker,
         take_events: Callable[[], None],
     ) -> None:
+        self._execution_id = execution.execution_id
         self._folder, self._events, self._memory, self._cgroups = execution.folder, events, memory_bytes, cgroups
         self._tracker, self._take_events = tracker, take_events
         self._timeouts = execution.spec.experiment.timeouts
@@ -142,6 +144,8 @@ class TrialWatch:
     def _is_gone(self, attempt: OpenAttempt, now: int) -> None:
         """Note the death, and at once whether the kernel caused it: the next trial on the slot may be its next victim."""
         attempt.gone_since_ns = now
+        if not self._is_elsewhere(attempt):
+            processes.end_all(lambda: left_by(self._execution_id, attempt.pid))
         attempt.killed_by_kernel = self._has_killed(attempt.slot)
 
     def _write_end(self, attempt: OpenAttempt, now: int) -> None:

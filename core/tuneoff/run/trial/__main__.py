@@ -27,6 +27,7 @@ from tuneoff.base.targets import load_target
 from tuneoff.base.tracebacks import described
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.checkpoint import EpochMetrics, checkpoint_path, read_checkpoint
+from tuneoff.run.trial.children import end_children, hold_children
 from tuneoff.run.trial.run_trial import Decision, Report, run_trial
 from tuneoff.run.trial.trial_process import process_tree_cpu_ns, trial_process
 from tuneoff.run.trial.worker_process import SERVER_FLAG, WORKER_FLAG, fork_server_main, worker_main
@@ -37,32 +38,41 @@ EXIT_CODES = {"failed": 1, "refused": 4, "cancelled": 4}
 
 def main(arguments: list[str]) -> int:
     die_with_parent()
-    if arguments[0] == "--test":
-        context_file, trial_id, configuration_file, output = arguments[1:5]
-        try:
-            score_to_file(TrialContext.read(context_file), trial_id, _configuration(configuration_file), Path(output))
-        except Exception as error:  # a workload's test may fail in any way: the last line says why
-            traceback.print_exc()
-            print(described(error), file=sys.stderr)
-            return EXIT_CODES["failed"]
-        return 0
     if arguments[0] == WORKER_FLAG:
         worker_main(int(arguments[1]))
-        return 0
-    if arguments[0] == SERVER_FLAG:
+    elif arguments[0] == SERVER_FLAG:
         fork_server_main(int(arguments[1]), arguments[2:])
-        return 0
-    context_file, trial_id, configuration_file = arguments[:3]
-    attempt = int(arguments[3]) if len(arguments) > 3 else 1
+    else:
+        try:
+            return _test(*arguments[1:]) if arguments[0] == "--test" else _run(*arguments)
+        finally:
+            end_children()
+    return 0
+
+
+def _test(context_file: str, trial_id: str, configuration_file: str, output: str) -> int:
+    try:
+        context = TrialContext.read(context_file)
+        hold_children(context.execution_id)
+        score_to_file(context, trial_id, _configuration(configuration_file), Path(output))
+    except Exception as error:  # a workload's test may fail in any way: the last line says why
+        traceback.print_exc()
+        print(described(error), file=sys.stderr)
+        return EXIT_CODES["failed"]
+    return 0
+
+
+def _run(context_file: str, trial_id: str, configuration_file: str, attempt: str = "1") -> int:
     context = TrialContext.read(context_file)
+    hold_children(context.execution_id)
     with _output_as_errors():  # a report may go through standard output: no workload that is imported prints there
-        trial_process(context, ROLE)  # before the reporter's imports
+        trial_process(context, ROLE).is_replaceable = True  # here, before the reporter's imports
     outcome = run_trial(
         context,
         trial_id,
         _configuration(configuration_file),
         _reporter(context),
-        attempt=attempt,
+        attempt=int(attempt),
         framework_id=os.environ.get("TUNEOFF_FRAMEWORK_ID"),
         role=ROLE,
     )

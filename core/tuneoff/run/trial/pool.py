@@ -14,11 +14,12 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from tuneoff.base import clock
 from tuneoff.base.process_limits import die_with_parent
-from tuneoff.base.processes import ended, kill_tree
+from tuneoff.base.processes import end_all, ended, kill_tree
 from tuneoff.base.targets import load_target
 from tuneoff.errors import InfrastructureError, StepError, UserError
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events.schema import Charged
+from tuneoff.run.trial.children import end_children, hold_children, left_by
 from tuneoff.run.trial.run_trial import Report, TrialOutcome, run_trial
 from tuneoff.run.trial.trial_process import TrialProcess, trial_process
 from tuneoff.run.trial.worker_process import WORKER_FLAG, ForkServer, WorkerProcess, start_interpreter
@@ -68,6 +69,12 @@ class Death:
 News = Ready | Message | Death
 
 
+class _Last(NamedTuple):
+    """The answer of a worker whose process leaves."""
+
+    content: Any
+
+
 class Pipe(Protocol):
     """A worker's way to its coordinator. `recv` raises EOFError once that is gone."""
 
@@ -93,6 +100,22 @@ class Worker:
     def run(self, trial_id: str, configuration: Mapping[str, Any], report: Report, **identity: Any) -> TrialOutcome:
         """Run a trial; `identity`: `attempt` and `framework_id` of `run_trial`."""
         return run_trial(self.context, trial_id, configuration, report, role=self.role, **identity)
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether its next answer is its last one."""
+        return self.process.is_replaceable and self.process.is_spent
+
+    def answer(self, content: Any) -> None:
+        """Send the answer to a task.
+
+        Raises:
+            EOFError: a fresh process takes the worker's place.
+        """
+        if self.is_leaving:
+            self.pipe.send(_Last(content))
+            raise EOFError
+        self.pipe.send(content)
 
 
 class Pool(ABC):
@@ -250,6 +273,11 @@ class WorkerPool(Pool):
                 content = pipe.recv() if pipe in ready or pipe.poll() else _GONE  # sent while `wait` looked at one after another
             except (EOFError, ConnectionResetError):
                 content = _GONE
+            if isinstance(content, _Last):
+                kill_tree(self._workers[index].process.pid)
+                self._bury(index)
+                self.start_worker(index)  # what is sent to it waits until it is ready
+                content = content.content
             if content is _GONE:
                 news.append(self._bury(index))
             elif not isinstance(content, Ready):  # of a worker that was started again
@@ -279,16 +307,23 @@ class WorkerPool(Pool):
         pipe.close()
         code = process.wait()
         os.close(pidfd)
+        end_all(lambda: left_by(self._context.execution_id, process.pid))
         return Death(index, process.pid, code)
 
 
-def run_worker(target: str, index: int, context_path: str, pipe: Pipe, arguments: tuple[Any, ...]) -> None:
-    """Be a worker process, from its start on; it ends without the interpreter's teardown (torch needs over a second for it)."""
+def run_worker(
+    target: str, index: int, context_path: str, pipe: Pipe, arguments: tuple[Any, ...], *, is_replaceable: bool = False
+) -> None:
+    """Be a worker process, from its start on; it ends without the interpreter's teardown (torch needs over a second for it).
+
+    `is_replaceable`: who reads the pipe starts a fresh process in place of one that is spent.
+    """
     die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     context = TrialContext.read(context_path)
-    trial_process(context, slot=index % context.slots)
+    hold_children(context.execution_id)
+    trial_process(context, slot=index % context.slots).is_replaceable = is_replaceable
     pipe.send(Ready(index))
     code = 0
     try:
@@ -298,6 +333,7 @@ def run_worker(target: str, index: int, context_path: str, pipe: Pipe, arguments
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1
     finally:
+        end_children()
         sys.stdout.flush()
         sys.stderr.flush()
         if sys.exc_info()[0] is None:

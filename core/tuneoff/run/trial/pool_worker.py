@@ -26,4 +26,4 @@ def work(worker: Worker, stops: Mapping[str, int], is_asking: bool = False) -> N
                 return decision
             return Decision.STOP if last_epoch is not None and epoch >= last_epoch else Decision.CONTINUE
 
-        worker.pipe.send(worker.run(trial_id, configuration, report, attempt=attempt))
+        worker.answer(worker.run(trial_id, configuration, report, attempt=attempt))

@@ -15,6 +15,7 @@ from tuneoff.base.tracebacks import described, log_traceback
 from tuneoff.errors import InfrastructureError, TrialFailedError
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.checkpoint import EpochMetrics, checkpoint_path, read_checkpoint, state_of, write_checkpoint
+from tuneoff.run.trial.children import end_children, own_children
 from tuneoff.run.trial.faults import KernelKills, announce_kill, out_of_memory_cause
 from tuneoff.run.trial.trial_process import CpuClock, TrialProcess, peak_rss_bytes, trial_process
 from tuneoff.workload import NO_EPOCH, TrainingEnded, Workload
@@ -157,6 +158,7 @@ class _Attempt:
         cause: str | None = None
         charged: str | None = None
         workload: Workload | None = None
+        started_before = own_children()
         try:
             workload = self.context.make_workload()
             self._load(workload)
@@ -186,6 +188,8 @@ class _Attempt:
             self._log(error)
         finally:
             self._close(workload)
+            workload = None  # what it refers to can end by itself
+            self.process.is_spent |= end_children(started_before, keeps=not self.process.is_replaceable)
             if charged == "workload" and kernel_kills.are_new():  # of its children: what it failed of is what followed
                 cause = out_of_memory_cause(self.context.memory_bytes, "control group")
                 kernel_kills.claim(self.context.run_dir, slot)

@@ -16,8 +16,10 @@ from pathlib import Path
 
 from tuneoff.base import clock
 from tuneoff.base.clock import NANOSECONDS
+from tuneoff.base.processes import children
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events.writer import EventWriter
+from tuneoff.run.trial.children import own_children
 from tuneoff.run.trial.own_end import OwnEnd
 from tuneoff.run.trial.process_state import TrainingState
 from tuneoff.workload import workload_at
@@ -178,6 +180,8 @@ class TrialProcess:
         self.slots.reserve(slot)
         self.budget = TrialBudget(context)
         self.preferred_slot = slot
+        self.is_replaceable = False  # it ends after a trial, or where it is spent
+        self.is_spent = False  # a training has kept processes, which the next trial cannot have as a fresh process would
         self.training = TrainingState(context.workload, context.folder, context.umask)
         self.own_end = OwnEnd()
         with self.training.entered(), self.own_end.noted(None):  # for a module that keeps the functions by name
@@ -241,12 +245,11 @@ def process_tree_cpu_ns() -> int:
     """Return the CPU time of this process, of the children that it waited for, and of those that live or are zombies, in ns.
 
     A child's time only moves from the last part to the second when it is waited for, so differences of two readings are
-    exact. Left out is what nobody in the tree waits for: a child whose parent ended first.
+    exact. One whose parent ended first is a child of this process, where that holds its children.
     """
     waited = resource.getrusage(resource.RUSAGE_CHILDREN)
     total = time.process_time_ns() + round((waited.ru_utime + waited.ru_stime) * NANOSECONDS)
-    if _has_children():
-        total += sum(map(tree_cpu_ns, _children("self")))
+    total += sum(map(tree_cpu_ns, own_children()))
     return total
 
 
@@ -266,24 +269,6 @@ def peak_rss_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _has_children() -> bool:
-    """Tell by one system call, which reaps nobody, whether there is any child: hardly a trial has one."""
-    try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return False
-    return True
-
-
-def _children(pid: int | str) -> list[int]:
-    found: list[int] = []
-    with contextlib.suppress(OSError):  # it ended meanwhile, or there is no such file system
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{task}/children") as file:
-                found.extend(map(int, file.read().split()))
-    return found
-
-
 def tree_cpu_ns(pid: int) -> int:
     """Return the CPU time of a process, of those that it waited for, and of those below it, in ns; 0: it is gone."""
     total = 0
@@ -293,4 +278,4 @@ def tree_cpu_ns(pid: int) -> int:
             text = file.read()
         waited_ticks = sum(map(int, text[text.rindex(")") + 2 :].split()[13:15]))
         total += waited_ticks * NANOSECONDS // os.sysconf("SC_CLK_TCK")
-    return total + sum(map(tree_cpu_ns, _children(pid)))
+    return total + sum(map(tree_cpu_ns, children(pid)))

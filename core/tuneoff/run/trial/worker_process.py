@@ -56,7 +56,7 @@ def worker_main(descriptor: int) -> None:
     pipe = Connection(descriptor)
     target, index, context_path, arguments, preload = pipe.recv()
     import_all(preload)
-    run_worker(target, index, context_path, pipe, arguments)
+    run_worker(target, index, context_path, pipe, arguments, is_replaceable=True)
 
 
 def import_all(modules: Iterable[str]) -> None:

@@ -1,0 +1,102 @@
+"""What a trial's process starts ends with its trial, and with it; `multiprocessing` works on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tuneoff.base.processes import end_all, is_alive, kill_tree
+from tuneoff.run.trial.children import left_by
+from waiting import until
+
+ENDING = """
+import concurrent.futures, multiprocessing, os, subprocess, sys, time
+from pathlib import Path
+from tuneoff.base.processes import is_alive, is_resource_tracker
+from tuneoff.run.trial.children import end_children, hold_children, own_children
+
+def living(): return {pid for pid in own_children() if is_alive(pid) and not is_resource_tracker(pid)}
+
+KEPT = []
+
+def start(context, is_kept):
+    context.Process(target=time.sleep, args=(1000,)).start()
+    if is_kept:
+        KEPT.extend([context.Pool(2), concurrent.futures.ProcessPoolExecutor(2, mp_context=context), context.Manager()])
+        KEPT[0].map(abs, [1]); KEPT[1].submit(abs, 1).result()
+    subprocess.run([sys.executable, "-c", "import subprocess; subprocess.Popen(['sleep', '1000'], start_new_session=True)"])
+
+if __name__ == "__main__":
+    hold_children("e")
+    before = subprocess.Popen(["sleep", "1000"])  # as a module may at its import
+    for method in ("fork", "forkserver"):
+        for is_kept in (False, True):
+            spared = own_children()
+            start(multiprocessing.get_context(method), is_kept)
+            assert len(living() - {before.pid}) >= 2
+            assert end_children(spared) == is_kept
+            KEPT.clear()
+            assert living() == {before.pid}, living()
+    spared = own_children()
+    KEPT.append(multiprocessing.Pool(2))
+    assert end_children(spared, keeps=True)
+    assert KEPT[0].map(abs, [-1]) == [1]
+    assert not end_children(own_children())
+    end_children()
+    assert living() == set()
+    print("ended")
+"""
+LEAVING = """
+import multiprocessing, os, subprocess, sys, time
+from tuneoff.run.trial.children import hold_children
+
+def main():
+    hold_children(sys.argv[1])
+    context = multiprocessing.get_context("spawn")
+    lock = context.Lock()  # a name in /dev/shm, which the resource tracker removes
+    program = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    forked = os.fork()
+    if forked == 0:
+        time.sleep(1000)
+    print(program.pid, forked, lock._semlock.name, flush=True)
+    time.sleep(1000)
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_what_a_training_leaves_is_ended_and_what_was_there_before_stays(tmp_path: Path) -> None:
+    (tmp_path / "ending.py").write_text(ENDING)
+    done = subprocess.run([sys.executable, "ending.py"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "ended\n"
+
+
+def test_what_a_dead_process_has_left_is_found_and_nothing_of_others(tmp_path: Path) -> None:
+    (tmp_path / "leaving.py").write_text(LEAVING)
+    processes = [
+        subprocess.Popen([sys.executable, "leaving.py", name], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+        for name in ("dies", "killed", "stays")
+    ]
+    left, names = [], []
+    for process in processes:
+        assert process.stdout is not None
+        program, forked, name = process.stdout.readline().split()
+        left.append({int(program), int(forked)})
+        names.append(Path(f"/dev/shm/sem.{name[1:]}"))
+    dies, killed, stays = processes
+    assert all(name.exists() for name in names)
+    dies.kill()
+    dies.wait()
+    assert left[0] <= set(left_by("dies", dies.pid))
+    assert set(end_all(lambda: left_by("dies", dies.pid))) == left[0]
+    kill_tree(killed.pid)
+    killed.wait()
+    until(lambda: not any(is_alive(pid) for pid in left[0] | left[1]))
+    until(lambda: not names[0].exists() and not names[1].exists())
+    assert all(is_alive(pid) for pid in left[2])
+    kill_tree(stays.pid)
+    stays.wait()
+    until(lambda: not names[2].exists() and not any(is_alive(pid) for pid in left[2]))
