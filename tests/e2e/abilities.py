@@ -22,7 +22,7 @@ from typing import Any
 multiprocessing.set_start_method("forkserver", force=True)  # forced, as its children import this file too
 PARSER = argparse.ArgumentParser()
 PARSER.add_argument("--scale", type=float, default=1.0)
-SCALE = PARSER.parse_args([]).scale
+SCALE = PARSER.parse_args().scale
 
 HOME = Path(__file__).parent
 NOTES = HOME / "started"
@@ -65,6 +65,14 @@ def differences() -> list[str]:
     umask = os.umask(0)
     os.umask(umask)
     looks: dict[str, tuple[Any, Any]] = {
+        "folder": (Path.cwd(), HOME),
+        "umask": (umask, 0o022),
+        "SIGUSR1": (signal.getsignal(signal.SIGUSR1), signal.SIG_DFL),
+        "SIGTERM": (signal.getsignal(signal.SIGTERM), signal.SIG_DFL),
+        "SIGINT": (signal.getsignal(signal.SIGINT), signal.default_int_handler),
+        "locale": (locale.setlocale(locale.LC_NUMERIC), "C"),
+        "start method": (multiprocessing.get_start_method(), "forkserver"),
+        "arguments": (sys.argv[1:], []),
         "process": (multiprocessing.parent_process(), None),
         "processes left": (left(), []),
     }

@@ -19,7 +19,7 @@ STARTING = (
     *("process", "pool", "executor", "kept", "kept_again", "kept_once_more", "manager", "loader", "persistent", "program"),
     "start_method",
 )
-KINDS = STARTING
+KINDS = (*STARTING, "folder", "umask", "handler", "numbers", "arguments")
 ADAPTERS: Mapping[str, Any] = {
     "serial": "serial",
     "forked": {"name": "serial", "options": {"start": "forkserver"}},
