@@ -18,9 +18,9 @@ from collections.abc import Mapping, Sequence
 
 from tuneoff.base.identity import configuration_digest
 from tuneoff.base.process_limits import die_with_parent, end_with
-from tuneoff.base.processes import become_subreaper
 from tuneoff.errors import ExperimentError
 from tuneoff.record.layout import POD
+from tuneoff.run.trial.children import hold_children
 from tuneoff.run.trial.run_trial import run_trial
 from tuneoff.run.trial.trial_process import trial_process
 from tuneoff_adapters.katib import sidecar
@@ -38,10 +38,10 @@ def main(arguments: Sequence[str]) -> int:
     create_metrics_file(metrics_file)  # first of all: until then the collector uses up a core
     create_mark(metrics_file, os.getppid())
     die_with_parent()
-    become_subreaper()
     output = os.dup(1)  # the writer of events takes standard output for itself
     katib_trial, values = arguments[0], parameters(arguments[1:])
     context = in_pod.own_context()
+    hold_children(context.execution_id, in_container=True)
     process = trial_process(context, POD)  # before anything else: from here on the process is seen
     process.is_replaceable, events = True, process.events
     settings = json.loads((in_pod.config_dir() / layout.TRANSLATION_KEY).read_text())

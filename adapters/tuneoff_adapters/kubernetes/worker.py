@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tuneoff.base.process_limits import end_with
-from tuneoff.base.processes import become_subreaper
 from tuneoff.base.targets import load_target
 from tuneoff.record.events.stream import framed
 from tuneoff.record.layout import POD, POD_WORKER
+from tuneoff.run.trial.children import hold_children
 from tuneoff.run.trial.pool import Ready, Worker
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff_adapters.kubernetes import in_pod, layout
@@ -56,8 +56,8 @@ class PodWorker(Worker):
 def main(arguments: Sequence[str]) -> int:
     """Work until there is nothing left to do, and return the exit code."""
     index, given = int(arguments[0]), arguments[1:]
-    become_subreaper()
     context = in_pod.own_context()
+    hold_children(context.execution_id, in_container=True)
     pipe = _Lines(iter(given or sys.stdin.buffer), os.dup(1), context.execution_id)
     worker = PodWorker(index, context, pipe, POD if given else POD_WORKER)
     events = worker.process.events  # before anything else: from here on the process is seen

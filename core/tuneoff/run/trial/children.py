@@ -29,12 +29,16 @@ _GOING_SECONDS = 0.2  # in which what ends by itself has ended
 _CLOSE_SECONDS = 1.0  # a pool of which a process was killed may hang
 
 
-def hold_children(execution_id: str) -> None:
-    """Keep what this process starts together, from now on."""
+def hold_children(execution_id: str, *, in_container: bool = False) -> None:
+    """Keep what this process starts together, from now on; in a container that is the container's work."""
     become_subreaper()
-    with contextlib.suppress(PermissionError):  # it leads a group already
-        os.setsid()
-    os.environ[_MARK] = f"{execution_id}-{os.getpid()}"
+    main = sys.modules["__main__"]  # what a training spawns would import this program, with all that it imports
+    main.__spec__ = None
+    vars(main).pop("__file__", None)
+    if not in_container:
+        with contextlib.suppress(PermissionError):  # it leads a group already
+            os.setsid()
+        os.environ[_MARK] = f"{execution_id}-{os.getpid()}"
 
 
 def left_by(execution_id: str, pid: int) -> list[int]:
