@@ -8,13 +8,13 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-import signal
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 from tuneoff.base.identity import canonical_json, is_finite
+from tuneoff.base.processes import kill_from_outside
 from tuneoff.errors import ExperimentError
 from tuneoff.workload import Configuration, TrialSeeds
 from tuneoff_workloads import striking
@@ -172,7 +172,7 @@ class Faulty(Surrogate):
         if self._fault == "exit_code":
             os._exit(EXIT_CODE)
         if self._fault == "sigkill":
-            os.kill(os.getpid(), signal.SIGKILL)
+            kill_from_outside()
         if self._fault == "out_of_memory":
             striking.exhaust_memory(self._settings["allocate_mb"], self._settings["hold_seconds"])
         if self._fault == "disk_full":

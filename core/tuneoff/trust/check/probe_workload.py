@@ -10,7 +10,6 @@ import contextlib
 import json
 import math
 import os
-import signal
 import struct
 import time
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from tuneoff.base.identity import configuration_digest, derive_seed
 from tuneoff.base.process_limits import THREAD_VARIABLES
+from tuneoff.base.processes import kill_from_outside
 from tuneoff.base.space import Float, SearchSpace
 from tuneoff.workload import Configuration, Mode, Scores, StateTensor, TrainingEnded, TrialSeeds, Workload
 
@@ -120,7 +120,7 @@ class Probe(Workload):
         if act == "exit":
             os._exit(EXIT_CODE)
         if act == "kill" or (act == "kill-once" and self._is_first()):
-            os.kill(os.getpid(), signal.SIGKILL)
+            kill_from_outside()
         if act == "memory":
             _exhaust_memory()
 
