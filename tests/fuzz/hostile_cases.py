@@ -159,6 +159,10 @@ def ask(place: Place, chance: random.Random, main: Main | None = None, parts: Se
     if parts is None:
         parts = chance.sample(sorted(PARTS), chance.choice((1, 1, 1, 2, 4)))
     spec = replace(example_a()[1], adapter=chance.choice(ADAPTERS) if parts else "serial")
+    if parts:
+        objective = replace(spec.experiment.objective, metric=texts.text())
+        spec = _with(spec, objective=objective, variant={texts.text(): texts.value()}, task_digest=texts.text())
+        spec = replace(spec, local_options=(texts.text(), *OPTIONS))
     for part in parts:
         spec = PARTS[part](spec, texts)
         oracle.seen(f"hostile {part}")
