@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.metadata
+import importlib.util
 import inspect
 import os
 import sys
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from tuneoff.adapter import Adapter
+from tuneoff.base.process_state import kept
 from tuneoff.base.targets import load_target, unknown_name
 from tuneoff.base.tracebacks import place
 from tuneoff.capabilities import Capabilities, State, framework_status
@@ -231,7 +233,10 @@ def _load(kind: Kind, plugin: Plugin, base: type[Any]) -> type[Any]:
 def _loaded(kind: Kind, plugin: Plugin) -> object:
     """Return what the plugin's target names, whatever it is."""
     try:
-        found = _import(plugin.target, is_installed=bool(plugin.distribution))
+        if plugin.name == plugin.target:
+            _refuse_hidden(plugin.target)
+        with kept() if kind == "workload" else contextlib.nullcontext():
+            found = _import(plugin.target, is_installed=bool(plugin.distribution))
         return as_workload(found) if kind == "workload" else found
     except PluginError as error:
         if plugin.name == plugin.target and _is_absent(error, plugin.target):
@@ -264,10 +269,30 @@ def _import(target: str, *, is_installed: bool) -> object:
         if not missing or is_installed or folder in sys.path:
             raise
         # an uninstalled module lies beside the experiment; a console script has no current folder on its path
+        if hiding := sorted(name for name in sys.stdlib_module_names & sys.modules.keys() if _file(folder, name)):
+            rule = f"no file beside the experiment may have the name of a module of Python, but {_file(folder, hiding[0])} has"
+            raise PluginError(f"{rule}; the processes of a run would import it in its place: rename it") from error
         sys.path.append(folder)
         return _import(target, is_installed=is_installed)
-    except SystemExit as error:  # a module that ends the process when it is imported is broken too
-        raise PluginError(f"{target!r} ends the process while it is imported (exit code {error.code})") from error
+
+
+def _file(folder: str, module: str) -> str | None:
+    """Return the file of a module or package that lies in a folder."""
+    paths = (os.path.join(folder, name) for name in (f"{module}.py", os.path.join(module, "__init__.py")))
+    return next(filter(os.path.isfile, paths), None)
+
+
+def _refuse_hidden(target: str) -> None:
+    """Raise PluginError where a file beside the experiment has the name of a module that would be imported in its place."""
+    module = target.partition(":")[0].partition(".")[0]
+    beside, spec = _file(os.getcwd(), module) if module else None, None
+    with contextlib.suppress(ValueError):  # of a module that has none
+        spec = importlib.util.find_spec(module)
+    if beside is None or spec is None or (spec.has_location and spec.origin and os.path.samefile(spec.origin, beside)):
+        return
+    other = spec.origin if spec.has_location else "Python's own"
+    rule = f"`import {module}` must give {beside}, but gives {other}"
+    raise PluginError(f"{rule}; rename the file, or put its folder first on PYTHONPATH")
 
 
 def _is_absent(error: PluginError, target: str) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import sys
 import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -10,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from tuneoff.base.dimension import Categorical, Constant, Float, IntegerLog, Stepped, stepped
+from tuneoff.base.identity import own_copy
+from tuneoff.base.process_state import kept
 from tuneoff.base.space import SearchSpace
 from tuneoff.base.targets import load_target
 from tuneoff.errors import ExperimentError
@@ -211,6 +215,7 @@ class FunctionWorkload(Workload):
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)
+        self._seeded = self._check_signature()
         self._call: Callable[[], Any] | None = None
         self._epochs: Iterator[Any] = iter(())
         self._metrics: dict[str, float] = {}
@@ -224,8 +229,33 @@ class FunctionWorkload(Workload):
         return "it calls a function, which may do anything"
 
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
-        seed = {"seed": seeds.trial} if "seed" in inspect.signature(self.function).parameters else {}
+        seed = {"seed": seeds.trial} if self._seeded else {}
         self._call = lambda: self.function(dict(configuration), **seed, **self.options)
+
+    def _check_signature(self) -> bool:
+        """Return whether the function takes a seed.
+
+        Raises:
+            ExperimentError: it cannot be called with a configuration and these options.
+        """
+        function = self.function
+        for called in (function, getattr(function, "__call__", None)):  # noqa: B004  # of an object too
+            if inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called):
+                rule = f"a training must return or yield its metrics, but {self.name!r} is asynchronous"
+                raise ExperimentError(f"{rule}; call it with asyncio.run(...) in a function of its own")
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):  # C code need not tell it
+            return False
+        takes_seed = "seed" in signature.parameters
+        rule = f"a training must take the configuration, and also `seed` and what `options` names, but {self.name}{signature}"
+        if takes_seed and "seed" in self.options:
+            raise ExperimentError(f"{rule} is given `seed` by tuneoff and by `options`; call the option something else")
+        try:
+            signature.bind({}, **({"seed": 0} if takes_seed else {}), **self.options)
+        except TypeError as error:
+            raise ExperimentError(f"{rule} does not: {error}; write def {self.name}(configuration, seed)") from None
+        return takes_seed
 
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
         if self._call is not None:
@@ -246,14 +276,26 @@ class FunctionWorkload(Workload):
             self._epochs.close()
 
 
-def workload_at(target: str) -> type[Workload]:
+def workload_at(target: str, *, is_training: bool = False) -> type[Workload]:
     """Return the workload at "module:Name"; a function there becomes one.
+
+    `is_training`: it trains in this process, so what its import changes of that stays.
 
     Raises:
         PluginError: the module or the name does not exist, or fails while importing.
     """
-    found: type[Workload] = as_workload(load_target(target))
+    is_imported = target.partition(":")[0] in sys.modules
+    with contextlib.nullcontext() if is_training or is_imported else kept():
+        found: type[Workload] = as_workload(load_target(target))
     return found
+
+
+def new_workload(target: str, options: Mapping[str, Any]) -> Workload:
+    """Return an instance of the workload at "module:Name", with options of its own.
+
+    Raises: as `workload_at`.
+    """
+    return workload_at(target)(own_copy(options))
 
 
 def as_workload(found: Any) -> Any:

@@ -23,6 +23,8 @@ def load_target(target: str) -> Any:
         found = sys.modules.get(module) or _imported(module)
         if hasattr(found, name):
             return getattr(found, name)
+    except SystemExit as error:
+        raise PluginError(f"{target!r} ends the process while it is imported (exit code {error.code})") from error
     except Exception as error:  # a plugin may fail in any way while it is imported, its own `__getattr__` too
         raise PluginError(f"{target!r} cannot be imported: {type(error).__name__}: {error}") from error
     raise PluginError(f"{target!r} must exist, but {module} has no {name!r}{nearest(name, dir(found))}")

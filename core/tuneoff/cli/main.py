@@ -136,7 +136,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace | int:
     """Return the arguments, or the exit code where the parser has already answered (--help, --version, an error)."""
-    argv = sys.argv[1:] if argv is None else argv
+    if argv is None:
+        argv, sys.argv = sys.argv[1:], sys.argv[:1]  # they are none of a plugin's that parses its own
     words = [argument for argument in argv if argument != "--debug"]
     if words[:1] == ["help"]:
         argv = [*words[1:2], "--help"]

@@ -15,7 +15,7 @@ from tuneoff.experiment.expand import Cell, Entry
 from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.spec import WorkloadSpec
 from tuneoff.experiment.variants import TASK
-from tuneoff.workload import workload_at
+from tuneoff.workload import new_workload, workload_at
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ def quality_margin(analysis: Mapping[str, Any], workload: WorkloadSpec) -> Margi
 
 def _ask(workload: WorkloadSpec) -> float | None:
     try:
-        return _usable(workload_at(workload.target)(workload.options).quality_margin())
+        return _usable(new_workload(workload.target, workload.options).quality_margin())
     except Exception as error:  # a plugin's own code may fail in any way, and this is only its default
         log.warning("workload %r cannot be asked for its margin: %s: %s", workload.name, type(error).__name__, error)
         return None

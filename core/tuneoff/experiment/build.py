@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from tuneoff import registry
-from tuneoff.base.identity import canonical_json, configuration_digest
+from tuneoff.base.identity import canonical_json, configuration_digest, own_copy
 from tuneoff.base.space import MAX_LISTED, SearchSpace
 from tuneoff.base.targets import unknown_name
 from tuneoff.capabilities import Capabilities, Support
@@ -42,7 +42,7 @@ def _build(path: str, variant: Variant, samplers: frozenset[str], pruners: froze
     with at("workload"):
         workload_type = registry.workload_class(file.workload.name)
     with at("workload.options"), _plugin_faults(file):
-        workload = workload_type(file.workload.options)
+        workload = workload_type(own_copy(file.workload.options))
     with at("search_space"), _plugin_faults(file):
         space = _space(file, workload)
     epochs = file.budget.epochs_per_trial or workload_type.default_epochs

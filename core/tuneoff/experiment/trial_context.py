@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tuneoff.base.identity import configuration_digest, derive_seed, own_copy
+from tuneoff.base.identity import configuration_digest, derive_seed
 from tuneoff.base.process_limits import SlotLimits
-from tuneoff.workload import Mode, TrialSeeds, Workload, workload_at
+from tuneoff.workload import Mode, TrialSeeds, Workload, new_workload
 
 FILE_NAME = "trial_context.json"
 
@@ -86,7 +86,7 @@ class TrialContext:
         Raises:
             PluginError: its class cannot be imported.
         """
-        workload = workload_at(self.workload)(own_copy(self.workload_options))
+        workload = new_workload(self.workload, self.workload_options)
         workload.objective = self.metric
         return workload
 

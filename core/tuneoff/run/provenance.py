@@ -23,7 +23,7 @@ from tuneoff.measure.cost import unpriced
 from tuneoff.measure.power.select_meter import open_meter
 from tuneoff.record.environment import git_remote, git_state
 from tuneoff.registry import adapter_class, power_meter_class
-from tuneoff.workload import DataDescription, workload_at
+from tuneoff.workload import DataDescription, new_workload
 
 _INSTALLED = ("site-packages", "dist-packages")  # a git repository above them is not that of the code
 
@@ -48,7 +48,7 @@ def prepare(workload: WorkloadSpec) -> Provenance:
     Raises:
         DataError: the data are not there.
     """
-    made = workload_at(workload.target)(workload.options)
+    made = new_workload(workload.target, workload.options)
     data = made.prepare()
     package, folder, files = _code(workload.target)
     git = None

@@ -24,6 +24,7 @@ from typing import IO, Any, NamedTuple
 
 from tuneoff.base.files import odd_entries, open_to_change, pinned, read_json, replacing
 from tuneoff.base.process_limits import SlotLimits, as_parent, thread_environment
+from tuneoff.base.process_state import umask
 from tuneoff.base.processes import MARK, children, descendants, end_all, in_session, is_alive, kill, session_of, with_mark
 from tuneoff.base.tracebacks import LOG
 from tuneoff.errors import TuneoffError
@@ -35,7 +36,6 @@ from tuneoff.record.layout import FRAMEWORK, OUTSIDE, SPEC
 from tuneoff.record.results_folder import begun
 from tuneoff.record.store import RUNS
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK, left_outside
-from tuneoff.run.trial.process_state import umask
 
 log = logging.getLogger(__name__)
 

@@ -23,6 +23,7 @@ from typing import Any
 
 from tuneoff.base.numbers import number_of
 from tuneoff.base.process_limits import die_with_parent, end_with
+from tuneoff.base.process_state import TrainingState
 from tuneoff.base.targets import load_target
 from tuneoff.base.tracebacks import described
 from tuneoff.experiment.trial_context import TrialContext
@@ -54,8 +55,10 @@ def _test(context_file: str, trial_id: str, configuration_file: str, output: str
     try:
         context = TrialContext.read(context_file)
         hold_children(context.execution_id)
-        score_to_file(context, trial_id, _configuration(configuration_file), Path(output))
-    except Exception as error:  # a workload's test may fail in any way: the last line says why
+        path, configuration = Path(output).absolute(), _configuration(configuration_file)
+        with TrainingState(context.workload, context.folder, context.umask).entered():
+            score_to_file(context, trial_id, configuration, path)
+    except BaseException as error:  # a workload's test may fail in any way: the last line says why
         traceback.print_exc()
         print(described(error), file=sys.stderr)
         return EXIT_CODES["failed"]

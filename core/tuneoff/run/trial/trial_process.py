@@ -16,12 +16,12 @@ from pathlib import Path
 
 from tuneoff.base import clock
 from tuneoff.base.clock import NANOSECONDS
+from tuneoff.base.process_state import TrainingState
 from tuneoff.base.processes import children
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.run.trial.children import own_children
 from tuneoff.run.trial.own_end import OwnEnd
-from tuneoff.run.trial.process_state import TrainingState
 from tuneoff.workload import workload_at
 
 _CPUCLOCK_SCHED = 2  # of another process: clockid (~pid << 3) | 2, nanoseconds of all its threads (clock_getcpuclockid(3))
@@ -206,7 +206,7 @@ class TrialProcess:
 def _preload(context: TrialContext) -> None:
     """Import what the workload needs before the first trial starts: imports are overhead, never load time of a trial."""
     try:
-        for module in workload_at(context.workload).preload:
+        for module in workload_at(context.workload, is_training=True).preload:
             importlib.import_module(module)
     except Exception as error:  # whatever is broken: the trial that needs it fails with the reason
         import logging  # nothing else in a trial's process needs it

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from tuneoff.base.identity import is_finite
 from tuneoff.experiment.spec import ExperimentSpec, Objective
 from tuneoff.judge.faults import Class
-from tuneoff.workload import TrialSeeds, workload_at
+from tuneoff.workload import TrialSeeds, new_workload
 
 State = Literal["completed", "failed", "unfinished"]
 SEEDS = TrialSeeds(split=0, trial=0)
@@ -146,7 +146,7 @@ def clean_values(experiment: ExperimentSpec, options: Mapping[str, Any]) -> tupl
     """Return the metric after each epoch of each listed configuration, trained here with these options of the workload."""
     found = []
     for configuration in experiment.configurations:
-        workload = workload_at(experiment.workload.target)(dict(options))
+        workload = new_workload(experiment.workload.target, options)
         workload.load(configuration, SEEDS)
         values = []
         for epoch in range(1, experiment.budget.epochs_per_trial + 1):

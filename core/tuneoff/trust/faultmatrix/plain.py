@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.trust.faultmatrix.classify import SEEDS, Claim
-from tuneoff.workload import workload_at
+from tuneoff.workload import new_workload
 
 TASK, ANSWER = "task.json", "answer.json"
 
@@ -47,7 +47,7 @@ class PlainTask:
 
     def train(self, index: int) -> Iterator[tuple[int, dict[str, float]]]:
         """Train a configuration by its index; yield (epoch, metrics) whenever something is to be reported."""
-        workload = workload_at(self.workload)(dict(self.options))
+        workload = new_workload(self.workload, self.options)
         workload.load(self.configurations[index], SEEDS)
         deliveries = getattr(workload, "deliveries", lambda epoch, metrics: [(epoch, metrics)])
         for epoch in range(1, self.epochs + 1):

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base.clock import NANOSECONDS
+from tuneoff.base.identity import own_copy
 from tuneoff.base.numbers import described_value
+from tuneoff.base.process_state import TrainingState
 from tuneoff.base.processes import become_subreaper
 from tuneoff.base.tracebacks import described
 from tuneoff.errors import TrialFailedError
@@ -27,23 +29,32 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     has one; its state goes to the file `save`.
     """
     become_subreaper()  # what a training starts and forgets is found here
+    state = TrainingState(request["target"], None, None)
     try:
-        workload_type = workload_at(request["target"])
-        workload_type(request["options"]).prepare()
-        for module in workload_type.preload:
-            importlib.import_module(module)
-        return {"trainings": [_train(workload_type, request, one) for one in request["trainings"]]}
-    except Exception as error:  # a user's own code may fail in any way
+        with state.entered():
+            workload_type = workload_at(request["target"], is_training=True)
+            workload_type(own_copy(request["options"])).prepare()
+            for module in workload_type.preload:
+                importlib.import_module(module)
+        return {"trainings": [_train(workload_type, request, one, state) for one in request["trainings"]]}
+    except BaseException as error:  # a user's own code may fail in any way
         return {"error": described(error)}
 
 
-def _train(workload_type: type[Workload], request: Mapping[str, Any], one: Mapping[str, Any]) -> dict[str, Any]:
-    workload = workload_type(request["options"])
+def _train(
+    workload_type: type[Workload], request: Mapping[str, Any], one: Mapping[str, Any], state: TrainingState
+) -> dict[str, Any]:
+    with state.entered():
+        return _trained(workload_type, request, one)
+
+
+def _trained(workload_type: type[Workload], request: Mapping[str, Any], one: Mapping[str, Any]) -> dict[str, Any]:
+    workload = workload_type(own_copy(request["options"]))
     workload.objective = request["objective"]
     workload.limit_threads(request["threads"])
     split, trial = request["seeds"]
     try:
-        workload.load(one["configuration"], TrialSeeds(split=split, trial=trial))
+        workload.load(own_copy(one["configuration"]), TrialSeeds(split=split, trial=trial))
         clock, started = CpuClock(), time.monotonic()
         metrics: list[Mapping[str, float]] = []
         loaded = _loaded(workload, one)

@@ -51,6 +51,7 @@ class Item:
         """Return the first arguments of both, None where its module is not imported."""
         return () if self.module is None else (sys.modules[self.module],) if self.module in sys.modules else None
 
+    is_own: bool = False  # a command minds it: what a training's import makes of it there is undone
     is_limit: bool = False  # core sets it for a slot, so it is as the trial began
     is_drawn: bool = False  # a value of None: nobody has set it, and each trial draws it anew, as each process does
 
@@ -93,6 +94,16 @@ class TrainingState:
             locale.setlocale(locale.LC_CTYPE, "")
         if _CONTEXT in sys.modules:
             _set_start_method(sys.modules[_CONTEXT], None)
+
+
+@contextlib.contextmanager
+def kept() -> Iterator[None]:
+    """Have this block, an import of a training where it does not run, change nothing that a command minds."""
+    before = [value if item.is_own else _NOT_READ for item, value in zip(ITEMS, _read(), strict=True)]
+    try:
+        yield
+    finally:
+        _restore(before)
 
 
 def _read() -> Values:
@@ -184,6 +195,14 @@ def _set_interpreter(before: tuple[Any, ...]) -> None:
     sys.set_int_max_str_digits(digits)
     (gc.enable if is_collecting else gc.disable)()
     gc.set_threshold(*thresholds)
+
+
+def _locale() -> str:
+    return locale.setlocale(locale.LC_ALL)
+
+
+def _set_locale(before: str) -> None:
+    locale.setlocale(locale.LC_ALL, before)
 
 
 def _warnings() -> tuple[Any, ...]:
@@ -342,15 +361,15 @@ def _set_torch_random(torch: Any, before: Any) -> None:
 
 
 ITEMS = (
-    Item(name="signal handlers, blocked signals, timers", read=_signals, restore=_set_signals),
-    Item(name="current folder", read=os.getcwd, restore=_enter),
-    Item(name="umask", read=umask, restore=os.umask),
+    Item(name="signal handlers, blocked signals, timers", read=_signals, restore=_set_signals, is_own=True),
+    Item(name="current folder", read=os.getcwd, restore=_enter, is_own=True),
+    Item(name="umask", read=umask, restore=os.umask, is_own=True),
     Item(name="environment, time zone", read=os.environ.copy, restore=_set_environment),
     Item(name="arguments, import path", read=_lists, restore=_set_lists),
-    Item(name="standard streams, hooks", read=lambda: [getattr(sys, name) for name in _HOOKS], restore=_set_hooks),
+    Item(name="standard streams, hooks", read=lambda: [getattr(sys, name) for name in _HOOKS], restore=_set_hooks, is_own=True),
     Item(name="limits of the interpreter, garbage collector", read=_interpreter, restore=_set_interpreter),
     Item(name="limits, priority, processors", read=_limits, restore=_set_limits, is_limit=True),
-    Item(name="locale", read=lambda: locale.setlocale(locale.LC_ALL), restore=lambda text: locale.setlocale(locale.LC_ALL, text)),
+    Item(name="locale", read=_locale, restore=_set_locale, is_own=True),
     Item(name="warnings", read=_warnings, restore=_set_warnings),
     Item(name="start method of processes", read=_start_method, restore=_set_start_method, module=_CONTEXT),
     Item(name="logging", read=_logging, restore=_set_logging, module="logging"),
