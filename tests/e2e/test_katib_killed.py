@@ -19,6 +19,7 @@ from e2e.matrix_runs import finish, start
 from e2e.random_kills import GONE_WITHIN_SECONDS
 from emulated.program import program
 from tuneoff.base.processes import children, command_line, with_mark
+from tuneoff.record.endings import KILLED
 from tuneoff.record.layout import OUTSIDE
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import read_runs
@@ -157,3 +158,6 @@ def test_in_a_cluster_a_killed_run_is_undeployed_by_the_guardian_or_by_the_next_
     found = records(results)
     assert {status: len(of) for status, of in found.items()} == {"interrupted": 2, "failed": 1, "done": 1}
     assert {record.execution_id for record in found["interrupted"]} == {first.name, second.name}
+    # whatever un-deploy met after the kill: of the second it failed while the cluster was away
+    ends = {(end.state, end.cause, end.charged) for record in found["interrupted"] for end in record.trials}
+    assert ends - {("completed", None, None)} == {("cancelled", KILLED.reason, "user")}
