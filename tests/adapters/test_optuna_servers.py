@@ -41,7 +41,7 @@ def folder() -> Iterator[Path]:
 def started(kind: str, folder: Path) -> Server:
     if reason := OptunaAdapter.refuse(toy_spec("optuna", options={"storage": {"kind": kind, "managed": True}})):
         pytest.skip(reason)
-    return start_server(kind, folder, workers=2)
+    return start_server(kind, folder, workers=2, start_seconds=60.0)
 
 
 def segments(pid: int) -> list[str]:
@@ -145,7 +145,7 @@ def test_an_initdb_that_is_killed_leaves_no_shared_memory(folder: Path) -> None:
     started("postgresql", folder).stop()  # or skip
     before = {*os.listdir("/dev/shm")}, Path("/proc/sysvipc/shm").read_text().count("\n")
     start = "import sys; from pathlib import Path; from tuneoff_adapters.optuna.servers import *"
-    command = [sys.executable, "-c", f"{start}; start_server('postgresql', Path({str(folder)!r}), 2)"]
+    command = [sys.executable, "-c", f"{start}; start_server('postgresql', Path({str(folder)!r}), 2, 60.0)"]
     process = subprocess.Popen(command)
     until(lambda: any(shared_memory_of(pid) for pid in descendants(process.pid)))
     end_all(lambda: [process.pid] if is_alive(process.pid) else [])

@@ -49,7 +49,7 @@ def url(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
     """The URL of somebody's server, whose password is in the environment."""
     skip_without({"kind": request.param, "managed": True})
     with tempfile.TemporaryDirectory() as folder:
-        server = start_server(request.param, Path(folder) / "storage", workers=4)
+        server = start_server(request.param, Path(folder) / "storage", workers=4, start_seconds=60.0)
         monkeypatch.setenv("TEST_PASSWORD", str(urlsplit(server.url).password))
         path = Path(folder) / "storage" / {"redis": "redis.sock", "postgresql": ".s.PGSQL.5432"}[request.param]
         begin, end = {"redis": ("redis://", "0"), "postgresql": ("postgresql+psycopg://tuneoff", "postgres")}[request.param]

@@ -16,11 +16,11 @@ from tuneoff.errors import InfrastructureError
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.supervisor.logs import shorten
 from tuneoff_adapters.kubernetes.amounts import cpu_thousandths, memory_bytes
+from tuneoff_adapters.shares import SETUP_SHARE
 
 EMULATED_MARK = "TUNEOFF_KATIB_EMULATED"  # environment variable with the execution id in the emulated server's process
 EMULATED_IMAGE = "tuneoff.local/emulated:1"  # what trials on `emulated` name as their image: they run this machine's Python
 MODULE = "katib_emulation"
-READY_SECONDS = 20.0
 END_SECONDS = 5.0  # from SIGTERM to SIGKILL; the server needs at most 2
 KILLED_SECONDS = 2.0  # for what cleans up after a server that was killed
 _LOOK_SECONDS = 0.01
@@ -36,8 +36,9 @@ class EmulatedServer:
     it can be started again over them.
     """
 
-    def __init__(self, context: RunContext, ready_seconds: float = READY_SECONDS) -> None:
-        self._context, self._ready_seconds = context, ready_seconds
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
+        self._ready_seconds = SETUP_SHARE * context.spec.experiment.timeouts.deploy_seconds
         self._process: subprocess.Popen[bytes] | None = None
         self._pid: int | None = None
 

@@ -21,6 +21,7 @@ from tuneoff_adapters.optuna.plan import Broken, Finished, Order, Storage, Study
 from tuneoff_adapters.optuna.plan_of_run import study_plan
 from tuneoff_adapters.optuna.server_errors import server_away
 from tuneoff_adapters.optuna_samplers import flag_unused_model, refuse_untold
+from tuneoff_adapters.shares import SETUP_SHARE
 from tuneoff_adapters.slurm.platform import OnSlurm
 
 if TYPE_CHECKING:
@@ -106,7 +107,8 @@ class OptunaAdapter(OnSlurm, OnClusters):
         if storage.managed:
             from tuneoff_adapters.optuna.servers import start_server
 
-            self._server = start_server(storage.kind, self.context.temporary_dir / "storage", workers)
+            seconds = SETUP_SHARE * self.context.spec.experiment.timeouts.deploy_seconds
+            self._server = start_server(storage.kind, self.context.temporary_dir / "storage", workers, seconds)
         return self._server
 
     @property

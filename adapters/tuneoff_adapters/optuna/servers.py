@@ -40,7 +40,7 @@ _APART = (  # begin of a command: the same user under another number, with share
     *("unshare", "--user", f"--map-user={_NOBODY}", f"--map-group={_NOBODY}", "--keep-caps", "--ipc", "--mount"),
     *("sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh"),
 )
-START_SECONDS, STOP_SECONDS, DYING_SECONDS = 60.0, 5.0, 0.2
+STOP_SECONDS, DYING_SECONDS = 5.0, 0.2
 SPARE_CONNECTIONS = 20  # beside two per worker
 _IPC_RMID = 0
 _SEGMENT, _STATE = 6, 7  # lines of postmaster.pid, from 0
@@ -69,6 +69,7 @@ class Server:
     """What was started for a run, in a folder of its own; clients talk to `url`, which has the socket and the password."""
 
     folder: Path
+    start_seconds: float  # that each of its processes may take until it is ready
     url: str = ""
     data: Path | None = None  # the files that grow with the study, where there are any
     _processes: list[tuple[str, subprocess.Popen[bytes]]] = field(default_factory=list)
@@ -102,7 +103,7 @@ class Server:
         """Start a process and wait until it is ready.
 
         Raises:
-            InfrastructureError: it ended, or took longer than a minute.
+            InfrastructureError: it ended, or took longer than `start_seconds`.
         """
         log = self.folder / f"{name}.log"
         with log.open("wb") as output:
@@ -111,7 +112,7 @@ class Server:
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
             pipe.write(stdin.encode())
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + self.start_seconds
         while not is_ready():
             if process.poll() is not None or time.monotonic() > deadline:
                 how = "in time" if process.returncode is None else f"and ended with exit code {process.returncode}"
@@ -119,14 +120,14 @@ class Server:
             time.sleep(0.02)
 
 
-def start_server(kind: str, folder: Path, workers: int) -> Server:
+def start_server(kind: str, folder: Path, workers: int, start_seconds: float) -> Server:
     """Start what serves `kind` ("postgresql", "redis", "grpc") to so many workers; `folder` is made, and removed by `stop`.
 
     Raises:
         InfrastructureError: it did not start; nothing of it runs then.
     """
     folder.mkdir(mode=0o700)
-    server = Server(folder=folder)
+    server = Server(folder=folder, start_seconds=start_seconds)
     try:
         if kind == "redis":
             _start_redis(server)

@@ -16,7 +16,7 @@ from builders.specs import make_context
 from katib_emulation.node.capacity import Capacity, requests_of
 from tuneoff.base.processes import become_subreaper, with_mark
 from tuneoff.errors import StepError
-from tuneoff.experiment.spec import Workers
+from tuneoff.experiment.spec import Timeouts, Workers
 from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.katib import platforms
 from tuneoff_adapters.katib.manifest import experiment_manifest
@@ -24,6 +24,7 @@ from tuneoff_adapters.katib.plan import katib_plan
 from tuneoff_adapters.katib.platforms import EMULATED_MARK, EmulatedServer
 from tuneoff_adapters.kubernetes.connection import Connection
 from tuneoff_adapters.kubernetes.resources import NAMESPACES
+from tuneoff_adapters.shares import SETUP_SHARE
 from waiting import until
 
 pytestmark = pytest.mark.slow  # processes, or faults that have to last
@@ -141,8 +142,9 @@ def test_one_that_ends_at_once_is_told_with_its_last_words(context: RunContext) 
         server.start()
 
 
-def test_one_that_never_gets_ready_is_ended(context: RunContext) -> None:
-    server = Program(context, ready_seconds=0.5)
+def test_one_that_never_gets_ready_is_ended_before_the_step_s_limit(tmp_path: Path) -> None:
+    context = make_context(spec_of(platform="emulated", timeouts=Timeouts(deploy_seconds=0.5 / SETUP_SHARE)), tmp_path)
+    server = Program(context)
     server.text = "import time; time.sleep(60)"
     with pytest.raises(StepError, match=r"not ready after 0.5 s"):
         server.start()
