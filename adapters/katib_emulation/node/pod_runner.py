@@ -74,7 +74,7 @@ class PodRunner:
         self._wake()
         group = self._group
         if group is not None:
-            group.signal(signal.SIGKILL)  # its thread may be waiting for the end of a grace period
+            group.kill()  # its thread may be waiting for the end of a grace period
 
     def join(self, seconds: float) -> None:
         """Wait for the end of the thread."""
@@ -202,14 +202,14 @@ class PodRunner:
             collector.look(group)  # at what was written before its watch was there
         while True:
             if self._is_abandoned:
-                group.signal(signal.SIGKILL)
+                group.kill()
             elif self._is_deleted and not is_terminated:
                 is_terminated = True
                 group.terminate(self._pod["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE_SECONDS))
             if limit is not None and time.monotonic() >= next_look:
                 next_look = time.monotonic() + MEMORY_SECONDS
                 if group.exceeds(limit):
-                    group.signal(signal.SIGKILL)
+                    group.kill()
                     return "OOMKilled"
             waits = [] if limit is None else [next_look - time.monotonic()]
             if collector is not None and collector.poll_seconds is not None:

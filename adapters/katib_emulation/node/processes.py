@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_TRACKER_SECONDS = 1.0
 _SHELL_SECONDS = 0.5  # a shell whose only command has ended needs no longer to end itself
 
 
@@ -67,6 +68,25 @@ class ProcessGroup:
             if not self._is_finished:
                 os.killpg(self.pid, number)
 
+    def kill(self) -> None:
+        """Kill the whole group, from any thread.
+
+        With a container goes its shared memory: here Python's resource trackers, where there are any, have a moment to remove it.
+        """
+        if self._is_finished:
+            return
+        members = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _group(pid) == self.pid]
+        trackers = [pid for pid in members if _is_resource_tracker(pid)]
+        descriptors = _descriptors(trackers)
+        for pid in members if trackers else ():
+            if pid not in trackers:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        for descriptor in descriptors:
+            _readable(_TRACKER_SECONDS, descriptor)
+            os.close(descriptor)
+        self.signal(signal.SIGKILL)
+
     def terminate(self, grace: float) -> None:
         """Send SIGTERM to what the command started, or else to itself, and SIGKILL to all that is left after `grace` seconds.
 
@@ -89,11 +109,11 @@ class ProcessGroup:
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
-        self.signal(signal.SIGKILL)
+        self.kill()
 
     def finish(self) -> int:
         """Kill what is left of the group, collect the command, and return its exit code (128 + number for a signal)."""
-        self.signal(signal.SIGKILL)
+        self.kill()
         _readable(None, self._ended)
         with self._lock:
             code = self._process.wait()
@@ -140,6 +160,19 @@ def _readable(seconds: float | None, *descriptors: int) -> set[int]:
     for descriptor in descriptors:
         poll.register(descriptor, select.POLLIN)
     return {descriptor for descriptor, _ in poll.poll(None if seconds is None else max(0.0, seconds) * 1000)}
+
+
+def _group(pid: int) -> int:
+    """Return the process group of a process; 0: it is gone."""
+    with contextlib.suppress(OSError):
+        return os.getpgid(pid)
+    return 0
+
+
+def _is_resource_tracker(pid: int) -> bool:
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+        return b"resource_tracker import main" in file.read()
+    return False
 
 
 def _descriptors(pids: Sequence[int]) -> list[int]:
