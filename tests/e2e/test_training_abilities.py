@@ -92,6 +92,6 @@ def test_a_trial_that_is_killed_at_its_limit_leaves_nothing(name: str, tmp_path:
     configurations = [{"kind": kind, "stopped": False} for kind in ("hang", "program")]  # the second looks what is left
     limits = {"trial_seconds": 12}
     ran = run(tmp_path, ADAPTERS[name], configurations, workers={"count": 1}, timeouts=limits)
-    assert {kind: trial["state"] for (kind, _), trial in ran.trials.items()} == {"hang": "failed", "program": "completed"}
+    assert {kind: trial["state"] for (kind, _), trial in ran.trials.items()} == {"hang": "timed_out", "program": "completed"}
     assert "timed out" in ran.trials["hang", False]["cause"]
     assert ran.flags("left_behind") == []
