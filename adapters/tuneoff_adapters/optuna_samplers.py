@@ -25,6 +25,7 @@ SAMPLER_OPTIONS: Mapping[str, Mapping[str, Option]] = {
     "cmaes": {"n_startup_trials": _STARTUP, "popsize": Option(type="integer", least=4), "with_margin": _FLAG},
     "sobol": {"scramble": _FLAG},
 }
+GP_POINTS = 10_000_000  # GPSampler makes an array of all points of an int, of 8 bytes each
 CMAES_DIMENSIONS = 2  # with fewer that have an order, CmaEsSampler draws at random, without a word
 STARTUP_TRIALS = {"tpe": 10, "default": 10, "gp": 10, "cmaes": 1}  # Optuna's defaults: so many trials are drawn at random
 

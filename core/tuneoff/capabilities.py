@@ -64,6 +64,7 @@ class Offer:
     same_as: str | None = None  # `default` that is the sampler of this name: run once, and said so
     options: Mapping[str, Option] = field(default_factory=dict)  # of a sampler; those of pruners are core's
     ordered_dimensions: int = 0  # of a sampler: how many searched dimensions with an order it needs at least
+    most_points: int | None = None  # of a sampler: that a dimension with an order may have; None: as many as core allows
 
     def __post_init__(self) -> None:
         _must_be_support("support of an Offer", self.support)

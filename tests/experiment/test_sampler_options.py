@@ -9,7 +9,7 @@ import pytest
 from builders.present import present
 from builders.specs import make_spec
 from fake_plugins import Plain
-from tuneoff.base.space import Categorical, Constant, Float, SearchSpace
+from tuneoff.base.space import Categorical, Constant, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.capabilities import Capabilities, Offer, Option
 from tuneoff.experiment.spec import RunSpec, Strategy
 from tuneoff.experiment.strategies import sampler_refusal
@@ -21,6 +21,7 @@ CAPABILITIES = Capabilities(
     samplers={
         "tpe": Offer(options={"count": COUNT, "width": WIDTH, "joint": Option(type="flag")}),
         "gp": Offer(ordered_dimensions=2),
+        "listing": Offer(most_points=1000),
     },
 )
 NUMBER, ORDERED = Float(low=0.0, high=1.0), Categorical(choices=(1, 2), ordered=True)
@@ -63,6 +64,13 @@ def test_an_option_that_is_not_declared_so_is_refused_in_one_line(options: dict[
 
 def test_declared_options_are_not_refused() -> None:
     assert sampler_refusal(run_spec("tpe", count=5, width=1, joint=True), CAPABILITIES) is None
+
+
+def test_a_sampler_gets_no_more_points_than_it_can_keep() -> None:
+    fits = {"x": stepped(1, 1000, 1, integer=True), "y": IntegerLog(low=1, high=10**9), "z": NUMBER}
+    assert sampler_refusal(run_spec("listing", fits), CAPABILITIES) is None
+    reason = sampler_refusal(run_spec("listing", {**fits, "w": stepped(0, 2000, 2, integer=True)}), CAPABILITIES)
+    assert "at most 1000, but w has 1001; use a larger step, a float, or another sampler" in present(reason)
 
 
 def test_a_sampler_gets_the_dimensions_with_an_order_that_it_needs() -> None:

@@ -12,6 +12,8 @@ from tuneoff.base.space import Float, SearchSpace
 from tuneoff.errors import ExperimentError
 from tuneoff.workload import Configuration, Mode, Scores, TrialSeeds, Workload
 
+_LARGE = 1e150  # from here on a square may be infinite
+
 
 def null_loss(configuration: Configuration) -> float:
     """Return the mean over the hyperparameters of x^2 / (1 + x^2), in [0, 1]; the least value 0 is at x = 0.
@@ -21,7 +23,7 @@ def null_loss(configuration: Configuration) -> float:
     total = 0.0
     for value in configuration.values():
         if isinstance(value, int | float) and not isinstance(value, bool):
-            total += value * value / (1.0 + value * value)
+            total += value * value / (1.0 + value * value) if abs(value) < _LARGE else 1.0
         else:
             total += zlib.crc32(canonical_json(value).encode()) / 2**32
     return total / len(configuration) if configuration else 0.0

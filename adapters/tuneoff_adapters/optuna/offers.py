@@ -5,7 +5,7 @@ from __future__ import annotations
 from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff_adapters.kubernetes.options import KUBERNETES
 from tuneoff_adapters.kubernetes.platform import on_clusters
-from tuneoff_adapters.optuna_samplers import CMAES_DIMENSIONS, SAMPLER_OPTIONS
+from tuneoff_adapters.optuna_samplers import CMAES_DIMENSIONS, GP_POINTS, SAMPLER_OPTIONS
 from tuneoff_adapters.slurm.platform import on_slurm
 
 _WORKER_SEEDS = "each worker asks by itself with its own seed: reproducible configurations only with one worker"
@@ -42,6 +42,7 @@ _LOCAL = Capabilities(
             options=SAMPLER_OPTIONS["gp"],
             needs=("torch", "scipy"),
             install="tuneoff[optuna,mnist]",
+            most_points=GP_POINTS,
             note=f"the first 10 trials are random; {_WORKER_SEEDS}",
         ),
         "cmaes": Offer(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tuneoff.capabilities import Capabilities, Offer, Support
-from tuneoff_adapters.optuna_samplers import CMAES_DIMENSIONS, SAMPLER_OPTIONS
+from tuneoff_adapters.optuna_samplers import CMAES_DIMENSIONS, GP_POINTS, SAMPLER_OPTIONS
 
 _OPTUNA = "ray.tune.search.optuna.OptunaSearch"
 _INSTALL = "tuneoff[ray]"
@@ -37,6 +37,7 @@ _LOCAL = Capabilities(
             options=SAMPLER_OPTIONS["gp"],
             needs=("optuna", "scipy", "torch"),
             install="tuneoff[ray,mnist]",
+            most_points=GP_POINTS,
         ),
         "cmaes": Offer(
             implementation=f"{_OPTUNA} with optuna.samplers.CmaEsSampler",

@@ -228,14 +228,26 @@ Dimension = Float | IntegerLog | Stepped | Categorical | Constant
 
 
 def points(dimension: Dimension) -> Sequence[Any]:
-    """Return the values of a finite dimension in order."""
+    """Return the values of a finite dimension in order, each computed when it is asked for: there may be very many."""
     if isinstance(dimension, Constant):
         return [dimension.value]
     if isinstance(dimension, IntegerLog):
         return range(dimension.low, dimension.high + 1)
     if isinstance(dimension, Float):
         return [dimension.low]
-    return [dimension.value_at(index) for index in range(dimension.size)]
+    return _Points(dimension)
+
+
+class _Points(Sequence[Any]):
+    def __init__(self, dimension: Stepped | Categorical) -> None:
+        self._dimension, self._indices = dimension, range(dimension.size)
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self._indices[index]
+        return self._dimension.value_at(found) if isinstance(found, int) else list(map(self._dimension.value_at, found))
 
 
 def typed(dimension: Dimension, value: Any) -> Any:

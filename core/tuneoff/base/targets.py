@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+from tuneoff.base.terminal import output_as_errors
 from tuneoff.errors import PluginError
 
 
@@ -34,9 +35,10 @@ def _imported(module: str) -> Any:
     before = sys.argv
     try:
         above = itertools.accumulate(module.split("."), "{}.{}".format)
-        for name in above:  # one after another: to look for a module imports the package above it
-            sys.argv = [file_of(name)]
-        return importlib.import_module(module)
+        with output_as_errors():
+            for name in above:  # one after another: to look for a module imports the package above it
+                sys.argv = [file_of(name)]
+            return importlib.import_module(module)
     finally:
         sys.argv = before
 

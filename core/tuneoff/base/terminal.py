@@ -1,8 +1,12 @@
-"""What a terminal shows of a program's output: the rest is colours, erased bars and control characters."""
+"""A user's code prints whatever it likes: not to standard output, where results go; and what a terminal shows of it at last."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+import sys
+from collections.abc import Iterator
 
 _CODES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, erasing, moving: ECMA-48, 5.4
@@ -10,6 +14,21 @@ _CODES = re.compile(
     r"|\x1b[ -/]*[0-~]?"
 )
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+@contextlib.contextmanager
+def output_as_errors() -> Iterator[None]:
+    """Send to standard error what is printed to standard output, by children too."""
+    with contextlib.ExitStack() as after:
+        with contextlib.suppress(OSError, AttributeError):  # one of them is closed
+            sys.stdout.flush()
+            output = os.dup(1)
+            after.callback(os.close, output)
+            after.callback(os.dup2, output, 1)
+            after.callback(sys.stdout.flush)
+            os.dup2(2, 1)
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
 
 
 def shown_line(line: str) -> str:

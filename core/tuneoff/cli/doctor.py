@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tuneoff.base.doctor_check import DoctorCheck
 from tuneoff.base.output import columns, one_line, write, write_json
+from tuneoff.base.terminal import output_as_errors
 from tuneoff.base.tracebacks import described
 from tuneoff.cli.folders import RESULTS
 from tuneoff.errors import DataError, MissingPackageError, PluginError, ResultsError, TuneoffError
@@ -199,7 +200,8 @@ def _workload(name: str, workload: type[Workload], options: Mapping[str, Any], *
         text = f"needs {', '.join(missing)}; run: {install_command(' '.join(missing))}"
         return DoctorCheck(name=name, level=level, text=text, exit_code=MissingPackageError.exit_code)
     try:
-        found = workload(options).prepare()
+        with output_as_errors():
+            found = workload(options).prepare()
     except TuneoffError as error:
         return DoctorCheck(name=name, level=level, text=str(error), exit_code=error.exit_code)
     size = f", {found.size_bytes / 1e6:.1f} MB" if found.size_bytes else ""

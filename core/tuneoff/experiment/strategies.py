@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.identity import configuration_digest
-from tuneoff.base.space import Categorical, SearchSpace
+from tuneoff.base.space import Categorical, SearchSpace, Stepped
 from tuneoff.base.targets import nearest, unknown_name
 from tuneoff.errors import ExperimentError, UnknownNameError
 from tuneoff.experiment.spec import Strategy
@@ -90,6 +90,10 @@ def sampler_refusal(spec: RunSpec, capabilities: Capabilities) -> str | None:
     if ordered < offer.ordered_dimensions:
         needs = f"at least {offer.ordered_dimensions} numeric or ordered dimensions with more than one value"
         return f"{whose} needs {needs}, but the search space has {ordered}; use another sampler"
+    for name, item in space.searched.items():
+        if isinstance(item, Stepped) and offer.most_points is not None and item.size > offer.most_points:
+            rule = f"{whose} keeps all points of a dimension in memory, at most {offer.most_points}, but {name} has {item.size}"
+            return f"{rule}; use a larger step, a float, or another sampler"
     return None
 
 

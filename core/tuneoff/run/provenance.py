@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base.files import open_regular
+from tuneoff.base.terminal import output_as_errors
 from tuneoff.errors import TuneoffError
 from tuneoff.experiment.accounting.declared import not_covered_line, of_run
 from tuneoff.experiment.names import label_texts
@@ -49,7 +50,8 @@ def prepare(workload: WorkloadSpec) -> Provenance:
         DataError: the data are not there.
     """
     made = new_workload(workload.target, workload.options)
-    data = made.prepare()
+    with output_as_errors():
+        data = made.prepare()
     package, folder, files = _code(workload.target)
     git = None
     if folder is not None and not set(folder.parts) & set(_INSTALLED):

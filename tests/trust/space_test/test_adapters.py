@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from command_line import write_file
+from tuneoff.base.dimension import MAX_POINTS
 from tuneoff.base.identity import canonical_json
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.trust.space_test.draw import DRAWN, Drawing
@@ -17,13 +18,17 @@ from tuneoff.trust.space_test.verify import draw_in_process, receive
 
 pytestmark = pytest.mark.slow
 
-DRAWS, TRIALS, SECONDS = 1000, 6, 120.0
+DRAWS, TRIALS, SECONDS = 1000, 6, 300.0
 FILE: dict[str, Any] = {
     "workload": "null",
     "search_space": {
         "rate": {"type": "float", "low": 1e-5, "high": 0.1, "log": True},
         "width": {"type": "int", "low": 8, "high": 1024, "log": True},
         "kind": {"type": "categorical", "choices": ["a", [1, 2], None]},
+        "equal": {"type": "categorical", "choices": [1, 1.0, True, "1", 2**64]},
+        "wide": {"type": "int", "low": 0, "high": MAX_POINTS - 1},
+        "step": {"type": "float", "low": 0.022943223880069138, "high": 0.457943223880069138, "step": 0.001},
+        "steep": {"type": "float", "low": 5e-324, "high": 1e308, "log": True},
         "fixed": {"type": "constant", "value": 3},
     },
     "budget": {"trials": 100},

@@ -11,13 +11,12 @@ cancelled by the budget. So a framework that goes by exit codes never takes a tr
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from tuneoff.base.numbers import number_of
 from tuneoff.base.process_limits import die_with_parent, end_with
 from tuneoff.base.process_state import TrainingState
 from tuneoff.base.targets import load_target
+from tuneoff.base.terminal import output_as_errors
 from tuneoff.base.tracebacks import described
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.checkpoint import EpochMetrics, checkpoint_path, read_checkpoint
@@ -68,7 +68,7 @@ def _test(context_file: str, trial_id: str, configuration_file: str, output: str
 def _run(context_file: str, trial_id: str, configuration_file: str, attempt: str = "1") -> int:
     context = TrialContext.read(context_file)
     hold_children(context.execution_id)
-    with _output_as_errors():  # a report may go through standard output: no workload that is imported prints there
+    with output_as_errors():  # a report may go through standard output: no workload that is imported prints there
         trial_process(context, ROLE).is_replaceable = True  # here, before the reporter's imports
     outcome = run_trial(
         context,
@@ -80,19 +80,6 @@ def _run(context_file: str, trial_id: str, configuration_file: str, attempt: str
         role=ROLE,
     )
     return EXIT_CODES.get(outcome.state, 0)
-
-
-@contextlib.contextmanager
-def _output_as_errors() -> Iterator[None]:
-    """Send what is printed to standard error."""
-    output = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        yield
-    finally:
-        sys.stdout.flush()
-        os.dup2(output, 1)
-        os.close(output)
 
 
 def _configuration(path: str) -> dict[str, object]:
