@@ -19,6 +19,7 @@ from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.history import FinishedTrial, History, UnfinishedTrial
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.pool_adapter import PoolAdapter, Proposal, Task
+from tuneoff.run.trial.children import hold_children
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.pool import Death, Message, Pool, Ready, Worker, WorkerPool
 from tuneoff.run.trial.run_trial import Decision, Report, TrialOutcome, run_trial
@@ -61,6 +62,7 @@ __all__ = [
     "WorkerPool",
     "configuration_digest",
     "draws",
+    "hold_children",
     "import_framework",
     "listed_configurations",
     "read_regular",
