@@ -12,7 +12,7 @@ import pytest
 
 from command_line import caller, write_file
 from trial_runs import events_of, trial_context
-from tuneoff.base.processes import command_line, is_alive
+from tuneoff.base.processes import command_line, is_alive, kill
 from tuneoff.base.space import Float, SearchSpace
 from tuneoff.errors import ExperimentError
 from tuneoff.record.events import schema
@@ -79,6 +79,19 @@ def test_a_program_that_ends_with_code_0_before_an_epoch_fails(tmp_path: Path) -
     outcome = run_trial(context, "t0", {"x": 0.5}, lambda epoch, metrics: Decision.CONTINUE)
     assert outcome.state == "failed"
     assert "loss is 0.5" in (outcome.cause or "")
+
+
+@pytest.mark.parametrize(("code", "state"), [(0, "completed"), (3, "failed")])
+def test_a_training_ends_with_its_program_and_not_with_its_output(tmp_path: Path, code: int, state: str) -> None:
+    script = f"echo loss={{x}}; setsid sleep 100 & echo $! >{tmp_path}/pid; echo last words; exit {code}"
+    context = trial_context(tmp_path, workload=COMMAND, workload_options={"command": ["sh", "-c", script]}, epochs=2)
+    try:
+        outcome = run_trial(context, "t0", {"x": 0.5}, lambda epoch, metrics: Decision.CONTINUE)
+        assert is_alive(int((tmp_path / "pid").read_text())), "it keeps the output open"
+    finally:
+        kill(int((tmp_path / "pid").read_text()))
+    assert (outcome.state, outcome.epochs) == (state, 1)
+    assert state == "completed" or "last words" in (outcome.cause or "")
 
 
 def test_a_program_that_is_not_there_fails_the_trial(tmp_path: Path) -> None:

@@ -6,12 +6,13 @@ import contextlib
 import io
 import os
 import re
+import select
 import signal
 import string
 import subprocess
 import threading
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
 
 from tuneoff.base.numbers import DECIMAL
 from tuneoff.base.space import SearchSpace
@@ -96,8 +97,8 @@ class Command(Workload):
             )
         except OSError as error:
             raise TrialFailedError(f"{command[0]} cannot be started: {error.strerror}") from error
-        assert self._process.stdout is not None
-        self._output = io.TextIOWrapper(self._process.stdout, "utf-8", "replace", newline="\n")  # a bar's \r ends no line
+        output = io.BufferedReader(_UntilItsEnd(self._process, self._process.stdout))
+        self._output = io.TextIOWrapper(output, "utf-8", "replace", newline="\n")  # a bar's \r ends no line
         self._reader = threading.Thread(target=self._pass_errors_on, daemon=True)
         self._reader.start()
 
@@ -124,17 +125,15 @@ class Command(Workload):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(_END_SECONDS)
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        self._output.close()
         if self._reader is not None:
             self._reader.join(_END_SECONDS)
 
     def _pass_errors_on(self) -> None:
         """Copy standard error to that of this process, which is the run's log."""
         assert self._process is not None
-        assert self._process.stderr is not None
-        with self._process.stderr as stream, contextlib.suppress(OSError):
-            while some := os.read(stream.fileno(), 2**16):
+        with _UntilItsEnd(self._process, self._process.stderr) as stream, contextlib.suppress(OSError):
+            while some := stream.read(2**16):
                 self._errors = (self._errors + some)[-_TAIL_BYTES:]
                 os.write(2, some)
 
@@ -151,6 +150,28 @@ class Command(Workload):
         example = f"`{self.objective or 'loss'}=0.5`"
         rule = f"an epoch is a line of its output with nothing but names and decimal numbers, as {example}"
         return f"{ended}, but {rule}; its last line: {last!r}; print such a line after each epoch"
+
+
+class _UntilItsEnd(io.RawIOBase):
+    """What a program prints until it ends: what it leaves running may keep its output open, and is not waited for."""
+
+    def __init__(self, process: subprocess.Popen[bytes], stream: IO[bytes] | None) -> None:
+        assert stream is not None
+        self._stream, self._process = stream, os.pidfd_open(process.pid)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        output = self._stream.fileno()
+        ready = select.select([output, self._process], [], [])[0]
+        return os.readv(output, [buffer]) if output in ready else 0
+
+    def close(self) -> None:
+        if not self.closed:
+            os.close(self._process)
+            self._stream.close()
+        super().close()
 
 
 def _metrics(line: str) -> dict[str, float]:
