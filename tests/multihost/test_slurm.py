@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -99,10 +100,14 @@ def serial(cluster: Slurm) -> Runs:
 
 
 def nothing_left(cluster: Slurm) -> None:
-    """Hold that no job is left, and no process of the run's on any host, which is up."""
+    """Hold that no job is left, and soon no process of the run's on any host, which is up: what un-deployed it ends last."""
     assert cluster.call("squeue -h") == ""
     for name in cluster.hosts.names:
-        assert cluster.hosts.run(name, "pgrep -f '[t]uneoff'; true").stdout == ""
+        until(partial(_is_without_a_process, cluster, name), 10)
+
+
+def _is_without_a_process(cluster: Slurm, name: str) -> bool:
+    return cluster.hosts.run(name, "pgrep -f '[t]uneoff'; true").stdout == ""
 
 
 def causes(record: RunRecord) -> str:
