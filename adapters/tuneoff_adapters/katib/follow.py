@@ -36,8 +36,8 @@ class Follower(PodFollower[FollowedTrial]):
         self._wall_clock_ns = None if seconds is None else int(seconds * clock.NANOSECONDS)
         self.book = Book(context, plan)
         self.experiment: Object | None = None  # as last seen
-        self._asked: set[str] = set()  # repeated trials in whose place another one was asked for, or is not
-        self._awaited: set[str] = set()  # of them those of which Katib does not know yet
+        self._refused: set[str] = set()  # trials that are not to be trained
+        self._awaited: set[str] = set()  # of them those in whose place another one is asked for, which Katib has not taken in
         self._no_more: str | None = None  # why none is asked for any more
         self._is_cut = False  # the time of the run is used up
         self._ends_at_ns: int | None = None  # the latest moment, where the run does not come to its own end
@@ -124,10 +124,11 @@ class Follower(PodFollower[FollowedTrial]):
                 self._has_trial.set()
                 self._open_log(trial)
                 self._seek_pod(trial)
-            else:
-                self._replace(name_of(thing))
-                if kind == "ADDED":
-                    self._drop(name_of(thing))
+            elif (name := name_of(thing)) not in self._refused or kind == "ADDED":
+                if name not in self._refused:
+                    self._refused.add(name)
+                    self._replace(name)
+                self._drop(name)  # its pod may have been seen before it
         else:
             trial = self.book.take_pod(kind, thing, t)
             if trial is not None:
@@ -141,9 +142,8 @@ class Follower(PodFollower[FollowedTrial]):
         Its grid gives what has not succeeded once all were given: those that it lost, or that are at work.
         """
         book, planned = self.book, self._plan.trials
-        if name not in book.repeated or name in self._asked or len(book.trials) >= planned:
+        if name not in book.repeated or len(book.trials) >= planned:
             return
-        self._asked.add(name)
         if len(book.repeated) > max(FEWEST_REPEATS, planned):
             self._no_more = f"after {len(book.repeated) - 1} repetitions no more were asked for"
             return
