@@ -42,7 +42,7 @@ def seen() -> dict[str, Any]:
         "variable": os.environ.get("CHANGED"),
         "time zone": time.tzname,
         "import path": "/changed" in sys.path,
-        "standard output": _name(sys.stdout),
+        "standard output": sys.stdout is sys.stderr,
         "hook": _name(sys.excepthook),
         "recursion": sys.getrecursionlimit(),
         "collects": gc.isenabled(),

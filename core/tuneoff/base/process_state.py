@@ -1,9 +1,9 @@
 """What a training can change of its process, and a later one would notice: each finds it as a fresh `python file.py` does.
 
 `ITEMS` is the whole list. The file as the only argument, the experiment's folder, the command's umask, Python's own signal
-handlers, the environment's locale and an unset start method are set, whatever a framework made of them; all else is as it was
-when the training's module had been imported, so what its import set is there in each trial. Between trials the process is the
-framework's. Modules and classes are not in the list: what a training keeps there stays.
+handlers and hooks, the environment's locale and an unset start method are set, whatever a framework made of them; all else is as
+it was when the training's module had been imported, so what its import set is there in each trial. Between trials the process is
+the framework's. Modules and classes are not in the list: what a training keeps there stays.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ class TrainingState:
             _restore([_NOT_READ if item.is_drawn and value is None else value for item, value in zip(ITEMS, before, strict=True)])
 
     def _set(self) -> None:
+        sys.excepthook, sys.displayhook, sys.unraisablehook = sys.__excepthook__, sys.__displayhook__, sys.__unraisablehook__
         sys.argv = [file_of(self._target.partition(":")[0])]
         if self._folder is not None:
             _enter(self._folder)  # in a pod there need be no such folder: then it is the container's
