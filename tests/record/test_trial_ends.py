@@ -55,7 +55,9 @@ def test_a_trial_whose_own_error_speaks_of_time_has_failed(cause: str) -> None:
     assert (metrics["trials.failed"].value, metrics["trials.timed_out"].value) == (1, 0)
 
 
-@pytest.mark.parametrize(("exit_code", "charged"), [(3, "workload"), (-9, "infrastructure"), (None, "infrastructure")])
+@pytest.mark.parametrize(
+    ("exit_code", "charged"), [(3, "workload"), (-6, "workload"), (-9, "infrastructure"), (None, "infrastructure")]
+)
 def test_a_death_that_only_the_adapter_saw_ends_the_trial(exit_code: int | None, charged: str) -> None:
     log, _ = one_trial()
     log.coordinator.add(schema.WorkerDied, 8, trial="1", cause="it died", exit_code=exit_code)

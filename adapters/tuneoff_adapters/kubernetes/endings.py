@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from tuneoff.base.processes import ended as how_ended
+from tuneoff.base.processes import is_own_end
 from tuneoff.record.events.schema import Charged, EndState, Limit
 from tuneoff_adapters.kubernetes.api_errors import one_line
 from tuneoff_adapters.kubernetes.layout import CONTAINER, EARLY_STOPPED
@@ -147,7 +148,7 @@ def _unseen(trial: Object | None, pod: Object | None) -> str:
 def _by_exit_code(ended: Exit, pod: Object | None, epochs: int, last_line: str, is_log_whole: bool) -> Ending:
     code = _exit_code(ended)
     cause = f"pod {name_of(pod or {})}: training {how_ended(code)}"
-    if code < 0:
+    if not is_own_end(code):
         return Ending(state="failed", cause=cause, charged="infrastructure", exit_code=code)
     if code == 0 and not is_log_whole:
         cause += ", but its log has no end: lines of it are missing"

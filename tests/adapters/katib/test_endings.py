@@ -32,6 +32,11 @@ def test_a_signal_without_a_reason_is_charged_to_the_infrastructure() -> None:
     assert end(FAILED, pod("a", "Failed", ended(143))).exit_code == -15
 
 
+def test_a_signal_of_the_code_that_runs_is_charged_to_the_workload() -> None:
+    ending = end(FAILED, pod("a", "Failed", ended(139)))
+    assert (ending.charged, ending.exit_code) == ("workload", -11)
+
+
 def test_an_exit_code_is_charged_to_the_workload() -> None:
     ending = end(FAILED, pod("a", "Failed", ended(3)))
     assert (ending.charged, ending.exit_code) == ("workload", 3)

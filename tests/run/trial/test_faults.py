@@ -34,7 +34,9 @@ def kill_for_memory(group: Path, total: int) -> None:
     (group / "memory.events").write_text(f"low 0\noom {total}\noom_kill {total}\n")
 
 
-@pytest.mark.parametrize(("attempt", "exit_code", "expected"), [(1, -9, True), (1, None, True), (1, 0, False), (2, -9, False)])
+@pytest.mark.parametrize(
+    ("attempt", "exit_code", "expected"), [(1, -9, True), (1, None, True), (1, 0, False), (1, -11, False), (2, -9, False)]
+)
 def test_only_an_end_by_a_signal_is_tried_again_and_only_as_often_as_allowed(
     tmp_path: Path, attempt: int, exit_code: int | None, expected: bool
 ) -> None:
