@@ -55,6 +55,11 @@ def started(contact: Contact) -> list[int]:
     return with_mark(MARK, contact.context.execution_id)
 
 
+def test_a_greeting_of_the_hosts_shell_hides_no_answer(alone: Contact, tmp_path: Path) -> None:
+    host = Host("there", """sh -c 'printf "Welcome\\r\\000 to {"; exec sh -c "$0"'""", sys.executable, tmp_path / "log")
+    assert alone.add([host], 30.0) == []
+
+
 def test_the_same_installation_and_a_shared_folder_pass(contact: Contact) -> None:
     contact.check("ray")
     assert list(contact.context.work_dir.iterdir()) == []
