@@ -154,3 +154,14 @@ def test_early_stopped_goes_before_what_else_katib_calls_the_trial() -> None:
 def test_missing_fields_are_no_error() -> None:
     assert exit_of({"metadata": {}}, "training-container") is None
     assert end(None, {"metadata": {"name": "p"}, "status": None}).charged == "infrastructure"
+
+
+@pytest.mark.parametrize("conditions", [["EarlyStopped"], ["Succeeded"], ["Failed"]])
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_trial_whose_events_are_missing_failed_and_is_the_infrastructure_s(conditions: list[str], code: int) -> None:
+    thing = trial("a", *(condition(kind) for kind in conditions))
+    its_pod = pod("a", "Succeeded" if code == 0 else "Failed", ended(code))
+    ending = end(thing, its_pod, is_log_whole=True, verdict=layout.EARLY_STOPPED, is_log_broken=True)
+    assert (ending.state, ending.charged, ending.stop_epoch) == ("failed", "infrastructure", None)
+    assert "events are missing in its log" in (ending.cause or "")
+    assert end(thing, pod("a", "Failed", ended(137, "OOMKilled")), is_log_broken=True).charged == "workload"
