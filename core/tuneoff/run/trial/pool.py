@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing import connection
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from tuneoff.base import clock
 from tuneoff.base.process_limits import die_with_parent
@@ -18,11 +18,13 @@ from tuneoff.base.processes import end_all, ended, kill_tree
 from tuneoff.base.targets import load_target
 from tuneoff.errors import InfrastructureError, StepError, UserError
 from tuneoff.experiment.trial_context import TrialContext
-from tuneoff.record.events.schema import Charged
 from tuneoff.run.trial.children import end_children, hold_children, left_by
 from tuneoff.run.trial.run_trial import Report, TrialOutcome, run_trial
 from tuneoff.run.trial.trial_process import TrialProcess, trial_process
 from tuneoff.run.trial.worker_process import WORKER_FLAG, ForkServer, WorkerProcess, start_interpreter
+
+if TYPE_CHECKING:
+    from tuneoff.record.events.schema import Charged  # msgspec, which no worker needs
 
 _Task = TypeVar("_Task")
 _GONE = object()
