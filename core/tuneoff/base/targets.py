@@ -21,7 +21,8 @@ def load_target(target: str) -> Any:
     """
     module, _, name = target.partition(":")
     try:
-        found = sys.modules.get(module) or _imported(module)
+        # where another thread is importing it, `import_module` waits for the end of that
+        found = importlib.import_module(module) if module in sys.modules else _imported(module)
         if hasattr(found, name):
             return getattr(found, name)
     except SystemExit as error:

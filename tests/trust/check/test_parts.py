@@ -22,6 +22,7 @@ from tuneoff.trust.check.evidence import flagged_left
 from tuneoff.trust.check.fault_injection import PLANTS, Plant, PlantedFailure, wrapped_target
 from tuneoff.trust.check.footprint import Left, ListeningSocket, own_folders
 from tuneoff.trust.check.make import run_spec
+from tuneoff.trust.check.model import out_of_reach
 from tuneoff.trust.check.planned_runs import CheckRun, planned_runs, repetitions
 from tuneoff.trust.check.probe_workload import CURVE, METRIC, NOTES, Probe, ProbeError
 from tuneoff.trust.check.refusals import ACCEPTED, REFUSED, ask
@@ -85,14 +86,19 @@ def test_runs_are_made_of_what_an_adapter_offers() -> None:
     bare = Capabilities(framework="none", samplers={"random": Offer()}, pruners={"none": Offer()})
     bare_runs = planned_runs(bare)
     absent = {name for name, run in bare_runs.items() if run.absence(bare) is not None}
-    assert absent == {"faulty", "without-groups", "scripted", "default-sampler", "odd-values", "retried", "continued"}
+    assert absent == {"scripted", "default-sampler", "continued"}
+    assert bare_runs["faulty"].experiment.sampler.name == "random"
+    assert not any(finding.is_out_of_reach for run in bare_runs.values() if (finding := run.absence(bare)) is not None)
+    stopping = replace(bare, pruners={**bare.pruners, "asha": Offer()})
+    assert (absence := bare_runs["scripted"].absence(stopping)) is not None
+    assert absence == out_of_reach("pruner 'scripted' is not offered (not listed)")
     assert bare_runs["honest-max"].experiment.sampler.name == "random"
     assert bare_runs["honest-max"].seed != bare_runs["honest-min"].seed
     assert runs["honest-max"].seed == runs["honest-min"].seed
     assert runs["honest-max"].experiment.sampler.name == "fixed"
     assert runs["retried"].experiment.failures.retries == 1
     limited = replace(Plain.capabilities, memory_limiter="container")
-    assert "container" in (runs["without-groups"].absence(limited) or "")
+    assert "container" in str(runs["without-groups"].absence(limited))
 
 
 def test_half_of_the_repetitions_are_made_under_load() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from builders.check_evidence import SUBJECT
-from tuneoff.trust.check.model import Check, CheckResult, Finding, failed, not_applicable, not_tested, passed
+from tuneoff.trust.check.model import Check, CheckResult, Finding, failed, not_applicable, not_tested, out_of_reach, passed
 from tuneoff.trust.check.run_checks import Report, answer, markdown, rows, to_json
 
 
@@ -28,6 +28,7 @@ def report(*findings: Finding) -> Report:
         ((passed(), not_applicable("not offered")), 0),
         ((passed(), failed("wrong")), 1),
         ((passed(), not_tested("unknown")), 1),
+        ((passed(), out_of_reach("not offered")), 0),
     ],
 )
 def test_only_passes_and_what_does_not_apply_conform(findings: tuple[Finding, ...], code: int) -> None:
@@ -51,6 +52,11 @@ def test_failures_come_first_with_their_way_out_and_what_passed_is_a_line_per_fa
 def test_the_last_line_counts_every_verdict() -> None:
     line = answer(report(passed(), passed(), not_applicable("no"), failed("x")))
     assert line == "plain: DOES NOT CONFORM: 2 passed, 1 failed, 1 not applicable; 2 runs, 3 s (no framework)"
+
+
+def test_the_last_line_names_what_could_not_be_tested() -> None:
+    line = answer(report(passed(), out_of_reach("not offered"), out_of_reach("not offered")))
+    assert line.startswith("plain: CONFORMS, as far as was tested (not: family.rule-1, family.rule-2): 1 passed, 2 not tested; ")
 
 
 @pytest.mark.parametrize(

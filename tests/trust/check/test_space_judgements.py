@@ -10,12 +10,13 @@ import pytest
 from scipy.stats import binom
 
 from builders.check_evidence import SUBJECT, begun, evidence, finding, made
+from tuneoff.capabilities import Offer
 from tuneoff.experiment.strategies import draws
 from tuneoff.record.events import schema
 from tuneoff.trust.check import specs
 from tuneoff.trust.check.checks.space import _at_most
 from tuneoff.trust.check.evidence import AdapterEvidence, Drawn
-from tuneoff.trust.check.model import not_applicable
+from tuneoff.trust.check.model import not_applicable, out_of_reach
 from tuneoff.trust.check.planned_runs import planned_runs
 
 
@@ -44,9 +45,11 @@ def test_given_configurations_are_counted_with_repetitions() -> None:
 
 
 def test_a_sampler_that_is_not_offered_has_one_reason_everywhere() -> None:
-    absent = planned_runs(SUBJECT.capabilities)["odd-values"].absence(SUBJECT.capabilities)
-    assert absent == "sampler 'fixed' is not offered (not listed)"
-    assert finding("configurations.listed", evidence(made("honest-max", spec=specs.drawn(8)))) == not_applicable(absent)
+    bare = replace(SUBJECT.capabilities, pruners={"scripted": Offer()})
+    absent = planned_runs(bare)["scripted"].absence(bare)
+    assert absent == out_of_reach("sampler 'fixed' is not offered (not listed)")
+    listed = finding("configurations.listed", evidence(made("honest-max", spec=specs.drawn(8))))
+    assert listed == not_applicable(absent.text)
 
 
 SPACE_CHECKS = ("space.inside", "space.bounds-reached", "space.ends-not-starved")

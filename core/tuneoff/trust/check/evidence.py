@@ -16,7 +16,7 @@ from tuneoff.experiment.spec import ExperimentSpec, RunSpec
 from tuneoff.measure.use import SHARE
 from tuneoff.record.endings import Ruling
 from tuneoff.record.events.reader import EventLog
-from tuneoff.record.events.schema import Event, Flag, Process
+from tuneoff.record.events.schema import Event, Flag, Process, TrialEnded
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import read_run
@@ -94,6 +94,11 @@ class Made:
     def of(self, kind: type[E]) -> list[E]:
         """Return the events of one type in order of time."""
         return [event for _, event in self.events if isinstance(event, kind)]
+
+    @cached_property
+    def trials_ended_ns(self) -> int:
+        """When the last trial had ended, on the machine's clock."""
+        return max((event.t for event in self.of(TrialEnded)), default=0)
 
     @cached_property
     def notes(self) -> tuple[Mapping[str, Any], ...]:

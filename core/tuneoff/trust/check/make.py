@@ -24,7 +24,7 @@ from tuneoff.trust.check import specs
 from tuneoff.trust.check.evidence import AdapterEvidence, Drawn, Made, Refusals, Subject, finished
 from tuneoff.trust.check.fault_injection import wrapped_target
 from tuneoff.trust.check.footprint import own_folders
-from tuneoff.trust.check.model import Check, Finding, not_applicable, not_tested
+from tuneoff.trust.check.model import Check, Finding, not_tested, out_of_reach
 from tuneoff.trust.check.one_run import Children
 from tuneoff.trust.check.planned_runs import DRAWS, MANY, REFUSALS, CheckRun, planned_runs
 from tuneoff.trust.space_test.draw import DRAWN, FAILED, NOT_OFFERED
@@ -105,9 +105,9 @@ def make_evidence(
     missing: dict[str, Finding] = {}
     runs: list[CheckRun] = []
     for run in planned.values():
-        reason = run.absence(subject.capabilities)
-        if reason is not None:
-            missing[run.name] = not_applicable(reason)
+        absence = run.absence(subject.capabilities)
+        if absence is not None:
+            missing[run.name] = absence
         elif run.name in names:
             runs.append(run)
     with Children() as children:
@@ -228,8 +228,13 @@ def _drawn(subject: Subject, tell: Tell, announce: Announce) -> Drawn | Finding 
 
 
 def _without_trials(run: CheckRun, made: Made) -> Finding | None:
-    """Return that a run into which no failure was planted came to no trial: what it cannot show is no pass."""
+    """Return that a run into which no failure was planted came to no trial, or to none of what its script asked for.
+
+    What it cannot show is no pass.
+    """
     record = made.stored
+    if "script" in made.experiment.workload.options and record is not None and not made.notes:
+        return out_of_reach("trials run on another machine, and sampler 'fixed' is not offered: no fault can be planted")
     if record is None or run.plant is not None or any(trial.used_ticket for trial in record.trials):
         return None
     return not_tested(f"run {run.name} came to no trial; it is {record.status}: {record.reason}")

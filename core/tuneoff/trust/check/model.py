@@ -20,16 +20,18 @@ class Finding:
     """What a check says of one adapter; `text` is one line: what was seen, or why there was nothing to see.
 
     `not applicable`: the adapter declares that it does not offer what the check is about. `not tested`: it offers it, but the
-    runs did not come so far; that is no pass.
+    runs did not come so far; that is no pass. Where the reason is that the adapter leaves out what the check needs
+    (`is_out_of_reach`), it does not count against the adapter, and the last line names it.
     """
 
     verdict: CheckVerdict
     text: str = ""
+    is_out_of_reach: bool = False
 
     @property
     def is_good(self) -> bool:
         """Whether an adapter with this finding may conform."""
-        return self.verdict in ("passed", "not applicable")
+        return self.verdict in ("passed", "not applicable") or self.is_out_of_reach
 
 
 def passed(text: str = "") -> Finding:
@@ -50,6 +52,11 @@ def not_applicable(reason: str) -> Finding:
 def not_tested(reason: str) -> Finding:
     """Return that it could not be checked, and why."""
     return Finding(verdict="not tested", text=reason)
+
+
+def out_of_reach(reason: str) -> Finding:
+    """Return that it cannot be checked with what the adapter offers, and why."""
+    return Finding(verdict="not tested", text=reason, is_out_of_reach=True)
 
 
 def judged(problems: Iterable[str], text: str = "", most: int = 3) -> Finding:

@@ -10,6 +10,7 @@ from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Strategy, Workers
 from tuneoff.trust.check import specs
 from tuneoff.trust.check.fault_injection import Plant
+from tuneoff.trust.check.model import Finding, not_applicable, out_of_reach
 from tuneoff.trust.check.probe_workload import Act
 
 Outside = Literal["interrupt", "kill-coordinator"]  # what is done to a run from outside
@@ -33,19 +34,21 @@ class CheckRun:
     is_alone: bool = False  # no other run beside it: its times matter
     continues: str = ""  # the run that is gone on with: the same one, interrupted
 
-    def absence(self, capabilities: Capabilities) -> str | None:
-        """Return why an adapter with these capabilities cannot make the run, or None."""
+    def absence(self, capabilities: Capabilities) -> Finding | None:
+        """Return why an adapter with these capabilities cannot make the run, or None.
+
+        It is out of reach, and not without a matter, where the framework does what is checked, but offers nothing to show it by.
+        """
         spec = self.experiment
-        for kind, name, offers in (
-            ("sampler", spec.sampler.name, capabilities.samplers),
-            ("pruner", spec.pruner.name, capabilities.pruners),
-        ):
-            if (reason := not_offered(kind, name, offers)) is not None:
-                return reason
+        if (reason := not_offered("pruner", spec.pruner.name, capabilities.pruners)) is not None:
+            stops = any(offer.support is Support.YES for name, offer in capabilities.pruners.items() if name != "none")
+            return out_of_reach(reason) if stops else not_applicable(reason)
+        if (reason := not_offered("sampler", spec.sampler.name, capabilities.samplers)) is not None:
+            return not_applicable(reason) if spec.sampler.name == "default" else out_of_reach(reason)
         if self.continues and capabilities.resume is not Support.YES:
-            return f"continuing inside a run: {capabilities.resume.value}"
+            return not_applicable(f"continuing inside a run: {capabilities.resume.value}")
         if self.without_groups and capabilities.memory_limiter:
-            return f"memory is limited by: {capabilities.memory_limiter}"
+            return not_applicable(f"memory is limited by: {capabilities.memory_limiter}")
         return None
 
 
@@ -72,8 +75,8 @@ def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
     random = specs.drawn(8)
     alone = replace(random, workers=Workers(count=1))
     runs = [
-        CheckRun(name="faulty", experiment=specs.faulty()),
-        CheckRun(name="without-groups", experiment=specs.out_of_memory(), without_groups=True),
+        CheckRun(name="faulty", experiment=specs.faulty(has_fixed)),
+        CheckRun(name="without-groups", experiment=specs.out_of_memory(has_fixed), without_groups=True),
         CheckRun(name="scripted", experiment=specs.scripted()),
         CheckRun(name="default-sampler", experiment=replace(specs.drawn(16), sampler=Strategy(name="default"))),
         CheckRun(name="failed-trial", experiment=long, plant="trial"),
@@ -91,9 +94,10 @@ def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
             # Drawn trials of one seed may end with their worst in both runs: the last one named looks like a wrong direction.
             seed=SEED if has_fixed else OTHER_SEED,
         ),
-        CheckRun(name="odd-values", experiment=specs.listed(_ODD, options={"noise": 0.0})),
+        CheckRun(name="odd-values", experiment=specs.acting(_ODD, has_fixed=has_fixed, options={"noise": 0.0})),
         CheckRun(name="early-ends", experiment=specs.ending_early()),
-        CheckRun(name="retried", experiment=specs.retried(retries)),
+        CheckRun(name="careless", experiment=specs.careless(has_fixed)),
+        CheckRun(name="retried", experiment=specs.retried(retries, has_fixed)),
         *(
             CheckRun(name=f"failed-{step}", experiment=few, plant=step)
             for step in ("deploy", "setup", "collect", "test", "metrics", "undeploy")

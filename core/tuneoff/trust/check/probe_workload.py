@@ -10,6 +10,7 @@ import contextlib
 import json
 import math
 import os
+import signal
 import struct
 import time
 from collections.abc import Mapping
@@ -20,9 +21,26 @@ from tuneoff.base.identity import configuration_digest, derive_seed
 from tuneoff.base.process_limits import THREAD_VARIABLES
 from tuneoff.base.processes import kill_from_outside
 from tuneoff.base.space import Float, SearchSpace
+from tuneoff.trust.check import careless
 from tuneoff.workload import Configuration, Mode, Scores, StateTensor, TrainingEnded, TrialSeeds, Workload
 
-Act = Literal["sound", "calm", "raise", "nan", "inf", "no-report", "hang", "slow", "exit", "kill", "kill-once", "memory"]
+Act = Literal[
+    "sound",
+    "calm",
+    "raise",
+    "raise-base",
+    "nan",
+    "inf",
+    "text",
+    "no-report",
+    "hang",
+    "slow",
+    "exit",
+    "kill",
+    "kill-once",
+    "kill-self",
+    "memory",
+]
 ACTS: tuple[Act, ...] = get_args(Act)
 METRIC = "score"
 NOTES = "notes.jsonl"
@@ -38,9 +56,14 @@ class ProbeError(RuntimeError):
     """What the act `raise` raises."""
 
 
+class ProbeEnd(BaseException):
+    """What the act `raise-base` raises: none of the exceptions that programs catch."""
+
+
 class Probe(Workload):
-    """Options: `notes` (a folder, or ""), `epoch_seconds` (sleep), `compute_seconds` (of one thread), `noise`, and
-    `ends_early`: each training ends by itself after one epoch or two.
+    """Options: `notes` (a folder, or ""), `epoch_seconds` (sleep), `compute_seconds` (of one thread), `noise`,
+    `ends_early`: each training ends by itself after one epoch or two; `script`: a list of [level, act], of which each
+    configuration takes the next one, where a framework draws them itself; `is_careless`: see `careless.change`.
     """
 
     name: ClassVar[str] = "probe"
@@ -54,6 +77,7 @@ class Probe(Workload):
         self._configuration: Configuration = {}
         self._level = self._noise = math.nan
         self._epoch = self._seed = 0
+        self._digest = ""
         self._born = f"{os.getpid()}-{time.monotonic_ns()}"  # of this instance: a checkpoint keeps it
         self._threads_told = 0
 
@@ -65,15 +89,20 @@ class Probe(Workload):
         self._threads_told = threads
 
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
-        self._configuration, self._seed = configuration, seeds.trial
-        hashed = derive_seed("level", configuration_digest(configuration)) / 2**31
-        self._level = float(configuration.get("level", hashed))
+        self._digest = configuration_digest(configuration)
+        self._configuration, self._seed = {**configuration, **self._scripted()}, seeds.trial
+        hashed = derive_seed("level", self._digest) / 2**31
+        self._level = float(self._configuration.get("level", hashed))
         self._noise = float(self.options.get("noise", NOISE))
         variables = {name: os.environ.get(name) for name in THREAD_VARIABLES}
-        self._note("load", threads_told=self._threads_told, variables=variables)
+        act = self._configuration.get("act")
+        self._note("load", threads_told=self._threads_told, variables=variables, **({"act": act} if act else {}))
+        if self.options.get("is_careless"):
+            self._note("start", **careless.seen(configuration))
+            careless.change(configuration)
 
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
-        if self.options.get("ends_early") and epoch > early_end(self._configuration):
+        if self.options.get("ends_early") and epoch > early_end(self._digest):
             raise TrainingEnded
         self._epoch = epoch
         if epoch == 1:
@@ -90,6 +119,8 @@ class Probe(Workload):
         act = self._configuration.get("act")
         if act == "no-report":
             return {}
+        if act == "text":
+            return {METRIC: str(self._value(self._epoch))}  # type: ignore[dict-item]  # as careless trainings do
         if act in ("nan", "inf"):
             return {METRIC: math.nan if act == "nan" else math.inf}
         return {METRIC: self._value(self._epoch)}
@@ -114,6 +145,10 @@ class Probe(Workload):
     def _act(self, act: Act) -> None:
         if act == "raise":
             raise ProbeError("planted fault of the conformance runs")
+        if act == "raise-base":
+            raise ProbeEnd("planted end of the conformance runs")
+        if act == "kill-self":
+            os.kill(os.getpid(), signal.SIGKILL)
         if act == "hang":
             while True:
                 time.sleep(3600)
@@ -126,20 +161,33 @@ class Probe(Workload):
 
     def _is_first(self) -> bool:
         """Tell whether no trial of this configuration came here before."""
-        marker = Path(self.options["notes"]) / f"{configuration_digest(self._configuration)}.killed"
+        marker = Path(self.options["notes"]) / f"{self._digest}.killed"
         try:
             marker.touch(exist_ok=False)
         except FileExistsError:
             return False
         return True
 
+    def _scripted(self) -> dict[str, Any]:
+        """Return the entry of the script that this configuration has taken, also where it is tried again."""
+        folder = Path(self.options.get("notes") or "/nonexistent")
+        for index, (level, act) in enumerate(self.options.get("script", ()) if folder.is_dir() else ()):
+            taken = folder / f"{index}.taken"
+            try:
+                taken.symlink_to(self._digest)  # made with its content
+            except FileExistsError:
+                if os.readlink(taken) != self._digest:
+                    continue
+            return {"level": level, "act": act}
+        return {}
+
     def _note(self, what: str, **values: Any) -> None:
         """Append one line to the notes; a trial on another machine has nowhere to note anything."""
         folder = self.options.get("notes")
         if not folder or not os.path.isdir(folder):
             return
-        digest = configuration_digest(self._configuration)
-        entry = {"what": what, "pid": os.getpid(), "t": time.monotonic_ns(), "digest": digest, "born": self._born, **values}
+        own = {"pid": os.getpid(), "t": time.monotonic_ns(), "digest": self._digest, "born": self._born}
+        entry = {"what": what, **own, **values}
         descriptor = os.open(os.path.join(folder, NOTES), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         try:
             os.write(descriptor, (json.dumps(entry) + "\n").encode())
@@ -147,9 +195,9 @@ class Probe(Workload):
             os.close(descriptor)
 
 
-def early_end(configuration: Configuration) -> int:
-    """Return after which epoch a training ends by itself under the option `ends_early`."""
-    return 1 + derive_seed("end", configuration_digest(configuration)) % 2
+def early_end(digest: str) -> int:
+    """Return after which epoch the training of a configuration ends by itself under the option `ends_early`."""
+    return 1 + derive_seed("end", digest) % 2
 
 
 class ProbeWithoutState(Probe):

@@ -174,7 +174,8 @@ def answer(report: Report) -> str:
     if report.exit_code != CONFORMS:
         word = "DOES NOT CONFORM"
     elif report.is_complete:
-        word = "CONFORMS"
+        untested = ", ".join(result.check.id for result in report.results if result.finding.is_out_of_reach)
+        word = f"CONFORMS{untested and f', as far as was tested (not: {untested})'}"
     else:
         word = f"PASSED: {len(report.results)} of the {report.known_checks} checks were asked for"
     emulated = ", emulated" if report.subject.is_emulated else ""

@@ -37,7 +37,8 @@ LIMITS = Timeouts(
     undeploy_seconds=30,
 )
 
-LISTED = SearchSpace({"level": Float(low=0.0, high=1.0), "act": Categorical(choices=ACTS)})
+LEVELS_ONLY = SearchSpace({"level": Float(low=0.0, high=1.0)})
+LISTED = SearchSpace({**LEVELS_ONLY.dimensions, "act": Categorical(choices=ACTS)})
 RANDOM = SearchSpace(
     {
         "rate": Float(low=1e-4, high=1.0, log=True),
@@ -56,6 +57,14 @@ NUMBERS = SearchSpace(  # every sampler can have it: numbers only, and a grid th
         "dropout": stepped(0.0, 0.5, 0.25, integer=False),
     }
 )
+
+
+def acting(configurations: Sequence[tuple[float, Act]], *, has_fixed: bool, **changes: Any) -> ExperimentSpec:
+    """Return an experiment whose trials do what is given; without sampler `fixed`, under configurations that are drawn."""
+    if has_fixed:
+        return listed(configurations, **changes)
+    options = {**(changes.pop("options", None) or {}), "script": [list(item) for item in configurations]}
+    return drawn(len(configurations), options=options, search_space=LEVELS_ONLY, **changes)
 
 
 def listed(configurations: Sequence[tuple[float, Act]], **changes: Any) -> ExperimentSpec:
@@ -119,15 +128,16 @@ def scripted() -> ExperimentSpec:
 FAULTS: tuple[Act, ...] = ("raise", "nan", "inf", "no-report", "hang", "slow", "exit", "kill", "memory")
 
 
-def faulty() -> ExperimentSpec:
+def faulty(has_fixed: bool) -> ExperimentSpec:
     """One trial of each fault, and sound ones between them."""
     configurations: list[tuple[float, Act]] = []
     for index, act in enumerate(FAULTS):
         configurations.append((0.95 - index / 100, act))
         if index % 2:
             configurations.append((0.3 + index / 100, "sound"))
-    return listed(
+    return acting(
         configurations,
+        has_fixed=has_fixed,
         workers=Workers(count=2, memory_mb=MEMORY_MB),
         timeouts=replace(LIMITS, trial_seconds=TRIAL_SECONDS, silence_seconds=SILENCE_SECONDS),
     )
@@ -138,15 +148,41 @@ def ending_early() -> ExperimentSpec:
     return drawn(6, options={"ends_early": True}, timeouts=replace(LIMITS, trials_seconds=90))
 
 
-def out_of_memory() -> ExperimentSpec:
+def out_of_memory(has_fixed: bool) -> ExperimentSpec:
     """The first trial takes too much memory."""
-    return listed([(0.9, "memory"), *sound(2)], workers=Workers(count=2, memory_mb=MEMORY_MB))
+    return acting([(0.9, "memory"), *sound(2)], has_fixed=has_fixed, workers=Workers(count=2, memory_mb=MEMORY_MB))
 
 
-def retried(retries: int) -> ExperimentSpec:
+def retried(retries: int, has_fixed: bool) -> ExperimentSpec:
     """One process is killed once, one every time, and one trial raises."""
     configurations: list[tuple[float, Act]] = [(0.4, "sound"), (0.7, "kill-once"), (0.8, "kill"), (0.9, "raise"), (0.5, "sound")]
-    return listed(configurations, failures=Failures(retries=retries))
+    return acting(configurations, has_fixed=has_fixed, failures=Failures(retries=retries))
+
+
+CHOICES = (1, 1.0, True, "1")  # equal to many programs
+CARELESS = SearchSpace(
+    {
+        **LISTED.dimensions,
+        "choice": Categorical(choices=CHOICES),
+        "layers": Categorical(choices=([4], [4, 8])),
+    }
+)
+CARELESS_ACTS: tuple[Act, ...] = ("sound", "sound", "raise-base", "sound", "text", "sound", "kill-self", "sound")
+
+
+def careless(has_fixed: bool) -> ExperimentSpec:
+    """Every training changes its process and its configuration; some end in ways that careless ones have."""
+    options = {"is_careless": True}
+    levels = [level for level, _ in sound(len(CARELESS_ACTS))]
+    spec = acting(list(zip(levels, CARELESS_ACTS, strict=True)), has_fixed=has_fixed, options=options)
+    if not has_fixed:
+        space = SearchSpace({name: dimension for name, dimension in CARELESS if name != "act"})
+        return replace(spec, search_space=space)
+    given = tuple(
+        {**configuration, "choice": CHOICES[index % len(CHOICES)], "layers": [4, 8]}
+        for index, configuration in enumerate(spec.configurations)
+    )
+    return replace(spec, search_space=CARELESS, configurations=given)
 
 
 def wall_clock() -> ExperimentSpec:

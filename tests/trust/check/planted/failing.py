@@ -107,6 +107,14 @@ class FailsWithATrial(SerialAdapter):
             raise StepError("trials failed")
 
 
+class FailsWithADrawnTrial(FailsWithATrial):
+    """The same, and offers no sampler `fixed` by which a failing trial could be given."""
+
+    capabilities: ClassVar[Capabilities] = replace(
+        SerialAdapter.capabilities, samplers={"random": SerialAdapter.capabilities.samplers["random"]}
+    )
+
+
 class OneRetryMore(SerialAdapter):
     """Retries once more than was asked for."""
 

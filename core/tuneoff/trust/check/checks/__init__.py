@@ -5,6 +5,7 @@ from __future__ import annotations
 from tuneoff.trust.check.checks import (
     best,
     budget,
+    careless,
     ending,
     failures,
     records,
@@ -25,6 +26,7 @@ _FAMILIES = (
     best.CHECKS,
     budget.STOPS,
     failures.CHECKS,
+    careless.CHECKS,
     seeds.CHECKS,
     workers.CHECKS,
     ending.CHECKS,

@@ -10,7 +10,7 @@ from tuneoff.record.events import schema
 from tuneoff.record.run_record import TrialRecord
 from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Finding, check, judged, not_applicable, not_tested, run_check
+from tuneoff.trust.check.model import Finding, check, judged, not_tested, out_of_reach, run_check
 
 BOTH = ("honest-max", "honest-min")
 ODD = "odd-values"
@@ -204,8 +204,8 @@ def _unseen(evidence: AdapterEvidence) -> Finding:
     problems = []
     for made in evidence.some(*READ):
         if not made.notes:
-            return not_applicable("trials run on another machine, where what they read cannot be seen")
-        early = [note for note in made.notes if note["what"] == "test" and note["t"] < _trials_ended(made)]
+            return out_of_reach("trials run on another machine, where what they read cannot be seen")
+        early = [note for note in made.notes if note["what"] == "test" and note["t"] < made.trials_ended_ns]
         if early:
             problems.append(f"{made.name}: the test split was read {len(early)} times before the trials had ended")
     return judged(problems)
@@ -229,7 +229,7 @@ def _own_checkpoint(evidence: AdapterEvidence) -> Finding:
         problems.append("the checkpoint that was tested is not the one that the best trial has left")
     if not made.notes:
         return judged(problems, "by its digest")
-    end = _trials_ended(made)
+    end = made.trials_ended_ns
     trained = [note for note in made.notes if note["what"] == "train" and note["t"] > end]
     if trained:
         problems.append(f"{len(trained)} epochs were trained after the trials had ended")
@@ -238,11 +238,6 @@ def _own_checkpoint(evidence: AdapterEvidence) -> Finding:
     if not trained and (not restored or restored[-1] not in born or restored[-1] != checkpoint.texts["born"]):
         problems.append("the state that was tested comes from no trial of the run")
     return judged(problems)
-
-
-def _trials_ended(made: Made) -> int:
-    """Return when the last trial had ended, on the machine's clock."""
-    return max((event.t for event in made.of(schema.TrialEnded)), default=0)
 
 
 TESTED = (_best_tested, _unseen, _own_checkpoint)

@@ -57,7 +57,7 @@ def _epochs(made: Made) -> Iterator[str]:
 def _early_ends(made: Made) -> Iterator[str]:
     record = made.record
     for trial in record.trials:
-        trained, expected = len(trial.attempts[-1].epochs) if trial.attempts else 0, early_end(trial.configuration)
+        trained, expected = len(trial.attempts[-1].epochs) if trial.attempts else 0, early_end(trial.digest)
         if trial.state != "completed" or trained != expected:
             yield f"trial {trial.trial} ended by itself after epoch {expected}, but is {trial.state} after {trained}"
     if record.status != "done":

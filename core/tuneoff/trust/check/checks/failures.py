@@ -28,10 +28,11 @@ EXPECTED: Mapping[str, tuple[str, tuple[str, ...]]] = {  # a part of the cause, 
 
 
 def trials_by_act(made: Made) -> dict[str, list[TrialRecord]]:
-    """Return the trials of a run by what their configuration does."""
+    """Return the trials of a run by what they did: as their configuration says, or the script of their workload."""
+    noted = {note["digest"]: note["act"] for note in made.notes if "act" in note}
     found: dict[str, list[TrialRecord]] = {}
     for trial in made.record.trials:
-        found.setdefault(str(trial.configuration.get("act")), []).append(trial)
+        found.setdefault(str(noted.get(trial.digest, trial.configuration.get("act"))), []).append(trial)
     return found
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tuneoff.base.process_limits import NOT_JOINED, NOT_PINNED
 from tuneoff.trust.check.checks.failures import trials_by_act
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Finding, check, judged, not_applicable, run_check
+from tuneoff.trust.check.model import Finding, check, judged, out_of_reach, run_check
 from tuneoff.trust.check.specs import SILENCE_SECONDS, TRIAL_SECONDS
 
 READ = ("honest-max", "scripted", "random-1-workers-1", "random-2-workers-1")
@@ -81,7 +81,7 @@ def _threads(evidence: AdapterEvidence) -> Finding:
     ]
     trials = [note for note in made.notes if note["what"] in ("load", "train") and note["t"] < _trials_end(made)]
     if not trials and not problems:
-        return not_applicable("trials run on another machine, where their threads cannot be counted")
+        return out_of_reach("trials run on another machine, where their threads cannot be counted")
     for note in trials:
         odd = {name: value for name, value in note.get("variables", {}).items() if value != str(planned)}
         problems += [f"a trial's process has {name}={value}, not {planned}" for name, value in odd.items()]

@@ -1,0 +1,164 @@
+"""Careless trainings: each has the process, the configuration and the end that it would have alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tuneoff.base.identity import canonical_json, configuration_digest
+from tuneoff.record.events import schema
+from tuneoff.trust.check.checks.failures import trials_by_act
+from tuneoff.trust.check.checks.records import BROKEN
+from tuneoff.trust.check.evidence import AdapterEvidence, Made
+from tuneoff.trust.check.model import Finding, check, judged, not_tested, out_of_reach, run_check
+from tuneoff.trust.check.specs import CHOICES
+
+RUN = "careless"
+PROGRAM = ["probe_workload.py"]  # what `sys.argv` is under `python probe_workload.py`
+
+
+def _starts(made: Made) -> Sequence[Mapping[str, Any]]:
+    """Return what each training found at its start."""
+    return [note for note in made.notes if note["what"] == "start" and note["t"] < made.trials_ended_ns]
+
+
+def _judged(evidence: AdapterEvidence, problems: Iterator[str]) -> Finding:
+    """Return what the notes of trials tell; nothing where they ran on another machine."""
+    if not _starts(evidence.runs[RUN]):
+        return out_of_reach("trials run on another machine, where their process cannot be seen")
+    return judged(dict.fromkeys(problems))
+
+
+@check(
+    "process.fresh",
+    rule="each trial finds arguments, folder, umask, signal handlers, locale, start method and environment as the first one did",
+    reason="what one training changes of its process may not change the next one, in no framework",
+    way_out="run each trial by run_trial, in the main thread of its process",
+    reads=(RUN,),
+)
+def _fresh(evidence: AdapterEvidence) -> Finding:
+    return _judged(evidence, _fresh_problems(_starts(evidence.runs[RUN])))
+
+
+def _fresh_problems(starts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    expected = {**starts[0]["process"], "arguments": PROGRAM} if starts else {}
+    for start in starts:
+        for name, value in start["process"].items():
+            if value != expected[name]:
+                yield f"a trial found {name} {value!r}, not {expected[name]!r}"
+
+
+@check(
+    "process.children",
+    rule="a training may start processes",
+    reason="a DataLoader with workers, and every Pool, is such a training",
+    way_out="let no process that runs trials be a daemon of multiprocessing",
+    reads=(RUN,),
+)
+def _children(evidence: AdapterEvidence) -> Finding:
+    starts = _starts(evidence.runs[RUN])
+    return _judged(evidence, (f"a training could start no process: {start['child']}" for start in starts if start["child"]))
+
+
+@check(
+    "configurations.own",
+    rule="a training that changes its configuration changes no other one",
+    reason="a list that grows from trial to trial is another search",
+    way_out="hand each trial a copy, and run it by run_trial, which makes one",
+    reads=(RUN,),
+)
+def _own(evidence: AdapterEvidence) -> Finding:
+    made = evidence.runs[RUN]
+    choices = made.experiment.search_space.dimensions["layers"].choices  # type: ignore[union-attr]
+    found = [start["configuration"].get("layers") for start in _starts(made)]
+    found += [event.configuration.get("layers") for event in made.of(schema.TrialSubmitted)]
+    return judged(dict.fromkeys(f"a trial has layers {one}, which no choice is" for one in found if one not in choices))
+
+
+@check(
+    "configurations.choices",
+    rule='choices of equal value are told apart by their type: 1, 1.0, true, "1"',
+    reason="True as a 1, or as a text, trains another model",
+    way_out="translate the space by SpaceTranslation, or look choices up by their place, never by ==",
+    reads=(RUN,),
+)
+def _choices(evidence: AdapterEvidence) -> Finding:
+    made = evidence.runs[RUN]
+    submitted = [event.configuration for event in made.of(schema.TrialSubmitted) if event.attempt == 1]
+    count = Counter(canonical_json(configuration["choice"]) for configuration in submitted)
+    if made.experiment.sampler.name != "fixed":
+        odd = count.keys() - {canonical_json(choice) for choice in CHOICES}
+        return judged(f"a trial has choice {one}, which no choice is" for one in sorted(odd))
+    given = {configuration_digest(configuration): configuration for configuration in made.experiment.configurations}
+    wanted = Counter(canonical_json(configuration["choice"]) for configuration in given.values())
+    return judged(
+        f"choice {one} was given to {wanted[one]} trials, but {count[one]} had it"
+        for one in sorted(wanted | count)
+        if wanted[one] != count[one]
+    )
+
+
+EXPECTED: Mapping[str, str] = {"raise-base": "planted end", "kill-self": "its own code ended its process"}
+
+
+@run_check(
+    "failures.any-end",
+    rule="an exception of any class, and a signal of the training's own code, is a failure of that trial and charged to it",
+    reason="SystemExit in a training is no death of the framework, and must not cost a worker or a retry",
+    way_out="run each trial by run_trial; where its process died ask tuneoff.run.trial.faults.Retries for the cause",
+    reads=(RUN,),
+)
+def _any_end(made: Made) -> Iterator[str]:
+    trials = trials_by_act(made)
+    for act, words in EXPECTED.items():
+        if not trials.get(act):
+            yield f"the trial that had to fail ({act}) is in no record"
+        for trial in trials.get(act, ()):
+            if trial.state != "failed" or trial.charged != "workload" or words not in (trial.cause or ""):
+                yield f"the trial that had to fail ({act}) is {trial.state}, charged to {trial.charged}: {trial.cause}"
+            elif len(trial.attempts) > 1:
+                yield f"the trial that had to fail ({act}) was tried {len(trial.attempts)} times"
+
+
+@run_check(
+    "failures.no-number",
+    rule="a value that is not a number fails its trial, and the cause names the type",
+    reason="a text that is taken for a number, or compared as a text, ranks trials wrongly",
+    way_out="take values only from `report`, which has checked them",
+    reads=(RUN,),
+)
+def _no_number(made: Made) -> Iterator[str]:
+    trials = trials_by_act(made).get("text", [])
+    if not trials:
+        yield "the trial that gives a text is in no record"
+    for trial in trials:
+        if trial.state != "failed" or trial.charged != "workload" or "str" not in (trial.cause or ""):
+            yield f"the trial that gives a text is {trial.state}, charged to {trial.charged}: {trial.cause}"
+
+
+@check(
+    "records.any-output",
+    rule="whatever a training prints, all its epochs are in the record, and nothing else is",
+    reason="a progress bar or a line like an event may neither hide a result nor make one",
+    way_out="take events from the files that run_trial writes, never from what a trial printed",
+    reads=(RUN,),
+)
+def _output(evidence: AdapterEvidence) -> Finding:
+    made = evidence.runs[RUN]
+    sound = trials_by_act(made).get("sound", [])
+    if not sound:
+        return not_tested("no sound trial ran")
+    return judged(_output_problems(made))
+
+
+def _output_problems(made: Made) -> Iterator[str]:
+    yield from (f"{flag.text} (flag {flag.name})" for flag in made.record.flags if flag.name in BROKEN)
+    planned = list(range(1, made.experiment.budget.epochs_per_trial + 1))
+    for trial in trials_by_act(made)["sound"]:
+        trained = [epoch.epoch for epoch in trial.attempts[-1].epochs]
+        if trial.state != "completed" or trained != planned:
+            yield f"trial {trial.trial} is {trial.state} with epochs {trained}, but {planned} were trained: {trial.cause}"
+
+
+CHECKS = (_fresh, _children, _own, _choices, _any_end, _no_number, _output)
