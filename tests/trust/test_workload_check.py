@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -97,3 +99,26 @@ def test_a_function_has_no_state_to_restore(call: Call, tmp_path: Path) -> None:
     found = {check["id"]: check["verdict"] for check in json.loads(answer.out)["checks"]}
     assert found["state.restores"] == found["state.resumes"] == found["splits.disjoint"] == "not applicable"
     assert found["seeds.repeat"] == "passed"
+
+
+@pytest.mark.parametrize(("copied", "is_isolated"), [("train.own_copy", True), ("lambda value: value", False)])
+def test_trainings_that_shared_their_options_would_not_be_isolated(tmp_path: Path, copied: str, is_isolated: bool) -> None:
+    (tmp_path / "growing.py").write_text(
+        "def train(configuration, layers):\n    layers.append(1)\n    return float(len(layers))\n"
+    )
+    training = {"configuration": {"x": 1}, "epochs": 1}
+    request = {
+        "target": "growing:train",
+        "options": {"layers": [0]},
+        "threads": 1,
+        "objective": "value",
+        "seeds": [1, 2],
+        "trainings": [training, training],
+    }
+    program = f"import json; from tuneoff.trust.workload_check import train; train.own_copy = {copied}"
+    program = f"{program}; print(json.dumps(train.answer(json.loads(input()))))"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, input=json.dumps(request), env=environment, capture_output=True, text=True, check=True)
+    first, again = json.loads(done.stdout)["trainings"]
+    assert (first["metrics"] == again["metrics"]) is is_isolated
