@@ -176,7 +176,7 @@ class LeavingTest(Curve):
 
     def test(self) -> Scores:
         with open(self.options["note"], "w") as file:
-            file.write(str(subprocess.Popen(["sleep", "100"], start_new_session=True).pid))
+            file.write(str(subprocess.Popen(["sleep", "600"], start_new_session=True).pid))
         print("tested", file=sys.stderr)
         return super().test()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -83,11 +84,12 @@ def test_a_program_that_ends_with_code_0_before_an_epoch_fails(tmp_path: Path) -
 
 @pytest.mark.parametrize(("code", "state"), [(0, "completed"), (3, "failed")])
 def test_a_training_ends_with_its_program_and_not_with_its_output(tmp_path: Path, code: int, state: str) -> None:
-    script = f"echo loss={{x}}; setsid sleep 100 & echo $! >{tmp_path}/pid; echo last words; exit {code}"
+    script = f"echo loss={{x}}; setsid sleep 600 & echo $! >{tmp_path}/pid; echo last words; exit {code}"
     context = trial_context(tmp_path, workload=COMMAND, workload_options={"command": ["sh", "-c", script]}, epochs=2)
+    begun = time.monotonic()
     try:
         outcome = run_trial(context, "t0", {"x": 0.5}, lambda epoch, metrics: Decision.CONTINUE)
-        assert is_alive(int((tmp_path / "pid").read_text())), "it keeps the output open"
+        assert time.monotonic() - begun < 120, "what keeps the output open would last 600 s"
     finally:
         kill(int((tmp_path / "pid").read_text()))
     assert (outcome.state, outcome.epochs) == (state, 1)
