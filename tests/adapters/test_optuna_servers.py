@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -38,10 +39,10 @@ def folder() -> Iterator[Path]:
         yield Path(path) / "storage"
 
 
-def started(kind: str, folder: Path) -> Server:
+def started(kind: str, folder: Path, workers: int = 2) -> Server:
     if reason := OptunaAdapter.refuse(toy_spec("optuna", options={"storage": {"kind": kind, "managed": True}})):
         pytest.skip(reason)
-    return start_server(kind, folder, workers=2, start_seconds=60.0)
+    return start_server(kind, folder, workers, start_seconds=60.0)
 
 
 def segments(pid: int) -> list[str]:
@@ -162,12 +163,13 @@ def shared_memory_of(pid: int) -> list[str]:
 
 
 def test_a_server_that_does_not_start_is_told_with_its_own_words(folder: Path) -> None:
-    before, deep = mine(), folder.parent / (100 * "x")
-    deep.mkdir()
-    with pytest.raises(InfrastructureError, match=r"PostgreSQL did not start and ended with exit code 1: .*FATAL: .*Unix-domain"):
-        started("postgresql", deep / "storage")
+    before = mine()
+    with pytest.raises(
+        InfrastructureError, match=r"PostgreSQL did not start and ended with exit code 1: .*FATAL: .*max_connections"
+    ):
+        started("postgresql", folder, workers=1_000_000)
     assert mine() == before
-    assert not (deep / "storage").exists()
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize("began", ["asks", "events/worker-*"])  # in setup, and among the trials
@@ -191,3 +193,21 @@ def test_a_run_whose_server_ends_is_charged_to_the_infrastructure(began: str, tm
     assert [event.charged for event in failed] == ["infrastructure"], (failed, run.log[-3000:])
     assert "the managed Redis must run until the run's end" in str(failed[0].error)
     assert "storage" not in run.left_in_temporary
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "redis"])
+def test_a_server_is_reached_whatever_tmpdir_is_called(kind: str, tmp_path: Path) -> None:
+    storage = {"kind": kind, "managed": True}
+    if reason := OptunaAdapter.refuse(toy_spec("optuna", options={"storage": storage})):
+        pytest.skip(reason)
+    content = {"workload": "null", "adapters": [{"name": "optuna", "options": {"storage": storage}}], "warm_up": False}
+    (tmp_path / "null.yaml").write_text(json.dumps({**content, "budget": {"trials": 2, "epochs_per_trial": 1}}))
+    command = [sys.executable, "-m", "tuneoff", "compare", "null.yaml", "--output", "d", "--no-report", "--json"]
+    with tempfile.TemporaryDirectory(suffix=f' ä,"{"x" * 100}') as folder:
+        Path(folder).chmod(0o755)  # PostgreSQL's user must reach it
+        environment = {**os.environ, "TMPDIR": folder}
+        answer = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=280)
+        assert os.listdir(folder) == []
+    assert answer.returncode == 0, answer.stderr
+    (run,) = json.loads(answer.stdout)["runs"]
+    assert (run["status"], "left_behind" in run["flags"]) == ("done", False)

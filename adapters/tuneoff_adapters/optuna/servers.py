@@ -1,9 +1,10 @@
 """A database server that lives as long as a run: PostgreSQL, Redis, or Optuna's gRPC proxy over such a PostgreSQL.
 
 Each listens on a Unix socket in a folder of the run's that no other user can enter, so who answers there is what was started,
-also after it has ended, and nobody else can ask it; of the proxy that is all, the others have a random password too. The programs
-are those of the distribution or of a wheel. Data lies in the run's temporary folder. Nobody has to end them after a kill: they
-are below the coordinator, and the guardian ends all that is.
+also after it has ended, and nobody else can ask it; of the proxy that is all, the others have a random password too. They are
+started in that folder and told no path to it, which PostgreSQL's user might not be able to follow. The programs are those of the
+distribution or of a wheel. Data lies in the run's temporary folder. Nobody has to end them after a kill: they are below the
+coordinator, and the guardian ends all that is.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import contextlib
 import ctypes
 import glob
 import importlib.util
-import json
 import os
 import pwd
 import secrets
@@ -145,7 +145,7 @@ def _start_redis(server: Server) -> None:
     """No snapshots and no log of its own: the study ends with the run. It looks for some where it is started."""
     path, password, program = server.folder / "redis.sock", secrets.token_urlsafe(24), _redis()
     assert program is not None
-    listens = ("port 0", f"unixsocket {json.dumps(str(path))}", "unixsocketperm 700")
+    listens = ("port 0", f"unixsocket {path.name}", "unixsocketperm 700")
     settings = (*listens, f"requirepass {password}", 'save ""', "appendonly no")
     server.start("Redis", [program, "-"], lambda: _answers(path), stdin="\n".join(settings) + "\n")
     server.url = f"unix://:{password}@{quote(str(path))}?db=0"
@@ -168,8 +168,8 @@ def _start_postgresql(server: Server, workers: int) -> None:
     if user is not None:
         begin = ("setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups")
     options = f"-U {USER} -A scram-sha-256 -E UTF8 --no-locale --no-sync".split()
-    command = [*begin, initdb, "-D", str(data), f"--pwfile={secret}", *options]
-    done = run_to_end(command, cwd="/")
+    command = [*begin, initdb, "-D", data.name, f"--pwfile={secret.name}", *options]
+    done = run_to_end(command, cwd=str(server.folder))
     secret.unlink()
     if done.code != 0:
         said = " ".join(done.errors.split())[-300:]
@@ -177,7 +177,7 @@ def _start_postgresql(server: Server, workers: int) -> None:
     settings = {
         "listen_addresses": "",
         "port": PORT,
-        "unix_socket_directories": '"{}"'.format(str(server.folder).replace('"', '""')),
+        "unix_socket_directories": "..",  # of `data`, where it goes
         "unix_socket_permissions": "0700",
         "max_connections": 2 * workers + SPARE_CONNECTIONS,
         "dynamic_shared_memory_type": "mmap",
@@ -185,7 +185,7 @@ def _start_postgresql(server: Server, workers: int) -> None:
         "log_min_messages": "fatal",  # so that its last line says why it ended
     }
     parts = (part for name, value in settings.items() for part in ("-c", f"{name}={value}"))
-    command = [*begin, postgres, "-D", str(data), *parts]
+    command = [*begin, postgres, "-D", data.name, *parts]
     server.start("PostgreSQL", command, lambda: _is_up(data, is_apart))
     server.url = f"postgresql+psycopg://{USER}:{password}@/postgres?host={quote(str(server.folder), safe='')}&port={PORT}"
     server.data = data / "base"

@@ -170,7 +170,7 @@ class SlurmPool(Pool):
             for problem in self._contact.add([node]):
                 raise InfrastructureError(problem)
             self._contact.check(self._package, [node])
-        except (InfrastructureError, StepError) as error:
+        except StepError as error:
             if not self._has_begun:
                 raise
             self._contact.let_go(node)

@@ -1,12 +1,14 @@
-"""A temporary folder whose path is too long for sockets is no trouble: the processes of a run get a short one to it."""
+"""A temporary folder whose path is too long for sockets, or odd, is no trouble: its processes get a short, plain one."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,13 @@ def test_a_socket_below_a_long_path_is_bound_by_a_short_one_in_other_processes_t
         subprocess.run([sys.executable, "-c", bind, str(path / "s")], check=True)
     assert (folder / "s").is_socket()
     assert not path.exists()
+
+
+@pytest.mark.parametrize("name", ["a,b", "a b", "ä", 'a"b', "a'b", "a$b"])
+def test_a_path_that_a_program_may_read_otherwise_becomes_a_plain_one(name: str) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp", suffix=name) as folder, short_path(Path(folder)) as path:
+        assert re.fullmatch(r"/proc/\d+/fd/\d+", str(path))
+        assert path.samefile(folder)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,6 +42,7 @@ from tuneoff.run.supervisor.logs import Logs
 from tuneoff.run.supervisor.watch import TrialWatch
 
 LONGEST_BYTES = 39  # of a folder that leaves room for `/ray/session_<time and pid>/sockets/plasma_store`
+_PLAIN = re.compile(r"[0-9A-Za-z/._-]+")  # of a path that every program takes: libpq cuts at commas, Redis reads escapes
 POLL_SECONDS = 0.1
 _TRIES = 10  # names of a temporary folder
 INTERRUPTED_COLLECT_SECONDS = 2.0  # for a power database that is asked after the run
@@ -297,11 +299,11 @@ def make_temporary_folder(execution: Execution) -> PrivateFolder:
 
 @contextlib.contextmanager
 def short_path(folder: Path) -> Iterator[Path]:
-    """Give a path to `folder` of at most `LONGEST_BYTES`, its own if that is short, for the processes of this user.
+    """Give a path to `folder` of at most `LONGEST_BYTES` and plain characters, its own if that is so, for this user's processes.
 
     Else it is the one that the kernel gives to a folder that this process has open: it is there as long as the block runs.
     """
-    if len(os.fsencode(folder)) <= LONGEST_BYTES:
+    if len(os.fsencode(folder)) <= LONGEST_BYTES and _PLAIN.fullmatch(str(folder)):
         yield folder
         return
     descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
