@@ -12,9 +12,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 from trial_runs import Curve
+from tuneoff.trust.check import careless
 from tuneoff.workload import Configuration, Scores, StateTensor, TrainingEnded, TrialSeeds
 
 
@@ -85,6 +87,61 @@ class Unseeded(Honest):
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
         super().load(configuration, seeds)
         self.random = random.Random()
+
+
+class EndsElsewhere(Honest):
+    """Ends by itself after other epochs in each process."""
+
+    restores_training = False
+
+    def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
+        super().load(configuration, seeds)
+        before = Path(os.environ["ENDED"])  # of this test's trainings
+        self.last = 2 if before.exists() else 1
+        before.touch()
+
+    def train_epoch(self, epoch: int) -> Mapping[str, float]:
+        if epoch > self.last:
+            raise TrainingEnded
+        return super().train_epoch(epoch)
+
+
+class OnlyOnce(Honest):
+    """Does what a process allows once."""
+
+    has_begun: ClassVar[bool] = False
+
+    def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
+        if OnlyOnce.has_begun:
+            raise RuntimeError("the number of threads can be set only once")
+        OnlyOnce.has_begun = True
+        super().load(configuration, seeds)
+
+
+class Careless(Honest):
+    """Changes its process, configuration and options, starts a process, and prints lines like events: all of that it may."""
+
+    restores_training = False
+
+    def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
+        super().load(configuration, seeds)
+        assert careless.seen(configuration)["child"] == ""
+        careless.change(configuration)
+        for own in (configuration, self.options):
+            assert isinstance(own, dict)
+            own.clear()
+
+
+class Exiting(Honest):
+    def validate(self) -> Mapping[str, float]:
+        raise SystemExit(2)
+
+
+class Deciding(Honest):
+    """Gives a truth for a number."""
+
+    def validate(self) -> Mapping[str, Any]:
+        return dict.fromkeys(super().validate(), True)
 
 
 class Remembering(Honest):

@@ -26,6 +26,8 @@ from tuneoff.workload import workload_at
 EPOCHS = 3  # of a training, at most; one is trained through `budget.epochs_per_trial`
 SEEDS = (1, 2)  # of the split, of the trial
 MOST_USE = 1.3  # of the processors that a trial may have: clocks and imports of a moment are within
+LEAST_IDLE = 0.5  # processors on average: with fewer a thread too many would have had none to run on
+NOT_AGAIN = "a second training in the same process failed: see trials.again"
 SHORTEST = 0.2  # s: of a shorter training the use of processors tells nothing
 TRAINED, CUT = "trained.safetensors", "cut.safetensors"  # the state after all epochs, and after all but the last
 
@@ -46,6 +48,7 @@ class WorkloadEvidence:
     trainings: dict[str, Any] = field(default_factory=dict)
     whole: Any = None
     problem: str = ""
+    fails_again: bool = False  # `problem` is that of a training after another one in the same process
     processes: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
 
@@ -78,8 +81,10 @@ def check_workload(experiment: ExperimentSpec) -> list[tuple[WorkloadCheck, Find
     with interrupting(), watching() as announce, temporary_folder(announce, "tuneoff-check-") as folder:
         _make(evidence, experiment, folder)
     evidence.files += sorted(str(path) for path in _files(Path.cwd()) - before)
-    if evidence.problem:
+    if evidence.problem and not evidence.fails_again:
         return [(check, not_tested(evidence.problem)) for check in CHECKS]
+    if evidence.problem:
+        return [(check, check.judge(evidence) if check is _again else not_tested(NOT_AGAIN)) for check in CHECKS]
     return [(check, check.judge(evidence)) for check in CHECKS]
 
 
@@ -97,6 +102,7 @@ def _make(evidence: WorkloadEvidence, experiment: ExperimentSpec, folder: Path) 
         evidence.files += [f"{path.name} in the temporary folder" for path in sorted(_files(place / "tmp"))]
         if answer is not None and "error" in answer:
             evidence.problem = f"the training fails: {answer['error']}"
+            evidence.fails_again = bool(answer["trainings"])
         if evidence.problem:
             return False
         evidence.trainings.update(zip(trainings, answer["trainings"], strict=True))
@@ -207,6 +213,11 @@ def _repeats(evidence: WorkloadEvidence) -> Finding:
     return judged(_differences(evidence, "first", "again"))
 
 
+@_check("trials.again", "do what a process allows once when the module is imported, or ask first whether it was done")
+def _again(evidence: WorkloadEvidence) -> Finding:
+    return failed(f"after another one in its process {evidence.problem}") if evidence.fails_again else passed()
+
+
 @_check("trials.isolated", "keep nothing in modules and classes; make all anew in `load`")
 def _isolated(evidence: WorkloadEvidence) -> Finding:
     return judged(_differences(evidence, "again", "after the other"))
@@ -248,7 +259,12 @@ def _threads(evidence: WorkloadEvidence) -> Finding:
         return not_tested(f"a trial may have {evidence.threads} threads, and this machine has no more processors")
     most = max(one["cpu_seconds"] / one["seconds"] for one in used)
     text = f"at most {most:.2f} processors in use, {evidence.threads} allowed"
-    return passed(text) if most <= MOST_USE * evidence.threads else failed(text)
+    if most > MOST_USE * evidence.threads:
+        return failed(text)
+    idle = max(one["idle_seconds"] / one["seconds"] for one in used)
+    if idle < LEAST_IDLE:
+        return not_tested(f"{text}, but other programs left {idle:.2f} processors idle; free the machine to see")
+    return passed(text)
 
 
 @_check("left.processes", "end them in `close`")
@@ -273,4 +289,4 @@ def _disjoint(evidence: WorkloadEvidence) -> Finding:
     )
 
 
-CHECKS = (_given, _planned, _repeats, _isolated, _restores, _resumes, _threads, _processes, _left_files, _disjoint)
+CHECKS = (_given, _planned, _repeats, _again, _isolated, _restores, _resumes, _threads, _processes, _left_files, _disjoint)

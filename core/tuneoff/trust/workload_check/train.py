@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +23,7 @@ from tuneoff.workload import NO_EPOCH, TrainingEnded, TrialSeeds, Workload, work
 
 
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what each training of a request gave, or the error that ended them.
+    """Return what each training of a request gave, and the error that ended them.
 
     `request`: `target`, `options`, `threads` and `objective` of the workload, `seeds` as [split, trial], and `trainings`: each a
     configuration that is trained up to its `epochs`, or to where it ends by itself, from the state in the file `load` where it
@@ -30,15 +31,17 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """
     become_subreaper()  # what a training starts and forgets is found here
     state = TrainingState(request["target"], None, None)
+    trainings: list[dict[str, Any]] = []
     try:
         with state.entered():
             workload_type = workload_at(request["target"], is_training=True)
             workload_type(own_copy(request["options"])).prepare()
             for module in workload_type.preload:
                 importlib.import_module(module)
-        return {"trainings": [_train(workload_type, request, one, state) for one in request["trainings"]]}
+        trainings += (_train(workload_type, request, one, state) for one in request["trainings"])
     except BaseException as error:  # a user's own code may fail in any way
-        return {"error": described(error)}
+        return {"error": described(error), "trainings": trainings}
+    return {"trainings": trainings}
 
 
 def _train(
@@ -55,7 +58,7 @@ def _trained(workload_type: type[Workload], request: Mapping[str, Any], one: Map
     split, trial = request["seeds"]
     try:
         workload.load(own_copy(one["configuration"]), TrialSeeds(split=split, trial=trial))
-        clock, started = CpuClock(), time.monotonic()
+        clock, started, idle = CpuClock(), time.monotonic(), _idle_seconds()
         metrics: list[Mapping[str, float]] = []
         loaded = _loaded(workload, one)
         for epoch in range(loaded + 1, one["epochs"] + 1):
@@ -67,6 +70,7 @@ def _trained(workload_type: type[Workload], request: Mapping[str, Any], one: Map
                 break
             metrics.append({**found, **workload.validate()})
         used = {"cpu_seconds": clock.used_ns() / NANOSECONDS, "seconds": time.monotonic() - started}
+        used["idle_seconds"] = _idle_seconds() - idle
         if "save" in one:
             tensors, texts = state_of(workload)
             write_checkpoint(Path(one["save"]), tensors, texts, epoch=loaded + len(metrics), configuration=one["configuration"])
@@ -76,6 +80,12 @@ def _trained(workload_type: type[Workload], request: Mapping[str, Any], one: Map
         workload.close()
     as_texts = [_texts(values) for values in metrics]
     return {"metrics": as_texts, "scores": _texts(scores), "cases": cases, **used}
+
+
+def _idle_seconds() -> float:
+    """Return how long this machine's processors have been idle since its start, their sum."""
+    with open("/proc/stat") as file:
+        return sum(map(int, file.readline().split()[4:6])) / os.sysconf("SC_CLK_TCK")
 
 
 def _texts(values: Mapping[str, Any]) -> dict[str, str]:
