@@ -91,6 +91,23 @@ def test_a_folder_is_made_only_where_nothing_is(place: Path, taken: Taken) -> No
     assert list((place / "mine").iterdir()) == []
 
 
+def test_a_place_that_keeps_no_modes_is_named_as_that_and_nothing_stays_there(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.mkdir
+
+    def as_there(name: str, mode: int, *, dir_fd: int) -> None:
+        real(name, mode, dir_fd=dir_fd)
+        os.chmod(name, 0o777, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "mkdir", as_there)
+    with pytest.raises(
+        InfrastructureError, match=r"mode 0777: it is not used; .* set TMPDIR to a place that keeps owners and modes"
+    ):
+        PrivateFolder.make(place / "x")
+    assert list(place.iterdir()) == []
+
+
 @ALL
 def test_an_agent_refuses_what_is_at_its_folders_name_and_ends_nothing_for_it(
     place: Path, victim: subprocess.Popen[str], tmp_path: Path, taken: Taken

@@ -48,8 +48,11 @@ class PrivateFolder:
             problem = _refused(path, above) if error.errno in (errno.EEXIST, errno.ENOTDIR, errno.ELOOP) else error
             os.close(above)
             raise problem from error
-        if not folder._is_private(0o077) or os.listdir(folder._descriptor):  # it was moved away, and another one came
+        if not folder._is_private(0o077) or os.listdir(folder._descriptor):  # another one came, or no modes are kept here
             problem = _refused(path, above)
+            if os.fstat(folder._descriptor).st_uid == os.geteuid():
+                with contextlib.suppress(OSError):
+                    os.rmdir(path.name, dir_fd=above)
             folder.close()
             raise problem
         return folder
@@ -154,11 +157,12 @@ def _refused(path: Path, above: int) -> InfrastructureError:
     try:
         status = os.stat(path.name, dir_fd=above, follow_symlinks=False)
         kind = "a link" if stat.S_ISLNK(status.st_mode) else "a folder" if stat.S_ISDIR(status.st_mode) else "a file"
-        what = f"{kind} of user {status.st_uid} is there"
+        what = f"{kind} of user {status.st_uid} is there, with mode {stat.S_IMODE(status.st_mode):04o}"
     except OSError:
         what = "something was there, and is gone"
     return InfrastructureError(
-        f"{path} must be made by this run alone, but {what}: it is not touched; run it again, under another name"
+        f"{path} must be made by this run alone, but {what}: it is not used; run it again, or set TMPDIR to a place that keeps "
+        "owners and modes"
     )
 
 

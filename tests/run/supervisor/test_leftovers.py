@@ -171,6 +171,7 @@ def test_shared_memory_is_the_run_s_if_its_processes_use_it_or_it_has_their_name
         with waiting(f"{uses}; {maps}; b.close(); {WAIT}") as child:
             memory.look(lambda: [child.pid])
             there.enter_context(made(f"torch_{child.pid}_{unique}"))
+            there.enter_context(made(f"psm_a{child.pid}{unique}"))  # a random word may have the digits of a pid
             assert names["mapped"] not in memory.left(), "it is in use"
         own = [names["mapped"], names["open"], f"framework_run-{unique}_0", f"torch_{child.pid}_{unique}"]
         assert memory.left() == sorted(own)

@@ -166,7 +166,7 @@ class RunMemory:
         return sorted(unmapped({name for name in shared_memory() - self._before if self._is_own(name)}))
 
     def _is_own(self, name: str) -> bool:
-        numbers = {int(number) for number in re.findall(r"\d+", name)}
+        numbers = {int(word) for word in re.split(r"[^0-9A-Za-z]", name) if word.isdecimal()}  # not the digits of a random word
         return name in self._used or self._execution_id in name or bool(numbers & self._pids)
 
 
