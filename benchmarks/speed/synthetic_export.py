@@ -98,6 +98,7 @@ def _values(name: str, column: Column, spec: RunSpec, trials: int, random: np.ra
         "seed": spec.seed,
         "warm_up": False,
         "emulated": False,
+        "ended_early": False,
         "is_selected": True,
     }
     if name in known:

@@ -233,9 +233,11 @@ def test_a_missing_package_or_program_is_named(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_managed_proxy_serves_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """Over a bare `RDBStorage` each ask through the proxy reads every trial."""
-    served: list[tuple[object, str, int]] = []
+    served: list[tuple[object, str, str]] = []
     monkeypatch.setattr("optuna.storages.run_grpc_proxy_server", lambda storage, host, port: served.append((storage, host, port)))
     monkeypatch.setattr("sys.stdin", io.StringIO("sqlite:///:memory:"))
-    monkeypatch.setattr("sys.argv", ["proxy", "127.0.0.1", "7"])
+    monkeypatch.setattr("sys.argv", ["proxy", "/tmp/a b/socket"])
     runpy.run_module("tuneoff_adapters.optuna.proxy", run_name="__main__")
-    assert [(type(storage).__name__, host, port) for storage, host, port in served] == [("_CachedStorage", "127.0.0.1", 7)]
+    assert [(type(storage).__name__, host, port) for storage, host, port in served] == [
+        ("_CachedStorage", "unix", "/tmp/a%20b/socket")
+    ]

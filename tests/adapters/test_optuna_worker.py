@@ -28,8 +28,8 @@ def broken_by(error: Callable[[], None], plan: StudyPlan, monkeypatch: pytest.Mo
     answers: list[Any] = []
     asker = SimpleNamespace(obey=lambda order: error())
     monkeypatch.setattr(worker, "_Asker", lambda *arguments: asker)
-    pipe = SimpleNamespace(recv=lambda: orders.pop(0), send=answers.append)
-    worker.work(SimpleNamespace(index=1, context=None, pipe=pipe), plan)  # type: ignore[arg-type]
+    pipe = SimpleNamespace(recv=lambda: orders.pop(0))
+    worker.work(SimpleNamespace(index=1, context=None, pipe=pipe, answer=answers.append), plan)  # type: ignore[arg-type]
     assert len(answers) == 1
     assert isinstance(answers[0], Broken)
     return answers[0]

@@ -74,14 +74,14 @@ def test_the_noise_floor_is_of_real_platforms(plan: MakePlan) -> None:
     assert plan(on("cluster"), on("cluster")).analysis["noise_floor"] == ["twofold@cluster#2"]
 
 
-def test_the_mark_survives_json_and_an_older_plan_has_none(plan: MakePlan) -> None:
+def test_the_mark_survives_json_and_is_read_from_the_adapter_where_a_plan_has_none(plan: MakePlan) -> None:
     made = plan("plain", on("emulated"))
     data = json.loads(json.dumps(made.to_json()))
     assert Plan.from_json(data) == made
     for run in data["runs"]:
         del run["emulated"]
     older = Plan.from_json(data)
-    assert (older.plan_id, [run.emulated for run in older.runs]) == (made.plan_id, [False, False])
+    assert (older.plan_id, [run.emulated for run in older.runs]) == (made.plan_id, [False, True])
 
 
 def test_an_emulated_platform_is_one_of_the_platforms() -> None:
