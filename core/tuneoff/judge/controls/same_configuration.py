@@ -134,7 +134,7 @@ def _compared(group: Group, reference: Group | None, values: Mapping[str, Mappin
         is_reference=group is reference,
         configurations=len(configurations),
         epochs=len(trained),
-        values=len(places),
+        values=sum(place[:3] in trained for place in places),
         unequal=sum(own.get(place, ABSENT) != others.get(place, ABSENT) for place in places),
         lacking=len(planned - configurations),
         not_done=group.not_done,
