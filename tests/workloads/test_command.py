@@ -13,7 +13,7 @@ import pytest
 
 from command_line import caller, write_file
 from trial_runs import events_of, trial_context
-from tuneoff.base.processes import command_line, is_alive, kill
+from tuneoff.base.processes import command_line, is_alive, kill, run_to_end
 from tuneoff.base.space import Float, SearchSpace
 from tuneoff.errors import ExperimentError
 from tuneoff.record.events import schema
@@ -182,6 +182,12 @@ def test_another_line_is_no_epoch_and_the_refusal_names_it_with_the_rule(tmp_pat
     assert outcome.state == "failed"
     rule = "an epoch is a line of its output with nothing but names and decimal numbers, as `loss=0.5`"
     assert f"ended with code 0 after epoch 0, but {rule}; its last line: {line!r}; print such a line" in (outcome.cause or "")
+
+
+@pytest.mark.parametrize("line", ["x=%sx", "x=1.%sx", "x=1 %s?", "x=1e%s;;"])
+def test_a_long_line_is_looked_at_in_a_time_that_grows_with_its_length(line: str) -> None:
+    program = "import sys; from tuneoff_workloads.command import _metrics; sys.exit(len(_metrics(sys.argv[1] % ('1' * 100_000))))"
+    assert run_to_end([sys.executable, "-c", program, line], 60).code == 0
 
 
 @pytest.mark.parametrize("number", ["nan", "1e400", "-inf"])

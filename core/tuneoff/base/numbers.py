@@ -6,7 +6,7 @@ import operator
 import re
 from typing import Any
 
-DECIMAL = r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:nan|inf(?:inity)?))"  # as programs print a number
+DECIMAL = r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:nan|inf(?:inity)?))"  # as programs print a number
 _DECIMAL = re.compile(DECIMAL)
 _EXACT = 2**53  # an integer beyond it becomes a float, which is what frameworks compare
 _NO_NUMBERS = (str, bytes, bool, complex, type(None))
