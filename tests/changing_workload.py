@@ -42,7 +42,7 @@ def seen() -> dict[str, Any]:
         "variable": os.environ.get("CHANGED"),
         "time zone": time.tzname,
         "import path": "/changed" in sys.path,
-        "standard output": sys.stdout is sys.stderr,
+        "standard output": [sys.stdout is sys.stderr, sys.stdout.closed],
         "hook": _name(sys.excepthook),
         "recursion": sys.getrecursionlimit(),
         "collects": gc.isenabled(),
@@ -73,7 +73,10 @@ def change() -> None:
     locale.setlocale(locale.LC_ALL, "C.UTF-8")
     os.environ.update(CHANGED="1", TZ="Asia/Tokyo")
     time.tzset()
+    sys.stdout.close()
     sys.stdout = sys.stderr
+    os.close(0)
+    os.dup2(os.open("/dev/null", os.O_RDWR), 2)
     sys.excepthook = lambda *error: None
     sys.setrecursionlimit(77_777)
     gc.disable()

@@ -30,7 +30,8 @@ _NOT_READ: Any = object()
 _HANDLED = sorted(set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP})
 _IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)  # by every Python
 _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
-_HOOKS = ("stdin", "stdout", "stderr", "excepthook", "displayhook", "unraisablehook")
+_STREAMS = ("stdin", "stdout", "stderr")  # by descriptor
+_HOOKS = (*_STREAMS, "excepthook", "displayhook", "unraisablehook")
 _LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_CORE, resource.RLIMIT_CPU, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE)
 _CONTEXT = "multiprocessing.context"
 _CHOSEN_SEED = 2**32  # torch draws its own seed from far more numbers, and who seeds gives a smaller one
@@ -68,11 +69,12 @@ class TrainingState:
         """Have the process be the training's in this block, and afterwards what it was before."""
         before = _read()
         try:
-            if self._values is None:
-                self._set()
-            else:
-                _restore([_NOT_READ if item.is_limit else value for item, value in zip(ITEMS, self._values, strict=True)])
-            yield
+            with _kept_descriptors():
+                if self._values is None:
+                    self._set()
+                else:
+                    _restore([_NOT_READ if item.is_limit else value for item, value in zip(ITEMS, self._values, strict=True)])
+                yield
         finally:
             if self._values is None:
                 self._values = _read()
@@ -182,7 +184,36 @@ def _set_lists(before: list[tuple[str, list[str], list[str]]]) -> None:
 
 def _set_hooks(before: Sequence[Any]) -> None:
     for name, hook in zip(_HOOKS, before, strict=True):
-        setattr(sys, name, hook)
+        setattr(sys, name, _reopened(_STREAMS.index(name), hook) if getattr(hook, "closed", False) else hook)
+
+
+def _reopened(descriptor: int, stream: Any) -> Any:
+    """Return a stream in place of one that was closed, which cannot be opened again."""
+    mode = "w" if descriptor else "r"
+    return open(descriptor, mode, buffering=1, encoding=stream.encoding, errors=stream.errors, closefd=False)
+
+
+@contextlib.contextmanager
+def _kept_descriptors() -> Iterator[None]:
+    """Open the descriptors of the standard streams again that this block closes or puts something else at."""
+    kept = []
+    for descriptor in range(len(_STREAMS)):
+        with contextlib.suppress(OSError):  # it is closed
+            kept.append((descriptor, os.dup(descriptor), os.fstat(descriptor)))
+    try:
+        yield
+    finally:
+        for descriptor, copy, status in kept:
+            with contextlib.suppress(OSError):  # the block has closed all that is open
+                if not _is_open(descriptor, status):
+                    os.dup2(copy, descriptor)
+                os.close(copy)
+
+
+def _is_open(descriptor: int, status: os.stat_result) -> bool:
+    with contextlib.suppress(OSError):
+        return os.path.samestat(os.fstat(descriptor), status)
+    return False
 
 
 def _interpreter() -> tuple[Any, ...]:
