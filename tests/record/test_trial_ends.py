@@ -5,6 +5,7 @@ Who ended a trial decides whether it timed out, never how its cause begins.
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ from tuneoff.measure.derived import with_metrics
 from tuneoff.record.derive import derive
 from tuneoff.record.endings import KILLED
 from tuneoff.record.events import schema
+
+ITS_OWN = (signal.SIGABRT, signal.SIGSEGV, signal.SIGALRM, signal.SIGPROF, signal.SIGXCPU, signal.SIGPIPE)
 
 
 def test_the_own_end_of_a_trial_wins_over_an_observer_that_was_first() -> None:

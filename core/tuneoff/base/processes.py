@@ -23,7 +23,10 @@ _STAMP = re.compile(r"^\[[^\]]*\]\s+(\([^)]*\)\s+)?\S+:\d+:\s*")  # Ray's: time,
 _TRACKER_SECONDS = 1.0  # in which a resource tracker ends of which all users have ended
 _STOP_SECONDS = 0.2  # in which a process stops that is not in the middle of a slow system call
 _MOST_PRINTED = 1_000_000  # bytes of a command's output that are kept, from its end
-_OF_CODE = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV, signal.SIGSYS, signal.SIGTRAP)
+_OF_CODE = (  # signals that a process meets by what it does itself: faults, its timers, its CPU time, a pipe that nobody reads
+    *(signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV, signal.SIGSYS, signal.SIGTRAP),
+    *(signal.SIGALRM, signal.SIGPROF, signal.SIGVTALRM, signal.SIGXCPU, signal.SIGPIPE),
+)
 PAGE = os.sysconf("SC_PAGE_SIZE")
 MARK = "TUNEOFF_RUN_ID"  # environment variable with the execution id in every process of a run
 GUARDIAN = "tuneoff.run.supervisor.guardian"  # the module that a guardian's process runs
