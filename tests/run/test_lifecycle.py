@@ -122,6 +122,7 @@ def test_undeploy_runs_after_a_failure_in_each_step_and_later_steps_are_skipped(
     ("error", "charged"),
     [
         (OSError(errno.ENOSPC, "full"), "infrastructure"),
+        (OSError(errno.EAGAIN, "no process more"), "infrastructure"),
         (MemoryError(), "infrastructure"),
         (InfrastructureError("the cluster is away"), "infrastructure"),
         (OSError(errno.ECONNREFUSED, "no"), "framework"),

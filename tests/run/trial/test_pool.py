@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from trial_runs import trial_context
-from tuneoff.base.processes import is_alive, stat_fields
-from tuneoff.errors import StepError
+from tuneoff.base.processes import children, is_alive, stat_fields
+from tuneoff.errors import InfrastructureError, StepError
 from tuneoff.run.trial.pool import Death, Message, News, Pool, Ready, Worker, WorkerPool
 
 
@@ -125,6 +125,34 @@ def test_close_ends_the_fork_server_too(tmp_path: Path) -> None:
     pool.close()
     assert not is_alive(server)
     assert not is_alive(answer.content[2])
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before the start", "while it works"])
+def test_a_fork_server_that_is_killed_from_outside_is_the_infrastructures(tmp_path: Path, before: bool) -> None:
+    others = set(children(os.getpid()))
+    pool = WorkerPool(trial_context(tmp_path), 1, "run.trial.test_pool:echo", ("p",), is_forked=True)
+    (server,) = set(children(os.getpid())) - others
+    if not before:
+        pool.start()
+    os.kill(server, signal.SIGKILL)
+    if not before:
+        death = one(pool)
+        assert isinstance(death, Death)
+        assert death.exit_code == -signal.SIGKILL
+    with pytest.raises(InfrastructureError, match=rf"process {server}, which forks the workers, .* was ended by SIGKILL"):
+        pool.start_worker(0)
+    pool.close()
+
+
+def test_a_fork_that_the_machine_refuses_is_an_error_of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = "import errno, os\ndef fork(): raise OSError(errno.EAGAIN, 'no process more')\nos.fork = fork\n"
+    (tmp_path / "no_forks.py").write_text(module)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ['PYTHONPATH']}")
+    context = trial_context(tmp_path)
+    pool = WorkerPool(context, 1, "run.trial.test_pool:echo", ("p",), ("no_forks",), is_forked=True)
+    with pytest.raises(BlockingIOError, match="Resource temporarily unavailable"):
+        pool.start()
+    pool.close()
 
 
 def test_a_worker_that_cannot_start_is_one_clear_error(tmp_path: Path) -> None:

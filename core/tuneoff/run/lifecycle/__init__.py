@@ -32,7 +32,7 @@ DONE, FAILED, INTERRUPTED = 0, 2, 3
 UNCAUGHT = 70  # an exception outside the steps; any other code is that of an adapter or framework which ended the process
 INTERRUPTED_SECONDS = 7.0  # from SIGTERM, that an un-deploy can rely on
 GUARDIAN_SECONDS = 5.0  # which the guardian of a killed command has for its work
-_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN)  # of processes
 
 
 class Interrupted(BaseException):

@@ -7,6 +7,7 @@ with the other workers, whose cost is paid once.
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 import os
 import signal
@@ -20,6 +21,8 @@ from multiprocessing.connection import Connection
 from typing import Protocol
 
 from tuneoff.base.process_limits import as_parent
+from tuneoff.base.processes import ended, is_own_end
+from tuneoff.errors import InfrastructureError, StepError
 
 WORKER_FLAG, SERVER_FLAG = "--worker", "--fork-server"  # of `python -m tuneoff.run.trial`
 _NUMBER_BYTES = 8
@@ -78,10 +81,20 @@ class ForkServer:
         """Start a worker on a descriptor.
 
         Raises:
-            ConnectionError: the server has ended.
+            InfrastructureError: the server was ended from outside.
+            StepError: it has ended by itself.
+            OSError: it cannot fork.
         """
-        socket.send_fds(self._socket, [bytes(_NUMBER_BYTES)], [descriptor])
-        return _Fork(self, self._answer())
+        try:
+            socket.send_fds(self._socket, [bytes(_NUMBER_BYTES)], [descriptor])
+            answer = self._answer()
+        except ConnectionError as error:
+            code = self._process.wait()
+            kind = StepError if is_own_end(code) else InfrastructureError
+            raise kind(f"process {self._process.pid}, which forks the workers, must live, but it {ended(code)}") from error
+        if answer < 0:
+            raise OSError(-answer, os.strerror(-answer))
+        return _Fork(self, answer)
 
     def exit_code(self, pid: int) -> int:
         """Wait for a worker's end, and return its exit code."""
@@ -125,7 +138,7 @@ def fork_server_main(descriptor: int, modules: Sequence[str]) -> None:
             if not data:
                 return
             if descriptors:
-                answer = os.fork()
+                answer = _forked()
                 if answer == 0:
                     server.close()
                     _be_fork(descriptors[0], own)
@@ -133,6 +146,13 @@ def fork_server_main(descriptor: int, modules: Sequence[str]) -> None:
             else:
                 answer = os.waitstatus_to_exitcode(os.waitpid(int.from_bytes(data, "big"), 0)[1])
             server.sendall(answer.to_bytes(_NUMBER_BYTES, "big", signed=True))
+
+
+def _forked() -> int:
+    try:
+        return os.fork()
+    except OSError as error:  # no more processes, or no memory
+        return -(error.errno or errno.EAGAIN)
 
 
 def _be_fork(descriptor: int, server_pid: int) -> None:
