@@ -19,6 +19,13 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 @contextlib.contextmanager
 def output_as_errors() -> Iterator[None]:
     """Send to standard error what is printed to standard output, by children too."""
+    with descriptor_as_errors(), contextlib.redirect_stdout(sys.stderr):
+        yield
+
+
+@contextlib.contextmanager
+def descriptor_as_errors() -> Iterator[None]:
+    """Do so with what goes to the descriptor alone: who keeps `sys.stdout` in this block has the one that prints there later."""
     with contextlib.ExitStack() as after:
         with contextlib.suppress(OSError, AttributeError):  # one of them is closed
             sys.stdout.flush()
@@ -27,8 +34,7 @@ def output_as_errors() -> Iterator[None]:
             after.callback(os.dup2, output, 1)
             after.callback(sys.stdout.flush)
             os.dup2(2, 1)
-        with contextlib.redirect_stdout(sys.stderr):
-            yield
+        yield
 
 
 def shown_line(line: str) -> str:

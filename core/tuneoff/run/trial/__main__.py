@@ -24,7 +24,7 @@ from tuneoff.base.numbers import number_of
 from tuneoff.base.process_limits import die_with_parent, end_with
 from tuneoff.base.process_state import TrainingState
 from tuneoff.base.targets import load_target
-from tuneoff.base.terminal import output_as_errors
+from tuneoff.base.terminal import descriptor_as_errors
 from tuneoff.base.tracebacks import described
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.checkpoint import EpochMetrics, checkpoint_path, read_checkpoint
@@ -68,7 +68,7 @@ def _test(context_file: str, trial_id: str, configuration_file: str, output: str
 def _run(context_file: str, trial_id: str, configuration_file: str, attempt: str = "1") -> int:
     context = TrialContext.read(context_file)
     hold_children(context.execution_id)
-    with output_as_errors():  # a report may go through standard output: no workload that is imported prints there
+    with descriptor_as_errors():  # a report may go through standard output: no workload that is imported prints there
         trial_process(context, ROLE).is_replaceable = True  # here, before the reporter's imports
     outcome = run_trial(
         context,
