@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
@@ -25,9 +26,11 @@ from tuneoff.cli.selection import overridden_plan
 from tuneoff.errors import ExperimentError, MissingPackageError
 from tuneoff.experiment.plan import Plan
 from tuneoff.run.progress import Listener, LiveRun
+from tuneoff.tell.live.server import MOST_REQUESTS, Server
 from tuneoff.tell.prometheus import exporter
 from tuneoff.tell.prometheus.exporter import LiveMetrics, exported, tree_use
 from tuneoff.trust.check.footprint import all_listeners
+from waiting import until
 
 ADDRESS = "127.0.0.1"
 
@@ -186,6 +189,28 @@ def test_a_client_that_says_nothing_holds_up_neither_scrapes_nor_the_end(plan: P
         assert port not in {one.port for one in all_listeners()}
 
 
+def test_strangers_hold_few_threads_of_the_command(plan: Plan) -> None:
+    before = threading.active_count()
+    with exported(plan, Listener(), 0, ADDRESS) as (_, url), contextlib.ExitStack() as strangers:
+        port = int(url.rpartition(":")[2].partition("/")[0])
+        for _ in range(3 * MOST_REQUESTS):
+            strangers.enter_context(socket.create_connection((ADDRESS, port), timeout=10)).sendall(b"GET /metr")
+        assert scrape(url)["tuneoff_runs_planned"] == {(): 2}
+        until(lambda: threading.active_count() <= before + 1 + MOST_REQUESTS)
+
+
+def test_a_page_of_another_name_cannot_read_them(plan: Plan) -> None:
+    with exported(plan, Listener(), 0, ADDRESS) as (_, url):
+        request = urllib.request.Request(url, headers={"Host": "evil.example"})
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=10)
+
+
+def test_another_host_needs_no_token(plan: Plan) -> None:
+    with exported(plan, Listener(), 0, "0.0.0.0") as (_, url):
+        assert scrape(url)["tuneoff_runs_planned"] == {(): 2}
+
+
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="not installed: promtool (of Debian's package prometheus)")
 def test_the_page_passes_the_linter_of_prometheus(plan: Plan) -> None:
     metrics = LiveMetrics(plan, Listener())
@@ -219,10 +244,10 @@ def test_an_address_of_another_host_is_one_line(plan: Plan) -> None:
 
 
 def test_a_forbidden_port_is_one_line(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    def start(*arguments: object) -> None:
+    def bind(*arguments: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(prometheus_client, "start_http_server", start)
+    monkeypatch.setattr(Server, "server_bind", bind)
     with pytest.raises(ExperimentError, match=r"must be allowed to this user, but 80 on 127\.0\.0\.1 is not; take one from 1024"):
         exported(plan, Listener(), 80, ADDRESS).__enter__()
 

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from tuneoff.base.clock import NANOSECONDS
-from tuneoff.base.listening import unusable
 from tuneoff.base.packages import module_exists
 from tuneoff.base.processes import children
-from tuneoff.errors import ExperimentError, MissingPackageError, PluginError
+from tuneoff.errors import MissingPackageError, PluginError
 from tuneoff.experiment.names import emulated_label, short_label
 from tuneoff.measure.power.procfs import read_stat
 from tuneoff.run.progress import Listener, LiveRun
+from tuneoff.tell.live.server import serving
+from tuneoff.tell.live.site import Answer, text_answer
 
 if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
     from prometheus_client.core import Metric
 
     from tuneoff.experiment.plan import Plan, PlannedRun
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 STATUSES = ("done", "failed", "timeout", "interrupted", "skipped")
 STATES = ("running", "completed", "pruned", "failed", "cancelled")
+PATH = "/metrics"
 INSTALL = "pip install 'tuneoff[prometheus]'"
 
 
@@ -42,27 +45,28 @@ def exported(plan: Plan, shown: Listener, port: int, address: str) -> Iterator[t
     if not module_exists("prometheus_client"):
         raise MissingPackageError(f"`--metrics-port` needs the prometheus-client package; run: {INSTALL}")
     try:
-        from prometheus_client import CollectorRegistry, start_http_server
+        from prometheus_client import CollectorRegistry
     except ImportError as error:
         raise PluginError(f"prometheus-client is installed, but its import fails: {error}; run: {INSTALL}") from error
     metrics = LiveMetrics(plan, shown)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(metrics)
-    try:
-        server, thread = start_http_server(port, address, registry)
-    except (OSError, OverflowError) as error:
-        raise ExperimentError(
-            unusable(address, port, error, port_option="--metrics-port", address_option="--metrics-address")
-        ) from error
-    try:
-        host = f"[{address}]" if ":" in address else address
-        yield metrics, f"http://{host}:{server.server_port}/metrics"
-    finally:
-        with contextlib.suppress(OSError):
-            server.socket.shutdown(socket.SHUT_RDWR)  # wakes the thread, which looks at its end only twice a second
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(_Page(registry), address, port, is_open=True, option="--metrics-") as server:
+        yield metrics, f"{server.url}{PATH.removeprefix('/')}"
+
+
+class _Page:
+    """The metrics of a registry as Prometheus reads them."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def answer(self, path: str) -> Answer:
+        from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+        if path != PATH:
+            return text_answer(HTTPStatus.NOT_FOUND, f"the metrics are at {PATH}")
+        return Answer(content_type=CONTENT_TYPE_LATEST, body=generate_latest(self._registry))
 
 
 class LiveMetrics(Listener):
