@@ -25,6 +25,7 @@ from katib_emulation.kinds import KATIB_VERSION, served_kinds
 from katib_emulation.statuses import ApiError, bad_request, internal, method_not_allowed, unknown_path
 
 HOST = "127.0.0.1"
+MOST_STRANGERS = 64  # connections at once that have not shown the token, each with a thread
 
 Answer = tuple[int, dict[str, Any] | bytes | Iterator[bytes | None]]
 """Code, and an object, a text, or a stream: an empty piece (or None) asks whether the client is still there."""
@@ -63,6 +64,7 @@ class Server(http.server.ThreadingHTTPServer):
         self._logs = logs
         self._lock = threading.Lock()
         self._connections: set[socket.socket] = set()
+        self._strangers: dict[socket.socket, None] = {}  # those of them that have not shown the token, the oldest first
         self._access_log = access_log.open("a", buffering=1) if access_log else None
         super().__init__((HOST, 0), Exchange)
 
@@ -90,13 +92,25 @@ class Server(http.server.ThreadingHTTPServer):
             self._access_log.close()
 
     def connected(self, connection: socket.socket) -> None:
-        """Remember an open connection."""
+        """Remember an open connection; of too many that have not shown the token the oldest has to go."""
         with self._lock:
             self._connections.add(connection)
+            self._strangers[connection] = None
+            if len(self._strangers) > MOST_STRANGERS:
+                oldest = next(iter(self._strangers))
+                del self._strangers[oldest]
+                with contextlib.suppress(OSError):  # it was faster
+                    oldest.shutdown(socket.SHUT_RDWR)
+
+    def let_in(self, connection: socket.socket) -> None:
+        """Note that a connection has shown the token."""
+        with self._lock:
+            self._strangers.pop(connection, None)
 
     def disconnected(self, connection: socket.socket) -> None:
         """Forget a connection."""
         with self._lock:
+            self._strangers.pop(connection, None)
             self._connections.discard(connection)
 
     def requested(self, verb: str, path: str, code: int, seconds: float) -> None:
@@ -199,6 +213,7 @@ class Exchange(http.server.BaseHTTPRequestHandler):
         if token is not None and not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
             self.close_connection = True  # nothing more is read of it
             raise ApiError(401, "Unauthorized", "Unauthorized")
+        self.server.let_in(self.connection)
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         url = urlsplit(self.path)
         try:
