@@ -95,6 +95,13 @@ class Stop(BaseException):
     """None of the exceptions that programs catch."""
 
 
+class Mute(Exception):
+    """Its own text cannot be had."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
 def train(configuration: dict[str, Any], seed: int, notes: str) -> Iterator[float]:
     """Note what is seen; then change it, add to a list of the configuration, and do what its `kind` says."""
     kind, layers = configuration["kind"], configuration["layers"]
@@ -109,6 +116,8 @@ def train(configuration: dict[str, Any], seed: int, notes: str) -> Iterator[floa
             sys.exit(0)
         case "base":
             raise Stop("the end")
+        case "mute":
+            raise Mute
         case "interrupt":
             os.kill(os.getpid(), signal.SIGINT)
             raise KeyboardInterrupt

@@ -21,6 +21,7 @@ ENDS = {  # state and the beginning of the cause, by what a trial does
     "exit": ("failed", "SystemExit: 0 (changing_workload.py:"),
     "base": ("failed", "Stop: the end (changing_workload.py:"),
     "interrupt": ("failed", "KeyboardInterrupt (changing_workload.py:"),
+    "mute": ("failed", "Mute (changing_workload.py:"),
     "terminate": ("failed", f"{OWN_END}SIGTERM (changing_workload.py:"),
     "abort": ("failed", f"{OWN_END}SIGABRT (changing_workload.py:"),
     "leave": ("failed", f"{OWN_END}exit code 3 (changing_workload.py:"),
@@ -32,7 +33,7 @@ ENDING = ("terminate", "abort", "leave")  # their process
 def test_a_training_that_changes_its_process_changes_nothing_for_another_trial(adapter: str, tmp_path: Path) -> None:
     shutil.copy(TRAINING, tmp_path)
     notes = tmp_path / "notes.jsonl"
-    kinds = ["fine", "exit", "fine", "base", "fine", "interrupt", "fine", *ENDING]
+    kinds = ["fine", "exit", "fine", "base", "fine", "interrupt", "mute", "fine", *ENDING]
     layers: list[list[int]] = [[64], [32]]
     experiment: dict[str, Any] = {
         "workload": {"name": "changing_workload:train", "options": {"notes": str(notes)}},
@@ -66,7 +67,9 @@ def test_a_training_that_changes_its_process_changes_nothing_for_another_trial(a
     fresh = subprocess.run(program, cwd=tmp_path, env=environment, umask=0o027, stdout=subprocess.PIPE, text=True, check=True)
     seen = [json.loads(line) for line in notes.read_text().splitlines()]
     expected = json.loads(fresh.stdout).items()
-    assert [{name: note["seen"][name] for name, value in expected if note["seen"][name] != value} for note in seen] == [{}] * 10
+    assert [{name: note["seen"][name] for name, value in expected if note["seen"][name] != value} for note in seen] == [{}] * len(
+        kinds
+    )
     assert [note["layers"] for note in seen] == [[64]] * len(kinds)
     if adapter in ("serial", "optuna"):  # Ray ends the actor of any failed trial, the others have a process for each
         assert len({note["pid"] for note in seen}) == len(ENDING)  # the last ones: no other end costs a worker its life

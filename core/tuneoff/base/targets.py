@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tuneoff.base.terminal import output_as_errors
+from tuneoff.base.tracebacks import text_of
 from tuneoff.errors import PluginError
 
 
@@ -28,7 +29,7 @@ def load_target(target: str) -> Any:
     except SystemExit as error:
         raise PluginError(f"{target!r} ends the process while it is imported (exit code {error.code})") from error
     except Exception as error:  # a plugin may fail in any way while it is imported, its own `__getattr__` too
-        raise PluginError(f"{target!r} cannot be imported: {type(error).__name__}: {error}") from error
+        raise PluginError(f"{target!r} cannot be imported: {type(error).__name__}: {text_of(error)}") from error
     raise PluginError(f"{target!r} must exist, but {module} has no {name!r}{nearest(name, dir(found))}")
 
 

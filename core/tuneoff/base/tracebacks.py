@@ -40,9 +40,17 @@ def described(error: BaseException) -> str:
 
     Without addresses in memory: the same fault is to have the same reason in each trial.
     """
-    lines = _ADDRESS.sub("", str(error)).strip().splitlines()
+    lines = _ADDRESS.sub("", text_of(error)).strip().splitlines()
     text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
     return f"{text}{place(error)}"
+
+
+def text_of(error: BaseException) -> str:
+    """Return the text of an exception of a user's code; "" where that code fails in giving it."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
 
 
 def place(error: BaseException) -> str:

@@ -11,6 +11,7 @@ from tuneoff import registry
 from tuneoff.base.identity import canonical_json, configuration_digest, own_copy
 from tuneoff.base.space import MAX_LISTED, SearchSpace
 from tuneoff.base.targets import unknown_name
+from tuneoff.base.tracebacks import text_of
 from tuneoff.capabilities import Capabilities, Support
 from tuneoff.errors import ExperimentError, PluginError, TuneoffError, UnknownNameError
 from tuneoff.experiment import spec
@@ -106,7 +107,7 @@ def _plugin_faults(file: ExperimentFile) -> Iterator[None]:
     except TuneoffError:
         raise
     except Exception as error:  # a plugin's own code may fail in any way
-        cause = " ".join(f"{type(error).__name__}: {error}".split())
+        cause = " ".join(f"{type(error).__name__}: {text_of(error)}".split())
         raise PluginError(f"workload {file.workload.name!r} fails on the experiment instead of refusing it: {cause}") from error
 
 

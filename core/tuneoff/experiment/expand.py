@@ -14,6 +14,7 @@ from tuneoff import registry
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.packages import install_command, missing_modules
 from tuneoff.base.targets import unknown_name
+from tuneoff.base.tracebacks import text_of
 from tuneoff.capabilities import Capabilities, Offer, Support, framework_status
 from tuneoff.errors import ExperimentError, PluginError, UnknownNameError, UnsupportedError
 from tuneoff.experiment.build import build_experiments
@@ -293,5 +294,5 @@ def _refuse(spec: RunSpec, adapter: AdapterClass) -> str | None:
     except ExperimentError as error:  # the user's mistake, e.g. an option that the adapter does not have
         raise type(error)(f"adapter {spec.adapter!r}: {error}") from error
     except Exception as error:  # a plugin's own code may fail in any way
-        cause = " ".join(f"{type(error).__name__}: {error}".split())
+        cause = " ".join(f"{type(error).__name__}: {text_of(error)}".split())
         raise PluginError(f"adapter {spec.adapter!r} fails to check a run: {cause}; repair {spec.adapter_target}") from error

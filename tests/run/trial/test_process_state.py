@@ -73,19 +73,20 @@ def fresh(folder: Path) -> dict[str, Any]:
 
 
 def test_every_trial_sees_what_the_file_sees_as_a_program(tmp_path: Path) -> None:
-    lines, notes, code = run_trials(tmp_path, "exit", "base", "interrupt")
+    lines, notes, code = run_trials(tmp_path, "exit", "base", "interrupt", "mute")
     assert code == 0
     expected = fresh(tmp_path / "experiment")
-    assert [note["seen"] for note in notes] == [expected] * 5
-    assert [note["layers"] for note in notes] == [[64]] * 5
+    assert [note["seen"] for note in notes] == [expected] * 6
+    assert [note["layers"] for note in notes] == [[64]] * 6
     assert [line.partition(" (")[0] for line in lines] == [
         "fine completed 2.0 None",
         "exit failed 9.0 SystemExit: 0",
         "base failed 9.0 Stop: the end",
         "interrupt failed 9.0 KeyboardInterrupt",
+        "mute failed 9.0 Mute",
         "fine completed 2.0 None",
     ]
-    assert all("(changing_workload.py:" in line for line in lines[1:4])
+    assert all("(changing_workload.py:" in line for line in lines[1:5])
     assert {event.configuration["layers"][0] for event in events_of(tmp_path / "run", schema.TrialStarted)} == {64}
 
 
