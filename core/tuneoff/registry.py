@@ -288,7 +288,7 @@ def _refuse_hidden(target: str) -> None:
     beside, spec = _file(os.getcwd(), module) if module else None, None
     with contextlib.suppress(ValueError):  # of a module that has none
         spec = importlib.util.find_spec(module)
-    if beside is None or spec is None or (spec.has_location and spec.origin and os.path.samefile(spec.origin, beside)):
+    if beside is None or spec is None or os.path.realpath(spec.origin or "") == os.path.realpath(beside):
         return
     other = spec.origin if spec.has_location else "Python's own"
     rule = f"`import {module}` must give {beside}, but gives {other}"

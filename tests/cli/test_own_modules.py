@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -103,6 +104,16 @@ def test_a_module_that_another_one_hides_is_refused_with_both_files(
     assert f"`import own_training` {files}" in answer.line
     monkeypatch.syspath_prepend(tmp_path)
     assert plan(call, file, TRAIN).code == 0
+
+
+def test_a_module_that_one_in_an_archive_hides_is_refused_too(
+    call: Call, file: File, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with zipfile.ZipFile(tmp_path / "installed.zip", "w") as archive:
+        archive.writestr("own_training.py", TRAIN)
+    monkeypatch.syspath_prepend(tmp_path / "installed.zip")
+    answer = plan(call, file, TRAIN)
+    assert (answer.code, "installed.zip/own_training.py; rename the file" in answer.line) == (6, True)
 
 
 @pytest.mark.parametrize(("module", "other"), [("statistics", "statistics.py"), ("time", "Python's own")])
