@@ -70,7 +70,7 @@ def _serve(options: argparse.Namespace, ending: Ending) -> None:
     kubeconfig.claim(path)  # one of an earlier server has to go: the file says that requests are served
     options.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = options.folder.stat()
-    if status.st_uid != os.geteuid() or status.st_mode & 0o002:  # pods' commands are kept there
+    if status.st_uid != os.geteuid() or status.st_mode & 0o022:  # pods' commands are kept there
         raise PermissionError(f"the folder must be yours, but others can write into {options.folder}; choose another one")
     token = kubeconfig.token_of(options.folder)
     cluster = Cluster(options, token, ending.fail)

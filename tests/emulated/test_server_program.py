@@ -179,9 +179,10 @@ def test_a_damaged_journal_is_one_line(tmp_path: Path) -> None:
     assert "journal is damaged in line 1" in one_line_of_failure(tmp_path)
 
 
-def test_a_folder_into_which_others_can_write_is_refused_in_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", [0o777, 0o770])
+def test_a_folder_into_which_others_can_write_is_refused_in_one_line(tmp_path: Path, mode: int) -> None:
     (tmp_path / "f").mkdir()
-    (tmp_path / "f").chmod(0o777)
+    (tmp_path / "f").chmod(mode)
     assert f"the folder must be yours, but others can write into {tmp_path}/f; choose another one" in one_line_of_failure(
         tmp_path
     )

@@ -74,7 +74,7 @@ class EmulatedServer:
         self._pid = self._own()
         if self._pid is None:
             self.end()
-            self.folder.mkdir(exist_ok=True)
+            self.folder.mkdir(mode=0o700, exist_ok=True)  # whatever the umask: pods' commands are kept there
             self._launch()
         while not self.kubeconfig.exists():
             if time.monotonic() > deadline:

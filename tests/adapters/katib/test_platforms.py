@@ -65,6 +65,15 @@ def test_node_is_as_large_as_the_workers_need(tmp_path: Path) -> None:
     assert "--memory" not in EmulatedServer(make_context(spec, tmp_path)).command()
 
 
+def test_its_folder_is_for_this_user_alone_whatever_the_umask(server: EmulatedServer) -> None:
+    before = os.umask(0)
+    try:
+        assert server.start().exists()
+    finally:
+        os.umask(before)
+    assert server.folder.stat().st_mode & 0o777 == 0o700
+
+
 @pytest.mark.parametrize(("cpus", "memory_mb"), [(0.3333, 0.1234567), (0.0001, 100.0), (1 / 3, 1 / 3), (1.1, 1.1), (4.35, 0.29)])
 def test_node_has_room_for_the_requests_of_all_workers(tmp_path: Path, cpus: float, memory_mb: float) -> None:
     spec = spec_of(platform="emulated", workers=Workers(count=3, cpus=cpus, memory_mb=memory_mb))
