@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 START, FORKSERVER = "start", "forkserver"  # an option of every adapter with a pool, and its only value
 WORK = "tuneoff.run.trial.pool_worker:work"
-_FORKED = "workers are forked from one process that has imported what they need (default: each is a fresh interpreter)"
+_FORKED = "workers are forked from one process with the framework and the workload's `preload` (default: fresh interpreters)"
 Proposal = tuple[str, Mapping[str, Any]]  # trial id, configuration
 
 

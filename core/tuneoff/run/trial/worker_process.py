@@ -1,7 +1,8 @@
-"""How a worker process begins: as a fresh interpreter, or forked from one that has imported what workers need.
+"""How a worker process begins: as a fresh interpreter, or forked from one that has imported modules for it.
 
-A fork has what a fresh interpreter has (no parent of `multiprocessing`, its start method not set yet), but all imports in common
-with the other workers, whose cost is paid once.
+A fork has what a fresh interpreter has (no parent of `multiprocessing`, its start method not set yet), but these imports in
+common with the other workers, whose cost is paid once. The training's own module is not among them: each worker imports it, as
+it may change its process.
 """
 
 from __future__ import annotations
