@@ -195,14 +195,14 @@ class Workload(ABC):
         return "cpu"
 
 
-VALUE = "value"  # the metric of a function that returns a number
+VALUE = "value"  # the metric of a function that returns a number, where no objective is set
 
 
 class FunctionWorkload(Workload):
     """Calls `function(configuration, seed)`, or `function(configuration)`, with the workload's options as further arguments.
 
-    What it yields, or returns, are the metrics of an epoch by name; a number is the metric `value`. Where it ends, the training
-    has ended. It has no test and no state, and as it does not tell training and validation apart, an epoch's time counts as
+    What it yields, or returns, are the metrics of an epoch by name; a number is the objective's. Where it ends, the training has
+    ended. It has no test and no state, and as it does not tell training and validation apart, an epoch's time counts as
     training.
     """
 
@@ -265,7 +265,7 @@ class FunctionWorkload(Workload):
             values = next(self._epochs)
         except StopIteration:
             raise TrainingEnded from None
-        self._metrics = dict(values) if isinstance(values, Mapping) else {VALUE: values}
+        self._metrics = dict(values) if isinstance(values, Mapping) else {self.objective or VALUE: values}
         return {}
 
     def validate(self) -> Mapping[str, float]:

@@ -199,6 +199,12 @@ class Littering(Honest):
         os.close(tempfile.mkstemp(prefix="litter-")[0])
 
 
+class Overwriting(Honest):
+    def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
+        super().load(configuration, seeds)
+        Path("own.yaml").touch()  # it was there before: as a checkpoint of an earlier trial is
+
+
 class Peeking(Honest):
     def cases(self) -> Mapping[str, Any]:
         return {"validation": range(4), "test": range(3, 9)}

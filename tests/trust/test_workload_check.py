@@ -34,6 +34,7 @@ DEFECTS = {
     "Threaded": "threads.limited",
     "Leaving": "left.processes",
     "Littering": "left.files",
+    "Overwriting": "left.files",
     "Peeking": "splits.disjoint",
 }
 
@@ -116,13 +117,13 @@ def test_a_training_that_ends_at_once_is_not_judged(call: Call, tmp_path: Path) 
 
 
 def test_a_function_has_no_state_to_restore(call: Call, tmp_path: Path) -> None:
-    space = "search_space: {x: {type: float, low: 0, high: 1}}\nobjective: {metric: value, mode: min}\n"
+    space = "search_space: {x: {type: float, low: 0, high: 1}}\nobjective: {metric: error, mode: min}\n"
     text = FILE.format(name="x").replace("trust.planted_workloads:x", "workloads.test_function:square")
     (tmp_path / "own.yaml").write_text(text.replace("epochs_per_trial: 4", "epochs_per_trial: 1") + space)
     answer = call("check", "--workload", "own.yaml", "--json")
     found = {check["id"]: check["verdict"] for check in json.loads(answer.out)["checks"]}
     assert found["state.restores"] == found["state.resumes"] == found["splits.disjoint"] == "not applicable"
-    assert found["seeds.repeat"] == "passed"
+    assert found["seeds.repeat"] == found["metric.given"] == "passed"
 
 
 @pytest.mark.parametrize(("copied", "is_isolated"), [("train.own_copy", True), ("lambda value: value", False)])

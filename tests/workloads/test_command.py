@@ -22,11 +22,12 @@ from tuneoff_workloads.command import Command
 
 TRAIN = """
 import os, sys, time
+import beside
 name, rate, seed = sys.argv[1:]
 open(name, "w").write(f"{os.getpid()}")
 print("loading", flush=True)
 for epoch in range(1, 4):
-    print(f"loss={float(rate) / epoch} epoch={epoch}", flush=True)
+    print(f"loss={float(rate) / epoch} epoch={epoch}")  # not flushed: as most trainings print
 if rate == "0.25":
     sys.exit(0)
 if rate == "0.75":
@@ -41,6 +42,7 @@ def run(folder: Path, rate: float = 0.5, epochs: int = 3, stop_at: int = 99) -> 
     """Run a trial of TRAIN, and return its outcome and the program's pid."""
     pid, program = folder / "pid", folder / "train.py"
     program.write_text(TRAIN)
+    (folder / "beside.py").touch()
     options = {"command": [sys.executable, str(program), str(pid), "{x}", "{seed}"]}
     context = trial_context(folder, workload=COMMAND, workload_options=options, epochs=epochs)
 
@@ -51,7 +53,11 @@ def run(folder: Path, rate: float = 0.5, epochs: int = 3, stop_at: int = 99) -> 
     return run_trial(context, "t0", {"x": rate}, report), int(pid.read_text())
 
 
-def test_each_line_of_pairs_is_an_epoch_and_the_program_ends_with_the_trial(tmp_path: Path) -> None:
+def test_each_line_of_pairs_is_an_epoch_and_the_program_ends_with_the_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")  # as core sets it for its own processes
     outcome, pid = run(tmp_path)
     assert outcome == TrialOutcome(state="completed", epochs=3, value=0.5 / 3, best_epoch=3)
     assert [epoch.metrics for epoch in events_of(tmp_path, schema.Epoch)][1] == {"loss": 0.25, "epoch": 2.0}

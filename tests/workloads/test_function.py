@@ -1,4 +1,4 @@
-"""A function as a workload: a generator's yields are epochs, a number is a trial of one epoch."""
+"""A function as a workload: a generator's yields are epochs, a number is the objective of a trial of one epoch."""
 
 from __future__ import annotations
 
@@ -44,6 +44,10 @@ def late(configuration: Mapping[str, Any], width: int = 1, *, seed: int) -> floa
     return float(width)
 
 
+def nothing(configuration: Mapping[str, Any]) -> None:
+    """A training that trains, and forgets to return what came of it."""
+
+
 class Untested(Null):
     test = Workload.test  # as where a class has none
 
@@ -72,8 +76,9 @@ def test_a_generator_is_closed_where_its_trial_is_stopped(tmp_path: Path) -> Non
     assert closed.exists()
 
 
-def test_a_number_is_an_epoch_with_the_metric_value(tmp_path: Path) -> None:
-    outcome = run(tmp_path, "square", metric="value", mode="min", epochs=1)
+@pytest.mark.parametrize("metric", ["value", "val_loss"])
+def test_a_number_is_an_epoch_with_the_objective(tmp_path: Path, metric: str) -> None:
+    outcome = run(tmp_path, "square", metric=metric, mode="min", epochs=1)
     assert outcome == TrialOutcome(state="completed", epochs=1, value=0.25, best_epoch=1)
 
 
@@ -89,6 +94,7 @@ def test_where_the_function_ends_the_training_has_ended(tmp_path: Path) -> None:
     [
         ("curve", {"workload_options": {"epochs": 0}}, "the training ended before its first epoch"),
         ("curve", {"metric": "accuracy"}, "each epoch must give accuracy, the objective's metric, but epoch 1 gave loss, seed"),
+        ("nothing", {"metric": "val_loss"}, "val_loss must be a finite number, but epoch 1 gave None"),
     ],
 )
 def test_what_does_not_fit_fails_the_trial_with_the_rule(tmp_path: Path, name: str, context: Any, words: str) -> None:

@@ -94,6 +94,7 @@ class Command(Workload):
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,  # of its own: a progress bar there must not get into a line of its output
                 start_new_session=True,
+                env={"PYTHONUNBUFFERED": "1", **os.environ},  # a line comes when its epoch ends, in pods too
             )
         except OSError as error:
             raise TrialFailedError(f"{command[0]} cannot be started: {error.strerror}") from error

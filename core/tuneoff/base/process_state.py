@@ -84,6 +84,7 @@ class TrainingState:
 
     def _set(self) -> None:
         sys.excepthook, sys.displayhook, sys.unraisablehook = sys.__excepthook__, sys.__displayhook__, sys.__unraisablehook__
+        os.environ.pop("PYTHONSAFEPATH", None)  # core's own: a program of the training finds the modules beside it
         sys.argv = [file_of(self._target.partition(":")[0])]
         if self._folder is not None:
             _enter(self._folder)  # in a pod there need be no such folder: then it is the container's

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import secrets
@@ -77,10 +78,10 @@ def check_workload(experiment: ExperimentSpec) -> list[tuple[WorkloadCheck, Find
         threads=experiment.workers.threads,
         metric=experiment.objective.metric,
     )
-    before = _files(Path.cwd())
+    before = _written(Path.cwd())
     with interrupting(), watching() as announce, temporary_folder(announce, "tuneoff-check-") as folder:
         _make(evidence, experiment, folder)
-    evidence.files += sorted(str(path) for path in _files(Path.cwd()) - before)
+    evidence.files += sorted(str(path) for path, when in _written(Path.cwd()).items() if before.get(path) != when)
     if evidence.problem and not evidence.fails_again:
         return [(check, not_tested(evidence.problem)) for check in CHECKS]
     if evidence.problem:
@@ -99,7 +100,7 @@ def _make(evidence: WorkloadEvidence, experiment: ExperimentSpec, folder: Path) 
         place = folder / process
         (place / "tmp").mkdir(parents=True)
         answer = _ask(evidence, experiment, place, list(trainings.values()))
-        evidence.files += [f"{path.name} in the temporary folder" for path in sorted(_files(place / "tmp"))]
+        evidence.files += [f"{path.name} in the temporary folder" for path in sorted(_written(place / "tmp"))]
         if answer is not None and "error" in answer:
             evidence.problem = f"the training fails: {answer['error']}"
             evidence.fails_again = bool(answer["trainings"])
@@ -161,10 +162,14 @@ def _two(experiment: ExperimentSpec) -> list[dict[str, Any]]:
     return [first, next((one for one in others if one != first), first)]
 
 
-def _files(folder: Path) -> set[Path]:
-    """Return the files of a folder and of those in it; what Python caches is not counted."""
-    found = [path for pattern in ("*", "*/*") for path in folder.glob(pattern)]
-    return {path for path in found if path.is_file() and "__pycache__" not in path.parts}
+def _written(folder: Path) -> dict[Path, int]:
+    """Return when the files of a folder and of those in it were last written, in ns; what Python caches is not counted."""
+    found = {}
+    for path in (*folder.glob("*"), *folder.glob("*/*")):
+        with contextlib.suppress(OSError):  # it has gone meanwhile
+            if path.is_file() and "__pycache__" not in path.parts:
+                found[path] = path.stat().st_mtime_ns
+    return found
 
 
 def _check(id: str, way_out: str) -> Callable[[Callable[[WorkloadEvidence], Finding]], WorkloadCheck]:
@@ -185,10 +190,14 @@ def _differences(evidence: WorkloadEvidence, one: str, other: str) -> Iterator[s
 @_check("metric.given", "return the file's objective from each epoch, as a finite number")
 def _given(evidence: WorkloadEvidence) -> Finding:
     return judged(
-        f"epoch {epoch}: {evidence.metric} is {values.get(evidence.metric, 'not there')}"
+        f"epoch {epoch}: {evidence.metric} is {values.get(evidence.metric) or _instead(values)}"
         for epoch, values in enumerate(evidence.trainings.get("whole", evidence.trainings["first"])["metrics"], start=1)
         if not _is_number(values.get(evidence.metric, ""))
     )
+
+
+def _instead(values: Mapping[str, str]) -> str:
+    return f"not there, but {', '.join(values)}" if values else "not there"
 
 
 def _is_number(text: str) -> bool:
@@ -208,7 +217,7 @@ def _planned(evidence: WorkloadEvidence) -> Finding:
     return passed(f"ends by itself after {trained} of {counted(evidence.planned, 'epoch')}")
 
 
-@_check("seeds.repeat", "seed every generator with `seeds.split` or `seeds.trial`, and give no times as metrics")
+@_check("seeds.repeat", "seed every generator with `seed` (a class: `seeds.split`, `seeds.trial`), and give no times as metrics")
 def _repeats(evidence: WorkloadEvidence) -> Finding:
     return judged(_differences(evidence, "first", "again"))
 
@@ -218,7 +227,7 @@ def _again(evidence: WorkloadEvidence) -> Finding:
     return failed(f"after another one in its process {evidence.problem}") if evidence.fails_again else passed()
 
 
-@_check("trials.isolated", "keep nothing in modules and classes; make all anew in `load`")
+@_check("trials.isolated", "keep nothing in modules and classes; make all anew in each trial (in a class: in `load`)")
 def _isolated(evidence: WorkloadEvidence) -> Finding:
     return judged(_differences(evidence, "again", "after the other"))
 
@@ -267,12 +276,12 @@ def _threads(evidence: WorkloadEvidence) -> Finding:
     return passed(text)
 
 
-@_check("left.processes", "end them in `close`")
+@_check("left.processes", "end them in `finally` (in a class: in `close`)")
 def _processes(evidence: WorkloadEvidence) -> Finding:
     return judged(evidence.processes)
 
 
-@_check("left.files", "remove them in `close`")
+@_check("left.files", "trials run side by side here: write to a `tempfile.TemporaryDirectory()` that ends with the trial")
 def _left_files(evidence: WorkloadEvidence) -> Finding:
     return judged(evidence.files)
 
