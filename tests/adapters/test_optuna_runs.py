@@ -106,7 +106,6 @@ def test_deaths_are_recorded_with_their_cause(faulty: LifecycleRun) -> None:
     deaths = {(kinds[death.trial or ""], death.attempt): death.exit_code for death in faulty.of(schema.WorkerDied)}
     assert deaths == {
         ("exit", 1): 7,
-        ("system_exit", 1): 9,
         ("sigkill", 1): -9,
         ("sigkill", 2): -9,
         ("sigkill_once", 1): -9,

@@ -278,5 +278,5 @@ def test_a_trial_that_quits_with_exit_code_0_fails_alone_and_holds_nothing_up(
     ends = {trial.configuration["quit"]: trial for trial in made.record.trials}
     assert [ends[epoch].state for epoch in range(3)] == ["completed", "failed", "failed"]
     for epoch in (1, 2):  # before its first report, and after it
-        assert "training ended with exit code 0" in (ends[epoch].cause or "")
+        assert "its own code ended its process: exit code 0 (quitting_workload.py:" in (ends[epoch].cause or "")
         assert ends[epoch].charged == "workload"

@@ -10,7 +10,7 @@ from ray.tune.result import RESULT_DUPLICATE
 
 from tuneoff.errors import TrialFailedError
 from tuneoff.experiment.trial_context import TrialContext
-from tuneoff.run.trial.children import hold_children
+from tuneoff.run.trial.children import end_children, end_tracker, hold_children
 from tuneoff.run.trial.run_trial import Decision, Steps, TrialOutcome, trial_steps
 from tuneoff.run.trial.trial_process import trial_process
 from tuneoff_adapters.ray_tune.exits import note_cancelled
@@ -56,6 +56,12 @@ class TrialTrainable(Trainable):  # type: ignore[misc]
     def cleanup(self) -> None:
         if self._steps is not None:
             self._steps.close()
+
+    def stop(self) -> None:
+        """End what a training has kept: Ray kills all children at once, and so what would remove their semaphores."""
+        super().stop()
+        end_children()
+        end_tracker()
 
 
 def _ended(outcome: TrialOutcome, context: TrialContext, task: dict[str, Any]) -> dict[str, Any]:

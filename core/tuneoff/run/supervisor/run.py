@@ -17,7 +17,7 @@ from tuneoff.base.private_folder import PrivateFolder
 from tuneoff.base.processes import command_line, last_words, reap
 from tuneoff.base.targets import load_target
 from tuneoff.base.tracebacks import LOG
-from tuneoff.errors import InfrastructureError
+from tuneoff.errors import InfrastructureError, PluginError
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting, write_accounting
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.trial_context import TrialContext
@@ -161,7 +161,11 @@ class _Supervision:
         self._watch = TrialWatch(
             execution, events, context.memory_bytes, context.memory_cgroups, self._tracker, self._take_events
         )
-        self._logs = Logs(execution.folder, temporary, load_target(execution.spec.adapter_target).logs)
+        try:
+            others: tuple[str, ...] = load_target(execution.spec.adapter_target).logs
+        except PluginError:  # the coordinator tells it
+            others = ()
+        self._logs = Logs(execution.folder, temporary, others)
         self._memory = RunMemory(execution.execution_id)
         self._stop = _AT_ITS_OWN_END
         self._problems: list[str] = []

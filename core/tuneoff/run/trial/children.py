@@ -90,6 +90,12 @@ def end_children(spared: Collection[int] = frozenset(), *, keeps: bool = False) 
     return bool(holders)
 
 
+def end_tracker() -> None:
+    """Have this process's resource tracker remove now what semaphores and shared memory are left, and end."""
+    for module in _modules("multiprocessing.resource_tracker", "_resource_tracker"):
+        module._resource_tracker._stop()
+
+
 def _living(spared: Collection[int]) -> list[int]:
     """Return the children that have not ended; `multiprocessing` collects those of its own that have."""
     for module in _modules(".process", "active_children"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import signal
 import threading
 import time
@@ -12,6 +11,7 @@ from dataclasses import replace
 from trust.check.planted.base import Altered, Task
 from trust.check.planted.recording import rewrite, whole_events, worker_files
 from tuneoff.base.process_limits import SlotLimits
+from tuneoff.base.processes import kill_from_outside
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.pool import Death, Worker, WorkerPool
 from tuneoff.run.trial.run_trial import Report, TrialOutcome, run_trial
@@ -66,11 +66,12 @@ def _compute(done: threading.Event) -> None:
 
 
 class TellsTwoThreads(Altered):
-    """Tells a numerical library that it may use two threads."""
+    """Tells trainings that they may use two threads."""
 
     @classmethod
     def prepare(cls, worker: Worker) -> None:
-        os.environ["OPENBLAS_NUM_THREADS"] = "2"
+        process = trial_process(worker.context)
+        process.context = replace(process.context, threads=2)
 
 
 class OwnTimeLimit(Altered):
@@ -80,12 +81,13 @@ class OwnTimeLimit(Altered):
     def run(
         cls, context: TrialContext, trial_id: str, configuration: Configuration, report: Report, *, attempt: int
     ) -> TrialOutcome:
+        limit = threading.Timer(OWN_SECONDS, kill_from_outside)
         if configuration.get("act") in ("hang", "slow"):  # others take as long on a busy machine
-            signal.setitimer(signal.ITIMER_REAL, OWN_SECONDS)
+            limit.start()
         try:
             return run_trial(context, trial_id, configuration, report, attempt=attempt)
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            limit.cancel()
 
 
 class RetriesOutOfMemory(SerialAdapter):
