@@ -14,14 +14,13 @@ from typing import Any
 import pytest
 
 from adapters.katib.katib_objects import condition, ended, pod, trial
-from adapters.katib.test_pod import RATE, SURROGATE
+from adapters.katib.test_pod import RATE, SURROGATE, Ended
 from builders.katib_specs import plan_of, spec_of
 from containers import make_base, need_limits, needs_podman, own_podman, pip_settings
 from tuneoff.base.code_digest import code_digest
 from tuneoff.errors import InfrastructureError
 from tuneoff.experiment.spec import RunSpec, Workers, WorkloadSpec
 from tuneoff.record.events import schema
-from tuneoff.record.events.reader import decode_lines
 from tuneoff_adapters.katib.manifest import config_map_manifest, experiment_manifest
 from tuneoff_adapters.kubernetes.doctor import answer_of
 from tuneoff_adapters.kubernetes.endings import Limits, ending_of
@@ -59,17 +58,8 @@ print(json.dumps({
 """
 
 
-@dataclass(frozen=True)
-class Ran:
+class Ran(Ended):
     """A container after its end."""
-
-    code: int
-    lines: list[str]  # of standard output
-    errors: str
-
-    @property
-    def events(self) -> list[schema.Event]:
-        return decode_lines("".join(f"{line}\n" for line in self.lines if line.startswith('{"type":')).encode(), "log", 1)
 
     @property
     def memory_kills(self) -> int:
@@ -114,7 +104,7 @@ class Image:
         for name, value in {"trial-name": "r0123456789abcdef-x7k2m9qp", "learning_rate": "0.01"}.items():
             line = line.replace(f"${{trialParameters.{name}}}", value)
         done = self.podman("run", "--rm", *options, self.name, "sh", "-c", line + KILLS, check=False)
-        return Ran(done.returncode, done.stdout.splitlines(), done.stderr)
+        return Ran(done.returncode, done.stdout.encode().splitlines(), done.stderr, folder)
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +137,7 @@ def test_a_trial_completes_in_it_under_its_limits(image: Image, tmp_path: Path) 
     assert ran.code == 0, ran.errors
     assert isinstance(ran.events[-1], schema.TrialEnded)
     assert ran.events[-1].state == "completed"
-    assert ran.lines[-1].startswith('{"checkpoint":')
+    assert ran.checkpoint()
     assert (ran.memory_kills, flags(ran)) == (0, [])
 
 
