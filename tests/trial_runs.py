@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import signal
 import struct
 import subprocess
 import sys
@@ -186,3 +187,9 @@ class BrokenTest(Curve):
 
     def test(self) -> Scores:
         raise ValueError("no test split")
+
+
+def default_signals() -> None:
+    """Take signals as a command in a terminal does, for `preexec_fn`: a shell has those of its background commands ignore two."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)

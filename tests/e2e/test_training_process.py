@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
+from trial_runs import default_signals
+
 pytestmark = pytest.mark.slow
 TRAINING = Path(__file__).parents[1] / "changing_workload.py"
 OWN_END = "its own code ended its process: "
@@ -64,7 +66,16 @@ def test_a_training_that_changes_its_process_changes_nothing_for_another_trial(a
         assert trial.get("charged") == (None if kind == "fine" else "workload"), trial
         assert trial.get("attempt", 1) == 1, trial  # a fault of its own is not tried again
     program = [sys.executable, str(tmp_path / TRAINING.name)]
-    fresh = subprocess.run(program, cwd=tmp_path, env=environment, umask=0o027, stdout=subprocess.PIPE, text=True, check=True)
+    fresh = subprocess.run(
+        program,
+        cwd=tmp_path,
+        env=environment,
+        umask=0o027,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        preexec_fn=default_signals,
+    )
     seen = [json.loads(line) for line in notes.read_text().splitlines()]
     expected = json.loads(fresh.stdout).items()
     assert [{name: note["seen"][name] for name, value in expected if note["seen"][name] != value} for note in seen] == [{}] * len(

@@ -344,7 +344,8 @@ def _torch(torch: Any) -> dict[str, Any]:
         "device": str(torch.get_default_device()),
         "has_gradients": torch.is_grad_enabled(),
         "deterministic": (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()),
-        "cudnn": (torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic),
+        "benchmark": torch.backends.cudnn.benchmark,
+        "deterministic_cudnn": torch.backends.cudnn.deterministic,
         "precision": torch.get_float32_matmul_precision(),
         "finds_anomalies": torch.is_anomaly_enabled(),
         "threads": torch.get_num_threads(),
@@ -352,20 +353,22 @@ def _torch(torch: Any) -> dict[str, Any]:
 
 
 def _set_torch(torch: Any, before: Mapping[str, Any]) -> None:
+    """Set what differs alone: torch's own setters may import its compiler, which takes a second."""
     now = _torch(torch)
-    if now == before:
-        return
-    torch.set_default_dtype(getattr(torch, before["type"].removeprefix("torch.")))
-    if now["device"] != before["device"]:
-        torch.set_default_device(None if before["device"] == "cpu" else before["device"])
-    torch.set_grad_enabled(before["has_gradients"])
-    is_deterministic, only_warns = before["deterministic"]
-    torch.use_deterministic_algorithms(is_deterministic, warn_only=only_warns)
-    torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic = before["cudnn"]
-    torch.set_float32_matmul_precision(before["precision"])
-    torch.autograd.set_detect_anomaly(before["finds_anomalies"])
-    if before["threads"] not in (None, now["threads"]):
-        torch.set_num_threads(before["threads"])
+    setters: dict[str, Callable[[Any], object]] = {
+        "type": lambda name: torch.set_default_dtype(getattr(torch, name.removeprefix("torch."))),
+        "device": lambda name: torch.set_default_device(None if name == "cpu" else name),
+        "has_gradients": torch.set_grad_enabled,
+        "deterministic": lambda modes: torch.use_deterministic_algorithms(modes[0], warn_only=modes[1]),
+        "benchmark": lambda is_on: setattr(torch.backends.cudnn, "benchmark", is_on),
+        "deterministic_cudnn": lambda is_on: setattr(torch.backends.cudnn, "deterministic", is_on),
+        "precision": torch.set_float32_matmul_precision,
+        "finds_anomalies": torch.autograd.set_detect_anomaly,
+        "threads": torch.set_num_threads,
+    }
+    for name, value in before.items():
+        if value not in (None, now[name]):
+            setters[name](value)
 
 
 _FRESH_TORCH = {
@@ -373,7 +376,8 @@ _FRESH_TORCH = {
     "device": "cpu",
     "has_gradients": True,
     "deterministic": (False, False),
-    "cudnn": (False, False),
+    "benchmark": False,
+    "deterministic_cudnn": False,
     "precision": "highest",
     "finds_anomalies": False,
     "threads": None,

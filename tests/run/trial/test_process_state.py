@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from trial_runs import events_of, trial_context
+from trial_runs import default_signals, events_of, trial_context
 from tuneoff.record.events import schema
 
 TESTS = Path(__file__).parent.parent.parent
@@ -67,7 +67,9 @@ def run_trials(tmp_path: Path, *kinds: str, defect: str = "") -> tuple[list[str]
 def fresh(folder: Path) -> dict[str, Any]:
     """Return what the file sees that is run as a program in a folder."""
     command = [sys.executable, str(TESTS / "changing_workload.py")]
-    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=True, umask=0o022)
+    done = subprocess.run(
+        command, cwd=folder, stdout=subprocess.PIPE, text=True, check=True, umask=0o022, preexec_fn=default_signals
+    )
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -112,3 +114,20 @@ def test_without_copies_a_list_grows_from_trial_to_trial(tmp_path: Path) -> None
     """The planted defect: what `own_copy` is there for."""
     _, notes, _ = run_trials(tmp_path, defect="tuneoff.run.trial.run_trial.own_copy = lambda value: value")
     assert [note["layers"] for note in notes] == [[64]]
+
+
+@pytest.mark.slow
+def test_torch_is_restored_without_its_compiler_which_takes_a_second_to_import() -> None:
+    program = (
+        "import sys\n"
+        "from tuneoff.base.process_state import TrainingState\n"
+        "state = TrainingState('tuneoff_workloads.null:Null', None, None)\n"
+        "for _ in range(2):\n"
+        "    with state.entered():\n"
+        "        import torch\n"
+        "        torch.set_grad_enabled(False)\n"
+        "assert torch.is_grad_enabled()\n"
+        "print('torch._dynamo' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
