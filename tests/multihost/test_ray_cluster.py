@@ -107,7 +107,7 @@ def test_a_cable_out_for_4_s_does_nothing_and_out_for_good_costs_the_trials_of_i
     assert ends == {"h1": ("completed", None), "h2": ("failed", "infrastructure")}
     assert len(on_h2) == len(record.trials) == 4
     assert "host_lost" in {flag.name for flag in record.flags}
-    assert left(two, "h1") == []
+    until(lambda: not left(two, "h1"), 30)  # what was killed last may not be reaped yet
     verified(runs, command)
 
 
