@@ -153,4 +153,6 @@ def test_without_script_the_page_reloads_itself() -> None:
     ("activity", "judged"), [(Activity.WORKING, "Not judged yet"), (Activity.FINISHED, "the verdicts are in")]
 )
 def test_no_verdict_is_given_before_the_end(activity: Activity, judged: str) -> None:
-    assert judged in page(to_json(state(activity=activity)))
+    shown = page(to_json(state(activity=activity)))
+    assert judged in shown
+    assert ("Report</a> of what has ended" in shown) is (activity is Activity.WORKING)

@@ -58,6 +58,11 @@ FOCUSED = """
   return [one.tagName, one.className, one.getAttribute("role") || "", isOutlined];
 }
 """
+CUT = """
+() => [...document.querySelectorAll("caption")]
+  .filter((one) => one.getBoundingClientRect().right > innerWidth)
+  .map((one) => one.innerText)
+"""
 LOW_CONTRAST = "() => { document.querySelector('main p').style.color = '#aaa'; }"
 WIDE = (
     "() => { document.querySelector('main p').style.width = '2000px'; document.querySelector('main p').style.maxWidth = 'none'; }"

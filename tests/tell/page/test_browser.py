@@ -11,7 +11,7 @@ import pytest
 
 from builders.page_folders import failed, folder, never, specs
 from judge.choice.test_curve import ADDED, LENGTHS, results_of
-from tell.page.browsing import CONTRAST, FOCUSED, LOW_CONTRAST, OVERFLOW, UNFOLD, WIDE, WORDS
+from tell.page.browsing import CONTRAST, CUT, FOCUSED, LOW_CONTRAST, OVERFLOW, UNFOLD, WIDE, WORDS
 from tuneoff.judge.choice.choose import answered
 from tuneoff.tell.page.report import composed, write_report
 
@@ -117,6 +117,9 @@ def test_nothing_sticks_out_of_the_page(opened: Open, width: int) -> None:
     page = opened(viewport={"width": width, "height": 740})
     page.evaluate(UNFOLD)
     assert page.evaluate(OVERFLOW) <= 0
+    assert page.evaluate(CUT) == []
+    page.add_style_tag(content="caption { max-width: none; min-width: 1400px; }")  # control
+    assert page.evaluate(CUT) != []
 
 
 def test_no_folded_table_is_cut_off_in_print(opened: Open) -> None:

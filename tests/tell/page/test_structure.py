@@ -15,8 +15,9 @@ from tell.page.documents import Document, faults
 from tell.plots.made_view import ANALYSIS, SEVERAL
 from tuneoff.judge.answers.answers_json import choice_to_json
 from tuneoff.judge.choice.choose import answered
-from tuneoff.record.run_record import FlagRecord
-from tuneoff.tell.page.render import content_hash, resource, style
+from tuneoff.judge.results import read_results
+from tuneoff.record.run_record import FlagRecord, RunRecord
+from tuneoff.tell.page.render import content_hash, resource, style, with_command
 from tuneoff.tell.page.report import composed
 from tuneoff.tell.report.tables import table
 
@@ -65,6 +66,30 @@ def test_the_heading_of_the_test_score_says_which_direction_is_better(mode: str,
     heads = [one.text for one in Document(composed(found, Path("report"))).all("th")]
     assert f"test score {arrow}" in heads
     assert f"test {arrow}" in table(found.choice, 120)[0]
+
+
+def test_where_no_run_has_a_test_page_and_terminal_show_validation(tmp_path: Path) -> None:
+    def untested(run: RunRecord) -> RunRecord:
+        return replace(run, metrics={name: value for name, value in run.metrics.items() if name != "quality.test"})
+
+    planned = specs(["serial", "optuna"], 3)
+    found = answered(read_results(folder(tmp_path / "r", planned, dict.fromkeys(range(6), untested))))
+    document = Document(composed(found, tmp_path))
+    heads = [one.text for one in document.all("th")]
+    assert "validation" in heads
+    assert "test score" not in heads
+    (row,) = [one.text for one in document.all("tr") if one.attributes.get("data-framework") == "optuna"]
+    shown = table(found.choice, 120)
+    assert "valid-" in shown[0]
+    assert "0.9030" in row
+    assert "0.9030" in shown[-1]
+
+
+def test_a_command_breaks_at_its_blanks_alone() -> None:
+    text = with_command("<Busy>. To repeat: tuneoff compare a.yaml --retry flagged")
+    words = " ".join(f'<span class="word">{word}</span>' for word in ["tuneoff", "compare", "a.yaml", "--retry", "flagged"])
+    assert text == f"&lt;Busy&gt;. To repeat: <code>{words}</code>"
+    assert with_command("the work of tuneoff itself: <b>") == "the work of tuneoff itself: &lt;b&gt;"
 
 
 def test_what_would_decide_is_a_command(several: str) -> None:

@@ -22,6 +22,7 @@ from tuneoff.workload import Mode
 SHARES = (0.05, 0.01)  # of a trial's length, below which what a framework adds to it is called small
 FURTHEST = 10.0  # times the longest measured trial: lengths beyond it are extrapolated
 Over = Literal["trial_seconds", "workers", "trials"]
+QUALITY, VALIDATED = "quality.test", "quality.validation"
 
 
 class Certainty(StrEnum):
@@ -200,6 +201,12 @@ class Choice:
     caveats: tuple[str, ...]
     deciding: Deciding | None
     best: Best | None
+
+    @property
+    def quality(self) -> str:
+        """The metric of the column on quality: the test's where any row has it, else validation's."""
+        groups = [column.group for setting in self.settings for row in setting.rows for column in row.columns.values()]
+        return QUALITY if any(group.estimates[QUALITY].median is not None for group in groups) else VALIDATED
 
     @property
     def lines(self) -> tuple[str, ...]:

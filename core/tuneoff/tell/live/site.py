@@ -27,7 +27,7 @@ from tuneoff.errors import TuneoffError
 from tuneoff.record.store import FILE_NAME, RUNS
 from tuneoff.tell.live.screen import SIGNS
 from tuneoff.tell.live.sentences import to_json
-from tuneoff.tell.live.state import LiveState
+from tuneoff.tell.live.state import Activity, LiveState
 from tuneoff.tell.live.watcher import Watcher
 
 RELOAD_SECONDS = 5  # without script
@@ -74,6 +74,7 @@ POLICY = (
 def page(state: Mapping[str, Any]) -> str:
     """Return the page of a state, as `values.to_json` gives it."""
     texts = state["texts"]
+    of = "" if state["activity"] == Activity.FINISHED else " of what has ended"
     title = escape(f"{state['name']}: {state['ended']} of {state['runs']}")
     return f"""<!doctype html>
 <html lang="en" data-plan="{escape(state["plan_id"])}">
@@ -112,7 +113,7 @@ def page(state: Mapping[str, Any]) -> str:
 </section>
 <section aria-labelledby="verdicts"><h2 id="verdicts">Verdicts</h2>
 <p id="judged">{escape(texts["judged"])}</p>
-<p><a href="report/">Report</a> of what has ended (it may take some seconds)</p>
+<p id="report"><a href="report/">Report</a>{of} (it may take some seconds)</p>
 </section>
 <section id="unreadable" aria-labelledby="problems" {"" if state["problems"] else "hidden"}><h2 id="problems">Not readable</h2>
 <ul id="problem">{"".join(f"<li>{escape(line)}</li>" for line in state["problems"])}</ul>

@@ -118,7 +118,7 @@ def _reliability_cells(group: EstimatedGroup) -> tuple[FigureCell, ...]:
 def column_head(column: Metric, found: Sequence[Group]) -> ColumnHead:
     """Return a column's heading with the unit of its figures, which for a score is its metric's name."""
     values = (record.metrics.get(column.name) for group in found for record in group.done.values())
-    units = dict.fromkeys(value.unit for value in values if value is not None)
+    units = dict.fromkeys(value.unit for value in values if value is not None and value.value is not None)
     unit = column.shown or (unit_of(next(iter(units)), column) if len(units) == 1 else "objective" if units else "")
     return ColumnHead(column.heading or column.name.rpartition(".")[2].replace("_", " "), unit, f"{column.name}: {column.title}")
 

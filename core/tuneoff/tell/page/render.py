@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+import re
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from tuneoff.base.format import MISSING, counted, duration_text, figure, number, score
 from tuneoff.experiment.names import strategy_text, variant_text
@@ -53,6 +54,14 @@ def p_text(pair: OverTasks | None) -> str:
     return f"<{LEAST_P}" if value < LEAST_P else f"{value:.3f}"
 
 
+def with_command(text: str) -> Markup:
+    """Return a text; a command that it ends with (`...: tuneoff compare ...`) is code that breaks at blanks alone."""
+    at = re.search(r"(?:(?<=: )|^)tuneoff .*", text)
+    before, words = (text[: at.start()], at[0].split()) if at is not None else (text, [])
+    spans = Markup(" ").join(Markup('<span class="word">{}</span>').format(visible(word)) for word in words)
+    return escape(visible(before)) + (Markup("<code>{}</code>").format(spans) if words else "")
+
+
 _FILTERS = (  # `{{ verdict | pair_cell }}`
     *(pairs_over_tasks, mean_difference, interval_cell, p_text),
     *(frameworks.added_cell, frameworks.added_range, frameworks.failed, frameworks.has_intervals),
@@ -60,7 +69,7 @@ _FILTERS = (  # `{{ verdict | pair_cell }}`
     *(frameworks.spread_cell, drawing.axis_unit, drawing.strip, shares.bars, shares.drawn),
     *(runs.run_cell, runs.run_flags, strategy_text, variant_text),
     *(texts.about, texts.judged, texts.look, texts.noise_floor, texts.pair_cell),
-    *(texts.robustness, texts.seeds_to_decide, counted, duration_text, number, score, scope_text, sentence),
+    *(texts.robustness, texts.seeds_to_decide, with_command, counted, duration_text, number, score, scope_text, sentence),
 )
 
 

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 MOST_RUNS = 4000  # in the table of runs; beyond, the page would be too large
 APART = frozenset(("comparisons", "power", "carbon", "prices", "questions", "anchors"))  # shown otherwise, or too long
 KEPT = 160  # characters of a value
-BESIDE = ("energy.per_completed_trial", "quality.test")  # columns beside those of time
 FOLDER = "report"  # in a results folder; derived from it, so it is in no bundle
 PAGE = "report.html"
 PACKAGES = ("scipy", "jinja2")
@@ -113,7 +112,7 @@ def page(of: Answered, folder: Path) -> dict[str, Any]:
         "time": time,
         "asked": _asked(answers.questions, time),
         "axes": {setting.name: _axes(setting, answers.questions) for setting in choice.settings},
-        "beside": [metric(name) for name in BESIDE],
+        "beside": [metric(name) for name in ("energy.per_completed_trial", choice.quality)],  # columns beside those of time
         "places": Places(results, folder),
         "facts": _facts(results, answers, choice),
         "runs": [runs[run.run_id] for run in results.planned],

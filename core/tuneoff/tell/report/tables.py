@@ -29,7 +29,7 @@ from tuneoff.experiment.metric import STEPS, Metric
 from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.experiment.names import platform_text
 from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
-from tuneoff.judge.choice.choice import Best, Choice, Row, Setting, failures, ratio_text
+from tuneoff.judge.choice.choice import QUALITY, Best, Choice, Row, Setting, failures, ratio_text
 from tuneoff.judge.stats.location import Interval, middle
 from tuneoff.judge.summary_rows import COLUMNS, Figure, SummaryRow, notes
 from tuneoff.tell.report.cost_notes import NO_CIRCUMSTANCES, Circumstances, cost_notes
@@ -42,7 +42,7 @@ LEAST_MILLISECONDS = 5.0  # shown as 0.01 s
 WIDEST = 1000  # columns
 LEAST_COLUMNS = 3  # of figures, however narrow the terminal
 WIDTH = 80
-JOB_TIME, ENERGY, QUALITY, VALIDATED = "time.jct_without_test", "energy.per_completed_trial", "quality.test", "quality.validation"
+JOB_TIME, ENERGY = "time.jct_without_test", "energy.per_completed_trial"
 SIGNS = {Outcome.BETTER: "+", Outcome.WORSE: "-", Outcome.UNDECIDED: "?"}  # against the reference, where there are verdicts
 MOST_CAVEATS = 3
 MOST_PARAMETERS = 4  # of the best configuration, where there is a choice to tell too
@@ -207,10 +207,9 @@ def _columns(choice: Choice, rows: Sequence[Row]) -> Iterator[tuple[str, Cell]]:
     if any(map(_failed, rows)):
         yield "runs\nfailed", lambda row, _: _failed(row)
     if all(len(row.columns) == 1 for row in rows):
-        name = QUALITY if any(row.first.group.estimates[QUALITY].median is not None for row in rows) else VALIDATED
         arrow = f" {choice.best.arrow}" if choice.best is not None else ""
-        head = f"test{arrow}\nscore" if name == QUALITY else f"valid-\nation{arrow}"
-        yield head, lambda row, _: _quality(row.first.group, name)
+        head = f"test{arrow}\nscore" if choice.quality == QUALITY else f"valid-\nation{arrow}"
+        yield head, lambda row, _: _quality(row.first.group, choice.quality)
         yield "energy\nJ/trial", lambda row, _: _energy(row.first.group)
 
 
