@@ -11,8 +11,7 @@ VENV ?= .venv
 ARGS ?=
 IMAGE ?= tuneoff
 BIN := $(VENV)/bin
-PARALLEL := -n 2 --dist loadfile# two files of tests at a time
-WAITING := -n 3 --dist loadfile# slow tests wait for processes half of their time
+PARALLEL := -n 3 --dist loadfile# three files of tests at a time on two cores: they wait for processes
 # slow tests of times, processor use or processes of the whole machine: nothing else may run
 ALONE := $(patsubst %,tests/contract/test_%.py,katib ray_tune syne_tune) tests/run/matrix/test_cpu_limit.py tests/measure/power \
 	tests/prometheus/test_real_runs.py 'tests/trust/test_workload_check.py::test_each_defect_is_caught_by_its_check_alone[Threaded-threads.limited]' \
@@ -51,7 +50,7 @@ test-fast: $(INSTALLED)
 	$(BIN)/python -m pytest -m 'not slow and not multihost' $(PARALLEL) $(ARGS) $(AGAIN)
 
 test-slow: $(INSTALLED)
-	$(BIN)/python -m pytest -m 'slow and not multihost' $(WAITING) $(ARGS) $(ALONE:%=--deselect=%) $(AGAIN)
+	$(BIN)/python -m pytest -m 'slow and not multihost' $(PARALLEL) $(ARGS) $(ALONE:%=--deselect=%) $(AGAIN)
 	$(BIN)/python -m pytest -m slow $(ARGS) $(ALONE) $(AGAIN)
 
 test-hosts: $(INSTALLED)

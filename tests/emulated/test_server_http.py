@@ -77,6 +77,7 @@ def test_a_token_keeps_out_those_who_do_not_know_it(tmp_path: Path) -> None:
             assert stranger.recv(12) == b"HTTP/1.1 401"
 
 
+@pytest.mark.slow
 def test_strangers_hold_few_threads_and_disturb_nobody_who_knows_the_token(tmp_path: Path) -> None:
     with served(tmp_path / "store", token="secret") as api, contextlib.ExitStack() as strangers:
         known = http.client.HTTPConnection("127.0.0.1", api.port, timeout=10)

@@ -120,6 +120,7 @@ def test_a_greeting_has_one_deadline_whatever_trickles(door: Door, monkeypatch: 
     assert 0.4 < time.monotonic() - began < 9
 
 
+@pytest.mark.slow
 def test_a_thousand_strangers_use_up_no_descriptors_and_a_job_comes_in() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < STRANGERS_HERE + 200:
@@ -296,6 +297,7 @@ def test_nothing_is_unpickled_that_the_other_end_did_not_send(between: Callable[
     assert (tmp_path / "OWNED").exists()  # it would have been seen
 
 
+@pytest.mark.slow
 def test_the_rest_of_a_message_that_never_comes_is_not_waited_for(
     between: Callable[[], Between], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -189,6 +189,7 @@ def test_a_client_that_says_nothing_holds_up_neither_scrapes_nor_the_end(plan: P
         assert port not in {one.port for one in all_listeners()}
 
 
+@pytest.mark.slow
 def test_strangers_hold_few_threads_of_the_command(plan: Plan) -> None:
     before = threading.active_count()
     with exported(plan, Listener(), 0, ADDRESS) as (_, url), contextlib.ExitStack() as strangers:

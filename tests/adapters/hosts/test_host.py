@@ -26,6 +26,8 @@ from tuneoff_adapters.hosts.host import Host, Timed, answers
 from tuneoff_adapters.hosts.options import HostOptions, host_options, slots_of
 from waiting import until
 
+pytestmark = pytest.mark.slow  # each waits for an agent's start
+
 
 @pytest.fixture
 def contact(tmp_path: Path) -> Iterator[Contact]:

@@ -115,6 +115,7 @@ def test_too_few_seeds_describe_and_name_the_command_that_decides() -> None:
     assert ratio.low < ratio.estimate < ratio.high
 
 
+@pytest.mark.slow
 def test_equal_frameworks_are_never_chosen() -> None:
     for key in range(20):
         choice = chosen_of([Entry(name, runs(4000, 20, f"{name} {key}")) for name in NAMES])

@@ -138,6 +138,7 @@ def bound(rate: float, times: int) -> float:
     return rate + 5 * math.sqrt(rate * (1 - rate) / times)
 
 
+@pytest.mark.slow
 def test_a_difference_as_large_as_the_margin_is_seldom_called_equivalent_and_seldom_different() -> None:
     generator, times = random.Random(2), 1000
     found = Counter(equivalence(draws(generator, 10, 1.0), 1.0, ALPHA).verdict for _ in range(times))
@@ -146,6 +147,7 @@ def test_a_difference_as_large_as_the_margin_is_seldom_called_equivalent_and_sel
     assert found[EquivalenceAnswer.NOT_SHOWN] / times > 0.8
 
 
+@pytest.mark.slow
 def test_equal_quality_is_never_warned_of() -> None:
     generator = random.Random(3)
     found = [equivalence(draws(generator, 5), 1.0, ALPHA).verdict for _ in range(1000)]

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tuneoff.base.processes import end_all, is_alive, kill_tree
 from tuneoff.run.trial.children import left_by
 from waiting import until
@@ -67,6 +69,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_what_a_training_leaves_is_ended_and_what_was_there_before_stays(tmp_path: Path) -> None:
     (tmp_path / "ending.py").write_text(ENDING)
     done = subprocess.run([sys.executable, "ending.py"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)

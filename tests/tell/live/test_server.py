@@ -160,6 +160,7 @@ def test_the_end_does_not_wait_for_a_slow_client(site: Site) -> None:
         socket.create_connection(place_of(server), timeout=5)
 
 
+@pytest.mark.slow
 def test_strangers_hold_few_threads_each_for_a_bounded_time(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tuneoff.tell.live.server.REQUEST_SECONDS", 1.0)
     before = threading.active_count()
