@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from command_line import LEAST, Call, write_file
+from tuneoff.experiment.seeds import read_seeds, seeds_text
 
 PORT = "must be a whole number from 0 to 65535, but got "
 
@@ -20,7 +22,17 @@ PORT = "must be a whole number from 0 to 65535, but got "
         (("compere", "own.yaml"), "did you mean 'compare'?"),
         (("run", "own.yaml", "--adapter", "plain", "--adapter", "rich"), "--adapter may be given once, but is given twice"),
         (("compare", "own.yaml", "--trials", "5", "--trials=6"), "--trials may be given once, but is given twice"),
-        (("compare", "own.yaml", "--seeds", "0,x"), "invalid int value: '0,x'"),
+        (
+            ("compare", "own.yaml", "--seeds", "0,x"),
+            "--seeds: must be written like 0 1 2, 0-9, 0,4-7 or count:3, but got 'x'",
+        ),
+        (("compare", "own.yaml", "--seeds", "9-0"), "--seeds: a range must not fall, but got '9-0'"),
+        (("compare", "own.yaml", "--seeds", "count:0"), "--seeds: count must be at least 1, but got 'count:0'"),
+        (("compare", "own.yaml", "--seeds", "0-99999999999"), "--seeds: must be at most 10000, but got '0-99999999999'"),
+        (("compare", "own.yaml", "--seeds", "0-3", "2"), "tuneoff: --seeds: must differ, but got [0, 1, 2, 3, 2]"),
+        (("compare", "own.yaml", "--workers", "0"), "tuneoff: --workers: must be at least 1, but got 0"),
+        (("compare", "own.yaml", "--trials", "0"), "tuneoff: --trials: must be at least 1, but got 0"),
+        (("compare", "own.yaml", "--adapter", "plane"), "tuneoff: --adapter: no adapter named 'plane'; did you mean 'plain'?"),
         (("compare", "own.yml"), "did you mean 'own.yaml'?"),
         (("run", "own.yaml", "--adapter", "plain", "--sampler", "RANDOM"), "did you mean 'random'?"),
         (("compare",), "required: FILE; see: tuneoff compare --help"),
@@ -53,6 +65,44 @@ def test_lists_are_by_comma_or_blank_and_swallow_no_file(call: Call, fakes: None
     answer = call(*arguments)
     assert answer.code == 0, answer.err
     assert "4 runs" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("words", "seeds"),
+    [
+        (("0", "1", "2"), [0, 1, 2]),
+        (("0-9",), list(range(10))),
+        (("0,4-7",), [0, 4, 5, 6, 7]),
+        (("5-6", "0,", "2"), [5, 6, 0, 2]),
+        (("count:3",), [0, 1, 2]),
+    ],
+)
+def test_seeds_are_lists_ranges_or_a_count(call: Call, fakes: None, words: Sequence[str], seeds: Sequence[int]) -> None:
+    for content, more in ((LEAST, ("--seeds", *words)), ({**LEAST, "seeds": " ".join(words)}, ())):  # the file's syntax too
+        write_file(Path("own.yaml"), content)
+        answer = call("plan", "own.yaml", *more, "--json")
+        assert [run["spec"]["seed"] for run in json.loads(answer.out)["runs"]] == seeds
+        assert answer.err == ""
+    assert read_seeds(seeds_text(seeds)) == seeds
+
+
+def test_a_lone_seed_is_not_taken_for_their_number_without_a_word(call: Call, fakes: None) -> None:
+    write_file(Path("own.yaml"), LEAST)
+    answer = call("plan", "own.yaml", "--seeds", "3")
+    assert (answer.code, answer.err) == (0, "seed 3 alone; three seeds: --seeds count:3\n")
+    assert "1 run;" in answer.out
+    assert [call("plan", "own.yaml", "--seeds", *words).err for words in (("0",), ("3", "4"), ("count:1",))] == ["", "", ""]
+
+
+def test_the_short_form_of_seeds_is_read_back() -> None:
+    assert [seeds_text(seeds) for seeds in ([], [0], [0, 1], range(10), [0, 4, 5, 6, 7], [3, 1])] == [
+        "",
+        "0",
+        "0,1",
+        "0-9",
+        "0,4-7",
+        "3,1",
+    ]
 
 
 def test_workers_are_overridden(call: Call, fakes: None) -> None:

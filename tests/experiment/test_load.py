@@ -121,7 +121,7 @@ matrix: {workers.count: [1, 2]}
         ({"seeds": {"count": 0}}, "seeds.count: must be at least 1, but got 0"),
         ({"seeds": {"cuont": 3}}, "seeds: unknown key 'cuont'; did you mean 'count'?"),
         ({"seeds": 3}, "seeds: must be a list, but got 3; write [3] or {count: 3}"),
-        ({"seeds": "0-4"}, "seeds: must be a list, but got '0-4'; write a list, e.g. [0, 1], or {count: 2}"),
+        ({"seeds": "0..4"}, "seeds: must be written like 0 1 2, 0-9, 0,4-7 or count:3, but got '0..4'"),
         ({"adapters": []}, "adapters: must not be empty"),
         ({"adapters": [None]}, "adapters.0: must be a name or a mapping"),
         ({"adapters": "plain"}, "adapters: must be a list, but got 'plain'; write [plain]"),

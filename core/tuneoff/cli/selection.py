@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.output import note
 from tuneoff.cli.command import ListedAction, whole_number
 from tuneoff.errors import ExperimentError
+from tuneoff.experiment.seeds import FORMS, read_seeds
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
@@ -23,6 +25,14 @@ ONLY_ADAPTERS = (
     "only these frameworks of the file, or others (module:Class for one that is not installed; NAME@PLATFORM for another "
     "platform than the file's)"
 )
+FLAGS = {  # which replace values of the file, by key
+    "adapters": "--adapter",
+    "budget.trials": "--trials",
+    "workers.count": "--workers",
+    "seeds": "--seeds",
+    "sampler": "--sampler",
+}
+WORDS = dict(enumerate(("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"), 2))
 LOOPBACK = "127.0.0.1"
 PORT = whole_number(0, 65535)  # reads an argument
 
@@ -40,7 +50,7 @@ def add_overrides(parser: argparse.ArgumentParser) -> None:
     add_adapters(parser)
     parser.add_argument("--trials", metavar="N", type=int, help="trials of each run; default: the file's budget.trials")
     parser.add_argument("--workers", metavar="N", type=int, help="workers of each run; default: the file's workers.count")
-    parser.add_argument("--seeds", metavar="SEED", type=int, action=ListedAction, help="seeds; default: the file's")
+    parser.add_argument("--seeds", metavar="SEED", action=ListedAction, help=f"seeds, written like {FORMS}; default: the file's")
 
 
 def plan_of(arguments: argparse.Namespace) -> Plan:
@@ -55,8 +65,21 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
         adapters=arguments.adapters,
         trials=arguments.trials,
         workers=arguments.workers,
-        seeds=arguments.seeds,
+        seeds=_seeds(arguments.seeds),
     )
+
+
+def _seeds(words: Sequence[str] | None) -> list[int] | None:
+    """Return the seeds of `--seeds`; a lone number, which may be meant as how many, is told for what it is."""
+    if words is None:
+        return None
+    try:
+        seeds = read_seeds(" ".join(words))
+    except ValueError as error:
+        raise ExperimentError(f"--seeds: {error}") from error
+    if words == [str(seeds[0])] and seeds[0] > 1:
+        note(f"seed {seeds[0]} alone; {WORDS.get(seeds[0], seeds[0])} seeds: --seeds count:{seeds[0]}")
+    return seeds
 
 
 def overridden_plan(
@@ -78,18 +101,24 @@ def overridden_plan(
     from tuneoff.experiment.plan import make_plan
     from tuneoff.measure.power.metering import check_meters
 
-    values: dict[str, Any] = {
-        "adapters": _entries(path, adapters) if adapters is not None else None,
-        "budget.trials": trials,
-        "workers.count": workers,
-        "seeds": list(seeds) if seeds is not None else None,
-        "sampler": sampler,
-    }
-    file = load_matrix(path, {key: value for key, value in values.items() if value is not None})
-    check_meters(file)
-    plan = make_plan(file)
+    entries = _entries(path, adapters) if adapters is not None else None
+    values = dict(zip(FLAGS, (entries, trials, workers, list(seeds) if seeds is not None else None, sampler), strict=True))
+    given = {key: value for key, value in values.items() if value is not None}
+    try:
+        file = load_matrix(path, given)
+        check_meters(file)
+        plan = make_plan(file)
+    except ExperimentError as error:
+        raise type(error)(_by_flag(str(error), path, given)) from error
     share_folder()
     return plan
+
+
+def _by_flag(problem: str, path: Path, given: Iterable[str]) -> str:
+    """Return a problem of the file; of a value that a flag has replaced, by the flag."""
+    place, colon, rule = problem.removeprefix(f"{path}: ").partition(": ")
+    key = next((key for key in given if re.fullmatch(rf"{re.escape(key)}(\.\d+(\.name|\.platform)?)?", place)), None)
+    return problem if key is None or not colon else f"{FLAGS[key]}: {rule}"
 
 
 def check_something_runs(plan: Plan) -> None:

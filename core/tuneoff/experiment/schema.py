@@ -19,6 +19,7 @@ from tuneoff.experiment.accounting.declared import WORLD
 from tuneoff.experiment.matrix_parts import AnalysisPart, AnchorsPart, Carbon, CarbonPart, PricesPath
 from tuneoff.experiment.part import Count, DimensionPart, Name, Options, Part, PlainName, show
 from tuneoff.experiment.power_settings import INTERVAL_SECONDS, NO_METER, PowerSettings
+from tuneoff.experiment.seeds import MOST_SEEDS, read_seeds
 from tuneoff.experiment.spec import CpuLimit, Timeouts, Workers
 from tuneoff.experiment.yaml_reader import NAMED, named
 
@@ -70,6 +71,10 @@ def _by_name(value: Any, info: ValidationInfo) -> Any:
         way_out = "put it in quotes if it is a name"
     named_by = NAMED.get(key or "", "name")
     raise ValueError(f"must be a name or a mapping with `{named_by}`, but got {show(value)}; {way_out}")
+
+
+def _listed_seeds(value: Any) -> Any:
+    return read_seeds(value) if isinstance(value, str) else value
 
 
 def _is_mapping(value: Any) -> str:
@@ -165,7 +170,7 @@ class FailuresPart(Part):
 class SeedRangePart(Part):
     """`count` seeds from `first` on."""
 
-    count: Annotated[int, Field(ge=1, le=10_000)]
+    count: Annotated[int, Field(ge=1, le=MOST_SEEDS)]
     first: Seed = 0
 
 
@@ -194,9 +199,13 @@ Workload = Annotated[WorkloadPart, BeforeValidator(_by_name, json_schema_input_t
 Strategy = Annotated[StrategyPart, BeforeValidator(_by_name, json_schema_input_type=str | StrategyPart)]
 Power = Annotated[PowerPart, BeforeValidator(_by_name, json_schema_input_type=str | PowerPart)]
 AdapterEntry = Annotated[AdapterPart, BeforeValidator(_by_name, json_schema_input_type=str | AdapterPart)]
+SeedList = Annotated[list[Seed], Field(min_length=1)]
 Seeds = Annotated[
-    Annotated[Annotated[list[Seed], Field(min_length=1)], Tag("<list>")] | Annotated[SeedRangePart, Tag("<mapping>")],
-    Discriminator(_is_mapping),
+    Annotated[
+        Annotated[SeedList, Tag("<list>")] | Annotated[SeedRangePart, Tag("<mapping>")],
+        Discriminator(_is_mapping),
+    ],
+    BeforeValidator(_listed_seeds, json_schema_input_type=str | SeedList | SeedRangePart),
 ]
 Configurations = Annotated[
     Annotated[Annotated[list[dict[str, Any]], Field(min_length=1)], Tag("<list>")] | Annotated[DrawPart, Tag("<mapping>")],

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.format import counted, listed
+from tuneoff.experiment.seeds import seeds_text
 from tuneoff.experiment.spec import LOCAL, RunSpec
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup
 from tuneoff.judge.answers.caveats import continued
@@ -136,7 +137,7 @@ def deciding(results: Results, answers: Answers, settings: Sequence[Setting]) ->
     if needed is None or not seeds:
         return None
     new = [*seeds, *(seed for seed in range(needed + len(seeds)) if seed not in seeds)][:needed]
-    words = ["tuneoff", "compare", results.plan.path, *_overrides(results), "--seeds", *map(str, new)]
+    words = ["tuneoff", "compare", results.plan.path, *_overrides(results), "--seeds", seeds_text(new)]
     return Deciding(command=shlex.join(words), seconds=_seconds(results, len(seeds), needed))
 
 
@@ -173,7 +174,7 @@ def again(results: Results) -> str:
         words += ["--seed", str(seeds[0])] if isinstance(seeds, list) and len(seeds) == 1 else []
         words += ["--sampler", sampler] if isinstance(sampler, str) else []
     else:
-        words += ["--seeds", *map(str, seeds)] if isinstance(seeds, list) else []
+        words += ["--seeds", seeds_text(seeds)] if isinstance(seeds, list) else []
     return shlex.join([*words, "--resume", "--retry", "flagged", "--output", str(results.folder)])
 
 
