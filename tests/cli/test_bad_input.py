@@ -16,7 +16,7 @@ from tuneoff.record.results_folder import PLAN
 NAN = "workload: curve\nadapters: [{name: plain, options: {api_seconds: .nan}}]\nbudget: {trials: 1}\n"
 INFINITE = "workload: {name: curve, options: {noise: [1, .inf]}}\nadapters: [plain]\nbudget: {trials: 1}\n"
 NUMBER = "must be a finite number, but got"
-NOWHERE = "adapters.0: adapter 'nowhere:Nothing' is not there: no module named 'nowhere'; install"
+NOWHERE = "--adapter: adapter 'nowhere:Nothing' is not there: no module named 'nowhere'; install"
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ NOWHERE = "adapters.0: adapter 'nowhere:Nothing' is not there: no module named '
         ("a: [1\n", "plain", 2, ["not YAML"]),
         (NAN, "plain", 2, [f"experiment.yaml: adapters.0.options: option `api_seconds` {NUMBER} nan"]),
         (INFINITE, "plain", 2, [f"experiment.yaml: workload.options: option `noise` {NUMBER} inf"]),
-        ({}, "plain --trials 0", 2, ["budget.trials: must be at least 1, but got 0"]),
+        ({}, "plain --trials 0", 2, ["tuneoff: --trials: must be at least 1, but got 0"]),
         ({}, "plain,", 2, ["names must not be empty"]),
         ({}, "nowhere:Nothing", 2, [NOWHERE]),
         ({}, "missing", 3, ["needs the nowhere-tune package; run: pip install 'tuneoff[nowhere]'"]),
@@ -140,13 +140,16 @@ def test_a_folder_without_results_is_one_line(call: Call, command: str, tmp_path
     assert "there is no results folder under" in answer.line
 
 
-@pytest.mark.parametrize("option", ["--resume", "--continue"])
+@pytest.mark.parametrize("option", ["--resume", "--continue", "--retry failed"])
 def test_nothing_to_resume_is_one_line(call: Call, file: File, fakes: None, option: str) -> None:
-    answer = call("compare", file(), option)
-    assert answer.code == 5
+    answer = call("compare", file(), *option.split())
+    assert answer.code == 2
     assert "name it by --output, or leave out --resume" in answer.line
+    Path("empty").mkdir()
     for command in ("compare", "run"):
-        answer = call(command, file(adapters=["plain"]), option, "--output", "results/nope")
-        assert answer.code == 5
-        assert "nope is not there, so there is nothing to resume; correct it, or leave out --resume" in answer.line
+        for folder, problem in (("results/nope", "is not there"), ("empty", "holds no plan")):
+            answer = call(command, file(adapters=["plain"]), *option.split(), "--output", folder)
+            assert answer.code == 2
+            assert f"{folder} {problem}, so there is nothing to resume; correct it, or leave out --resume" in answer.line
         assert not Path("results/nope").exists()
+        assert list(Path("empty").iterdir()) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,11 +17,11 @@ from builders.made_choices import made_results, runs_of
 from builders.made_runs import write_results
 from command_line import Call, File
 from tuneoff.cli import matrix
-from tuneoff.cli.folders import folder_to_resume, new_folder, newest_folder
+from tuneoff.cli.folders import new_folder, newest_folder, resumed
 from tuneoff.cli.matrix import _may_continue, reason, resume_command
 from tuneoff.cli.plan import expected_duration
 from tuneoff.cli.selection import overridden_plan
-from tuneoff.errors import ResultsError, UnsupportedError
+from tuneoff.errors import ExperimentError, UnsupportedError
 from tuneoff.experiment.plan import Plan
 from tuneoff.measure.declared_experiment import with_declared
 from tuneoff.record.derive import derive
@@ -96,6 +97,47 @@ def test_an_interrupted_matrix_says_how_to_go_on(call: Call, file: File, outcome
     outcome("done")
     assert call("compare", file(), "--trials", "3", "--resume").code == 0
     assert list(Path("results").iterdir()) == [folder]
+
+
+def test_seeds_are_added_to_a_folder_only_where_they_are_named(call: Call, file: File, outcome: Outcome) -> None:
+    outcome("done", "done")
+    path = file(seeds="0-1")
+    call("compare", path)
+    (folder,) = Path("results").iterdir()
+    before = read_plan(folder)
+    outcome("done", "done", "done")
+    answer = call("compare", file(seeds="0-2"), "--resume", "--output", folder)
+    assert (answer.code, read_plan(folder)) == (5, before)
+    assert answer.line.endswith(
+        "has seeds 0,1, but asked for are 0-2; to go on: --seeds 0,1; to add the others, which then only describe: --seeds 0-2"
+    )
+    assert call("compare", path, "--resume", "--seeds", "count:3", "--json").code == 0  # the newest folder with the first seeds
+    assert [run["seed"] for run in json.loads(call("status", "--json").out)["runs"]] == [0, 1, 2]
+    after = read_plan(folder)
+    assert (after.added_seeds, after.analysis) == ((2,), before.analysis)
+    assert list(Path("results").iterdir()) == [folder]
+    assert call("compare", file(seeds="0-1"), "--resume", "--output", folder).line.endswith("to go on: --seeds 0-2")
+
+
+def test_maxfail_ends_a_matrix_as_failed_and_says_how_to_go_on(call: Call, file: File, outcome: Outcome) -> None:
+    outcome("done", "failed", "planned")
+    answer = call("compare", file(seeds="0-2"), "--maxfail", "1", "--output", "x")
+    assert answer.code == 1
+    why, command = answer.err.splitlines()[-2:]
+    assert why == "tuneoff: stopped after 1 failed run (--maxfail); to go on:"
+    assert command.endswith(f"tuneoff compare {Path.cwd() / 'experiment.yaml'} --maxfail 1 --output x --resume")
+    outcome("failed", "interrupted", "planned")
+    assert call("compare", file(seeds="0-2"), "--maxfail", "2", "--output", "y").code == 130
+    assert "must be a whole number from 1, but got '0'" in call("compare", file(), "--maxfail", "0").line
+
+
+def test_quiet_shows_the_answer_and_problems_alone(call: Call, file: File, outcome: Outcome) -> None:
+    outcome("done", "failed")
+    path = file(seeds="0-1")
+    loud, quiet = (call("compare", path, "--output", name, *more) for name, more in (("x", ()), ("y", ("--quiet",))))
+    assert "[1/2]" in loud.err
+    assert quiet.out.replace("/y", "/x") == loud.out
+    assert re.fullmatch(r"tuneoff: run \w+ \(plain random seed 1\) failed: planted; see y/x/log.txt\n", quiet.err)
 
 
 def test_the_command_that_goes_on_repeats_no_option() -> None:
@@ -213,9 +255,9 @@ def test_the_newest_folder_is_taken_and_only_the_same_plan_is_resumed(file: File
         (tmp_path / name / PLAN).write_text(json.dumps(content.to_json()))
         os.utime(tmp_path / name / PLAN, ns=(age, age))
     assert newest_folder(tmp_path) == tmp_path / "b"
-    assert folder_to_resume(plan, tmp_path) == tmp_path / "a"
-    with pytest.raises(ResultsError):
-        folder_to_resume(overridden_plan(file(), trials=3), tmp_path)
+    assert resumed(plan, None, adds_seeds=False, root=tmp_path) == (tmp_path / "a", plan)
+    with pytest.raises(ExperimentError):
+        resumed(overridden_plan(file(), trials=3), None, adds_seeds=False, root=tmp_path)
 
 
 @pytest.mark.parametrize(

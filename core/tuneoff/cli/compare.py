@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from tuneoff.base.format import counted
 from tuneoff.cli.folders import add_output
-from tuneoff.cli.matrix import add_retry, add_verbose, run_plan
+from tuneoff.cli.matrix import add_matrix, run_plan
 from tuneoff.cli.plan import expected_duration
 from tuneoff.cli.selection import add_file, add_metrics_port, add_overrides, plan_of
+from tuneoff.experiment.seeds import seeds_text
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
@@ -22,17 +23,16 @@ EXAMPLE = "tuneoff compare benchmarks/digits.yaml --adapter serial optuna --seed
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
     add_output(parser)
-    add_retry(parser)
     add_overrides(parser)
     add_metrics_port(parser)
     parser.add_argument("--no-report", dest="report", action="store_false", help="write no report.html at the end")
-    add_verbose(parser)
+    add_matrix(parser)
     parser.add_argument("--json", action="store_true", help="write what each run came to as JSON, instead of the table")
 
 
 def execute(arguments: argparse.Namespace) -> int:
     plan = plan_of(arguments)
-    return run_plan(plan, arguments, notes=(f"{_able(plan)}; {expected_duration(plan)}",))
+    return run_plan(plan, arguments, notes=lambda plan: (f"{_able(plan)}; {expected_duration(plan)}",))
 
 
 def _able(plan: Plan) -> str:
@@ -40,8 +40,12 @@ def _able(plan: Plan) -> str:
     from tuneoff.experiment.variants import TASK
     from tuneoff.judge.answers.judging import FEWEST_SEEDS
 
+    added = plan.added_seeds
     seeds = len({run.spec.seed for run in plan.counted})
     runs = f"{counted(plan.totals.runs, 'run')} of {counted(seeds, 'seed')}"
+    if added:
+        seeds -= len(added)
+        runs += f" (seeds {seeds_text(added)} are added after the first run, and only describe)"
     if any(TASK in run.spec.experiment.variant for run in plan.counted):
         return f"{runs} in each task, judged over the tasks"
     able = (

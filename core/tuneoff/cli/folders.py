@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuneoff.base.files import without_links
-from tuneoff.errors import ResultsError
+from tuneoff.errors import ExperimentError, ResultsError
+from tuneoff.experiment.seeds import seeds_text
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
@@ -87,18 +89,41 @@ def newest_two(root: Path = RESULTS) -> tuple[Path, Path]:
     raise ResultsError(f"there are no two results folders of the same file under {root.absolute()}; name two")
 
 
-def folder_to_resume(plan: Plan, root: Path = RESULTS) -> Path:
-    """Return the newest results folder under `root` that holds this plan.
+def resumed(plan: Plan, named: Path | None, *, adds_seeds: bool, root: Path = RESULTS) -> tuple[Path, Plan]:
+    """Return the results folder to go on with, and the plan with the analysis that was frozen in it.
+
+    `named`: the folder; None: the newest one under `root` with this plan, else with its first seeds. `adds_seeds`: the command
+    line names the seeds, so that those which the folder has not are to be added.
 
     Raises:
-        ResultsError: there is none.
+        ExperimentError: there is nothing to resume.
+        ResultsError: the folder cannot be read, or has other seeds.
     """
-    for folder, known in plans(root):
-        if known.plan_id == plan.plan_id:
-            return folder
-    raise ResultsError(
-        f"no folder under {root.absolute()} holds the plan of {plan.path}; name it by --output, or leave out --resume"
-    )
+    from tuneoff.experiment import analysis
+    from tuneoff.record.results_folder import PLAN, read_plan
+
+    if named is None:
+        found = list(plans(root))
+        same = [folder for folder, known in found if known.plan_id == plan.plan_id]
+        same += [folder for folder, known in found if adds_seeds and known.begins(plan)]
+        if not same:
+            rule = f"no folder under {root.absolute()} holds the plan of {plan.path}"
+            raise ExperimentError(f"{rule}; name it by --output, or leave out --resume")
+        named = same[0]
+    elif not (named / PLAN).exists():
+        is_there = "holds no plan" if named.exists() else "is not there"
+        raise ExperimentError(f"{named} {is_there}, so there is nothing to resume; correct it, or leave out --resume")
+    known = read_plan(named)
+    if not (known.begins(plan) or plan.begins(known)) or analysis.difference(
+        *({**one.analysis, "seeds": None} for one in (known, plan))
+    ):
+        return named, plan  # what is otherwise is told when the folder is opened
+    seeds = [tuple(dict.fromkeys(run.spec.seed for run in one.counted)) for one in (known, plan)]
+    if known.plan_id != plan.plan_id and not (adds_seeds and known.begins(plan)):
+        has, asked = map(seeds_text, seeds)
+        add = f"; to add the others, which then only describe: --seeds {asked}" if known.begins(plan) else ""
+        raise ResultsError(f"{named} has seeds {has}, but asked for are {asked}; to go on: --seeds {has}{add}")
+    return named, replace(plan, analysis=known.analysis)
 
 
 def plans(root: Path = RESULTS) -> Iterator[tuple[Path, Plan]]:

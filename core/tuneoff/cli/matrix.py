@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tuneoff.base.format import counted
 from tuneoff.base.output import note, printable, terminal_width, write, write_json
-from tuneoff.cli.command import script_name
-from tuneoff.cli.folders import folder_to_resume, new_folder
+from tuneoff.cli.command import script_name, whole_number
+from tuneoff.cli.folders import new_folder, resumed
 from tuneoff.cli.report import written_report
 from tuneoff.cli.selection import metrics_of
-from tuneoff.errors import ResultsError
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
@@ -22,14 +23,14 @@ if TYPE_CHECKING:
     from tuneoff.record.run_ends import RunEnd
 
 FAILED, INTERRUPTED = 1, 130
-FLAGGED = "flagged"  # of --retry
+RETRIES = ("flagged", "failed")
 
 
-def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Sequence[str] = ()) -> int:
+def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Callable[[Plan], Sequence[str]] = lambda plan: ()) -> int:
     """Execute a plan with progress on standard error, print its table and the path, and return the exit code.
 
-    Reads `output`, `resume`, `continues`, `json`, `report`, `verbose`, `metrics_port`, `metrics_address` and `argv` of the
-    arguments. `notes`: told before the first run.
+    Reads what `add_output`, `add_matrix`, `add_metrics_port` declare, `json`, `report`, `seeds` and `argv` of the arguments.
+    `notes`: of a plan, told before the first run.
     A report that cannot be written is one line, and changes no exit code.
 
     Raises:
@@ -37,27 +38,29 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Sequence[str] = (
     """
     from tuneoff.cli.selection import check_something_runs
     from tuneoff.run.execute import PlanRequest, execute
+    from tuneoff.run.progress import Listener
     from tuneoff.tell.report.progress import progress
 
     check_something_runs(plan)
-    retry_flagged = arguments.retry == FLAGGED
-    resume = arguments.resume or arguments.continues or retry_flagged
-    if resume and arguments.output is not None and not arguments.output.exists():
-        raise ResultsError(f"{arguments.output} is not there, so there is nothing to resume; correct it, or leave out --resume")
-    results = arguments.output or (folder_to_resume(plan) if resume else new_folder(plan))
-    with progress(sys.stderr, plan, results) as shown, metrics_of(plan, arguments, shown) as listener:
+    resume = arguments.resume or arguments.continues or arguments.retry is not None
+    results = arguments.output or new_folder(plan)
+    if resume:
+        results, plan = resumed(plan, arguments.output, adds_seeds=getattr(arguments, "seeds", None) is not None)
+    shows = contextlib.nullcontext(Listener()) if arguments.quiet else progress(sys.stderr, plan, results)
+    with shows as shown, metrics_of(plan, arguments, shown) as listener:
         request = PlanRequest(
             plan=plan,
             results=results,
             listener=listener,
             resume=resume,
             continues=arguments.continues,
-            retry_flagged=retry_flagged,
-            notes=tuple(notes),
+            retry=arguments.retry,
+            maxfail=arguments.maxfail,
+            notes=tuple(notes(plan)),
             verbose=arguments.verbose,
         )
         ends = execute(request)
-    code = exit_code(ends)
+    code = exit_code(ends, arguments.maxfail)
     named = names(plan, ends)
     for end in ends:
         if end.status in ("failed", "timeout"):
@@ -78,20 +81,27 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Sequence[str] = (
     if code == INTERRUPTED:
         how = " (add --continue to keep an interrupted run's finished trials)" if _may_continue(arguments, plan, results) else ""
         note(f"tuneoff: interrupted; to go on{how}:")
-        note(resume_command(arguments.argv, results))  # the last line
+    elif any(end.status == "planned" for end in ends):
+        note(f"tuneoff: stopped after {counted(arguments.maxfail, 'failed run')} (--maxfail); to go on:")
+    else:
+        return code
+    note(resume_command(arguments.argv, results))  # the last line
     return code
 
 
-def add_retry(parser: argparse.ArgumentParser) -> None:
+def add_matrix(parser: argparse.ArgumentParser) -> None:
+    """Declare what is repeated, when a matrix stops, and how much is told of it."""
     parser.add_argument(
         "--retry",
-        choices=[FLAGGED],
-        help="resume, and repeat whole blocks (all runs of a seed) that hold a run with a flag of the machine; decided "
-        "blind to results, and the earlier executions are kept and counted",
+        choices=RETRIES,
+        help="resume, and repeat; flagged: whole blocks (all runs of a seed) that hold a run with a flag of the machine, decided "
+        "blind to results; failed: the runs that failed, whoever is charged, which the answer then says. The earlier executions "
+        "are kept",
     )
-
-
-def add_verbose(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--maxfail", metavar="N", type=whole_number(1), help="stop after N failed runs; --resume goes on; default: after none"
+    )
+    parser.add_argument("--quiet", action="store_true", help="show no progress: only the answer and problems")
     parser.add_argument(
         "--verbose", action="store_true", help="end with all figures, and with what meters, prices and flags have to say"
     )
@@ -132,12 +142,16 @@ def _may_continue(arguments: argparse.Namespace, plan: Plan, results: Path) -> b
         return False
 
 
-def exit_code(ends: Sequence[RunEnd]) -> int:
+def exit_code(ends: Sequence[RunEnd], maxfail: int | None = None) -> int:
     """Return 0 where each run is done or skipped, 130 where the matrix was interrupted, else 1."""
+    from tuneoff.record.run_ends import UNFINISHED
+
     statuses = {end.status for end in ends}
     if statuses <= {"done", "skipped"}:
         return 0
-    return INTERRUPTED if statuses & {"interrupted", "planned"} else FAILED
+    if maxfail is not None and statuses & {"failed", "timeout"} and "interrupted" not in statuses:
+        return FAILED
+    return INTERRUPTED if statuses & set(UNFINISHED) else FAILED
 
 
 def resume_command(argv: Sequence[str], results: Path) -> str:

@@ -49,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
+    from tuneoff.record.run_ends import UNFINISHED
     from tuneoff.trust.bundle.opened import open_bundle
     from tuneoff.trust.bundle.reproduce import compare, prepare
 
@@ -65,7 +66,7 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     results, ends = _run(request, arguments) if request.runnable else (None, [])
     found = compare(request, results)
-    code = INTERRUPTED if any(end.status in ("interrupted", "planned") for end in ends) else CODES[found.answer.value]
+    code = INTERRUPTED if any(end.status in UNFINISHED for end in ends) else CODES[found.answer.value]
     if arguments.json:
         write_json({**found.to_json(), "exit_code": code})
     else:

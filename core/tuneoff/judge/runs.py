@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tuneoff.base.identity import canonical_json
@@ -40,9 +40,10 @@ class Run:
     run_id: str
     spec: RunSpec
     record: RunRecord | None
-    status: str  # done, failed, timeout, interrupted, skipped, planned
+    status: str  # done, failed, timeout, interrupted, skipped, running, planned
     reason: str | None = None
     will_run: bool = True  # False: skipped, and no other run stands for it
+    is_added: bool = False  # its seed was added after the folder's first run: no verdict rests on it
 
     @property
     def seed(self) -> int:
@@ -122,7 +123,8 @@ class Group:
 
     @property
     def by_seed(self) -> Mapping[int, Run]:
-        return {run.seed: run for run in self.runs if run.will_run}
+        """The runs that verdicts may rest on."""
+        return {run.seed: run for run in self.runs if run.will_run and not run.is_added}
 
     @property
     def own(self) -> tuple[Run, ...]:
@@ -180,7 +182,7 @@ def noise_pairs(groups: Iterable[Group]) -> list[tuple[Group, Group]]:
 
 
 def _group(planned: Sequence[PlannedRun], scope: Scope, label: str, results: Results, scope_of: Mapping[str, Scope]) -> Group:
-    runs = tuple(run_of(run, results.standing, results.without_record) for run in planned)
+    runs = tuple(run_of(run, results.standing, results.without_record, results.plan.added_seeds) for run in planned)
     emulated = any(
         one.emulated or (run.record is not None and run.record.emulated) for one, run in zip(planned, runs, strict=True)
     )
@@ -197,7 +199,7 @@ def _group(planned: Sequence[PlannedRun], scope: Scope, label: str, results: Res
     )
 
 
-def run_of(run: PlannedRun, standing: Mapping[str, RunRecord], without_record: Without) -> Run:
+def run_of(run: PlannedRun, standing: Mapping[str, RunRecord], without_record: Without, added_seeds: Collection[int] = ()) -> Run:
     """Return a planned run with the record that stands for it, or how it ended without one."""
     record = standing.get(run.run_id if run.same_as is None else run.same_as)
     status, reason = came_out(run, record, without_record)
@@ -209,6 +211,7 @@ def run_of(run: PlannedRun, standing: Mapping[str, RunRecord], without_record: W
         status=status,
         reason=NOT_BEGUN if (status, reason) == ("planned", None) else reason,
         will_run=will_run,
+        is_added=run.spec.seed in added_seeds,
     )
 
 

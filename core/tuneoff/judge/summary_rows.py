@@ -185,7 +185,7 @@ def summary_row(group: Group) -> SummaryRow:
         same_as=twins.pop() if len(twins) == 1 else None,
         emulated=group.emulated,
         skips=_incidents((run, run.reason) for run in group.runs if run.is_skipped),
-        not_done=_incidents((run, _why(run)) for run in runs if run.status not in ("done", "planned")),
+        not_done=_incidents((run, _why(run)) for run in runs if run.status not in ("done", "running", "planned")),
         figures={name: figure(group.runs, name) for name in FIGURES},
         conditions=conditions(executed),
     )

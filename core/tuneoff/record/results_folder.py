@@ -99,7 +99,8 @@ class ResultsFolder:
     def _check(self, plan: Plan, resume: bool) -> None:
         if (self.path / PLAN).exists():
             known = read_plan(self.path)
-            if known.plan_id != plan.plan_id:
+            is_same = known.plan_id == plan.plan_id
+            if not is_same and not (resume and known.begins(plan)):
                 raise ResultsError(f"{self.path} holds the runs of another plan ({known.name}); choose another --output")
             other = analysis.difference(known.analysis, plan.analysis)
             if other is not None:
@@ -107,6 +108,8 @@ class ResultsFolder:
                 raise ResultsError(f"{self.path} {problem}; undo that change, or choose another --output")
             if not resume:
                 raise ResultsError(f"{self.path} already holds results of this plan; add --resume, or choose another --output")
+            if not is_same:  # seeds are added
+                self._write(plan)
         elif os.path.lexists(self.path / RUNS):  # of what plan? other files in the folder are not tuneoff's, and stay
             raise ResultsError(f"{self.path} holds {RUNS} and no {PLAN}; choose another --output")
         else:

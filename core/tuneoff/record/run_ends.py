@@ -19,13 +19,15 @@ from tuneoff.record.results_folder import LOCK, end_of, read_plan
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import FILE_NAME, RUNS, is_final, read_runs, standing
 
-RUNS_NOW = "it was begun and has no record yet"
-Without = Mapping[str, tuple[str, str]]  # status and reason by run id
+RUNNING = "running"
+UNFINISHED = ("interrupted", RUNNING, "planned")  # statuses that are not yet what the plan asked for
+ELSEWHERE = "it was begun on another host; whether it still runs cannot be told from here"
+Without = Mapping[str, tuple[str, str | None]]  # status and reason by run id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
-    """What a planned run came to: done, failed, timeout, interrupted, skipped, or planned (not run yet)."""
+    """What a planned run came to: done, failed, timeout, interrupted, skipped, running, or planned (not run yet)."""
 
     run_id: str
     label: str
@@ -63,21 +65,21 @@ def came_out(run: PlannedRun, record: RunRecord | None, without: Without) -> tup
     if run.skip_reason is not None:
         return "skipped", run.skip_reason
     known = without.get(run.run_id, ("planned", None))
-    if record is None or (known[1] == RUNS_NOW and not is_final(record)):  # it may be repeated at the moment
+    if record is None or (known[0] == RUNNING and not is_final(record)):  # it may be repeated at the moment
         return known
     return record.status, record.reason
 
 
 def without_record(results: Path) -> Without:
-    """Return (status, reason) of each run that has an execution without a record: interrupted, or planned where that may run."""
+    """Return (status, reason) of each run that has an execution without a record: interrupted, or running where that may be."""
     held = holder(results)  # first: what it ends meanwhile has a record
     folders = [str(path) for path in results.glob(f"{RUNS}/*/*") if path.is_dir() and not os.path.lexists(path / FILE_NAME)]
     begun = {folder: begun_ns(folder) for folder in folders}
     last = newest(held, begun)
     running = last if last is not None and (held.works or _is_elsewhere(held, last)) else None
-    left: tuple[str, str] = held.left.status, held.left.reason or ""
+    left: tuple[str, str | None] = held.left.status, held.left.reason or ""
     return {Path(folder).parent.name: left for folder in folders if folder != running} | (
-        {Path(running).parent.name: ("planned", RUNS_NOW)} if running is not None else {}
+        {Path(running).parent.name: (RUNNING, None if held.works else ELSEWHERE)} if running is not None else {}
     )
 
 

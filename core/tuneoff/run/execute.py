@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tuneoff.base.current_folder import current_folder_problem
 from tuneoff.base.format import counted
@@ -46,6 +46,7 @@ from tuneoff.run.supervisor.run import RunRequest, supervise
 
 log = logging.getLogger(__name__)
 
+FAILED = ("failed", "timeout")
 UNDEPLOY_SECONDS = 20.0  # for what earlier commands left outside this machine
 
 
@@ -54,7 +55,8 @@ class PlanRequest:
     """A plan to be executed into a results folder.
 
     `continues`: a run that was interrupted keeps its finished trials, where it has any; else it is repeated whole.
-    `retry_flagged`: blocks that hold a run with a flag of the machine are repeated whole, and both are kept.
+    `retry`: blocks that hold a run with a flag of the machine are repeated whole, or the runs that failed; both are kept.
+    `maxfail`: how many failed runs of this command end it.
     """
 
     plan: Plan
@@ -62,7 +64,8 @@ class PlanRequest:
     listener: Listener = field(default_factory=Listener)
     resume: bool = False
     continues: bool = False
-    retry_flagged: bool = False
+    retry: Literal["flagged", "failed"] | None = None
+    maxfail: int | None = None
     notes: tuple[str, ...] = ()  # told before the first run
     verbose: bool = False  # tell which power meter was found, though nothing is wrong with it
 
@@ -90,8 +93,7 @@ def execute(request: PlanRequest) -> list[RunEnd]:
             matrix = _Matrix(request, meters, processors)
             become_subreaper()
             with Guardian(results, folder.lock, since=_begun(results)), _full_disk(folder), asked_to_end() as interrupt:
-                matrix.run_all(interrupt)
-                if not interrupt.is_set():
+                if matrix.run_all(interrupt) and not interrupt.is_set():
                     folder.finish()
             return run_ends(results, plan)
 
@@ -120,8 +122,9 @@ class _Matrix:
         self._interrupted = to_continue(plan, results) if request.continues else {}
         records = list(read_runs(results))
         self._standing = standing(records)
-        self._repeats = to_repeat(plan, records, flagged=request.retry_flagged)
-        self._final = _final(plan, self._standing, self._repeats)
+        self._repeats = to_repeat(plan, records, flagged=request.retry == "flagged")
+        again = FAILED if request.retry == "failed" else ()
+        self._final = _final(plan, {key: one for key, one in self._standing.items() if one.status not in again}, self._repeats)
         needed = {run.spec.adapter_target for run in plan.counted if run.skip_reason is None and run.run_id not in self._final}
         is_asked = [run for run in plan.to_run if not run.spec.warm_up or run.spec.adapter_target in needed]
         self._left = [run for run in is_asked if run.run_id not in self._final]
@@ -129,9 +132,10 @@ class _Matrix:
         self._guard = machine.Guard(results, machine.known(_looks(records)))
         self._power: PowerPlan | None = None  # ready from the first run on
         self._told: set[tuple[str, str]] = set()  # serious flags by label
+        self._failed = 0
 
-    def run_all(self, interrupt: threading.Event) -> None:
-        """Run what is left, until the command is interrupted."""
+    def run_all(self, interrupt: threading.Event) -> bool:
+        """Run what is left, until the command is interrupted or too many runs failed; tell whether it came to the end."""
         plan, listener = self._request.plan, self._request.listener
         for block in {repeat.block: repeat for repeat in self._repeats.values()}.values():
             listener.noted(f"repetition {block.number} of the whole block of {block.text}")
@@ -144,9 +148,10 @@ class _Matrix:
         if others:
             listener.noted(_not_run(others))
         for position, run in enumerate(self._left, 1):
-            if interrupt.is_set():
-                return
+            if interrupt.is_set() or (self._request.maxfail is not None and self._failed >= self._request.maxfail):
+                return False
             self._run(run, position, interrupt)
+        return True
 
     def _run(self, run: PlannedRun, position: int, interrupt: threading.Event) -> None:
         """Execute one run and write its record."""
@@ -179,6 +184,7 @@ class _Matrix:
         seconds = time.monotonic() - started
         label = _label(run, record.emulated)
         listener.run_ended(position, total, label, record.status, record.reason, seconds)
+        self._failed += record.status in FAILED and not run.spec.warm_up
         for flag in record.flags:
             if flag.name in SERIOUS and (run.label, flag.name) not in self._told:
                 self._told.add((run.label, flag.name))

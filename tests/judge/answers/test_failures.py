@@ -83,7 +83,7 @@ def test_an_interrupted_or_unstarted_run_is_missing_and_verdicts_wait_for_it() -
     assert verdict.reason == "8 of 10 planned seeds have ended in both"
     assert [row.difference for row in verdict.differences][8:] == [None, None]
     assert made.statuses == {"done": 18, "interrupted": 1, "planned": 1}
-    assert "The matrix is not finished: of 20 planned runs 1 planned and 1 interrupted" in made.limits[0]
+    assert "The matrix is not finished: of 20 planned runs 1 interrupted and 1 planned" in made.limits[0]
     assert [run.status for run in made.groups[0].runs][8:] == ["planned", "interrupted"]
     assert present(made.groups[0].success).n == 8
 
@@ -109,4 +109,4 @@ def test_a_run_that_was_repeated_counts_once() -> None:
     more = replace(made, records=(*made.records, replace(first, execution_id="later")))
     found = answers(more)
     assert found.statuses == {"done": 20}
-    assert any("1 execution stands for no run" in limit for limit in found.limits)
+    assert any("1 earlier execution of repeated runs" in limit for limit in found.limits)

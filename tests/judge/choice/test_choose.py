@@ -13,7 +13,7 @@ import pytest
 from builders.made_results import Draw, Entry, Metrics, over_tasks, results
 from builders.present import present
 from tuneoff.judge.answers.answer import Outcome
-from tuneoff.judge.answers.answers_json import choice_to_json
+from tuneoff.judge.answers.answers_json import choice_to_json, to_json
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.choice.choice import Certainty, Choice
 from tuneoff.judge.choice.choose import Answered, choose
@@ -274,3 +274,45 @@ def test_frameworks_that_a_control_finds_to_differ_are_the_first_caveat() -> Non
     entries = [Entry("optuna", runs(4000, 20, "o", 0.7)), Entry("ray-tune", runs(12_000, 400, "r", 0.96))]
     assert "tuneoff controls" in chosen_of(entries).caveats[0]  # random search is the same algorithm in both
     assert chosen_of(different()).caveats == ()  # control
+
+
+def declared_first(entries: Sequence[Entry], declared: int, seeds: int) -> Answered:
+    """Return a folder to which seeds were added after its first run."""
+    made = results(entries, range(seeds), questions=QUESTIONS, primary_metric="time.jct")
+    plan = replace(made.plan, analysis={**made.plan.analysis, "seeds": list(range(declared))})
+    made = replace(made, plan=plan)
+    return Answered(made, answers(made))
+
+
+def reversed_later(one: Entry, other: Entry, declared: int) -> list[Entry]:
+    """Return two entries that change their places in the seeds that are added."""
+
+    def joined(first: Draw, then: Draw) -> Draw:
+        return lambda seed: (first if seed < declared else then)(seed)
+
+    return [replace(one, draw=joined(one.draw, other.draw)), replace(other, draw=joined(other.draw, one.draw))]
+
+
+def test_a_verdict_rests_on_the_seeds_that_were_declared_before_the_first_run() -> None:
+    _, one, *_, other = different()
+    entries = reversed_later(one, other, declared=10)
+    before, after = (declared_first(entries, 10, seeds) for seeds in (10, 30))
+    assert after.answers.verdicts == before.answers.verdicts
+    assert after.choice.lines[1] == before.choice.lines[1]  # what was shown
+    counted = declared_first(entries, 30, 30)  # control: all of them say the opposite
+    assert counted.answers.verdicts[0].outcome is not before.answers.verdicts[0].outcome
+    added = "Seeds added after the first run (10-29): medians count them"
+    assert any(text.startswith(added) for text in after.choice.caveats)
+    assert not any(text.startswith("Seeds") for text in (*before.choice.caveats, *counted.choice.caveats))
+    groups = to_json(after.answers)["groups"]
+    assert [run["is_added"] for run in groups[0]["runs"]] == [False] * 10 + [True] * 20
+    assert groups[0]["estimates"]["time.jct"]["median"]["n"] == 30  # tables describe all
+
+
+def test_added_seeds_make_no_verdict_of_too_few_declared_ones() -> None:
+    found = declared_first(different(), 3, 12)
+    assert {verdict.outcome for verdict in found.answers.verdicts} == {Outcome.NOT_JUDGED}
+    assert found.choice.settings[0].certainty is Certainty.DESCRIBED
+    assert "This describes 3 seeds of sampler random. It proves nothing." in found.choice.lines
+    assert present(found.choice.deciding).command.endswith("--seeds 0-9")
+    assert any(text.startswith("3 seeds: too few for any verdict") for text in found.answers.limits)

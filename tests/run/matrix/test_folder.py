@@ -184,6 +184,23 @@ def test_a_folder_of_another_plan_is_refused_in_one_line(  # type: ignore[no-unt
         ResultsFolder(tmp_path / "r", change(plan), resume=resume)
 
 
+def test_seeds_are_added_to_a_folder_whose_analysis_stays(tmp_path: Path, plan: Plan) -> None:
+    def planned(seeds: str) -> Plan:
+        return make_plan(load_matrix(write_file(tmp_path / "file.yaml", FILE), {"seeds": seeds}))
+
+    few, more, others = map(planned, ("0-1", "0-3", "1-3"))
+    ResultsFolder(tmp_path / "r", few, resume=False).close()
+    more = dataclasses.replace(more, analysis=few.analysis)
+    with pytest.raises(ResultsError, match="another plan"):
+        ResultsFolder(tmp_path / "r", more, resume=False)
+    with pytest.raises(ResultsError, match="another plan"):
+        ResultsFolder(tmp_path / "r", dataclasses.replace(others, analysis=few.analysis), resume=True)
+    ResultsFolder(tmp_path / "r", more, resume=True).close()
+    known = read_plan(tmp_path / "r")
+    assert (known.plan_id, known.analysis_digest, known.added_seeds) == (more.plan_id, few.analysis_digest, (2, 3))
+    assert few.added_seeds == ()
+
+
 @pytest.mark.parametrize(
     ("parts", "key"),
     [

@@ -162,3 +162,44 @@ def test_the_command_repeats_whole_blocks_and_keeps_the_old_ones(
     assert len(records) == 6
     assert states == []
     assert main(["verify", str(results)]) == 0
+
+
+@pytest.mark.slow
+def test_failed_runs_are_repeated_and_seeds_are_added_without_training_the_others_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own.py").write_text(
+        "import os\n"
+        "def train(configuration, seed):\n"
+        "    if os.path.exists('broken'):\n"
+        "        raise ValueError('planted')\n"
+        "    yield {'loss': 1.0}\n"
+    )
+    keys = {"workload": "own:train", "objective": {"metric": "loss", "mode": "min"}, "adapters": ["serial"], "power": "none"}
+    more = {"search_space": {"x": {"type": "float", "low": 0, "high": 1}}, "budget": {"trials": 1, "epochs_per_trial": 1}}
+    Path("x.yaml").write_text(json.dumps({**keys, **more, "seeds": "0-2", "warm_up": False}))
+
+    def compare(*options: str) -> tuple[int, dict[int, str]]:
+        command = ["compare", "x.yaml", "--output", "results", "--no-report", "--quiet", "--json", *options]
+        code = main(command)
+        return code, {run["seed"]: run["status"] for run in json.loads(capsys.readouterr().out)["runs"]}
+
+    def executions() -> dict[int, list[str]]:
+        found: dict[int, list[str]] = {}
+        for record in sorted(read_runs(Path("results")), key=lambda record: str(record.started_at)):
+            found.setdefault(record.run_spec().seed, []).append(record.status)
+        return found
+
+    Path("broken").touch()
+    assert compare("--maxfail", "1") == (1, {0: "failed", 1: "planned", 2: "planned"})
+    Path("broken").unlink()
+    assert compare("--resume") == (1, {0: "failed", 1: "done", 2: "done"})
+    assert compare("--retry", "failed") == (0, {0: "done", 1: "done", 2: "done"})
+    assert compare("--seeds", "0-3", "--resume") == (0, dict.fromkeys(range(4), "done"))
+    assert executions() == {0: ["failed", "done"], 1: ["done"], 2: ["done"], 3: ["done"]}
+    assert main(["report", "results", "--text"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Failed runs were repeated until they were done (serial: 1)" in told
+    assert "Seeds added after the first run (3)" in told
+    assert main(["verify", "results"]) == 0

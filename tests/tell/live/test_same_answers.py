@@ -19,7 +19,7 @@ from tuneoff.record import run_ends as run_ends_module
 from tuneoff.record.endings import KILLED, UNWRITABLE
 from tuneoff.record.metric_value import known
 from tuneoff.record.results_folder import LOCK
-from tuneoff.record.run_ends import RUNS_NOW, Holder, holder, run_ends
+from tuneoff.record.run_ends import ELSEWHERE, Holder, holder, run_ends
 from tuneoff.tell.live.sentences import lines, to_json
 from tuneoff.tell.live.state import LiveState, cells_of
 from tuneoff.tell.live.watcher import Watcher
@@ -82,7 +82,7 @@ def test_a_run_that_is_repeated_at_the_moment_runs(folder: Folder) -> None:
     folder.take()
     folder.begin("serial", 0, execution="2").write()
     ends = {end.run_id: (end.status, end.reason) for end in run_ends(folder.path)}
-    assert ends[folder.specs["serial", 0].run_id] == ("planned", RUNS_NOW)
+    assert ends[folder.specs["serial", 0].run_id] == ("running", None)
     assert ends[folder.specs["serial", 1].run_id][0] == "failed"
     assert statuses(Watcher(folder.path).look())[folder.specs["serial", 0].run_id] == "running"
 
@@ -104,15 +104,15 @@ def test_a_run_that_ends_while_the_folder_is_looked_at_is_not_killed(folder: Fol
 @pytest.mark.parametrize(
     ("lock", "host", "status", "reason"),
     [
-        (None, None, "planned", RUNS_NOW),
+        (None, None, "running", None),
         (str(2**22 + 1), None, "interrupted", KILLED.reason),
-        (str(2**22 + 1), "elsewhere", "planned", RUNS_NOW),
+        (str(2**22 + 1), "elsewhere", "running", ELSEWHERE),
         (f"e{errno.ENOSPC}", None, "interrupted", UNWRITABLE[errno.ENOSPC].reason),
         ("", "elsewhere", "interrupted", KILLED.reason),
     ],
 )
 def test_a_run_without_a_record_is_told_alike_everywhere(
-    folder: Folder, lock: str | None, host: str | None, status: str, reason: str
+    folder: Folder, lock: str | None, host: str | None, status: str, reason: str | None
 ) -> None:
     folder.take()
     begun = folder.begin("serial", 0, host=host)
@@ -125,4 +125,4 @@ def test_a_run_without_a_record_is_told_alike_everywhere(
     (judged,) = (run for run in runs if run.run_id == begun.spec.run_id)
     assert (end.status, end.reason) == (judged.status, judged.reason) == (status, reason)
     (cell,) = (cell for cell in cells_of(Watcher(folder.path).look().rows) if cell.run_id == begun.spec.run_id)
-    assert (cell.status, cell.reason) == (("running", None) if status == "planned" else (status, reason))
+    assert (cell.status, cell.reason) == (status, None if status == "running" else reason)

@@ -6,17 +6,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tuneoff.base.format import counted, listed
+from tuneoff.experiment.seeds import seeds_text
 from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup, Outcome
 from tuneoff.judge.answers.judging import FEWEST_SEEDS, pairs
 from tuneoff.judge.answers.phrases import is_decided
 from tuneoff.judge.answers.run_values import disturbance, why_unknown
 from tuneoff.judge.results import Results
-from tuneoff.judge.runs import POOL, Group, Scope
+from tuneoff.judge.runs import FAILED, POOL, Group, Scope
 from tuneoff.measure.use import DISTURBED, LARGEST_SHARE
 from tuneoff.record.flag_meanings import MACHINE
+from tuneoff.record.run_ends import UNFINISHED
+from tuneoff.record.store import is_final, repeat_number
 
-_UNFINISHED = ("planned", "interrupted")
 _MOST_NAMED = 6
 
 
@@ -26,6 +28,7 @@ def limits(made: Answers, of_scope: Mapping[Scope, Sequence[Group]], results: Re
     yield from _unfinished(made)
     yield from _family(made, of_scope)
     yield from _seeds(made)
+    yield from added(results)
     yield from _families(made)
     yield from _failures(made)
     yield from _unlike_noise(made)
@@ -36,6 +39,7 @@ def limits(made: Answers, of_scope: Mapping[Scope, Sequence[Group]], results: Re
     yield from _disturbed(every)
     yield from _flags(made)
     yield from continued(made.groups)
+    yield from failed_before(results, made.groups, {})
     yield from _skipped(made)
     yield from _repeated(results)
     yield from _machines(results)
@@ -43,7 +47,7 @@ def limits(made: Answers, of_scope: Mapping[Scope, Sequence[Group]], results: Re
 
 
 def _unfinished(made: Answers) -> Iterator[str]:
-    waiting = {status: made.statuses[status] for status in _UNFINISHED if made.statuses.get(status)}
+    waiting = {status: made.statuses[status] for status in UNFINISHED if made.statuses.get(status)}
     if waiting:
         total = sum(made.statuses.values())
         parts = listed(f"{count} {status}" for status, count in waiting.items())
@@ -62,7 +66,7 @@ def _family(made: Answers, of_scope: Mapping[Scope, Sequence[Group]]) -> Iterato
 
 
 def _seeds(made: Answers) -> Iterator[str]:
-    planned = {len({run.seed for run in group.runs}) for group in made.groups}
+    planned = {len({run.seed for run in group.runs if not run.is_added}) for group in made.groups}
     if not planned:
         return
     few, many = min(planned), max(planned)
@@ -192,6 +196,28 @@ def _flags(made: Answers) -> Iterator[str]:
         yield f"The machine was not in order in {counted(runs, 'run')} ({_some(flagged)}): their times may be too long."
 
 
+def added(results: Results) -> Iterator[str]:
+    """Say which seeds were added after the first run."""
+    if seeds := results.plan.added_seeds:
+        yield (
+            f"Seeds added after the first run ({seeds_text(seeds)}): medians count them; verdicts and ratios rest on the seeds "
+            "declared before it."
+        )
+
+
+def failed_before(results: Results, groups: Iterable[EstimatedGroup], names: Mapping[str, str]) -> Iterator[str]:
+    """Say how many runs are done only because they were repeated for having failed, which no rule of the plan asks for."""
+    failed = {record.run_id for record in results.records if record.status in FAILED and is_final(record)}
+    runs = {(group.label, run.run_id): run.record for group in groups for run in group.own if run.is_done}
+    again = Counter(
+        names.get(label, label)
+        for (label, run_id), record in runs.items()
+        if run_id in failed and record is not None and not repeat_number(record)
+    )
+    if again:
+        yield f"Failed runs were repeated until they were done ({_some(again)}): no figure and no verdict counts those failures."
+
+
 def continued(groups: Iterable[EstimatedGroup]) -> Iterator[str]:
     """Say how many runs were continued."""
     if count := sum(run.is_continued for group in groups for run in group.runs):
@@ -213,7 +239,7 @@ def _skipped(made: Answers) -> Iterator[str]:
 def _repeated(results: Results) -> Iterator[str]:
     again = len(results.records) - len({record.run_id for record in results.records})
     if again:
-        yield f"{counted(again, 'execution')} stands for no run, because it was repeated; it is kept, and counts nowhere."
+        yield f"{counted(again, 'earlier execution')} of repeated runs: kept, and counted nowhere."
 
 
 def _machines(results: Results) -> Iterator[str]:

@@ -12,7 +12,7 @@ from tuneoff.base.format import counted, listed
 from tuneoff.experiment.seeds import seeds_text
 from tuneoff.experiment.spec import LOCAL, RunSpec
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup
-from tuneoff.judge.answers.caveats import continued
+from tuneoff.judge.answers.caveats import added, continued, failed_before
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.answers.run_values import disturbance, why_unknown
 from tuneoff.judge.choice.choice import Certainty, Deciding, Setting
@@ -20,10 +20,10 @@ from tuneoff.judge.controls.compute import controls
 from tuneoff.judge.results import Results
 from tuneoff.measure.incumbent import NO_TEST
 from tuneoff.record.flag_meanings import WRONG_RESULT
+from tuneoff.record.run_ends import UNFINISHED
 from tuneoff.record.run_record import TrialRecord
 
 WITHOUT_MODEL = "sampler_without_model"
-UNFINISHED = ("planned", "interrupted")
 MOST_SEEDS = 100  # more are no advice
 WHOLE = "time.jct"
 
@@ -54,6 +54,7 @@ def caveat_lines(results: Results, answers: Answers, settings: Sequence[Setting]
         yield "The same configurations or the same algorithm gave other results by framework: see tuneoff controls."
     if waiting := unfinished(answers):
         yield f"{waiting.text}."
+    yield from added(results)
     yield from _disturbed(results, groups, is_over=waiting is None)
     for flag, meaning in WRONG_RESULT.items():
         if text := _flagged(groups, names, flag):
@@ -65,6 +66,7 @@ def caveat_lines(results: Results, answers: Answers, settings: Sequence[Setting]
     failed = [f"{count} of {names.get(group.label, group.label)}" for group in groups if (count := _failed(group))]
     if failed:
         yield f"Runs failed: {listed(failed)}; a failed run counts as worse than any other."
+    yield from failed_before(results, groups, names)
     yield from _failed_trials(groups, names)
     yield from continued(groups)
     emulated = list(dict.fromkeys(names.get(group.label, group.label) for group in groups if group.emulated))
@@ -133,7 +135,7 @@ def deciding(results: Results, answers: Answers, settings: Sequence[Setting]) ->
     if not settings or settings[0].certainty not in (Certainty.DESCRIBED, Certainty.NOT_DECIDED):
         return None
     seeds = list(dict.fromkeys(run.spec.seed for run in results.planned))
-    needed = _needed(answers, settings[0], len(seeds))
+    needed = _needed(answers, settings[0], len(seeds) - len(results.plan.added_seeds))
     if needed is None or not seeds:
         return None
     new = [*seeds, *(seed for seed in range(needed + len(seeds)) if seed not in seeds)][:needed]

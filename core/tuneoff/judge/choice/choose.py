@@ -176,9 +176,10 @@ def _has_runs(group: EstimatedGroup) -> bool:
 
 
 def _seeds(rows: Sequence[Row]) -> int:
-    """Return how many seeds have a run that is done, in the column that has fewest but not none."""
+    """Return how many declared seeds have a run that is done, in the column that has fewest but not none."""
     named = [row for row in rows if not row.is_floor and not row.is_emulated]
-    done = [sum(run.status == "done" for run in column.group.runs) for row in named for column in row.columns.values()]
+    groups = [column.group for row in named for column in row.columns.values()]
+    done = [sum(run.status == "done" and not run.is_added for run in group.runs) for group in groups]
     return min(filter(None, done), default=0)
 
 

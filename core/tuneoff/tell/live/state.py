@@ -16,11 +16,11 @@ from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.judge.results import in_file_order
 from tuneoff.judge.runs import run_of
 from tuneoff.judge.summary_rows import came_to
+from tuneoff.record.run_ends import UNFINISHED
 from tuneoff.record.run_record import RunRecord
 from tuneoff.run.progress import LiveRun
 
 STATUSES = ("done", "failed", "timeout", "interrupted", "skipped", "running", "planned")
-LEFT = ("interrupted", "running", "planned")  # not yet what the plan asked for
 FAILED = ("failed", "timeout")
 
 
@@ -103,7 +103,7 @@ class LiveState:
     @property
     def ended(self) -> int:
         """How many runs came to an end that stays."""
-        return self.total - sum(self.counts[status] for status in LEFT)
+        return self.total - sum(self.counts[status] for status in UNFINISHED)
 
     @property
     def failures(self) -> tuple[SeedCell, ...]:
@@ -115,7 +115,7 @@ class LiveState:
         """0: all done, 1: with failures, 130: runs are left; None while it is at work. As `tuneoff compare` ends."""
         if self.activity in (Activity.WORKING, Activity.ELSEWHERE):
             return None
-        if any(self.counts[status] for status in LEFT):
+        if any(self.counts[status] for status in UNFINISHED):
             return 130
         return 1 if any(self.counts[status] for status in FAILED) else 0
 

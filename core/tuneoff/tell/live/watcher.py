@@ -19,11 +19,11 @@ from tuneoff.record.events.tail import Tail
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import read_history
 from tuneoff.record.results_folder import PLAN, read_plan
-from tuneoff.record.run_ends import Holder, holder, newest
+from tuneoff.record.run_ends import UNFINISHED, Holder, holder, newest
 from tuneoff.record.run_record import RunRecord
 from tuneoff.run.progress import LiveRun, Tracker
 from tuneoff.tell.live.overview import Overview
-from tuneoff.tell.live.state import LEFT, Activity, Current, LiveState, counted_statuses
+from tuneoff.tell.live.state import Activity, Current, LiveState, counted_statuses
 
 MOST_PROBLEMS = 5
 
@@ -114,7 +114,7 @@ class Watcher:
         elif is_elsewhere:
             activity = Activity.ELSEWHERE
         else:
-            activity = Activity.STOPPED if any(counts[status] for status in LEFT) else Activity.FINISHED
+            activity = Activity.STOPPED if any(counts[status] for status in UNFINISHED) else Activity.FINISHED
         current = None
         if running is not None and live is not None:
             run_id = running.parent.name

@@ -29,7 +29,7 @@ _WORDS = {  # of an outcome on time
 }
 SIGNS = {outcome: (*MARKS[outcome], words) for outcome, words in _WORDS.items()}  # symbol, CSS class and words
 SHADES = (1.25, 2.0, 4.0, 10.0)  # from these ratios on, either way, a cell is darker
-RUN_STATUSES = ("done", "failed", "timeout", "interrupted", "skipped", "planned")
+RUN_STATUSES = ("done", "failed", "timeout", "interrupted", "skipped", "running", "planned")
 QUALITY_AND_TIME = (
     *map(metric, ("quality.test", "quality.validation", "time.jct_without_test", "time.jct", "time.deploy", "time.setup")),
     *map(

@@ -23,7 +23,7 @@ from tuneoff.record.flag_meanings import FLAGS, SERIOUS, marked
 from tuneoff.record.run_record import RunRecord
 from tuneoff.tell.report.tables import FigureCell, amount_text
 
-STATUSES = {"done": "●", "failed": "✕", "timeout": "◷", "interrupted": "◐", "skipped": "–", "planned": "○"}
+STATUSES = {"done": "●", "failed": "✕", "timeout": "◷", "interrupted": "◐", "skipped": "–", "running": "◌", "planned": "○"}
 FILE = "faults.json"  # what `tuneoff faults --json` wrote, beside the plan
 WORST = frozenset(("hung until the limit", "silently wrong"))
 GIGABYTE = 1e9

@@ -24,7 +24,7 @@ from tuneoff.experiment.spec import RunSpec
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import TrialStarted, TrialSubmitted
 from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.run_ends import RunEnd
+from tuneoff.record.run_ends import UNFINISHED, RunEnd
 from tuneoff.record.store import RUNS
 from tuneoff.run.child import ask
 from tuneoff.run.execute import PlanRequest, execute
@@ -218,7 +218,7 @@ def _execute(run: PlannedRun, plan: Plan, trials: int, seed: int, results: Path)
     only = replace(run, run_id=spec.run_id, spec=spec)
     alone = replace(plan, runs=(only,), power=PowerSettings(meter="none"), accounting=NO_ACCOUNTING)
     (end,) = execute(PlanRequest(plan=alone, results=results))
-    if end.status in ("interrupted", "planned"):
+    if end.status in UNFINISHED:
         raise KeyboardInterrupt
     return end
 
