@@ -117,6 +117,7 @@ class Workload(ABC):
     has_test: ClassVar[bool] = True  # False: `test` is not called, and quality is judged on validation
     training_algorithm: ClassVar[str] = ""
     objective: str = ""  # the metric that the experiment optimizes, set before `load`; "": each metric may be
+    planned_epochs: int = 0  # of a trial that nothing stops, set before `load`; 0: not known
     default_options: ClassVar[Mapping[str, Any] | None] = None  # all that `options` may name, for `tuneoff workloads NAME`
     foreign_options: ClassVar[frozenset[str]] = frozenset()  # names that a bundle of somebody else may set, to numbers and words
 

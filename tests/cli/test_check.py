@@ -29,9 +29,24 @@ def test_the_checks_are_listed_with_their_reasons_and_ways_out(call: Call) -> No
     assert "budget.trials" not in text
 
 
+def test_the_checks_of_a_workload_are_listed_and_explained_too(call: Call) -> None:
+    listed = json.loads(call("check", "--workload", "own.yaml", "--list", "--json", "--only", "left", "metric.given").out)
+    assert [item["id"] for item in listed] == ["metric.given", "left.processes", "left.files"]
+    for item in listed:
+        explained = json.loads(call("explain", item["id"], "--json").out)
+        assert {
+            "topic": "checks",
+            "name": item["id"],
+            "detail": item["way_out"],
+            "text": f"of a workload: {item['reason']}",
+        } in explained
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
+        (("--workload", "own.yaml", "--only", "left.fils"), 2, "did you mean 'left.files'?"),
+        (("--workload", "own.yaml", "--only", "best.ties"), 2, "see: tuneoff check --list --workload"),
         ((), 2, "at least one adapter must be named"),
         (("plian",), 2, "'plain'"),
         (("plain", "--only", "best.tie"), 2, "best.ties"),

@@ -55,6 +55,17 @@ def test_an_error_of_tuneoff_itself_has_no_place() -> None:
     assert described(ValueError()) == "ValueError"
 
 
+@pytest.mark.parametrize(
+    ("module", "package"),
+    [("tuneoff_workloads.command", "tuneoff_workloads"), ("__main__", "tuneoff.trust.workload_check"), ("tuneoff", "")],
+)
+@pytest.mark.parametrize("folder", ["/home/me/tuneoff/workloads/", f"{sysconfig.get_path('purelib')}/tuneoff_workloads/"])
+def test_a_user_is_shown_no_line_of_tuneoff_s_own_workloads_and_programs(module: str, package: str, folder: str) -> None:
+    assert place(raised(function(f"{folder}train.py", "1 / 0", module, __package__=package))) == ""
+    user = function("/home/me/train.py", "1 / 0", "__main__", __package__=None)
+    assert place(raised(function(f"{folder}train.py", "user()", module, __package__=package, user=user))) == " (train.py:3)"
+
+
 def test_an_import_that_fails_has_the_line_of_the_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "breaks_at_import.py").write_text("\n\nraise OSError('no data')\n")
     monkeypatch.syspath_prepend(tmp_path)

@@ -193,10 +193,20 @@ class Leaving(Honest):
         subprocess.Popen(["sleep", "600"], start_new_session=True)
 
 
-class Littering(Honest):
+class Forgetful(Honest):
+    """Leaves a file in the temporary folder, which a run removes."""
+
+    restores_training = False
+
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
         super().load(configuration, seeds)
         os.close(tempfile.mkstemp(prefix="litter-")[0])
+
+
+class Littering(Honest):
+    def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
+        super().load(configuration, seeds)
+        Path("litter").touch()
 
 
 class Overwriting(Honest):

@@ -63,6 +63,43 @@ def test_an_honest_training_conforms(call: Call, tmp_path: Path, name: str) -> N
     assert set(found.values()) == {"passed"}
 
 
+def test_what_goes_with_the_run_is_told_and_is_no_defect(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text(FILE.format(name="Forgetful"))
+    answer = call("check", "--workload", "own.yaml", "--only", "left.files", "--json")
+    ((check),) = json.loads(answer.out)["checks"]
+    assert (answer.code, check["id"], check["verdict"]) == (0, "left.files", "passed")
+    assert "files in the temporary folder, which goes with its run, e.g. litter-" in check["text"]
+    assert call("check", "--workload", "own.yaml", "--only", "left.files").out.endswith(
+        f"PASSED: 1 of the {len(CHECKS)} checks were asked for\n"
+    )
+
+
+PROGRAM = """
+import pathlib, sys, tempfile
+with tempfile.TemporaryDirectory() as own:
+    pathlib.Path(own, "best.ckpt").touch()
+    for epoch in range(1, 5):
+        print(f"val_loss={float(sys.argv[1]) / epoch}")
+"""
+COMMAND = """
+workload: {name: command, options: {command: [python, train.py, "{x}"]}}
+search_space: {x: {type: float, low: 0, high: 1}}
+objective: {metric: val_loss, mode: min}
+budget: {trials: 2, epochs_per_trial: 4}
+adapters: [serial]
+"""
+
+
+def test_a_program_that_keeps_its_files_in_a_temporary_folder_conforms(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    (tmp_path / "own.yaml").write_text(COMMAND)
+    answer = call("check", "--workload", "own.yaml")
+    assert answer.code == 0, answer.out
+    (tmp_path / "train.py").write_text(PROGRAM.replace("own, ", ""))
+    answer = call("check", "--workload", "own.yaml", "--only", "left.files")
+    assert (answer.code, "best.ckpt" in answer.out) == (1, True)
+
+
 @pytest.mark.parametrize(("name", "check"), DEFECTS.items())
 def test_each_defect_is_caught_by_its_check_alone(call: Call, tmp_path: Path, name: str, check: str) -> None:
     code, found = verdicts(call, tmp_path, name)

@@ -16,8 +16,11 @@ from trial_runs import events_of, trial_context
 from tuneoff.base.processes import command_line, is_alive, kill, run_to_end
 from tuneoff.base.space import Float, SearchSpace
 from tuneoff.errors import ExperimentError
+from tuneoff.measure.spans import busy_ns
 from tuneoff.record.events import schema
+from tuneoff.record.run_record import AttemptRecord, EpochRecord
 from tuneoff.run.trial.run_trial import Decision, TrialOutcome, run_trial
+from tuneoff_workloads import command
 from tuneoff_workloads.command import Command
 
 TRAIN = """
@@ -54,14 +57,16 @@ def run(folder: Path, rate: float = 0.5, epochs: int = 3, stop_at: int = 99) -> 
 
 
 def test_each_line_of_pairs_is_an_epoch_and_the_program_ends_with_the_trial(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(command, "_END_SECONDS", 0.1)
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     monkeypatch.setenv("PYTHONSAFEPATH", "1")  # as core sets it for its own processes
     outcome, pid = run(tmp_path)
     assert outcome == TrialOutcome(state="completed", epochs=3, value=0.5 / 3, best_epoch=3)
     assert [epoch.metrics for epoch in events_of(tmp_path, schema.Epoch)][1] == {"loss": 0.25, "epoch": 2.0}
     assert not is_alive(pid), command_line(pid)
+    assert "did not end within 0.1 s after its last epoch" in capfd.readouterr().out
 
 
 def test_a_stop_ends_the_program(tmp_path: Path) -> None:
@@ -70,10 +75,68 @@ def test_a_stop_ends_the_program(tmp_path: Path) -> None:
     assert not is_alive(pid)
 
 
+ENDS = """
+import pathlib, signal, sys, tempfile, time
+way, folder = sys.argv[1:]
+def end(number, frame):
+    sys.exit(1)
+if way == "stubborn":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+elif way != "careless":
+    signal.signal(signal.SIGTERM, end)
+with tempfile.TemporaryDirectory(dir=folder) as own:
+    pathlib.Path(own, "best.ckpt").touch()
+    for epoch in range(1, 3):
+        print(f"loss={1 / epoch}")
+    if way == "ends":
+        time.sleep(0.2)
+        print("saved\\n" * 20_000)  # more than a pipe holds
+    else:
+        print(f"loss={1 / 3}")
+        time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(
+    ("way", "stop_at", "state", "is_left"),
+    [
+        ("ends", 99, "completed", False),  # after its last epoch, by itself
+        ("goes on", 99, "completed", False),  # to a further epoch, so it is stopped at once
+        ("goes on", 1, "pruned", False),
+        ("careless", 1, "pruned", True),  # SIGTERM ends it without its `with`
+        ("stubborn", 1, "pruned", True),
+    ],
+)
+def test_a_program_ends_in_order_where_it_does_so_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, stop_at: int, state: str, is_left: bool
+) -> None:
+    monkeypatch.setattr(command, "_END_SECONDS", 300.0)
+    monkeypatch.setattr(command, "_STOP_SECONDS", 0.1 if way == "stubborn" else 300.0)
+    (tmp_path / "ends.py").write_text(ENDS)
+    (tmp_path / "own").mkdir()
+    options = {"command": [sys.executable, str(tmp_path / "ends.py"), way, str(tmp_path / "own")]}
+    context = trial_context(tmp_path, workload=COMMAND, workload_options=options, epochs=2)
+    begun = time.monotonic()
+    outcome = run_trial(context, "t0", {}, lambda epoch, _: Decision.STOP if epoch >= stop_at else Decision.CONTINUE)
+    assert time.monotonic() - begun < 240
+    assert outcome.state == state
+    assert [path.name for path in (tmp_path / "own").rglob("*.ckpt")] == ["best.ckpt"] * is_left
+
+
+def test_the_end_of_a_program_is_busy_time_of_its_trial(tmp_path: Path) -> None:
+    outcome = printed(tmp_path, "echo loss=1; sleep 0.2; exit 3")
+    assert outcome.state == "completed"  # it has trained all epochs
+    (epoch,), (reported,) = events_of(tmp_path, schema.Epoch), events_of(tmp_path, schema.Reported)
+    (ended,) = events_of(tmp_path, schema.TrialEnded)
+    record = EpochRecord(epoch=1, ended_ns=epoch.t, reported_ns=reported.t, train_ns=0, validate_ns=0, metrics={})
+    attempt = AttemptRecord(attempt=1, state="completed", slot=0, started_ns=epoch.t, ended_ns=ended.t, epochs=(record,))
+    assert busy_ns(attempt) >= 0.2e9  # no framework is charged for it
+
+
 def test_a_program_that_ends_early_fails_the_trial_with_its_last_words(tmp_path: Path) -> None:
     outcome, _ = run(tmp_path, rate=ENDING, epochs=4)
     assert outcome.state == "failed"
-    assert "ended with code 1 after epoch 3: no data left" in (outcome.cause or "")
+    assert outcome.cause == "TrialFailedError: the program ended with code 1 after epoch 3: no data left"  # and no line of ours
 
 
 def test_a_program_that_ends_with_code_0_has_completed_its_training(tmp_path: Path) -> None:
@@ -134,7 +197,7 @@ sleep 600 &
 echo $$ $! > "pids-$1"
 case $1 in 0.5) wait;; esac
 for epoch in 1 2 3 4; do echo "loss=$1"; done
-wait
+case $1 in 0.75) wait;; esac
 """
 
 
@@ -179,6 +242,9 @@ def test_a_number_is_taken_as_programs_print_it(tmp_path: Path, line: str, metri
     assert [epoch.metrics for epoch in events_of(tmp_path, schema.Epoch)] == [metrics]
 
 
+RULE = "an epoch is a line of its output with nothing but names and decimal numbers, as `loss=0.5`"
+
+
 @pytest.mark.parametrize(
     "line",
     ["loss=0,40", "loss=", "loss=1_000", "loss=0x1p3", "loss=50%", "Loss=0.5", "loss=0.5 lr=adam", "step 3 loss=0.5", "loss=٣"],
@@ -186,8 +252,21 @@ def test_a_number_is_taken_as_programs_print_it(tmp_path: Path, line: str, metri
 def test_another_line_is_no_epoch_and_the_refusal_names_it_with_the_rule(tmp_path: Path, line: str) -> None:
     outcome = printed(tmp_path, f"echo '{line}'; echo >&2 a warning")
     assert outcome.state == "failed"
-    rule = "an epoch is a line of its output with nothing but names and decimal numbers, as `loss=0.5`"
-    assert f"ended with code 0 after epoch 0, but {rule}; its last line: {line!r}; print such a line" in (outcome.cause or "")
+    assert (outcome.cause or "").startswith(f"TrialFailedError: the program ended with code 0 after epoch 0, but {RULE}; ")
+    assert (outcome.cause or "").endswith(f" {line!r}; print such a line after each epoch")
+
+
+@pytest.mark.parametrize(
+    ("script", "near"),
+    [
+        ("echo 'Epoch 7: loss=0.5 acc=0.9'; echo lr=0.1; echo early stopping", "the nearest line is 'Epoch 7: loss=0.5 acc=0.9'"),
+        ("echo 'step 3: lr=0.1'; echo early stopping", "the nearest line is 'step 3: lr=0.1'"),
+        ("echo >&2 'INFO loss=0.5'; echo >&2 done; echo bye", "the nearest line is on its standard error: 'INFO loss=0.5'"),
+        ("echo bye; echo >&2 a warning", "its last line: 'bye'"),
+    ],
+)
+def test_the_refusal_quotes_the_line_that_comes_nearest_to_an_epoch(tmp_path: Path, script: str, near: str) -> None:
+    assert f"but {RULE}; {near}; print such a line" in (printed(tmp_path, script).cause or "")
 
 
 @pytest.mark.parametrize("line", ["x=%sx", "x=1.%sx", "x=1 %s?", "x=1e%s;;"])
@@ -218,7 +297,7 @@ def test_standard_error_never_gets_into_a_line_of_output(tmp_path: Path, end: st
     outcome = printed(tmp_path, f"{sys.executable} {tmp_path / 'bar.py'} {end}", epochs=3 + (end == "fail"))
     assert [epoch.metrics["loss"] for epoch in events_of(tmp_path, schema.Epoch)] == [0, 1, 2]
     if end == "fail":
-        assert "xxxno data (command.py:" in (outcome.cause or "")
+        assert (outcome.cause or "").endswith("xxxno data")
         assert "\x1b" not in (outcome.cause or "")
 
 

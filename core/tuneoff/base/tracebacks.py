@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import FrameType
 
+from tuneoff.base.code_digest import PACKAGES
 from tuneoff.base.files import open_regular, open_to_change
 
 LOG = "log.txt"  # of an execution: what its processes print, and the tracebacks of its trials
@@ -56,6 +57,8 @@ def text_of(error: BaseException) -> str:
 def place(error: BaseException) -> str:
     """Return ` (train.py:16)`: the innermost frame of code that is neither tuneoff's nor installed; else of a plugin's; else "".
 
+    Tuneoff's own adapters and workloads are no plugins: a user has no line of theirs to mend.
+
     Where the error has no such frame its cause is asked: an import that failed is wrapped.
     """
     current: BaseException | None = error
@@ -77,9 +80,13 @@ def _own_place(frames: Iterable[tuple[FrameType, int]]) -> str:
     own: str | None = None
     for frame, line in frames:
         file = frame.f_code.co_filename
-        is_core = str(frame.f_globals.get("__name__", "")).partition(".")[0] == "tuneoff"
+        module = frame.f_globals.get("__package__") or frame.f_globals.get("__name__", "")  # of `python -m` the package tells
         is_installed = _PACKAGES.search(file) is not None
-        if is_core or file.startswith("<frozen") or (file.startswith(_LIBRARY) and not is_installed):
+        if (
+            str(module).partition(".")[0] in PACKAGES
+            or file.startswith("<frozen")
+            or (file.startswith(_LIBRARY) and not is_installed)
+        ):
             continue
         here = f" ({os.path.basename(file)}:{line})"
         plugin = plugin or here

@@ -13,7 +13,7 @@ from tuneoff.cli.folders import folder_path
 
 if TYPE_CHECKING:
     from tuneoff.trust.check.evidence import Subject
-    from tuneoff.trust.check.model import Check
+    from tuneoff.trust.check.model import Check, Named
     from tuneoff.trust.check.run_checks import Report
 
 NAME = "check"
@@ -48,11 +48,11 @@ def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.trust.check.checks import CHECKS
     from tuneoff.trust.check.model import chosen
 
+    if arguments.workload is not None:
+        return _check_workload(arguments)
     checks = chosen(CHECKS, arguments.only or ())
     if arguments.list:
         return _list(checks, arguments.json)
-    if arguments.workload is not None:
-        return _check_workload(arguments)
     if not arguments.adapters:
         raise ExperimentError("at least one adapter must be named, but got none; see: tuneoff adapters")
     reports = _reports(arguments, checks)
@@ -73,23 +73,32 @@ def execute(arguments: argparse.Namespace) -> int:
 def _check_workload(arguments: argparse.Namespace) -> int:
     from tuneoff.cli.selection import overridden_plan
     from tuneoff.errors import ExperimentError
-    from tuneoff.trust.workload_check.checks import check_workload
+    from tuneoff.trust.check.model import chosen
+    from tuneoff.trust.workload_check.checks import CHECKS, check_workload
 
     if arguments.adapters:
         raise ExperimentError("--workload checks a workload alone, but adapters are named too; leave them out")
-    if arguments.only or arguments.keep or arguments.platform or arguments.options or arguments.markdown:
-        raise ExperimentError("--workload takes --json alone, but got an option for adapters; leave it out")
+    if arguments.keep or arguments.platform or arguments.options or arguments.markdown:
+        raise ExperimentError("--workload takes --only, --list and --json alone, but got an option for adapters; leave it out")
+    chosen_checks = chosen(CHECKS, arguments.only or (), listed="tuneoff check --list --workload FILE")
+    if arguments.list:
+        return _list(chosen_checks, arguments.json)
     experiment = overridden_plan(arguments.workload).counted[0].spec.experiment
-    found = check_workload(experiment)
+    found = [(check, of) for check, of in check_workload(experiment) if check in chosen_checks]
     verdicts = [of.verdict for _, of in found]
-    is_good = "failed" not in verdicts and "passed" in verdicts  # nothing passed: it could not be trained
+    is_good = "failed" not in verdicts and set(verdicts) != {"not tested"}  # then it could not be trained
     if arguments.json:
-        checks = [{"id": check.id, "verdict": of.verdict, "text": of.text, "way_out": check.way_out} for check, of in found]
+        checks = [
+            {"id": check.id, "verdict": of.verdict, "text": of.text, "reason": check.reason, "way_out": check.way_out}
+            for check, of in found
+        ]
         write_json({"workload": experiment.workload.name, "exit_code": int(not is_good), "checks": checks})
         return int(not is_good)
+    is_whole = len(found) == len(CHECKS)
     reasons = {of.text for _, of in found}
-    if "passed" not in verdicts and len(reasons) == 1:  # nothing was tested, for one reason
-        write(f"{experiment.workload.name}: DOES NOT CONFORM: {one_line(reasons.pop())}")
+    if set(verdicts) == {"not tested"} and len(reasons) == 1:  # for one reason
+        word = "DOES NOT CONFORM" if is_whole else "NOT TESTED"
+        write(f"{experiment.workload.name}: {word}: {one_line(reasons.pop())}")
         return int(not is_good)
     rows = [
         (check.id, of.verdict.upper(), f"{of.text}; {check.way_out}")
@@ -99,7 +108,8 @@ def _check_workload(arguments: argparse.Namespace) -> int:
     ]
     write(columns(("check", "verdict", "what was seen, or the way out"), rows))
     untested = ", ".join(check.id for check, of in found if of.verdict == "not tested")
-    answer = f"CONFORMS{untested and f', as far as was tested (not: {untested})'}" if is_good else "DOES NOT CONFORM"
+    good = "CONFORMS" if is_whole else f"PASSED: {len(found)} of the {len(CHECKS)} checks were asked for"
+    answer = f"{good}{untested and f', as far as was tested (not: {untested})'}" if is_good else "DOES NOT CONFORM"
     write(f"{experiment.workload.name}: {answer}")
     return int(not is_good)
 
@@ -164,7 +174,7 @@ def _text(report: Report) -> str:
     return f"{columns(HEADER, table)}\n{answer(report)}"
 
 
-def _list(checks: Sequence[Check], as_json: bool) -> int:
+def _list(checks: Sequence[Named], as_json: bool) -> int:
     if as_json:
         write_json([{"id": check.id, "reason": check.reason, "way_out": check.way_out} for check in checks])
     else:

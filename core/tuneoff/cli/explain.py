@@ -181,10 +181,12 @@ def record_columns() -> Iterator[Entry]:
 
 
 def checks() -> Iterator[Entry]:
-    """Checks of `tuneoff check`, with what to do where one fails."""
+    """Checks of `tuneoff check`, of adapters and of workloads, with what to do where one fails."""
     from tuneoff.trust.check.checks import CHECKS
+    from tuneoff.trust.workload_check import checks as of_workloads
 
     yield from ((check.id, check.way_out, check.reason) for check in CHECKS)
+    yield from ((check.id, check.way_out, f"of a workload: {check.reason}") for check in of_workloads.CHECKS)
 
 
 TOPICS: Mapping[str, Callable[[], Iterator[Entry]]] = {

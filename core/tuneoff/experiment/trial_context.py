@@ -87,7 +87,7 @@ class TrialContext:
             PluginError: its class cannot be imported.
         """
         workload = new_workload(self.workload, self.workload_options)
-        workload.objective = self.metric
+        workload.objective, workload.planned_epochs = self.metric, self.epochs
         return workload
 
 

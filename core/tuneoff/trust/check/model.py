@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from tuneoff.base.targets import unknown_name
 from tuneoff.errors import ExperimentError
@@ -126,16 +126,32 @@ class CheckResult:
     finding: Finding
 
 
-def chosen(checks: Sequence[Check], only: Sequence[str] = ()) -> tuple[Check, ...]:
+class Named(Protocol):
+    """A check of an adapter, or of a workload."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def reason(self) -> str: ...
+
+    @property
+    def way_out(self) -> str: ...
+
+
+AnyCheck = TypeVar("AnyCheck", bound=Named)
+
+
+def chosen(checks: Sequence[AnyCheck], only: Sequence[str] = (), listed: str = "tuneoff check --list") -> tuple[AnyCheck, ...]:
     """Return the checks of these ids or families (`best` stands for all of `best.*`), in their order; all if none is named.
 
     Raises:
-        ExperimentError: there is no check of that name.
+        ExperimentError: there is no check of that name; `listed` tells which there are.
     """
     known = {name for check in checks for name in (check.id, check.id.partition(".")[0])}
     for name in only:
         if name not in known:
-            raise ExperimentError(f"{unknown_name('check', name, known)}; see: tuneoff check --list")
+            raise ExperimentError(f"{unknown_name('check', name, known)}; see: {listed}")
     return tuple(check for check in checks if not only or check.id in only or check.id.partition(".")[0] in only)
 
 

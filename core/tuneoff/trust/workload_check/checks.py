@@ -52,6 +52,7 @@ class WorkloadEvidence:
     fails_again: bool = False  # `problem` is that of a training after another one in the same process
     processes: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
+    temporary: list[str] = field(default_factory=list)  # files in the temporary folder, which a run removes at its end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,7 @@ class WorkloadCheck:
     """One rule of the contract of workloads."""
 
     id: str
+    reason: str  # one line: why a comparison needs it
     way_out: str
     judge: Callable[[WorkloadEvidence], Finding]
 
@@ -100,7 +102,7 @@ def _make(evidence: WorkloadEvidence, experiment: ExperimentSpec, folder: Path) 
         place = folder / process
         (place / "tmp").mkdir(parents=True)
         answer = _ask(evidence, experiment, place, list(trainings.values()))
-        evidence.files += [f"{path.name} in the temporary folder" for path in sorted(_written(place / "tmp"))]
+        evidence.temporary += [name for path in sorted(_written(place / "tmp")) if (name := path.name) not in evidence.temporary]
         if answer is not None and "error" in answer:
             evidence.problem = f"the training fails: {answer['error']}"
             evidence.fails_again = bool(answer["trainings"])
@@ -143,6 +145,7 @@ def _ask(evidence: WorkloadEvidence, experiment: ExperimentSpec, place: Path, tr
         "options": dict(experiment.workload.options),
         "threads": threads,
         "objective": experiment.objective.metric,
+        "planned_epochs": experiment.budget.epochs_per_trial,
         "seeds": SEEDS,
         "trainings": trainings,
     }
@@ -172,9 +175,9 @@ def _written(folder: Path) -> dict[Path, int]:
     return found
 
 
-def _check(id: str, way_out: str) -> Callable[[Callable[[WorkloadEvidence], Finding]], WorkloadCheck]:
+def _check(id: str, reason: str, way_out: str) -> Callable[[Callable[[WorkloadEvidence], Finding]], WorkloadCheck]:
     """Make a check of the function below."""
-    return lambda judge: WorkloadCheck(id=id, way_out=way_out, judge=judge)
+    return lambda judge: WorkloadCheck(id=id, reason=reason, way_out=way_out, judge=judge)
 
 
 def _differences(evidence: WorkloadEvidence, one: str, other: str) -> Iterator[str]:
@@ -187,7 +190,11 @@ def _differences(evidence: WorkloadEvidence, one: str, other: str) -> Iterator[s
                 yield f"epoch {epoch}: {name} {first[name]}, then {second.get(name)}"
 
 
-@_check("metric.given", "return the file's objective from each epoch, as a finite number")
+@_check(
+    "metric.given",
+    "samplers and pruners decide by the objective of each epoch",
+    "return the file's objective from each epoch, as a finite number",
+)
 def _given(evidence: WorkloadEvidence) -> Finding:
     return judged(
         f"epoch {epoch}: {evidence.metric} is {values.get(evidence.metric) or _instead(values)}"
@@ -207,7 +214,11 @@ def _is_number(text: str) -> bool:
         return False
 
 
-@_check("epochs.planned", "train through `budget.epochs_per_trial`, or end the training by itself: docs/workloads.md")
+@_check(
+    "epochs.planned",
+    "a trial is to get to its end as often as the budget plans, not only at first",
+    "train through `budget.epochs_per_trial`, or end the training by itself: docs/workloads.md",
+)
 def _planned(evidence: WorkloadEvidence) -> Finding:
     if isinstance(evidence.whole, str):
         return failed(evidence.whole)
@@ -217,22 +228,38 @@ def _planned(evidence: WorkloadEvidence) -> Finding:
     return passed(f"ends by itself after {trained} of {counted(evidence.planned, 'epoch')}")
 
 
-@_check("seeds.repeat", "seed every generator with `seed` (a class: `seeds.split`, `seeds.trial`), and give no times as metrics")
+@_check(
+    "seeds.repeat",
+    "the same configuration and seed are to give the same values in each framework",
+    "seed every generator with `seed` (a class: `seeds.split`, `seeds.trial`), and give no times as metrics",
+)
 def _repeats(evidence: WorkloadEvidence) -> Finding:
     return judged(_differences(evidence, "first", "again"))
 
 
-@_check("trials.again", "do what a process allows once when the module is imported, or ask first whether it was done")
+@_check(
+    "trials.again",
+    "a worker trains many trials, one after another, in one process",
+    "do what a process allows once when the module is imported, or ask first whether it was done",
+)
 def _again(evidence: WorkloadEvidence) -> Finding:
     return failed(f"after another one in its process {evidence.problem}") if evidence.fails_again else passed()
 
 
-@_check("trials.isolated", "keep nothing in modules and classes; make all anew in each trial (in a class: in `load`)")
+@_check(
+    "trials.isolated",
+    "a trial's values must not depend on the trials before it in its process",
+    "keep nothing in modules and classes; make all anew in each trial (in a class: in `load`)",
+)
 def _isolated(evidence: WorkloadEvidence) -> Finding:
     return judged(_differences(evidence, "again", "after the other"))
 
 
-@_check("state.restores", "let `state_dict` return all that `test` needs")
+@_check(
+    "state.restores",
+    "the best model is tested in a fresh process, from its checkpoint",
+    "let `state_dict` return all that `test` needs",
+)
 def _restores(evidence: WorkloadEvidence) -> Finding:
     if not evidence.has_test:
         return not_applicable("the workload offers no test")
@@ -241,7 +268,11 @@ def _restores(evidence: WorkloadEvidence) -> Finding:
     return judged(_changed(evidence.trainings["first"]["scores"], evidence.trainings["restored"]["scores"]))
 
 
-@_check("state.resumes", "let `state_dict` return model, optimizer and random generators, or leave out `restores_training`")
+@_check(
+    "state.resumes",
+    "a retry goes on from the trial's checkpoint, as if it had never stopped",
+    "let `state_dict` return model, optimizer and random generators, or leave out `restores_training`",
+)
 def _resumes(evidence: WorkloadEvidence) -> Finding:
     if not evidence.restores_training:
         return not_applicable("a retry begins at the first epoch: the workload has no state, or does not set `restores_training`")
@@ -257,7 +288,11 @@ def _changed(trained: Mapping[str, str], from_state: Mapping[str, str]) -> Itera
             yield f"{name} {trained[name]}, from the state {from_state.get(name)}"
 
 
-@_check("threads.limited", "limit your library's threads in `limit_threads`")
+@_check(
+    "threads.limited",
+    "trials run side by side: one that takes the others' processors slows them, not equally for all frameworks",
+    "limit your library's threads in `limit_threads`",
+)
 def _threads(evidence: WorkloadEvidence) -> Finding:
     used = [one for one in evidence.trainings.values() if one["seconds"] >= SHORTEST]
     if not used:
@@ -276,17 +311,29 @@ def _threads(evidence: WorkloadEvidence) -> Finding:
     return passed(text)
 
 
-@_check("left.processes", "end them in `finally` (in a class: in `close`)")
+@_check("left.processes", "what a trial leaves running disturbs those after it", "end them in `finally` (in a class: in `close`)")
 def _processes(evidence: WorkloadEvidence) -> Finding:
     return judged(evidence.processes)
 
 
-@_check("left.files", "trials run side by side here: write to a `tempfile.TemporaryDirectory()` that ends with the trial")
+@_check(
+    "left.files",
+    "what a trial writes where it was called is its neighbour's too, who runs beside it",
+    "write to a `tempfile.TemporaryDirectory()` that ends with the trial",
+)
 def _left_files(evidence: WorkloadEvidence) -> Finding:
-    return judged(evidence.files)
+    temporary = evidence.temporary
+    kept = (
+        f"{counted(len(temporary), 'file')} in the temporary folder, which goes with its run, e.g. {min(temporary, default='')}"
+    )
+    return judged(evidence.files, kept if temporary else "")
 
 
-@_check("splits.disjoint", "take the test cases away before you split off validation")
+@_check(
+    "splits.disjoint",
+    "a test on cases of the training or of the selection is too good",
+    "take the test cases away before you split off validation",
+)
 def _disjoint(evidence: WorkloadEvidence) -> Finding:
     cases: Mapping[str, Iterable[str]] = evidence.trainings["first"]["cases"]
     if not cases:

@@ -25,9 +25,9 @@ from tuneoff.workload import NO_EPOCH, TrainingEnded, TrialSeeds, Workload, work
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return what each training of a request gave, and the error that ended them.
 
-    `request`: `target`, `options`, `threads` and `objective` of the workload, `seeds` as [split, trial], and `trainings`: each a
-    configuration that is trained up to its `epochs`, or to where it ends by itself, from the state in the file `load` where it
-    has one; its state goes to the file `save`.
+    `request`: `target`, `options`, `threads`, `objective` and `planned_epochs` of the workload, `seeds` as [split, trial], and
+    `trainings`: each a configuration that is trained up to its `epochs`, or to where it ends by itself, from the state in the
+    file `load` where it has one; its state goes to the file `save`.
     """
     become_subreaper()  # what a training starts and forgets is found here
     state = TrainingState(request["target"], None, None)
@@ -53,7 +53,7 @@ def _train(
 
 def _trained(workload_type: type[Workload], request: Mapping[str, Any], one: Mapping[str, Any]) -> dict[str, Any]:
     workload = workload_type(own_copy(request["options"]))
-    workload.objective = request["objective"]
+    workload.objective, workload.planned_epochs = request["objective"], request["planned_epochs"]
     workload.limit_threads(request["threads"])
     split, trial = request["seeds"]
     try:
