@@ -68,6 +68,22 @@ class DaemonicAndSlow(Daemonic):
         time.sleep(60)
 
 
+class Forks(Slow):
+    """Leaves a fork of its own process; its steps are longer than the grain in which the start of a process is known."""
+
+    def deploy(self) -> None:
+        time.sleep(0.05)
+
+    def setup(self) -> None:
+        if os.fork() == 0:
+            os.setsid()
+            time.sleep(600)
+        time.sleep(0.05)
+
+    def run_trials(self) -> None:
+        time.sleep(0.05)
+
+
 class Idle(Slow):
     """Runs nothing."""
 

@@ -7,7 +7,6 @@ import itertools
 import json
 import os
 import random
-import subprocess
 import tempfile
 import threading
 import time
@@ -190,7 +189,9 @@ class Threaded(Honest):
 class Leaving(Honest):
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
         super().load(configuration, seeds)
-        subprocess.Popen(["sleep", "600"], start_new_session=True)
+        if os.fork() == 0:
+            os.setsid()
+            time.sleep(600)
 
 
 class Forgetful(Honest):

@@ -110,6 +110,12 @@ def test_each_defect_is_caught_by_its_check_alone(call: Call, tmp_path: Path, na
     assert code == 1
 
 
+def test_a_fork_that_is_left_is_told_as_one(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text(FILE.format(name="Leaving"))
+    found = {check["id"]: check["text"] for check in json.loads(call("check", "--workload", "own.yaml", "--json").out)["checks"]}
+    assert "(a fork of the training's process)" in found["left.processes"]
+
+
 @pytest.mark.parametrize(
     ("used", "idle", "verdict"), [(1.0, 1.0, "passed"), (1.9, 0.0, "failed"), (0.43, 0.0, "not tested"), (1.0, 0.1, "not tested")]
 )
@@ -144,6 +150,9 @@ def test_a_training_that_ends_by_itself_conforms(call: Call, tmp_path: Path, nam
     epochs = {"StopsAfterTwo": 2, "StopsAfterFour": 4}[name]
     assert found["epochs.planned"] == ("passed", f"ends by itself after {epochs} of 9 epochs")
     assert answer.code == 0, found
+    assert answer.err.splitlines()[0] == "first process: 1 training of up to 3 epochs"
+    last = "last process: 1 training of up to 9 epochs"
+    assert (answer.err.splitlines()[-1] == last) is (epochs > 3)
 
 
 def test_a_training_that_ends_at_once_is_not_judged(call: Call, tmp_path: Path) -> None:

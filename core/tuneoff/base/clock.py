@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 NANOSECONDS = 1_000_000_000
 MILLISECONDS = 1e3  # in a second
 SLEPT_NS = 100_000_000  # a shorter suspension is a difference between two readings of clocks
+TICK_NS = NANOSECONDS // os.sysconf("SC_CLK_TCK")  # the grain of a process's start
 monotonic_ns = time.monotonic_ns
 
 

@@ -29,6 +29,7 @@ _OF_CODE = (  # signals that a process meets by what it does itself: faults, its
 )
 PAGE = os.sysconf("SC_PAGE_SIZE")
 MARK = "TUNEOFF_RUN_ID"  # environment variable with the execution id in every process of a run
+COORDINATOR = "tuneoff.run.lifecycle"  # the module that the process of a run's coordinator runs
 GUARDIAN = "tuneoff.run.supervisor.guardian"  # the module that a guardian's process runs
 CLEANING_SECONDS = 10.0  # how long the next command waits for the guardian of a killed one, which may take longer
 
@@ -180,6 +181,12 @@ def command_line(pid: int, most: int | None = 120) -> str:
             return file.read().replace(b"\0", b" ").decode(errors="replace").strip()[:most]
     except OSError:
         return "?"
+
+
+def process_text(pid: int, module: str, whose: str) -> str:
+    """Return the command line of a process; a fork of the process that runs `module` has that one's, and is told as `whose`."""
+    is_fork = f" -m {module} " in f"{command_line(pid, None)} "
+    return f"{command_line(pid)} (a fork of {whose})" if is_fork else command_line(pid)
 
 
 def ended(code: int) -> str:

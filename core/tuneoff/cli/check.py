@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,7 +85,7 @@ def _check_workload(arguments: argparse.Namespace) -> int:
     if arguments.list:
         return _list(chosen_checks, arguments.json)
     experiment = overridden_plan(arguments.workload).counted[0].spec.experiment
-    found = [(check, of) for check, of in check_workload(experiment) if check in chosen_checks]
+    found = [(check, of) for check, of in check_workload(experiment, note) if check in chosen_checks]
     verdicts = [of.verdict for _, of in found]
     is_good = "failed" not in verdicts and set(verdicts) != {"not tested"}  # then it could not be trained
     if arguments.json:
@@ -129,10 +130,15 @@ def _reports(arguments: argparse.Namespace, checks: Sequence[Check]) -> list[Rep
     share_folder()
     reports = []
     for subject, keep in zip(subjects, folders, strict=True):
-        reports.append(check_adapter(subject, checks, keep, note))
-        if len(subjects) > 1:
-            note(answer(reports[-1]))  # the others may take long
+        if len(subjects) == 1:
+            return [check_adapter(subject, checks, keep, note)]
+        reports.append(check_adapter(subject, checks, keep, functools.partial(_note_of, subject.label)))
+        note(answer(reports[-1]))  # the others may take long
     return reports
+
+
+def _note_of(label: str, text: str) -> None:
+    note(f"{label}: {text}")
 
 
 def _folders(keep: Path | None, subjects: Sequence[Subject]) -> list[Path | None]:

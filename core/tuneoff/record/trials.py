@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 
-from tuneoff.base.clock import NANOSECONDS
+from tuneoff.base.clock import TICK_NS
 from tuneoff.base.identity import configuration_digest, is_finite
 from tuneoff.experiment.spec import ExperimentSpec, Objective
 from tuneoff.record.endings import Ending, RunStop, ending
@@ -17,7 +16,6 @@ from tuneoff.record.event_index import NOT_REPORTED, AttemptEvents, Collected, K
 from tuneoff.record.layout import POD
 from tuneoff.record.run_record import AttemptRecord, EpochRecord, TrialRecord
 
-_TICK_NS = NANOSECONDS // os.sysconf("SC_CLK_TCK")  # the grain of a process's start
 TIE_LOSSES = ("validation_loss", "val_loss", "loss")
 
 
@@ -267,4 +265,4 @@ def _start_ns(attempt: AttemptRecord) -> int:
     assert attempt.started_ns is not None
     if attempt.process_started_ns is None:
         return attempt.started_ns
-    return min(attempt.process_started_ns + _TICK_NS, attempt.started_ns)
+    return min(attempt.process_started_ns + TICK_NS, attempt.started_ns)

@@ -89,6 +89,7 @@ class Tracker:
     run_id: str
     step: str = "start"
     step_started_ns: int | None = None
+    steps: dict[str, int] = field(default_factory=dict)  # when each began
     deploy_started_ns: int | None = None
     undeploy_ended: bool = False
     undeployed: bool = False
@@ -216,6 +217,7 @@ class Tracker:
     def _step(self, event: schema.Event) -> None:
         if isinstance(event, schema.StepStarted):
             self.step, self.step_started_ns = event.step, event.t
+            self.steps[event.step] = event.t
             if event.step == "deploy":
                 self.deploy_started_ns = event.t
         elif isinstance(event, schema.StepEnded):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -132,7 +133,16 @@ def test_a_daemon_without_environment_is_flagged_and_ended_whether_the_coordinat
     (note,) = tmp_path.glob("runs/*/*/daemon")
     assert not is_alive(daemon_pid(note))
     if name == "Daemonic":  # one whose coordinator was killed is ended with all others of it, before un-deploy
-        assert [flag.text for flag in record.flags if flag.name == "left_behind"] == [f"process {daemon_pid(note)}: sleep 600"]
+        (text,) = [flag.text for flag in record.flags if flag.name == "left_behind"]
+        step = r"(start to )?deploy( to \w+)?"  # a process's start is known to a tick
+        assert re.fullmatch(rf"process {daemon_pid(note)}: sleep 600; started in step {step}; its parent has ended", text)
+
+
+def test_a_fork_of_the_coordinator_that_is_left_is_told_as_one_with_its_step(tmp_path: Path) -> None:
+    record = run(spec("stubborn_adapter:Forks"), tmp_path, Listener(), threading.Event())
+    (text,) = [flag.text for flag in record.flags if flag.name == "left_behind"]
+    assert "tuneoff.run.lifecycle" in text
+    assert re.search(r" \(a fork of the coordinator\); started in step (deploy to )?setup; its parent has ended$", text)
 
 
 class MakesMemory(Listener):

@@ -83,7 +83,7 @@ def test_a_run_that_a_signal_ended_is_not_told(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(make, "_make", lambda *arguments: not_tested("interrupted"))
     with pytest.raises(KeyboardInterrupt):
         make_evidence(subject_of("serial"), [FOUR], tmp_path, tell)
-    assert [text.partition(";")[0] for text in told] == ["serial: 1 of 4 runs made"]
+    assert [text.partition(";")[0] for text in told] == ["1 of 4 runs made"]
 
 
 def test_from_the_half_of_the_runs_on_it_is_told_how_long_the_others_take(

@@ -25,7 +25,18 @@ from typing import IO, Any, NamedTuple
 from tuneoff.base.files import odd_entries, open_to_change, pinned, read_json, replacing
 from tuneoff.base.process_limits import SlotLimits, as_parent, thread_environment
 from tuneoff.base.process_state import umask
-from tuneoff.base.processes import MARK, children, descendants, end_all, in_session, is_alive, kill, session_of, with_mark
+from tuneoff.base.processes import (
+    COORDINATOR,
+    MARK,
+    children,
+    descendants,
+    end_all,
+    in_session,
+    is_alive,
+    kill,
+    session_of,
+    with_mark,
+)
 from tuneoff.base.tracebacks import LOG
 from tuneoff.errors import TuneoffError
 from tuneoff.experiment.spec import Budget, RunSpec, run_spec_from_json, run_spec_to_json
@@ -137,7 +148,7 @@ class Coordinator:
 
     def __init__(self, execution: Execution, results: Path, temporary: Path, undeploy: Undeploy | None = None) -> None:
         self._execution_id = execution.execution_id
-        command = [sys.executable, "-m", "tuneoff.run.lifecycle", str(execution.folder)]
+        command = [sys.executable, "-m", COORDINATOR, str(execution.folder)]
         environment = {
             **{name: value for name, value in os.environ.items() if name != _COMPILES_ANEW},
             **thread_environment(execution.spec.experiment.workers.threads),

@@ -14,7 +14,7 @@ from typing import Any
 
 from tuneoff.base import clock
 from tuneoff.base.private_folder import PrivateFolder
-from tuneoff.base.processes import command_line, last_words, reap
+from tuneoff.base.processes import COORDINATOR, command_line, last_words, process_text, reap, stat_fields
 from tuneoff.base.targets import load_target
 from tuneoff.base.tracebacks import LOG
 from tuneoff.errors import InfrastructureError, PluginError
@@ -219,11 +219,23 @@ class _Supervision:
         """End what outlived the coordinator and return what had to be ended or is still there."""
         coordinator = self._coordinator
         self._memory.look(coordinator.descendants)
-        left = [f"process {pid}: {command_line(pid)}" for pid in coordinator.survivors(self._stop.exit_seconds)]
+        left = [self._survivor(pid) for pid in coordinator.survivors(self._stop.exit_seconds)]
         coordinator.kill_all()
         coordinator.close()
         left += [f"shared memory /dev/shm/{name}" for name in self._memory.left()]
         return left + self._problems
+
+    def _survivor(self, pid: int) -> str:
+        """Return what a process that outlived the coordinator is, in which step it was started, and by whom."""
+        text, fields = f"process {pid}: {process_text(pid, COORDINATOR, 'the coordinator')}", stat_fields(pid)
+        if fields is None:  # it has ended meanwhile
+            return text
+        began, steps = int(fields[19]) * clock.TICK_NS - clock.slept_ns(), {"start": 0, **self._tracker.steps}
+        first, last = ([step for step, at in steps.items() if at <= moment][-1] for moment in (began, began + clock.TICK_NS))
+        parent = int(fields[1])
+        is_orphan = parent in (os.getpid(), self._coordinator.pid)
+        whose = "its parent has ended" if is_orphan else f"its parent is process {parent}: {command_line(parent)}"
+        return f"{text}; started in step {first if first == last else f'{first} to {last}'}; {whose}"
 
     def write_ends(self, left: Sequence[str]) -> None:
         """Write the end of trials that nobody wrote, and flag what was left."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from tuneoff.base.processes import MARK, all_pids, command_line, descendants, is_alive, with_mark
+from tuneoff.base.processes import COORDINATOR, MARK, all_pids, descendants, is_alive, process_text, with_mark
 from tuneoff.run.supervisor.guardian import Announce, temporary_folder
 from tuneoff.run.supervisor.leftovers import shared_memory, unmapped
 
@@ -145,7 +145,10 @@ def _left(before: Footprint, execution_id: str, seen: RunTraces, temporary: Sequ
     memory = {name for name in now.memory - before.memory if seen.has(Path(SHARED_MEMORY, name), execution_id)}
     files = [path for path in now.temporary - before.temporary if seen.has(path, execution_id)]
     return [
-        *(Left("process", f"process {pid}: {command_line(pid)}") for pid in sorted(processes - listening)),
+        *(
+            Left("process", f"process {pid}: {process_text(pid, COORDINATOR, 'the coordinator')}")
+            for pid in sorted(processes - listening)
+        ),
         *(Left("port", f"{item.address}:{item.port}") for item in sorted(listeners, key=lambda item: item.port)),
         *(Left("shared memory", f"{SHARED_MEMORY}/{name}") for name in sorted(unmapped(memory))),
         *(Left("temporary file", str(path)) for path in sorted(unused(files))),

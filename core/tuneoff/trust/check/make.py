@@ -142,7 +142,7 @@ def _make_all(
     def tell_of(name: str) -> None:
         children.check()  # a run that a signal ended is not made
         left = _time_left(len(found), len(runs), time.monotonic() - started)
-        tell(f"{subject.label}: {len(found)} of {len(runs)} runs made; {name}{left}")
+        tell(f"{len(found)} of {len(runs)} runs made; {name}{left}")
 
     def make(together: Sequence[CheckRun]) -> None:
         with ThreadPoolExecutor(at_once) as pool:
@@ -156,7 +156,7 @@ def _make_all(
     fruitless = [run for run in first if isinstance(made := found[run.name], Made) and _without_trials(run, made) is not None]
     is_hopeless = len(fruitless) == HOPELESS_RUNS
     if is_hopeless:
-        tell(f"{subject.label}: the first {HOPELESS_RUNS} runs came to no trial; no other run is made")
+        tell(f"the first {HOPELESS_RUNS} runs came to no trial; no other run is made")
     else:
         make([run for run in runs if not run.is_alone and run.name not in found])
     for run in runs:
@@ -215,7 +215,7 @@ def _refusals(subject: Subject, folder: Path, children: Children) -> Refusals | 
 
 def _drawn(subject: Subject, tell: Tell, announce: Announce) -> Drawn | Finding | None:
     """Return draws of the adapter's own sampler; None where it cannot draw without running trials."""
-    tell(f"{subject.label}: drawing {DRAW_COUNT} configurations")
+    tell(f"drawing {DRAW_COUNT} configurations")
     spec = run_spec(subject, CheckRun(name=DRAWS, experiment=specs.drawn(DRAW_COUNT)))
     way_out = f"let it give {DRAW_COUNT} in that time"
     answer = draw_in_process(spec, DRAW_COUNT, spec.seed, DRAW_SECONDS, way_out, announce)

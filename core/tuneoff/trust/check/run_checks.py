@@ -44,7 +44,7 @@ def check_adapter(
         evidence = make_evidence(subject, checks, folder, tell, announce)
 
         def again(late: Sequence[Check]) -> AdapterEvidence:
-            tell(f"{subject.label}: trying again: {', '.join(check.id for check in late)}")
+            tell(f"trying again: {', '.join(check.id for check in late)}")
             return make_evidence(subject, late, folder / AGAIN, tell, announce, ONE_AT_A_TIME)
 
         results = told_of_others(tried_again(judge_all(checks, evidence), evidence, again), evidence)

@@ -16,7 +16,7 @@ from tuneoff.base.format import counted
 from tuneoff.base.identity import is_finite
 from tuneoff.base.interrupting import interrupting
 from tuneoff.base.process_limits import thread_environment
-from tuneoff.base.processes import MARK, command_line, in_session, with_mark
+from tuneoff.base.processes import MARK, in_session, process_text, with_mark
 from tuneoff.experiment.spec import ExperimentSpec
 from tuneoff.experiment.strategies import draw
 from tuneoff.run.child import ask
@@ -30,6 +30,8 @@ MOST_USE = 1.3  # of the processors that a trial may have: clocks and imports of
 LEAST_IDLE = 0.5  # processors on average: with fewer a thread too many would have had none to run on
 NOT_AGAIN = "a second training in the same process failed: see trials.again"
 SHORTEST = 0.2  # s: of a shorter training the use of processors tells nothing
+TRAIN = "tuneoff.trust.workload_check.train"  # the module that trains, in a process of its own
+Tell = Callable[[str], None]
 TRAINED, CUT = "trained.safetensors", "cut.safetensors"  # the state after all epochs, and after all but the last
 
 
@@ -65,8 +67,10 @@ class WorkloadCheck:
     judge: Callable[[WorkloadEvidence], Finding]
 
 
-def check_workload(experiment: ExperimentSpec) -> list[tuple[WorkloadCheck, Finding]]:
-    """Train two configurations of an experiment in four processes, one after another, and return what each check says.
+def check_workload(experiment: ExperimentSpec, tell: Tell) -> list[tuple[WorkloadCheck, Finding]]:
+    """Train two configurations of an experiment in up to four processes, one after another, and return what each check says.
+
+    `tell`: takes a line of progress before each training.
 
     Raises:
         PluginError: the workload cannot be imported.
@@ -82,7 +86,7 @@ def check_workload(experiment: ExperimentSpec) -> list[tuple[WorkloadCheck, Find
     )
     before = _written(Path.cwd())
     with interrupting(), watching() as announce, temporary_folder(announce, "tuneoff-check-") as folder:
-        _make(evidence, experiment, folder)
+        _make(evidence, experiment, folder, tell)
     evidence.files += sorted(str(path) for path, when in _written(Path.cwd()).items() if before.get(path) != when)
     if evidence.problem and not evidence.fails_again:
         return [(check, not_tested(evidence.problem)) for check in CHECKS]
@@ -91,7 +95,7 @@ def check_workload(experiment: ExperimentSpec) -> list[tuple[WorkloadCheck, Find
     return [(check, check.judge(evidence)) for check in CHECKS]
 
 
-def _make(evidence: WorkloadEvidence, experiment: ExperimentSpec, folder: Path) -> None:
+def _make(evidence: WorkloadEvidence, experiment: ExperimentSpec, folder: Path, tell: Tell) -> None:
     epochs = min(EPOCHS, evidence.planned)
     configurations = _two(experiment)
     one, other = ({"configuration": configuration, "epochs": epochs} for configuration in configurations)
@@ -101,6 +105,8 @@ def _make(evidence: WorkloadEvidence, experiment: ExperimentSpec, folder: Path) 
         """Train in a process; tell whether all of it went well."""
         place = folder / process
         (place / "tmp").mkdir(parents=True)
+        longest = max(each["epochs"] for each in trainings.values())
+        tell(f"{process} process: {counted(len(trainings), 'training')} of up to {counted(longest, 'epoch')}")
         answer = _ask(evidence, experiment, place, list(trainings.values()))
         evidence.temporary += [name for path in sorted(_written(place / "tmp")) if (name := path.name) not in evidence.temporary]
         if answer is not None and "error" in answer:
@@ -124,7 +130,7 @@ def _make(evidence: WorkloadEvidence, experiment: ExperimentSpec, folder: Path) 
         return
     evidence.whole = evidence.trainings["first"]
     if EPOCHS == epochs < evidence.planned:
-        is_well = trains("whole", {"whole": {**one, "epochs": evidence.planned}})
+        is_well = trains("last", {"whole": {**one, "epochs": evidence.planned}})
         evidence.whole = evidence.trainings["whole"] if is_well else evidence.problem
         evidence.problem = ""
 
@@ -137,7 +143,8 @@ def _ask(evidence: WorkloadEvidence, experiment: ExperimentSpec, place: Path, tr
 
     def remaining(pid: int) -> set[int]:
         found = {*with_mark(MARK, mark), *in_session(pid)}
-        evidence.processes += [text for one in sorted(found) if (text := command_line(one)) not in evidence.processes]
+        texts = [process_text(one, TRAIN, "the training's process") for one in sorted(found)]
+        evidence.processes += [text for text in dict.fromkeys(texts) if text not in evidence.processes]
         return found
 
     request = {
@@ -150,7 +157,7 @@ def _ask(evidence: WorkloadEvidence, experiment: ExperimentSpec, place: Path, tr
         "trainings": trainings,
     }
     seconds = experiment.timeouts.trial_seconds * len(trainings)
-    answer, end = ask("tuneoff.trust.workload_check.train", place, request, seconds, environment, remains=remaining)
+    answer, end = ask(TRAIN, place, request, seconds, environment, remains=remaining)
     if answer is None:
         long = f"took longer than {seconds:g} s"
         evidence.problem = f"the training {long if end.code is None else end.text}"
