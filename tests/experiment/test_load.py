@@ -154,6 +154,14 @@ matrix: {workers.count: [1, 2]}
         ({"warm_up": "true"}, "warm_up: must be true or false, but got 'true'; write it without quotes"),
         ({"name": "a/b"}, "name: "),
         ({"search_space": {}}, "search_space: must not be empty"),
+        *(
+            (
+                {"search_space": {"l2": {"type": "float", "low": 0, "high": 1, key: {"regularise": "yes"}}}},
+                f"search_space.l2: unknown key '{key}'; there are no conditional dimensions: remove it, and let the training",
+            )
+            for key in ("if", "when", "condition")
+        ),
+        ({"search_space": {"l2": {"type": "float", "low": 0, "hihg": 1}}}, "unknown key 'hihg'; did you mean 'high'?; known: "),
         ({"search_space": {"a b": {"type": "constant", "value": 1}}}, "a dimension's name must be letters"),
         ({"stops": [{"index": 0, "after_epoch": 1}]}, "stops: only `pruner: scripted` reads them"),
         ({"configurations": [{"a": 1}]}, "configurations: only `sampler: fixed` reads them"),

@@ -69,6 +69,7 @@ class Part(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
     resolved_keys: ClassVar[tuple[str, ...]] = ()  # that people may write, and that are gone before the check
+    refused_keys: ClassVar[Mapping[str, str]] = {}  # that other tools have, and what to do instead
 
     @model_validator(mode="before")
     @classmethod
@@ -79,7 +80,8 @@ class Part(BaseModel):
             for key in data:
                 if key not in known:
                     known += cls.resolved_keys
-                    text = f"unknown key {key!r}{nearest(key, known)}; known: {', '.join(known)}"
+                    instead = cls.refused_keys.get(key) or f"known: {', '.join(known)}"
+                    text = f"unknown key {key!r}{nearest(key, known)}; {instead}"
                     raise PydanticCustomError("unknown_key", "{text}", {"text": text})
         return data
 
@@ -216,6 +218,11 @@ Options = Annotated[dict[str, Any], AfterValidator(_finite)]  # any JSON values,
 
 class _DimensionPart(Part, ABC):
     """A dimension; checked by building core's own one."""
+
+    refused_keys: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("if", "when", "condition", "conditions", "depends_on", "parent"),
+        "there are no conditional dimensions: remove it, and let the training ignore the value where it has no meaning",
+    )
 
     @abstractmethod
     def to_core(self) -> Dimension:
