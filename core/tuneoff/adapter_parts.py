@@ -3,6 +3,7 @@
 from tuneoff.base.files import read_regular
 from tuneoff.base.identity import configuration_digest
 from tuneoff.capabilities import import_framework
+from tuneoff.experiment.spec import Budget, ExperimentSpec, Failures, Objective, RunSpec, Strategy, Workers, WorkloadSpec
 from tuneoff.experiment.strategies import draws, listed_configurations, sampler_refusal
 from tuneoff.experiment.translation import (
     FrameworkSpace,
@@ -16,6 +17,7 @@ from tuneoff.experiment.translation import (
     translation_of,
 )
 from tuneoff.experiment.trial_context import TrialContext
+from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.history import FinishedTrial, History, UnfinishedTrial
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.pool_adapter import PoolAdapter, Proposal, Task
@@ -23,15 +25,19 @@ from tuneoff.run.trial.children import hold_children
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.pool import Death, Message, Pool, Ready, Worker, WorkerPool
 from tuneoff.run.trial.run_trial import Decision, Report, TrialOutcome, run_trial
-from tuneoff.run.trial.trial_process import TrialBudget, trial_process
+from tuneoff.run.trial.trial_process import TrialBudget, TrialProcess, trial_process
 from tuneoff.trust.faultmatrix.classify import Claim
 from tuneoff.trust.faultmatrix.plain import PlainTask
 from tuneoff.trust.faultmatrix.tools import FaultTools, Part
 
 __all__ = [
+    "Budget",
     "Claim",
     "Death",
     "Decision",
+    "EventWriter",
+    "ExperimentSpec",
+    "Failures",
     "FaultTools",
     "FinishedTrial",
     "FrameworkSpace",
@@ -42,6 +48,7 @@ __all__ = [
     "NativeFloat",
     "NativeIndex",
     "NativeLogInteger",
+    "Objective",
     "Part",
     "PlainTask",
     "Pool",
@@ -51,15 +58,20 @@ __all__ = [
     "Report",
     "Retries",
     "RunContext",
+    "RunSpec",
     "SpaceTranslation",
+    "Strategy",
     "Task",
     "Translation",
     "TrialBudget",
     "TrialContext",
     "TrialOutcome",
+    "TrialProcess",
     "UnfinishedTrial",
     "Worker",
     "WorkerPool",
+    "Workers",
+    "WorkloadSpec",
     "configuration_digest",
     "draws",
     "hold_children",

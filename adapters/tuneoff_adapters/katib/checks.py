@@ -119,7 +119,7 @@ def _check_deployment(answer: Any, name: str, namespace: str, is_needed: bool) -
         told = (available or {}).get("message") or "it has no condition Available"
         raise InfrastructureError(
             f"Katib does not run: Deployment {namespace}/{name} is not available ({told}); "
-            f"see: kubectl get events -n {namespace} (docs/katib.md, Ends and failures)"
+            f"see: kubectl get events -n {namespace} (tuneoff explain docs/katib.md: Ends and failures)"
         )
     return deployment
 

@@ -60,10 +60,13 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> str:
     return f"no {kind} named {name!r}{nearest(name, names)}; known: {', '.join(names) or 'none'}"
 
 
-def nearest(name: object, known: Iterable[str]) -> str:
-    """Return "; did you mean 'x'?" for the known name most like `name`, or "" where none is alike."""
+def nearest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return "; did you mean 'x'?" for the known name most like `name`, or "" where none is alike.
+
+    `cutoff`: the least similarity (0 to 1); among many names a low one finds what is far-fetched.
+    """
     import difflib
 
     by_lower = {one.lower(): one for one in known}
-    matches = difflib.get_close_matches(str(name).lower(), by_lower, n=1, cutoff=0.6)
+    matches = difflib.get_close_matches(str(name).lower(), by_lower, n=1, cutoff=cutoff)
     return f"; did you mean {by_lower[matches[0]]!r}?" if matches else ""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import enum
-import importlib
 import inspect
+import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from types import FunctionType
-from typing import Any, get_args
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, get_args
 
 from tuneoff.base.output import columns, one_line, write, write_json
 from tuneoff.base.targets import nearest
+from tuneoff.cli import manual
+from tuneoff.cli.interfaces import INTERFACES, field_comments, first_line, interface, interface_items, item_page
+
+if TYPE_CHECKING:
+    from tuneoff.capabilities import Offer
 
 WORDS: Mapping[str, str] = {
     "better": "of a pair: the difference is shown, at the family's confidence, and is not within the margin",
@@ -52,7 +54,7 @@ WORDS: Mapping[str, str] = {
     "floor": "serial, a plain pool of processes without any framework: what is added to it is what a framework costs",
 }
 NAME = "explain"
-HELP = "say what a metric, flag, verdict, event, field, column or check means; or print what a plugin implements"
+HELP = "say what a word, verdict, metric, flag, key, column, event or check means; or print what a plugin implements"
 EXAMPLE = "tuneoff explain disturbed JCT 'not decided'"
 Entry = tuple[str, str, str]  # name, what it is (unit, type, fields), meaning
 
@@ -66,16 +68,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     words = " ".join(arguments.names)
     names = [words] if _word(words) in WORDS else list(dict.fromkeys(arguments.names))  # "not decided" needs no quotes
-    if names and set(names) <= set(INTERFACES):
-        write("\n\n".join(interface(*INTERFACES[name]) for name in names))
-        return 0
-    found = [entry for name in names for entry in _explained(name)] if names else list(_overview())
+    documents = {name: text for name in names if (text := _document(name)) is not None}
+    rows = list(_overview()) if not names else [entry for name in names for entry in _explained(name, name in documents)]
     if arguments.json:
-        write_json([dict(zip(("topic", "name", "detail", "text"), entry, strict=True)) for entry in found])
-    else:
-        rows = [(topic, name, one_line(f"{text} ({detail})" if detail else text).lstrip()) for topic, name, detail, text in found]
-        write(columns(("kind", "name", "meaning"), rows))
+        rows += [("documents", name, "", text) for name, text in documents.items()]
+        write_json([dict(zip(("topic", "name", "detail", "text"), entry, strict=True)) for entry in rows])
+        return 0
+    lines = [(topic, name, one_line(f"{text} ({detail})" if detail else text).lstrip()) for topic, name, detail, text in rows]
+    table = columns(("kind", "name", "meaning"), lines) if lines else ""
+    write("\n\n".join(filter(None, (table, *documents.values()))))
     return 0
+
+
+def _document(name: str) -> str | None:
+    """Return the Markdown of what has more to say than a line: an interface, a class or function of one, a page of docs/."""
+    if name in INTERFACES:
+        return interface(name)
+    if name in manual.pages():
+        return manual.page_text(name.rpartition("/")[2])
+    item = interface_items().get(name)
+    return item_page(name, item) if item is not None else None
 
 
 def _overview() -> Iterator[tuple[str, str, str, str]]:
@@ -84,21 +96,26 @@ def _overview() -> Iterator[tuple[str, str, str, str]]:
         yield topic, f"{count} names", "", one_line(entries.__doc__ or "")
 
 
-def _explained(name: str) -> list[tuple[str, str, str, str]]:
-    """Return the entries of a topic, or those that have this name.
+def _explained(name: str, has_document: bool = False) -> list[tuple[str, str, str, str]]:
+    """Return the entries of a topic, or all that have this name, in the singular or the plural.
 
     Raises:
-        ExperimentError: there is none; the nearest name is in the text.
+        ExperimentError: there is none, and no document; the nearest name is in the text.
     """
     from tuneoff.errors import ExperimentError
 
     topics = {name: TOPICS[name]} if name in TOPICS else TOPICS
     every = [(topic, *entry) for topic, entries in topics.items() for entry in entries()]
-    found = every if name in TOPICS else [entry for entry in every if _is_of(name, entry[0], entry[1])]
-    if not found:
+    if name in TOPICS:
+        return every
+    for form in (name, name.removesuffix("s"), f"{name}s"):
+        if found := [entry for entry in every if _is_of(form, entry[0], entry[1])]:
+            return found
+    if not has_document:
         known = (*TOPICS, *INTERFACES, *(entry[1] for entry in every))
-        raise ExperimentError(f"nothing is named {name!r}{nearest(name, known)}; kinds of names: {', '.join(TOPICS)}")
-    return found
+        similar = nearest(name, known, cutoff=0.99 - max(1, len(name) // 4) / max(1, len(name)))  # a letter in four may be wrong
+        raise ExperimentError(f"nothing is named {name!r}{similar}; kinds of names: {', '.join(TOPICS)}")
+    return []
 
 
 def _word(heading: str) -> str:
@@ -114,7 +131,14 @@ def _is_of(name: str, topic: str, entry: str) -> bool:
         return entry == general_name(name) or name == metric(entry).heading
     if topic == "words" and entry == _word(name):
         return True
-    return entry == name or (topic in ("columns", "record") and entry.rpartition(".")[2] == name)
+    if topic == "pages" and _plain(name) == entry.removeprefix(f"{manual.FOLDER}/").removesuffix(".md"):
+        return True
+    return _plain(entry) == _plain(name) or (topic in ("columns", "record", "keys") and entry.rpartition(".")[2] == name)
+
+
+def _plain(name: str) -> str:
+    """Return a name in the one form of its spellings: `JCT` and `jct`, `warm-up` and `warm_up`."""
+    return re.sub("[-_ ]", " ", name.lower())
 
 
 def metrics() -> Iterator[Entry]:
@@ -141,8 +165,64 @@ def declared() -> Iterator[Entry]:
 
 
 def words() -> Iterator[Entry]:
-    """Verdicts of pairs, statuses of runs, and what stands beside them."""
+    """The documentation's words, verdicts of pairs, statuses of runs, and what stands beside them."""
+    from tuneoff.judge.answers.answer import Outcome
+
+    for names, text in (row.cells for row in manual.rows(manual.INDEX) if row.section == "Words"):
+        parts, each = names.split(", "), text.split("; ")
+        yield from ((name, "", each[at] if len(each) == len(parts) else text) for at, name in enumerate(parts))
     yield from ((name, "", text) for name, text in WORDS.items())
+    yield from ((one.value, "", WORDS[one.text]) for one in Outcome if one.value not in WORDS)
+
+
+def samplers() -> Iterator[Entry]:
+    """Samplers of the experiment file: what they are, their options, and which adapters offer them."""
+    from tuneoff.experiment.strategies import SAMPLERS
+
+    yield from _strategies("samplers", SAMPLERS)
+
+
+def pruners() -> Iterator[Entry]:
+    """Pruners of the experiment file: what they do, their options, and which adapters offer them."""
+    from tuneoff.experiment.strategies import PRUNERS
+
+    yield from _strategies("pruners", PRUNERS)
+
+
+def adapters() -> Iterator[Entry]:
+    """Installed adapters; all that one offers: tuneoff adapters NAME."""
+    from tuneoff.registry import list_adapters
+
+    for listing in list_adapters():
+        name, framework = listing.plugin.name, listing.framework.removesuffix("none") or "no framework"
+        platforms = ", ".join(listing.capabilities.platforms) if listing.capabilities is not None else "unknown"
+        yield name, f"{listing.state}; platforms: {platforms}", f"drives {framework}; all that it offers: tuneoff adapters {name}"
+
+
+def keys() -> Iterator[Entry]:
+    """Keys of the experiment file and of a price file, with their defaults."""
+    from tuneoff.experiment.matrix_parts import price_file_schema
+    from tuneoff.experiment.schema import json_schema
+
+    rules: dict[str, Sequence[str]] = {}
+    for row in manual.rows("experiments.md"):
+        prefix, sign, _ = row.cells[0].partition(": ")
+        above = prefix if sign else "" if row.section == "Keys" else row.section
+        rules.update({f"{above}.{name}".lstrip("."): row.cells for name in row.names})
+    for name, default, text in (*_keys("", json_schema()), *_keys("prices.", price_file_schema())):
+        _, given, rule = rules.get(name, ("", "", ""))
+        default, text = given or default, text if rule.startswith("see below") else rule or text
+        yield name, f"default: {default}" if default else "", text
+
+
+def pages() -> Iterator[Entry]:
+    """Pages of docs/; to print one: tuneoff explain docs/NAME.md."""
+    yield from ((name, "", text) for name, text in manual.pages().items())
+
+
+def classes() -> Iterator[Entry]:
+    """Classes, functions and types that authors of plugins import; to print one: tuneoff explain NAME."""
+    yield from ((name, "", first_line(name, item)) for name, item in interface_items().items())
 
 
 def events() -> Iterator[Entry]:
@@ -189,82 +269,56 @@ def checks() -> Iterator[Entry]:
     yield from ((check.id, check.way_out, f"of a workload: {check.reason}") for check in of_workloads.CHECKS)
 
 
+def _strategies(kind: str, vocabulary: Sequence[str]) -> Iterator[Entry]:
+    """Yield the vocabulary, and what adapters offer beyond it; what they are stands in docs/experiments.md."""
+    from tuneoff.capabilities import Support
+    from tuneoff.registry import list_adapters
+
+    offers: dict[str, dict[str, Offer]] = {name: {} for name in vocabulary}
+    told = {name: row.cells for row in manual.rows("experiments.md") if row.section == kind.capitalize() for name in row.names}
+    offers.update({name: {} for name in told})
+    for listing in list_adapters():
+        offered: Mapping[str, Offer] = getattr(listing.capabilities, kind, {})
+        for name, offer in offered.items():
+            if offer.support is Support.YES:
+                offers.setdefault(name, {})[listing.plugin.name] = offer
+    for name, by in offers.items():
+        own = next(iter(by.values()), None)
+        known = ("", own.note or own.implementation, ", ".join(own.options)) if own is not None else ("", "", "")
+        _, text, options = told.get(name, known)
+        yield name, f"options: {options or 'none'}; of {', '.join(by) or 'no installed adapter'}: tuneoff adapters NAME", text
+
+
+def _keys(above: str, schema: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield name, default ("": none that is a plain value) and text of each key of a JSON Schema, those of its parts after it."""
+    parts = schema.get("$defs", {})
+
+    def of(above: str, part: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+        for key, value in part.get("properties", {}).items():
+            below = [parts[name] for name in dict.fromkeys(re.findall(r'"\$ref": "#/\$defs/(\w+)"', json.dumps(value)))]
+            default = value.get("default")
+            is_plain = isinstance(default, str | int | float)
+            text = value.get("description") or (below or [part])[0].get("description", "")
+            yield f"{above}{key}", json.dumps(default) if is_plain else "", text
+            for one in below:
+                yield from of(f"{above}{key}.", one)
+
+    return of(above, schema)
+
+
 TOPICS: Mapping[str, Callable[[], Iterator[Entry]]] = {
     "metrics": metrics,
     "flags": flags,
     "declared": declared,
     "words": words,
+    "samplers": samplers,
+    "pruners": pruners,
+    "adapters": adapters,
+    "keys": keys,
     "events": events,
     "record": record,
     "columns": record_columns,
     "checks": checks,
+    "classes": classes,
+    "pages": pages,
 }
-INTERFACES: Mapping[str, tuple[str, ...]] = {  # the modules that authors of such a plugin import
-    "adapter": ("tuneoff.ask_tell", "tuneoff.adapter", "tuneoff.capabilities", "tuneoff.adapter_parts"),
-    "workload": ("tuneoff.workload",),
-    "meter": ("tuneoff.meter",),
-}
-
-
-def interface(*modules: str) -> str:
-    """Return a page with the signature and docstring of every class, method and function of these modules, each once."""
-    shown: set[int] = set()
-    return "\n\n".join(part for name in modules for part in _module(name, shown))
-
-
-def _module(name: str, shown: set[int]) -> Iterator[str]:
-    """Yield what a module has: by its `__all__`, else what it defines."""
-    module = importlib.import_module(name)
-    yield f"# `{name}`\n\n{inspect.getdoc(module) or ''}"
-    own = [key for key, item in vars(module).items() if getattr(item, "__module__", None) == name and not key.startswith("_")]
-    for item in (getattr(module, key) for key in getattr(module, "__all__", own)):
-        if id(item) in shown or not isinstance(item, type | FunctionType):
-            continue
-        shown.add(id(item))
-        yield from _class(item) if isinstance(item, type) else _function(item, "## ")
-
-
-def _class(item: type) -> Iterator[str]:
-    yield f"## `class {item.__name__}`\n\n{inspect.getdoc(item) or ''}".rstrip()
-    if issubclass(item, enum.Enum):
-        yield "\n".join(f"- `{member.name}`: {member.value}" for member in item)
-    fields = list(_fields(item))
-    if fields:
-        yield "\n".join(fields)
-    for name, member in vars(item).items():
-        if name.startswith("_") and name != "__init__":
-            continue
-        if isinstance(member, property):
-            yield f"### `{item.__name__}.{name}`\n\n{inspect.getdoc(member) or ''}".rstrip()
-        elif isinstance(member, FunctionType | classmethod | staticmethod) and not _is_made(item, name):
-            yield from _function(getattr(item, name), f"### `{item.__name__}.", name)
-
-
-def field_comments(item: type) -> dict[str, str]:
-    """Return the comment beside each field of a class that has one."""
-    found = re.findall(r"^    (\w+): [^#\n]*  # (.+)$", inspect.getsource(item), flags=re.MULTILINE)
-    return {name: comment for name, comment in found if not comment.startswith(("type:", "noqa"))}
-
-
-def _fields(item: type) -> Iterator[str]:
-    """Yield the fields of a class as they are written, in Markdown: `name: type = default`, and the comment beside it."""
-    comments = field_comments(item)
-    defaults = {field.name: field for field in dataclasses.fields(item)} if dataclasses.is_dataclass(item) else {}
-    for name, kind in inspect.get_annotations(item).items():
-        field: Any = defaults.get(name)
-        default = vars(item).get(name, dataclasses.MISSING) if field is None else field.default
-        if inspect.ismemberdescriptor(default):  # a slot
-            default = dataclasses.MISSING
-        written = f"{name}: {kind}" + ("" if default is dataclasses.MISSING else f" = {default!r}")
-        yield f"- `{written}`" + (f": {comments[name]}" if name in comments else "")
-
-
-def _is_made(item: type, name: str) -> bool:
-    """Tell whether a method was written by `dataclass`."""
-    return name == "__init__" and dataclasses.is_dataclass(item)
-
-
-def _function(item: Any, head: str, name: str = "") -> Iterator[str]:
-    begin = head if name else f"{head}`"
-    signature = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(item)))  # annotations are not evaluated
-    yield f"{begin}{name or item.__name__}{signature}`\n\n{inspect.getdoc(item) or ''}".rstrip()

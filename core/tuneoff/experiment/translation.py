@@ -90,7 +90,7 @@ Native = NativeFloat | NativeIndex | NativeLogInteger
 
 
 class Translation(Protocol):
-    """A set of native dimensions and the way between them and core's configurations."""
+    """A set of native dimensions and the way between them and core's configurations. It may be pickled, for workers."""
 
     @property
     def native(self) -> Mapping[str, Native]: ...

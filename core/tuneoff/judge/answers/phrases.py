@@ -222,7 +222,7 @@ def lines(answers: Answers) -> Iterator[str]:
     looks = f", {len(answers.looks)} looks" if answers.looks else ""
     yield (
         f"Intervals of medians: {percent:g} %. Verdicts: paired by seed, {percent:g} % over a family of {family} pairs per "
-        f"question and scope (Bonferroni{looks}). How to read them: docs/verdicts.md"
+        f"question and scope (Bonferroni{looks}). How to read them: tuneoff explain docs/verdicts.md"
     )
 
 

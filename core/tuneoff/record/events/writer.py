@@ -24,6 +24,9 @@ _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=
 class EventWriter:
     """Writes one process's events to its own file. Not imported by readers; needs only the standard library.
 
+    An adapter's coordinator has `context.events`, a process that runs trials `trial_process(trial_context).events`: there a
+    framework that decides in its workers writes `events.write("stop_decided", trial=trial_id, epoch=epoch)`.
+
     Keep in step with `schema.py`: a test reads back one event of each type.
     """
 

@@ -168,7 +168,8 @@ class TrialBudget:
 
 
 class TrialProcess:
-    """What a process keeps between trials of one run: its event file, the slots, the budget.
+    """What a process keeps between trials of one run: its event file (`events`: an EventWriter), the slots, the budget
+    (`budget`: a TrialBudget).
 
     It reserves a slot before the imports that its trials need: processes that are started together do not end up on one slot.
     """

@@ -224,7 +224,7 @@ def _is_number(text: str) -> bool:
 @_check(
     "epochs.planned",
     "a trial is to get to its end as often as the budget plans, not only at first",
-    "train through `budget.epochs_per_trial`, or end the training by itself: docs/workloads.md",
+    "train through `budget.epochs_per_trial`, or end the training by itself: tuneoff explain docs/workloads.md",
 )
 def _planned(evidence: WorkloadEvidence) -> Finding:
     if isinstance(evidence.whole, str):

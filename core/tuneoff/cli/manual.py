@@ -1,0 +1,57 @@
+"""The pages of docs/, which travel with the package, and the rows of their tables."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import tuneoff
+
+FOLDER, INDEX = "docs", "README.md"
+_CELL = re.compile(r"\s*(?<!\\)\|\s*")
+
+
+class Row(NamedTuple):
+    """A row of a table. `section`: the heading above it, or the bold word that a paragraph above it begins with."""
+
+    section: str
+    cells: tuple[str, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """What its first cell names, in backticks."""
+        return re.findall(r"`([^`]+)`", self.cells[0])
+
+
+def page_text(name: str) -> str:
+    """Return a page, by the name of its file: in an installed package it lies beside the modules, else in the checkout."""
+    package = Path(tuneoff.__file__).parent
+    folder = package / FOLDER if (package / FOLDER).is_dir() else package.parents[1] / FOLDER
+    return (folder / name).read_text(encoding="utf-8")
+
+
+def rows(name: str) -> Iterator[Row]:
+    """Yield the rows of a page's tables; links and bold type are plain text."""
+    section = ""
+    for line, below in itertools.pairwise([*page_text(name).splitlines(), ""]):
+        if found := re.match(r"#+ (.+)|\*\*(\w+)\*\*:", line):
+            section = found[1] or found[2]
+        elif line.startswith("|") and not line.startswith("|---") and not below.startswith("|---"):  # nor its head
+            yield Row(section, tuple(map(_plain, _CELL.split(line.strip())[1:-1])))
+
+
+def pages() -> dict[str, str]:
+    """Return what each page answers, by its name as texts have it (`docs/verdicts.md`), as the index says."""
+    found: dict[str, list[str]] = {}
+    for line in page_text(INDEX).splitlines():
+        cells = _CELL.split(line)
+        for name in dict.fromkeys(re.findall(r"\]\((\w+\.md)", cells[2]) if len(cells) > 3 else ()):
+            found.setdefault(f"{FOLDER}/{name}", []).append(_plain(cells[3]))
+    return {name: " ".join(questions) for name, questions in found.items()}
+
+
+def _plain(cell: str) -> str:
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", cell).replace("**", "").replace("\\|", "|")
