@@ -16,10 +16,15 @@ from builders.event_logs import example_a
 from command_line import Call
 from judge.choice.test_choose import chosen_of, different
 from tuneoff.adapter import Adapter
+from tuneoff.adapter_parts import Pool
 from tuneoff.base.process_limits import NOT_JOINED, NOT_PINNED
-from tuneoff.capabilities import Capabilities
-from tuneoff.cli.explain import INTERFACES, TOPICS
+from tuneoff.capabilities import Capabilities, Support
+from tuneoff.cli.explain import TOPICS
+from tuneoff.cli.interfaces import INTERFACES
+from tuneoff.experiment.matrix_parts import price_file_schema
 from tuneoff.experiment.metric_catalogue import metric_names
+from tuneoff.experiment.schema import json_schema
+from tuneoff.experiment.strategies import PRUNERS, SAMPLERS
 from tuneoff.judge.answers.answer import Outcome
 from tuneoff.measure.declared_experiment import with_declared
 from tuneoff.measure.energy import RESIDUAL_FLAG
@@ -28,10 +33,12 @@ from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
 from tuneoff.record.flag_meanings import FLAGS, HARMLESS, MACHINE, SERIOUS, marked, weight
 from tuneoff.record.run_record import RunStatus
+from tuneoff.registry import list_adapters
 from tuneoff.run.supervisor.limits import TOO_FEW
 from tuneoff.tell.frames.columns import RUN_KEYS, TABLES
 from tuneoff.tell.report.tables import _columns
 from tuneoff.trust.check.checks import CHECKS
+from tuneoff.trust.workload_check.checks import CHECKS as OF_WORKLOADS
 from tuneoff.workload import Workload
 from tuneoff_adapters.katib import results as katib_results
 
@@ -83,6 +90,27 @@ def test_every_metric_has_a_unit_and_a_meaning(call: Call) -> None:
     assert {entry["name"] for entry in listed(call, "metrics") if entry["text"] and entry["detail"]} == set(metric_names())
 
 
+def words_of_docs() -> Iterable[str]:
+    """Yield the words of the documentation's table."""
+    for row in (REPOSITORY / "docs" / "README.md").read_text().partition("## Words")[2].splitlines()[4:]:
+        yield from row.split("|")[1].strip().split(", ")
+
+
+def offered(kind: str) -> set[str]:
+    """Return the names that adapters offer."""
+    found = [getattr(listing.capabilities, kind) for listing in list_adapters()]
+    return {name for offers in found for name, offer in offers.items() if offer.support is Support.YES}
+
+
+def keys_of(above: str, schema: dict[str, Any]) -> Iterable[str]:
+    """Yield the keys of a JSON Schema's first level, and of its parts that are one mapping."""
+    for name, value in schema["properties"].items():
+        yield f"{above}{name}"
+        if "$ref" in value:
+            part = schema["$defs"][value["$ref"].rpartition("/")[2]]
+            yield from (f"{above}{name}.{key}" for key in part["properties"])
+
+
 def fields_of_records() -> Iterable[str]:
     yield from (f"RunRecord.{name}" for name in model.RunRecord.__dataclass_fields__)
     yield from (f"AttemptRecord.{field.name}" for field in msgspec.structs.fields(model.AttemptRecord))
@@ -93,15 +121,63 @@ def fields_of_records() -> Iterable[str]:
     [
         ("metrics", set(metric_names())),
         ("flags", set(FLAGS)),
-        ("words", {outcome.text for outcome in Outcome} | {"robust", *get_args(RunStatus)}),
+        ("words", {*words_of_docs(), *Outcome, *(outcome.text for outcome in Outcome), "robust", *get_args(RunStatus)}),
+        ("samplers", {*SAMPLERS, *offered("samplers")}),
+        ("pruners", {*PRUNERS, *offered("pruners")}),
+        ("adapters", {listing.plugin.name for listing in list_adapters()}),
+        ("keys", {*keys_of("", json_schema()), *keys_of("prices.", price_file_schema())}),
         ("events", {kind.__struct_config__.tag for kind in EVENTS}),
         ("record", set(fields_of_records())),
         ("columns", {f"{'*' if name in RUN_KEYS else table}.{name}" for table, own in TABLES.items() for name in own}),
-        ("checks", {check.id for check in CHECKS}),
+        ("checks", {check.id for check in CHECKS} | {check.id for check in OF_WORKLOADS}),
+        ("classes", {"RunSpec", "ExperimentSpec", "EventWriter", "TrialProcess", "Proposal", "Best", "Workload", "PowerMeter"}),
+        ("pages", {f"docs/{path.name}" for path in (REPOSITORY / "docs").glob("*.md") if path.name != "README.md"}),
     ],
 )
 def test_a_topic_has_every_name(call: Call, topic: str, names: set[str]) -> None:
+    assert names
     assert names - names_of(call, topic) == set()
+
+
+@pytest.mark.parametrize("topic", ["words", "samplers", "pruners", "adapters", "keys", "columns", "pages"])
+def test_each_name_is_explained_by_a_text(call: Call, topic: str) -> None:
+    entries = listed(call, topic)
+    found = listed(call, *(entry["name"] for entry in entries))
+    assert [entry["name"] for entry in found if entry["topic"] == topic and not entry["text"]] == []
+    assert {entry["name"] for entry in entries} <= {entry["name"] for entry in found}
+
+
+def test_a_word_with_several_meanings_lists_them(call: Call) -> None:
+    found = [(entry["topic"], entry["name"]) for entry in listed(call, "warm-up", "JCT", "trial")]
+    several = {("words", "warm-up"), ("keys", "warm_up"), ("metrics", "time.jct"), ("words", "JCT"), ("words", "trial")}
+    assert several | {("columns", "trials.trial"), ("record", "TrialRecord.trial")} <= set(found)
+
+
+@pytest.mark.parametrize("name", ["docs/verdicts.md", "RunSpec", "trial_process", "Proposal", "meter"])
+def test_what_has_more_to_say_than_a_line_is_printed_whole(call: Call, name: str) -> None:
+    out = call("explain", name).out
+    wanted = {"docs/verdicts.md": "# Verdicts", "meter": "# `tuneoff.meter`", "RunSpec": "- `experiment: ExperimentSpec`"}
+    assert wanted.get(name, f"## `{name}") in out
+    assert {"topic": "documents", "name": name} in [
+        {key: entry[key] for key in ("topic", "name")} for entry in listed(call, name)
+    ]
+
+
+def test_an_interface_has_what_an_author_asks_for_and_nothing_of_the_machine(call: Call) -> None:
+    page = call("explain", "adapter").out
+    for name in ("RunSpec", "ExperimentSpec", "EventWriter", "TrialProcess", "TrialContext", "RunContext", "Best"):
+        assert f"## `class {name}`" in page
+    assert "## `Proposal = tuple[str, Mapping[str, Any]]`\n\ntrial id, configuration" in page
+    assert 'events.write("stop_decided", trial=trial_id, epoch=epoch)' in page
+    assert "Its arguments are keywords only." in page.partition("## `class Best`")[2].partition("## ")[0]
+    assert "- `trial_id: str`" in page.partition("## `class Task`")[2].partition("## ")[0]
+    assert re.search(r"Initialize self|ForwardRef| at 0x", page) is None
+    assert re.search(r" at 0x", str(Pool.run.__defaults__)) is not None, "a default whose text differs from call to call"
+
+
+def test_what_is_far_fetched_is_not_proposed(call: Call) -> None:
+    for name in ("ashi-no", "cup", "regrets-only", "zebra"):
+        assert "did you mean" not in call("explain", name).line
 
 
 def test_a_type_of_event_is_shown_with_its_fields(call: Call) -> None:
@@ -130,10 +206,10 @@ def test_a_flag_has_its_weight_and_each_has_one() -> None:
     assert marked(["disturbed", "best_differs", "disturbed", "of_a_plugin"]) == ["! best_differs", "disturbed", "of_a_plugin"]
 
 
-@pytest.mark.parametrize("words", [["not", "decided"], ["not decided"], ["JCT"]])
+@pytest.mark.parametrize("words", [["not", "decided"], ["not decided"]])
 def test_words_of_tables_are_explained(call: Call, words: list[str]) -> None:
     (entry,) = listed(call, *words)
-    assert entry["name"] in ("not decided", "time.jct")
+    assert entry["name"] == "not decided"
 
 
 def test_each_heading_of_the_first_table_is_explained(call: Call) -> None:

@@ -11,7 +11,8 @@ import pytest
 from builders.page_folders import failed, folder, specs
 from command_line import Answer, Call
 from tuneoff.base.output import columns, write
-from tuneoff.cli.explain import INTERFACES, TOPICS
+from tuneoff.cli.explain import TOPICS
+from tuneoff.cli.interfaces import INTERFACES
 from tuneoff.cli.main import COMMANDS
 from tuneoff.record.run_record import FlagRecord, RunRecord
 

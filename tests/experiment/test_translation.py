@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 
 import pytest
 from hypothesis import given
@@ -117,6 +118,15 @@ def test_a_list_is_one_index_and_maps_back() -> None:
     for index, configuration in enumerate(listed):
         assert translation.encode(configuration) == {LIST_INDEX: index}
         assert translation.decode({LIST_INDEX: index}) == configuration
+
+
+@pytest.mark.parametrize(
+    "translation", [SpaceTranslation(SearchSpace({"a": Float(low=0.0, high=1.0)})), ListTranslation([{"a": 0.5}])]
+)
+def test_a_translation_may_be_pickled_to_a_worker(translation: SpaceTranslation | ListTranslation) -> None:
+    found = pickle.loads(pickle.dumps(translation))
+    assert found.native == translation.native
+    assert found.decode(translation.encode({"a": 0.5})) == {"a": 0.5}
 
 
 def test_what_is_not_on_the_list_is_refused() -> None:

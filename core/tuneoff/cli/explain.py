@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import inspect
 import json
 import re
@@ -23,6 +24,7 @@ WORDS: Mapping[str, str] = {
     "equivalent": "of a pair: shown to differ by less than the margin, which is more than that no difference was seen",
     "equivalent though different": "of a pair: a difference is shown, and it is within the margin: too small to matter",
     "not decided": "of a pair: neither a difference nor equivalence is shown; more seeds may show either",
+    "undecided": "of a pair: what tables call 'not decided': neither a difference nor equivalence is shown",
     "not judged": "of a pair: no claim was tried, since there are too few seeds or too few values",
     "robust": "of a verdict: every other reasonable choice (estimate, a seed less, undisturbed runs only) has the same one",
     "not robust": "of a verdict: another reasonable choice has another verdict; which one stands beside it",
@@ -56,6 +58,7 @@ WORDS: Mapping[str, str] = {
 NAME = "explain"
 HELP = "say what a word, verdict, metric, flag, key, column, event or check means; or print what a plugin implements"
 EXAMPLE = "tuneoff explain disturbed JCT 'not decided'"
+Row = tuple[str, str, str, str]  # topic, and an entry
 Entry = tuple[str, str, str]  # name, what it is (unit, type, fields), meaning
 
 
@@ -69,7 +72,8 @@ def execute(arguments: argparse.Namespace) -> int:
     words = " ".join(arguments.names)
     names = [words] if _word(words) in WORDS else list(dict.fromkeys(arguments.names))  # "not decided" needs no quotes
     documents = {name: text for name in names if (text := _document(name)) is not None}
-    rows = list(_overview()) if not names else [entry for name in names for entry in _explained(name, name in documents)]
+    every = [(topic, *entry) for topic, entries in TOPICS.items() for entry in entries()] if names else []
+    rows = list(_overview()) if not names else [entry for name in names for entry in _explained(name, every, name in documents)]
     if arguments.json:
         rows += [("documents", name, "", text) for name, text in documents.items()]
         write_json([dict(zip(("topic", "name", "detail", "text"), entry, strict=True)) for entry in rows])
@@ -90,24 +94,22 @@ def _document(name: str) -> str | None:
     return item_page(name, item) if item is not None else None
 
 
-def _overview() -> Iterator[tuple[str, str, str, str]]:
+def _overview() -> Iterator[Row]:
     for topic, entries in TOPICS.items():
         count = sum(1 for _ in entries())
         yield topic, f"{count} names", "", one_line(entries.__doc__ or "")
 
 
-def _explained(name: str, has_document: bool = False) -> list[tuple[str, str, str, str]]:
-    """Return the entries of a topic, or all that have this name, in the singular or the plural.
+def _explained(name: str, every: Sequence[Row], has_document: bool) -> list[Row]:
+    """Return the entries of a topic (and the key of that name), or all of `every` that have this name, in singular or plural.
 
     Raises:
         ExperimentError: there is none, and no document; the nearest name is in the text.
     """
     from tuneoff.errors import ExperimentError
 
-    topics = {name: TOPICS[name]} if name in TOPICS else TOPICS
-    every = [(topic, *entry) for topic, entries in topics.items() for entry in entries()]
     if name in TOPICS:
-        return every
+        return [entry for entry in every if entry[0] == name or (entry[0] == "keys" and entry[1] == name)]
     for form in (name, name.removesuffix("s"), f"{name}s"):
         if found := [entry for entry in every if _is_of(form, entry[0], entry[1])]:
             return found
@@ -136,6 +138,7 @@ def _is_of(name: str, topic: str, entry: str) -> bool:
     return _plain(entry) == _plain(name) or (topic in ("columns", "record", "keys") and entry.rpartition(".")[2] == name)
 
 
+@functools.cache
 def _plain(name: str) -> str:
     """Return a name in the one form of its spellings: `JCT` and `jct`, `warm-up` and `warm_up`."""
     return re.sub("[-_ ]", " ", name.lower())
@@ -166,13 +169,10 @@ def declared() -> Iterator[Entry]:
 
 def words() -> Iterator[Entry]:
     """The documentation's words, verdicts of pairs, statuses of runs, and what stands beside them."""
-    from tuneoff.judge.answers.answer import Outcome
-
     for names, text in (row.cells for row in manual.rows(manual.INDEX) if row.section == "Words"):
         parts, each = names.split(", "), text.split("; ")
         yield from ((name, "", each[at] if len(each) == len(parts) else text) for at, name in enumerate(parts))
     yield from ((name, "", text) for name, text in WORDS.items())
-    yield from ((one.value, "", WORDS[one.text]) for one in Outcome if one.value not in WORDS)
 
 
 def samplers() -> Iterator[Entry]:
@@ -243,7 +243,7 @@ def record() -> Iterator[Entry]:
             continue
         text = one_line((inspect.getdoc(part) or "").partition("\n\n")[0])
         yield part.__name__, "", text
-        comments = field_comments(part)
+        comments = field_comments(part)  # type: ignore[arg-type]  # what narrows to `type[object]`
         for name, kind in inspect.get_annotations(part).items():
             yield f"{part.__name__}.{name}", str(kind), comments.get(name, "")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import importlib
 import inspect
 import re
@@ -52,6 +53,7 @@ def first_line(name: str, item: Any) -> str:
     return one_line((inspect.getdoc(item) or "").partition("\n\n")[0]) if is_own else _alias(name, item)[1]
 
 
+@functools.cache
 def field_comments(item: type) -> dict[str, str]:
     """Return the comment beside each field of a class, or the docstring below it, where there is one."""
     source = inspect.getsource(item)

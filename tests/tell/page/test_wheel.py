@@ -14,7 +14,7 @@ REPOSITORY = Path(__file__).parents[3]
 
 
 @pytest.mark.slow
-def test_a_built_wheel_has_every_template(tmp_path: Path) -> None:
+def test_a_built_wheel_has_every_template_and_every_page(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
     subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, timeout=120)
     (wheel,) = tmp_path.glob("*.whl")
@@ -22,6 +22,8 @@ def test_a_built_wheel_has_every_template(tmp_path: Path) -> None:
     own = {f"tuneoff/tell/page/templates/{path.name}" for path in (files("tuneoff.tell.page") / "templates").iterdir()}
     assert len(own) >= 9
     assert own <= packed
+    assert {f"tuneoff/docs/{path.name}" for path in (REPOSITORY / "docs").glob("*.md")} <= packed  # `tuneoff explain docs/...`
+    assert not [name for name in packed if name.startswith("docs/") or "example_report" in name]
 
 
 def test_commands_start_without_the_packages_of_the_report() -> None:
