@@ -56,6 +56,9 @@ _GROUPS: dict[str, Direction] = {
     "pruning.saved_energy": Direction("higher", 0.30),
     "energy.trial energy.trials energy.trial_core_seconds": WHOLE_SHARE,
     "energy.job energy.job_low energy.job_high energy.per_completed_trial energy.per_trained_epoch": WHOLE_SHARE,
+    "energy.job_without_test energy.per_completed_trial_without_test energy.reserved_core_seconds_without_test": WHOLE_SHARE,
+    "carbon.job_without_test carbon.per_completed_trial_without_test": WHOLE_SHARE,
+    "cost.job_without_test cost.per_completed_trial_without_test": WHOLE_SHARE,
     "energy.reserved_core_seconds": WHOLE_SHARE,
     "carbon.job carbon.trials carbon.per_completed_trial": WHOLE_SHARE,
     "carbon.trials_left_out": COUNT_LOWER,
@@ -74,6 +77,7 @@ _EXCLUDED: dict[str, str] = {
         "memory.peak_rss memory.peak_pss memory.tree_peak_rss memory.driver_peak_rss suite.cpu_share suite.cpu_seconds "
         "suite.sampler_cpu_share energy.trial_cpu_seconds "
         "storage.operations storage.bytes storage.client_cpu storage.server_cpu "
+        "energy.cpu_seconds_without_test "
         "energy.cpu_seconds nodes.cpu_seconds nodes.peak_memory "  # in short runs they start more than they train
         "energy.trial_power energy.idle_share"
     ),

@@ -193,8 +193,10 @@ def _metrics(
         "overhead.job_start": known(20.0 * (1 + place), "ms"),
         "overhead.between": known(1.0 * (1 + place), "ms"),
         "overhead.dispatch": known(2.0 * (1 + place), "ms"),
-        "energy.per_completed_trial": known(2.0 + place + draw.random(), "J", kind="estimated" if place % 2 else "derived"),
-        "cost.per_completed_trial": known(1e-5 * (1 + place) * (1 + 0.1 * draw.random()), "USD", kind="declared"),
+        "energy.per_completed_trial_without_test": known(
+            2.0 + place + draw.random(), "J", kind="estimated" if place % 2 else "derived"
+        ),
+        "cost.per_completed_trial_without_test": known(1e-5 * (1 + place) * (1 + 0.1 * draw.random()), "USD", kind="declared"),
         "time.metric_collection": known(0.0, "ms"),
         "slots.utilization": known(80.0 - 10 * place, "%"),
         "slots.idle_share": known(10.0, "%"),

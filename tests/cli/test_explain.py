@@ -218,7 +218,15 @@ def test_each_heading_of_the_first_table_is_explained(call: Call) -> None:
     rows = [row for setting in choice.settings for row in setting.rows]
     headings = [heading.replace("valid-\nation", "validation") for heading, _ in _columns(choice, rows)]
     assert "runs\nfailed" in headings
-    for heading in (*headings, "test\nscore ↓", "energy per trial, J", "added per job", "(extrapolated)", "overhead in all"):
+    for heading in (
+        *headings,
+        "test\nscore ↓",
+        "energy J/trial,\nwith test",
+        "energy per trial, J",
+        "added per job",
+        "(extrapolated)",
+        "overhead in all",
+    ):
         assert listed(call, heading.replace("\n", " ").replace(" median (range)", "")), heading
 
 

@@ -50,7 +50,8 @@ WORDS: Mapping[str, str] = {
     "extrapolated": "of a length: over ten times the longest trial or job that was measured, so it rests on what those added",
     "test score": "of the selected model on the test split (quality.test), the median; the arrow says which direction is better",
     "validation": "the score of the selected trial on validation (quality.validation), where there is no test",
-    "energy per trial": "of the whole job, with start-up and idle slots, over its completed trials (energy.per_completed_trial)",
+    "energy per trial": "of the job with start-up and idle slots, but without tuneoff's own test, over its completed trials "
+    "(energy.per_completed_trial_without_test)",
     "knee": "of workers: where more of them wait instead of train, as the framework keeps no more than so many busy at once",
     "runs failed": "of the runs that were tried: failed or timed out",
     "floor": "serial, a plain pool of processes without any framework: what is added to it is what a framework costs",

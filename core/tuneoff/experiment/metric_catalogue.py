@@ -30,8 +30,8 @@ QUESTIONS = {  # and the primary metric of each
     "quality": "quality.test",
     "time": "time.jct_without_test",
     "overhead": "overhead.per_trial",
-    "energy": "energy.per_completed_trial",
-    "cost": "cost.per_completed_trial",
+    "energy": "energy.per_completed_trial_without_test",
+    "cost": "cost.per_completed_trial_without_test",
 }
 
 

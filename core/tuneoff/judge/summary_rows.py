@@ -26,8 +26,10 @@ from tuneoff.record.metric_value import Kind
 from tuneoff.record.run_record import RunStatus
 
 COLUMNS = (  # of the table of figures, the most important first
-    *("quality.test", "time.jct_without_test", "overhead.per_trial", "energy.per_completed_trial", "cost.job"),
-    *("quality.validation", "time.jct", "slots.idle_share", "energy.trial", "carbon.job", "energy.idle_share"),
+    *("quality.test", "time.jct_without_test", "overhead.per_trial"),
+    *("energy.per_completed_trial_without_test", "cost.job_without_test"),
+    *("quality.validation", "time.jct", "energy.per_completed_trial", "cost.job"),
+    *("slots.idle_share", "energy.trial", "carbon.job_without_test", "carbon.job", "energy.idle_share"),
     *(f"waste.default.{name}" for name in ("time", "energy", "cost")),
     *("energy.cpu_seconds", "energy.reserved_core_seconds"),
     *(f"time.{part}" for part in PARTS if part != "metric_collection"),

@@ -130,12 +130,11 @@ def _of_job(
     job = emission(pieces, intensity, start_wall_ns)
     grams = functools.partial(account.value, unit="g", by=intensity_text(intensity))
     completed = sum(trial.state == "completed" for trial in run.trials)
+    no_completed = None if completed else NO_COMPLETED
     values = {
         "carbon.job": grams(job.grams),
         "carbon.job_intensity": _missing("g/kWh", "the job used no energy that the meter saw", account),
-        "carbon.per_completed_trial": grams(
-            job.grams / completed if completed else None, reason=None if completed else NO_COMPLETED
-        ),
+        "carbon.per_completed_trial": grams(job.grams / completed if completed else None, reason=no_completed),
     }
     if job.joules > 0:
         about = _intensity_kind(account, intensity)
@@ -149,6 +148,12 @@ def _of_job(
     for step in parts:
         value = emission(inside[step], intensity, start_wall_ns).grams if step in reached else None
         values[f"carbon.step.{step}"] = grams(value, reason=None if step in reached else reasons[step])
+    test, no_test = values["carbon.step.test"].value, values["carbon.step.test"].reason_if_null
+    rest = job.grams - test if test is not None else None
+    values["carbon.job_without_test"] = grams(rest, reason=no_test)
+    values["carbon.per_completed_trial_without_test"] = grams(
+        rest / completed if rest is not None and completed else None, reason=no_test or no_completed
+    )
     return values
 
 
@@ -170,7 +175,8 @@ def _without_trials(account: EnergyAccount, reason: str) -> dict[str, MetricValu
 
 
 def _without_job(run: RunRecord, account: EnergyAccount, reason: str) -> dict[str, MetricValue]:
-    names = ("job", "per_completed_trial", *(f"step.{step}" for step in partition(run)))
+    wholes = [f"{name}{without}" for name in ("job", "per_completed_trial") for without in ("", "_without_test")]
+    names = (*wholes, *(f"step.{step}" for step in partition(run)))
     values = {f"carbon.{name}": _missing("g", reason, account) for name in names}
     return {"carbon.job_intensity": _missing("g/kWh", reason, account), **values}
 

@@ -5,6 +5,7 @@ Rented are prices per hour of the slots and of what the framework needs besides,
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 from tuneoff.experiment.accounting.declared import Accounting, Prices, prices_text
@@ -19,6 +20,7 @@ from tuneoff.record.samples.reader import Evidence
 
 NANOSECONDS_PER_HOUR = 3_600_000_000_000
 ACCELERATOR = "cuda"  # begins the device of a trial that trained on one
+WHOLE = {"job": "per_completed_trial", "job_without_test": "per_completed_trial_without_test"}  # and its share per trial
 PIECES = ("slots", "head_node", "database", "energy")
 NO_COMPLETED = "no trial completed, so the run enters no cost ranking"
 RENTED = "on rented premises the energy is in the rent"
@@ -137,22 +139,26 @@ def _lacking(prices: Prices, key: str, why: str) -> HourlyPrice:
 
 
 def cost_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
-    """Return OC and its pieces, cost per completed trial, and cost of each step by time alone. A pure function."""
+    """Return OC and its pieces, both without the test too and per completed trial, and cost of each step by time alone.
+
+    A pure function.
+    """
     prices = evidence.accounting.prices
     if prices is None:
-        names = ("job", *PIECES, "per_completed_trial", *(f"step.{step}" for step in PARTS))
+        names = (*PIECES, *(f"step.{step}" for step in PARTS), *itertools.chain.from_iterable(WHOLE.items()))
         return {f"cost.{name}": _missing(evidence.accounting.prices_reason) for name in names}
     values = _own(run, account, prices) if prices.premises == "own" else _rented(run, evidence, prices)
-    job = values["cost.job"]
     completed = sum(trial.state == "completed" for trial in run.trials)
-    if not completed:
-        values["cost.per_completed_trial"] = _missing(NO_COMPLETED)
-    elif job.value is None:
-        values["cost.per_completed_trial"] = job
-    else:
-        values["cost.per_completed_trial"] = known(
-            job.value / completed, "USD", kind=job.kind, source=job.source, n_samples=completed, coverage=job.coverage
-        )
+    for whole, share in WHOLE.items():
+        job = values[f"cost.{whole}"]
+        if not completed:
+            values[f"cost.{share}"] = _missing(NO_COMPLETED)
+        elif job.value is None:
+            values[f"cost.{share}"] = job
+        else:
+            values[f"cost.{share}"] = known(
+                job.value / completed, "USD", kind=job.kind, source=job.source, n_samples=completed, coverage=job.coverage
+            )
     return values
 
 
@@ -215,7 +221,7 @@ def _rented(run: RunRecord, evidence: Evidence, prices: Prices) -> dict[str, Met
     source = _source(prices, rented.slot.note)
     needed = [resource for resource in resources if resource.prices]
     lacking = next((resource.reason for resource in needed if resource.reason), "")
-    total_ns = jct_ns(run)
+    total_ns, parts, reasons = jct_ns(run), partition(run), part_reasons(run)
     values: dict[str, MetricValue] = {"cost.energy": _missing(RENTED)}
     hours = billed_ns(total_ns, prices) / NANOSECONDS_PER_HOUR if total_ns is not None else 0.0
     for resource in resources:
@@ -223,11 +229,14 @@ def _rented(run: RunRecord, evidence: Evidence, prices: Prices) -> dict[str, Met
         values[f"cost.{resource.name}"] = _declared(resource.usd_per_hour * hours, reason, source)
     rate = sum(resource.usd_per_hour for resource in needed)
     values["cost.job"] = _declared(rate * hours, lacking or (NO_END if total_ns is None else ""), source)
-    reasons = part_reasons(run)
-    for step, within in partition(run).items():
+    for step, within in parts.items():
         start, end = within or (0, 0)
         reason = reasons[step] if within is None else lacking
         values[f"cost.step.{step}"] = _declared(rate * (end - start) / NANOSECONDS_PER_HOUR, reason, source)
+    start, end = parts["test"] or (0, 0)
+    rest_ns = billed_ns(total_ns - (end - start), prices) if total_ns is not None else 0
+    reason = lacking or (NO_END if total_ns is None else reasons["test"] if parts["test"] is None else "")
+    values["cost.job_without_test"] = _declared(rate * rest_ns / NANOSECONDS_PER_HOUR, reason, source)
     return values
 
 
@@ -249,7 +258,10 @@ def _own(run: RunRecord, account: EnergyAccount, prices: Prices) -> dict[str, Me
     reasons = part_reasons(run)
     for step, within in partition(run).items():
         unknown = reason or (reasons[step] if within is None else None)
-        values[f"cost.step.{step}"] = paid(joules(pieces, within) if within is not None else 0.0, unknown)
+        spent = joules(pieces, within) if within is not None else 0.0
+        values[f"cost.step.{step}"] = paid(spent, unknown)
+        if step == "test":
+            values["cost.job_without_test"] = paid(joules(pieces) - spent, unknown)
     return values
 
 

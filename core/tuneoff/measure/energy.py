@@ -183,7 +183,7 @@ def _of_window(run: RunRecord, account: EnergyAccount) -> dict[str, MetricValue]
 
 
 def _of_steps(run: RunRecord, account: EnergyAccount) -> dict[str, MetricValue]:
-    """Return the job's energy in each part of its time."""
+    """Return the job's energy in each part of its time, and what is left of it without the test."""
     parts, reasons = partition(run), part_reasons(run)
     unknown = account.reason or account.job_reason
     spans = [span for span in parts.values() if span is not None]
@@ -193,6 +193,16 @@ def _of_steps(run: RunRecord, account: EnergyAccount) -> dict[str, MetricValue]:
     for name, span in parts.items():
         reason = unknown or (reasons[name] if span is None else None)
         values[f"energy.step.{name}"] = account.value(found.get(span) if span is not None else None, "J", reason)
+    test, completed = parts["test"], sum(trial.state == "completed" for trial in run.trials)
+    reason = unknown or (reasons["test"] if test is None else None)
+    rest = joules([*job_pieces(account)]) - found.get(test, 0.0) if test is not None and reason is None else None
+    values["energy.job_without_test"] = account.value(rest, "J", reason)
+    values["energy.per_completed_trial_without_test"] = account.value(
+        rest / completed if rest is not None and completed else None,
+        "J",
+        reason or (None if completed else NO_COMPLETED),
+        n_samples=completed,
+    )
     return values
 
 
@@ -201,10 +211,17 @@ def _of_model(run: RunRecord, account: EnergyAccount) -> dict[str, MetricValue]:
     clocks, reserved = "CPU clocks of trials and samples", "workers.cpus times the slots' time"
     no_cpu = account.reasons.get("trials", NO_CPU_TIME)
     no_trial = None if any(trial.used_ticket for trial in run.trials) else NO_TRIAL
+    no_test = part_reasons(run)["test"] if partition(run)["test"] is None else None
     values = {
         "energy.cpu_seconds": _use(account.cpu_seconds, account.use_kind, clocks, NO_CPU_TIME),
+        "energy.cpu_seconds_without_test": _use(
+            _less(account.cpu_seconds, account.test_cpu_seconds), account.use_kind, clocks, NO_CPU_TIME, no_test
+        ),
         "energy.trial_cpu_seconds": _use(account.trial_cpu_seconds, account.use_kind, "CPU clocks of trials", no_cpu, no_trial),
         "energy.reserved_core_seconds": _use(account.core_seconds, "declared", reserved, NO_END),
+        "energy.reserved_core_seconds_without_test": _use(
+            _less(account.core_seconds, account.test_core_seconds), "declared", reserved, NO_END, no_test
+        ),
         "energy.trial_core_seconds": _use(account.trial_core_seconds, "declared", reserved, NO_END, no_trial),
     }
     model = account.model
@@ -216,6 +233,10 @@ def _of_model(run: RunRecord, account: EnergyAccount) -> dict[str, MetricValue]:
     for name, end in zip((RATIO_LOW, RATIO_HIGH), ratio or (None, None), strict=True):
         values[name] = known_or(end, "ratio", reason, kind="declared", source=source)
     return values
+
+
+def _less(value: float | None, part: float | None) -> float | None:
+    return value - part if value is not None and part is not None else None
 
 
 def _use(value: float | None, kind: Kind, source: str, reason: str, none: str | None = None) -> MetricValue:

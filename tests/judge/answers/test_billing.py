@@ -113,3 +113,18 @@ def test_a_run_that_has_no_cost_to_compare_makes_the_step_of_the_others_no_great
     assert step(replace(record, status="failed", reason="planted", metrics=metrics)) == pytest.approx(usual)
     assert step(replace(record, metrics={"time.jct": metrics["time.jct"]})) == pytest.approx(usual)
     assert step(replace(record, metrics=metrics)) == pytest.approx(2 * math.log(2))  # control: a cost of one second
+
+
+def test_a_cost_without_the_test_has_the_step_of_the_time_without_it() -> None:
+    """A job of 100 s, of which 90 are the test, is billed for 100 seconds with it and for 10 without."""
+    charged = prices()
+
+    def draw(seed: int) -> dict[str, float]:
+        paid = USD_PER_HOUR / 3600
+        own = {"time.jct_without_test": 10_000.0, "cost.job_without_test": 10 * paid}
+        return {"time.jct": 100_000.0, "cost.job": 100 * paid, **own}
+
+    cells = grouped(results([Entry("a", draw)], accounting=Accounting(prices=charged)))
+    steps = {name: log_billing_step(cells, name, charged) for name in ("cost.job", "cost.job_without_test", "time.jct")}
+    expected = {"cost.job": -2 * math.log1p(-1 / 200), "cost.job_without_test": -2 * math.log1p(-1 / 20), "time.jct": 0.0}
+    assert steps == pytest.approx(expected)

@@ -37,7 +37,7 @@ def test_quality_follows_the_objective_and_its_test_score_too(mode: str) -> None
     [
         ("time.jct", "ratio"),
         ("trials.per_second", "ratio"),
-        ("energy.per_completed_trial", "ratio"),
+        ("energy.per_completed_trial_without_test", "ratio"),
         ("waste.default.cost", "ratio"),
         ("quality.test", "difference"),
         ("slots.idle_share", "difference"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 
@@ -9,6 +10,7 @@ import pytest
 
 from builders.made_results import Draw, Entry, Metrics, results
 from builders.present import present
+from tuneoff.experiment.metric_catalogue import QUESTIONS
 from tuneoff.judge.answers.answer import Answers, Outcome, Verdict
 from tuneoff.judge.answers.compute import answers
 from tuneoff.measure.power.cpu_table import RATIO_HIGH, RATIO_LOW, weight_range
@@ -16,6 +18,7 @@ from tuneoff.record.metric_value import Kind, known
 
 pytest.importorskip("scipy")
 METRIC = "energy.per_completed_trial"
+WITHOUT_TEST = "energy.per_completed_trial_without_test"
 JOULES, WATTS = 2.0, 0.6  # ratio 0.3
 
 
@@ -108,3 +111,28 @@ def test_a_modelled_energy_whose_uses_are_missing_gives_no_order() -> None:
     found, _ = judged([Entry("a", without(uses(10, 10, "a"))), Entry("b", without(uses(20, 20, "b")))])
     assert found.outcome is Outcome.UNDECIDED
     assert "the model's two weights cannot be applied" in found.reason
+
+
+def test_energy_without_the_test_is_judged_by_its_own_seconds_and_not_by_those_of_the_job() -> None:
+    """The test of both takes 80 of their 86 and 90 CPU seconds: with it the ratio of 0.6 is one of 0.96."""
+
+    def job(cpu: float, key: str) -> Draw:
+        def draw(seed: int) -> Metrics:
+            own, whole = uses(cpu, cpu, key)(seed), uses(cpu + 80, cpu + 80, key)(seed)
+            return {**whole, WITHOUT_TEST: own[METRIC]} | {
+                f"{name}_without_test": own[name] for name in ("energy.cpu_seconds", "energy.reserved_core_seconds")
+            }
+
+        return draw
+
+    entries = [Entry("a", job(6, "a")), Entry("b", job(10, "b"))]
+    made = answers(results(entries, questions={"energy": WITHOUT_TEST, "whole": METRIC}, primary_metric=WITHOUT_TEST))
+    own, whole = made.verdicts
+    for found, ratio in ((own, 0.6), (whole, 86 / 90)):
+        intervals = [present(one.interval) for one in found.sensitivities if one.choice.startswith("energy weights")]
+        assert [math.exp(one.estimate) for one in intervals] == pytest.approx([ratio, ratio], rel=0.01)
+
+
+def test_the_default_questions_on_energy_and_cost_leave_the_test_out() -> None:
+    asked = {name: metric for name, metric in QUESTIONS.items() if name in ("time", "energy", "cost")}
+    assert all(metric.endswith("_without_test") for metric in asked.values())

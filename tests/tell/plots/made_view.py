@@ -11,7 +11,7 @@ from tuneoff.judge.choice.choice import Setting
 from tuneoff.judge.choice.choose import choose
 from tuneoff.judge.results import Results
 
-QUESTIONS = {"quality": "quality.test", "time": "time.jct_without_test", "energy": "energy.per_completed_trial"}
+QUESTIONS = {"quality": "quality.test", "time": "time.jct_without_test", "energy": "energy.per_completed_trial_without_test"}
 ANALYSIS = {
     "confidence": 0.95,
     "questions": QUESTIONS,

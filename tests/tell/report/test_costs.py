@@ -18,7 +18,7 @@ from tuneoff.tell.report.tables import render
 
 VALUES = {
     "energy.trial": (1.2e-4, "kWh"),
-    "energy.per_completed_trial": (835.0, "J"),
+    "energy.per_completed_trial_without_test": (835.0, "J"),
     "energy.cpu_seconds": (60.0, "s"),
     "energy.reserved_core_seconds": (104.0, "s"),
     "carbon.job": (0.22, "g"),
@@ -78,11 +78,17 @@ def cells(text: str) -> dict[str, str]:
 def test_what_is_estimated_is_marked_and_the_rest_is_not() -> None:
     text = render([row("a", seeds=1)])
     found = cells(text)
-    assert (found["time.jct"], found["energy.trial"], found["energy.per_completed_trial"]) == ("52.0", "~432", "~835")
+    assert (found["time.jct"], found["energy.trial"], found["energy.per_completed_trial_without_test"]) == (
+        "52.0",
+        "~432",
+        "~835",
+    )
     assert (found["energy.cpu_seconds"], found["energy.reserved_core_seconds"], found["carbon.job"]) == ("~60.0", "~104", "~0.22")
     assert [found[f"waste.default.{name}"] for name in ("time", "energy", "cost")] == ["12.0", "~281", "0.27"]
     assert (found["cost.job"], found["slots.idle_share"], found["energy.idle_share"]) == ("2.30", "20.5", "~5.56")
-    kinds = "Kinds: derived: JCT, idle, WTT; declared: OC, WTC; estimated (~): job/trial, TWH, CO2e, WR, WTE, CPU, cores."
+    kinds = (
+        "Kinds: derived: JCT, idle, WTT; declared: OC, WTC; estimated (~): job/trial w/o test, TWH, CO2e, WR, WTE, CPU, cores."
+    )
     assert kinds in text.splitlines()
 
 
@@ -99,7 +105,7 @@ def test_units_are_the_same_in_every_table_and_energies_stand_in_one(factor: flo
     shown = dict(zip(COLUMNS, units[2:], strict=False))
     expected = {
         "energy.trial": "J",
-        "energy.per_completed_trial": "J",
+        "energy.per_completed_trial_without_test": "J",
         "energy.reserved_core_seconds": "core-s",
         "cost.job": "mUSD",
     }
@@ -152,12 +158,12 @@ def test_an_absurd_figure_has_few_letters() -> None:
 def test_a_missing_figure_is_a_dash_with_its_reason_once() -> None:
     text = render([row("a", energy=None), row("b", energy=None)])
     assert text.count(ABSENT) == 1
-    assert f"– job/trial, TWH, CO2e, WR, WTE, CPU, cores: {ABSENT}." in text.splitlines()
+    assert f"– job/trial w/o test, TWH, CO2e, WR, WTE, CPU, cores: {ABSENT}." in text.splitlines()
 
 
 def test_a_reason_names_the_rows_where_others_have_the_figure() -> None:
     text = render([row("a", energy=None), row("b")])
-    assert f"– job/trial, TWH, CO2e, WR, WTE, CPU, cores (a random): {ABSENT}." in text.splitlines()
+    assert f"– job/trial w/o test, TWH, CO2e, WR, WTE, CPU, cores (a random): {ABSENT}." in text.splitlines()
 
 
 def test_energies_of_different_kinds_carry_a_note() -> None:

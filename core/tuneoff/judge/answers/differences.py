@@ -25,15 +25,20 @@ ENDS = ("energy weights low", "energy weights high")  # choices of sensitivities
 UNKNOWN = "the model's two weights cannot be applied to it, so no order is claimed"
 
 _JOB = ("energy.cpu_seconds", "energy.reserved_core_seconds")
+_NOT_TEST = ("energy.cpu_seconds_without_test", "energy.reserved_core_seconds_without_test")
 _TRIALS = ("energy.trial_cpu_seconds", "energy.trial_core_seconds")
 _PARTS = {  # metric: CPU seconds and core seconds that it rests on, and the metric by which the sum is divided
     "energy.job": (_JOB, None),
     "energy.per_completed_trial": (_JOB, "trials.completed"),
+    "energy.job_without_test": (_NOT_TEST, None),
+    "energy.per_completed_trial_without_test": (_NOT_TEST, "trials.completed"),
     "energy.per_trained_epoch": (_JOB, "epochs.trained"),
     "energy.trials": (_TRIALS, None),
     "energy.trial": (_TRIALS, "trials.used"),
     "carbon.job": (_JOB, None),
     "carbon.per_completed_trial": (_JOB, "trials.completed"),
+    "carbon.job_without_test": (_NOT_TEST, None),
+    "carbon.per_completed_trial_without_test": (_NOT_TEST, "trials.completed"),
     "carbon.trials": (_TRIALS, None),
 }
 

@@ -26,7 +26,10 @@ from tuneoff.workload import Mode
 ABSENT = "its record has no such metric"
 FEWEST_UNDISTURBED = 6  # pairs: with fewer no difference can be shown at 5 %
 LARGEST = 50_000_000  # bytes
-BILLED = ("cost.job", "cost.slots", "cost.head_node", "cost.database", "cost.per_completed_trial")  # by whole units of time
+BILLED = dict.fromkeys(("cost.job", "cost.slots", "cost.head_node", "cost.database", "cost.per_completed_trial"), "time.jct") | {
+    "cost.job_without_test": "time.jct_without_test",
+    "cost.per_completed_trial_without_test": "time.jct_without_test",
+}  # by whole units of this time
 _LOSSES = ("loss", "error", "rmse", "mae", "mse", "perplexity")
 _SCORES = ("accuracy", "f1", "auc", "precision", "recall")  # of 0 to 1
 
@@ -126,8 +129,8 @@ def _share(run: Run, metric: str, prices: Prices | None) -> float:
     """Return the last unit of a run's billed time as a part of it: all at the minimum, 0 where there is no cost to compare."""
     if value(run, metric).value is None:
         return 0.0
-    jct = run.record.metrics.get("time.jct") if run.record is not None else None
-    if metric not in BILLED or prices is None or prices.premises == "own" or jct is None or jct.value is None:
+    jct = run.record.metrics.get(BILLED.get(metric, "")) if run.record is not None else None
+    if prices is None or prices.premises == "own" or jct is None or jct.value is None:
         return 0.0
     used = round(jct.value * 1e6)
     billed = billed_ns(used, prices)

@@ -23,6 +23,7 @@ SHARES = (0.05, 0.01)  # of a trial's length, below which what a framework adds 
 FURTHEST = 10.0  # times the longest measured trial: lengths beyond it are extrapolated
 Over = Literal["trial_seconds", "workers", "trials"]
 QUALITY, VALIDATED = "quality.test", "quality.validation"
+ENERGY, WITH_TEST = "energy.per_completed_trial_without_test", "energy.per_completed_trial"
 
 
 class Certainty(StrEnum):
@@ -207,6 +208,13 @@ class Choice:
         """The metric of the column on quality: the test's where any row has it, else validation's."""
         groups = [column.group for setting in self.settings for row in setting.rows for column in row.columns.values()]
         return QUALITY if any(group.estimates[QUALITY].median is not None for group in groups) else VALIDATED
+
+    @property
+    def energy(self) -> str:
+        """The metric of the column on energy: without the test; with it where all records are older than that metric."""
+        groups = [column.group for setting in self.settings for row in setting.rows for column in row.columns.values()]
+        known = {name for group in groups for name in (ENERGY, WITH_TEST) if group.estimates[name].median is not None}
+        return WITH_TEST if known == {WITH_TEST} else ENERGY
 
     @property
     def lines(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from tuneoff.measure.attribution.gpu import trained_on_gpu, with_gpus
 from tuneoff.measure.attribution.methods import SLOTS_ONLY, Uses, by_counters, by_model, by_slot_meters, uses_of
 from tuneoff.measure.attribution.slots import NOTHING, Attributed, EnergyPiece, joules
 from tuneoff.measure.presence import Presence, presence_of
-from tuneoff.measure.spans import NO_END, AttemptKey, jct_ns
+from tuneoff.measure.spans import NO_END, AttemptKey, jct_ns, partition
 from tuneoff.record.metric_value import Kind, MetricValue, known, missing, weakest
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Evidence, Samples
@@ -59,6 +59,8 @@ class EnergyAccount:
     cpu_seconds: float | None = None  # of the job; None where a part's are unknown
     trial_cpu_seconds: float | None = None  # of all trials while they were busy
     core_seconds: float | None = None  # reserved by the slots, busy or not
+    test_cpu_seconds: float | None = None  # of the job, in its part test; None where there was none too
+    test_core_seconds: float | None = None
     trial_core_seconds: float | None = None
     other_cpu: EnergySeries | None = None  # CPU seconds of other programs on the processors that the run could use
 
@@ -155,6 +157,7 @@ def _account(
     needed = ("trials", "overhead", "idle", "outside", *(() if is_by_slots else ("coordinator", "services")))
     unknown = next((found.reasons[name] for name in needed if name in found.reasons), None)
     times, others = uses.tree.sampled.times, uses.tree.others_ns
+    test = partition(run)["test"]
     return EnergyAccount(
         reason=reason,
         attempts={key: tuple(pieces) for key, pieces in found.attempts.items()},
@@ -167,6 +170,8 @@ def _account(
         trial_cpu_seconds=uses.trial_cpu_seconds(),
         core_seconds=uses.core_seconds() if jct_ns(run) is not None else None,
         trial_core_seconds=uses.trial_core_seconds(),
+        test_cpu_seconds=uses.job_cpu_seconds(test) if test is not None else None,
+        test_core_seconds=uses.core_seconds(test) if test is not None else None,
         other_cpu=EnergySeries(times, [used / 1e9 for used in others]) if len(times) > 1 else None,
         **about,
     )

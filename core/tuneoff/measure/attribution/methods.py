@@ -28,7 +28,7 @@ from tuneoff.measure.attribution.slots import (
 )
 from tuneoff.measure.attribution.tree import PARTS, TreeUse, tree_use
 from tuneoff.measure.presence import Presence
-from tuneoff.measure.spans import AttemptKey, foreign_attempts, last_ns
+from tuneoff.measure.spans import AttemptKey, Interval, foreign_attempts, last_ns
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples
 from tuneoff.record.samples.schema import Coefficients, EnergySeries
@@ -73,21 +73,22 @@ class Uses:
             return None
         return sum(cpu_seconds(pieces) for pieces in self.cpu.attempts.values())
 
-    def job_cpu_seconds(self) -> float | None:
-        """Return the CPU seconds of the job, None where a part is unknown."""
-        trials = self.trial_cpu_seconds()
+    def job_cpu_seconds(self, within: Interval | None = None) -> float | None:
+        """Return the CPU seconds of the job, all of them or those in an interval; None where a part is unknown."""
         names = ("overhead", "coordinator", "services", "test")
-        if trials is None or any(name in self.reasons for name in names[:3]):
+        if self.cpu.unknown or any(name in self.reasons for name in names[:3]):
             return None
-        return trials + sum(cpu_seconds(self.parts.get(name, ())) for name in names)
+        used = (*self.cpu.attempts.values(), *(self.parts.get(name, []) for name in names))
+        return sum(cpu_seconds(pieces if within is None else clipped(pieces, within)) for pieces in used)
 
     def trial_core_seconds(self) -> float:
         """Return the reserved core seconds of all attempts while they were busy."""
         return self.cores * sum(core_seconds(shares) for slot in self.slots for shares in slot.busy.values())
 
-    def core_seconds(self) -> float:
-        """Return the reserved core seconds of the slots, busy or not."""
-        return self.reserved_cores * self.end_ns / 1e9
+    def core_seconds(self, within: Interval | None = None) -> float:
+        """Return the reserved core seconds of the slots, busy or not: of the run, or of an interval."""
+        start, end = within or (0, self.end_ns)
+        return self.reserved_cores * (end - start) / 1e9
 
 
 def uses_of(

@@ -37,8 +37,10 @@ QUALITY_AND_TIME = (
     ),
 )
 ENERGY_AND_COST = (
-    *map(metric, ("energy.trial", "energy.per_completed_trial", "energy.cpu_seconds", "energy.reserved_core_seconds")),
-    *map(metric, ("carbon.job", "cost.job", "cost.per_completed_trial")),
+    *map(metric, ("energy.trial", "energy.per_completed_trial_without_test", "energy.per_completed_trial")),
+    *map(metric, ("energy.cpu_seconds", "energy.reserved_core_seconds")),
+    *map(metric, ("carbon.job_without_test", "carbon.job", "cost.job_without_test", "cost.job")),
+    *map(metric, ("cost.per_completed_trial_without_test", "cost.per_completed_trial")),
     *map(metric, ("waste.default.time", "waste.default.energy", "waste.default.cost", "energy.idle_share")),
 )
 ADDED = tuple(

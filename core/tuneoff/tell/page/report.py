@@ -112,7 +112,7 @@ def page(of: Answered, folder: Path) -> dict[str, Any]:
         "time": time,
         "asked": _asked(answers.questions, time),
         "axes": {setting.name: _axes(setting, answers.questions) for setting in choice.settings},
-        "beside": [metric(name) for name in ("energy.per_completed_trial", choice.quality)],  # columns beside those of time
+        "beside": [metric(name) for name in (choice.energy, choice.quality)],  # columns beside those of time
         "places": Places(results, folder),
         "facts": _facts(results, answers, choice),
         "runs": [runs[run.run_id] for run in results.planned],

@@ -18,15 +18,18 @@ from tuneoff.record.samples.schema import Header
 from tuneoff.record.store import RUNS
 
 ORDER: tuple[Kind, ...] = ("measured", "derived", "declared", "estimated")
-ENERGY = "energy.per_completed_trial"
+ENERGY = "energy.per_completed_trial_without_test"
 MEANINGS = {
     "time.jct": "job completion time",
-    "energy.per_completed_trial": "energy of the whole job, with start-up, idle slots and services, per completed trial",
+    ENERGY: "energy of the job, with start-up, idle slots and services, but without tuneoff's own test, per completed trial",
+    "energy.per_completed_trial": "the same with the test",
     "energy.trial": "energy of a trial's own work",
     "energy.cpu_seconds": "CPU seconds of the job",
     "energy.reserved_core_seconds": "reserved core seconds of the job",
     "carbon.job": "greenhouse gases of the job as CO2",
     "cost.job": "cost of the job",
+    "carbon.job_without_test": "CO2e without the test",
+    "cost.job_without_test": "cost of the job without the test",
     "waste.default.time": "wasted time of trials (default policy)",
     "waste.default.energy": "their wasted energy",
     "waste.default.cost": "their wasted cost",

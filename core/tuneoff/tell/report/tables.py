@@ -29,7 +29,7 @@ from tuneoff.experiment.metric import STEPS, Metric
 from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.experiment.names import platform_text
 from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
-from tuneoff.judge.choice.choice import QUALITY, Best, Choice, Row, Setting, failures, ratio_text
+from tuneoff.judge.choice.choice import ENERGY, QUALITY, Best, Choice, Row, Setting, failures, ratio_text
 from tuneoff.judge.stats.location import Interval, middle
 from tuneoff.judge.summary_rows import COLUMNS, Figure, SummaryRow, notes
 from tuneoff.tell.report.cost_notes import NO_CIRCUMSTANCES, Circumstances, cost_notes
@@ -42,7 +42,7 @@ LEAST_MILLISECONDS = 5.0  # shown as 0.01 s
 WIDEST = 1000  # columns
 LEAST_COLUMNS = 3  # of figures, however narrow the terminal
 WIDTH = 80
-JOB_TIME, ENERGY = "time.jct_without_test", "energy.per_completed_trial"
+JOB_TIME = "time.jct_without_test"
 SIGNS = {Outcome.BETTER: "+", Outcome.WORSE: "-", Outcome.UNDECIDED: "?"}  # against the reference, where there are verdicts
 MOST_CAVEATS = 3
 MOST_PARAMETERS = 4  # of the best configuration, where there is a choice to tell too
@@ -210,7 +210,8 @@ def _columns(choice: Choice, rows: Sequence[Row]) -> Iterator[tuple[str, Cell]]:
         arrow = f" {choice.best.arrow}" if choice.best is not None else ""
         head = f"test{arrow}\nscore" if choice.quality == QUALITY else f"valid-\nation{arrow}"
         yield head, lambda row, _: _quality(row.first.group, choice.quality)
-        yield "energy\nJ/trial", lambda row, _: _energy(row.first.group)
+        head = "energy\nJ/trial" if choice.energy == ENERGY else "energy J/trial,\nwith test"
+        yield head, lambda row, _: _energy(row.first.group, choice.energy)
 
 
 def _frameworks(columns: Sequence[tuple[str, Cell]], rows: Sequence[tuple[Row, Setting]]) -> Table:
@@ -272,8 +273,8 @@ def _job_time(group: EstimatedGroup) -> str:
     return median if len(known) == 1 else f"{median} ({number(known[0])}-{number(known[-1])})"
 
 
-def _energy(group: EstimatedGroup) -> str:
-    estimate = group.estimates[ENERGY]
+def _energy(group: EstimatedGroup, metric: str) -> str:
+    estimate = group.estimates[metric]
     if estimate.median is None or math.isinf(estimate.median.estimate):
         return MISSING
     joules = estimate.median.estimate * shown_unit(estimate.unit)[1]

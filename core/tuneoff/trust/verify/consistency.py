@@ -178,6 +178,8 @@ def _offset_ns(anchor: Process | Header) -> int:
 def wrong_sums(metrics: Metrics, account: EnergyAccount) -> Iterator[Fault]:
     """Yield the metrics of a run that are not the sum of their parts; where a part is null nothing can be told."""
     yield from _whole(metrics, "time.jct", [f"time.{name}" for name in PARTITION])
+    for whole, test in (("time.jct", "time.test"), ("energy.job", "energy.step.test"), ("carbon.job", "carbon.step.test")):
+        yield from _whole(metrics, whole, [f"{whole}_without_test", test])
     yield from _whole(metrics, "slots.slot_time", [f"slots.{name}" for name in SLOT_PARTS])
     for name in SLOT_PARTS:
         slots = [metric for metric in metrics if metric.startswith(f"slots.{name}[")]
