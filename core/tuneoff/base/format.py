@@ -102,16 +102,16 @@ def duration_range(seconds: Iterable[float]) -> str:
 
 
 def times(ratio: float) -> str:
-    """Return how many times as much, without its sign: two digits, about 1 two decimals; "failed" for infinite."""
+    """Return how many times as much, without its sign: two digits, about 1 two decimals."""
     if math.isinf(ratio):
-        return "failed"
+        return "∞"
     return f"{ratio:.2f}" if 0.9 <= ratio < 1.195 else two_digits(ratio)
 
 
 def times_text(estimate: float, low: float, high: float) -> str:
-    """Return `2.9x (1.5 to 4.8)`; without its range where that is of one value."""
-    if math.isinf(estimate):
-        return "failed"
+    """Return `2.9x (1.5 to 4.8)`; without its range where that is of one value. A failed run has no ratio to one that is done."""
+    if not 0 < estimate < math.inf:
+        return MISSING
     return f"{times(estimate)}x" + (f" ({times(low)} to {times(high)})" if low != high else "")
 
 

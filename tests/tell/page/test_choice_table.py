@@ -16,7 +16,7 @@ pytest.importorskip("scipy")
 
 
 def test_the_ratio_is_that_of_the_choice_with_its_interval_and_its_sign() -> None:
-    _, _, setting = view(SEVERAL)
+    _, _, setting = view(replace(SEVERAL, failed=()))
     scope = setting.scopes[0].text
     floor, optuna, emulated = setting.rows
     found = ratio_cell(floor, scope, "optuna")
@@ -30,6 +30,11 @@ def test_the_ratio_is_that_of_the_choice_with_its_interval_and_its_sign() -> Non
     assert ratio_cell(emulated, scope, "optuna").text == "–", "what is emulated is in no comparison"
     assert has_intervals(setting)
     assert {symbol for symbol, _, _ in signs_used(setting)} == {"▲", "▼"}
+
+
+def test_where_runs_failed_there_is_no_ratio() -> None:
+    _, _, setting = view(SEVERAL)
+    assert ratio_cell(setting.rows[0], setting.scopes[0].text, "optuna").text == "–"
 
 
 def test_below_ten_seeds_a_ratio_claims_nothing() -> None:

@@ -9,7 +9,7 @@ from tuneoff.base.format import counted, figure, listed
 from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import UNCHECKED, AcrossTasks, OverTasks, Question
 from tuneoff.judge.answers.differences import is_modelled
-from tuneoff.judge.answers.phrases import difference_text, estimated, question_text, scope_text, size_text
+from tuneoff.judge.answers.phrases import difference_text, estimated, failed_runs, question_text, scope_text, size_text
 from tuneoff.judge.runs import Group
 from tuneoff.judge.stats.location import Interval
 from tuneoff.judge.stats.sign_flip import least_p
@@ -80,7 +80,7 @@ def _claim(pairs: Sequence[OverTasks], question: Question, plan: Frozen) -> str:
     if claims:
         return "; ".join(claims)
     least = min(tested, key=lambda one: one.p or 0.0)
-    difference = difference_text(least.mean, question)
+    difference = difference_text(least.mean if not any(least.failures) else None, question)
     return f"no pair is shown to differ (least p {figure(least.p or 0.0)}: {least.one} against {least.other} {difference})"
 
 
@@ -88,22 +88,17 @@ def _sentence(one: OverTasks, mean: Interval | None, p: float | None, question: 
     """Return who is ahead, by how much, in how many of the tasks, and how sure that is."""
     is_one = mean is not None and (mean.estimate < 0) == (question.better == "min")
     first, second = (one.one, one.other) if is_one else (one.other, one.one)
-    size = size_text(mean, question, is_one=is_one)
+    size = size_text(mean, question, is_one=is_one) if not any(one.failures) else ""
     wins = one.ahead[0 if is_one else 1]
     where = f"on average, and in {wins} of {counted(len(one.tasks), 'task')}"
-    failed = [
-        f"{counted(count, 'run')} of {name} failed"
-        for name, count in zip((one.one, one.other), one.failures, strict=True)
-        if count
-    ]
     model = estimated(one) if one.is_estimated else ""
-    notes = [f"p {figure(p or 0.0)}, sign flips", model, *failed, one.disturbance.text, without_disturbed]
+    notes = [f"p {figure(p or 0.0)}, sign flips", model, *failed_runs(one), one.disturbance.text, without_disturbed]
     return f"{first} is ahead of {second}{size} {where} ({', '.join(note for note in notes if note)})"
 
 
 def _control(one: OverTasks, question: Question, plan: Frozen) -> str:
     warning = f". {_WARNING}, {_chance(plan)}" if _differs(one, plan) else ""
-    difference = difference_text(one.mean, question)
+    difference = difference_text(one.mean if not any(one.failures) else None, question)
     return f"Control (A/A, in no family): {one.one} against {one.other} {difference} (p {figure(one.p or 0.0)}){warning}."
 
 

@@ -6,6 +6,7 @@ in a file with `tasks:`, the task. A *group* is one adapter in one scope. A *ver
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -18,7 +19,7 @@ from tuneoff.judge.stats.location import Interval
 from tuneoff.measure.power.cpu_table import WeightRange
 from tuneoff.record.metric_value import Kind
 
-WITHOUT_DISTURBED = "without disturbed runs"  # the choice of a sensitivity
+WITHOUT_FAILURES, WITHOUT_DISTURBED = "without failures", "without disturbed runs"  # choices of sensitivities
 ROBUST = "robust"
 UNCHECKED = f"not checked {WITHOUT_DISTURBED}"
 HOLDS, FAILS = f"holds {WITHOUT_DISTURBED}", f"does not hold {WITHOUT_DISTURBED}"
@@ -170,6 +171,15 @@ class Verdict:
     def outcome_for(self, label: str) -> Outcome:
         """Return the outcome as it is for `label`, whichever of the two it is."""
         return self.outcome if label == self.one else _FLIPPED.get(self.outcome, self.outcome)
+
+    @property
+    def is_by_failures(self) -> bool:
+        """Whether the one that is worse is so by its failed runs: without these there is another verdict, or too few seeds."""
+        if self.interval is not None and math.isinf(self.interval.estimate):
+            return True
+        if self.outcome not in _FLIPPED or not self.failures[0 if self.outcome is Outcome.WORSE else 1]:
+            return False
+        return any(one.choice == WITHOUT_FAILURES and one.outcome is not self.outcome for one in self.sensitivities)
 
     @property
     def seeds(self) -> int:

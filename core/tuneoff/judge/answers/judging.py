@@ -10,7 +10,15 @@ from itertools import combinations
 
 from tuneoff.base.format import counted
 from tuneoff.experiment.accounting.declared import Prices
-from tuneoff.judge.answers.answer import WITHOUT_DISTURBED, Outcome, PairedDifference, Question, Sensitivity, Verdict
+from tuneoff.judge.answers.answer import (
+    WITHOUT_DISTURBED,
+    WITHOUT_FAILURES,
+    Outcome,
+    PairedDifference,
+    Question,
+    Sensitivity,
+    Verdict,
+)
 from tuneoff.judge.answers.differences import BOTH_FAILED, ENDS, UNKNOWN, is_modelled, pair, weighted, weights_of
 from tuneoff.judge.answers.run_values import FEWEST_UNDISTURBED, disturbance, is_disturbed, log_billing_step, value
 from tuneoff.judge.runs import Group, Scope
@@ -67,11 +75,13 @@ class _Case:
         )
         few = self._too_few()
         if few is not None:
-            return replace(bare, reason=few, interval=self._plain(values))
+            return replace(bare, reason=few, interval=self._plain(self._compared))
         blocked = self.pair.seeds.waiting or self.pair.excluded
         if blocked is not None:
             shown = self._shown(values, self.rules.alpha) if self.pair.excluded is None else None
             return replace(bare, outcome=Outcome.UNDECIDED, reason=blocked, interval=shown)
+        if not self._compared:
+            return replace(bare, outcome=Outcome.UNDECIDED, reason=f"both failed in {counted(len(values), 'seed')}")
         judgement = self._judge(values)
         outcome, why = self._guarded(self._outcome(judgement), self.pair.usable)
         sensitivities = tuple(self._sensitivities(outcome))
@@ -88,6 +98,11 @@ class _Case:
             weights=weights,
             seeds_to_decide=None if why or outcome in DECIDED else self._seeds_to_decide(values),
         )
+
+    @property
+    def _compared(self) -> list[float]:
+        """The differences of the seeds in which not both failed: two failures have none."""
+        return [row.difference for row in self.pair.usable if row.difference is not None and row.reason != BOTH_FAILED]
 
     @property
     def _used(self) -> list[int]:
@@ -151,7 +166,7 @@ class _Case:
     def _sensitivities(self, outcome: Outcome) -> list[Sensitivity]:
         rows = self.pair.usable
         successes = [row for row in rows if row.reason is None]
-        found = [self._sensitivity("without failures", successes)] if len(successes) < len(rows) else []
+        found = [self._sensitivity(WITHOUT_FAILURES, successes)] if len(successes) < len(rows) else []
         found += [self._sensitivity("median", rows, "median"), self._without_one(rows, outcome)]
         undisturbed = [row for row in rows if not self._is_disturbed(row.seed)]
         found += [self._without_disturbed(undisturbed)] if len(undisturbed) < len(rows) else []

@@ -59,7 +59,7 @@ def value_text(value: float, metric: str, unit: str) -> str:
 
 def difference_text(interval: Interval | None, question: Question) -> str:
     """Return one against other: `2.9x (1.5 to 4.8)` on the ratio scale, else one − other in the metric's unit."""
-    if interval is None:
+    if interval is None or math.isinf(interval.estimate):
         return MISSING
     if question.scale == "ratio":
         return times_text(*map(ratio_of, (interval.estimate, interval.low, interval.high)))
@@ -68,8 +68,13 @@ def difference_text(interval: Interval | None, question: Question) -> str:
 
 
 def seen_text(verdict: Verdict, label: str | None = None) -> str:
-    """Return a verdict's size as it is for `label`, its first one by default: a ratio has the median difference beside it."""
+    """Return a verdict's size as it is for `label`, its first one by default: a ratio has the median difference beside it.
+
+    With failed runs none is told, but how many of each failed.
+    """
     interval, question, sign = verdict.interval, verdict.question, 1 if label in (None, verdict.one) else -1
+    if any(verdict.failures):
+        return "failed runs: {} and {}".format(*verdict.failures[::sign])
     if interval is not None and sign < 0:
         interval = replace(interval, estimate=-interval.estimate, low=-interval.high, high=-interval.low)
     text = difference_text(interval, question)
@@ -138,13 +143,18 @@ def claim(verdict: Verdict) -> str:
     question = verdict.question
     is_one = verdict.outcome is Outcome.BETTER
     first, second = (verdict.one, verdict.other) if is_one else (verdict.other, verdict.one)
-    if verdict.interval is not None and math.isinf(verdict.interval.estimate):
-        return (
-            f"{named(second)} failed where {named(first)} did not, which decides {question.name} ({', '.join(_notes(verdict))})"
-        )
+    notes = ", ".join((*failed_runs(verdict), *_notes(verdict)))
+    if verdict.is_by_failures:
+        return f"{named(second)} failed where {named(first)} did not, which decides {question.name} ({notes})"
     verb = _BETTER.get(question.metric) or _BETTER.get(question.name, f"is better in {question.metric} than")
-    size = size_text(verdict.interval, question, is_one=is_one)
-    return f"{named(first)} {verb} {named(second)}{size} ({', '.join(_notes(verdict))})"
+    size = size_text(verdict.interval, question, is_one=is_one) if not any(verdict.failures) else ""
+    return f"{named(first)} {verb} {named(second)}{size} ({notes})"
+
+
+def failed_runs(of: Verdict | OverTasks) -> list[str]:
+    """Return of whom how many runs failed: "2 runs of optuna failed"."""
+    pairs = zip((of.one, of.other), of.failures, strict=True)
+    return [f"{counted(count, 'run')} of {name} failed" for name, count in pairs if count]
 
 
 def estimated(found: Verdict | OverTasks) -> str:
@@ -164,10 +174,8 @@ def is_decided(verdict: Verdict) -> bool:
 
 def size_text(interval: Interval | None, question: Question, *, is_one: bool) -> str:
     """Return by how much the better one is better, `is_one`: the first of one − other; " by 2.9x (1.5 to 4.8)"."""
-    if interval is None:
+    if interval is None or math.isinf(interval.estimate):
         return ""
-    if math.isinf(interval.estimate):
-        return "; failed runs decide it"
     sign = 1 if is_one == (question.better == "max") else -1
     estimate, (low, high) = sign * interval.estimate, sorted((sign * interval.low, sign * interval.high))
     if question.scale == "ratio":

@@ -18,6 +18,7 @@ from tuneoff.judge.choice.choice import Certainty, Length, Ratio, Row, failures,
 from tuneoff.judge.choice.shown import Shown
 
 SHRINKING = ("time", "overhead", "energy", "carbon", "cost", "waste")  # kinds of metrics that matter less, the longer trials are
+MOST_PLACES = 3  # tasks that are named as those in which runs failed
 _DID = {  # what the better one did, by question or its metric
     "quality": "found better models than",
     "time": "was faster than",
@@ -38,8 +39,8 @@ def sentences(
         yield "Nothing to choose from: no framework has a run that is done on a platform of its own."
         return
     if not seeds:
-        yield f"Nothing to choose from: no run of {_either(row.name for row in named)} is done; tuneoff status says why."
-        yield from _failed(named)
+        headline = f"Nothing to choose from: no run of {_either(row.name for row in named)} is done; tuneoff status says why."
+        yield " ".join((headline, *_failed(named)))
         return
     if len(compared) == 1:
         told = iter([f"Nothing to choose from: only {_only(compared).name} was measured."])
@@ -49,22 +50,22 @@ def sentences(
         told = _described(list(compared.values()), seeds)
     else:
         told = _not_decided(answers, shown, compared, chosen)
-    yield next(told)
-    yield from _failed(named)
+    yield " ".join((next(told), *_failed(named)))
     yield from told
     yield from _lengths(compared.values(), [row for row in rows if not row.is_emulated])
 
 
 def _failed(rows: Iterable[Row]) -> Iterator[str]:
-    """Say whose runs failed, and in what: no ratio tells how long a framework takes that did not run."""
+    """Say whose runs failed, where and in what: no ratio tells how long a framework takes that did not run."""
     for row in rows:
         failed, ended = failures(row.columns.values())
         if failed:
-            reasons = Counter(
-                _in_short(run.reason or "") for column in row.columns.values() for run in column.group.runs if run.is_failure
-            )
-            rest = "" if row.has_done else ": it was not compared"
-            yield f"{row.name} failed in {failed} of {counted(ended, 'run')} ({reasons.most_common(1)[0][0]}){rest}."
+            runs = {name: [run for run in column.group.runs if run.is_failure] for name, column in row.columns.items()}
+            reasons = Counter(_in_short(run.reason or "") for of in runs.values() for run in of)
+            places = [column.scope.task or name for name, column in row.columns.items() if runs[name]]
+            where = f" of {listed(places)}" if len(places) < len(runs) and len(places) <= MOST_PLACES else ""
+            why, rest = listed(dict(reasons.most_common())), "" if row.has_done else ": it was not compared"
+            yield f"{row.name} failed in {failed} of {counted(ended, 'run')}{where} ({why}){rest}."
 
 
 def _in_short(reason: str) -> str:
@@ -105,21 +106,29 @@ def _not_decided(answers: Answers, shown: Shown, rows: Mapping[str, Row], chosen
 
 def _described(rows: Sequence[Row], seeds: int) -> Iterator[str]:
     """Describe job times of too few seeds, which prove nothing; `rows`: the fastest first."""
-    fastest, *others = rows
-    few = counted(seeds, "seed")
-    if len(fastest.columns) > 1:
-        yield f"Not decided: {few} in each setting."
+    if len(rows[0].columns) > 1:
+        yield f"Not decided: {counted(seeds, 'seed')} in each setting."
         return
+    whole = [row for row in rows if not failures(row.columns.values())[0]]
+    if len(whole) < 2:
+        yield (
+            f"Not decided: only {whole[0].name} ran without a failure."
+            if whole
+            else "Not decided: runs of each framework failed."
+        )
+        return
+    fastest, *others = whole
+    seeds = min(failures(row.columns.values())[1] for row in whole)
+    few = counted(seeds, "seed")
     ratios = [(row, row.first.ratios.get(fastest.label)) for row in others]
-    slower = [
-        (row, ratio) for row, ratio in ratios if ratio is not None and ratio.low > 1 and not failures(row.columns.values())[0]
-    ]
+    slower = [(row, ratio) for row, ratio in ratios if ratio is not None and ratio.low > 1]
     if slower:
         each = few if seeds == 1 else f"{seeds} of {few}"
         yield f"In {each} {fastest.name} was faster than {listed(row.name for row, _ in slower)}."
         yield f"A job took {listed(f'{ratio_text(ratio)} as long with {row.name}' for row, ratio in slower)}."
     else:
-        yield f"In {few} no framework was the fastest each time."
+        others_failed = " of those that never failed" if len(whole) < len(rows) else ""
+        yield f"In {few} no framework{others_failed} was the fastest each time."
     yield f"This describes {few} of {_strategy({fastest.label: fastest})}. It proves nothing."
 
 

@@ -48,10 +48,11 @@ class Shown:
         return {one.robustness for one in verdicts}, reduce(or_, (one.disturbance for one in verdicts), Disturbance())
 
     def is_by_failures(self, question: Question, label: str, other: str) -> bool:
-        """Tell whether failed runs decide between two in all their columns: by how much one is better, no number says."""
+        """Tell whether failed runs decide between two in any of their columns, over tasks in all: no time says who is better."""
         keys = [(question.name, scope, frozenset((label, other))) for scope in self._scopes]
-        intervals = [self._verdicts[key].interval for key in keys if key in self._verdicts]
-        return bool(intervals) and all(one is not None and math.isinf(one.estimate) for one in intervals)
+        decided = [self._verdicts[key].is_by_failures for key in keys if key in self._verdicts]
+        is_over_tasks = len(self._scopes) > 1 and self._pair(question, label, other) is not None
+        return bool(decided) and (all(decided) if is_over_tasks else any(decided))
 
     def ratios(self, question: Question, scope: Scope, labels: Sequence[str]) -> dict[str, dict[str, Ratio]]:
         """Return by label and other label how many times as long the one takes in a column."""
@@ -91,10 +92,10 @@ class Shown:
 
 
 def _ratio(verdict: Verdict, label: str) -> Ratio | None:
-    """Return the ratio of a verdict on the ratio scale, as it is for `label`; None without a seed that both have."""
+    """Return the ratio of a verdict on the ratio scale, as it is for `label`; None where a run failed, or no seed is in both."""
     sign = 1 if label == verdict.one else -1
     differences = [sign * one.difference for one in verdict.differences if one.difference is not None]
-    if not differences or verdict.question.scale != "ratio":
+    if not differences or any(verdict.failures) or verdict.question.scale != "ratio":
         return None
     judged = verdict.interval if verdict.outcome is not Outcome.NOT_JUDGED else None
     if judged is not None:

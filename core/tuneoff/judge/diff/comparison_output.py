@@ -9,6 +9,7 @@ from tuneoff.base.format import MISSING, counted, figure
 from tuneoff.base.json_values import field_values, values
 from tuneoff.base.output import columns, printable
 from tuneoff.judge.answers.answer import Outcome, Verdict
+from tuneoff.judge.answers.differences import BOTH_FAILED
 from tuneoff.judge.answers.phrases import difference_text, seen_text, signed
 from tuneoff.judge.diff.comparison import Change, Comparison
 from tuneoff.judge.runs import POOL
@@ -117,14 +118,14 @@ def _quiet(changes: Sequence[Change]) -> list[str]:
 def _size(verdict: Verdict) -> str:
     """Return the interval of a change, or without one the change of the only seed."""
     known = [pair.difference for pair in verdict.differences if pair.difference is not None]
-    if verdict.interval is None and len(known) == 1:
+    if verdict.interval is None and len(known) == 1 and not any(verdict.failures):
         return f"{signed(known[0], verdict.question)} in 1 seed"
     return seen_text(verdict)
 
 
 def _word(verdict: Verdict) -> str:
     """Return what an outcome says of a change; where both folders have the very same figures, that."""
-    differences = [pair.difference for pair in verdict.differences]
+    differences = [pair.difference for pair in verdict.differences if pair.reason != BOTH_FAILED]
     if differences and all(difference == 0 for difference in differences):
         return "equal in every seed"
     return _NAMES.get(verdict.outcome, verdict.outcome.text)

@@ -119,7 +119,8 @@ def _against(weighed: Sequence[Weighed], pairs: Sequence[tuple[str, str]], prefe
 
 def _shown(weighed: Sequence[Weighed], pair: tuple[str, str], prefer: str | None) -> list[Verdict]:
     """Return the verdicts of a pair in all settings that have something to compare."""
-    return [verdict for item in weighed for verdict in between(_of_setting(item.setting, prefer), *pair) if has_figures(verdict)]
+    found = (verdict for item in weighed for verdict in between(_of_setting(item.setting, prefer), *pair))
+    return [verdict for verdict in found if has_figures(verdict) and not verdict.is_by_failures]
 
 
 def _differences(weighed: Sequence[Weighed]) -> Iterator[Reason]:
@@ -217,8 +218,9 @@ def cited(setting: MeasuredSetting, labels: Sequence[str], verdicts: Sequence[Ve
 
 def pair_text(verdicts: Sequence[Verdict], one: str, other: str) -> str:
     """Return "serial against optuna: better in time (0.6x (0.5 to 0.8), −1.9 s); not decided in cost"."""
-    telling = [verdict for verdict in verdicts if has_figures(verdict)]
-    parts = []
+    by_failures = [verdict.question.name for verdict in verdicts if verdict.is_by_failures]
+    telling = [verdict for verdict in verdicts if has_figures(verdict) and not verdict.is_by_failures]
+    parts = [f"failed runs decide {', '.join(by_failures)}"] if by_failures else []
     for outcome in (Outcome.BETTER, Outcome.WORSE):
         named = [
             f"{verdict.question.name} ({seen_text(verdict, one)})" for verdict in telling if verdict.outcome_for(one) is outcome

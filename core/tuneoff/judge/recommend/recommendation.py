@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tuneoff.judge.answers.answer import Outcome, Verdict
+from tuneoff.judge.answers.differences import BOTH_FAILED
 from tuneoff.judge.choice.caveat_lines import Unfinished
 from tuneoff.judge.choice.choice import Choice
 from tuneoff.judge.recommend.eligibility import Candidate
@@ -34,7 +35,7 @@ class Dominance:
 
 def has_figures(verdict: Verdict) -> bool:
     """Tell whether some seed has something to compare."""
-    return any(pair.difference is not None for pair in verdict.differences)
+    return any(pair.difference is not None and pair.reason != BOTH_FAILED for pair in verdict.differences)
 
 
 def between(verdicts: Sequence[Verdict], one: str, other: str) -> list[Verdict]:

@@ -145,7 +145,7 @@ class RatioCell(NamedTuple):
     order: float | None
 
 
-NO_RATIO = RatioCell(MISSING, "", "", "", "no seed that both have", 0, None)
+NO_RATIO = RatioCell(MISSING, "", "", "", "no seed that both have, or runs failed", 0, None)
 ITSELF = RatioCell("1x", "", "", "", "the reference", 0, 1.0)
 
 

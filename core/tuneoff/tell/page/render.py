@@ -35,8 +35,8 @@ def pairs_over_tasks(one: AcrossTasks) -> dict[tuple[str, str], OverTasks | None
 
 
 def mean_difference(pair: OverTasks | None, one: AcrossTasks) -> FigureCell:
-    """Return the mean of one against other; its bounds are those of the family."""
-    return size_cell(pair.mean if pair is not None else None, compared_by(one))
+    """Return the mean of one against other, none where runs failed; its bounds are those of the family."""
+    return size_cell(pair.mean if pair is not None and not any(pair.failures) else None, compared_by(one))
 
 
 def interval_cell(interval: Interval | None) -> FigureCell:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from tuneoff.base.format import ESTIMATED, MISSING, counted
 from tuneoff.judge.answers.answer import Answers, Outcome, Question, Verdict
-from tuneoff.judge.answers.phrases import difference_text, floor_text
+from tuneoff.judge.answers.phrases import difference_text, floor_text, seen_text
 from tuneoff.judge.runs import Scope
 from tuneoff.judge.stats.location import Interval
 from tuneoff.tell.report.tables import FigureCell
@@ -96,7 +96,9 @@ def size_cell(interval: Interval | None, question: Question) -> FigureCell:
 
 
 def pair_cell(verdict: Verdict) -> FigureCell:
-    """Return the size of a verdict, marked where it is estimated."""
+    """Return the size of a verdict, marked where it is estimated; none where runs failed."""
+    if any(verdict.failures):
+        return FigureCell(MISSING, reason=seen_text(verdict))
     cell = size_cell(verdict.interval, verdict.question)
     return cell._replace(mark=ESTIMATED) if verdict.is_estimated and verdict.interval is not None else cell
 
