@@ -117,6 +117,13 @@ class Row:
         return next(iter(self.columns.values()))
 
 
+def declared_seeds(rows: Iterable[Row]) -> int:
+    """Return how many declared seeds have a run that is done, in the column that has fewest but not none."""
+    groups = [column.group for row in rows for column in row.columns.values()]
+    done = [sum(run.status == "done" and not run.is_added for run in group.runs) for group in groups]
+    return min(filter(None, done), default=0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
     """A figure of the column `scope`. `x`: the length of its trials in s, or its number of workers or trials.
@@ -206,15 +213,17 @@ class Choice:
     @property
     def quality(self) -> str:
         """The metric of the column on quality: the test's where any row has it, else validation's."""
-        groups = [column.group for setting in self.settings for row in setting.rows for column in row.columns.values()]
-        return QUALITY if any(group.estimates[QUALITY].median is not None for group in groups) else VALIDATED
+        return QUALITY if self._has(QUALITY) else VALIDATED
 
     @property
     def energy(self) -> str:
         """The metric of the column on energy: without the test; with it where all records are older than that metric."""
-        groups = [column.group for setting in self.settings for row in setting.rows for column in row.columns.values()]
-        known = {name for group in groups for name in (ENERGY, WITH_TEST) if group.estimates[name].median is not None}
-        return WITH_TEST if known == {WITH_TEST} else ENERGY
+        return WITH_TEST if self._has(WITH_TEST) and not self._has(ENERGY) else ENERGY
+
+    def _has(self, metric: str) -> bool:
+        """Whether a row has a value of a metric."""
+        groups = (column.group for setting in self.settings for row in setting.rows for column in row.columns.values())
+        return any(group.estimates[metric].median is not None for group in groups)
 
     @property
     def lines(self) -> tuple[str, ...]:

@@ -11,7 +11,19 @@ from tuneoff.base.clock import MILLISECONDS
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup, Outcome, Question
 from tuneoff.judge.answers.compute import answers as all_answers
 from tuneoff.judge.choice.caveat_lines import caveat_lines, deciding
-from tuneoff.judge.choice.choice import FURTHEST, SHARES, Added, Best, Certainty, Choice, Column, Length, Row, Setting
+from tuneoff.judge.choice.choice import (
+    FURTHEST,
+    SHARES,
+    Added,
+    Best,
+    Certainty,
+    Choice,
+    Column,
+    Length,
+    Row,
+    Setting,
+    declared_seeds,
+)
 from tuneoff.judge.choice.curve import curves, scaling_lines
 from tuneoff.judge.choice.sentences import sentences
 from tuneoff.judge.choice.shown import Shown
@@ -86,7 +98,7 @@ def _setting(answers: Answers, scopes: Sequence[Scope], names: Mapping[str, str]
     rows = _rows(answers, shown, scopes, names)
     rows = [row for row in rows if adapters is None or row.is_floor or row.first.group.adapter in adapters]
     labels = [row.label for row in rows if not row.is_floor and not row.is_emulated and row.has_done]
-    seeds = _seeds(rows)
+    seeds = declared_seeds(row for row in rows if not row.is_floor and not row.is_emulated)
     chosen, certainty = _chosen(answers, shown, labels) if seeds else ((), Certainty.NOTHING)
     reference = chosen[0] if chosen else labels[0] if labels else None
     of_choice = sentences(answers, shown, rows, chosen, certainty, seeds)
@@ -173,14 +185,6 @@ def job_time(group: EstimatedGroup, time: Question | None) -> float:
 
 def _has_runs(group: EstimatedGroup) -> bool:
     return group.same_as is None and any(run.execution_id is not None for run in group.runs)
-
-
-def _seeds(rows: Sequence[Row]) -> int:
-    """Return how many declared seeds have a run that is done, in the column that has fewest but not none."""
-    named = [row for row in rows if not row.is_floor and not row.is_emulated]
-    groups = [column.group for row in named for column in row.columns.values()]
-    done = [sum(run.status == "done" and not run.is_added for run in group.runs) for group in groups]
-    return min(filter(None, done), default=0)
 
 
 def _trial_seconds(group: Group) -> float | None:

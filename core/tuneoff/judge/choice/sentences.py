@@ -14,7 +14,7 @@ from operator import or_
 from tuneoff.base.format import counted, duration_range, duration_text, listed
 from tuneoff.experiment.names import with_pruner
 from tuneoff.judge.answers.answer import ROBUST, Answers, Outcome, Question
-from tuneoff.judge.choice.choice import Certainty, Length, Ratio, Row, failures, length_text, ratio_text
+from tuneoff.judge.choice.choice import Certainty, Length, Ratio, Row, declared_seeds, failures, length_text, ratio_text
 from tuneoff.judge.choice.shown import Shown
 
 SHRINKING = ("time", "overhead", "energy", "carbon", "cost", "waste")  # kinds of metrics that matter less, the longer trials are
@@ -111,14 +111,11 @@ def _described(rows: Sequence[Row], seeds: int) -> Iterator[str]:
         return
     whole = [row for row in rows if not failures(row.columns.values())[0]]
     if len(whole) < 2:
-        yield (
-            f"Not decided: only {whole[0].name} ran without a failure."
-            if whole
-            else "Not decided: runs of each framework failed."
-        )
+        without = f"only {whole[0].name} ran without a failure" if whole else "runs of each framework failed"
+        yield f"Not decided: {without}."
         return
     fastest, *others = whole
-    seeds = min(failures(row.columns.values())[1] for row in whole)
+    seeds = declared_seeds(whole)
     few = counted(seeds, "seed")
     ratios = [(row, row.first.ratios.get(fastest.label)) for row in others]
     slower = [(row, ratio) for row, ratio in ratios if ratio is not None and ratio.low > 1]
