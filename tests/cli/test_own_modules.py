@@ -77,7 +77,7 @@ def test_functions_of_other_forms_are_taken(call: Call, file: File, code: str) -
         ("def train(): return 1.0", {}, "too many positional arguments"),
         ("def train(configuration): return 1.0", {"rate": 2}, "got an unexpected keyword argument 'rate'"),
         ("def train(configuration, seed): return 1.0", {"seed": 2}, "is given `seed` by tuneoff and by `options`"),
-        ("def train(configuration, seed, /): return 1.0", {}, "'seed' parameter is positional only"),
+        ("def train(configuration, seed, /): return 1.0", {}, "write def train(configuration, seed)"),  # Python words the rest
         ("async def train(configuration): return 1.0", {}, "is asynchronous; call it with asyncio.run(...)"),
         ("async def train(configuration): yield 1.0", {}, "is asynchronous; call it with asyncio.run(...)"),
         ("class T:\n    async def __call__(self, c): pass\ntrain = T()", {}, "is asynchronous"),

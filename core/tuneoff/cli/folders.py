@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -142,8 +143,13 @@ def _plans(folders: Iterable[Path]) -> Iterator[tuple[Path, Plan]]:
 def _newest_first(root: Path) -> list[Path]:
     from tuneoff.record.results_folder import PLAN
 
+    found = []
     try:
-        found = [(path.stat().st_mtime_ns, path.parent) for path in root.glob(f"*/{PLAN}")]
+        for name in os.listdir(root):  # glob hides from Python 3.13 on that a folder may not be read
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                found.append(((root / name / PLAN).stat().st_mtime_ns, root / name))
+    except FileNotFoundError:
+        return []
     except OSError as error:
         raise ResultsError(f"{root.absolute()} cannot be read: {error.strerror}; name a results folder") from error
     return [without_links(path) for _, path in sorted(found, reverse=True)]
