@@ -47,6 +47,8 @@ from tuneoff.run.supervisor.run import RunRequest, supervise
 log = logging.getLogger(__name__)
 
 FAILED = ("failed", "timeout")
+CUT = "interrupted"
+NOT_REPEATED = "it was to be repeated, and the command ended before; the earlier execution stands"
 UNDEPLOY_SECONDS = 20.0  # for what earlier commands left outside this machine
 
 
@@ -95,7 +97,9 @@ def execute(request: PlanRequest) -> list[RunEnd]:
             with Guardian(results, folder.lock, since=_begun(results)), _full_disk(folder), asked_to_end() as interrupt:
                 if matrix.run_all(interrupt) and not interrupt.is_set():
                     folder.finish()
-            return run_ends(results, plan)
+            ends = run_ends(results, plan)
+            status = CUT if interrupt.is_set() else "planned"
+            return [replace(end, status=status, reason=NOT_REPEATED) if end.run_id in matrix.owed else end for end in ends]
 
 
 def _clean(request: PlanRequest, folder: ResultsFolder) -> None:
@@ -128,6 +132,8 @@ class _Matrix:
         needed = {run.spec.adapter_target for run in plan.counted if run.skip_reason is None and run.run_id not in self._final}
         is_asked = [run for run in plan.to_run if not run.spec.warm_up or run.spec.adapter_target in needed]
         self._left = [run for run in is_asked if run.run_id not in self._final]
+        final = {key for key, one in self._standing.items() if is_final(one)}
+        self.owed = final & {run.run_id for run in self._left}  # those to be repeated, until they are
         self._data = _prepare_data(self._left)
         self._guard = machine.Guard(results, machine.known(_looks(records)))
         self._power: PowerPlan | None = None  # ready from the first run on
@@ -184,6 +190,8 @@ class _Matrix:
         seconds = time.monotonic() - started
         label = _label(run, record.emulated)
         listener.run_ended(position, total, label, record.status, record.reason, seconds)
+        if record.status != CUT:
+            self.owed -= {run.run_id}
         self._failed += record.status in FAILED and not run.spec.warm_up
         for flag in record.flags:
             if flag.name in SERIOUS and (run.label, flag.name) not in self._told:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -149,8 +150,19 @@ def test_the_command_repeats_whole_blocks_and_keeps_the_old_ones(
     assert main(["compare", "--no-report", str(file), "--output", str(results), "--verbose"]) == 0
     before = {record.execution_id for record in read_runs(results)}
     assert "1 of 2 blocks holds a run with a flag of the machine (machine_drift: 1)" in capsys.readouterr().out
+    again_command = ["compare", "--no-report", str(file), "--output", str(results), "--retry", "flagged", "--json"]
+
+    def interrupted(results: Path, **_: object) -> machine.MachineState:
+        signal.raise_signal(signal.SIGINT)
+        return quiet
+
+    with monkeypatch.context() as patched:
+        patched.setattr(machine, "look", interrupted)
+        assert main(again_command) == 130
+    ended = [run["status"] for run in json.loads(capsys.readouterr().out)["runs"]]
+    assert ended == ["done", "done", "interrupted", "interrupted"]
     states += [quiet] * 3
-    assert main(["compare", "--no-report", str(file), "--output", str(results), "--retry", "flagged", "--json"]) == 0
+    assert main(again_command) == 0
     told = json.loads(capsys.readouterr().out)["repeats"]
     assert (told["blocks"], told["set_aside"], told["flagged_seeds"], told["unfinished_seeds"]) == (2, 2, [], [])
     assert told["repeated"] == [{"seed": 1, "number": 1, "because": {"machine_drift": 1}}]
