@@ -295,3 +295,6 @@ def test_how_long_it_takes_is_said_only_where_an_earlier_folder_has_every_framew
     assert "known after" in expected_duration(both.plan)
     write_results(both)
     assert expected_duration(both.plan) == f"about 40 s, by {Path('results/old')}"
+    assert expected_duration(both.plan, both.plan.runs[-2:], Path("results/old")) == "about 4 s left"  # of a resumed matrix
+    Path("results/new").mkdir()  # as it is before the first run
+    assert expected_duration(both.plan, both.plan.runs, Path("results/new")) == f"about 40 s, by {Path('results/old')}"

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     plan = plan_of(arguments)
-    return run_plan(plan, arguments, notes=lambda plan: (f"{_able(plan)}; {expected_duration(plan)}",))
+    return run_plan(plan, arguments, notes=lambda *runs: (f"{_able(runs[0])}; {expected_duration(*runs)}",))
 
 
 def _able(plan: Plan) -> str:

@@ -18,7 +18,7 @@ from tuneoff.cli.report import written_report
 from tuneoff.cli.selection import metrics_of
 
 if TYPE_CHECKING:
-    from tuneoff.experiment.plan import Plan
+    from tuneoff.experiment.plan import Plan, PlannedRun
     from tuneoff.judge.choice.choose import Answered
     from tuneoff.record.run_ends import RunEnd
 
@@ -26,11 +26,14 @@ FAILED, INTERRUPTED = 1, 130
 RETRIES = ("flagged", "failed")
 
 
-def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Callable[[Plan], Sequence[str]] = lambda plan: ()) -> int:
+Notes = Callable[["Plan", "Sequence[PlannedRun]", Path], Sequence[str]]
+
+
+def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda plan, left, results: ()) -> int:
     """Execute a plan with progress on standard error, print its table and the path, and return the exit code.
 
     Reads what `add_output`, `add_matrix`, `add_metrics_port` declare, `json`, `report`, `seeds` and `argv` of the arguments.
-    `notes`: of a plan, told before the first run.
+    `notes`: of a plan, of its runs that are left and their folder, told before the first run.
     A report that cannot be written is one line, and changes no exit code.
 
     Raises:
@@ -56,7 +59,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Callable[[Plan], 
             continues=arguments.continues,
             retry=arguments.retry,
             maxfail=arguments.maxfail,
-            notes=tuple(notes(plan)),
+            notes=lambda left: notes(plan, left, results),
             verbose=arguments.verbose,
         )
         ends = execute(request)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -147,19 +148,24 @@ def _summary(plan: Plan) -> str:
     return f"{', '.join(runs)}{budget}; plan {plan.plan_id}, analysis {plan.analysis_digest[:16]}"
 
 
-def expected_duration(plan: Plan) -> str:
-    """Return how long a matrix will take, by the newest folder that has runs of it by each framework."""
+def expected_duration(plan: Plan, left: Sequence[PlannedRun] | None = None, own: Path | None = None) -> str:
+    """Return how long a matrix will take, by the newest folder that has runs of it by each framework.
+
+    `left`: the runs that are still to come, by default all. `own`: the matrix's folder, which is asked first.
+    """
     from tuneoff.record.store import read_runs
     from tuneoff.tell.live.state import Estimate
 
     estimate, labels = Estimate(plan.to_run), {run.run_id: run.label for run in plan.to_run}
+    to_come = [run.run_id for run in (plan.to_run if left is None else left)]
+    needed = {labels[run_id] for run_id in to_come}
     with contextlib.suppress(TuneoffError):  # an earlier folder that cannot be read must not stop a new one
-        for folder, earlier in plans():
-            if {labels[run.run_id] for run in earlier.to_run if run.run_id in labels} != set(labels.values()):
+        for folder, earlier in chain([(own, plan)] if own is not None else [], plans()):
+            if not needed <= {labels.get(run.run_id) for run in earlier.to_run}:
                 continue
             done = [record for record in read_runs(folder) if record.status == "done" and record.run_id in labels]
             took = {record.run_id: seconds for record in done if (seconds := estimate.taken(record)) is not None}
-            total = estimate.seconds(labels, took, None)
-            if total is not None and {labels[run_id] for run_id in took} == set(labels.values()):
-                return f"about {duration_text(total)}, by {folder}"
-    return "how long it takes is known after the warm-ups"
+            total = estimate.seconds(to_come, took, None)
+            if total is not None and needed <= {labels[run_id] for run_id in took}:
+                return f"about {duration_text(total)}{' left' if folder == own else f', by {folder}'}"
+    return f"how long it takes is known after the {'warm-ups' if plan.totals.warm_ups else 'first runs'}"

@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -68,7 +68,7 @@ class PlanRequest:
     continues: bool = False
     retry: Literal["flagged", "failed"] | None = None
     maxfail: int | None = None
-    notes: tuple[str, ...] = ()  # told before the first run
+    notes: Callable[[Sequence[PlannedRun]], Sequence[str]] = lambda left: ()  # of the runs that are left, told before the first
     verbose: bool = False  # tell which power meter was found, though nothing is wrong with it
 
 
@@ -145,7 +145,7 @@ class _Matrix:
         plan, listener = self._request.plan, self._request.listener
         for block in {repeat.block: repeat for repeat in self._repeats.values()}.values():
             listener.noted(f"repetition {block.number} of the whole block of {block.text}")
-        for note in self._request.notes if self._left else ():
+        for note in self._request.notes(self._left) if self._left else ():
             listener.noted(note)
         others = [run for run in plan.runs if run.skip_reason is not None or run.run_id in self._final]
         for run in others:
@@ -153,6 +153,7 @@ class _Matrix:
             listener.run_ended(0, 0, _label(run), status, run.skip_reason, 0.0)
         if others:
             listener.noted(_not_run(others))
+        listener.begun([run.run_id for run in self._left])
         for position, run in enumerate(self._left, 1):
             if interrupt.is_set() or (self._request.maxfail is not None and self._failed >= self._request.maxfail):
                 return False

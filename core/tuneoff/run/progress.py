@@ -5,6 +5,7 @@ Known are the current step, the open attempts, and counts. It is shown by the co
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tuneoff.base import clock
@@ -46,6 +47,9 @@ class Listener:
 
     def noted(self, text: str) -> None:
         """One line on the whole matrix, or, with `! ` before it, on what is wrong with the run that has just ended."""
+
+    def begun(self, run_ids: Sequence[str]) -> None:
+        """The command begins to run these."""
 
     def run_started(self, position: int, total: int, label: str, run_id: str) -> None:
         """Run `position` (from 1) of the `total` that this command runs starts."""

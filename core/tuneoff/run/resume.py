@@ -144,7 +144,7 @@ class Repeated:
     unfinished: tuple[Repeat, ...] = ()
     flagged: tuple[int, ...] = ()  # seeds of the blocks that still hold a flagged run
     flags: Mapping[str, int] = field(default_factory=dict)  # runs of these blocks by the flag that they have
-    set_aside: int = 0  # earlier executions, which are kept and count nowhere
+    set_aside: int = 0  # executions that stand for no run, which are kept and count nowhere
 
 
 def flagged_blocks(plan: Plan, flags: Mapping[str, frozenset[str]], numbers: Mapping[int, int]) -> dict[str, Repeat]:
@@ -200,7 +200,7 @@ def repeat_lines(found: Repeated) -> list[str]:
         count = len({repeat.block for repeat in found.repeats})
         lines.append(
             f"Repeated whole for reasons of the machine, decided blind to results: {count} of {of}; "
-            f"{found.set_aside} earlier executions are kept and count nowhere."
+            f"{counted(found.set_aside, 'further execution')} kept, and counted nowhere."
         )
         lines += [f"  repetition {repeat.number} of {repeat.text}" for repeat in found.repeats]
     for repeat in found.unfinished:

@@ -105,8 +105,10 @@ def test_too_many_continued_runs_leave_nothing_to_judge() -> None:
 def test_a_run_that_was_repeated_counts_once() -> None:
     entries = [Entry("a", FAST), Entry("b", SLOW)]
     made = results(entries)
-    first = made.records[0]
-    more = replace(made, records=(*made.records, replace(first, execution_id="later")))
-    found = answers(more)
+    first, second = made.records[:2]
+    again = [replace(first, execution_id="later"), replace(second, execution_id="cut", status="interrupted", reason="stopped")]
+    warm_up = replace(first, run_id="warm-up", execution_id="warm")
+    found = answers(replace(made, records=(*made.records, *again, warm_up, replace(warm_up, execution_id="warmer"))))
     assert found.statuses == {"done": 20}
-    assert any("1 earlier execution of repeated runs" in limit for limit in found.limits)
+    text = "2 further executions of repeated runs (1 done and 1 interrupted): kept, and counted nowhere."
+    assert [limit for limit in found.limits if "repeated" in limit] == [text]  # warm-ups count nowhere anyway

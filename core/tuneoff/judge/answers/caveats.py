@@ -237,9 +237,12 @@ def _skipped(made: Answers) -> Iterator[str]:
 
 
 def _repeated(results: Results) -> Iterator[str]:
-    again = len(results.records) - len({record.run_id for record in results.records})
-    if again:
-        yield f"{counted(again, 'earlier execution')} of repeated runs: kept, and counted nowhere."
+    planned = {run.run_id for run in results.planned}
+    stand = {record.execution_id for record in results.standing.values()}
+    others = Counter(one.status for one in results.records if one.run_id in planned and one.execution_id not in stand)
+    if count := others.total():
+        statuses = listed(f"{number} {status}" for status, number in others.items())
+        yield f"{counted(count, 'further execution')} of repeated runs ({statuses}): kept, and counted nowhere."
 
 
 def _machines(results: Results) -> Iterator[str]:

@@ -9,7 +9,7 @@ import contextlib
 import io
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,6 +33,10 @@ class Board:
         self._overview = Overview(plan, results)
         self._overview.executions.look()
         self._current: Current | None = None
+
+    def begun(self, run_ids: Sequence[str]) -> None:
+        """Take in which runs this command runs: some are done already, and are repeated."""
+        self._overview.to_run = frozenset(run_ids)
 
     def started(self, run_id: str, position: int, total: int, label: str) -> None:
         """Take in that a run starts."""
@@ -77,6 +81,9 @@ class LiveProgress(Listener):
     def noted(self, text: str) -> None:
         for line in wrapped([printable(text)], self._footer.size()[0]):
             self._footer.print(line, "bad" if text.startswith("! ") else "")
+
+    def begun(self, run_ids: Sequence[str]) -> None:
+        self._board.begun(run_ids)
 
     def run_started(self, position: int, total: int, label: str, run_id: str) -> None:
         self._board.started(run_id, position, total, label)

@@ -30,6 +30,7 @@ class Overview:
         self.grid = Grid(plan)
         self.specs = {run.run_id: run.spec for run in plan.runs}
         self.executions = Executions(results, self.specs)
+        self.to_run: frozenset[str] = frozenset()  # by this command, those that were done before too
         self._estimate = Estimate(plan.runs)
         self._plan_id = plan.plan_id
         self._told: dict[str, Ended] = {}
@@ -68,7 +69,8 @@ class Overview:
         problems: tuple[str, ...] = (),
     ) -> LiveState:
         """Return the state with these rows, those of `rows`."""
-        to_come = [cell.run_id for cell in cells_of(rows) if cell.status in ("planned", "interrupted")]
+        again = self.to_run - self._told.keys() - {current.run_id if current is not None else ""}
+        to_come = [cell.run_id for cell in cells_of(rows) if cell.status in ("planned", "interrupted") or cell.run_id in again]
         left = self._estimate.seconds(to_come, self._took, current.live if current is not None else None)
         return LiveState(
             name=self.plan.name,

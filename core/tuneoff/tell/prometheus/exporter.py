@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -88,6 +88,9 @@ class LiveMetrics(Listener):
 
     def noted(self, text: str) -> None:
         self._shown.noted(text)
+
+    def begun(self, run_ids: Sequence[str]) -> None:
+        self._shown.begun(run_ids)
 
     def run_started(self, position: int, total: int, label: str, run_id: str) -> None:
         with self._lock:

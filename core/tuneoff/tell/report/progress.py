@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -13,6 +13,7 @@ from tuneoff.run.progress import Listener, LiveRun
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
+    from tuneoff.tell.live.display import Board
 
 LINE_EVERY_SECONDS = 10.0  # plain lines of a run that goes on
 
@@ -21,46 +22,52 @@ LINE_EVERY_SECONDS = 10.0  # plain lines of a run that goes on
 def progress(stream: TextIO, plan: Plan, results: Path) -> Iterator[Listener]:
     """Yield what shows progress on `stream`: the whole matrix live where it is a terminal, else line by line."""
     from tuneoff.base.output import has_colour
+    from tuneoff.tell.live.display import Board, shown
     from tuneoff.tell.live.footer import Footer, is_terminal
 
+    board = Board(plan, results)
     if not is_terminal(stream):
-        yield PlainProgress(stream)
+        yield PlainProgress(stream, board)
         return
-    from tuneoff.tell.live.display import Board, shown
-
-    with shown(Footer(stream, has_colour()), Board(plan, results)) as live:
+    with shown(Footer(stream, has_colour()), board) as live:
         yield live
 
 
 class PlainProgress(Listener):
-    """Lines: a run starts, goes on (every ten seconds), ends."""
+    """Lines: a run starts, goes on (every ten seconds), ends; with the time left in all, once the board can tell it."""
 
-    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
-        self._stream, self._clock = stream, clock
+    def __init__(self, stream: TextIO, board: Board, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream, self._board, self._clock = stream, board, clock
         self._position, self._total, self._label, self._shown = 0, 0, "", 0.0
-        self._took: list[float] = []  # s, of the runs that ended
 
     def noted(self, text: str) -> None:
         self._write_line(text)
 
+    def begun(self, run_ids: Sequence[str]) -> None:
+        self._board.begun(run_ids)
+
     def run_started(self, position: int, total: int, label: str, run_id: str) -> None:
         self._position, self._total, self._label, self._shown = position, total, label, self._clock()
-        self._write(position, total, label, f"started ({run_id})")
+        self._board.started(run_id, position, total, label)
+        self._write(position, total, label, f"started ({run_id}){self._left()}")
 
     def run_progress(self, live: LiveRun) -> None:
         now = self._clock()
         if now - self._shown >= LINE_EVERY_SECONDS:
             self._shown = now
-            later = self._total - self._position
-            in_all = ""
-            if later and self._took and live.seconds_left is not None:
-                in_all = f"; {duration_text(live.seconds_left + later * sum(self._took) / len(self._took))} left in all"
+            self._board.progressed(live)
+            in_all = self._left() if self._position < self._total else ""
             self._write(self._position, self._total, self._label, f"{trials_text(live)}{in_all}")
 
     def run_ended(self, position: int, total: int, label: str, status: str, reason: str | None, seconds: float) -> None:
         if seconds:
-            self._took.append(seconds)
+            self._board.ended(status, reason, seconds)
             self._write(position, total, label, end_text(status, reason, seconds))
+
+    def _left(self) -> str:
+        from tuneoff.tell.live.sentences import left
+
+        return f"; {text}" if (text := left(self._board.state())) else ""
 
     def _write(self, position: int, total: int, label: str, text: str) -> None:
         self._write_line(f"[{position}/{total}] {label}: {text}")
