@@ -168,6 +168,8 @@ class _Matrix:
         workers = run.spec.experiment.workers
         memory_mb = (workers.memory_mb or 0) if is_all_here(run.spec) else 0
         state, flags = self._guard.look(round(workers.count * memory_mb * 1e6))
+        if position == 1 and is_all_here(run.spec) and (busy := machine.busy_text(state)) is not None:
+            listener.noted(busy)
         repeat = self._repeats.get(run.run_id)
         continues = self._interrupted.get(run.run_id) if repeat is None else None
         if continues is not None:

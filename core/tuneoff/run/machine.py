@@ -20,7 +20,8 @@ import msgspec
 
 from tuneoff.base import clock
 from tuneoff.base.processes import command_line, with_mark
-from tuneoff.measure.use import DISTURBED
+from tuneoff.measure.power.procfs import HostClock
+from tuneoff.measure.use import DISTURBED, LARGEST_SHARE, TICKS_SECONDS
 from tuneoff.record.environment import memory
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK
 
@@ -69,6 +70,7 @@ class MachineState:
     clock_source: str | None = None
     governor: str | None = None
     frequency_limit: float | None = None  # least share of its greatest frequency that a processor may reach
+    others_percent: float | None = None  # at least so much others used of this command's processors during the look
     survivors: tuple[str, ...] = ()  # processes of earlier runs of this results folder: "pid: command"
 
     def to_json(self) -> dict[str, Any]:
@@ -100,10 +102,12 @@ class Guard:
 
 def look(results: Path, proc: Path = PROC, sys: Path = SYS) -> MachineState:
     """Return the machine's state now; takes about half a second, in which the sentinel keeps one core busy."""
-    started = clock.monotonic_ns()
+    started, used = clock.monotonic_ns(), _others_ns(proc)
     sentinels = [_sentinel()]
     while clock.monotonic_ns() - started < LOOK_NS:
         sentinels.append(_sentinel())
+    seconds, later = (clock.monotonic_ns() - started) / clock.NANOSECONDS, _others_ns(proc)
+    each = None if used is None or later is None else (later - used) / clock.NANOSECONDS / len(os.sched_getaffinity(0))
     available, total = memory(proc)
     return MachineState(
         load_1min=os.getloadavg()[0],
@@ -116,7 +120,26 @@ def look(results: Path, proc: Path = PROC, sys: Path = SYS) -> MachineState:
         clock_source=clock_source(sys),
         governor=governor(sys),
         frequency_limit=frequency_limit(sys),
+        others_percent=None if each is None else 100 * max(0.0, each - TICKS_SECONDS) / seconds,
         survivors=tuple(f"{pid}: {command_line(pid)}" for pid in _survivors(str(results.resolve()))),
+    )
+
+
+def _others_ns(proc: Path) -> int | None:
+    """Return what other processes have used so far of the processors that this one may use."""
+    with contextlib.suppress(OSError), contextlib.closing(HostClock(proc, os.sched_getaffinity(0))) as host:
+        times = host.read()
+        return (times.usable_busy_ns or times.busy_ns) - time.process_time_ns()
+    return None
+
+
+def busy_text(now: MachineState) -> str | None:
+    """Return what to say before the first run of a machine that is busy with other programs; None: it is not."""
+    if now.others_percent is None or now.others_percent <= LARGEST_SHARE:
+        return None
+    return (
+        f"! Other programs use at least {now.others_percent:.0f} % of the processors now: "
+        "times will be too long, differences and ratios may be wrong too"
     )
 
 

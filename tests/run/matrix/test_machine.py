@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from builders.waiting_processes import waiting
+from tuneoff.experiment.load import load_matrix
+from tuneoff.experiment.plan import make_plan
 from tuneoff.record.environment import memory
 from tuneoff.run import machine
+from tuneoff.run.execute import PlanRequest, execute
 from tuneoff.run.machine import FLAGS, PASSING, Guard, MachineState, known, look, notes
+from tuneoff.run.progress import Listener
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK
 
 QUIET = MachineState(
@@ -119,6 +125,51 @@ def test_other_programs_before_a_run_are_no_flag_of_the_run(tmp_path: Path, monk
     monkeypatch.setattr(machine, "look", lambda *_, **__: shared)
     guard = Guard(tmp_path)
     assert [names(guard.look()[1]) for _ in range(3)] == [[], [], []]
+
+
+@pytest.mark.parametrize(("share", "text"), [(0.525, "at least 50 %"), (0.12, None), (0.0, None)])
+def test_what_others_use_during_the_look_is_told_where_clock_ticks_are_no_explanation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float, text: str | None
+) -> None:
+    looks, processors = count(0, 400_000_000), len(os.sched_getaffinity(0))  # of 0.8 s, in ns
+    monkeypatch.setattr(machine, "clock", SimpleNamespace(NANOSECONDS=10**9, monotonic_ns=lambda: next(looks)))
+    used = iter([7, 7 + round(share * 0.8e9) * processors])
+    monkeypatch.setattr(machine, "_others_ns", lambda proc: next(used))
+    found = machine.busy_text(look(tmp_path))
+    assert found is None if text is None else text in (found or "")
+
+
+def test_what_others_use_is_what_the_host_used_without_this_process(tmp_path: Path) -> None:
+    own = sorted(os.sched_getaffinity(0))[0]
+    (tmp_path / "stat").write_text("".join(f"cpu{name} 100000 0 0 7 0 0 0 0 0 0\n" for name in ("", own, 9999)))
+    used = machine._others_ns(tmp_path)
+    assert used is not None
+    assert 0 <= 1000 * 10**9 - used <= time.process_time_ns()
+    assert machine._others_ns(tmp_path / "nowhere") is None
+    assert machine.busy_text(UNREADABLE) is None
+
+
+class Notes(Listener):
+    def __init__(self) -> None:
+        self.busy = 0
+
+    def noted(self, text: str) -> None:
+        self.busy += text.startswith("! Other programs use at least 40 % of the processors now: times will be too long")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("share", "told"), [(40.0, 1), (4.0, 0)])
+def test_a_busy_machine_is_told_once_before_the_first_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float, told: int
+) -> None:
+    file = tmp_path / "two.yaml"
+    file.write_text(
+        "{workload: surrogate, adapters: [serial], budget: {trials: 1, epochs_per_trial: 1}, seeds: [0, 1], warm_up: false}"
+    )
+    monkeypatch.setattr(machine, "look", lambda *_, **__: replace(QUIET, others_percent=share))
+    listener = Notes()
+    execute(PlanRequest(plan=make_plan(load_matrix(file)), results=tmp_path / "results", listener=listener))
+    assert listener.busy == told
 
 
 def test_a_sentinel_that_waits_for_its_core_takes_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
