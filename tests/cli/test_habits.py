@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from command_line import LEAST, Call, write_file
+from tuneoff.cli.selection import packaged
 from tuneoff.experiment.seeds import read_seeds, seeds_text
 
 PORT = "must be a whole number from 0 to 65535, but got "
@@ -114,3 +115,19 @@ def test_workers_are_overridden(call: Call, fakes: None) -> None:
 def test_help_is_a_command_too(call: Call) -> None:
     assert call("help", "compare").out == call("compare", "--help").out
     assert call("help").out == call("--help").out
+
+
+def test_an_experiment_that_comes_with_tuneoff_is_taken_by_its_name(call: Call) -> None:
+    by_name, by_path = (json.loads(call("plan", file, "--json").out) for file in ("digits", packaged()["digits"]))
+    assert by_name["plan_id"] == by_path["plan_id"]
+    assert by_name["path"] == "digits"  # printed commands name it as it was given
+    for command in ("compare", "run", "plan", "verify-space", "doctor"):
+        answer = call(command, "digit")
+        assert answer.code == 2
+        assert "tuneoff: no experiment named 'digit'; did you mean 'digits'?; known: " in answer.line
+    assert "digits" in call("compare", "--help").out.split("FILE ")[1]
+    Path("digits").mkdir()  # what is here wins
+    assert "this is a folder" in call("plan", "digits").line
+    Path("digits").rmdir()
+    write_file(Path("digits"), {**LEAST, "workload": "sleep", "adapters": ["serial"]})
+    assert json.loads(call("plan", "digits", "--json").out)["plan_id"] != by_name["plan_id"]

@@ -50,7 +50,8 @@ def test_metrics_are_served_while_the_matrix_runs(
         return [RunEnd(run_id=plan.runs[0].run_id, label="plain", status="done")]
 
     monkeypatch.setattr(execution, "execute", execute)
-    monkeypatch.setattr("tuneoff.cli.matrix._answered", lambda results: object())
+    monkeypatch.setattr("tuneoff.judge.results.read_results", lambda results: None)
+    monkeypatch.setattr("tuneoff.judge.choice.choose.answered", lambda results: object())
     monkeypatch.setattr("tuneoff.cli.matrix.shown_ending", lambda found: "")
     assert call("compare", file(), "--metrics-port", "0").code == 0
     assert "tuneoff_runs_running 1.0" in pages[0]

@@ -96,7 +96,7 @@ def test_a_recording_without_idle_power_is_said_before_the_first_run(call: Call,
 
 def test_a_plan_names_variants_as_the_tables_do(call: Call, file: File, fakes: None) -> None:
     header, first, *_ = call("plan", file(matrix={"workers.count": [1, 2]}, budget={"trials": 1})).out.splitlines()
-    assert header.split() == ["RUN", "FRAMEWORK", "SAMPLER", "VARIANT", "SEED", "BUDGET"]
+    assert header.split() == ["RUN", "ADAPTER", "SAMPLER", "VARIANT", "SEED", "BUDGET"]
     assert "workers=1" in first.split()
     assert "VARIANT" not in call("plan", file()).out
 

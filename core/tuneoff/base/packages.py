@@ -5,19 +5,14 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 from collections.abc import Iterable
+from pathlib import Path
 
-from tuneoff.errors import MissingPackageError
+import tuneoff
 
 
 def missing_modules(names: Iterable[str]) -> list[str]:
     """Return which of the modules do not exist; imports nothing."""
     return [name for name in names if not module_exists(name)]
-
-
-def need_scipy(what: str) -> None:
-    """Raise MissingPackageError in one line where scipy is not installed."""
-    if missing_modules(("scipy",)):
-        raise MissingPackageError(f"{what} needs scipy for its tests; run: {install_command('tuneoff[stats]')}")
 
 
 def installed_version(package: str) -> str | None:
@@ -41,6 +36,12 @@ def module_exists(name: str) -> bool:
         return importlib.util.find_spec(name.partition(".")[0]) is not None
     except (ImportError, ValueError):  # ValueError: a half-imported module without a spec
         return False
+
+
+def travelling_folder(name: str) -> Path:
+    """Return a folder that travels with tuneoff: in an installed package it lies beside the modules, else in the checkout."""
+    package = Path(tuneoff.__file__).parent
+    return package / name if (package / name).is_dir() else package.parents[1] / name
 
 
 def install_command(requirement: str) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 NAME = "compare"
 HELP = "run every run of a file, with live progress, and print one table, the path of its report and that of the results"
-EXAMPLE = "tuneoff compare benchmarks/digits.yaml --adapter serial optuna --seeds 0"
+EXAMPLE = "tuneoff compare digits --adapter serial optuna --seeds 0"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -19,7 +19,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.errors import MissingPackageError
     from tuneoff.judge.controls.compute import controls
     from tuneoff.judge.controls.controls_output import lines, to_json
     from tuneoff.judge.results import read_results
@@ -28,7 +27,7 @@ def execute(arguments: argparse.Namespace) -> int:
     results = arguments.results or newest_folder()
     read = read_results(results)
     found, between = controls(read), interference(read)
-    code = DIFFERENT if found.contradicts else MissingPackageError.exit_code if found.lacking else 0
+    code = DIFFERENT if found.contradicts else 0
     if arguments.json:
         answers = {**to_json(found), "interference": interference_json(between)}
         write_json({"results": str(results.resolve()), "exit_code": code, **answers})

@@ -28,7 +28,7 @@ MIN_SHARED_MEMORY_BYTES = GIB  # Ray's object store lies there
 MIN_DISK_BYTES = GIB
 NAME = "doctor"
 HELP = "check Python, machine, frameworks, conflicts, data and the results folder"
-EXAMPLE = "tuneoff doctor benchmarks/digits.yaml"
+EXAMPLE = "tuneoff doctor digits"
 
 
 def all_checks(file: Path | None = None, image: str | None = None) -> list[DoctorCheck]:

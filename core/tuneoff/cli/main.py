@@ -89,7 +89,7 @@ EXIT_CODES = {
     130: "interrupted; `tuneoff compare --resume` goes on",
     141: "the reader of the output went away",
 }
-EXAMPLE = "tuneoff compare benchmarks/digits.yaml"
+EXAMPLE = "tuneoff compare digits"
 COMPLETION = 'eval "$(register-python-argcomplete tuneoff)"'
 INTERNAL, INTERRUPTED, BROKEN_PIPE = 70, 130, 141
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
-import tuneoff
+from tuneoff.base.packages import travelling_folder
 
 FOLDER, INDEX = "docs", "README.md"
 _CELL = re.compile(r"\s*(?<!\\)\|\s*")
@@ -27,10 +26,8 @@ class Row(NamedTuple):
 
 
 def page_text(name: str) -> str:
-    """Return a page, by the name of its file: in an installed package it lies beside the modules, else in the checkout."""
-    package = Path(tuneoff.__file__).parent
-    folder = package / FOLDER if (package / FOLDER).is_dir() else package.parents[1] / FOLDER
-    return (folder / name).read_text(encoding="utf-8")
+    """Return a page, by the name of its file."""
+    return (travelling_folder(FOLDER) / name).read_text(encoding="utf-8")
 
 
 def rows(name: str) -> Iterator[Row]:

@@ -40,6 +40,8 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
         TuneoffError: bad data, an unusable results folder or port, a plan of which nothing would run.
     """
     from tuneoff.cli.selection import check_something_runs
+    from tuneoff.judge.choice.choose import answered
+    from tuneoff.judge.results import read_results
     from tuneoff.run.execute import PlanRequest, execute
     from tuneoff.run.progress import Listener
     from tuneoff.tell.report.progress import progress
@@ -77,7 +79,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
         report = written_report(results) if with_report else None
         write_json({**known, "report": str(report) if report is not None else None, "exit_code": code})
     else:
-        found = None if arguments.verbose else _answered(results)
+        found = None if arguments.verbose else answered(read_results(results))
         write(f"\n{table(plan, results) if found is None else shown_ending(found)}\n")
         report = written_report(results, found) if with_report else None
         write("\n".join(printable(str(path)) for path in (report, results.resolve()) if path is not None))
@@ -108,15 +110,6 @@ def add_matrix(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verbose", action="store_true", help="end with all figures, and with what meters, prices and flags have to say"
     )
-
-
-def _answered(results: Path) -> Answered | None:
-    """Return what is said of a results folder; None without scipy, which that takes."""
-    from tuneoff.base.packages import missing_modules
-    from tuneoff.judge.choice.choose import answered
-    from tuneoff.judge.results import read_results
-
-    return None if missing_modules(("scipy",)) else answered(read_results(results))
 
 
 def shown_ending(found: Answered) -> str:

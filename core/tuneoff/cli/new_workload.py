@@ -30,7 +30,7 @@ LIKE = {  # what each kind is, and the distributions that it needs
     "torch": ("a class with torch: data, training, validation, test, state", ("torch",)),
     "command": ("a program in any language, which prints its metrics", ()),
 }
-FRAMEWORKS = "tuneoff[optuna,ray,report]"  # what the experiment file compares
+FRAMEWORKS = "tuneoff[optuna,ray,syne-tune]"  # what the experiment file compares
 
 
 def camel_case(name: str) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 NAME = "plan"
 HELP = "show every run of a file with its id, the reason of each skip, and the total budget; starts nothing"
-EXAMPLE = "tuneoff plan benchmarks/digits.yaml"
+EXAMPLE = "tuneoff plan digits"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,7 +79,7 @@ def _table(plan: Plan) -> str:
                 _remark(run, samplers),
             )
         )
-    header = ("run", "framework", "platform", "sampler", "pruner", "variant", "seed", "budget", "")
+    header = ("run", "adapter", "platform", "sampler", "pruner", "variant", "seed", "budget", "")
     table = filled_columns(header, rows, optional=("platform", "pruner", "variant"))
     return f"{table}\nbudget: trials x epochs; =: the same algorithm, so not run again"
 

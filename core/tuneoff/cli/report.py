@@ -29,13 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.tell.page.report import need_packages, write_report
+    from tuneoff.tell.page.report import write_report
 
     results = arguments.results or newest_folder()
     if not (arguments.text or arguments.json):
         write(printable(str(write_report(results, arguments.output).resolve())))
         return 0
-    need_packages(("scipy",))
     from tuneoff.judge.choice.choose import answered
     from tuneoff.judge.results import read_results
 

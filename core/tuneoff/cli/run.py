@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NAME = "run"
 HELP = "run one framework's first run of a file, without a warm-up"
-EXAMPLE = "tuneoff run benchmarks/digits.yaml --adapter serial"
+EXAMPLE = "tuneoff run digits --adapter serial"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

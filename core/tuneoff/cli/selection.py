@@ -9,12 +9,15 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.output import note
+from tuneoff.base.packages import travelling_folder
+from tuneoff.base.targets import unknown_name
 from tuneoff.cli.command import ListedAction, whole_number
-from tuneoff.errors import ExperimentError
+from tuneoff.errors import ExperimentError, UnknownNameError
 from tuneoff.experiment.seeds import FORMS, read_seeds
 
 if TYPE_CHECKING:
@@ -38,7 +41,29 @@ PORT = whole_number(0, 65535)  # reads an argument
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", type=Path, help="experiment or matrix file (YAML)")
+    names = ", ".join(packaged())
+    parser.add_argument(
+        "file", metavar="FILE", type=Path, help=f"experiment or matrix file (YAML), or one that is installed: {names}"
+    )
+
+
+def packaged() -> dict[str, Path]:
+    """Return the experiments that come with tuneoff, by name."""
+    return {path.stem: path for path in sorted(travelling_folder("benchmarks").glob("*.yaml"))}
+
+
+def _found(path: Path) -> Path:
+    """Return the file that is meant by a path, or by the name of an experiment that comes with tuneoff.
+
+    Raises:
+        UnknownNameError: it is neither there nor such a name.
+    """
+    if not re.fullmatch(r"[\w-]{1,60}", str(path)) or path.exists():  # no name
+        return path
+    known = packaged()
+    if path.name not in known:
+        raise UnknownNameError(f"{unknown_name('experiment', path.name, known)}; or give the path of a file")
+    return known[path.name]
 
 
 def add_adapters(parser: argparse.ArgumentParser, text: str = ONLY_ADAPTERS) -> None:
@@ -101,15 +126,16 @@ def overridden_plan(
     from tuneoff.experiment.plan import make_plan
     from tuneoff.measure.power.metering import check_meters
 
-    entries = _entries(path, adapters) if adapters is not None else None
+    found = _found(path)
+    entries = _entries(found, adapters) if adapters is not None else None
     values = dict(zip(FLAGS, (entries, trials, workers, list(seeds) if seeds is not None else None, sampler), strict=True))
     given = {key: value for key, value in values.items() if value is not None}
     try:
-        file = load_matrix(path, given)
+        file = load_matrix(found, given)
         check_meters(file)
-        plan = make_plan(file)
+        plan = replace(make_plan(file), path=str(path))
     except ExperimentError as error:
-        raise type(error)(_by_flag(str(error), path, given)) from error
+        raise type(error)(_by_flag(str(error), found, given)) from error
     share_folder()
     return plan
 

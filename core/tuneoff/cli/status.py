@@ -81,7 +81,7 @@ def _table(plan: Plan, ends: Sequence[RunEnd]) -> str:
                 ", ".join(marked(end.flags)),
             )
         )
-    header = ("run", "framework", "sampler", "variant", "seed", "status", "flags")
+    header = ("run", "adapter", "sampler", "variant", "seed", "status", "flags")
     return filled_columns(header, rows, optional=("variant", "flags"))
 
 
@@ -101,7 +101,7 @@ def _by_framework(plan: Plan, results: Path) -> str:
         median = "" if time is None else "failed" if math.isinf(time) else number(time)
         names = (group.label, strategy_text(experiment), variant_text(experiment.variant))
         rows.append((*names, f"{len(group.done)}/{len(group.runs)}", median, "" if best is None else score(best)))
-    header = ("framework", "sampler", "variant", "done", "job time, s", "best value")
+    header = ("adapter", "sampler", "variant", "done", "job time, s", "best value")
     return filled_columns(header, rows, optional=("variant",))
 
 

@@ -18,7 +18,7 @@ NAME = "verify-space"
 HELP = (
     "test whether every framework of a file draws from the same search space: bounds, distributions, independence, mapping, seeds"
 )
-EXAMPLE = "tuneoff verify-space benchmarks/digits.yaml --adapter serial --draws 1000"
+EXAMPLE = "tuneoff verify-space digits --adapter serial --draws 1000"
 REJECTED = 1
 DRAWS, FEWEST_DRAWS = 5000, 400
 SECONDS = 300.0
@@ -46,13 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.base.packages import need_scipy
     from tuneoff.trust.space_test.targets import targets
     from tuneoff.trust.space_test.verify import verify
 
     _check(arguments)
     plan = overridden_plan(arguments.file, adapters=arguments.adapters)
-    need_scipy(NAME)
     found = targets(plan, arguments.draws)
     check_something_runs(replace(plan, runs=tuple(target.run for target in found)))
     outcomes = verify(plan, found, draws=arguments.draws, seed=arguments.seed, seconds=arguments.timeout, tell=note)

@@ -56,7 +56,7 @@ def _table(lines: list[dict[str, Any]]) -> str:
         (
             line["name"],
             line["status"],
-            f"{line['objective']} ({line['mode']})" if line["objective"] else "-",
+            f"{line['objective']} ({line['mode'] or 'by the file'})" if line["objective"] else "-",
             str(line["epochs"] or "-"),
             " ".join(line["metrics"]) or "-",
         )

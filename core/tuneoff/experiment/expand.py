@@ -209,9 +209,10 @@ def shortened(spec: RunSpec, entry: Entry) -> RunSpec:
 
 
 class SkipCheck:
-    """Tells why runs are skipped; looks up each package once."""
+    """Tells why runs are skipped; looks up each package once. `has_plain`: some runs have no pruner."""
 
-    def __init__(self) -> None:
+    def __init__(self, has_plain: bool = True) -> None:
+        self._has_plain = has_plain
         self._status = functools.cache(lambda name, adapter: framework_status(name, adapter.capabilities))
         self._missing = functools.cache(missing_modules)
 
@@ -251,7 +252,9 @@ class SkipCheck:
         offer = offers.get(strategy.name)
         if offer is None:
             offered = ", ".join(name for name, item in offers.items() if item.support is Support.YES) or "none"
-            yield f"adapter {spec.adapter!r} does not list {kind} {strategy.name!r}; it offers: {offered}"
+            plain = kind == "pruner" and not self._has_plain and NO_PRUNER.name in offers
+            way_out = f"; to compare it too: matrix: {{pruner: [{NO_PRUNER.name}, {strategy.name}]}}" if plain else ""
+            yield f"adapter {spec.adapter!r} does not list {kind} {strategy.name!r}; it offers: {offered}{way_out}"
         elif offer.support is not Support.YES:
             by_framework = offer.support is Support.NOT_BY_FRAMEWORK
             by = f"the framework ({capabilities.framework})" if by_framework else f"adapter {spec.adapter!r} yet"

@@ -13,7 +13,7 @@ from tuneoff.base.identity import digest
 from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment import analysis
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting, to_json
-from tuneoff.experiment.expand import Cell, SkipCheck, entries, expand, warm_ups
+from tuneoff.experiment.expand import NO_PRUNER, Cell, SkipCheck, entries, expand, warm_ups
 from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.spec import LOCAL, RunSpec, Strategy, read_dataclass, run_spec_to_json
@@ -165,7 +165,7 @@ def make_plan(file: MatrixFile) -> Plan:
     """
     adapters = entries(file)
     cells = expand(file, adapters)
-    check = SkipCheck()
+    check = SkipCheck(has_plain=any(variant.file.pruner.name == NO_PRUNER.name for variant in file.variants))
     try:
         planned = [_planned(cell, check) for cell in cells]
     except ExperimentError as error:

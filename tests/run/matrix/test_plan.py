@@ -80,6 +80,9 @@ def test_pods_have_the_quota_of_their_platform_and_no_other_limit(limit: Any, pl
     assert (reason is not None and "workers.cpu_limit" in reason) is skipped
 
 
+NO_MEDIAN = "adapter 'plain' does not list pruner 'median'; it offers: none, scripted"
+
+
 def test_every_skip_has_its_own_reason(plan: MakePlan) -> None:
     adapters = ["plain", "rich", "missing", "old"]
     tpe = _reasons(plan({**LEAST, "adapters": adapters, "sampler": "tpe"}))
@@ -95,7 +98,8 @@ def test_every_skip_has_its_own_reason(plan: MakePlan) -> None:
     ("content", "reason"),
     [
         ({"adapters": ["plain"], "pruner": "asha"}, "pruner 'asha' is not offered by adapter 'plain' yet: later"),
-        ({"adapters": ["plain"], "pruner": "median"}, "adapter 'plain' does not list pruner 'median'; it offers: none, scripted"),
+        ({"adapters": ["plain"], "pruner": "median"}, f"{NO_MEDIAN}; to compare it too: matrix: {{pruner: [none, median]}}"),
+        ({"adapters": ["plain"], "matrix": {"pruner": ["median", "none"]}}, NO_MEDIAN),
         ({"adapters": ["plain"], "platform": "cluster"}, "adapter 'plain' does not offer platform 'cluster'; it offers: local"),
         (
             {"adapters": ["rich"], "sampler": "gp"},

@@ -13,9 +13,9 @@ from builders.page_folders import folder, specs
 from builders.results_folders import write_examples
 from command_line import Call
 from tuneoff.cli.report import written_report
-from tuneoff.errors import MissingPackageError, ResultsError
+from tuneoff.errors import ResultsError
 from tuneoff.tell.page import report as page_report
-from tuneoff.tell.page.report import need_packages, write_report
+from tuneoff.tell.page.report import write_report
 from tuneoff.trust.verify.results import verify
 
 
@@ -55,18 +55,6 @@ def test_text_and_json_write_nothing(call: Call, results: Path) -> None:
     assert not (results / "report").exists()
 
 
-def test_a_missing_package_is_named_with_its_command(
-    call: Call, results: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(page_report, "missing_modules", lambda names: [name for name in names if name == "jinja2"])
-    answer = call("report", results)
-    assert answer.code == 3
-    assert answer.line == "tuneoff: the report needs jinja2; run: pip install 'tuneoff[report]'"
-    need_packages(("scipy",))
-    with pytest.raises(MissingPackageError):
-        need_packages()
-
-
 def test_a_full_disk_is_one_line_and_leaves_the_old_page(call: Call, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_report(results)
     before = path.read_bytes()
@@ -93,7 +81,6 @@ def test_a_report_folder_that_cannot_be_made_is_one_line(call: Call, results: Pa
     ("error", "says"),
     [
         (ResultsError("the disk is full; free space"), "the disk is full; free space"),
-        (MissingPackageError("the report needs jinja2; run: pip"), "needs jinja2"),
         (ZeroDivisionError("a drawing"), "a fault of tuneoff itself: ZeroDivisionError: a drawing"),
         (KeyboardInterrupt(), "interrupted"),
     ],

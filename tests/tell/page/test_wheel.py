@@ -1,7 +1,8 @@
-"""The templates travel with the package."""
+"""The templates travel with the package, and so do the experiments that need nothing else."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -13,17 +14,47 @@ import pytest
 REPOSITORY = Path(__file__).parents[3]
 
 
-@pytest.mark.slow
-def test_a_built_wheel_has_every_template_and_every_page(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
     subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, timeout=120)
-    (wheel,) = tmp_path.glob("*.whl")
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.mark.slow
+def test_a_built_wheel_has_every_template_and_every_page(wheel: Path) -> None:
     packed = set(zipfile.ZipFile(wheel).namelist())
     own = {f"tuneoff/tell/page/templates/{path.name}" for path in (files("tuneoff.tell.page") / "templates").iterdir()}
     assert len(own) >= 9
     assert own <= packed
     assert {f"tuneoff/docs/{path.name}" for path in (REPOSITORY / "docs").glob("*.md")} <= packed  # `tuneoff explain docs/...`
     assert not [name for name in packed if name.startswith("docs/") or "example_report" in name]
+    (metadata,) = [name for name in packed if name.endswith(".dist-info/METADATA")]
+    needed = [line for line in zipfile.ZipFile(wheel).read(metadata).decode().splitlines() if line.startswith("Requires-Dist")]
+    plain = {line.split()[1].partition(">")[0] for line in needed if "extra ==" not in line}
+    assert {"jinja2", "scipy"} <= plain  # the answer and its page need no extra
+
+
+@pytest.mark.slow
+def test_its_experiments_are_planned_by_name_and_run_in_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    (tmp_path / "empty").mkdir()
+    code = (
+        "from tuneoff.cli.main import main\nfrom tuneoff.cli.selection import packaged\n"
+        "names = list(packaged())\n"
+        "print([name for name in names if main(['plan', name, '--json']) != 0], len(names))\n"
+        "print(main(['run', 'sleep', '--adapter', 'serial', '--trials', '1', '--output', 'r']))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path / "empty", env=environment, capture_output=True, text=True, timeout=200
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert "[] 14" in lines
+    assert lines[-1] == "0"
 
 
 def test_commands_start_without_the_packages_of_the_report() -> None:

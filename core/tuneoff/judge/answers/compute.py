@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 
-from tuneoff.base.packages import need_scipy
 from tuneoff.experiment.accounting.declared import Prices
 from tuneoff.judge.answers.across import across_tasks
 from tuneoff.judge.answers.analysis_plan import Frozen, frozen, overall
@@ -135,12 +134,7 @@ def _median(numbers: Sequence[float], limits: tuple[float, float], confidence: f
 
 
 def answers(results: Results) -> Answers:
-    """Return what a results folder says, of a finished matrix or of one that is at work.
-
-    Raises:
-        MissingPackageError: scipy is not installed.
-    """
-    need_scipy("the comparison of frameworks")
+    """Return what a results folder says, of a finished matrix or of one that is at work."""
     plan = frozen(results.plan.analysis)
     of_scope = by_scope(grouped(results))
     shown = {*plan.questions.values(), *TABLE}

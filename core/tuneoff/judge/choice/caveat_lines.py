@@ -144,8 +144,11 @@ def deciding(results: Results, answers: Answers, settings: Sequence[Setting]) ->
 
 
 def _overrides(results: Results) -> list[str]:
-    """Return the options that make it these runs again, whatever the command line replaced; none for what the file varies."""
-    specs = [run.spec for run in results.planned]
+    """Return the options that make it these runs again, whatever the command line replaced; none for what the file varies.
+
+    An adapter that cannot serve any of them is not named.
+    """
+    specs = [run.spec for run in results.planned if run.skip_reason is None or run.same_as is not None]
     names = dict.fromkeys(spec.adapter if spec.platform == LOCAL else f"{spec.adapter}@{spec.platform}" for spec in specs)
     return ["--adapter", ",".join(names), *_sizes(specs)]
 

@@ -59,11 +59,7 @@ class Answered:
 
 
 def answered(results: Results) -> Answered:
-    """Answer the questions of a results folder.
-
-    Raises:
-        MissingPackageError: scipy is not installed.
-    """
+    """Answer the questions of a results folder."""
     return Answered(results, all_answers(results))
 
 

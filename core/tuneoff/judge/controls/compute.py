@@ -10,8 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tuneoff.base.packages import need_scipy
-from tuneoff.errors import MissingPackageError
 from tuneoff.experiment.matrix_parts import AnalysisPart
 from tuneoff.experiment.names import variant_text
 from tuneoff.judge.answers.analysis_plan import frozen
@@ -19,7 +17,6 @@ from tuneoff.judge.controls.same_algorithm import (
     QUALITY,
     SAMPLER,
     EntryPair,
-    comparable,
     differences,
     differing_pairs,
     interval,
@@ -44,13 +41,12 @@ NOT_MODELS = (SAMPLER, "fixed", "grid")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controls:
-    """What the controls of a matrix say. `lacking`: why the statistical ones could not be made, where a package is missing."""
+    """What the controls of a matrix say."""
 
     same_configurations: tuple[SameConfiguration, ...] = ()
     pairs: tuple[EntryPair, ...] = ()
     effects: tuple[Effect, ...] = ()
     confidence: float = _DEFAULTS.confidence
-    lacking: str | None = None
 
     @property
     def alpha(self) -> float:
@@ -59,7 +55,7 @@ class Controls:
     @property
     def is_empty(self) -> bool:
         """Whether the matrix has nothing that a control could compare."""
-        return not (self.same_configurations or self.pairs or self.effects or self.lacking)
+        return not (self.same_configurations or self.pairs or self.effects)
 
     @property
     def contradicts(self) -> bool:
@@ -69,22 +65,13 @@ class Controls:
 
 
 def controls(results: Results) -> Controls:
-    """Return the controls of a matrix, by the analysis that its plan froze.
-
-    Where scipy is missing, what needs it is left out and `lacking` says so.
-    """
+    """Return the controls of a matrix, by the analysis that its plan froze."""
     analysis = results.plan.analysis
     plan = frozen(analysis)
     confidence = plan.confidence
     found = settings(grouped(results))
-    same = tuple(same_configurations(found))
-    if comparable(found) or is_subtractable(found):
-        try:
-            need_scipy("the comparison of scores and quality")
-        except MissingPackageError as error:
-            return Controls(same_configurations=same, confidence=confidence, lacking=str(error))
     return Controls(
-        same_configurations=same,
+        same_configurations=tuple(same_configurations(found)),
         pairs=tuple(pairs_of(found, analysis, 1 - confidence)),
         effects=tuple(effects(found, plan.questions[plan.primary], confidence)),
         confidence=confidence,
@@ -112,11 +99,6 @@ def effects(all_settings: Sequence[Setting], primary_metric: str, confidence: fl
     for kind, one, other, names in _pairs(all_settings):
         found += [_effect(kind, one, other, names, metric, confidence) for metric in metrics]
     return found
-
-
-def is_subtractable(all_settings: Sequence[Setting]) -> bool:
-    """Whether there are two groups that are in comparisons and whose difference is an effect."""
-    return any(not (one.emulated or other.emulated) for _, one, other, _ in _pairs(all_settings))
 
 
 def _pairs(all_settings: Sequence[Setting]) -> Iterator[tuple[Kind, Group, Group, tuple[str, str]]]:

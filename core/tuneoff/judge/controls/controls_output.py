@@ -56,8 +56,6 @@ def _sections(found: Controls, most: int) -> Iterator[Section]:
     if found.pairs:
         yield _same_algorithm(found)
     yield from _effects(found)
-    if found.lacking is not None:
-        yield Section(answer=f"Same algorithm and effects: not judged: {found.lacking}")
 
 
 def _same_configuration(one: SameConfiguration, most: int) -> Section:
@@ -228,7 +226,6 @@ def to_json(found: Controls) -> dict[str, Any]:
             "alpha": round(found.alpha, 12),
             "correction": "holm, over the pairs that are not A/A",
             "metric": QUALITY,
-            "reason_if_null": found.lacking,
             "pairs": [_pair_json(pair) for pair in found.pairs],
         },
         "effects": [field_values(one, {"interval": one.reason}, without=("reason",)) for one in found.effects],

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base.format import counted
-from tuneoff.base.packages import need_scipy
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.judge.answers.analysis_plan import frozen
@@ -46,9 +45,7 @@ def compare(old_folder: Path, new_folder: Path) -> Comparison:
     Raises:
         ResultsError: one is no results folder, or a file in it is damaged.
         ExperimentError: they have no run in common.
-        MissingPackageError: scipy is not installed.
     """
-    need_scipy("the comparison of two results folders")
     return compared(read_results(old_folder), read_results(new_folder))
 
 

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tuneoff.base.format import counted, figure, listed
 from tuneoff.base.output import printable
+from tuneoff.experiment.names import with_pruner
 from tuneoff.experiment.spec import LOCAL
 from tuneoff.judge.recommend.families import place_text
 from tuneoff.judge.recommend.recommendation import Against, Cited, Family, Outside, Reason, Recommendation
-from tuneoff.judge.recommend.request import TRIAL_SECONDS, TRIALS, WORKERS, Request, size_text
+from tuneoff.judge.recommend.request import TRIAL_SECONDS, TRIALS, WORKERS, Request, size_text, spans
 from tuneoff.judge.runs import POOL
 
 LIMIT = "It holds for these experiments, on that machine and in those versions; nothing is said beyond them."
@@ -28,7 +29,7 @@ def lines(recommendation: Recommendation, *, with_runs: bool = False) -> list[st
         found += [*choice.lines, *(f"! {text}" for text in caveats), ""]
     found += [*recommendation.headline, ""]
     asked = recommendation.request.names()
-    found.append(f"asked for: {', '.join(asked) if asked else 'nothing in particular: all that was measured'}")
+    found.append(f"asked for: {', '.join(asked) if asked else _of_files(recommendation)}")
     for family in recommendation.families:
         found += ["", *_family(family, citations)]
     found += _people(recommendation)
@@ -37,6 +38,16 @@ def lines(recommendation: Recommendation, *, with_runs: bool = False) -> list[st
     found += ["", *citations.lines()] if citations.known else []
     found += ["", LIMIT] if recommendation.families else []
     return list(map(printable, found))
+
+
+def _of_files(recommendation: Recommendation) -> str:
+    """Return what the files asked for themselves, where that was measured."""
+    measured = [one.setting for family in recommendation.families for one in family.weighed]
+    if not measured:
+        return "nothing in particular"
+    names = [f"sampler {with_pruner(one.scope.sampler, one.scope.pruner)}" for one in measured]
+    sizes = [size_text(name, ends) for name, ends in spans([one.sizes for one in measured]).items()]
+    return f"nothing beyond the file: {', '.join([*dict.fromkeys(names), *sizes])}"
 
 
 class _Citations:

@@ -168,14 +168,11 @@ def rendered(folder: Path) -> str:
     """Return the report of a results folder, with links as if it lay where `tuneoff report` writes it.
 
     Raises:
-        MissingPackageError: a package of the report is missing.
         ResultsError: a file in the folder is damaged.
     """
-    from tuneoff.tell.page.report import FOLDER, composed, need_packages
-
-    need_packages()
     from tuneoff.judge.choice.choose import answered
     from tuneoff.judge.results import read_results
+    from tuneoff.tell.page.report import FOLDER, composed
 
     return composed(answered(read_results(folder)), folder / FOLDER)
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tuneoff.base import files
 from tuneoff.base.format import counted, duration_range
 from tuneoff.base.identity import canonical_json
-from tuneoff.base.packages import install_command, missing_modules
-from tuneoff.errors import MissingPackageError, ResultsError
+from tuneoff.errors import ResultsError
 from tuneoff.experiment.metric import Metric
 from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.experiment.names import variant_text
@@ -44,14 +43,6 @@ APART = frozenset(("comparisons", "power", "carbon", "prices", "questions", "anc
 KEPT = 160  # characters of a value
 FOLDER = "report"  # in a results folder; derived from it, so it is in no bundle
 PAGE = "report.html"
-PACKAGES = ("scipy", "jinja2")
-
-
-def need_packages(names: Sequence[str] = PACKAGES) -> None:
-    """Raise MissingPackageError in one line where a package of the report is not installed."""
-    missing = missing_modules(names)
-    if missing:
-        raise MissingPackageError(f"the report needs {', '.join(missing)}; run: {install_command('tuneoff[report]')}")
 
 
 def write_report(results_folder: Path, output: Path | None = None, found: Answered | None = None) -> Path:
@@ -60,10 +51,8 @@ def write_report(results_folder: Path, output: Path | None = None, found: Answer
     `output`: the folder to write to; default: `report/` in the results folder. `found`: what is said of it; None: not known yet.
 
     Raises:
-        MissingPackageError: a package of the report is missing.
         ResultsError: it is no results folder, a file in it is damaged, or the report cannot be written.
     """
-    need_packages()
     from tuneoff.judge.choice.choose import answered
     from tuneoff.judge.results import read_results
 
