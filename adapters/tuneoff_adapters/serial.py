@@ -32,6 +32,11 @@ _LOCAL = Capabilities(
     },
     resume=Support.YES,
     retry=Support.YES,
+    reports="none",
+    changed_defaults=(
+        "a pool of tuneoff: processes that live as long as the run, have the workload's `preload` imported before their first "
+        "trial and are sent one trial after another over a pipe (a plain pool in Python: concurrent.futures.ProcessPoolExecutor)",
+    ),
 )
 
 

@@ -49,6 +49,7 @@ __all__ = [
 ]
 
 _STOPPED_BY_CORE = ("none", "scripted")
+_SUPPLIED = "asked and told in one process; a pool of long-lived processes, which tuneoff supplies, runs the trials"
 _CORES = {  # a subclass that gave one of these to something else would be called in core's place
     *("collect_results", "context", "decide", "draw", "ended", "experiment", "framework_id", "is_deciding", "minimize"),
     *("propose", "run_trials", "seed", "_answered", "_budget", "_bury", "_dispatch", "_is_over", "_pool", "_proposals"),
@@ -149,7 +150,8 @@ class AskTellAdapter(PoolAdapter):
 
     @property
     def is_deciding(self) -> bool:
-        return self.experiment.pruner.name not in _STOPPED_BY_CORE
+        is_told_all = self.context.spec.reports == "every_epoch" and _overrides(type(self), "report")
+        return is_told_all and self.experiment.pruner.name != "scripted"
 
     def framework_id(self, trial_id: str) -> str | None:
         return str(self.__handles[trial_id]) if trial_id in self.__handles else None
@@ -204,7 +206,8 @@ class AskTellAdapter(PoolAdapter):
 
     def decide(self, task: Task, epoch: int, value: float) -> Decision:
         handle = self.__handles.get(task.trial_id)
-        if handle is None or not self.report(handle, epoch, value):
+        is_stop = handle is not None and self.report(handle, epoch, value)
+        if not is_stop or self.experiment.pruner.name in _STOPPED_BY_CORE:
             return Decision.CONTINUE
         if epoch < self.experiment.budget.epochs_per_trial:
             self.context.events.write("stop_decided", trial=task.trial_id, epoch=epoch)
@@ -270,6 +273,8 @@ def _completed(cls: type[AskTellAdapter]) -> Capabilities:
         declared,
         samplers={**declared.samplers, **{name: offer for name, offer in listed.items() if name not in declared.samplers}},
         pruners={**stopped, **declared.pruners},
+        reports="none",
+        changed_defaults=(_SUPPLIED, *declared.changed_defaults),
         resume=Support.YES if _overrides(cls, "replay") else declared.resume,
         retry=Support.YES,
     )

@@ -7,12 +7,15 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tuneoff.base.identity import is_finite
 from tuneoff.base.numbers import exact_text
 from tuneoff.base.packages import install_command, installed_version, module_exists, release
 from tuneoff.errors import MissingPackageError, PluginError
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.spec import Reports
 
 
 class Support(enum.Enum):
@@ -78,9 +81,11 @@ class Capabilities:
     On `emulated_platforms` something local stands in for what the framework needs: what is measured there is labelled
     everywhere, and in no ranking. `head_node`, `database`: a machine and a database service that it needs beside the workers'
     slots, on every platform: who rents machines pays for them. `memory_limiter` and `cpu_limiter` name what limits a trial's
-    memory and CPU time where core does not; on an emulated platform the latter limits nothing. `changed_defaults`: what the
-    adapter sets otherwise than a user of the framework finds it, where that moves a figure; stands beside the figures.
-    `elsewhere`: what another one of the platforms has in place of all this.
+    memory and CPU time where core does not; on an emulated platform the latter limits nothing. `reports`: which epochs of a
+    trial the framework's documents have it told where nothing stops trials: none, the best one when the trial ends, or every
+    one; with a pruner it is told of every one. `changed_defaults`: what the adapter sets or supplies otherwise than a user of
+    the framework finds it, where that moves a figure; stands beside the figures. `elsewhere`: what another one of the platforms
+    has in place of all this.
     """
 
     framework: str
@@ -96,6 +101,7 @@ class Capabilities:
     resume: Support = Support.NOT_BY_TUNEOFF
     retry: Support = Support.NOT_BY_TUNEOFF
     long_lived_workers: bool = True  # False: one process per trial
+    reports: Reports = "every_epoch"
     head_node: bool = False
     database: bool = False
     memory_limiter: str = ""  # e.g. "container"; "": core's control groups and watchdog
@@ -108,6 +114,15 @@ class Capabilities:
         """Return what can be done on a platform."""
         return self.elsewhere.get(platform, self)
 
+    def reports_with(self, pruner: str, asked: Reports = "none") -> Reports:
+        """Return of which epochs the framework is told under a pruner of this name.
+
+        `asked`: what it is told if it can be told it; one that needs none and has no pruner of its own has no call for that.
+        """
+        own = (name for name, offer in self.pruners.items() if offer.support is Support.YES and name not in ("none", "scripted"))
+        is_told_all = asked == "every_epoch" and (self.reports != "none" or any(own))
+        return "every_epoch" if pruner != "none" or is_told_all else self.reports
+
     def __post_init__(self) -> None:
         if not self.platforms:
             raise ValueError(f"`platforms` must name at least one, but got {self.platforms!r}")
@@ -116,6 +131,8 @@ class Capabilities:
             raise ValueError(f"`emulated_platforms` must be among {self.platforms}, but got {unknown}")
         _must_be_support("capabilities.resume", self.resume)
         _must_be_support("capabilities.retry", self.retry)
+        if self.reports not in (known := ("none", "at_end", "every_epoch")):
+            raise ValueError(f"capabilities.reports must be one of {', '.join(known)}, but got {self.reports!r}")
         for field_name in ("long_lived_workers", "head_node", "database"):
             value = getattr(self, field_name)
             if not isinstance(value, bool):

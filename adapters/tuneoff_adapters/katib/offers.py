@@ -126,6 +126,7 @@ CAPABILITIES = Capabilities(
     resume=Support.NOT_BY_TUNEOFF,
     retry=Support.NOT_BY_TUNEOFF,
     long_lived_workers=False,
+    reports="at_end",  # the objective of its getting-started page prints its result once
     memory_limiter="container",
     cpu_limiter="container",
     changed_defaults=(

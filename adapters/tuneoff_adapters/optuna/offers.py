@@ -8,6 +8,8 @@ from tuneoff_adapters.kubernetes.platform import on_clusters
 from tuneoff_adapters.optuna_samplers import CMAES_DIMENSIONS, GP_POINTS, SAMPLER_OPTIONS
 from tuneoff_adapters.slurm.platform import on_slurm
 
+_NO_LOG = "no log line per trial"
+_PRELOAD = "a sampler's and a storage's imports before the first trial (default: at its first use)"
 _WORKER_SEEDS = "each worker asks by itself with its own seed: reproducible configurations only with one worker"
 
 _LOCAL = Capabilities(
@@ -81,11 +83,14 @@ _LOCAL = Capabilities(
     },
     resume=Support.YES,
     retry=Support.YES,
+    reports="none",  # by its page on pruning report() and should_prune() turn that on; an objective returns its value
     changed_defaults=(
+        "worker processes are started by tuneoff and share the number of trials (documented: the same script is started several "
+        "times by hand, each with its own `n_trials`)",
         "flock on the journal, unless `storage` names another lock (default: a lock file whose waiters back off for up to 1 s)",
-        "a sampler's and a storage's imports before the first trial (default: at its first use)",
+        _PRELOAD,
         "a writer of SQLite waits up to 60 s for another one (default: 5 s)",
-        "no log line per trial",
+        _NO_LOG,
     ),
     notes=(
         "workers are long-lived processes over one JournalStorage file with a flock lock: no server, no port; option `storage`: "
@@ -108,7 +113,7 @@ CAPABILITIES = on_clusters(
     (KUBERNETES,),
     database=True,
     resume=Support.NOT_BY_TUNEOFF,
-    changed_defaults=(_LOCAL.changed_defaults[1], _LOCAL.changed_defaults[3]),
+    changed_defaults=("workers are pods that tuneoff starts, and says when to ask", _PRELOAD, _NO_LOG),
     notes=(
         "workers are long-lived pods over one RDBStorage, in a PostgreSQL database of the user's; each asks by itself, and is "
         "told when it may",

@@ -75,7 +75,9 @@ _LOCAL = Capabilities(
     resume=Support.YES,
     retry=Support.YES,
     long_lived_workers=True,
+    reports="at_end",  # its page on trainables: "we could also report only a single time at the end with the final score"
     changed_defaults=(
+        "a class trainable, in the actor's main thread (documented first: a function, in another thread)",
         "reuse_actors=True (default: a new process, with all its imports, for each trial)",
         "workers at niceness 0 (default: 15)",
         "no CSV, JSON and TensorBoard files per trial and no progress tables",

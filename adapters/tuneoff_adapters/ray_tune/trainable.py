@@ -27,10 +27,10 @@ class TrialTrainable(Trainable):  # type: ignore[misc]
     _steps: Steps | None
 
     def setup(self, config: dict[str, Any]) -> None:
-        self._task, self._steps = config[TASK], None
+        self._task, self._steps, self._has_reported = config[TASK], None, False
 
     def step(self) -> dict[str, Any]:
-        """Run the trial up to the end of its next epoch.
+        """Run the trial up to its next report.
 
         Raises:
             TrialFailedError: the trial failed, or reported nothing: Ray's schedulers cannot bear a trial without a result.
@@ -44,7 +44,8 @@ class TrialTrainable(Trainable):  # type: ignore[misc]
             else:
                 epoch, metrics = self._steps.send(Decision.CONTINUE)
         except StopIteration as end:
-            return _ended(end.value, context, task)
+            return _ended(end.value, context, task, self._has_reported)
+        self._has_reported = True
         return {OBJECTIVE: metrics[context.metric], EPOCH: epoch}
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
@@ -64,11 +65,11 @@ class TrialTrainable(Trainable):  # type: ignore[misc]
         end_tracker()
 
 
-def _ended(outcome: TrialOutcome, context: TrialContext, task: dict[str, Any]) -> dict[str, Any]:
+def _ended(outcome: TrialOutcome, context: TrialContext, task: dict[str, Any], has_reported: bool) -> dict[str, Any]:
     """Return what Ray takes for the end of a function that had reported all before."""
     outcome.raise_if_failed()
-    if outcome.epochs == 0:
-        raise TrialFailedError(outcome.cause or "the trial ended before its first epoch")
+    if not has_reported:
+        raise TrialFailedError(outcome.cause or "the trial ended before its first report")
     if outcome.state == "cancelled":
         note_cancelled(context.run_dir, task["trial"], task["attempt"])
     return {RESULT_DUPLICATE: True}

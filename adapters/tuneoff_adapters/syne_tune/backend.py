@@ -27,15 +27,15 @@ class TrialProcesses(LocalBackend):  # type: ignore[misc]
     """One process per trial, as the parent class has it. Different are:
 
     - the command: a list (the parent splits a string at blanks), with the configuration in a JSON file;
-    - what counts as complete: as many reports as epochs, whatever the exit code, or a training that ended by itself (for the
-      parent: exit code 0, and the tuner then gives up altogether if there was no report);
+    - what counts as complete: all its reports, whatever the exit code, or a training that ended by itself (for the parent: exit
+      code 0, and the tuner then gives up altogether if there was no report);
     - a stopped trial is waited for, so that never more than `n_workers` processes exist.
     """
 
     def __init__(self, context: RunContext, dispatch: Dispatch, environment: Mapping[str, str]) -> None:
         super().__init__(entry_point=str(Path(trial.__file__).parent / "__main__.py"), rotate_gpus=False)
         self._context, self._dispatch = context, dispatch
-        self._epochs = context.spec.experiment.budget.epochs_per_trial
+        self._planned = 1 if context.spec.reports == "at_end" else context.spec.experiment.budget.epochs_per_trial
         self._final: dict[int, str] = {}
         self._environment = {
             **os.environ,
@@ -78,7 +78,7 @@ class TrialProcesses(LocalBackend):  # type: ignore[misc]
             code = process.poll()
             if code is None:
                 return str(Status.in_progress)
-            if self._reports(trial_id) >= self._epochs:
+            if self._reports(trial_id) >= self._planned:
                 status = str(Status.completed)
                 self._dispatch.has_completed(trial_id)
             elif self._dispatch.has_completed_early(trial_id, process.pid, code):

@@ -103,9 +103,11 @@ CAPABILITIES = Capabilities(
     resume=Support.YES,
     retry=Support.YES,
     long_lived_workers=False,
+    reports="at_end",  # its tutorial's traincode_report_end.py, for all but multi-fidelity schedulers
     changed_defaults=(
         f"the tuner polls every {POLL_SECONDS:g} s, or as adapter option {POLL_OPTION} says (default: 5 s)",
-        "trials print the line of their report (default: Reporter, which imports the whole library in each trial)",
+        "a trial's process prints the line of its report (default: Reporter, which imports the whole library in each one)",
+        "a stopped trial is waited for before the next one starts (default: at most `n_workers` trials, but more processes)",
         "no callbacks, results file, tuner state on disk or log lines",
         "max_failures without a bound (default: 1)",
     ),

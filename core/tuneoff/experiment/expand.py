@@ -20,7 +20,8 @@ from tuneoff.errors import ExperimentError, PluginError, UnknownNameError, Unsup
 from tuneoff.experiment.build import build_experiments
 from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.names import entry_label
-from tuneoff.experiment.spec import ExperimentSpec, RunSpec, Strategy
+from tuneoff.experiment.schema import ExperimentFile
+from tuneoff.experiment.spec import LOCAL, ExperimentSpec, RunSpec, Strategy
 from tuneoff.registry import AdapterClass
 
 NO_PRUNER = Strategy(name="none")
@@ -125,10 +126,10 @@ def expand(file: MatrixFile, adapters: Sequence[Entry]) -> list[Cell]:
     cells = []
     for block, seed in enumerate(file.seeds):
         for variant in rotated(len(experiments), block):
-            platform = file.variants[variant].file.platform
+            part = file.variants[variant].file
             for index in rows[(block + variant) % len(rows)]:
                 entry = adapters[index]
-                spec = _run_spec(experiments[variant], entry, platform, seed)
+                spec = _run_spec(experiments[variant], entry, part, seed)
                 cells.append(Cell(spec=spec, entry=entry, variant=variant, block=block))
     return cells
 
@@ -148,17 +149,20 @@ def rotated(size: int, shift: int) -> list[int]:
     return [(place + shift) % size for place in range(size)]
 
 
-def _run_spec(experiment: ExperimentSpec, entry: Entry, platform: str | None, seed: int) -> RunSpec:
-    offered = entry.adapter.capabilities.platforms
+def _run_spec(experiment: ExperimentSpec, entry: Entry, file: ExperimentFile, seed: int) -> RunSpec:
+    capabilities = entry.adapter.capabilities
+    platform = entry.platform or file.platform or next(iter(capabilities.platforms), LOCAL)
+    needed = capabilities.on(platform).reports_with(experiment.pruner.name)
     return RunSpec(
         experiment=experiment,
         adapter=entry.name,
         adapter_target=entry.target,
-        platform=entry.platform or platform or (offered[0] if offered else "local"),
+        platform=platform,
         seed=seed,
         replicate=entry.replicate,
         options=entry.options,
         local_options=tuple(sorted(set(entry.options) & entry.adapter.local_options)),
+        reports="every_epoch" if file.reports == "every_epoch" else needed,
     )
 
 

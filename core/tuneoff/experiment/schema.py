@@ -234,6 +234,10 @@ class ExperimentFile(Part):
     seeds: Seeds = Field(default_factory=lambda: [0])
     adapters: Annotated[list[AdapterEntry], Field(min_length=1, max_length=100)]
     platform: Name | None = None
+    reports: Literal["needed", "every_epoch"] = Field(
+        default="needed",
+        description="Of which epochs a framework is told: as its documents have it (with a pruner every one), or every one.",
+    )
     warm_up: bool = Field(default=True, description="One discarded run per adapter before the first counted one.")
     power: Power = PowerPart()
     carbon: Carbon = Field(default=CarbonPart(zone=WORLD), description="Carbon intensity of the grid.")

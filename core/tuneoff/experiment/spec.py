@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Read = Callable[[Any], Any]
 CpuLimit = Literal["none", "quota", "affinity"]
+Reports = Literal["none", "at_end", "every_epoch"]  # of a trial, to the framework; at its end: the best epoch
 
 RUN_ID_FORMAT = 2  # raise it when the meaning of a run's identity changes; in 1 the sampler's seed had nothing of the task
 
@@ -154,6 +155,7 @@ class RunSpec:
     replicate: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)  # of the adapter
     warm_up: bool = False  # discarded from every table
+    reports: Reports = "every_epoch"  # what the framework is told of a running trial
     local_options: tuple[str, ...] = ()  # names of options that say where and how patiently it is run, not what
 
     @property
@@ -162,6 +164,8 @@ class RunSpec:
         content = run_spec_to_json(self)
         del content["adapter_target"], content["experiment"]["timeouts"], content["experiment"]["variant"]
         del content["experiment"]["workload"]["target"]
+        if self.reports == "every_epoch":  # as all runs were, before there was a choice
+            del content["reports"]
         for name in content.pop("local_options"):
             content["options"].pop(name, None)
         return digest({"format": RUN_ID_FORMAT, **content})

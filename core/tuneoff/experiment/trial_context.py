@@ -8,11 +8,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.identity import configuration_digest, derive_seed
 from tuneoff.base.process_limits import SlotLimits
 from tuneoff.workload import Mode, TrialSeeds, Workload, new_workload
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.spec import Reports
 
 FILE_NAME = "trial_context.json"
 
@@ -28,6 +31,7 @@ class TrialContext:
     metric: str
     mode: Mode
     epochs: int
+    reports: Reports = "every_epoch"  # of which epochs `run_trial` tells the framework
     trials: int  # budget tickets; of a continued run what its earlier executions left, here and in the next two
     epochs_total: int | None = None
     wall_clock_seconds: float | None = None

@@ -1,12 +1,14 @@
-"""What moves a framework's figures beside the framework itself: the limit of its processors, and what its adapter changed."""
+"""What moves a framework's figures beside itself: the limit of its processors, what its adapter changed, what it was told."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tuneoff.record.run_record import RunRecord
+
+REPORTS = {"none": "none", "at_end": "its best one, when a trial ends", "every_epoch": "every one"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +18,7 @@ class Conditions:
     cpu_limits: tuple[str, ...] = ()  # of each slot
     changed_defaults: tuple[str, ...] = ()
     process_per_trial: bool = False
+    reports: tuple[str, ...] = ()  # of which epochs it is told
 
 
 NO_CONDITIONS = Conditions()
@@ -25,6 +28,7 @@ def conditions(records: Iterable[RunRecord]) -> Conditions:
     """Return the conditions of the executions of one adapter."""
     limits: dict[str, None] = {}
     changed: dict[str, None] = {}
+    reports: dict[str, None] = {}
     process_per_trial = False
     for record in records:
         if (limit := cpu_limit(record)) is not None:
@@ -33,7 +37,11 @@ def conditions(records: Iterable[RunRecord]) -> Conditions:
         texts = adapter.get("changed_defaults")
         changed.update(dict.fromkeys(map(str, texts if isinstance(texts, list) else ())))
         process_per_trial |= adapter.get("long_lived_workers") is False
-    return Conditions(cpu_limits=tuple(limits), changed_defaults=tuple(changed), process_per_trial=process_per_trial)
+        if isinstance(told := adapter.get("reports"), str):
+            reports[told] = None
+    return Conditions(
+        cpu_limits=tuple(limits), changed_defaults=tuple(changed), process_per_trial=process_per_trial, reports=tuple(reports)
+    )
 
 
 def cpu_limit(record: RunRecord) -> str | None:
@@ -50,7 +58,9 @@ def condition_lines(found: Iterable[tuple[str, Conditions]]) -> list[str]:
     by_label: dict[str, Conditions] = {}
     for label, one in found:
         by_label[label] = _joined(by_label.get(label, NO_CONDITIONS), one)
-    lines = [f"Limit of a slot's processors: {text}." for text in _limits(by_label)]
+    lines = [f"Limit of a slot's processors: {text}." for text in _shared(by_label, lambda one: one.cpu_limits)]
+    reports = _shared(by_label, lambda one: tuple(REPORTS.get(told, told) for told in one.reports))
+    lines += [f"Epochs of which a framework is told: {text}." for text in reports]
     for label, one in by_label.items():
         if one.changed_defaults:
             lines.append(f"{label} is changed against its defaults: {'; '.join(one.changed_defaults)}.")
@@ -64,18 +74,19 @@ def _joined(one: Conditions, other: Conditions) -> Conditions:
         cpu_limits=tuple(dict.fromkeys((*one.cpu_limits, *other.cpu_limits))),
         changed_defaults=tuple(dict.fromkeys((*one.changed_defaults, *other.changed_defaults))),
         process_per_trial=one.process_per_trial or other.process_per_trial,
+        reports=tuple(dict.fromkeys((*one.reports, *other.reports))),
     )
 
 
-def _limits(by_label: Mapping[str, Conditions]) -> list[str]:
-    """Return one text: the limit that all have, or each limit with those who have it."""
+def _shared(by_label: Mapping[str, Conditions], texts: Callable[[Conditions], tuple[str, ...]]) -> list[str]:
+    """Return one text: the one that all have, or each one with those who have it; none where nobody has one."""
     labels: dict[str, list[str]] = {}
     for label, one in by_label.items():
-        for limit in one.cpu_limits:
-            labels.setdefault(limit, []).append(label)
+        for text in texts(one):
+            labels.setdefault(text, []).append(label)
     if len(labels) < 2:
         return list(labels)
-    return ["; ".join(f"{', '.join(names)}: {limit}" for limit, names in labels.items())]
+    return ["; ".join(f"{', '.join(names)}: {text}" for text, names in labels.items())]
 
 
 def _part(record: RunRecord, name: str) -> Mapping[str, Any]:

@@ -209,7 +209,9 @@ def waits(attempt: AttemptRecord) -> list[Interval]:
     assert ended is not None
     found = []
     for epoch in epochs:
-        start, end = epoch.ended_ns, epoch.reported_ns
+        start, end = epoch.report_began_ns or epoch.ended_ns, epoch.reported_ns
+        if end is None and not epoch.is_reported:
+            continue
         if end is None:
             # with a later epoch the report did return, and its line is missing: the wait is unknown, not endless
             end = ended if epoch is epochs[-1] else start

@@ -39,8 +39,8 @@ from tuneoff.record.events.schema import (
 from tuneoff.record.run_record import ClockRecord, StageRecord
 
 E = TypeVar("E", bound=Event)
-Reading = tuple[int | None, int | None]  # time and CPU time of the attempt when a report returned
-NOT_REPORTED: Reading = (None, None)
+Reading = tuple[int | None, int | None, int | None]  # when a report returned, the attempt's CPU time then, when it began
+NOT_REPORTED: Reading = (None, None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class AttemptEvents:
             times.append(self.loaded.t)
         if self.epochs:
             times.append(self.epochs[-1].t)
-        times.extend(t for t, _ in self.reported[-1:] if t is not None)
+        times.extend(t for t, *_ in self.reported[-1:] if t is not None)
         if self.ended is not None:
             times.append(self.ended.t)
         return max(times)
@@ -159,7 +159,7 @@ def _add_report(execution: AttemptEvents, event: Reported, found: Collected) -> 
         return
     while len(reported) < len(execution.epochs) - 1:
         reported.append(NOT_REPORTED)
-    reported.append((event.t, event.cpu_ns))
+    reported.append((event.t, event.cpu_ns if event.began is None else None, event.began))
     if event.stop and execution.stop_epoch is None:
         execution.stop_epoch = event.epoch
 

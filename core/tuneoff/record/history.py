@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.files import PLAIN_NAME, read_json
 from tuneoff.base.identity import configuration_digest
 from tuneoff.errors import ResultsError
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.spec import Reports
 
 FILE_NAME = "continues.json"  # in the folder of the execution that continues
 EARLIER = "earlier"  # beside it: `earlier/<execution id>/` holds the sealed files of each earlier execution
@@ -26,6 +29,13 @@ class FinishedTrial:
     state: str  # completed | pruned | failed
     values: tuple[tuple[int, float | None], ...]  # (epoch, value of the objective's metric; None: not finite), in order
     value: float | None  # the best finite one, as everywhere
+
+    def reported(self, reports: Reports) -> FinishedTrial:
+        """Return it with the values that a framework is told of."""
+        if reports == "every_epoch":
+            return self
+        is_told = reports == "at_end" and self.state == "completed"
+        return replace(self, values=((self.values[-1][0], self.value),) if is_told else ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -152,7 +152,8 @@ def _shifted_attempt(attempt: AttemptRecord, by_ns: int) -> AttemptRecord:
         return t + by_ns if t is not None else None
 
     def moved(epoch: EpochRecord) -> EpochRecord:
-        return msgspec.structs.replace(epoch, ended_ns=epoch.ended_ns + by_ns, reported_ns=at(epoch.reported_ns))
+        began, reported = at(epoch.report_began_ns), at(epoch.reported_ns)
+        return msgspec.structs.replace(epoch, ended_ns=epoch.ended_ns + by_ns, report_began_ns=began, reported_ns=reported)
 
     times = {name: at(getattr(attempt, name)) for name in _TIMES}
     return msgspec.structs.replace(attempt, **times, epochs=tuple(map(moved, attempt.epochs)))

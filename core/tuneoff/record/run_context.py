@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +44,13 @@ class RunContext:
     def history(self) -> History:
         """What earlier executions of this run did, read from its file; empty unless the run is continued.
 
+        Of each trial's values it has those that the framework is told of (`spec.reports`).
+
         Only an adapter whose capabilities say `resume` is ever given one: it tells its framework the finished trials, begins
         the unfinished ones again first, each as its next attempt, and numbers new ones from `history.next_number`.
         """
-        return read_history(self.run_dir)
+        history = read_history(self.run_dir)
+        return replace(history, finished=tuple(trial.reported(self.spec.reports) for trial in history.finished))
 
     @property
     def finished(self) -> tuple[FinishedTrial, ...]:

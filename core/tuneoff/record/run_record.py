@@ -30,12 +30,14 @@ class EpochRecord(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_
     """One epoch of one attempt. A struct, not a dataclass: a run may have half a million."""
 
     epoch: int
-    ended_ns: int  # trained, validated, kept; the report begins
+    ended_ns: int  # trained, validated, kept; the report begins, if there is one
     train_ns: int
     validate_ns: int
     checkpoint_ns: int = 0
     metrics: dict[str, float | None]  # None: not finite, see `non_finite`
-    reported_ns: int | None = None  # the report returned; None: it never did
+    is_reported: bool = True  # False: the framework is not told of it
+    report_began_ns: int | None = None  # None: at `ended_ns`
+    reported_ns: int | None = None  # the report returned; None: it never did, or there is none
     non_finite: dict[str, str] | None = None
     saved: bool = False
     restored: bool = False  # trained by an earlier attempt, from whose checkpoint this one went on

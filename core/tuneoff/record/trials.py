@@ -150,6 +150,8 @@ def _epochs(execution: AttemptEvents, shift: int) -> tuple[EpochRecord, ...]:
             validate_ns=event.validate_ns,
             checkpoint_ns=event.checkpoint_ns,
             metrics=event.metrics,
+            is_reported=event.is_reported or t is not None,
+            report_began_ns=began + shift if began is not None else None,
             reported_ns=t + shift if t is not None else None,
             non_finite=event.non_finite,
             saved=event.saved,
@@ -157,7 +159,7 @@ def _epochs(execution: AttemptEvents, shift: int) -> tuple[EpochRecord, ...]:
             cpu_ns=event.cpu_ns,
             reported_cpu_ns=cpu_ns,
         )
-        for event, (t, cpu_ns) in zip(execution.epochs, reported, strict=True)
+        for event, (t, cpu_ns, began) in zip(execution.epochs, reported, strict=True)
     )
     execution.epochs, execution.reported = [], []
     return records

@@ -69,6 +69,7 @@ def finish(
             "adapter": {
                 "changed_defaults": list(adapter.changed_defaults(spec)),
                 "long_lived_workers": capabilities.long_lived_workers,
+                "reports": capabilities.reports_with(spec.experiment.pruner.name, spec.reports),
             },
             **_environment(environment or {}, spec, capabilities),
         },

@@ -198,7 +198,7 @@ class Tracker:
         attempt = self.open.get((event.trial, event.attempt))
         if attempt is None:
             return
-        attempt.epochs, attempt.last_event_ns, attempt.in_report = event.epoch, t, True
+        attempt.epochs, attempt.last_event_ns, attempt.in_report = event.epoch, t, event.is_reported
         value = event.metrics.get(self.experiment.objective.metric)
         if value is not None and self.experiment.objective.is_better(value, than=attempt.value):
             attempt.value = value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from command_line import write_file
 from tuneoff.errors import PluginError, UnknownNameError
 from tuneoff.experiment.expand import Cell, entries, expand
 from tuneoff.experiment.load import load_matrix
-from tuneoff.experiment.spec import run_spec_from_json, run_spec_to_json
+from tuneoff.experiment.spec import Reports, run_spec_from_json, run_spec_to_json
 
 Cells = Callable[[dict[str, Any]], list[Cell]]
 LEAST: dict[str, Any] = {"workload": "curve", "adapters": ["plain", "rich"], "budget": {"trials": 5}}
@@ -102,6 +103,23 @@ def test_the_platform_is_the_entrys_then_the_files_then_the_adapters_first(cells
     adapters = ["plain", {"name": "rich", "platform": "cluster"}]
     assert {cell.spec.platform for cell in cells({**LEAST, "adapters": adapters})} == {"local", "cluster"}
     assert {cell.spec.platform for cell in cells({**LEAST, "platform": "cluster"})} == {"cluster"}
+
+
+@pytest.mark.parametrize(("needed", "pruner", "told"), [("none", "none", "none"), ("none", "asha", "every_epoch")])
+def test_a_framework_is_told_what_it_needs_unless_the_file_says_every_epoch(
+    cells: Cells, monkeypatch: pytest.MonkeyPatch, needed: Reports, pruner: str, told: Reports
+) -> None:
+    monkeypatch.setattr(fake_plugins.Rich, "capabilities", replace(fake_plugins.Rich.capabilities, reports=needed))
+    content = {**LEAST, "adapters": ["rich"], "pruner": pruner, "matrix": {"reports": ["needed", "every_epoch"]}}
+    if pruner != "none":  # both are the same run
+        content["matrix"]["reports"].pop()
+    by_needed, *by_all = cells(content)
+    assert by_needed.spec.reports == told
+    assert [cell.spec.reports for cell in by_all] == (["every_epoch"] if pruner == "none" else [])
+    before = {**run_spec_to_json(by_needed.spec)}
+    del before["reports"]  # as a run of a tuneoff that told every epoch
+    assert run_spec_from_json(before).run_id == replace(by_needed.spec, reports="every_epoch").run_id
+    assert (run_spec_from_json(before).run_id == by_needed.spec.run_id) is (told == "every_epoch")
 
 
 def test_an_adapter_may_be_given_by_its_class(cells: Cells) -> None:

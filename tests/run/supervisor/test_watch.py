@@ -40,14 +40,17 @@ def test_a_trial_over_a_limit_is_killed_after_a_note(
     assert (killed.trial, killed.cause, killed.charged, killed.limit) == ("t0", cause, "workload", limit)
 
 
-def test_silence_in_the_report_is_charged_to_the_framework(tmp_path: Path, process: subprocess.Popen[str]) -> None:
+@pytest.mark.parametrize(("is_reported", "charged"), [(True, "framework"), (False, "workload")])
+def test_silence_in_the_report_is_charged_to_the_framework(
+    tmp_path: Path, process: subprocess.Popen[str], is_reported: bool, charged: schema.Charged
+) -> None:
     trial_watch, tracker = watched(tmp_path, process.pid, silence_seconds=4.0)
     then = tracker.open["t0", 1].last_event_ns
-    epoch = schema.Epoch(seq=1, t=then, trial="t0", epoch=1, metrics={}, train_ns=1, validate_ns=1)
+    epoch = schema.Epoch(seq=1, t=then, trial="t0", epoch=1, metrics={}, train_ns=1, validate_ns=1, is_reported=is_reported)
     tracker.take(msgspec.structs.replace(Log().coordinator.process, boot_id=clock.boot_id()), epoch)
     trial_watch.look()
     (killed,) = events_of(tmp_path, schema.TrialKilled)
-    assert (killed.charged, killed.limit) == ("framework", "time")
+    assert (killed.charged, killed.limit) == (charged, "time")
 
 
 def test_a_trial_on_another_host_is_alive_until_its_adapter_sees_its_death_and_is_killed_there(

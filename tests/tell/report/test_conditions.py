@@ -31,7 +31,7 @@ def run(adapter: str, limits: Mapping[str, Any], declared: Mapping[str, Any] = C
 
 def said(*runs: RunRecord) -> list[str]:
     """Return the lines below the table of the runs that speak of conditions."""
-    words = ("processors", "changed against", "process per trial")
+    words = ("processors", "changed against", "process per trial", "is told")
     return [line for line in notes(summary_rows(results_of(runs))) if any(word in line for word in words)]
 
 
@@ -63,6 +63,13 @@ def test_what_an_adapter_changed_stands_beside_its_figures_and_so_does_a_process
     assert own.startswith("b ")
 
 
+def test_of_which_epochs_each_framework_is_told_is_one_line() -> None:
+    told = [run(name, {}, {"reports": kind}) for name, kind in (("a", "none"), ("b", "at_end"), ("c", "at_end"))]
+    (line,) = said(*told)
+    assert line == "Epochs of which a framework is told: a: none; b, c: its best one, when a trial ends."
+    assert said(*told[:1]) == ["Epochs of which a framework is told: none."]
+
+
 def test_a_record_that_does_not_say_its_limit_is_not_called_one_without_a_limit() -> None:
     assert said(run("a", {}, {})) == []
     assert run_row(run("a", {}), True)["cpu_limit"] is None
@@ -89,6 +96,5 @@ def test_every_adapter_of_a_framework_declares_what_it_changes() -> None:
         for listing in list_adapters()
         if listing.capabilities is not None
     }
-    assert {name for name, texts in declared.items() if texts} >= {"optuna", "ray-tune", "syne-tune", "katib"}
-    assert declared["serial"] == ()
+    assert {name for name, texts in declared.items() if texts} >= {"serial", "optuna", "ray-tune", "syne-tune", "katib"}
     assert all(isinstance(texts, tuple) for texts in declared.values())

@@ -111,7 +111,7 @@ class TrialLoaded(Event, frozen=True, gc=False, tag="trial_loaded"):
 
 
 class Epoch(Event, frozen=True, gc=False, tag="epoch"):
-    """An epoch was trained, validated and, where it improved, kept as checkpoint. `t` is the moment before the report."""
+    """An epoch was trained, validated and, where it improved, kept as checkpoint. `t` is the moment before its report, if any."""
 
     trial: str
     epoch: int
@@ -124,16 +124,18 @@ class Epoch(Event, frozen=True, gc=False, tag="epoch"):
     saved: bool = False
     restored: bool = False  # not trained here: an earlier attempt did, from whose checkpoint this one goes on
     cpu_ns: int | None = None  # of the attempt up to here
+    is_reported: bool = True  # False: the framework is not told of it, or not yet
 
 
 class Reported(Event, frozen=True, gc=False, tag="reported"):
-    """`report` returned (or raised); `stop` is its decision. From the epoch's `t` to here the trial waited."""
+    """`report` returned (or raised); `stop` is its decision. From the epoch's `t`, or from `began`, to here the trial waited."""
 
     trial: str
     epoch: int
     stop: bool = False
     attempt: int = 1
     cpu_ns: int | None = None  # of the attempt up to here
+    began: int | None = None  # of a report at the end of a training that ended by itself, some time after its last epoch
 
 
 class TrialEnded(Event, frozen=True, gc=False, tag="trial_ended"):

@@ -110,6 +110,7 @@ def trial_context(execution: Execution, limits: Sequence[SlotLimits] = (), histo
         metric=experiment.objective.metric,
         mode=experiment.objective.mode,
         epochs=experiment.budget.epochs_per_trial,
+        reports=execution.spec.reports,
         trials=left.trials,
         epochs_total=left.epochs_total,
         wall_clock_seconds=left.wall_clock_seconds,

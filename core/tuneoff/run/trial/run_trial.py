@@ -96,10 +96,11 @@ def trial_steps(
     """Train one configuration under the run's budget, and log every event: yield each epoch, take the framework's decision.
 
     It takes a slot and a budget ticket, limits threads, loads, and for each epoch trains, validates, keeps the checkpoint
-    where the value improved, and yields. What is thrown in there is the framework's, and is raised again after the end was
-    logged; to close the steps stops the trial. Whatever the workload raises is a failed outcome. The workload finds the process
-    as `TrainingState` says, and its configuration is its own. An attempt after the first
-    goes on from the trial's checkpoint, if its workload can: epochs up to there are reported again, and not trained.
+    where the value improved, and yields, where the framework is told of it (`context.reports`): of every epoch, or once the
+    training has ended of the metrics of its best one. What is thrown in there is the framework's, and is raised again after the
+    end was logged; to close the steps stops the trial. Whatever the workload raises is a failed outcome. The workload finds the
+    process as `TrainingState` says, and its configuration is its own. An attempt after the first goes on from the trial's
+    checkpoint, if its workload can: epochs up to there are reported again, and not trained.
     """
     process = trial_process(context, role)
     slot, waited_ns = process.slots.take(preferred=process.preferred_slot)
@@ -135,6 +136,7 @@ class _Attempt:
         self.epochs = 0
         self.value: float | None = None
         self.best_epoch: int | None = None
+        self.best_metrics: Mapping[str, float] = {}
         self.attempt = attempt
         self.history: list[EpochMetrics] = []  # of the epochs so far, if training can go on from a checkpoint
 
@@ -239,6 +241,8 @@ class _Attempt:
                 budget.epoch_tickets.give_back()
                 if self.epochs == 0:
                     return "failed", NO_EPOCH
+                if context.reports == "at_end":
+                    yield from self._report(self.epochs, {}, began=clock.monotonic_ns())
                 return "completed", None
             if context.metric not in metrics.metrics:
                 found = ", ".join(metrics.metrics) or "nothing"
@@ -255,7 +259,7 @@ class _Attempt:
         """Log an epoch that an earlier attempt trained."""
         values = known.values
         if self._improves(values[self.context.metric]):
-            self.value, self.best_epoch = values[self.context.metric], epoch
+            self.value, self.best_epoch, self.best_metrics = values[self.context.metric], epoch, values
         self.epochs = epoch
         self._write_epoch(epoch, known, clock.monotonic_ns(), train_ns=0, validate_ns=0, cpu_ns=self.cpu.used_ns(), restored=True)
         return values
@@ -276,7 +280,7 @@ class _Attempt:
         if self.context.retries and workload.restores_training:
             self.history.append(known)
         if value is not None and self._improves(value):
-            self.value, self.best_epoch = value, epoch
+            self.value, self.best_epoch, self.best_metrics = value, epoch, known.values
             if workload.has_state:
                 tensors, texts = state_of(workload)
                 path = checkpoint_path(self.context.run_dir, self.trial_id)
@@ -294,20 +298,31 @@ class _Attempt:
     def _write_epoch(self, epoch: int, known: EpochMetrics, now: int, **fields: Any) -> None:
         if known.non_finite:
             fields["non_finite"] = known.non_finite
+        if not self._is_reported(epoch):
+            fields["is_reported"] = False
         self.events.write("epoch", t=now, **self.identity, epoch=epoch, metrics=known.metrics, **fields)
 
     def _improves(self, value: float) -> bool:
         return self.value is None or (value > self.value if self.context.mode == "max" else value < self.value)
 
-    def _report(self, epoch: int, metrics: Mapping[str, float]) -> Generator[Epoch, Decision, Decision]:
+    def _is_reported(self, epoch: int) -> bool:
+        reports = self.context.reports
+        return reports == "every_epoch" or (reports == "at_end" and epoch >= self.context.epochs)
+
+    def _report(self, epoch: int, metrics: Mapping[str, float], began: int | None = None) -> Generator[Epoch, Decision, Decision]:
+        """Tell the framework of an epoch, or at the end of the best one; `began`: when, if the training ended by itself."""
+        if began is None and not self._is_reported(epoch):
+            return Decision.CONTINUE
+        extra: dict[str, Any] = {} if began is None else {"began": began}
         try:
             with self.process.own_end.paused():
-                decision = yield epoch, metrics
+                decision = yield epoch, self.best_metrics if self.context.reports == "at_end" else metrics
         except BaseException as error:  # logged, then raised again: the steps of a stopped trial are closed by GeneratorExit
             stop = not isinstance(error, Exception)
-            self.events.write("reported", **self.identity, epoch=epoch, stop=stop, cpu_ns=self.cpu.used_ns())
+            self.events.write("reported", **self.identity, epoch=epoch, stop=stop, cpu_ns=self.cpu.used_ns(), **extra)
             raise _ReportError(error) from error
-        extra = {"stop": True} if decision is Decision.STOP else {}
+        if decision is Decision.STOP:
+            extra["stop"] = True
         self.events.write("reported", **self.identity, epoch=epoch, cpu_ns=self.cpu.used_ns(), **extra)
         return decision
 

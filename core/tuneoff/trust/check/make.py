@@ -78,6 +78,7 @@ def run_spec(subject: Subject, run: CheckRun, notes: Path | None = None) -> RunS
         platform=subject.platform,
         seed=run.seed,
         options=dict(subject.options),
+        reports=run.reports or subject.capabilities.on(subject.platform).reports_with(experiment.pruner.name),
     )
 
 
