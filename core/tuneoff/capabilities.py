@@ -101,7 +101,7 @@ class Capabilities:
     resume: Support = Support.NOT_BY_TUNEOFF
     retry: Support = Support.NOT_BY_TUNEOFF
     long_lived_workers: bool = True  # False: one process per trial
-    reports: Reports = "every_epoch"
+    reports: Reports = "every_epoch"  # none | at_end | every_epoch
     head_node: bool = False
     database: bool = False
     memory_limiter: str = ""  # e.g. "container"; "": core's control groups and watchdog
