@@ -100,6 +100,7 @@ def compare(folder: Path, adapters: Sequence[str], **changes: Any) -> Runs:
         "budget": {"trials": TRIALS, "epochs_per_trial": EPOCHS},
         "workers": {"count": 2},
         "seeds": [0],
+        "reports": "every_epoch",
         "warm_up": False,
         "power": {"meter": "model", "options": {"cpu": "default"}},  # so that the same share of it is noise on every machine
         "prices": str(prices_without_steps(folder)),
