@@ -37,6 +37,7 @@ BENCHMARKS = {  # name -> minutes that it takes by default on two cores
     "flat_cost": 2,
     "fixed_cost": 4,
     "adapter_cost": 50,
+    "documented_cost": 30,
     "katib_cost": 6,
     "katib_polling": 3,
 }

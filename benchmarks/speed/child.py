@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from benchmarks.speed.settings import ROOT
@@ -30,11 +32,31 @@ def child_environment() -> dict[str, str]:
     return {**kept, **thread_environment(1), "PYTHONPATH": path, "PYTHONHASHSEED": "0"}
 
 
-def run_module(module: str, arguments: Sequence[str] = (), *, timeout_seconds: float = 600.0) -> tuple[dict[str, Any], float]:
+def run_module(
+    module: str, arguments: Sequence[str] = (), *, timeout_seconds: float = 600.0, group: Path | None = None
+) -> tuple[dict[str, Any], float]:
     """Run `python -m module` with one compute thread; return the JSON object on its last line and its wall time in seconds.
 
     Raises:
         MeasurementError: it failed, printed no JSON, or took longer than `timeout_seconds`.
+    """
+    output, wall_seconds = run_child(module, arguments, timeout_seconds=timeout_seconds, group=group)
+    try:
+        found: dict[str, Any] = json.loads(_last_line(output))
+    except ValueError as error:
+        raise MeasurementError(f"{module} must print JSON last, but printed {_last_line(output)[:200]!r}") from error
+    return found, wall_seconds
+
+
+def run_child(
+    module: str, arguments: Sequence[str] = (), *, timeout_seconds: float = 600.0, group: Path | None = None
+) -> tuple[str, float]:
+    """Run `python -m module` with one compute thread; return what it printed and its wall time in seconds; end what it leaves.
+
+    `group`: a control group to run it in.
+
+    Raises:
+        MeasurementError: it failed, or took longer than `timeout_seconds`.
     """
     mark = uuid.uuid4().hex
     with tempfile.TemporaryDirectory(prefix="sp", ignore_cleanup_errors=True) as temporary:
@@ -50,6 +72,7 @@ def run_module(module: str, arguments: Sequence[str] = (), *, timeout_seconds: f
             start_new_session=True,
             cwd=ROOT,
             env=everything,
+            preexec_fn=None if group is None else functools.partial(_join, group),
         )
         try:
             output, complaints = process.communicate(timeout=timeout_seconds)
@@ -63,11 +86,11 @@ def run_module(module: str, arguments: Sequence[str] = (), *, timeout_seconds: f
             end_all(lambda: {*with_mark(MARK, mark), *in_session(process.pid)})
     if process.returncode != 0:
         raise MeasurementError(f"{module} ended with exit code {process.returncode}: {_last_line(complaints)}")
-    try:
-        found: dict[str, Any] = json.loads(_last_line(output))
-    except ValueError as error:
-        raise MeasurementError(f"{module} must print JSON last, but printed {_last_line(output)[:200]!r}") from error
-    return found, wall_seconds
+    return output, wall_seconds
+
+
+def _join(group: Path) -> None:
+    (group / "cgroup.procs").write_text("0")  # this process
 
 
 def _last_line(text: str) -> str:

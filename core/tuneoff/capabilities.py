@@ -7,15 +7,14 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, get_args
 
 from tuneoff.base.identity import is_finite
 from tuneoff.base.numbers import exact_text
 from tuneoff.base.packages import install_command, installed_version, module_exists, release
 from tuneoff.errors import MissingPackageError, PluginError
 
-if TYPE_CHECKING:
-    from tuneoff.experiment.spec import Reports
+Reports = Literal["none", "at_end", "every_epoch"]  # of a trial, to the framework; at its end: of its best epoch
 
 
 class Support(enum.Enum):
@@ -131,7 +130,7 @@ class Capabilities:
             raise ValueError(f"`emulated_platforms` must be among {self.platforms}, but got {unknown}")
         _must_be_support("capabilities.resume", self.resume)
         _must_be_support("capabilities.retry", self.retry)
-        if self.reports not in (known := ("none", "at_end", "every_epoch")):
+        if self.reports not in (known := get_args(Reports)):
             raise ValueError(f"capabilities.reports must be one of {', '.join(known)}, but got {self.reports!r}")
         for field_name in ("long_lived_workers", "head_node", "database"):
             value = getattr(self, field_name)

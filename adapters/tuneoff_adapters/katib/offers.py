@@ -133,6 +133,7 @@ CAPABILITIES = Capabilities(
         "Jobs with backoffLimit 0, one attempt per trial (default: 6 more, after growing delays)",
         "a trial's Job and pod kept until the run is un-deployed (default: gone at the trial's end)",
         "metrics collected from a file (default: from standard output)",
+        "a pod's program ends without the interpreter's teardown, which takes long where torch is imported (default: with it)",
     ),
     notes=(
         "platform emulated: a local process that serves Katib's API and runs each trial as a local process; it is no Katib, and "

@@ -107,6 +107,7 @@ CAPABILITIES = Capabilities(
     changed_defaults=(
         f"the tuner polls every {POLL_SECONDS:g} s, or as adapter option {POLL_OPTION} says (default: 5 s)",
         "a trial's process prints the line of its report (default: Reporter, which imports the whole library in each one)",
+        "a trial's process ends without the interpreter's teardown, which takes long where torch is imported (default: with it)",
         "a stopped trial is waited for before the next one starts (default: at most `n_workers` trials, but more processes)",
         "no callbacks, results file, tuner state on disk or log lines",
         "max_failures without a bound (default: 1)",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 
 from tuneoff.base.identity import canonical_json, derive_seed, digest
 from tuneoff.base.space import SearchSpace
+from tuneoff.capabilities import Reports
 from tuneoff.errors import ExperimentError
 from tuneoff.workload import Mode
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 Read = Callable[[Any], Any]
 CpuLimit = Literal["none", "quota", "affinity"]
-Reports = Literal["none", "at_end", "every_epoch"]  # of a trial, to the framework; at its end: the best epoch
 
 RUN_ID_FORMAT = 2  # raise it when the meaning of a run's identity changes; in 1 the sampler's seed had nothing of the task
 

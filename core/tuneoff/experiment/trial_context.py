@@ -15,7 +15,7 @@ from tuneoff.base.process_limits import SlotLimits
 from tuneoff.workload import Mode, TrialSeeds, Workload, new_workload
 
 if TYPE_CHECKING:
-    from tuneoff.experiment.spec import Reports
+    from tuneoff.capabilities import Reports
 
 FILE_NAME = "trial_context.json"
 

@@ -14,7 +14,7 @@ from tuneoff.base.identity import configuration_digest
 from tuneoff.errors import ResultsError
 
 if TYPE_CHECKING:
-    from tuneoff.experiment.spec import Reports
+    from tuneoff.capabilities import Reports
 
 FILE_NAME = "continues.json"  # in the folder of the execution that continues
 EARLIER = "earlier"  # beside it: `earlier/<execution id>/` holds the sealed files of each earlier execution

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 START, FORKSERVER = "start", "forkserver"  # an option of every adapter with a pool, and its only value
 WORK = "tuneoff.run.trial.pool_worker:work"
 _FORKED = "workers are forked from one process with the framework and the workload's `preload` (default: fresh interpreters)"
+_ENDS = "worker processes end without the interpreter's teardown, which takes long where torch is imported (default: with it)"
 Proposal = tuple[str, Mapping[str, Any]]  # trial id, configuration
 
 
@@ -48,7 +49,7 @@ class WithPool(Adapter):
 
     @classmethod
     def changed_defaults(cls, spec: RunSpec) -> tuple[str, ...]:
-        return (*super().changed_defaults(spec), *([_FORKED] if START in spec.options else ()))
+        return (*super().changed_defaults(spec), _ENDS, *([_FORKED] if START in spec.options else ()))
 
     def start_pool(self, target: str, arguments: tuple[Any, ...], preload: Sequence[str]) -> None:
         """Start the workers, which run `target`: at the return each could take a trial."""

@@ -12,10 +12,11 @@ import pytest
 
 import fake_plugins
 from command_line import write_file
+from tuneoff.capabilities import Reports
 from tuneoff.errors import PluginError, UnknownNameError
 from tuneoff.experiment.expand import Cell, entries, expand
 from tuneoff.experiment.load import load_matrix
-from tuneoff.experiment.spec import Reports, run_spec_from_json, run_spec_to_json
+from tuneoff.experiment.spec import run_spec_from_json, run_spec_to_json
 
 Cells = Callable[[dict[str, Any]], list[Cell]]
 LEAST: dict[str, Any] = {"workload": "curve", "adapters": ["plain", "rich"], "budget": {"trials": 5}}

@@ -12,7 +12,8 @@ import pytest
 from builders.event_logs import T0, Log, ns
 from builders.specs import make_spec
 from trial_runs import events_of, run, trial_context
-from tuneoff.experiment.spec import Reports
+from tuneoff.capabilities import Reports
+from tuneoff.measure.derived import with_metrics
 from tuneoff.measure.spans import busy_ns, waits
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
@@ -115,6 +116,18 @@ def test_what_a_training_does_after_its_last_epoch_is_no_wait() -> None:
     (attempt,) = derived("at_end", ends=True).trials[0].attempts
     assert [(end - start) / 1e9 for start, end in waits(attempt)] == [0.25]
     assert [epoch.is_reported for epoch in attempt.epochs] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("reports", "ends", "waited_ms"), [("none", False, 0.0), ("at_end", True, 250.0), ("every_epoch", False, 2250.0)]
+)
+def test_a_run_that_told_nothing_waited_in_no_report(reports: Reports, ends: bool, waited_ms: float) -> None:
+    metrics = with_metrics(derived(reports, ends=ends)).metrics
+    assert metrics["overhead.report"].value == waited_ms
+    if "overhead.per_report" in metrics:
+        each = metrics["overhead.per_report"]
+        assert (each.value is None) is (reports == "none")
+        assert bool(each.reason_if_null) is (reports == "none")
 
 
 def test_a_continued_run_tells_its_framework_what_it_would_have_been_told() -> None:
