@@ -81,6 +81,31 @@ def test_unknown_adapter_names_the_known_ones() -> None:
         registry.workload_class("x")
 
 
+PROJECT = '[project.entry-points."tuneoff.workloads"]\n{name} = "m:train"\n'
+
+
+@pytest.mark.usefixtures("plugins")
+@pytest.mark.parametrize(
+    ("folder", "name", "kind", "way_out"),
+    [
+        ("my code", "mine", "workload", "my code/pyproject.toml has it, but is not installed: pip install -e 'my code'"),
+        (".", "mine", "workload", "pyproject.toml has it, but is not installed: pip install -e ."),
+        ("other", "his", "workload", "or give it as module:Class"),
+        ("other", "mine", "adapter", "or give it as module:Class"),
+    ],
+)
+def test_a_package_that_is_here_and_not_installed_is_told_with_the_command_that_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, name: str, kind: registry.Kind, way_out: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for place, text in {"a": "no [ toml", "b": "project = 3", folder: PROJECT.format(name=name)}.items():
+        Path(place).mkdir(exist_ok=True)
+        Path(place, "pyproject.toml").write_text(text)
+    with pytest.raises(UnknownNameError) as caught:
+        registry.find(kind, "mine")
+    assert str(caught.value).endswith(f"; {way_out}")
+
+
 def test_two_plugins_of_one_name_are_refused_with_both_distributions(monkeypatch: pytest.MonkeyPatch) -> None:
     fake_plugins.register(
         monkeypatch,

@@ -8,12 +8,16 @@ import importlib.metadata
 import importlib.util
 import inspect
 import os
+import shlex
 import sys
+import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tuneoff.adapter import Adapter
+from tuneoff.base.files import read_regular_text
 from tuneoff.base.process_state import kept
 from tuneoff.base.targets import load_target, unknown_name
 from tuneoff.base.tracebacks import place
@@ -89,10 +93,19 @@ def find(kind: Kind, name: str) -> Plugin:
     found = [plugin for plugin in plugins if plugin.name == name]
     if not found:
         known = {plugin.name for plugin in plugins}
-        raise UnknownNameError(f"{unknown_name(_label(kind), name, known)}; or give it as module:Class")
+        raise UnknownNameError(f"{unknown_name(_label(kind), name, known)}; {_here(kind, name) or 'or give it as module:Class'}")
     if len(found) > 1:
         raise PluginError(_ambiguous(kind, found))
     return found[0]
+
+
+def _here(kind: Kind, name: str) -> str:
+    """Return how to install the plugin of a package that is in the current folder, or in one of its folders; else ""."""
+    for path in (Path("pyproject.toml"), *sorted(Path().glob("*/pyproject.toml"))):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # somebody else's file may have anything in it
+            if name in tomllib.loads(read_regular_text(path))["project"]["entry-points"][f"tuneoff.{kind}s"]:
+                return f"{path} has it, but is not installed: pip install -e {shlex.quote(str(path.parent))}"
+    return ""
 
 
 def installed(kind: Kind, name: str) -> Plugin:

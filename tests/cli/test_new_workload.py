@@ -18,7 +18,7 @@ FILES = {
     "function": {"my_own.py", "my-own.yaml"},
     "sklearn": {"my_own.py", "my-own.yaml"},
     "torch": {"my_own.py", "my-own.yaml"},
-    "command": {"my_own.sh", "my-own.yaml"},
+    "command": {"my_own.py", "my-own.yaml"},
 }
 OF_A_PACKAGE = {"README.md", "pyproject.toml", "my-own.yaml", "src/my_own.py", "tests/test_workload.py"}
 

@@ -95,6 +95,7 @@ def test_a_program_that_keeps_its_files_in_a_temporary_folder_conforms(call: Cal
     (tmp_path / "own.yaml").write_text(COMMAND)
     answer = call("check", "--workload", "own.yaml")
     assert answer.code == 0, answer.out
+    assert answer.out.splitlines()[-1].startswith("own: CONFORMS")  # as its file is called
     (tmp_path / "train.py").write_text(PROGRAM.replace("own, ", ""))
     answer = call("check", "--workload", "own.yaml", "--only", "left.files")
     assert (answer.code, "best.ckpt" in answer.out) == (1, True)

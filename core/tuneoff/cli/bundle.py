@@ -42,7 +42,7 @@ def add_limit(parser: argparse.ArgumentParser, default: int) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.trust.bundle.pack import SUFFIX, pack
 
-    results: Path = arguments.results or newest_folder()
+    results: Path = arguments.results or newest_folder(needs_runs=True)
     target = arguments.output or results.absolute().parent / f"{results.absolute().name}{SUFFIX}"
     packed = pack(
         results,

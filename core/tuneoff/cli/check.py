@@ -74,6 +74,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def _check_workload(arguments: argparse.Namespace) -> int:
     from tuneoff.cli.selection import overridden_plan
     from tuneoff.errors import ExperimentError
+    from tuneoff.experiment.names import training_name
     from tuneoff.trust.check.model import chosen
     from tuneoff.trust.workload_check.checks import CHECKS, check_workload
 
@@ -84,7 +85,9 @@ def _check_workload(arguments: argparse.Namespace) -> int:
     chosen_checks = chosen(CHECKS, arguments.only or (), listed="tuneoff check --list --workload FILE")
     if arguments.list:
         return _list(chosen_checks, arguments.json)
-    experiment = overridden_plan(arguments.workload).counted[0].spec.experiment
+    plan = overridden_plan(arguments.workload)
+    experiment = plan.counted[0].spec.experiment
+    name = training_name(experiment.workload, plan.name)
     found = [(check, of) for check, of in check_workload(experiment, note) if check in chosen_checks]
     verdicts = [of.verdict for _, of in found]
     is_good = "failed" not in verdicts and set(verdicts) != {"not tested"}  # then it could not be trained
@@ -93,13 +96,13 @@ def _check_workload(arguments: argparse.Namespace) -> int:
             {"id": check.id, "verdict": of.verdict, "text": of.text, "reason": check.reason, "way_out": check.way_out}
             for check, of in found
         ]
-        write_json({"workload": experiment.workload.name, "exit_code": int(not is_good), "checks": checks})
+        write_json({"workload": experiment.workload.name, "name": name, "exit_code": int(not is_good), "checks": checks})
         return int(not is_good)
     is_whole = len(found) == len(CHECKS)
     reasons = {of.text for _, of in found}
     if set(verdicts) == {"not tested"} and len(reasons) == 1:  # for one reason
         word = "DOES NOT CONFORM" if is_whole else "NOT TESTED"
-        write(f"{experiment.workload.name}: {word}: {one_line(reasons.pop())}")
+        write(f"{name}: {word}: {one_line(reasons.pop())}")
         return int(not is_good)
     rows = [
         (check.id, of.verdict.upper(), f"{of.text}; {check.way_out}")
@@ -111,7 +114,7 @@ def _check_workload(arguments: argparse.Namespace) -> int:
     untested = ", ".join(check.id for check, of in found if of.verdict == "not tested")
     good = "CONFORMS" if is_whole else f"PASSED: {len(found)} of the {len(CHECKS)} checks were asked for"
     answer = f"{good}{untested and f', as far as was tested (not: {untested})'}" if is_good else "DOES NOT CONFORM"
-    write(f"{experiment.workload.name}: {answer}")
+    write(f"{name}: {answer}")
     return int(not is_good)
 
 

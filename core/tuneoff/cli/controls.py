@@ -24,7 +24,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.judge.results import read_results
     from tuneoff.tell.report.interference import interference, interference_json, interference_lines
 
-    results = arguments.results or newest_folder()
+    results = arguments.results or newest_folder(needs_runs=True)
     read = read_results(results)
     found, between = controls(read), interference(read)
     code = DIFFERENT if found.contradicts else 0

@@ -28,7 +28,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.record.results_folder import read_plan
     from tuneoff.tell.frames.export import export
 
-    results = arguments.results or newest_folder()
+    results = arguments.results or newest_folder(needs_runs=True)
     plan = read_plan(results)  # a folder that is none must not get tables without rows
     destination = arguments.output or results / "export"
     for path in export(results, destination, arguments.format, [run.run_id for run in plan.runs]):

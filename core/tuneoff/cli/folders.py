@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuneoff.base.files import without_links
+from tuneoff.base.output import note
 from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment.seeds import seeds_text
 
@@ -62,15 +63,21 @@ def new_folder(plan: Plan, root: Path = RESULTS, now: datetime | None = None) ->
     return path
 
 
-def newest_folder(root: Path = RESULTS) -> Path:
-    """Return the results folder under `root` that was begun last.
+def newest_folder(root: Path = RESULTS, *, needs_runs: bool = False) -> Path:
+    """Return the results folder under `root` that was begun last; `needs_runs`: say so where no run of it has ended.
 
     Raises:
         ResultsError: there is none.
     """
+    from tuneoff.record.store import run_paths
+
     found = _newest_first(root)
     if not found:
         raise ResultsError(f"there is no results folder under {root.absolute()}; name one, or run: tuneoff compare FILE")
+    if needs_runs and not any(run_paths(found[0])):
+        with_runs = next((folder for folder in found if any(run_paths(folder))), None)
+        other = f"; the newest with runs is {with_runs}" if with_runs is not None else ""
+        note(f"{found[0]} is taken, as the newest folder, but no run of it has ended{other}")
     return found[0]
 
 

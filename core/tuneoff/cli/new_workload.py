@@ -28,7 +28,7 @@ LIKE = {  # what each kind is, and the distributions that it needs
     "function": ("a generator that yields its metrics once per epoch", ()),
     "sklearn": ("a class with scikit-learn: data, training, validation, test, state", ("scikit-learn", "threadpoolctl")),
     "torch": ("a class with torch: data, training, validation, test, state", ("torch",)),
-    "command": ("a program in any language, which prints its metrics", ()),
+    "command": ("a program in any language, here a Python script, which prints its metrics", ()),
 }
 FRAMEWORKS = "tuneoff[optuna,ray,syne-tune]"  # what the experiment file compares
 

@@ -69,7 +69,7 @@ def execute(arguments: argparse.Namespace) -> int:
     request = _request(arguments)
     check_names(request.must_survive)
     evidence = read_faults(arguments.faults or [])
-    paths = {path.resolve(): path for path in arguments.results or [newest_folder()]}
+    paths = {path.resolve(): path for path in arguments.results or [newest_folder(needs_runs=True)]}
     folders = [answered(read_results(path)) for path in paths.values()]
     known = list_adapters()  # installed ones: no module that a folder names is imported
     check_request(request, known)

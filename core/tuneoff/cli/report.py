@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.tell.page.report import write_report
 
-    results = arguments.results or newest_folder()
+    results = arguments.results or newest_folder(needs_runs=True)
     if not (arguments.text or arguments.json):
         write(printable(str(write_report(results, arguments.output).resolve())))
         return 0

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.trust.verify.results import verify
 
-    results: Path = arguments.results or newest_folder()
+    results: Path = arguments.results or newest_folder(needs_runs=True)
     show = _show_progress if sys.stderr.isatty() else None
     found = verify(results, show)
     other = next((problem for problem in found.problems if problem.check == "version"), None)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tuneoff.base.identity import canonical_json
-from tuneoff.experiment.spec import ExperimentSpec, RunSpec
+from tuneoff.experiment.spec import ExperimentSpec, RunSpec, WorkloadSpec
 
 _STRATEGIES = ("sampler", "pruner")  # named apart from the variant
 _IMPLIED = (".name", ".count")  # `workload=null` and `workers=2` say as much as `workload.name=null` and `workers.count=2`
@@ -23,6 +23,11 @@ def cell_name(label: str, experiment: ExperimentSpec) -> str:
     """Return the name that all seeds of a run share; `label`: of the adapter, as the reader is to see it."""
     variant = variant_text(experiment.variant)
     return f"{label} {strategy_text(experiment)}" + (f" {variant}" if variant else "")
+
+
+def training_name(workload: WorkloadSpec, file: str) -> str:
+    """Return what a training is called: as its workload; a program as its file (`file`: the name of that)."""
+    return file if workload.name == "command" else workload.name
 
 
 def strategy_text(experiment: ExperimentSpec) -> str:

@@ -70,7 +70,7 @@ def test_one_that_is_ahead_in_every_task_is_claimed_over_these_tasks_only() -> N
     assert found.ranks == {"a": 1.0, "b": 2.0}
     assert over(found).ahead == (12, 0)
     assert "a is ahead of b by" in found.texts[0]
-    assert any("The claim is over these 12 tasks of null alone: t0, t1" in text for text in found.texts)
+    assert any("The claim is over these 12 tasks alone: t0, t1" in text for text in found.texts)
 
 
 def test_times_are_compared_by_their_ratio_and_have_no_regret() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from builders.made_choices import made_results, runs_of
 from builders.made_runs import write_results
 from command_line import Call
 from tuneoff.cli import diff, recommend
+from tuneoff.experiment.spec import WorkloadSpec
 from tuneoff.record.results_folder import PLAN
 
 pytest.importorskip("scipy")
@@ -25,6 +27,27 @@ def results(tmp_path: Path) -> Path:
 
 def run_ids(text: str) -> list[str]:
     return [word for line in text.splitlines() if "/runs: " in line for word in line.partition("/runs: ")[2].split()]
+
+
+def test_a_program_is_called_as_its_file_is(call: Call, tmp_path: Path) -> None:
+    program = WorkloadSpec(name="command", target="m:W")
+    ran = [runs_of("ray-tune", workload=program), runs_of("optuna", seconds=2.0, workload=program)]
+    found = made_results(*ran, folder=tmp_path / "results" / "old")
+    path = write_results(replace(found, plan=replace(found.plan, name="my-training")))
+    assert call("recommend", path, "--workers", "2").out.startswith(
+        "workload my-training, sampler random: ray-tune; optuna is dominated\n"
+    )
+    assert "Measured on workload my-training, with 10 trials" in " ".join(call("report", path, "--text").out.split())
+
+
+def test_the_newest_folder_without_a_run_is_told_with_the_newest_that_has_one(call: Call, results: Path) -> None:
+    assert (call("recommend").code, call("recommend").err) == (0, "")
+    write_results(made_results([(spec, None) for spec, _ in runs_of("optuna")], folder=Path("results/new")))
+    os.utime(Path("results/new") / PLAN, ns=(2**62, 2**62))
+    old = results.relative_to(Path.cwd())
+    text = f"results/new is taken, as the newest folder, but no run of it has ended; the newest with runs is {old}\n"
+    for command in ("recommend", "report"):
+        assert call(command, *(["--text"] if command == "report" else [])).err.startswith(text)
 
 
 def test_recommend_names_who_is_better_and_cites_run_folders(call: Call, results: Path) -> None:

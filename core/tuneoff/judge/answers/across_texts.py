@@ -51,8 +51,7 @@ def texts(made: AcrossTasks, asked: Sequence[str], cells: Cells, plan: Frozen, w
             f"{counted(failed, 'run')} failed, and counts {worst}as the greatest difference of its pair in the mean, "
             "and as worse than any success in ranks. Who failed where the other did not is ahead only by signed ranks too."
         )
-    workloads = dict.fromkeys(cell.spec.experiment.workload.name for of in cells.values() for cell in of.values())
-    yield f"The claim is over these {tasks} tasks of {listed(workloads)} alone: {_named(made.tasks)}."
+    yield f"The claim is over these {tasks} tasks alone: {_named(made.tasks)}."
     yield f"Of tasks at large, with other data: {_at_large(made, pairs, question, plan, family)}."
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tuneoff.base.format import counted, listed
+from tuneoff.experiment.names import training_name
 from tuneoff.experiment.seeds import seeds_text
 from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup, Outcome
@@ -254,7 +255,7 @@ def _machines(results: Results) -> Iterator[str]:
 
 
 def _scope(made: Answers, every: Sequence[Group], plan: Frozen) -> Iterator[str]:
-    workloads = list(dict.fromkeys(cell.spec.experiment.workload.name for cell in every))
+    workloads = list(dict.fromkeys(training_name(cell.spec.experiment.workload, made.name) for cell in every))
     tasks = list(dict.fromkeys(scope.task for scope in made.scopes if scope.task))
     if not workloads:
         return

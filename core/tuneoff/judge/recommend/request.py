@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.format import figure
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.names import with_pruner
+from tuneoff.experiment.names import training_name, with_pruner
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup
 from tuneoff.judge.answers.run_values import value as value_of
 from tuneoff.judge.runs import POOL, Scope
@@ -214,6 +214,7 @@ def _of_folder(folder: Answered, adapters: set[str], request: Request) -> Iterat
         if not any(run.is_done for group in groups for run in group.runs):
             continue
         experiment = groups[0].spec.experiment
+        name = training_name(experiment.workload, folder.results.plan.name)
         sizes = {
             WORKERS: (float(experiment.workers.count),) * 2,
             TRIALS: (float(experiment.budget.trials),) * 2,
@@ -227,7 +228,7 @@ def _of_folder(folder: Answered, adapters: set[str], request: Request) -> Iterat
             file=folder.results.plan.path,
             answers=folder.answers,
             scope=scope,
-            family=f"workload {experiment.workload.name}, sampler {with_pruner(scope.sampler, scope.pruner)}",
+            family=f"workload {name}, sampler {with_pruner(scope.sampler, scope.pruner)}",
             sizes=sizes,
             groups=tuple(groups),
             floor=tuple(group for group in here if group.adapter == POOL),
