@@ -66,6 +66,16 @@ def test_a_user_is_shown_no_line_of_tuneoff_s_own_workloads_and_programs(module:
     assert place(raised(function(f"{folder}train.py", "user()", module, __package__=package, user=user))) == " (train.py:3)"
 
 
+def test_a_framework_below_an_adapter_of_tuneoff_has_no_line_and_a_plugin_below_it_has() -> None:
+    framework = function(INSTALLED, "1 / 0", "ray.tune")
+    adapter = function("adapter.py", "framework()", "tuneoff_adapters.ray_tune.adapter", framework=framework)
+    assert place(raised(function("run.py", "adapter()", "tuneoff.run.lifecycle", adapter=adapter))) == ""
+    plugin = function(f"{sysconfig.get_path('purelib')}/their_plugin/train.py", "library()", "their_plugin", library=framework)
+    trial = function("run_trial.py", "plugin()", "tuneoff.run.trial.run_trial", plugin=plugin)
+    worker = function("worker.py", "trial()", "tuneoff_adapters.optuna.worker", trial=trial)
+    assert place(raised(worker)) == " (train.py:3)"
+
+
 def test_an_import_that_fails_has_the_line_of_the_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "breaks_at_import.py").write_text("\n\nraise OSError('no data')\n")
     monkeypatch.syspath_prepend(tmp_path)

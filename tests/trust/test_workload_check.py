@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -96,9 +97,10 @@ def test_a_program_that_keeps_its_files_in_a_temporary_folder_conforms(call: Cal
     answer = call("check", "--workload", "own.yaml")
     assert answer.code == 0, answer.out
     assert answer.out.splitlines()[-1].startswith("own: CONFORMS")  # as its file is called
-    (tmp_path / "train.py").write_text(PROGRAM.replace("own, ", ""))
-    answer = call("check", "--workload", "own.yaml", "--only", "left.files")
+    (tmp_path / "train.py").write_text(f"{PROGRAM.replace('own, ', '')}\nimport time; time.sleep(600)\n")
+    answer = call("check", "--workload", "own.yaml", "--only", "left.files", "epochs")
     assert (answer.code, "best.ckpt" in answer.out) == (1, True)
+    assert re.search(r"trained all 4 epochs; then it took \d+\.\d s to end, as each trial will", answer.out)
 
 
 @pytest.mark.parametrize(("name", "check"), DEFECTS.items())

@@ -57,7 +57,7 @@ def text_of(error: BaseException) -> str:
 def place(error: BaseException) -> str:
     """Return ` (train.py:16)`: the innermost frame of code that is neither tuneoff's nor installed; else of a plugin's; else "".
 
-    Tuneoff's own adapters and workloads are no plugins: a user has no line of theirs to mend.
+    Tuneoff's own adapters and workloads are no plugins, nor is a framework below them: a user has no line there to mend.
 
     Where the error has no such frame its cause is asked: an import that failed is wrapped.
     """
@@ -82,14 +82,14 @@ def _own_place(frames: Iterable[tuple[FrameType, int]]) -> str:
         file = frame.f_code.co_filename
         module = frame.f_globals.get("__package__") or frame.f_globals.get("__name__", "")  # of `python -m` the package tells
         is_installed = _PACKAGES.search(file) is not None
-        if (
-            str(module).partition(".")[0] in PACKAGES
-            or file.startswith("<frozen")
-            or (file.startswith(_LIBRARY) and not is_installed)
-        ):
+        package = str(module).partition(".")[0]
+        if package in PACKAGES:
+            plugin = plugin or (None if package == "tuneoff" else "")
+            continue
+        if file.startswith("<frozen") or (file.startswith(_LIBRARY) and not is_installed):
             continue
         here = f" ({os.path.basename(file)}:{line})"
-        plugin = plugin or here
+        plugin = here if plugin is None else plugin
         own = own if is_installed else here
     return own or plugin or ""
 

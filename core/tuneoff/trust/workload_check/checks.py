@@ -29,6 +29,7 @@ SEEDS = (1, 2)  # of the split, of the trial
 MOST_USE = 1.3  # of the processors that a trial may have: clocks and imports of a moment are within
 LEAST_IDLE = 0.5  # processors on average: with fewer a thread too many would have had none to run on
 NOT_AGAIN = "a second training in the same process failed: see trials.again"
+LONG_END = 1.0  # s, of a training that has trained all its epochs
 SHORTEST = 0.2  # s: of a shorter training the use of processors tells nothing
 TRAIN = "tuneoff.trust.workload_check.train"  # the module that trains, in a process of its own
 Tell = Callable[[str], None]
@@ -229,9 +230,10 @@ def _is_number(text: str) -> bool:
 def _planned(evidence: WorkloadEvidence) -> Finding:
     if isinstance(evidence.whole, str):
         return failed(evidence.whole)
-    trained = len(evidence.whole["metrics"])
+    trained, ending = len(evidence.whole["metrics"]), evidence.whole["ending_seconds"]
     if trained == evidence.planned:
-        return passed(f"trained all {counted(trained, 'epoch')}")
+        then = f"; then it took {ending:.1f} s to end, as each trial will" if ending >= LONG_END else ""
+        return passed(f"trained all {counted(trained, 'epoch')}{then}")
     return passed(f"ends by itself after {trained} of {counted(evidence.planned, 'epoch')}")
 
 

@@ -77,7 +77,9 @@ def _trained(workload_type: type[Workload], request: Mapping[str, Any], one: Map
         scores = dict(workload.test().values) if workload.has_test else {}
         cases = {name: sorted(map(str, found)) for name, found in workload.cases().items()}
     finally:
+        closing = time.monotonic()
         workload.close()
+    used["ending_seconds"] = time.monotonic() - closing
     as_texts = [_texts(values) for values in metrics]
     return {"metrics": as_texts, "scores": _texts(scores), "cases": cases, **used}
 
