@@ -112,6 +112,13 @@ def test_workloads_are_listed_with_their_objective(call: Call, fakes: None) -> N
     assert "curve     ready    accuracy (max)  9       loss accuracy" in call("workloads").out
 
 
+def test_a_direction_that_the_file_gives_is_said_so(call: Call) -> None:
+    shown = {line.split()[0]: " ".join(line.split()[2:]) for line in call("workloads").out.splitlines() if line}
+    assert shown["command"].startswith("validation_accuracy (by the file)")
+    assert shown["sleep"].startswith("validation_loss (min)")  # control
+    assert "None" not in call("workloads").out
+
+
 def test_one_workload_is_shown_with_its_options_metrics_and_default_space(call: Call) -> None:
     answer = call("workloads", "sleep")
     lines = [" ".join(line.split()) for line in answer.out.splitlines()]

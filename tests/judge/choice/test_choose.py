@@ -316,3 +316,10 @@ def test_added_seeds_make_no_verdict_of_too_few_declared_ones() -> None:
     assert "This describes 3 seeds of sampler random. It proves nothing." in found.choice.lines
     assert present(found.choice.deciding).command.endswith("--seeds 0-9")
     assert any(text.startswith("3 seeds: too few for any verdict") for text in found.answers.limits)
+
+
+def test_the_command_that_decides_names_no_adapter_that_is_always_skipped() -> None:
+    floor, *others = different()
+    found = chosen_of([replace(floor, skipped="no pruner"), *others], seeds=range(3))
+    words = present(found.deciding).command.split()
+    assert words[words.index("--adapter") + 1] == "optuna,ray-tune,syne-tune"

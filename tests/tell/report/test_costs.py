@@ -101,7 +101,7 @@ def test_measured_energy_has_no_mark(energy: Kind | None) -> None:
 @pytest.mark.parametrize("factor", [1e-9, 1.0, 1e9])
 def test_units_are_the_same_in_every_table_and_energies_stand_in_one(factor: float) -> None:
     lines = render([row("a", factor=factor)]).splitlines()
-    units = next(line.split() for line in lines if line.startswith("framework"))
+    units = next(line.split() for line in lines if line.startswith("adapter"))
     shown = dict(zip(COLUMNS, units[2:], strict=False))
     expected = {
         "energy.trial": "J",

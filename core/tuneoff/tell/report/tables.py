@@ -113,7 +113,7 @@ def _table(rows: Sequence[SummaryRow], columns: Sequence[Metric]) -> Table:
 
     has_variants = any(row.variant for row in rows)
     table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
-    for heading in ("framework", *(["variant"] if has_variants else []), "sampler"):
+    for heading in ("adapter", *(["variant"] if has_variants else []), "sampler"):
         table.add_column(heading, no_wrap=True)
     for heading in (*(_heading(column, rows) for column in columns), "trials\ndone/failed\n/pruned", "runs\ndone/\nplan"):
         table.add_column(heading, justify="right", no_wrap=True)
