@@ -80,7 +80,7 @@ import pathlib, signal, sys, tempfile, time
 way, folder = sys.argv[1:]
 def end(number, frame):
     sys.exit(1)
-if way == "stubborn":
+if way in ("stubborn", "floods"):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 elif way != "careless":
     signal.signal(signal.SIGTERM, end)
@@ -88,6 +88,8 @@ with tempfile.TemporaryDirectory(dir=folder) as own:
     pathlib.Path(own, "best.ckpt").touch()
     for epoch in range(1, 3):
         print(f"loss={1 / epoch}")
+    while way == "floods":
+        print("more")
     if way == "ends":
         time.sleep(0.2)
         print("saved\\n" * 20_000)  # more than a pipe holds
@@ -105,13 +107,14 @@ with tempfile.TemporaryDirectory(dir=folder) as own:
         ("goes on", 1, "pruned", False),
         ("careless", 1, "pruned", True),  # SIGTERM ends it without its `with`
         ("stubborn", 1, "pruned", True),
+        ("floods", 99, "completed", True),
     ],
 )
 def test_a_program_ends_in_order_where_it_does_so_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, stop_at: int, state: str, is_left: bool
 ) -> None:
-    monkeypatch.setattr(command, "_END_SECONDS", 300.0)
-    monkeypatch.setattr(command, "_STOP_SECONDS", 0.1 if way == "stubborn" else 300.0)
+    monkeypatch.setattr(command, "_END_SECONDS", 0.1 if way == "floods" else 300.0)
+    monkeypatch.setattr(command, "_STOP_SECONDS", 0.1 if way in ("stubborn", "floods") else 300.0)
     (tmp_path / "ends.py").write_text(ENDS)
     (tmp_path / "own").mkdir()
     options = {"command": [sys.executable, str(tmp_path / "ends.py"), way, str(tmp_path / "own")]}

@@ -227,7 +227,9 @@ class _UntilItsEnd(io.RawIOBase):
         return 0
 
     def _ready(self, descriptors: list[int]) -> list[int]:
-        left = None if self._until == math.inf else max(0.0, self._until - time.monotonic())
+        left = None if self._until == math.inf else self._until - time.monotonic()
+        if left is not None and left <= 0:  # also where there is always more to read
+            return []
         return select.select(descriptors, [], [], left)[0]
 
     def close(self) -> None:
