@@ -54,7 +54,7 @@ class Rich(_Idle):
         package="PyYAML",
         module="yaml",
         minimum_version="5",
-        install="tuneoff[rich]",
+        install="rich-library",
         platforms=("local", "cluster"),
         samplers={
             "random": Offer(),
@@ -85,7 +85,7 @@ class Missing(_Idle):
         framework="Nowhere",
         package="nowhere-tune",
         module="nowhere_tune",
-        install="tuneoff[nowhere]",
+        install="nowhere-tune",
         samplers=Rich.capabilities.samplers,
         pruners=Rich.capabilities.pruners,
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tuneoff.base import clock
+from tuneoff.base.commands import install_command
 from tuneoff.base.packages import installed_version
 from tuneoff.meter import MeterDescription, MeterError, PowerMeter, PowerSample, check_names, number
 
@@ -81,7 +82,7 @@ def _started(output: _Energy, interval_seconds: float) -> Any:
         logging.getLogger("codecarbon").disabled = True  # it talks while it is imported and made
         from codecarbon import OfflineEmissionsTracker  # type: ignore[import-untyped,import-not-found,unused-ignore]
     except ImportError as error:
-        raise MeterError("meter codecarbon needs the package codecarbon; run: pip install 'tuneoff[codecarbon]'") from error
+        raise MeterError(f"meter codecarbon needs its package; run: {install_command('tuneoff[codecarbon]')}") from error
     try:
         tracker = OfflineEmissionsTracker(
             country_iso_code=COUNTRY,

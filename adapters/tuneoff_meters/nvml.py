@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tuneoff.base import clock
+from tuneoff.base.commands import install_command
 from tuneoff.meter import MeterDescription, MeterError, OptionError, PowerMeter, PowerSample, check_names
 
 _SHARES_HOLD_NS = 2_000_000_000  # NVML refreshes what processes used about once a second; until then the last stands
@@ -97,7 +98,7 @@ def _started() -> Any:
     try:
         import pynvml  # type: ignore[import-untyped,import-not-found,unused-ignore]
     except ImportError as error:
-        way_out = "run: pip install 'tuneoff[nvml]'"
+        way_out = f"run: {install_command('nvidia-ml-py')}"
         raise MeterError(f"no GPU reading: the package nvidia-ml-py (module pynvml) is not installed; {way_out}") from error
     try:
         pynvml.nvmlInit()

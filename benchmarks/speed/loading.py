@@ -14,6 +14,7 @@ from benchmarks.speed.child import MeasurementError, run_module
 from benchmarks.speed.row import Row, Target, skipped
 from benchmarks.speed.settings import Settings
 from benchmarks.speed.statistics import Estimate, estimate, interleaved, ratios
+from tuneoff.base.commands import install_command
 
 RUNS, TRIALS = 500, 2_000
 ROUNDS = 9
@@ -29,7 +30,7 @@ def measure(settings: Settings) -> Iterator[Row]:
     """Yield ratios and memory over an export, then seconds and memory over records."""
     missing = [name for name in ("pandas", "pyarrow") if importlib.util.find_spec(name) is None]
     if missing:
-        reason = f"the package {missing[0]} is not installed; run: pip install 'tuneoff[export]'"
+        reason = f"the package {missing[0]} is not installed; run: {install_command('tuneoff[export]')}"
         yield skipped("load.summary", SIDES["load.summary"][2], reason, target=RATIO_TARGET)
         return
     folder = Path(tempfile.mkdtemp(prefix="loading-", dir=settings.folder))

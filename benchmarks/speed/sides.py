@@ -14,6 +14,7 @@ from typing import Any
 
 from benchmarks.speed.child import run_module
 from benchmarks.speed.settings import Settings
+from tuneoff.base.commands import install_command
 from tuneoff.experiment.spec import CpuLimit
 
 
@@ -98,7 +99,7 @@ class Side:
 def why_missing(framework: Framework) -> str | None:
     """Return why a framework cannot be measured here, or None."""
     if framework.package is not None and importlib.util.find_spec(framework.package) is None:
-        return f"the package {framework.package} is not installed; run: pip install 'tuneoff[all]'"
+        return f"the package {framework.package} is not installed; run: {install_command('tuneoff[all]')}"
     return None
 
 

@@ -12,6 +12,7 @@ from benchmarks.speed.child import MeasurementError, run_module
 from benchmarks.speed.row import Row, Target, skipped
 from benchmarks.speed.settings import Settings
 from benchmarks.speed.statistics import estimate, ratios
+from tuneoff.base.commands import install_command
 
 DATA_VARIABLE = "TUNEOFF_DATA_DIR"
 LARGE, SMALL = (512, 512), (128, 64)  # (width of both hidden layers, batch size)
@@ -35,7 +36,7 @@ def _why_not() -> str | None:
         return f"{DATA_VARIABLE}={folder} must be a folder"
     for package in ("torch", "torchvision"):
         if importlib.util.find_spec(package) is None:
-            return f"{package} is not installed; run: pip install 'tuneoff[mnist]'"
+            return f"{package} is not installed; run: {install_command('tuneoff[mnist]')}"
     return None
 
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Literal, get_args
 
+from tuneoff.base.commands import install_command
 from tuneoff.base.identity import is_finite
 from tuneoff.base.numbers import exact_text
-from tuneoff.base.packages import install_command, installed_version, module_exists, release
+from tuneoff.base.packages import installed_version, module_exists, release
 from tuneoff.errors import MissingPackageError, PluginError
 
 Reports = Literal["none", "at_end", "every_epoch"]  # of a trial, to the framework; at its end: of its best epoch
@@ -61,7 +62,7 @@ class Offer:
     support: Support = Support.YES
     implementation: str = ""  # the framework's class, e.g. "optuna.samplers.TPESampler"
     needs: tuple[str, ...] = ()  # importable modules beyond the adapter's own, e.g. ("cmaes",)
-    install: str = ""  # what pip installs for `needs`, e.g. "tuneoff[optuna]"; "": as the capabilities' own
+    install: str = ""  # what pip installs for `needs`, e.g. "cmaes>=0.11"; "": as the capabilities' own
     note: str = ""  # what differs from the same name in other frameworks
     same_as: str | None = None  # `default` that is the sampler of this name: run once, and said so
     options: Mapping[str, Option] = field(default_factory=dict)  # of a sampler; those of pruners are core's
@@ -92,7 +93,7 @@ class Capabilities:
     module: str = ""
     minimum_version: str = ""
     below_version: str = ""
-    install: str = ""  # what pip installs, e.g. "tuneoff[optuna]"; "": `package`
+    install: str = ""  # what pip installs, e.g. "my-library>=1.2"; "": `package`
     platforms: tuple[str, ...] = ("local",)
     emulated_platforms: tuple[str, ...] = ()
     samplers: Mapping[str, Offer] = field(default_factory=dict)

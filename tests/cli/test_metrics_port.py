@@ -31,7 +31,7 @@ def test_a_missing_package_has_its_own_exit_code(call: Call, file: File, fakes: 
     monkeypatch.setattr(exporter, "module_exists", lambda name: False)
     answer = call("compare", file(), "--metrics-port", "0")
     assert answer.code == 3
-    assert answer.line.endswith("run: pip install 'tuneoff[prometheus]'")
+    assert answer.line.endswith("run: pip install prometheus-client")
 
 
 def test_metrics_are_served_while_the_matrix_runs(

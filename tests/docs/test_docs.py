@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import re
@@ -15,6 +16,7 @@ from typing import Any, get_args
 import pytest
 import yaml
 
+from printed_commands import STARTS, printed, problems
 from tuneoff.ask_tell import AskTellAdapter
 from tuneoff.cli.command import build_parser
 from tuneoff.cli.main import COMMANDS
@@ -40,6 +42,7 @@ REPOSITORY = Path(__file__).parents[2]
 DOCS = REPOSITORY / "docs"
 SOURCES = ("core", "adapters", "workloads")
 PAGES = sorted([*DOCS.glob("*.md"), REPOSITORY / "README.md"])
+OF_A_READER = {"lock.txt", "tuneoff-my-library", "--target", "."}  # what pip is given of a reader's own
 NOT_MODULES = {"tuneoff.adapters", "tuneoff.workloads", "tuneoff.power_meters", "tuneoff.kubeconfig", "tuneoff.tar"}
 LEAST = {"workload": "null", "adapters": ["serial"], "budget": {"trials": 6, "epochs_per_trial": 3}}
 
@@ -231,6 +234,24 @@ def wrong_calls(text: str, page: Path) -> list[str]:
     return wrong
 
 
+def wrong_commands(text: str, page: Path) -> list[str]:
+    """Return the commands of a page, in code or in its text, that do not plan their file, or that give pip what is not ours.
+
+    Files that a reader is to write (own.yaml, FILE) are left out, and so is whatever needs results.
+    """
+    found = []
+    for one in printed(text):
+        words = one.split()
+        files = [word for word in words if word.endswith(".yaml")]
+        is_plan = (
+            words[:2] in (["tuneoff", name] for name in STARTS) and files and all((REPOSITORY / name).exists() for name in files)
+        )
+        if is_plan or (words[:2] == ["pip", "install"] and "..." not in words and not set(words) & OF_A_READER):
+            found.append(one)
+    with contextlib.chdir(REPOSITORY):
+        return problems(found)
+
+
 # --- names of Python ---
 
 
@@ -265,6 +286,14 @@ WRONG: Mapping[Callable[[str, Path], list[str]], tuple[str, list[str]]] = {  # w
     wrong_calls: (
         "    tuneoff plan x.yaml --adapter serial\n    tuneoff plan x.yaml --adapters serial  # wrong\n",
         ["tuneoff plan x.yaml --adapters serial  # wrong"],
+    ),
+    wrong_commands: (
+        "    tuneoff plan benchmarks/digits.yaml --adapter optuna  # right\n    tuneoff run benchmarks/mnist.yaml --trials 0\n"
+        "Run `pip install 'tuneoff[report]'`, or `pip install jinja2`.",
+        [
+            "tuneoff run benchmarks/mnist.yaml --trials 0: --trials: must be at least 1, but got 0",
+            "pip install 'tuneoff[report]': tuneoff[report] is no dependency of the project",
+        ],
     ),
     unknown_names: ("`tuneoff.load`, `tuneoff.power.meter.Meter`, `tuneoff.adapters`", ["tuneoff.power.meter.Meter"]),
 }

@@ -257,7 +257,7 @@ def test_without_the_package_the_command_that_installs_it_is_named(plan: Plan, m
     monkeypatch.setattr(exporter, "module_exists", lambda name: False)
     with pytest.raises(MissingPackageError) as caught:
         exported(plan, Listener(), 0, ADDRESS).__enter__()
-    assert str(caught.value) == ("`--metrics-port` needs the prometheus-client package; run: pip install 'tuneoff[prometheus]'")
+    assert str(caught.value) == ("`--metrics-port` needs the prometheus-client package; run: pip install prometheus-client")
     assert caught.value.exit_code == 3
 
 

@@ -160,7 +160,7 @@ def test_a_downloaded_file_is_checked(tmp_path: Path, fresh_cache: Path, monkeyp
 
 def test_digits_without_scikit_learn_name_the_command(fresh_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
-    with pytest.raises(MissingPackageError, match=r"pip install 'tuneoff\[mnist\]'"):
+    with pytest.raises(MissingPackageError, match=r"pip install scikit-learn"):
         prepare.prepare(DIGITS)
 
 

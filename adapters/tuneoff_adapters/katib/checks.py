@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tuneoff.base.packages import install_command, installed_version, release
+from tuneoff.base.commands import install_command
+from tuneoff.base.packages import installed_version, release
 from tuneoff.errors import InfrastructureError, MissingPackageError
 from tuneoff_adapters.katib.options import KatibOptions
 from tuneoff_adapters.katib.plan import NAMESPACE_LABELS

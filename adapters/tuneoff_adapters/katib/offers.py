@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from tuneoff.base.packages import install_command, missing_modules
+from tuneoff.base.commands import install_command
+from tuneoff.base.packages import missing_modules
 from tuneoff.base.space import Categorical
 from tuneoff.capabilities import Capabilities, Offer, Option, Support
 from tuneoff.experiment.spec import RunSpec

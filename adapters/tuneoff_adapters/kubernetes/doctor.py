@@ -13,8 +13,9 @@ import yaml
 
 from tuneoff.adapter import DoctorCheck
 from tuneoff.base.code_digest import code_digest
+from tuneoff.base.commands import install_command
 from tuneoff.base.files import read_regular
-from tuneoff.base.packages import install_command, installed_version, release
+from tuneoff.base.packages import installed_version, release
 from tuneoff.base.processes import run_to_end
 from tuneoff.errors import InfrastructureError, MissingPackageError
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tuneoff.base.packages import install_command, missing_modules
+from tuneoff.base.commands import install_command
+from tuneoff.base.packages import missing_modules
 from tuneoff.capabilities import Capabilities
 from tuneoff.experiment.strategies import sampler_refusal
 from tuneoff.run.trial.run_trial import TrialOutcome

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tuneoff.base.packages import install_command, installed_version, missing_modules, release
+from tuneoff.base.commands import install_command
+from tuneoff.base.packages import installed_version, missing_modules, release
 from tuneoff.capabilities import Option
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
@@ -148,9 +149,9 @@ def _package_refusal(storage: Storage, extra: str | None = None) -> str | None:
     if storage.kind == "grpc" and found is not None and release(found) < release(PROTOBUF):
         pin = installed_version("kubeflow-katib")
         because = f"; kubeflow-katib {pin} allows none from 5 on" if pin else ""
-        command = install_command("tuneoff[optuna,grpc,postgresql]")
         return (
             f"Optuna's gRPC proxy needs protobuf >= {PROTOBUF}, but {found} is installed{because}; use an environment "
-            f"of its own without extra katib: python -m venv ENVIRONMENT && ENVIRONMENT/bin/{command}"
+            "of its own without extra katib; in the clone: "
+            "python -m venv ENVIRONMENT && ENVIRONMENT/bin/pip install '.[optuna,grpc,postgresql]'"
         )
     return None

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from tuneoff.base.packages import install_command
+from tuneoff.base.commands import install_command
 from tuneoff.base.processes import last_words, run_to_end
 from tuneoff.errors import InfrastructureError
 from tuneoff.run.trial.trial_process import tree_cpu_ns

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tuneoff.base.commands import install_command
 from tuneoff.base.identity import is_finite
-from tuneoff.base.packages import install_command, missing_modules
+from tuneoff.base.packages import missing_modules
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
 from tuneoff_adapters.hosts.options import budget_refusal, is_word, lost_seconds_of

@@ -62,7 +62,9 @@ CAPABILITIES = Capabilities(
             note="the kernel density estimator of BOHB, on a linear scale also for logarithmic dimensions; with d dimensions it "
             "draws at random up to (d + 1) / 0.15 trials, unless num_min_data_points is lowered to d + 1",
         ),
-        "bore": Offer(implementation=f"{_BASELINES}.BORE", needs=("xgboost",), note="random for its first 6 trials"),
+        "bore": Offer(
+            implementation=f"{_BASELINES}.BORE", needs=("xgboost",), install="xgboost", note="random for its first 6 trials"
+        ),
         "rea": Offer(
             implementation=f"{_BASELINES}.REA",
             options=SAMPLER_OPTIONS["rea"],

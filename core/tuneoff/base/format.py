@@ -7,6 +7,8 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator
 
+from tuneoff.base.commands import split_command
+
 MINUTE, HOUR = 60.0, 3600.0  # in seconds
 MISSING = "–"
 ESTIMATED = "~"  # before every figure that rests on a model, a constant, or samples with gaps
@@ -19,7 +21,6 @@ LARGEST = 1e12  # with more digits than this a figure hides the others
 LONG = 1e7  # from here on a figure of a fixed unit has an exponent
 SMALL = 0.0995  # below, two decimals say less than two digits
 MOST_DECIMALS = 6
-_COMMAND = re.compile(r"tuneoff (?!.*[.,;:](?: |$)).*")  # no sentence about tuneoff
 FOLD = 14  # longest line of a name, where it can be broken
 
 
@@ -128,18 +129,18 @@ def folded(text: str, width: int = FOLD) -> str:
 def wrapped(lines: Iterable[str], width: int | None) -> Iterator[str]:
     """Yield lines of at most `width` columns, broken at blanks, what follows two columns further in; None: as they are.
 
-    A command of tuneoff at the end of a line that is too long has lines of its own, which a shell takes as they are.
+    A command at the end of a line that is too long has lines of its own, which a shell takes as they are.
     """
     for line in lines:
         if width is None or len(line) <= width or "\x1b" in line or not line.strip():  # with colours it is laid out already
             yield line
             continue
         indent = line[: len(line) - len(line.lstrip())]
-        text, colon, command = line.partition(": tuneoff ")
-        if colon and _COMMAND.fullmatch(f"tuneoff {command}"):
-            yield from wrapped([f"{text}:", f"{indent}  tuneoff {command}"], width)
+        text, command = split_command(line)
+        if text and command:
+            yield from wrapped([text, f"{indent}  {command}"], width)
             continue
-        more = " \\" if _COMMAND.fullmatch(line.strip()) else ""
+        more = " \\" if command else ""
         if more and "'" in line:  # a quoted blank is no place to break at
             yield line
             continue

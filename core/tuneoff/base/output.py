@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import Any
 
+from tuneoff.base.commands import split_command
 from tuneoff.base.format import wrapped
 from tuneoff.base.json_values import plain
 from tuneoff.errors import ResultsError
@@ -112,7 +113,10 @@ def printable(text: str) -> str:
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]], margin: int = 0) -> str:
-    """Return an aligned table; on a terminal its widest cells go on in further lines, so that it fits beside a margin."""
+    """Return an aligned table; on a terminal its widest cells go on in further lines, so that it fits beside a margin.
+
+    A command at the end of a row that does is on a line of its own, which a shell takes as it is.
+    """
     table = [[name.upper() for name in header], *([printable(cell) for cell in row] for row in rows)]
     widths = [max(map(len, cells)) for cells in zip(*table, strict=True)]
     width = terminal_width()
@@ -121,9 +125,11 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]], margin: int = 
         _narrow(widths, words, width - margin - len(GAP) * (len(widths) - 1))
     lines = []
     for row in table:
-        cells = [_folded(cell, width) for cell, width in zip(row, widths, strict=True)]
+        text, command = split_command(row[-1]) if len(row[-1]) > widths[-1] else (row[-1], "")
+        cells = [_folded(cell, width) for cell, width in zip((*row[:-1], text), widths, strict=True)]
         for parts in zip_longest(*cells, fillvalue=""):
             lines.append(GAP.join(part.ljust(width) for part, width in zip(parts, widths, strict=True)).rstrip())
+        lines += [f"{GAP}{command}"] if command else []
     return "\n".join(lines)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 import tuneoff
+from tuneoff.base.commands import libraries
 
 
 def missing_modules(names: Iterable[str]) -> list[str]:
@@ -21,6 +23,12 @@ def installed_version(package: str) -> str | None:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def missing_libraries(*requirements: str) -> list[str]:
+    """Return what is not installed of the libraries of requirements, by name alone."""
+    found = dict.fromkeys(one for requirement in requirements for one in libraries(requirement))
+    return [one for one in found if installed_version(re.split(r"[^\w.-]", one)[0]) is None]
 
 
 def module_versions(names: Iterable[str]) -> list[str]:
@@ -42,10 +50,6 @@ def travelling_folder(name: str) -> Path:
     """Return a folder that travels with tuneoff: in an installed package it lies beside the modules, else in the checkout."""
     package = Path(tuneoff.__file__).parent
     return package / name if (package / name).is_dir() else package.parents[1] / name
-
-
-def install_command(requirement: str) -> str:
-    return f"pip install '{requirement}'"
 
 
 def release(version: str) -> tuple[int, ...]:

@@ -68,5 +68,7 @@ def nearest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str:
     import difflib
 
     by_lower = {one.lower(): one for one in known}
-    matches = difflib.get_close_matches(str(name).lower(), by_lower, n=1, cutoff=cutoff)
+    lower = str(name).lower()
+    begun = [one for one in by_lower if one.startswith(f"{lower}-")]  # "ray" of "ray-tune"
+    matches = difflib.get_close_matches(lower, by_lower, n=1, cutoff=cutoff) or begun
     return f"; did you mean {by_lower[matches[0]]!r}?" if matches else ""

@@ -81,7 +81,8 @@ def _offered(offers: Mapping[str, Offer]) -> list[str]:
 
 def _needs(name: str, capabilities: Capabilities) -> list[str]:
     """Return one line per missing package that some of the offered samplers or pruners need."""
-    from tuneoff.base.packages import install_command, missing_modules
+    from tuneoff.base.commands import install_command
+    from tuneoff.base.packages import missing_modules
 
     users: dict[tuple[str, str], list[str]] = {}
     for kind, offers in (("sampler", capabilities.samplers), ("pruner", capabilities.pruners)):
@@ -180,13 +181,14 @@ def _offers(kind: str, offers: Mapping[str, Offer], install: str) -> Iterator[Ro
 
 
 def _remark(offer: Offer, install: str) -> str:
-    from tuneoff.base.packages import install_command, missing_modules
+    from tuneoff.base.commands import install_command
+    from tuneoff.base.packages import missing_modules
 
     missing = missing_modules(offer.needs)
     parts = [
         f"= {offer.same_as}" if offer.same_as else "",
         offer.implementation,
-        f"needs {', '.join(missing)}: {install_command(offer.install or install or missing[0])}" if missing else "",
         offer.note,
+        f"needs {', '.join(missing)}: {install_command(offer.install or install or missing[0])}" if missing else "",
     ]
     return one_line("; ".join(part for part in parts if part))

@@ -6,16 +6,21 @@ Completion by a shell asks `tuneoff` itself, by argcomplete, imported for nothin
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, NoReturn, Protocol
 
+from tuneoff.base.commands import command as printed_command
 from tuneoff.base.format import wrapped
 from tuneoff.base.output import plain_line
 from tuneoff.base.targets import nearest
 
 BAD_INPUT = 2
+HABITS = {"-v": "--verbose", "-o": "--output", "--must-prune": "--pruner"}  # of other programs, and what is meant
+DRY_RUNS = ("-n", "--dry-run")
 Completer = Callable[..., Iterable[str]]
 
 
@@ -95,7 +100,9 @@ class OneLineParser(argparse.ArgumentParser):
 
     def _refuse(self, rest: Sequence[str]) -> NoReturn:
         unknown = next((argument for argument in rest if argument.startswith("-")), rest[0]).partition("=")[0]
-        self.error(f"unrecognized arguments: {' '.join(rest)}{nearest(unknown, self._option_string_actions)}")
+        meant = HABITS.get(unknown, unknown)
+        hint = f"; to see what would run: {printed_command('plan', 'FILE')}" if unknown in DRY_RUNS else ""
+        self.error(f"unrecognized arguments: {' '.join(rest)}{hint or nearest(meant, self._option_string_actions)}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
@@ -103,7 +110,18 @@ class OneLineParser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"invalid choice: {value!r}{nearest(value, known)}; known: {', '.join(known)}")
 
     def error(self, message: str) -> NoReturn:
+        here = experiments_here() if message.endswith(" required: FILE") else []
+        message += f"; here: {', '.join(here)}" if here else ""
         self.exit(BAD_INPUT, f"{plain_line(f'tuneoff: {message}; see: {self.prog} --help')}\n")
+
+
+def experiments_here() -> list[str]:
+    """Return the experiment files of the current folder, by their names."""
+    found = []
+    for path in sorted(Path().glob("*.y*ml")):
+        with contextlib.suppress(OSError):
+            found += [path.name] if path.is_file() and re.search(rb'^[{ ]*"?workload"?:', path.read_bytes(), re.MULTILINE) else []
+    return found
 
 
 def build_parser(commands: Sequence[Command], version: str, description: str, epilog: str) -> OneLineParser:
@@ -140,11 +158,6 @@ def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
         return int(text)
 
     return read
-
-
-def script_name() -> str:
-    """Return how this program was called, for hints that can be copied."""
-    return "python -m tuneoff" if sys.argv[0].endswith("__main__.py") else "tuneoff"
 
 
 def complete(parser: OneLineParser) -> None:

@@ -193,11 +193,12 @@ def _space(name: str, path: Path, least: int, way_out: str) -> DoctorCheck:
 
 
 def _workload(name: str, workload: type[Workload], options: Mapping[str, Any], *, level: Literal["warn", "fail"]) -> DoctorCheck:
-    from tuneoff.base.packages import install_command, missing_modules
+    from tuneoff.base.commands import install_command
+    from tuneoff.base.packages import missing_modules
 
     missing = missing_modules(workload.preload)
     if missing:
-        text = f"needs {', '.join(missing)}; run: {install_command(' '.join(missing))}"
+        text = f"needs {', '.join(missing)}; run: {install_command(*missing)}"
         return DoctorCheck(name=name, level=level, text=text, exit_code=MissingPackageError.exit_code)
     try:
         with output_as_errors():

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from tuneoff.base.commands import command
 from tuneoff.base.output import note_on_terminal, write, write_exactly, write_json
-from tuneoff.cli.command import ListedAction, script_name
+from tuneoff.cli.command import ListedAction
 from tuneoff.cli.folders import folder_path
 from tuneoff.cli.selection import add_adapters, check_something_runs, overridden_plan
 
@@ -57,7 +58,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json({"about": _about(plan), "runs": [to_json(result) for result in results], "exit_code": code})
     elif arguments.markdown:
-        write_exactly(markdown(results, _about(plan), [script_name(), *arguments.argv]))
+        write_exactly(markdown(results, _about(plan), command(*arguments.argv)))
     else:
         write(terminal(results))
     return code

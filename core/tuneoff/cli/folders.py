@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tuneoff.base.commands import command
 from tuneoff.base.files import without_links
 from tuneoff.base.output import note
 from tuneoff.errors import ExperimentError, ResultsError
@@ -73,7 +74,7 @@ def newest_folder(root: Path = RESULTS, *, needs_runs: bool = False) -> Path:
 
     found = _newest_first(root)
     if not found:
-        raise ResultsError(f"there is no results folder under {root.absolute()}; name one, or run: tuneoff compare FILE")
+        raise ResultsError(f"there is no results folder under {root.absolute()}; name one, or run: {command('compare', 'FILE')}")
     if needs_runs and not any(run_paths(found[0])):
         with_runs = next((folder for folder in found if any(run_paths(folder))), None)
         other = f"; the newest with runs is {with_runs}" if with_runs is not None else ""

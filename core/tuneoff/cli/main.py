@@ -86,7 +86,7 @@ EXIT_CODES = {
     6: "a plugin is broken",
     7: "inconclusive: `reproduce` found neither that it is reproduced nor that it differs, or `diff` could judge nothing",
     70: "a fault of tuneoff itself; the line says where its traceback is",
-    130: "interrupted; `tuneoff compare --resume` goes on",
+    130: "interrupted; its last line is the command that goes on",
     141: "the reader of the output went away",
 }
 EXAMPLE = "tuneoff compare digits"

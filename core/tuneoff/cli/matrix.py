@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tuneoff.base.commands import command
 from tuneoff.base.format import counted
 from tuneoff.base.output import note, printable, terminal_width, write, write_json
-from tuneoff.cli.command import script_name, whole_number
+from tuneoff.cli.command import whole_number
 from tuneoff.cli.folders import new_folder, resumed
 from tuneoff.cli.report import written_report
 from tuneoff.cli.selection import metrics_of
@@ -152,12 +152,11 @@ def exit_code(ends: Sequence[RunEnd], maxfail: int | None = None) -> int:
 
 def resume_command(argv: Sequence[str], results: Path) -> str:
     """Return the command that goes on: the same arguments, for they are a part of the plan, on that folder."""
-    again = list(argv)
-    if "--resume" not in again:
-        again.append("--resume")
-    if not any(word.partition("=")[0] == "--output" for word in again):
-        again.extend(["--output", str(results)])
-    return f"{script_name()} {shlex.join(again)}"
+    more = [] if "--resume" in argv else ["--resume"]
+    if not any(word.partition("=")[0] == "--output" for word in argv):
+        more += ["--output", str(results)]
+    end = argv.index("--") if "--" in argv else len(argv)  # what follows is no option
+    return command(*argv[:end], *more, *argv[end:])
 
 
 def to_json(plan: Plan, results: Path, ends: Sequence[RunEnd]) -> dict[str, Any]:
@@ -238,5 +237,5 @@ def table(plan: Plan, results: Path) -> str:
     found = Results.of(results, plan, list(read_runs(results)))
     figures = render(summary_rows(found), width, circumstances(found.folder, found.records))
     between = interference_lines(interference(found))
-    below = [*repeat_lines(repeated(plan, found.records)), *headlines(controls(found)), *between]
+    below = [*repeat_lines(repeated(plan, found.records)), *headlines(controls(found), found.folder), *between]
     return "\n".join(filter(None, (figures, "".join(f"{line}\n" for line in wrapped(below, width)))))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
+from tuneoff.base.commands import command
 from tuneoff.base.output import write
 from tuneoff.cli.new_workload import TEMPLATES, camel_case, check_name, write_templates
 
@@ -24,8 +26,10 @@ def execute(arguments: argparse.Namespace) -> int:
     words = _words(arguments.name)
     for path in write_templates([TEMPLATES / "adapter"], folder, words):
         write(str(path))
-    write(f"\ninstall and try it:\n  pip install -e {folder}\n  python -m pytest {folder}\n  tuneoff check {arguments.name}")
-    write(f"without installing:\n  PYTHONPATH={folder}/src tuneoff check {words['@MODULE@']}:{words['@CLASS@']}")
+    quoted, name = shlex.quote(str(folder)), arguments.name
+    write(f"\ninstall and try it:\n  pip install -e {quoted}\n  python -m pytest {quoted}\n  {command('check', name)}")
+    target = f"{words['@MODULE@']}:{words['@CLASS@']}"
+    write(f"without installing:\n  PYTHONPATH={shlex.quote(str(folder / 'src'))} {command('check', target)}")
     return 0
 
 

@@ -11,7 +11,9 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tuneoff.base.commands import command, install_command
 from tuneoff.base.output import write
+from tuneoff.base.packages import missing_libraries
 from tuneoff.errors import ExperimentError, ResultsError
 
 if TYPE_CHECKING:
@@ -107,14 +109,16 @@ def execute(arguments: argparse.Namespace) -> int:
         "@CLASS@": camel_case(name),
         "@OBJECT@": target.partition(":")[2],
         "@WORKLOAD@": name if is_package else target,
-        "@REQUIRED@": ", ".join(f'"{one}"' for one in (FRAMEWORKS, *required)),
+        "@REQUIRED@": ", ".join(f'"{one}"' for one in required),
         "@FILE@": f"{name}.yaml",
     }
     sources = [TEMPLATES / "workload" / one for one in (like, *(["package"] if is_package else []))]
     moved = {f"{module}.py": f"src/{module}.py"} if is_package else {}
     for path in write_templates(sources, folder, words, moved):
         write(str(path))
-    write(f"\nit needs: pip install {shlex.join([FRAMEWORKS, *required])}")
+    missing = missing_libraries(FRAMEWORKS, *required)
+    needs = f"it needs: {install_command(*missing)}\n" if missing else ""
     enter = f"cd {shlex.quote(str(folder))}{' && pip install -e .' if is_package else ''}"
-    write(f"run it:\n  {enter}\n  tuneoff check --workload {name}.yaml\n  tuneoff compare {name}.yaml")
+    check, compare = command("check", "--workload", f"{name}.yaml"), command("compare", f"{name}.yaml")
+    write(f"\n{needs}run it:\n  {enter}\n  {check}\n  {compare}")
     return 0

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tuneoff.base.commands import command
 from tuneoff.base.output import note, note_on_terminal, printable, terminal_width, write, write_json
-from tuneoff.cli.command import script_name
 from tuneoff.cli.folders import add_results, folder_path, newest_folder
 from tuneoff.errors import TuneoffError
 
@@ -70,6 +69,6 @@ def written_report(results: Path, found: Answered | None = None) -> Path | None:
         problem = "interrupted"
     except Exception as error:  # whatever a drawing came to
         problem = f"a fault of tuneoff itself: {type(error).__name__}: {error}"
-    way_out = f"the results are complete; to try again: {script_name()} report {shlex.quote(str(results))}"
+    way_out = f"the results are complete; to try again: {command('report', results)}"
     note(f"tuneoff: no report was written: {problem}; {way_out}")
     return None

@@ -6,19 +6,19 @@ import argparse
 import contextlib
 import os
 import re
-import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tuneoff.base.commands import command
 from tuneoff.base.output import note
 from tuneoff.base.packages import travelling_folder
 from tuneoff.base.targets import unknown_name
 from tuneoff.cli.command import ListedAction, whole_number
 from tuneoff.errors import ExperimentError, UnknownNameError
-from tuneoff.experiment.seeds import FORMS, read_seeds
+from tuneoff.experiment.seeds import FORMS, read_seeds, seeds_text
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
@@ -130,6 +130,7 @@ def overridden_plan(
     entries = _entries(found, adapters) if adapters is not None else None
     values = dict(zip(FLAGS, (entries, trials, workers, list(seeds) if seeds is not None else None, sampler), strict=True))
     given = {key: value for key, value in values.items() if value is not None}
+    options = dict(zip(FLAGS.values(), (adapters, trials, workers, seeds and seeds_text(seeds), sampler), strict=True))
     try:
         file = load_matrix(found, given)
         check_meters(file)
@@ -137,7 +138,11 @@ def overridden_plan(
     except ExperimentError as error:
         raise type(error)(_by_flag(str(error), found, given)) from error
     share_folder()
-    return plan
+    return replace(plan, options={option: _texts(value) for option, value in options.items() if value is not None})
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list | tuple) else (str(value),)
 
 
 def _by_flag(problem: str, path: Path, given: Iterable[str]) -> str:
@@ -160,7 +165,7 @@ def check_something_runs(plan: Plan) -> None:
     if plan.to_run or not reasons:
         return
     reason, run = next(iter(reasons.items()))
-    more = f" ({len(reasons) - 1} more reasons: tuneoff plan {shlex.quote(plan.path)})" if len(reasons) > 1 else ""
+    more = f"; {len(reasons) - 1} more reasons: {command('plan', plan.path)}" if len(reasons) > 1 else ""
     kind = MissingPackageError if _is_missing(run.spec.adapter, reason or "") else UnsupportedError
     raise kind(f"{reason}{more}")
 

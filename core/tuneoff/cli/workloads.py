@@ -67,13 +67,14 @@ def _table(lines: list[dict[str, Any]]) -> str:
 
 
 def _to_json(listing: WorkloadListing) -> dict[str, Any]:
-    from tuneoff.base.packages import install_command, missing_modules
+    from tuneoff.base.commands import install_command
+    from tuneoff.base.packages import missing_modules
 
     workload = listing.workload
     missing = missing_modules(workload.preload) if workload else []
     text = listing.text
     if missing:
-        text = f"workload {listing.plugin.name!r} needs {', '.join(missing)}; run: {install_command(' '.join(missing))}"
+        text = f"workload {listing.plugin.name!r} needs {', '.join(missing)}; run: {install_command(*missing)}"
     return {
         "name": listing.plugin.name,
         "status": "broken" if workload is None else "missing" if missing else "ready",

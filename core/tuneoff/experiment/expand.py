@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tuneoff import registry
+from tuneoff.base.commands import install_command
 from tuneoff.base.identity import canonical_json
-from tuneoff.base.packages import install_command, missing_modules
+from tuneoff.base.packages import missing_modules
 from tuneoff.base.targets import unknown_name
 from tuneoff.base.tracebacks import text_of
 from tuneoff.capabilities import Capabilities, Offer, Support, framework_status
@@ -231,16 +232,7 @@ class SkipCheck:
 
     def _reasons(self, spec: RunSpec, adapter: AdapterClass) -> Iterator[str]:
         capabilities = adapter.capabilities.on(spec.platform)
-        if spec.platform not in capabilities.platforms:
-            offered = ", ".join(capabilities.platforms) or "none"
-            yield f"adapter {spec.adapter!r} does not offer platform {spec.platform!r}; it offers: {offered}"
-        yield from self._offer(spec, capabilities, "sampler", spec.experiment.sampler, capabilities.samplers)
-        yield from self._offer(spec, capabilities, "pruner", spec.experiment.pruner, capabilities.pruners)
-        retries = spec.experiment.failures.retries
-        if retries and capabilities.retry is not Support.YES:
-            by = capabilities.retry.value
-            yield f"adapter {spec.adapter!r} repeats no trials ({by}), but `failures.retries` is {retries}; set it to 0"
-        yield from _cpu_limit(spec, capabilities)
+        yield from declared_reasons(spec, capabilities, self._has_plain)
         status = self._status(spec.adapter, adapter)
         if status.state != "ready":
             yield status.text
@@ -249,21 +241,6 @@ class SkipCheck:
         refused = _refuse(spec, adapter)
         if refused is not None:
             yield refused
-
-    def _offer(
-        self, spec: RunSpec, capabilities: Capabilities, kind: str, strategy: Strategy, offers: Mapping[str, Offer]
-    ) -> Iterator[str]:
-        offer = offers.get(strategy.name)
-        if offer is None:
-            offered = ", ".join(name for name, item in offers.items() if item.support is Support.YES) or "none"
-            plain = kind == "pruner" and not self._has_plain and NO_PRUNER.name in offers
-            way_out = f"; to compare it too: matrix: {{pruner: [{NO_PRUNER.name}, {strategy.name}]}}" if plain else ""
-            yield f"adapter {spec.adapter!r} does not list {kind} {strategy.name!r}; it offers: {offered}{way_out}"
-        elif offer.support is not Support.YES:
-            by_framework = offer.support is Support.NOT_BY_FRAMEWORK
-            by = f"the framework ({capabilities.framework})" if by_framework else f"adapter {spec.adapter!r} yet"
-            note = f": {offer.note}" if offer.note else ""
-            yield f"{kind} {strategy.name!r} is not offered by {by}{note}"
 
     def _needs(self, spec: RunSpec, capabilities: Capabilities) -> Iterator[str]:
         for kind, strategy, offers in (
@@ -280,7 +257,37 @@ class SkipCheck:
         workload = spec.experiment.workload.name
         missing = self._missing(tuple(registry.workload_class(workload).preload))
         if missing:
-            yield f"workload {workload!r} needs {', '.join(missing)}; run: {install_command(missing[0])}"
+            yield f"workload {workload!r} needs {', '.join(missing)}; run: {install_command(*missing)}"
+
+
+def declared_reasons(spec: RunSpec, capabilities: Capabilities, has_plain: bool = True) -> Iterator[str]:
+    """Yield why an adapter cannot serve `spec`, by what it declares for its platform; `has_plain`: as of `SkipCheck`."""
+    if spec.platform not in capabilities.platforms:
+        offered = ", ".join(capabilities.platforms) or "none"
+        yield f"adapter {spec.adapter!r} does not offer platform {spec.platform!r}; it offers: {offered}"
+    yield from _offer(spec, capabilities, "sampler", has_plain=has_plain)
+    yield from _offer(spec, capabilities, "pruner", has_plain=has_plain)
+    retries = spec.experiment.failures.retries
+    if retries and capabilities.retry is not Support.YES:
+        by = capabilities.retry.value
+        yield f"adapter {spec.adapter!r} repeats no trials ({by}), but `failures.retries` is {retries}; set it to 0"
+    yield from _cpu_limit(spec, capabilities)
+
+
+def _offer(spec: RunSpec, capabilities: Capabilities, kind: str, *, has_plain: bool) -> Iterator[str]:
+    strategy = spec.experiment.sampler if kind == "sampler" else spec.experiment.pruner
+    offers = capabilities.samplers if kind == "sampler" else capabilities.pruners
+    offer = offers.get(strategy.name)
+    if offer is None:
+        offered = ", ".join(name for name, item in offers.items() if item.support is Support.YES) or "none"
+        plain = kind == "pruner" and not has_plain and NO_PRUNER.name in offers
+        way_out = f"; to compare it too: matrix: {{pruner: [{NO_PRUNER.name}, {strategy.name}]}}" if plain else ""
+        yield f"adapter {spec.adapter!r} does not list {kind} {strategy.name!r}; it offers: {offered}{way_out}"
+    elif offer.support is not Support.YES:
+        by_framework = offer.support is Support.NOT_BY_FRAMEWORK
+        by = f"the framework ({capabilities.framework})" if by_framework else f"adapter {spec.adapter!r} yet"
+        note = f": {offer.note}" if offer.note else ""
+        yield f"{kind} {strategy.name!r} is not offered by {by}{note}"
 
 
 def _cpu_limit(spec: RunSpec, capabilities: Capabilities) -> Iterator[str]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 from tuneoff import registry
+from tuneoff.base.commands import command
 from tuneoff.base.identity import digest
 from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment import analysis
@@ -60,6 +63,7 @@ class Plan:
     runs: tuple[PlannedRun, ...]
     analysis: Mapping[str, Any] = field(default_factory=dict)
     content: Mapping[str, Any] = field(default_factory=dict)  # the file, includes merged
+    options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of the command line: what they replaced of the file
     power: PowerSettings = PowerSettings()  # noqa: RUF009  # frozen
     accounting: Accounting = NO_ACCOUNTING
 
@@ -109,6 +113,25 @@ class Plan:
             seconds_at_most=sum(seconds_at_most(run.spec) for run in self.to_run),
         )
 
+    def compare_command(self, results: Path, *more: object, **replaced: Sequence[object]) -> str:
+        """Return a command on the file with the options that it was planned with, or others: `seeds=(0, 1)`.
+
+        The file's path is of the folder where it was planned: that, or one above the results.
+        """
+        options = {option: words for option, words in self.options.items() if option != "--sampler"}  # of `run` alone
+        return self._command("compare", results, {**options, **{f"--{name}": words for name, words in replaced.items()}}, more)
+
+    def resume_command(self, results: Path, *more: object) -> str:
+        """Return the command that goes on with a results folder of this plan; a plan of `tuneoff run` is one run alone."""
+        name = "run" if len(self.runs) == 1 else "compare"
+        return self._command(name, results, self.options, ("--resume", *more, "--output", results))
+
+    def _command(self, name: str, results: Path, options: Mapping[str, Sequence[object]], more: Sequence[object]) -> str:
+        words = [word for option, values in options.items() for word in (_spelled(name, option), *values)]
+        above = [Path(), *results.absolute().parents]
+        file = next((path for folder in above if os.path.isfile(path := folder / self.path)), self.path)
+        return command(name, file, *words, *more)
+
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON values, for the results folder."""
         return {
@@ -122,6 +145,7 @@ class Plan:
             "power": self.power.to_json(),
             "accounting": to_json(self.accounting),
             "content": dict(self.content),
+            "options": {option: list(words) for option, words in self.options.items()},
             "runs": [
                 {**{field.name: getattr(run, field.name) for field in fields(run)}, "spec": run_spec_to_json(run.spec)}
                 for run in self.runs
@@ -141,8 +165,9 @@ class Plan:
         if version != FORMAT_VERSION:
             rule = f"a plan must have format_version {FORMAT_VERSION}, but got {version!r}"
             raise ResultsError(f"{rule}; use the tuneoff that wrote it, or a new folder")
+        known = {"options": {}, **data}  # a folder of an earlier tuneoff has none
         try:
-            plan: Plan = read_dataclass(cls, {field.name: data[field.name] for field in fields(cls)})
+            plan: Plan = read_dataclass(cls, {field.name: known[field.name] for field in fields(cls)})
         except (ArithmeticError, AttributeError, ExperimentError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise ResultsError(f"a plan is damaged: {type(error).__name__}: {error}; begin a new folder") from error
         for run in plan.runs:
@@ -154,6 +179,10 @@ class Plan:
 def _is_declared(spec: RunSpec) -> bool:
     """Tell whether its installed adapter declares a run's platform emulated; asks none about this machine itself."""
     return spec.platform != LOCAL and registry.is_emulated(spec.adapter, spec.platform)
+
+
+def _spelled(command: str, option: str) -> str:
+    return "--seed" if (command, option) == ("run", "--seeds") else option
 
 
 def make_plan(file: MatrixFile) -> Plan:

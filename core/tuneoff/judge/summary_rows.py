@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tuneoff.base.clock import MILLISECONDS
+from tuneoff.base.commands import command
 from tuneoff.base.format import counted, listed, number
 from tuneoff.experiment.names import variant_text, with_pruner
 from tuneoff.judge.answers.run_values import better, value
@@ -260,8 +261,10 @@ def _flags(rows: Sequence[SummaryRow]) -> list[str]:
         total = sum(row.flags[name] for row in found)
         frameworks = [_flagged(label, name, rows) for label in dict.fromkeys(row.label for row in found)]
         lines.append(f"{mark}: {total} of {counted(executed, 'run')}: {', '.join(frameworks)}")
-    head = "Flags (serious: !; what one means: tuneoff explain NAME):"
-    return [head, *(f"  {line}" for line in lines)] if lines else []
+    if not lines:
+        return []
+    first = lines[0].removeprefix("! ").partition(":")[0]
+    return ["Flags (serious: !):", *(f"  {line}" for line in lines), f"What one means: {command('explain', first)}"]
 
 
 def _flagged(label: str, name: str, rows: Sequence[SummaryRow]) -> str:

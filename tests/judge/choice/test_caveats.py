@@ -16,7 +16,7 @@ def test_disturbed_runs_are_repeated_by_the_command_that_is_named_once_all_have_
     entries = [Entry("optuna", runs(4000, 20, "o"), disturbed=range(9)), Entry("ray-tune", runs(12_000, 400, "r"))]
     (caveat,) = choice_to_json(chosen_of(entries))["caveats"]
     assert "9 of 20 runs: times are too long, differences and ratios may be wrong too." in caveat
-    assert caveat.endswith("tuneoff compare made.yaml --trials 10 --workers 2 --resume --retry flagged --output /nonexistent")
+    assert caveat.endswith("tuneoff compare made.yaml --resume --retry flagged --output /nonexistent")
     waiting = [replace(entries[0], absent=(9,)), entries[1]]
     assert not any("--retry" in text for text in chosen_of(waiting).caveats)
 

@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ from tuneoff.judge.controls.compute import Controls, controls
 from tuneoff.judge.controls.controls_output import headlines, lines, to_json
 from tuneoff.judge.controls.same_algorithm import EquivalenceAnswer
 from tuneoff.record.run_record import ContinuesRecord, RunRecord
+
+FOLDER = Path("results")
 
 pytest.importorskip("scipy")
 FROZEN = {"quality_margin": 0.01, "confidence": 0.95, "primary_metric": "time.jct"}
@@ -81,7 +84,7 @@ def test_equal_adapters_are_equivalent_and_nothing_warns() -> None:
     assert {pair.quality.verdict for pair in found.pairs if pair.quality} == {EquivalenceAnswer.EQUIVALENT}
     assert not any(pair.scores.differs for pair in found.pairs if pair.scores)
     assert not found.contradicts
-    (answer, _) = headlines(found)
+    (answer, _) = headlines(found, FOLDER)
     assert "equivalent in 3 of 3 pairs" in answer
     assert "none is shown to differ" in answer
 
@@ -89,10 +92,10 @@ def test_equal_adapters_are_equivalent_and_nothing_warns() -> None:
 def test_a_planted_difference_of_quality_is_warned_of() -> None:
     found = judged(runs("serial"), runs("optuna"), runs("broken", shift=-0.05))
     assert found.contradicts
-    warned = [line for line in headlines(found) if "WARNING" in line]
+    warned = [line for line in headlines(found, FOLDER) if "WARNING" in line]
     assert len(warned) == 2
     assert all("broken" in line for line in warned)
-    assert "different in 2" in headlines(found)[0]
+    assert "different in 2" in headlines(found, FOLDER)[0]
 
 
 def test_a_difference_within_the_margin_and_too_few_seeds_are_not_warned_of() -> None:
@@ -103,7 +106,7 @@ def test_a_difference_within_the_margin_and_too_few_seeds_are_not_warned_of() ->
         assert not any("WARNING" in line for line in lines(found))
     (pair,) = few.pairs
     assert present(pair.quality).verdict is EquivalenceAnswer.NOT_SHOWN
-    assert "which is not different" in headlines(few)[0]
+    assert "which is not different" in headlines(few, FOLDER)[0]
     assert "seeds would show it" in "\n".join(lines(few))
 
 
@@ -139,7 +142,7 @@ def test_a_failed_run_is_worse_than_any_success_so_nothing_is_equivalent() -> No
     pair = by_pair["serial", "optuna"]
     assert (pair.quality, pair.failures, pair.seeds) == (None, (1, 2), 10)
     assert "quality: a failed run is worse than any success, so there is no mean; failed runs: 1 and 2" in "\n".join(lines(found))
-    assert "selected quality equivalent in 1 of 6 pairs, not judged in 5" in headlines(found)[0]
+    assert "selected quality equivalent in 1 of 6 pairs, not judged in 5" in headlines(found, FOLDER)[0]
     both = by_pair["serial", "other"]  # failed in the same seed, which tells nothing of them
     assert (present(both.quality).interval.n, both.failures) == (11, (1, 1))
     effects = {one.one: one for one in found.effects if one.metric == "time.jct"}
@@ -155,7 +158,7 @@ def test_an_entry_named_twice_is_the_noise_floor_and_in_no_family() -> None:
     ]
     floor_scores = present(found.pairs[1].scores)
     assert (floor_scores.adjusted, floor_scores.differs) == (None, None)
-    assert "over 1 pair)" in headlines(found)[0]
+    assert "over 1 pair)" in headlines(found, FOLDER)[0]
     floor = [effect for effect in found.effects if effect.kind == "noise floor"]
     assert [(one.one, one.other, one.metric) for one in floor] == [
         ("serial#2 random", "serial", "quality.test"),
@@ -199,7 +202,7 @@ def test_the_algorithm_effect_is_within_an_adapter_and_the_runtime_effect_agains
 
 
 def test_effects_are_not_at_the_end_of_a_comparison_but_in_the_evidence() -> None:
-    assert not any("effect (" in line for line in headlines(judged(runs("serial"), runs("optuna"))))
+    assert not any("effect (" in line for line in headlines(judged(runs("serial"), runs("optuna")), FOLDER))
 
 
 def test_a_margin_of_the_file_wins_over_that_of_the_workload_and_none_is_a_reason() -> None:

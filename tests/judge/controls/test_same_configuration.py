@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,8 @@ from tuneoff.judge.controls.compute import controls
 from tuneoff.judge.controls.controls_output import headlines, lines, to_json
 from tuneoff.judge.controls.same_configuration import Equality, SameConfiguration
 from tuneoff.record.run_record import RunRecord, TestRecord
+
+FOLDER = Path("results")
 
 CURVES: list[Curve] = [[{METRIC: 0.5, "loss": 1.25}, {METRIC: 0.75, "loss": 0.5}], [{METRIC: 0.1, "loss": 2.0}] * 2]
 NAN: list[Curve] = [[{METRIC: None}]]
@@ -85,7 +88,7 @@ def test_one_other_value_is_found_and_named(value: float | None, shown: str) -> 
     assert (difference.seed, difference.epoch, difference.metric) == (0, 2, "loss")
     assert difference.configuration == configuration_digest({"x": 0.0})
     assert difference.values == {"0.5": ("serial", "optuna"), shown: ("ray-tune",)}
-    text = "\n".join(headlines(controls(results_of(runs, planned(runs), {}))))
+    text = "\n".join(headlines(controls(results_of(runs, planned(runs), {})), FOLDER))
     place = f"differs: seed 0, configuration {difference.configuration}, epoch 2, loss"
     assert f"{place}: 0.5 (serial, optuna), {shown} (ray-tune)" in text
     assert controls(results_of(runs, planned(runs), {})).contradicts
@@ -113,7 +116,7 @@ def test_an_emulated_adapter_is_compared_and_shown_but_decides_nothing() -> None
     assert any("katib@local (emulated)" in line for line in text)
     assert not any(line.startswith("  differs: ") for line in text)
     assert any(line.startswith("  differs where emulated, in no answer: seed 0, ") for line in text)
-    assert not any("differs" in line for line in headlines(both))
+    assert not any("differs" in line for line in headlines(both, FOLDER))
     assert not both.contradicts
     assert to_json(both)["same_configurations"][0]["differences"][0]["emulated_only"]
 
@@ -132,7 +135,7 @@ def test_adapters_that_differ_where_the_reference_has_no_run_are_different() -> 
     assert [one.unequal for one in found.adapters] == [0, 0, 0]  # each as the reference, as far as that goes
     both = controls(results_of(runs, planned(runs), {}))
     assert both.contradicts
-    assert headlines(both)[0].endswith("DIFFERENT: 1 value not the same in all frameworks.")
+    assert headlines(both, FOLDER)[0].endswith("DIFFERENT: 1 value not the same in all frameworks.")
     assert "all equal; 2 planned configurations not compared with serial" in "\n".join(lines(both))
 
 
@@ -196,4 +199,4 @@ def test_the_json_has_every_difference() -> None:
     (found,) = to_json(controls(results_of(runs, planned(runs), {})))["same_configurations"]
     assert (found["answer"], len(found["differences"])) == ("DIFFERENT", 8)
     assert json.dumps(found, allow_nan=False)
-    assert "and 5 more" in "\n".join(headlines(controls(results_of(runs, planned(runs), {}))))
+    assert "and 5 more" in "\n".join(headlines(controls(results_of(runs, planned(runs), {})), FOLDER))

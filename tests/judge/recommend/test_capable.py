@@ -49,7 +49,7 @@ def test_a_stand_in_is_no_platform_to_recommend() -> None:
 
 
 def test_a_framework_that_is_missing_here_is_a_note_with_the_command() -> None:
-    text = "adapter 'a' needs the a package; run: pip install 'tuneoff[a]'"
+    text = "adapter 'a' needs the a package; run: pip install a-library"
     found = candidate(listing("a", state="missing", text=text), Request())
     assert found.is_capable
     assert found.notes == (text,)
@@ -58,7 +58,7 @@ def test_a_framework_that_is_missing_here_is_a_note_with_the_command() -> None:
 def test_a_package_that_a_sampler_needs_is_a_note_with_the_command() -> None:
     found = candidate(listing("a", samplers={"cmaes": Offer(needs=("no_such_module",))}), Request(sampler="cmaes"))
     assert found.is_capable
-    assert found.notes == ("sampler 'cmaes' of adapter 'a' needs no_such_module; run: pip install 'tuneoff[a]'",)
+    assert found.notes == ("sampler 'cmaes' of adapter 'a' needs no_such_module; run: pip install a-library",)
 
 
 def test_a_mistyped_name_is_refused_and_the_nearest_named() -> None:

@@ -65,7 +65,7 @@ def test_a_gpu_that_cannot_be_read_is_said_beside_the_counters(
     two_sockets(Path(host["rapl"]["root"]))
     (tmp_path / "gpus" / "0000:01:00.0").mkdir(parents=True)
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert "pip install 'tuneoff[nvml]'" in choose(options=host).reason
+    assert "pip install nvidia-ml-py" in choose(options=host).reason
 
 
 def test_counters_and_gpus_are_one_meter(host: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,7 +252,7 @@ def test_a_second_meter_that_cannot_be_used_is_refused_and_the_first_is_closed(m
     monkeypatch.setitem(sys.modules, "codecarbon", None)
     closed: list[Plug] = []
     monkeypatch.setattr(Plug, "close", lambda self: closed.append(self))
-    with pytest.raises(SecondError, match=r"run: pip install 'tuneoff\[codecarbon\]'$"):
+    with pytest.raises(SecondError, match=r"run: pip install 'codecarbon<4,>=3.3'$"):
         choose("measure.power.third_party:Plug", {"watts": 1}, second="codecarbon")
     assert len(closed) == 1
     with pytest.raises(SecondError, match="must be another than 'constant'"):

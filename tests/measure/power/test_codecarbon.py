@@ -78,7 +78,7 @@ def test_what_it_raises_is_one_line(tracker: type[FakeTracker], monkeypatch: pyt
 @pytest.mark.slow
 def test_the_real_package_counts_without_network_and_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if importlib.util.find_spec("codecarbon") is None:
-        pytest.skip("codecarbon is not installed: pip install 'tuneoff[codecarbon]'")
+        pytest.skip("codecarbon is not installed: pip install 'codecarbon<4,>=3.3'")
 
     reached: list[Any] = []
 

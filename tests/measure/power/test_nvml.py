@@ -61,7 +61,7 @@ def test_shares_are_the_mean_of_what_is_new_and_hold_until_there_is_more(monkeyp
 
 def test_each_way_to_have_no_gpu_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    with pytest.raises(MeterError, match=r"nvidia-ml-py .* is not installed; run: pip install 'tuneoff\[nvml\]'"):
+    with pytest.raises(MeterError, match=r"nvidia-ml-py .* is not installed; run: pip install nvidia-ml-py"):
         NvmlMeter({})
     for error, text in ((NVMLError_LibraryNotFound(), "no NVML library"), (NVMLError("Unknown"), "does not start: Unknown")):
         install(monkeypatch, [], error)

@@ -89,7 +89,7 @@ def test_every_skip_has_its_own_reason(plan: MakePlan) -> None:
     assert tpe == {
         "plain": "sampler 'tpe' is not offered by the framework (none)",
         "rich": None,
-        "missing": "adapter 'missing' needs the nowhere-tune package; run: pip install 'tuneoff[nowhere]'",
+        "missing": "adapter 'missing' needs the nowhere-tune package; run: pip install nowhere-tune",
         "old": "adapter 'old' does not list sampler 'tpe'; it offers: none",
     }
 
@@ -103,7 +103,7 @@ def test_every_skip_has_its_own_reason(plan: MakePlan) -> None:
         ({"adapters": ["plain"], "platform": "cluster"}, "adapter 'plain' does not offer platform 'cluster'; it offers: local"),
         (
             {"adapters": ["rich"], "sampler": "gp"},
-            "sampler 'gp' of adapter 'rich' needs no_such_module; run: pip install 'tuneoff[rich]'",
+            "sampler 'gp' of adapter 'rich' needs no_such_module; run: pip install rich-library",
         ),
         (
             {"adapters": ["rich"], "failures": {"retries": 1}},
@@ -113,7 +113,7 @@ def test_every_skip_has_its_own_reason(plan: MakePlan) -> None:
         ({"adapters": ["rich"], "workers": {"count": 9}}, "at most 8 workers"),
         (
             {"adapters": ["plain"], "workload": "heavy"},
-            "workload 'heavy' needs no_such_module; run: pip install 'no_such_module'",
+            "workload 'heavy' needs no_such_module; run: pip install no_such_module",
         ),
         (
             {"adapters": ["plain", "rich"], "sampler": "own"},
@@ -151,7 +151,7 @@ def test_a_default_alone_is_run(plan: MakePlan) -> None:
 def test_a_default_whose_twin_is_skipped_is_skipped_for_its_own_reason(plan: MakePlan) -> None:
     made = plan({**LEAST, "adapters": ["missing"], "matrix": {"sampler": ["tpe", "default"]}})
     assert {run.skip_reason for run in made.runs} == {
-        "adapter 'missing' needs the nowhere-tune package; run: pip install 'tuneoff[nowhere]'"
+        "adapter 'missing' needs the nowhere-tune package; run: pip install nowhere-tune"
     }
     assert all(run.same_as is None for run in made.runs)
 

@@ -46,8 +46,7 @@ A framework adds less than 5 % to trials and to jobs longer than: optuna 0.40 s
   and 2 s, ray-tune 7.9 s (extrapolated) and 2 s, syne-tune 30 s (extrapolated)
   and 2 s. Yours took 0.10 s and 2.8 to 27 s.
 To decide, about 8.3 min:
-  tuneoff compare made.yaml --adapter serial,optuna,ray-tune,syne-tune \\
-    --trials 10 --workers 2 --seeds 0-9"""
+  tuneoff compare made.yaml --seeds 0-9"""
 
 
 def test_ten_seeds() -> None:

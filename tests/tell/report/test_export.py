@@ -155,5 +155,5 @@ def test_parquet_without_its_package_says_how_to_install_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(MissingPackageError, match=r"pip install 'tuneoff\[export\]'"):
+    with pytest.raises(MissingPackageError, match=r"pip install pyarrow"):
         export(results, tmp_path / "out", "parquet")

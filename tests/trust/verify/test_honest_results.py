@@ -220,7 +220,7 @@ def test_an_execution_that_was_killed_while_it_was_made_is_told(tmp_path: Path) 
     found = verify(results.path)
     assert found.is_verified
     assert [outcome.notes for outcome in found.outcomes if outcome.status is None] == [
-        ["empty: its command ended while it was made; `tuneoff compare --resume` derives it"]
+        ["empty: its command ended while it was made; `--resume` derives it"]
     ]
 
 

@@ -207,9 +207,7 @@ def test_one_record_is_lacking_after_a_kill_and_no_more(results: Path, sound: Re
     (results / ".lock").write_text("4711\n")
     found = verify(results)
     assert found.is_verified
-    assert "`tuneoff compare --resume` derives it" in next(
-        outcome.notes[0] for outcome in found.outcomes if outcome.status is None
-    )
+    assert "`--resume` derives it" in next(outcome.notes[0] for outcome in found.outcomes if outcome.status is None)
     (execution(results, "serial") / "run.json").unlink()
     assert len(lines(results)) == 2
 

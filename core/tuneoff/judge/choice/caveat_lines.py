@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tuneoff.base.clock import MILLISECONDS
+from tuneoff.base.commands import command
 from tuneoff.base.format import counted, listed
+from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.seeds import seeds_text
-from tuneoff.experiment.spec import LOCAL, RunSpec
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup
 from tuneoff.judge.answers.caveats import added, continued, failed_before
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
@@ -51,7 +51,8 @@ def caveat_lines(results: Results, answers: Answers, settings: Sequence[Setting]
     groups = [group for group in answers.groups if group.same_as is None]
     names = {row.label: row.name for setting in settings for row in setting.rows}
     if controls(results).contradicts:
-        yield "The same configurations or the same algorithm gave other results by framework: see tuneoff controls."
+        shown = command("controls", results.folder)
+        yield f"The same configurations or the same algorithm gave other results by framework: {shown}"
     if waiting := unfinished(answers):
         yield f"{waiting.text}."
     yield from added(results)
@@ -83,7 +84,9 @@ def _disturbed(results: Results, groups: Sequence[EstimatedGroup], *, is_over: b
     found = disturbance(runs)
     if found.disturbed:
         unknown = f", and it is unknown in {len(found.unknown)}" if found.unknown else ""
-        way_out = f" To repeat their seeds: {again(results)}" if is_over else ""
+        way_out = (
+            f" To repeat their seeds: {results.plan.resume_command(results.folder, '--retry', 'flagged')}" if is_over else ""
+        )
         yield (
             f"Other programs were busy in {len(found.disturbed)} of {counted(len(found.runs), 'run')}{unknown}: "
             f"times are too long, differences and ratios may be wrong too.{way_out}"
@@ -134,53 +137,20 @@ def deciding(results: Results, answers: Answers, settings: Sequence[Setting]) ->
     """Return what would decide the main setting; None where it is decided, or no number of seeds that is reasonable would."""
     if not settings or settings[0].certainty not in (Certainty.DESCRIBED, Certainty.NOT_DECIDED):
         return None
-    seeds = list(dict.fromkeys(run.spec.seed for run in results.planned))
+    seeds = {run.spec.seed for run in results.planned}
     needed = _needed(answers, settings[0], len(seeds) - len(results.plan.added_seeds))
     if needed is None or not seeds:
         return None
-    new = [*seeds, *(seed for seed in range(needed + len(seeds)) if seed not in seeds)][:needed]
-    words = ["tuneoff", "compare", results.plan.path, *_overrides(results), "--seeds", seeds_text(new)]
-    return Deciding(command=shlex.join(words), seconds=_seconds(results, len(seeds), needed))
+    return Deciding(
+        command=results.plan.compare_command(results.folder, seeds=more_seeds(results.plan, needed)),
+        seconds=_seconds(results, len(seeds), needed),
+    )
 
 
-def _overrides(results: Results) -> list[str]:
-    """Return the options that make it these runs again, whatever the command line replaced; none for what the file varies.
-
-    An adapter that cannot serve any of them is not named.
-    """
-    specs = [run.spec for run in results.planned if run.skip_reason is None or run.same_as is not None]
-    names = dict.fromkeys(spec.adapter if spec.platform == LOCAL else f"{spec.adapter}@{spec.platform}" for spec in specs)
-    return ["--adapter", ",".join(names), *_sizes(specs)]
-
-
-def _sizes(specs: Sequence[RunSpec]) -> list[str]:
-    trials = {spec.experiment.budget.trials for spec in specs}
-    workers = {spec.experiment.workers.count for spec in specs}
-    words = ["--trials", str(trials.pop())] if len(trials) == 1 else []
-    return words + (["--workers", str(workers.pop())] if len(workers) == 1 else [])
-
-
-def again(results: Results) -> str:
-    """Return the command that repeats disturbed runs: it must ask for this very plan, whatever the command line replaced.
-
-    What that may have replaced is told by the plan: by `--adapter` all entries are mappings, by `--seeds` there is a list. Of
-    `tuneoff run` there is one run, the first of the file, and its analysis is that of all the file's seeds.
-    """
-    plan = results.plan
-    adapters, seeds, sampler = (plan.content.get(name) for name in ("adapters", "seeds", "sampler"))
-    is_run = len(plan.runs) == 1
-    words = ["tuneoff", "run" if is_run else "compare", plan.path]
-    if isinstance(adapters, list) and all(isinstance(entry, Mapping) for entry in adapters):
-        names = dict.fromkeys("@".join(filter(None, (entry["name"], entry.get("platform")))) for entry in adapters)
-        # a name without a platform stands for all entries of that adapter
-        words += ["--adapter", ",".join(name for name in names if "@" not in name or name.partition("@")[0] not in names)]
-    words += _sizes([run.spec for run in results.planned])
-    if is_run:
-        words += ["--seed", str(seeds[0])] if isinstance(seeds, list) and len(seeds) == 1 else []
-        words += ["--sampler", sampler] if isinstance(sampler, str) else []
-    else:
-        words += ["--seeds", seeds_text(seeds)] if isinstance(seeds, list) else []
-    return shlex.join([*words, "--resume", "--retry", "flagged", "--output", str(results.folder)])
+def more_seeds(plan: Plan, needed: int) -> list[str]:
+    """Return as many seeds as are needed, those of a plan first, as `--seeds` takes them."""
+    seeds = list(dict.fromkeys(run.spec.seed for run in plan.counted))
+    return [seeds_text([*seeds, *(seed for seed in range(needed + len(seeds)) if seed not in seeds)][:needed])]
 
 
 def _needed(answers: Answers, setting: Setting, planned: int) -> int | None:

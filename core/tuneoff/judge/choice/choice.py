@@ -202,13 +202,17 @@ class Best:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The answer of a results folder. `settings`: the main one first. `caveats`: what could change the choice, worst first."""
+    """The answer of a results folder. `settings`: the main one first. `caveats`: what could change the choice, worst first.
+
+    `report_command`: shows all of it.
+    """
 
     name: str
     settings: tuple[Setting, ...]
     caveats: tuple[str, ...]
     deciding: Deciding | None
     best: Best | None
+    report_command: str
 
     @property
     def quality(self) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tuneoff.base.clock import MILLISECONDS
+from tuneoff.base.commands import command
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup, Outcome, Question
 from tuneoff.judge.answers.compute import answers as all_answers
 from tuneoff.judge.choice.caveat_lines import caveat_lines, deciding
@@ -78,6 +79,7 @@ def choose(results: Results, answers: Answers, adapters: Collection[str] | None 
         caveats=tuple(caveat_lines(results, answers, ordered)),
         deciding=deciding(results, answers, ordered),
         best=_best(answers.groups),
+        report_command=command("report", results.folder),
     )
 
 

@@ -39,7 +39,7 @@ def sentences(
         yield "Nothing to choose from: no framework has a run that is done on a platform of its own."
         return
     if not seeds:
-        headline = f"Nothing to choose from: no run of {_either(row.name for row in named)} is done; tuneoff status says why."
+        headline = f"Nothing to choose from: no run of {_either(row.name for row in named)} is done."
         yield " ".join((headline, *_failed(named)))
         return
     if len(compared) == 1:

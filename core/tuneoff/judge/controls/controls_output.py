@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from tuneoff.base.commands import command
 from tuneoff.base.format import counted, number
 from tuneoff.base.json_values import field_values
 from tuneoff.judge.controls.compute import Controls, Effect
@@ -40,13 +42,13 @@ def lines(found: Controls) -> list[str]:
     return result
 
 
-def headlines(found: Controls) -> list[str]:
+def headlines(found: Controls, results: Path) -> list[str]:
     """Return the answers alone, with what contradicts equal treatment: the end of a comparison."""
     result = []
     for section in _sections(found, FEW_DIFFERENCES):
         if section.is_control:
             result += [section.answer, *(f"  {line}" for line in section.alarms)]
-    return [*result, "Their evidence, effects and noise floor: tuneoff controls"] if result else []
+    return [*result, f"Their evidence, effects and noise floor: {command('controls', results)}"] if result else []
 
 
 def _sections(found: Controls, most: int) -> Iterator[Section]:
@@ -82,7 +84,7 @@ def _listed(what: str, differences: Sequence[Difference], most: int) -> Iterator
         values = ", ".join(f"{value} ({', '.join(labels)})" for value, labels in one.values.items())
         yield f"{what}: seed {one.seed}, configuration {one.configuration}, epoch {one.epoch}, {one.metric}: {values}"
     if len(differences) > most:
-        yield f"and {len(differences) - most} more: tuneoff controls --json has all"
+        yield f"and {len(differences) - most} more; --json has all"
 
 
 def _compared(item: Compared, reference: str | None) -> str:

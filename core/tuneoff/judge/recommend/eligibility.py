@@ -13,9 +13,10 @@ from pathlib import Path
 
 import msgspec
 
+from tuneoff.base.commands import install_command
 from tuneoff.base.files import read_regular
 from tuneoff.base.format import counted
-from tuneoff.base.packages import install_command, missing_modules
+from tuneoff.base.packages import missing_modules
 from tuneoff.base.targets import unknown_name
 from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.errors import ResultsError, UnknownNameError
@@ -37,6 +38,7 @@ class No(StrEnum):
     ABSENT = "not installed"
     FAULTS = "not under faults"
     ELSEWHERE = "not on one machine"
+    FILE = "not with the file"
     UNKNOWN = "not known"
 
 

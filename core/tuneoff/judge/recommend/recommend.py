@@ -8,8 +8,10 @@ from typing import Any
 
 from tuneoff.base.format import listed
 from tuneoff.base.json_values import values
+from tuneoff.capabilities import Capabilities
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.spec import LOCAL
+from tuneoff.experiment.expand import declared_reasons
+from tuneoff.experiment.spec import LOCAL, Strategy
 from tuneoff.judge.answers.answers_json import choice_to_json
 from tuneoff.judge.choice.caveat_lines import unfinished
 from tuneoff.judge.choice.choose import Answered, choose
@@ -56,6 +58,10 @@ def recommend(
     seen = [one for one in on_stand_ins(folders) if one.adapter in capable]
     if request.platform is None:
         candidates = [one if one.adapter in reached else _elsewhere(one) for one in candidates]
+    declared = {listing.plugin.name: listing.capabilities for listing in known}
+    candidates = [
+        one if one.adapter in reached else _refused(one, declared.get(one.adapter), folders, request) for one in candidates
+    ]
     candidates = [_absent(one) if one.adapter in missing - reached else one for one in candidates]
     capable = [one.adapter for one in candidates if one.is_capable]
     inside, outside = families(measured, request)
@@ -63,7 +69,7 @@ def recommend(
         request=request,
         folders=tuple(folder.results.folder for folder in folders),
         unfinished={one.results.folder: found for one in folders if (found := unfinished(one.answers)) is not None},
-        files=tuple(dict.fromkeys(folder.results.plan.path for folder in folders)),
+        files={folder.results.plan.path: folder.results for folder in folders},
         candidates=tuple(candidates),
         families=tuple(inside),
         outside=tuple(outside),
@@ -136,6 +142,24 @@ def _elsewhere(one: Candidate) -> Candidate:
     text = f"runs on {listed(one.platforms or ['a stand-in'])} alone"
     text += f"; --platform {one.platforms[0]} asks for it" if one.platforms else ""
     return replace(one, obstacles=(Obstacle(kind=No.ELSEWHERE, text=text),))
+
+
+def _refused(one: Candidate, capabilities: Capabilities | None, folders: Sequence[Answered], request: Request) -> Candidate:
+    """Make it an obstacle that a plan of each of the files, with what is asked for, would skip all of its runs."""
+    if not one.is_capable or capabilities is None:
+        return one
+    platform = LOCAL if LOCAL in one.platforms else next(iter(one.platforms), LOCAL)
+    reasons = []
+    for spec in {run.spec.scope_key(): run.spec for folder in folders for run in folder.results.planned}.values():
+        experiment = spec.experiment
+        sampler = Strategy(name=request.sampler) if request.sampler is not None else experiment.sampler
+        pruner = Strategy(name=request.pruner) if request.pruner is not None else experiment.pruner
+        wanted = replace(experiment, sampler=sampler, pruner=pruner)
+        asked = replace(spec, adapter=one.adapter, platform=platform, experiment=wanted)
+        reasons.append(next(declared_reasons(asked, capabilities.on(platform)), None))
+    if not reasons or not all(reasons):
+        return one
+    return replace(one, obstacles=tuple(Obstacle(kind=No.FILE, text=text) for text in dict.fromkeys(filter(None, reasons))))
 
 
 def to_json(recommendation: Recommendation) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from tuneoff.judge.choice.caveat_lines import Unfinished
 from tuneoff.judge.choice.choice import Choice
 from tuneoff.judge.recommend.eligibility import Candidate
 from tuneoff.judge.recommend.request import MeasuredSetting, OnStandIn, Range, Request
+from tuneoff.judge.results import Results
 
 _NOT_WORSE = (Outcome.BETTER, Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT)
 
@@ -171,7 +172,7 @@ class Recommendation:
     request: Request
     folders: tuple[Path, ...]
     unfinished: Mapping[Path, Unfinished]  # by folder; none of one in which all runs have ended
-    files: tuple[str, ...]
+    files: Mapping[str, Results]  # by the path of their experiment file
     candidates: tuple[Candidate, ...]
     families: tuple[Family, ...]
     outside: tuple[Outside, ...]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
@@ -10,11 +9,14 @@ from tuneoff.base.format import counted, figure, listed
 from tuneoff.base.output import printable
 from tuneoff.experiment.names import with_pruner
 from tuneoff.experiment.spec import LOCAL
+from tuneoff.judge.answers.judging import FEWEST_SEEDS
+from tuneoff.judge.choice.caveat_lines import more_seeds
 from tuneoff.judge.recommend.families import place_text
 from tuneoff.judge.recommend.recommendation import Against, Cited, Family, Outside, Reason, Recommendation
 from tuneoff.judge.recommend.request import TRIAL_SECONDS, TRIALS, WORKERS, Request, size_text, spans
 from tuneoff.judge.runs import POOL
 
+_TRIAL = "the workload so that a trial takes about {} s"
 LIMIT = "It holds for these experiments, on that machine and in those versions; nothing is said beyond them."
 
 
@@ -133,17 +135,27 @@ def headline(recommendation: Recommendation) -> Iterator[str]:
 
 def how_to_measure(recommendation: Recommendation) -> Iterator[str]:
     """Yield which file to run, and with what, for what is not measured."""
-    request = recommendation.request
-    names = shlex.join([*recommendation.measured, *map(_real_name(recommendation), recommendation.not_measured)])
     for one in recommendation.outside:
-        changes = _changes(request, one.beyond or tuple(request.asked))
         for file in one.files:
-            yield f"to measure it: set {changes} in {file}, then: tuneoff compare {shlex.quote(file)} --adapter {names}"
+            yield f"to measure it: {_measuring(recommendation, file, one.beyond or tuple(recommendation.request.asked))}"
     if recommendation.not_measured and not recommendation.outside:
-        lacking = " and ".join(recommendation.lacking)
-        for file in recommendation.files:
-            first = f"set {lacking} in {file}, then: " if lacking else ""
-            yield f"to measure what was not: {first}tuneoff compare {shlex.quote(file)} --adapter {names}"
+        yield from (f"to measure what was not: {_measuring(recommendation, file, ())}" for file in recommendation.files)
+
+
+def _measuring(recommendation: Recommendation, file: str, sizes: Sequence[str]) -> str:
+    """Return the command that measures at the asked sizes with enough seeds, and what to change in the file first."""
+    request, results = recommendation.request, recommendation.files[file]
+    changes = list(recommendation.lacking) + (
+        [_TRIAL.format(figure(request.asked[TRIAL_SECONDS]))] if TRIAL_SECONDS in sizes else []
+    )
+    changes += [f"sampler: {name}" for name in results.plan.options.get("--sampler", ()) if request.sampler is None]
+    names = [*recommendation.measured, *map(_real_name(recommendation), recommendation.not_measured)]
+    replaced: dict[str, Sequence[object]] = {"adapter": names}
+    replaced |= {name: (f"{request.asked[name]:g}",) for name in (TRIALS, WORKERS) if name in sizes}
+    if len({run.spec.seed for run in results.planned}) - len(results.plan.added_seeds) < FEWEST_SEEDS:
+        replaced["seeds"] = more_seeds(results.plan, FEWEST_SEEDS)
+    command = results.plan.compare_command(results.folder, **replaced)
+    return f"set {' and '.join(changes)} in {file}, then: {command}" if changes else command
 
 
 def _real_name(recommendation: Recommendation) -> Callable[[str], str]:
@@ -231,16 +243,3 @@ def _outside(one: Outside, request: Request) -> str:
 
 def _asked(request: Request) -> str:
     return ", ".join(size_text(name, (value, value)) for name, value in request.asked.items())
-
-
-def _changes(request: Request, names: Sequence[str]) -> str:
-    texts = []
-    for name in names:
-        value = request.asked[name]
-        if name == WORKERS:
-            texts.append(f"workers.count to {value:g}")
-        elif name == TRIALS:
-            texts.append(f"budget.trials to {value:g}")
-        elif name == TRIAL_SECONDS:
-            texts.append(f"the workload so that a trial takes about {figure(value)} s")
-    return " and ".join(texts)

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
 
+from tuneoff.base.commands import install_command
 from tuneoff.base.files import make_folder, replacing
-from tuneoff.base.packages import install_command, missing_modules
+from tuneoff.base.packages import missing_modules
 from tuneoff.errors import MissingPackageError, ResultsError
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, read_accounting
 from tuneoff.record.run_record import RunRecord
@@ -134,7 +135,7 @@ def export(results: Path, destination: Path, format: Format = "csv", run_ids: Se
         MissingPackageError: Parquet without pyarrow.
     """
     if format == "parquet" and missing_modules(("pyarrow",)):
-        command = install_command("tuneoff[export]")
+        command = install_command("pyarrow")
         raise MissingPackageError(f"Parquet needs the pyarrow package; run: {command}, or export as csv or json")
     paths = [destination / f"{name}.{format}" for name in TABLES]
     try:

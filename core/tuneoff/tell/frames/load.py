@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
 
+from tuneoff.base.commands import install_command
 from tuneoff.base.files import regular, without_links
-from tuneoff.base.packages import install_command, missing_modules
+from tuneoff.base.packages import missing_modules
 from tuneoff.errors import MissingPackageError, ResultsError, UnknownNameError
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import TrialState
@@ -152,7 +153,7 @@ def load(results: str | os.PathLike[str]) -> Frames:
         MissingPackageError: pandas or pyarrow is missing.
     """
     if missing := missing_modules(("pandas", "pyarrow")):
-        raise MissingPackageError(f"data frames need the {missing[0]} package; run: {install_command('tuneoff[export]')}")
+        raise MissingPackageError(f"data frames need {', '.join(missing)}; run: {install_command(*missing)}")
     folder = without_links(Path(results))
     read_plan(folder)  # says why it is none
     return Frames(folder, _current(folder))

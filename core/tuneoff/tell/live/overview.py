@@ -77,6 +77,7 @@ class Overview:
             plan_id=self._plan_id,
             folder=str(self.results),
             file=self.plan.path,
+            resume_command=self.plan.resume_command(self.results),
             activity=activity,
             seeds=self.grid.seeds,
             rows=rows,

@@ -6,7 +6,6 @@ Control characters of names and errors are escapes in JSON: no reader obeys them
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, fields
 from typing import Any
@@ -66,12 +65,7 @@ def activity(state: LiveState) -> str:
         return f"begun on host {printable(state.host or '')}; whether it still works there cannot be told from here"
     remaining = state.total - state.ended
     runs = f"{counted(remaining, 'run')} {'is' if remaining == 1 else 'are'} left"
-    return f"nobody works here any more, and {runs}; to go on, with the options that it was begun with: {resume(state)}"
-
-
-def resume(state: LiveState) -> str:
-    """Return the command that goes on with the folder."""
-    return printable(f"tuneoff compare {shlex.quote(state.file)} --resume --output {shlex.quote(state.folder)}")
+    return f"nobody works here any more, and {runs}; to go on: {printable(state.resume_command)}"
 
 
 def current_title(current: Current) -> str:

@@ -84,6 +84,7 @@ class LiveState:
     plan_id: str
     folder: str
     file: str  # the experiment file, as the plan names it
+    resume_command: str
     activity: Activity
     seeds: tuple[int, ...]
     rows: tuple[SeedRow, ...]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
-import re
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from tuneoff.base.commands import split_command
 from tuneoff.base.format import MISSING, counted, duration_text, figure, number, score
 from tuneoff.experiment.names import strategy_text, variant_text
 from tuneoff.judge.answers.across_texts import compared_by
@@ -56,10 +56,11 @@ def p_text(pair: OverTasks | None) -> str:
 
 def with_command(text: str) -> Markup:
     """Return a text; a command that it ends with (`...: tuneoff compare ...`) is code that breaks at blanks alone."""
-    at = re.search(r"(?:(?<=: )|^)tuneoff .*", text)
-    before, words = (text[: at.start()], at[0].split()) if at is not None else (text, [])
-    spans = Markup(" ").join(Markup('<span class="word">{}</span>').format(visible(word)) for word in words)
-    return escape(visible(before)) + (Markup("<code>{}</code>").format(spans) if words else "")
+    before, command = split_command(text)
+    spans = Markup(" ").join(Markup('<span class="word">{}</span>').format(visible(word)) for word in command.split(" "))
+    return escape(visible(before)) + (
+        Markup(" <code>{}</code>" if before else "<code>{}</code>").format(spans) if command else ""
+    )
 
 
 _FILTERS = (  # `{{ verdict | pair_cell }}`

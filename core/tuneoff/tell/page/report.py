@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.base import files
+from tuneoff.base.commands import command
 from tuneoff.base.format import counted, duration_range
 from tuneoff.base.identity import canonical_json
 from tuneoff.errors import ResultsError
@@ -195,7 +195,7 @@ def basis(results: Results, answers: Answers, circumstances: Circumstances) -> l
                 ("file", (plan.path,)),
                 ("plan", (plan.plan_id,)),
                 ("analysis", (plan.analysis_digest,)),
-                ("check it", (f"tuneoff verify {shlex.quote(results.folder.name)}",)),
+                ("check it", (command("verify", results.folder),)),
             ),
         ),
     ]

@@ -12,6 +12,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from tuneoff.base.clock import NANOSECONDS
+from tuneoff.base.commands import install_command
 from tuneoff.base.packages import module_exists
 from tuneoff.base.processes import children
 from tuneoff.errors import MissingPackageError, PluginError
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 STATUSES = ("done", "failed", "timeout", "interrupted", "skipped")
 STATES = ("running", "completed", "pruned", "failed", "cancelled")
 PATH = "/metrics"
-INSTALL = "pip install 'tuneoff[prometheus]'"
 
 
 @contextlib.contextmanager
@@ -43,11 +43,15 @@ def exported(plan: Plan, shown: Listener, port: int, address: str) -> Iterator[t
         ExperimentError: the address cannot be listened on.
     """
     if not module_exists("prometheus_client"):
-        raise MissingPackageError(f"`--metrics-port` needs the prometheus-client package; run: {INSTALL}")
+        raise MissingPackageError(
+            f"`--metrics-port` needs the prometheus-client package; run: {install_command('prometheus-client')}"
+        )
     try:
         from prometheus_client import CollectorRegistry
     except ImportError as error:
-        raise PluginError(f"prometheus-client is installed, but its import fails: {error}; run: {INSTALL}") from error
+        raise PluginError(
+            f"prometheus-client is installed, but its import fails: {error}; run: {install_command('prometheus-client')}"
+        ) from error
     metrics = LiveMetrics(plan, shown)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(metrics)

@@ -178,7 +178,7 @@ def ending(choice: Choice, width: int | None = None) -> list[str]:
         below.append(_best(choice, choice.best, MOST_PARAMETERS if has_choice else None))
     below += [f"! {text}" for text in choice.caveats[:MOST_CAVEATS]]
     more = len(choice.caveats) - MOST_CAVEATS
-    below += [f"! and {more} more on the page"] if more > 0 else []
+    below += [f"! and {more} more: {choice.report_command}"] if more > 0 else []
     above = table(choice, most)
     return [*above, *([""] if above else []), *wrapped(below, most)]
 

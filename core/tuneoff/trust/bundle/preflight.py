@@ -10,6 +10,7 @@ from typing import Any, Literal
 import tuneoff
 from tuneoff import registry
 from tuneoff.base.code_digest import code_digest
+from tuneoff.base.commands import DISTRIBUTIONS
 from tuneoff.base.identity import canonical_json, configuration_digest, derive_seed
 from tuneoff.base.packages import installed_version
 from tuneoff.errors import TuneoffError
@@ -25,7 +26,6 @@ Level = Literal["identity", "numerics", "machine", "notice"]
 UNKNOWN = "not recorded"
 ABSENT = "not installed"
 OWN = "tuneoff"  # has a row of its own, with the digest of its code
-MODULES = {"scikit-learn": "sklearn"}  # distribution -> module, where they differ
 OWN_RESULT = frozenset({"torch", "numpy", "scipy", "scikit-learn"})  # may change a workload's numbers, if it uses them
 
 
@@ -157,7 +157,7 @@ def _packages(
         level: Level = "notice"
         if name in frameworks:
             level = "identity"
-        elif name in OWN_RESULT and MODULES.get(name, name) in preloaded:
+        elif name in OWN_RESULT and name in {DISTRIBUTIONS.get(module, module) for module in preloaded}:
             level = "numerics"
         recorded = ((record.environment.get("versions") or {}).get(name) for record in records)
         rows.append(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -88,9 +87,9 @@ def to_json(result: CellResult) -> dict[str, Any]:
     }
 
 
-def markdown(results: Sequence[CellResult], about: Mapping[str, str], command: Sequence[str]) -> str:
+def markdown(results: Sequence[CellResult], about: Mapping[str, str], command: str) -> str:
     """Return the tables of a page: on what all ran, by which plain programs, a table per setting, and the reason of each cell."""
-    lines = [f"    {shlex.join(command)}", "", *markdown_table(("", ""), sorted(about.items())), "", *_defaults(results)]
+    lines = [f"    {command}", "", *markdown_table(("", ""), sorted(about.items())), "", *_defaults(results)]
     for setting in SETTINGS:
         chosen = [result for result in results if result.cell.setting == setting]
         if chosen:

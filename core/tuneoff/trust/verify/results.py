@@ -230,12 +230,12 @@ def _without_records(bare: Sequence[tuple[Path, str]], is_running: bool, has_end
         if is_running:
             outcome.notes.append(f"no {FILE_NAME} yet")
         elif outcome.is_empty:
-            outcome.notes.append("empty: its command ended while it was made; `tuneoff compare --resume` derives it")
+            outcome.notes.append("empty: its command ended while it was made; `--resume` derives it")
         elif has_ended is False and len(cut) == 1:
-            text = f"no {FILE_NAME}, as its command was killed: nothing of it was verified; `tuneoff compare --resume` derives it"
+            text = f"no {FILE_NAME}, as its command was killed: nothing of it was verified; `--resume` derives it"
             outcome.notes.append(text)
         else:
-            text = f"is missing: its command was killed (`tuneoff compare --resume` derives it), or {FILE_NAME} was removed"
+            text = f"is missing: its command was killed (`--resume` derives it), or {FILE_NAME} was removed"
             outcome.add("file", FILE_NAME, text)
     return outcomes
 

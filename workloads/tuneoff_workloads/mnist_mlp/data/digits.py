@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 from pathlib import Path
 
+from tuneoff.base.commands import install_command
 from tuneoff.errors import DataError, MissingPackageError
 from tuneoff_workloads.mnist_mlp.data.catalog import Role
 from tuneoff_workloads.mnist_mlp.data.idx import header, read_bytes
@@ -55,7 +56,7 @@ def _labels_file(labels: list[int]) -> bytes:
 def _bundled_file() -> Path:
     spec = importlib.util.find_spec("sklearn")
     if spec is None or not spec.submodule_search_locations:
-        raise MissingPackageError("dataset 'digits' needs the scikit-learn package; run: pip install 'tuneoff[mnist]'")
+        raise MissingPackageError(f"dataset 'digits' needs the scikit-learn package; run: {install_command('scikit-learn')}")
     path = Path(spec.submodule_search_locations[0]) / "datasets" / "data" / "digits.csv.gz"
     if not path.is_file():
         raise DataError(f"{path}: scikit-learn's digits are missing; reinstall it: pip install --force-reinstall scikit-learn")

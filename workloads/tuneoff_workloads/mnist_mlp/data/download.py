@@ -8,6 +8,7 @@ import os
 import sys
 from pathlib import Path
 
+from tuneoff.base.commands import install_command
 from tuneoff.base.processes import run_to_end
 from tuneoff.errors import DataError, MissingPackageError
 from tuneoff_workloads.mnist_mlp.data.catalog import Dataset
@@ -29,8 +30,8 @@ def download(dataset: Dataset, target: Path, timeout_seconds: float = TIMEOUT_SE
         raise DataError(f"{dataset.name} cannot be downloaded; it comes with scikit-learn")
     if importlib.util.find_spec("torchvision") is None:
         raise MissingPackageError(
-            f"downloading {dataset.name} needs the torchvision package; run: pip install 'tuneoff[mnist]', "
-            f"or put the four files into a folder and set TUNEOFF_DATA_DIR to it"
+            f"downloading {dataset.name} needs the torchvision package, or else TUNEOFF_DATA_DIR with its four files; "
+            f"run: {install_command('torchvision')}"
         )
     log.info("downloading %s to %s", dataset.name, target)
     command = [sys.executable, "-c", _SCRIPT, dataset.torchvision_class, str(target)]

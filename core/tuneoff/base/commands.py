@@ -1,0 +1,89 @@
+"""Commands that are printed for people to paste: each is made here, quoted for a shell."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+
+OWN = "tuneoff"
+DISTRIBUTIONS = {  # of modules with another name
+    "google": "protobuf",
+    "prometheus_client": "prometheus-client",
+    "pynvml": "nvidia-ml-py",
+    "sklearn": "scikit-learn",
+}
+_EXTRAS = re.compile(rf"{OWN}\[([\w,-]+)\]")
+_OF_EXTRA = re.compile(r"(?P<what>.+?); extra == ['\"](?P<extra>[^'\"]+)['\"]")
+_PROGRAM = re.compile(rf"(?:(?:'[^']*/|\S*/)?{OWN}'?|\S+ -m {OWN}|pip install) \S")
+_QUOTED, _SENTENCE = re.compile("'[^']*'"), re.compile("[.,;:](?: |$)")
+
+
+def program() -> str:
+    """Return how this program was called, where `tuneoff` alone would call another one or none."""
+    called = sys.argv[0]
+    if called.endswith(f"{OWN}/__main__.py"):
+        return f"{shlex.quote(sys.orig_argv[0])} -m {OWN}"
+    if os.path.basename(called) != OWN or not os.path.isfile(called):  # a test, or an embedding program
+        return OWN
+    found = shutil.which(OWN)
+    return OWN if found is not None and os.path.samefile(found, called) else shlex.quote(called)
+
+
+def command(*words: object) -> str:
+    """Return a command of tuneoff."""
+    return f"{program()} {shlex.join(map(str, words))}"
+
+
+def install_command(*requirements: str) -> str:
+    """Return what installs requirements, or the distributions of modules.
+
+    `tuneoff[extra]` stands for the libraries of that extra: no index has a project of this name, and anybody could register one.
+    """
+    found = (one for requirement in requirements for one in libraries(requirement))
+    return f"pip install {shlex.join(dict.fromkeys(found))}"
+
+
+def libraries(requirement: str) -> Iterator[str]:
+    """Yield what a requirement asks an index for; an extra of tuneoff that its metadata do not have is of the checkout."""
+    extras = _EXTRAS.fullmatch(requirement)
+    if extras is None:
+        yield DISTRIBUTIONS.get(requirement, requirement)
+        return
+    for extra in extras[1].split(","):
+        for one in _declared().get(extra, [f".[{extra}]"]):
+            yield from libraries(one)
+
+
+@functools.cache
+def _declared() -> dict[str, list[str]]:
+    """Return the requirements of each extra of tuneoff, by its metadata."""
+    found: dict[str, list[str]] = {}
+    try:
+        declared = importlib.metadata.requires(OWN) or ()
+    except importlib.metadata.PackageNotFoundError:  # a source tree on the path
+        declared = ()
+    for one in declared:
+        if of_extra := _OF_EXTRA.fullmatch(one):
+            found.setdefault(of_extra["extra"], []).append(of_extra["what"])
+    return found
+
+
+def is_command(text: str) -> bool:
+    """Tell whether a text is a command, and no sentence that begins as one."""
+    return _PROGRAM.match(text) is not None and _SENTENCE.search(_QUOTED.sub("", text)) is None
+
+
+def split_command(line: str) -> tuple[str, str]:
+    """Return a line up to the colon before the command at its end, and that command; "" for what is not there."""
+    if is_command(line.strip()):
+        return "", line.strip()
+    for colon in re.finditer(": ", line):
+        if is_command(line[colon.end() :]):
+            return line[: colon.start() + 1], line[colon.end() :]
+    return line, ""

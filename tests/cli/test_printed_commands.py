@@ -1,0 +1,353 @@
+"""Every command that is printed can be pasted as it is, whatever the command line replaced and wherever the files lie.
+
+Results folders are made by hand from real plans. What is cheap is run, of the rest the plan is made; pip's names are compared.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders.page_folders import Change, failed, never, record
+from command_line import Call
+from printed_commands import CHEAP, on_page, outside_code, printed, problems
+from tuneoff.base.commands import install_command, is_command, split_command
+from tuneoff.cli import run as run_command
+from tuneoff.cli.command import build_parser
+from tuneoff.cli.main import COMMANDS
+from tuneoff.cli.matrix import shown_ending
+from tuneoff.cli.selection import plan_of
+from tuneoff.judge.choice.choose import answered
+from tuneoff.judge.results import read_results
+from tuneoff.record.results_folder import PLAN
+from tuneoff.record.run_record import FlagRecord, RunRecord
+from tuneoff.record.store import RUNS, write_run
+
+SEVERAL: Mapping[str, Any] = {
+    "workload": "null",
+    "adapters": ["serial", "optuna", {"name": "syne-tune"}],
+    "sampler": "random",
+    "budget": {"trials": 4, "epochs_per_trial": 2},
+    "workers": {"count": 2},
+    "seeds": {"count": 3},
+}
+
+
+def disturbed(run: RunRecord) -> RunRecord:
+    return replace(run, flags=(FlagRecord(name="disturbed", text="planted"),))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A command that was run, and what its runs came to by their place."""
+
+    words: Sequence[str]
+    file: str = "several.yaml"
+    changes: Mapping[int, Change] = field(default_factory=dict)
+    content: Mapping[str, Any] = field(default_factory=dict)
+    folder: str = "results/several-1"
+
+
+ALL_DISTURBED = dict.fromkeys(range(9), disturbed)
+CASES = {
+    "as the file says": Case(words=["compare"], changes=ALL_DISTURBED),
+    "replaced": Case(
+        words=["compare", "--adapter", "serial,optuna", "--trials", "3", "--seeds", "4", "2"], changes=ALL_DISTURBED
+    ),
+    "a list of seeds": Case(words=["compare", "--workers", "1"], changes=ALL_DISTURBED, content={"seeds": [0, 1, 7]}),
+    "blanks": Case(
+        words=["compare", "--trials", "3"], changes=ALL_DISTURBED, file="my files/it's one.yaml", folder="my results/a  b"
+    ),
+    "run of several seeds": Case(words=["run", "--adapter", "optuna"], changes=ALL_DISTURBED),
+    "run of one seed": Case(words=["run", "--adapter", "optuna", "--seed", "2", "--sampler", "tpe"], changes=ALL_DISTURBED),
+    "run with a list": Case(words=["run", "--adapter", "serial"], changes=ALL_DISTURBED, content={"seeds": [3, 4]}),
+    "interrupted": Case(words=["compare", "--trials", "5"], changes=dict.fromkeys(range(4, 9), never)),
+    "failed": Case(words=["compare"], changes=dict.fromkeys(range(0, 9, 3), failed("failed", "planted"))),
+    "few seeds": Case(words=["compare", "--seeds", "0"]),
+    "pruned": Case(words=["compare"], content={"pruner": "asha", "budget": {"trials": 4, "epochs_per_trial": 9}}),
+    "elsewhere": Case(words=["compare"], changes=ALL_DISTURBED, folder="../elsewhere"),
+}
+
+
+def made(case: Case) -> Path:
+    """Write the file and the results folder of a case into the current folder, and return the latter."""
+    file, results = Path(case.file), Path(case.folder)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({**SEVERAL, **case.content}))
+    name, *options = case.words
+    parsed = build_parser(COMMANDS, "", "", "").parse_args([name, str(file), *options])
+    plan = run_command.planned(parsed) if name == "run" else plan_of(parsed)
+    results.mkdir(parents=True)
+    (results / PLAN).write_text(json.dumps(plan.to_json()))
+    for place, planned in enumerate(run for run in plan.counted if run.skip_reason is None):
+        one: RunRecord | None = record(planned.spec, place)
+        one = case.changes[place](one) if one is not None and place in case.changes else one
+        if one is not None:
+            folder = results / RUNS / planned.run_id / one.execution_id
+            folder.mkdir(parents=True)
+            write_run(folder, one)
+    return results
+
+
+@pytest.fixture
+def outputs(call: Call, monkeypatch: pytest.MonkeyPatch) -> Callable[[Case], tuple[str, str]]:
+    """Return a function that makes a case and returns what commands print of it on a narrow terminal, and its page."""
+
+    def shown(case: Case) -> tuple[str, str]:
+        results = made(case)
+        page = Path(call("report", results).out.strip()).read_text()
+        monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+        monkeypatch.setenv("COLUMNS", "44")
+        monkeypatch.setenv("NO_COLOR", "1")
+        texts = [shown_ending(answered(read_results(results)))]
+        for words in (["status"], ["report", "--text"], ["recommend"], ["controls"], ["watch", "--once"], ["status", "--tables"]):
+            answer = call(words[0], results, *words[1:])
+            assert "Traceback" not in answer.err
+            texts += [answer.out, answer.err]
+        monkeypatch.setattr("sys.stdout.isatty", lambda: False)
+        return "\n".join(texts), page
+
+    return shown
+
+
+FAST = ("replaced", "blanks", "run of several seeds", "interrupted")
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in FAST else pytest.mark.slow) for name in CASES])
+def test_what_is_printed_of_a_results_folder_can_be_pasted(
+    call: Call, outputs: Callable[[Case], tuple[str, str]], name: str
+) -> None:
+    case = CASES[name]
+    text, page = outputs(case)
+    commands = [*printed(text), *on_page(page)]
+    assert " \\\n" in text or "'" in text  # it was narrow
+    assert outside_code(page) == []
+    assert problems(commands) == []
+    assert any("verify" in one for one in commands)
+    hints = [shlex.split(one) for one in commands if " compare " in one or " run " in one]
+    given = {word for word in case.words if word.startswith("--")}
+    for words in hints:
+        added = {word for word in words if word.startswith("--")} - given - {"--resume", "--retry", "--output"}
+        assert added <= {"--seeds", "--adapter"}, words  # P4: no `--trials 4 --workers 2` that the file has
+    if case.changes is ALL_DISTURBED:
+        assert any(words[-2:] == ["--output", case.folder] and case.words[0] in words for words in hints)
+    for one in commands:
+        words = shlex.split(one)
+        if words[1] in CHEAP and words[0] == "tuneoff":
+            assert call(*words[1:]).code in (0, 1, 4), one  # 4: made by hand, so it is not what its events give
+
+
+def test_nothing_is_recommended_that_the_plan_refuses(call: Call) -> None:
+    """nevergrad has no pruner but none: its runs would all be skipped."""
+    pytest.importorskip("nevergrad")
+    made(
+        replace(
+            CASES["pruned"], content={"matrix": {"pruner": ["asha", "median"]}, "budget": {"trials": 4, "epochs_per_trial": 9}}
+        )
+    )
+    text = call("recommend").out
+    assert "nevergrad: not with the file: adapter 'nevergrad' does not list pruner 'asha'" in text
+    (advice,) = [line for line in text.splitlines() if line.startswith("to measure what was not: ")]
+    assert "nevergrad" not in advice
+    assert "ray-tune" in advice
+    assert advice.endswith("--seeds 0-9")  # three would decide nothing
+    made(Case(words=["compare"], folder="results/random"))
+    assert "nevergrad" in next(line for line in call("recommend", "results/random").out.splitlines() if "to measure" in line)
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (
+            "To repeat: tuneoff compare several.yaml --trials 4 --resume --retry flagged --output results/several-1",
+            "another plan",
+        ),
+        ("To repeat: tuneoff compare several.yaml --seeds 0 1 --resume --output results/several-1", "another plan"),
+        ("To repeat: tuneoff run several.yaml --adapter serial --resume --output results/several-1", "another plan"),
+        ("To decide: tuneoff compare nowhere.yaml --seeds 0 1", "cannot be read"),
+        ("See: tuneoff controls several-1", "no results folder"),
+        ("See: tuneoff compare several.yaml --adapters serial", "the parser refuses it"),
+        ("To repeat: tuneoff compare my files/it's one.yaml", "no shell takes it"),
+        ("it needs jinja2; run: pip install 'tuneoff[report]'", "tuneoff[report] is no dependency"),
+        ("it needs jinja2; run: pip install tune-off", "tune-off is no dependency"),
+        ("in the clone: pip install '.[nothing]'", "there is no extra nothing"),
+        ("enter it: cd nowhere && tuneoff plan several.yaml", "nowhere is no folder"),
+    ],
+)
+def test_a_wrong_command_is_found(call: Call, line: str, problem: str) -> None:
+    made(CASES["replaced"])
+    assert any(problem in one for one in problems(printed(line))), problems(printed(line))
+
+
+def test_a_command_is_found_wherever_it_stands() -> None:
+    text = "see tuneoff controls for it\n  tuneoff compare \\\n    'a b.yaml' --seeds 1\nrun `tuneoff plan x.yaml`, or not"
+    assert printed(text) == ["tuneoff controls for it", "tuneoff compare 'a b.yaml' --seeds 1", "tuneoff plan x.yaml"]
+    assert on_page('<code><span class="word">tuneoff</span> <span class="word">plan</span> a&amp;b</code>') == [
+        "tuneoff plan a&b"
+    ]
+    assert outside_code("<p>To decide: tuneoff plan x.yaml</p><code>tuneoff plan y</code>") == ["tuneoff plan x.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("to go on: tuneoff compare x.yaml", "tuneoff compare x.yaml"),
+        ("to go on: .venv/bin/tuneoff compare 'a: b.yaml'", ".venv/bin/tuneoff compare 'a: b.yaml'"),
+        ("to go on: '/my dir/tuneoff' compare x.yaml", "'/my dir/tuneoff' compare x.yaml"),
+        ("x is missing; run: pip install 'a<2,>=1' b", "pip install 'a<2,>=1' b"),
+        ("an archive: tuneoff made it, and others read it", ""),
+        ("the work of tuneoff itself: 3 s", ""),
+    ],
+)
+def test_a_command_ends_its_line(line: str, command: str) -> None:
+    assert split_command(line)[1] == command
+    assert is_command(command) is bool(command)
+
+
+OPTIONAL_MODULES = (
+    "optuna",
+    "ray",
+    "syne_tune",
+    "nevergrad",
+    "rustuna",
+    "kubeflow",
+    "kubernetes",
+    "torch",
+    "sklearn",
+    "optunahub",
+)
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make an installation without any extra."""
+    import tuneoff.base.packages as packages
+
+    found = packages.module_exists
+    for module in [one for name, one in sys.modules.items() if name.startswith(("tuneoff", "tuneoff_"))]:
+        if hasattr(module, "module_exists"):
+            monkeypatch.setattr(module, "module_exists", lambda name: name.split(".")[0] not in OPTIONAL_MODULES and found(name))
+        if hasattr(module, "installed_version"):
+            monkeypatch.setattr(module, "installed_version", lambda name: None)
+
+
+@pytest.mark.parametrize("words", [["doctor"], ["adapters"], ["adapters", "syne-tune"], ["workloads"], ["plan", "several.yaml"]])
+def test_without_extras_what_is_missing_can_be_installed(call: Call, bare: None, words: Sequence[str]) -> None:
+    Path("several.yaml").write_text(json.dumps(SEVERAL))
+    answer = call(*words)
+    commands = [one for one in printed(answer.out) if "install" in one]
+    assert len(commands) > (4 if words in (["doctor"], ["adapters"]) else 0)
+    assert problems(commands) == []
+
+
+def test_an_extra_stands_for_its_libraries() -> None:
+    assert install_command("tuneoff[redis]") == "pip install 'redis>=5'"
+    assert install_command("tuneoff[optuna,ray]").count("cmaes") == 1
+    assert install_command("sklearn") == "pip install scikit-learn"
+    assert install_command("tuneoff[nothing]") == "pip install '.[nothing]'"
+    names = {re.split(r"[^\w.-]", one)[0] for one in importlib.metadata.requires("tuneoff") or ()}
+    assert "tuneoff" not in names
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["new-workload", "my-own", "--output", "my own"],
+        ["new-workload", "my-own", "--like", "torch"],
+        ["new-workload", "my-own", "--like", "sklearn", "--file"],
+        ["new-adapter", "my-own", "--output", "my own"],
+    ],
+)
+def test_what_a_template_says_can_be_pasted(call: Call, monkeypatch: pytest.MonkeyPatch, words: Sequence[str]) -> None:
+    from tuneoff.registry import Plugin, scan
+
+    answer = call(*words)
+    folder = Path(words[-1] if "--output" in words else "my-own")
+    files = {path: path.read_text() for path in folder.rglob("*") if path.is_file()}
+    assert "pypi.org" not in "".join(files.values())
+    assert not re.search(r"^dependencies = .*\"tuneoff", "".join(files.values()), re.MULTILINE)
+    commands = printed(answer.out)
+    assert "  cd " in answer.out or "  pip install -e " in answer.out
+    assert not any(one.startswith("pip install -e ") and "tuneoff" in one for one in commands if "new-workload" in words)
+    assert problems([one for one in commands if not one.startswith("tuneoff c")]) == []
+    known = scan("adapter"), scan("workload")
+    for path, text in files.items():
+        if path.name in ("README.md", "my-own.yaml"):
+            with monkeypatch.context() as patch:
+                patch.chdir(folder)
+                patch.syspath_prepend(folder)
+                patch.setattr(
+                    "tuneoff.registry.scan", lambda kind: (*known[kind == "workload"], Plugin(name="my-own", target=""))
+                )
+                found = [one for one in printed(text) if not one.startswith(("tuneoff compare", "tuneoff run", "tuneoff check"))]
+                assert problems(found) == []
+
+
+@pytest.mark.slow
+def test_pip_takes_what_is_printed(call: Call, bare: None) -> None:
+    """By `--dry-run`; needs an index for what is not installed."""
+    texts = [call(name).out for name in ("doctor", "adapters")]
+    commands = [one for text in texts for one in printed(text) if one.startswith("pip install ")]
+    wanted = list(dict.fromkeys(word for one in commands for word in shlex.split(one)[2:]))
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--retries", "0", "--timeout", "10"]
+    index = subprocess.run([*pip, "index", "versions", "jinja2"], capture_output=True, text=True, timeout=60)
+    if index.returncode:
+        pytest.skip(f"no package index can be asked: {index.stderr.splitlines()[-1:]}")
+    for one in wanted:
+        done = subprocess.run([*pip, "install", "--dry-run", "--no-deps", one], capture_output=True, text=True, timeout=250)
+        assert done.returncode == 0, (one, done.stderr)
+
+
+SCRIPT = Path(sys.executable).with_name("tuneoff")
+
+
+def pasted(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Give a line to a shell, in the current folder, which finds `tuneoff` in PATH."""
+    given = {**os.environ, "PATH": f"{SCRIPT.parent}:{os.environ['PATH']}", **environment}
+    return subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=250, env=given, check=False)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SCRIPT.exists(), reason="the tests' interpreter has no command tuneoff beside it")
+def test_the_program_is_named_as_it_was_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own bin").symlink_to(SCRIPT.parent)
+    for called in ("tuneoff", "'own bin/tuneoff'", f"{shlex.quote(sys.executable)} -m tuneoff"):
+        path = f"{SCRIPT.parent}:/usr/bin:/bin" if called == "tuneoff" else "/usr/bin:/bin"
+        assert pasted(f"{called} status", PATH=path).stderr.strip().endswith(f"; name one, or run: {called} compare FILE")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SCRIPT.exists(), reason="the tests' interpreter has no command tuneoff beside it")
+def test_the_commands_of_real_runs_are_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`run`, `compare`, one that is interrupted, and then every command that they printed, in a shell."""
+    pytest.importorskip("optuna")
+    monkeypatch.chdir(tmp_path)
+    content = {**SEVERAL, "adapters": ["serial", "optuna"], "warm_up": False}
+    Path("my file.yaml").write_text(json.dumps(content))
+    workload = {"name": "sleep", "options": {"epoch_seconds": 0.2}}
+    Path("slow.yaml").write_text(json.dumps({**content, "workload": workload, "search_space": None} | {"adapters": ["serial"]}))
+    first = pasted("tuneoff run 'my file.yaml' --adapter optuna")
+    second = pasted("tuneoff compare 'my file.yaml' --seeds 0 1 --output 'my out'")
+    assert (first.returncode, second.returncode) == (0, 0), (first, second)
+    third = pasted("timeout --foreground -s INT 6 tuneoff compare slow.yaml --seeds 0 1 2 3 4 5 6 7")
+    assert third.returncode in (124, 130), third
+    last = third.stderr.splitlines()[-1]
+    assert last.startswith("tuneoff compare slow.yaml --seeds 0 1 2 3 4 5 6 7 --resume --output ")
+    for folder in ("", " 'my out'"):
+        shown = pasted(f"tuneoff recommend{folder}; tuneoff report --text{folder}; tuneoff status{folder}")
+        assert problems(printed(shown.stdout + shown.stderr)) == []
+    assert problems(printed(first.stdout + first.stderr + second.stdout + second.stderr + third.stdout + third.stderr)) == []
+    done = pasted(last)
+    assert done.returncode == 0, done.stderr
