@@ -22,10 +22,11 @@ from tuneoff.capabilities import Capabilities, Support
 from tuneoff.cli.explain import TOPICS
 from tuneoff.cli.interfaces import INTERFACES
 from tuneoff.experiment.matrix_parts import price_file_schema
-from tuneoff.experiment.metric_catalogue import metric_names
+from tuneoff.experiment.metric_catalogue import metric, metric_names
 from tuneoff.experiment.schema import json_schema
 from tuneoff.experiment.strategies import PRUNERS, SAMPLERS
 from tuneoff.judge.answers.answer import Outcome
+from tuneoff.judge.summary_rows import COLUMNS
 from tuneoff.measure.declared_experiment import with_declared
 from tuneoff.measure.energy import RESIDUAL_FLAG
 from tuneoff.record import run_record as model
@@ -36,6 +37,7 @@ from tuneoff.record.run_record import RunStatus
 from tuneoff.registry import list_adapters
 from tuneoff.run.supervisor.limits import TOO_FEW
 from tuneoff.tell.frames.columns import RUN_KEYS, TABLES
+from tuneoff.tell.page.frameworks import ADDED, ENERGY_AND_COST, FOOTPRINT, QUALITY_AND_TIME, column_head
 from tuneoff.tell.report.tables import _columns
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.workload_check.checks import CHECKS as OF_WORKLOADS
@@ -151,6 +153,13 @@ def test_a_word_with_several_meanings_lists_them(call: Call) -> None:
     found = [(entry["topic"], entry["name"]) for entry in listed(call, "warm-up", "JCT", "trial")]
     several = {("words", "warm-up"), ("keys", "warm_up"), ("metrics", "time.jct"), ("words", "JCT"), ("words", "trial")}
     assert several | {("columns", "trials.trial"), ("record", "TrialRecord.trial")} <= set(found)
+
+
+def test_each_heading_of_the_other_tables_and_each_question_is_explained(call: Call) -> None:
+    shown = [*map(metric, COLUMNS), *QUALITY_AND_TIME, *ENERGY_AND_COST, *ADDED, *FOOTPRINT]
+    headings = [column_head(one, ()).text for one in shown]
+    questions = ("quality", "time", "overhead", "energy", "cost")
+    assert listed(call, *headings, *questions, "variant", "sampler", "pruner", "trials", "runs", "framework", "seed", "status")
 
 
 @pytest.mark.parametrize("name", ["docs/verdicts.md", "RunSpec", "trial_process", "Proposal", "meter"])

@@ -14,6 +14,7 @@ import pytest
 from hatchling.build import build_editable
 
 from command_line import Call
+from tuneoff.cli.new_adapter import LIKE
 from tuneoff.cli.new_workload import TEMPLATES
 
 REPOSITORY = Path(__file__).parents[2]
@@ -28,8 +29,9 @@ FILES = {
 }
 
 
-def test_the_package_is_written_whole(call: Call, tmp_path: Path) -> None:
-    answer = call("new-adapter", "my-own")
+@pytest.mark.parametrize("like", LIKE)
+def test_the_package_is_written_whole(call: Call, tmp_path: Path, like: str) -> None:
+    answer = call("new-adapter", "my-own", "--like", like)
     assert (answer.code, answer.err) == (0, "")
     folder = tmp_path / "tuneoff-my-own"
     assert {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} == FILES
@@ -37,6 +39,7 @@ def test_the_package_is_written_whole(call: Call, tmp_path: Path) -> None:
         text = (folder / name).read_text()
         assert "@NAME@" not in text
         assert "@CLASS@" not in text
+        assert "@MODULE@" not in text
         if name.endswith(".py"):
             compile(text, name, "exec")
     assert 'my-own = "tuneoff_my_own:MyOwnAdapter"' in (folder / "pyproject.toml").read_text()
@@ -102,6 +105,19 @@ def test_the_installed_package_passes_its_own_test_and_takes_part_in_a_matrix(ca
     compared = subprocess.run(comparison, capture_output=True, text=True)
     assert compared.returncode == 0, compared.stderr
     assert {run["label"]: run["status"] for run in json.loads(compared.stdout)["runs"]} == {"serial": "done", "my-own": "done"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_an_adapter_that_runs_its_trials_itself_conforms(call: Call, tmp_path: Path) -> None:
+    assert call("new-adapter", "my-own", "--like", "runs-trials", "--output", tmp_path / "package").code == 0
+    command = [str(_script(sys.executable)), "check", "tuneoff_my_own:MyOwnAdapter", "--json"]
+    checked = subprocess.run(command, cwd=tmp_path / "package" / "src", capture_output=True, text=True)
+    (report,) = json.loads(checked.stdout)["adapters"]
+    assert [one for one in report["checks"] if one["verdict"] == "failed"] == []
+    assert (checked.returncode, report["is_complete"]) == (0, True)
+    not_tested = [one["id"] for one in report["checks"] if one["verdict"] not in ("passed", "failed")]
+    assert set(not_tested) <= {"resume.keeps-trials", "limits.processors"}
 
 
 @pytest.mark.slow

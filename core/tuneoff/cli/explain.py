@@ -115,6 +115,8 @@ def _explained(name: str, every: Sequence[Row], has_document: bool) -> list[Row]
     for form in (name, name.removesuffix("s"), f"{name}s"):
         if found := [entry for entry in every if _is_of(form, entry[0], entry[1])]:
             return found
+    if parts := [entry for entry in every if entry[0] in ("metrics", "checks") and _plain(name) in _parts(entry[1])]:
+        return parts
     if not has_document:
         known = (*TOPICS, *INTERFACES, *(entry[1] for entry in every))
         similar = nearest(name, known, cutoff=0.99 - max(1, len(name) // 4) / max(1, len(name)))  # a letter in four may be wrong
@@ -132,12 +134,17 @@ def _is_of(name: str, topic: str, entry: str) -> bool:
     from tuneoff.experiment.metric_catalogue import general_name, metric
 
     if topic == "metrics":
-        return entry == general_name(name) or name == metric(entry).heading
+        return entry == general_name(name) or _plain(name) == _plain(metric(entry).heading)
     if topic == "words" and entry == _word(name):
         return True
     if topic == "pages" and _plain(name) == entry.removeprefix(f"{manual.FOLDER}/").removesuffix(".md"):
         return True
     return _plain(entry) == _plain(name) or (topic in ("columns", "record", "keys") and entry.rpartition(".")[2] == name)
+
+
+def _parts(entry: str) -> tuple[str, str]:
+    """Return the family of a metric or check, and its own last word, which a table may have as its heading."""
+    return _plain(entry.partition(".")[0]), _plain(entry.rpartition(".")[2])
 
 
 @functools.cache
