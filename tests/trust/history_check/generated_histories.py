@@ -83,7 +83,8 @@ class Simulation:
         for number in range(self.random.choice((1, 1, 2, 4))):
             execution = Execution(self, f"run1-{number}", finished, again)
             execution.simulate()
-            length = max((line[0] for line in execution.lines), default=1.0)
+            reactions = (schema.Stage, schema.BestKnown, schema.Tested)
+            length = max((line[0] for line in execution.lines if line[2] not in reactions), default=1.0)
             killed = self.random.uniform(0, 1.2 * length) if self.random.random() < 0.5 else math.inf
             made.executions.append(execution.pairs(killed))
             made.is_done = killed > length + 1
@@ -139,6 +140,11 @@ class Execution:
                 extra -= 1
                 self._refuse(f"t{len(self.run.points) + extra:05d}", worker.writer, now)
                 heapq.heappush(free, (now + 0.1, place, worker))
+        completed = [fields["trial"] for _, _, kind, fields in self.lines if kind is schema.Stage]
+        if completed:
+            end = max(line[0] for line in self.lines)
+            self.write(end + 0.1, 0, schema.BestKnown, trial=completed[0])
+            self.write(end + 0.2, 0, schema.Tested, trial=completed[0], scores={})
 
     def _refuse(self, trial: str, writer: int, now: float) -> None:
         if self.run.style == "pod":
@@ -218,6 +224,8 @@ class Execution:
         self.write(t, process, schema.TrialEnded, state=state, epochs=epochs, **who, **why)
         if self.random.random() < 0.1:  # an observer says it too
             self.write(t + 0.05, 0, schema.TrialEnded, state=state, epochs=epochs, by="coordinator", **who, **why)
+        if state == "completed":
+            self.write(t + 0.02, 0, schema.Stage, name="tell", duration_ns=1, trial=task.trial)
         task.ended_at, task.is_final = min(task.ended_at, t), state != "cancelled"
         return t + 0.06
 

@@ -20,6 +20,7 @@ from trust.history_check.planting import (
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.spec import Failures
 from tuneoff.record.events import schema
+from tuneoff.record.events.schema import Event, Process
 
 ELSEWHERE = {"x": 0.123456789}
 SECOND = 1_000_000_000
@@ -316,3 +317,69 @@ def an_attempt_number_is_skipped(planting: Planting) -> None:
 def a_refused_trial_runs(planting: Planting) -> None:
     _, process, start = planting.completed()
     planting.last.append((process, schema.Refused(seq=99, t=start.t - 10_000, trial=start.trial, reason="trials")))
+
+
+def moved(planting: Planting, writer: Process, cause: Any, kind: type[Event], **fields: Any) -> None:
+    """Move an event of this type and fields to a second before another one, which `writer` wrote."""
+    index, process, event = planting.one(kind, **fields)
+    if process.boot_id != writer.boot_id:  # of another host's clock nothing is known exactly
+        raise LookupError
+    planting.last[index] = process, change(event, t=cause.t - SECOND)
+
+
+@plants("started-early")
+def a_trial_is_handed_out_after_it_was_trained(planting: Planting) -> None:
+    _, process, start = planting.completed()
+    index, coordinator, event = planting.one(schema.TrialSubmitted, trial=start.trial, attempt=start.attempt)
+    if process.boot_id != coordinator.boot_id:
+        raise LookupError
+    planting.last[index] = coordinator, change(event, t=planting.last[planting.own(start, process)[-1]][1].t + 1)
+
+
+@plants("started-early")
+def a_trial_is_started_before_it_is_handed_out(planting: Planting) -> None:
+    _, _, start = planting.completed()
+    _, coordinator, handed = planting.one(schema.TrialSubmitted, trial=start.trial, attempt=start.attempt)
+    moved(planting, coordinator, handed, schema.TrialStarted, trial=start.trial, attempt=start.attempt)
+
+
+@plants("retried-early")
+def a_trial_is_retried_before_its_end(planting: Planting) -> None:
+    _, _, retry = planting.one(schema.TrialSubmitted, attempt=2)
+    _, writer, death = planting.one(schema.WorkerDied, trial=retry.trial, attempt=1)
+    moved(planting, writer, death, schema.TrialSubmitted, trial=retry.trial, attempt=2)
+
+
+@plants("ended-before-start")
+def the_end_of_a_trial_is_seen_before_its_start(planting: Planting) -> None:
+    _, _, death = planting.one(schema.WorkerDied)
+    _, writer, start = planting.one(schema.TrialStarted, trial=death.trial, attempt=death.attempt)
+    moved(planting, writer, start, schema.WorkerDied, trial=death.trial, attempt=death.attempt)
+
+
+@plants("told-early")
+def a_result_is_told_before_it_is_known(planting: Planting) -> None:
+    _, writer, epoch = planting.one(schema.Epoch, epoch=planting.run.spec.experiment.budget.epochs_per_trial, attempt=1)
+    moved(planting, writer, epoch, schema.Stage, trial=epoch.trial)
+
+
+@plants("stopped-early")
+def a_stop_is_decided_before_its_epoch(planting: Planting) -> None:
+    _, _, stop = planting.one(schema.StopDecided)
+    _, writer, epoch = planting.one(schema.Epoch, trial=stop.trial, epoch=stop.epoch)
+    if len(planting.of(schema.Epoch, trial=stop.trial, epoch=stop.epoch)) > 1:  # by an attempt before it too
+        raise LookupError
+    moved(planting, writer, epoch, schema.StopDecided, trial=stop.trial)
+
+
+@plants("best-early")
+def a_trial_is_named_best_before_it_ends(planting: Planting) -> None:
+    _, _, best = planting.one(schema.BestKnown)
+    _, writer, end = planting.one(schema.TrialEnded, trial=best.trial, by="trial", state="completed")
+    moved(planting, writer, end, schema.BestKnown)
+
+
+@plants("tested-early")
+def the_best_is_tested_before_it_is_known(planting: Planting) -> None:
+    _, writer, best = planting.one(schema.BestKnown)
+    moved(planting, writer, best, schema.Tested)

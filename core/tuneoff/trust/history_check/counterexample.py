@@ -106,6 +106,6 @@ def _drawn(history: RunHistory, moment: Moment, is_wrong: bool) -> DrawnEvent:
 
 def _words(event: Any) -> str:
     """Return an event's type, as its file has it, with what tells it from others."""
-    details = (getattr(event, name, None) for name in ("epoch", "state", "reason"))
+    details = (getattr(event, name, None) for name in ("name", "epoch", "state", "reason"))
     told = [str(detail) for detail in details if detail is not None]
     return " ".join([event.__struct_config__.tag.removeprefix("trial_"), *told])

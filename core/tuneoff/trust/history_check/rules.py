@@ -20,6 +20,7 @@ from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import EARLIER
 from tuneoff.record.layout import POD
 from tuneoff.record.run_record import RunRecord
+from tuneoff.trust.history_check.causality import out_of_order
 from tuneoff.trust.history_check.counterexample import Breach, Counterexample, counterexample
 from tuneoff.trust.history_check.trial_histories import Attempt, Moment, RunHistory, Training, Trial
 
@@ -50,7 +51,8 @@ def check_history(executions: Sequence[Iterable[tuple[Process, Event]]], spec: R
         for breach in _of_trial(history, trial, spec, is_done):
             breaches[breach.rule].append(breach)
     listed = listed_configurations(spec)
-    for breach in (*_slots(history), *_budget(history, spec, listed, is_done), *_given(history, spec, listed, is_done)):
+    rest = (*_slots(history), *out_of_order(history))
+    for breach in (*rest, *_budget(history, spec, listed, is_done), *_given(history, spec, listed, is_done)):
         breaches[breach.rule].append(breach)
     return [counterexample(history, found[0], len(found)) for found in breaches.values()]
 

@@ -11,6 +11,7 @@ from tuneoff.record.events import schema
 from tuneoff.record.events.schema import Event, Process
 
 _OBSERVED = (schema.TrialEnded, schema.TrialKilled, schema.WorkerDied)
+_REACTIONS = (schema.Stage, schema.StopDecided, schema.BestKnown, schema.Tested)
 _IN_TRAINING = (schema.TrialLoaded, schema.Epoch, schema.Reported, schema.TrialEnded)
 
 
@@ -106,6 +107,7 @@ class RunHistory:
     def __init__(self, executions: Sequence[Iterable[tuple[Process, Event]]]) -> None:
         self.trials: dict[str, Trial] = {}
         self.flags: set[str] = set()
+        self.reactions: list[Moment] = []  # what follows from trials: told, stopped, named best, tested
         self.last = len(executions) - 1
         self._timelines: list[Timeline] = []
         for number, events in enumerate(executions):
@@ -123,6 +125,7 @@ class RunHistory:
         found = Collected()
         attempts: dict[tuple[str, int], Attempt] = {}
         refused: dict[str, list[Moment]] = {}
+        reactions: list[Moment] = []
         current: Process | None = None
         opened: dict[int, dict[tuple[str, int], Training]] = {}
         running: dict[tuple[str, int], Training] = {}  # of the current process
@@ -139,6 +142,8 @@ class RunHistory:
                 self.flags.add(event.name)
             elif kind is schema.StepStarted:
                 found.steps_started.append(EventOfProcess(process, event))
+            elif kind in _REACTIONS and event.trial is not None and getattr(event, "name", "tell") == "tell":
+                reactions.append(Moment(execution, process, event))
             elif kind in _IN_TRAINING or kind in _OBSERVED or kind is schema.TrialSubmitted or kind is schema.TrialStarted:
                 if event.trial is None:
                     continue
@@ -160,6 +165,7 @@ class RunHistory:
                 else:
                     attempt.strays.append(moment)
         self._timelines.append(Timeline(found))
+        self.reactions += sorted(reactions, key=self.at)  # of several best ones the last counts
         self._add(attempts, refused)
 
     def _add(self, attempts: dict[tuple[str, int], Attempt], refused: dict[str, list[Moment]]) -> None:

@@ -8,7 +8,7 @@ from tuneoff.trust.check.evidence import AdapterEvidence, Made
 from tuneoff.trust.check.model import Finding, check, judged, run_check
 
 READ = ("honest-max", "honest-min", "random-2-workers-1", "scripted", "faulty", "retried")
-ANNOUNCED = {"handed-out-twice", "never-handed-out"}  # rules of a history that have a check of their own
+ANNOUNCED = {"handed-out-twice", "never-handed-out", "started-early"}  # rules of a history that have a check of their own
 ENDED = {"ended-twice", "lost", "no-end"}
 OF_OTHERS = {  # rules that families of their own judge
     *("budget-over", "budget-over-epochs", "budget-short", "epochs", "too-many-retries", "retried-own-failure"),
@@ -55,9 +55,6 @@ def _gaps(made: Made) -> Iterator[str]:
 )
 def _announced(made: Made) -> Iterator[str]:
     yield from (f"{made.name}: {breach.line}" for breach in made.breaches if breach.rule in ANNOUNCED)
-    early = [flag.count for flag in made.record.flags if flag.name == "started_before_submitted"]
-    if early:
-        yield f"{made.name}: {sum(early)} trials started before they were submitted"
 
 
 @run_check(
