@@ -14,6 +14,7 @@ from tuneoff.workload import Configuration, TrialSeeds
 from tuneoff_workloads.surrogate import Surrogate
 
 MEMORY_MB = 400.0  # limit of a worker: above what a process of any framework has by itself
+HOLDS = "import time; block = bytearray(b'x') * 300_000_000; time.sleep(1.5)"
 TAKES = "import time; blocks = [bytearray(b'x') * 600_000_000]; time.sleep(4)"
 CHILD = "import subprocess, sys; subprocess.run([sys.executable, '-c', {script!r}], check=True)"
 SHARED_BYTES, HOLD_SECONDS = 100_000_000, 0.5
@@ -36,6 +37,8 @@ class Hungry(Surrogate):
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
         if epoch == 2 and self._takes == "in a child's child":
             subprocess.run([sys.executable, "-c", CHILD.format(script=TAKES)], check=True)
+        if epoch == 2 and self._takes == "300 MB in a child":
+            subprocess.run([sys.executable, "-c", HOLDS], check=True)
         if epoch == 2 and self._takes == "shared":
             _share_with_children()
         return super().train_epoch(epoch)

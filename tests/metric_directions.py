@@ -74,6 +74,7 @@ _EXCLUDED: dict[str, str] = {
         "overhead.job_start overhead.further_trial"
     ),
     "noise: memory and CPU time of interpreters": (
+        "memory.trial_tree_peak_rss memory.trial_tree_peak_pss "
         "memory.peak_rss memory.peak_pss memory.tree_peak_rss memory.driver_peak_rss suite.cpu_share suite.cpu_seconds "
         "suite.sampler_cpu_share energy.trial_cpu_seconds "
         "storage.operations storage.bytes storage.client_cpu storage.server_cpu "

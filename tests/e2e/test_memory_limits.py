@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -21,9 +22,11 @@ def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(hungry_workload.__file__).parent))
 
 
-def feed(results: Path, memory_mb: float = MEMORY_MB) -> Made:
+ALL = ("in a child's child", "shared", "nothing", "nothing")
+
+
+def feed(results: Path, memory_mb: float | None = MEMORY_MB, takes: Sequence[str] = ALL) -> Made:
     """Run a trial whose child's child takes too much, one that shares pages with its children, and two that take nothing."""
-    takes = ["in a child's child", "shared", "nothing", "nothing"]
     configurations = [{"takes": text, "learning_rate": (number + 1) / 10} for number, text in enumerate(takes)]
     rates = Float(low=0.0, high=1.0)
     experiment = ExperimentSpec(
@@ -66,3 +69,18 @@ def test_the_watchdog_counts_all_processes_of_a_trial_and_shared_pages_once(
 def test_what_takes_less_than_its_limit_completes(tmp_path: Path) -> None:  # negative control
     made = feed(tmp_path, memory_mb=2000.0)
     assert [trial.state for trial in made.record.trials if trial.configuration["takes"] != "nothing"] == ["completed"] * 2
+
+
+def test_what_a_child_of_a_trial_holds_is_seen_in_its_tree_and_in_table_1(tmp_path: Path) -> None:
+    """A trial's process starts one of 300 MB, as a loader of data does: its own peak does not tell."""
+    made = feed(tmp_path, memory_mb=None, takes=["300 MB in a child", "nothing"])
+    own, tree = (made.record.metrics[f"memory.{name}"].value for name in ("peak_rss", "trial_tree_peak_rss"))
+    assert own is not None
+    assert tree is not None
+    assert own < 290
+    assert 300 < tree < own + 400
+    (found,) = [variable.found for variable in made.record.declared if variable.symbol == "wmem"]
+    assert found["tree_peak_rss_mb"] == pytest.approx(tree, abs=1)
+    assert found["peak_rss_mb"] == pytest.approx(own, abs=1)
+    control = feed(tmp_path / "control", memory_mb=None, takes=["nothing", "nothing"]).record.metrics
+    assert (control["memory.trial_tree_peak_rss"].value or 0) < 290

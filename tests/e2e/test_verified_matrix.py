@@ -149,11 +149,11 @@ def told_of(results: Path, rule: str) -> set[str] | None:
     if rule:
         effect, cause = CAUSES[rule]
         best = next(event.trial for _, event in pairs if isinstance(event, schema.BestKnown))
-        times = [event.t for _, event in pairs if isinstance(event, cause) and event.trial == best]  # type: ignore[attr-defined]
+        times = [event.t for _, event in pairs if isinstance(event, cause) and event.trial == best]
         moved = {
             index
             for index, (_, event) in enumerate(pairs)
-            if isinstance(event, effect) and event.trial == best and getattr(event, "name", "tell") == "tell"  # type: ignore[attr-defined]
+            if isinstance(event, effect) and event.trial == best and getattr(event, "name", "tell") == "tell"
         }
         if not moved or not times:
             return None

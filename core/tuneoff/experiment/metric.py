@@ -165,8 +165,13 @@ RESOURCES = (
     *family(
         "memory.",
         "MB",
-        ("peak_rss", "highest peak of a trial's process, by its own reading"),
+        ("peak_rss", "highest peak of a trial's process alone, by its own reading"),
         ("peak_pss", "the same with shared pages divided among their users, as samples saw it: the true peak may be higher"),
+        (
+            "trial_tree_peak_rss",
+            "highest of a trial's process and all that it started, by samples, shared pages counted in each",
+        ),
+        ("trial_tree_peak_pss", "the same with shared pages divided, where each process of 50 MB or more was looked at"),
         ("tree_peak_rss", "highest sum over all processes of the run, shared pages counted in each", "peak memory"),
         ("driver_peak_rss", "highest of the process that drives the framework, as samples saw it"),
     ),

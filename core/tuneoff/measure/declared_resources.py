@@ -9,7 +9,7 @@ from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.presence import Presence, most_present
 from tuneoff.measure.slots import greatest_overlap, trial_window
 from tuneoff.measure.spans import started_attempts
-from tuneoff.measure.use import MEGABYTE, busy_cpu, process_keys, usages_of
+from tuneoff.measure.use import MEGABYTE, TreePeaks, busy_cpu, process_keys, trial_tree_peaks, usages_of
 from tuneoff.record.run_record import DeclaredVariable, RunRecord
 from tuneoff.record.samples.reader import Evidence
 
@@ -145,23 +145,26 @@ def _excess(cpus: float, cpu_ns: int, busy_ns: int) -> float:
 
 
 def _memory(run: RunRecord, spec: RunSpec, evidence: Evidence, limits: Mapping[str, Any]) -> DeclaredVariable:
-    """PSS decides: RSS counts pages that a process shares with others as its own."""
+    """Of a trial's process with all that it started. PSS decides: RSS counts pages that processes share in each of them."""
     declared = spec.experiment.workers.memory_mb
     read = [attempt.peak_rss_bytes for _, attempt in started_attempts(run) if attempt.peak_rss_bytes is not None]
-    rss = max(read, default=0) / MEGABYTE or None
-    pss = _peak_pss(run, evidence)
+    rss, pss = max(read, default=0) / MEGABYTE or None, _peak_pss(run, evidence)
     limit = limits.get("memory")
+    tree = trial_tree_peaks(run, evidence.samples) if evidence.samples is not None else TreePeaks([], [])
+    of_trees = [max(seen) / MEGABYTE if seen else None for seen in (tree.rss_bytes, tree.pss_bytes)]
     found = {"limit": limit, "peak_rss_mb": _rounded(rss), "peak_pss_mb": _rounded(pss)}
+    found |= dict(zip(("tree_peak_rss_mb", "tree_peak_pss_mb"), map(_rounded, of_trees), strict=True))
+    rss, pss = (max(filter(None, pair), default=None) for pair in zip((rss, pss), of_trees, strict=True))
     agrees: bool | None = None
-    how = "limit in force, peak RSS and PSS of the trials' processes"
+    how = "limit in force, peak RSS and PSS of the trials' processes, and of their trees: with all that they started"
     if declared is None:
-        how = "no limit was declared; peak RSS and PSS of the trials' processes"
+        how = f"no limit was declared; {how.partition(', ')[2]}"
     elif limit is None:
         how = "the record does not say which limit was in force"
     elif str(limit).startswith("none"):
         agrees, how = False, f"{declared:g} MB were declared, but no limit was in force: {limit}"
     elif pss is not None and pss > declared:
-        agrees, how = False, f"a trial's process used {pss:.0f} MB (PSS), but {declared:g} MB were declared"
+        agrees, how = False, f"a trial's processes used {pss:.0f} MB (PSS), but {declared:g} MB were declared"
     elif rss is not None and (rss <= declared or (pss is not None and not str(limit).startswith("watchdog"))):
         agrees = True
     elif rss is not None and pss is not None:

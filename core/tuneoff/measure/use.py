@@ -7,12 +7,16 @@ slots are pinned too: no sample tells on which of them others were, and what is 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
+
+import msgspec
 
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.measure.attribution.account import LEAST_COVERAGE, NO_SAMPLES, EnergyAccount
 from tuneoff.measure.attribution.methods import NO_COORDINATOR
+from tuneoff.measure.power.tree import LARGE_BYTES
 from tuneoff.measure.resumed import RESUMED
 from tuneoff.measure.spans import NO_END, busy_ns, foreign_attempts, jct_ns, partition, started_attempts
 from tuneoff.record.metric_value import MetricValue, known, missing
@@ -37,13 +41,19 @@ ELSEWHERE = "trials ran on another host or in pods, where nobody sampled"
 def memory_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
     """Return peaks in MB (10^6 bytes), and the CPU of tuneoff's supervision, in s and over that of the job.
 
-    `memory.peak_rss` is the greatest peak that a trial's process read of itself (VmHWM, which sampling cannot miss);
-    `peak_pss` and `tree_peak_rss` are the greatest that a sample saw, so real peaks may be higher.
+    `memory.peak_rss` is the greatest peak that a trial's process read of itself (VmHWM, which sampling cannot miss); the others
+    are the greatest that a sample saw, so real peaks may be higher. Those of trees hold what a trial's process has started too,
+    as workers that load data.
     """
     samples = evidence.samples
+    tree, looks, unseen = TreePeaks([], []), None, NO_SAMPLES
+    if samples is not None:
+        tree, looks, unseen = trial_tree_peaks(run, samples), len(samples.usage), NOT_SEEN
     return {
         "memory.peak_rss": _peak_rss(run, samples),
         "memory.peak_pss": _peak_pss(run, samples),
+        "memory.trial_tree_peak_rss": _peak(tree.rss_bytes, unseen, looks),
+        "memory.trial_tree_peak_pss": _peak(tree.pss_bytes, f"{unseen}{' with its PSS' if looks is not None else ''}", looks),
         "memory.tree_peak_rss": _tree_peak(samples),
         "memory.driver_peak_rss": _driver_peak(run, samples),
         "suite.sampler_cpu_share": _sampler_share(samples),
@@ -83,10 +93,10 @@ def _driver_peak(run: RunRecord, samples: Samples | None) -> MetricValue:
     return _peak([usage.rss_bytes for usage in usages_of(samples, keys) if usage.rss_bytes], NO_COORDINATOR)
 
 
-def _peak(values: list[int], reason: str) -> MetricValue:
+def _peak(values: list[int], reason: str, looks: int | None = None) -> MetricValue:
     if not values:
         return missing("MB", reason, kind="measured", source=SAMPLES)
-    return known(max(values) / MEGABYTE, "MB", kind="measured", source=SAMPLES, n_samples=len(values))
+    return known(max(values) / MEGABYTE, "MB", kind="measured", source=SAMPLES, n_samples=looks or len(values))
 
 
 def _sampler_share(samples: Samples | None) -> MetricValue:
@@ -152,6 +162,52 @@ def usages_of(samples: Samples, keys: set[ProcessKey]) -> Iterator[ProcessUsage]
         for usage in sample.processes:
             if (usage.pid, usage.started_ns) in keys:
                 yield usage
+
+
+class TreePeaks(NamedTuple):
+    """What the processes that trained had, each with all that it started, at the moments when that rose above all before.
+
+    `pss_bytes`: at the moments when each process of `LARGE_BYTES` had been looked at; of smaller ones RSS is taken.
+    """
+
+    rss_bytes: list[int]
+    pss_bytes: list[int]
+
+
+def trial_tree_peaks(run: RunRecord, samples: Samples) -> TreePeaks:
+    """Return what trials had of memory, their children included. A process stays with the one below which it was first seen."""
+    trained = process_keys(run, samples.header.host)
+    alive: dict[int, tuple[ProcessUsage, int]] = {}  # by pid: as it was last seen, with its PSS; pid of the one that trains
+    totals: dict[int, int] = defaultdict(int)  # RSS, by the pid of the one that trains
+    found = TreePeaks([], [])
+    for sample in samples.usage:
+        for pid, started in sample.gone:
+            if pid in alive and alive[pid][0].started_ns == started:
+                gone, root = alive.pop(pid)
+                totals[root] -= gone.rss_bytes
+        for usage in sample.processes:
+            before, root = alive.pop(usage.pid, (None, 0))
+            if before is not None:
+                totals[root] -= before.rss_bytes
+            if before is None or before.started_ns != usage.started_ns:
+                is_trained = (usage.pid, usage.started_ns) in trained
+                root = usage.pid if is_trained else alive[usage.parent][1] if usage.parent in alive else 0
+            elif usage.pss_bytes is None:
+                usage = msgspec.structs.replace(usage, pss_bytes=before.pss_bytes)
+            if root:
+                alive[usage.pid] = usage, root
+                totals[root] += usage.rss_bytes
+        _note(found.rss_bytes, max(totals.values(), default=0))
+        for root in {alive[usage.pid][1] for usage in sample.processes if usage.pss_bytes is not None and usage.pid in alive}:
+            tree = [one for one, of in alive.values() if of == root]
+            if all(one.pss_bytes is not None or one.rss_bytes < LARGE_BYTES for one in tree):
+                _note(found.pss_bytes, sum(one.rss_bytes if one.pss_bytes is None else one.pss_bytes for one in tree))
+    return found
+
+
+def _note(peaks: list[int], value: int) -> None:
+    if value > (peaks[-1] if peaks else 0):
+        peaks.append(value)
 
 
 class _Others(NamedTuple):

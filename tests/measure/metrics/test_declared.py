@@ -119,7 +119,9 @@ def test_what_was_found_stands_beside_what_was_declared(honest: RunRecord) -> No
         "threads": [1],
     }
     assert cpus["cpu_per_busy_second"] == pytest.approx(0.93, abs=0.01)  # of 52 s, 50 of them busy
-    assert one(honest, "wmem").found == {"limit": "cgroup v2 and watchdog", "peak_rss_mb": 400.0, "peak_pss_mb": None}
+    trees = {"tree_peak_rss_mb": None, "tree_peak_pss_mb": None}
+    limit = {"limit": "cgroup v2 and watchdog", "peak_rss_mb": 400.0, "peak_pss_mb": None}
+    assert one(honest, "wmem").found == limit | trees
     assert (one(honest, "amem").found, one(honest, "amem").how) == (None, "no accelerator")
     assert (one(honest, "ts").declared, one(honest, "ts").found) == (2.0, 2.0)
     assert one(honest, "ta").found == "SGD"
@@ -230,15 +232,23 @@ def test_more_memory_than_declared_is_flagged_by_pss_and_not_by_rss(honest: RunR
     assert one(watched, "wmem", evidence(honest, 1_000_000_000)).agrees is None
 
 
-def evidence(run: RunRecord, pss: int) -> Evidence:
-    """Return one look at the process of the run's first attempt."""
+def test_the_memory_of_what_a_trial_started_counts(honest: RunRecord) -> None:
+    """The trial's own process has 400 MB of its 2000, its child 1800 MB: with it there are more than declared."""
+    alone = evidence(honest, 400_000_000)
+    assert one(honest, "wmem", alone).agrees is True
+    assert differing(honest, evidence(honest, 400_000_000, child=1_800_000_000)) == ["wmem"]
+    assert one(honest, "wmem", evidence(honest, 400_000_000, child=300_000_000)).found["tree_peak_pss_mb"] == 700
+
+
+def evidence(run: RunRecord, pss: int, child: int = 0) -> Evidence:
+    """Return one look at the process of the run's first attempt, and at a child of it."""
     name = run.trials[0].attempts[0].process
     assert name is not None
     host, pid, started = name.rsplit(":", 2)
-    usage = ProcessUsage(int(pid), int(started), 1, 0, 0, pss, pss)
-    return Evidence(
-        samples=Samples(header=header("none", "estimated", host=host), usage=(UsageSample(t=1, busy_ns=0, processes=(usage,)),))
-    )
+    usages = [ProcessUsage(int(pid), int(started), 1, 0, 0, pss, pss)]
+    usages += [ProcessUsage(77, 7, int(pid), 0, 0, child, child)] if child else []
+    sample = UsageSample(t=1, busy_ns=0, processes=tuple(usages))
+    return Evidence(samples=Samples(header=header("none", "estimated", host=host), usage=(sample,)))
 
 
 def test_another_device_than_declared_is_flagged(honest: RunRecord) -> None:
