@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from builders.event_logs import example_b
 from builders.results_folders import Results, edit, write_examples
 from command_line import Call
 from tuneoff.base.output import write_json
+from tuneoff.record.results_folder import LOCK
 
 
 def damaged(results: Results) -> Path:
@@ -177,3 +179,12 @@ def test_ctrl_c_ends_it_in_one_line(tmp_path: Path) -> None:
     assert shown.rstrip().endswith("interrupted"), repr(shown[-500:])
     assert (process.returncode, out) == (130, "")
     assert "Traceback" not in shown
+
+
+def test_a_folder_without_a_record_is_neither_verified_nor_not(call: Call, results: Results) -> None:
+    """Its command was killed in its first run: nothing is there that could be computed again."""
+    shutil.rmtree(results.path / "runs")
+    (results.path / LOCK).write_text("1 killed")
+    answer = call("verify", results.path)
+    assert (answer.code, answer.out.splitlines()[-1]) == (7, f"NOT KNOWN: no run has a record; {results.path.resolve()}")
+    assert json.loads(call("verify", results.path, "--json").out)["verified"] is None

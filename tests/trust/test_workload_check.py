@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from command_line import Call
-from tuneoff.trust.workload_check.checks import CHECKS, WorkloadEvidence
+from tuneoff.trust.check.model import Finding, not_tested, passed
+from tuneoff.trust.workload_check import checks
+from tuneoff.trust.workload_check.checks import CHECKS, WorkloadCheck, WorkloadEvidence
 
 pytestmark = pytest.mark.slow
 FILE = """
@@ -143,6 +145,20 @@ def test_a_training_that_fails_is_not_judged(call: Call, tmp_path: Path, name: s
     assert (code, set(found.values())) == (1, {"not tested"})
     (line,) = call("check", "--workload", "own.yaml").out.splitlines()
     assert f"{text} (planted_workloads.py:" in line
+
+
+def test_one_check_that_could_not_be_made_tells_nothing(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine leaves no processor for a second thread: that is no defect of the training."""
+    monkeypatch.setattr(checks, "check_workload", lambda experiment, tell: [(one, busy(one)) for one in CHECKS])
+    (tmp_path / "own.yaml").write_text(FILE.format(name="Honest"))
+    alone = call("check", "--workload", "own.yaml", "--only", "threads.limited")
+    assert (alone.code, alone.out.split(": ")[1:]) == (7, ["NOT KNOWN", "the machine is busy\n"])
+    assert json.loads(call("check", "--workload", "own.yaml", "--only", "threads.limited", "--json").out)["exit_code"] == 7
+    assert call("check", "--workload", "own.yaml").code == 0, "control: the others passed"
+
+
+def busy(check: WorkloadCheck) -> Finding:
+    return not_tested("the machine is busy") if check.id == "threads.limited" else passed()
 
 
 @pytest.mark.parametrize("name", ["StopsAfterTwo", "StopsAfterFour"])

@@ -48,6 +48,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.errors import ExperimentError
     from tuneoff.trust.check.checks import CHECKS
     from tuneoff.trust.check.model import chosen
+    from tuneoff.trust.check.run_checks import FAILS
 
     if arguments.workload is not None:
         return _check_workload(arguments)
@@ -57,7 +58,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if not arguments.adapters:
         raise ExperimentError("at least one adapter must be named, but got none; see: tuneoff adapters")
     reports = _reports(arguments, checks)
-    code = max(report.exit_code for report in reports)
+    codes = {report.exit_code for report in reports}
+    code = FAILS if FAILS in codes else max(codes)
     if arguments.json:
         from tuneoff.trust.check.run_checks import to_json
 
@@ -76,6 +78,7 @@ def _check_workload(arguments: argparse.Namespace) -> int:
     from tuneoff.errors import ExperimentError
     from tuneoff.experiment.names import training_name
     from tuneoff.trust.check.model import chosen
+    from tuneoff.trust.check.run_checks import CONFORMS, FAILS, NOT_KNOWN
     from tuneoff.trust.workload_check.checks import CHECKS, check_workload
 
     if arguments.adapters:
@@ -88,22 +91,24 @@ def _check_workload(arguments: argparse.Namespace) -> int:
     plan = overridden_plan(arguments.workload)
     experiment = plan.counted[0].spec.experiment
     name = training_name(experiment.workload, plan.name)
-    found = [(check, of) for check, of in check_workload(experiment, note) if check in chosen_checks]
+    every = check_workload(experiment, note)
+    found = [(check, of) for check, of in every if check in chosen_checks]
     verdicts = [of.verdict for _, of in found]
-    is_good = "failed" not in verdicts and set(verdicts) != {"not tested"}  # then it could not be trained
+    cannot_train = all(of.verdict == "not tested" for _, of in every)
+    code = FAILS if "failed" in verdicts or cannot_train else NOT_KNOWN if set(verdicts) == {"not tested"} else CONFORMS
     if arguments.json:
         checks = [
             {"id": check.id, "verdict": of.verdict, "text": of.text, "reason": check.reason, "way_out": check.way_out}
             for check, of in found
         ]
-        write_json({"workload": experiment.workload.name, "name": name, "exit_code": int(not is_good), "checks": checks})
-        return int(not is_good)
+        write_json({"workload": experiment.workload.name, "name": name, "exit_code": code, "checks": checks})
+        return code
     is_whole = len(found) == len(CHECKS)
     reasons = {of.text for _, of in found}
     if set(verdicts) == {"not tested"} and len(reasons) == 1:  # for one reason
-        word = "DOES NOT CONFORM" if is_whole else "NOT TESTED"
+        word = "NOT KNOWN" if code == NOT_KNOWN else "DOES NOT CONFORM" if is_whole else "NOT TESTED"
         write(f"{name}: {word}: {one_line(reasons.pop())}")
-        return int(not is_good)
+        return code
     rows = [
         (check.id, of.verdict.upper(), f"{of.text}; {check.way_out}")
         if of.verdict == "failed"
@@ -113,9 +118,9 @@ def _check_workload(arguments: argparse.Namespace) -> int:
     write(columns(("check", "verdict", "what was seen, or the way out"), rows))
     untested = ", ".join(check.id for check, of in found if of.verdict == "not tested")
     good = "CONFORMS" if is_whole else f"PASSED: {len(found)} of the {len(CHECKS)} checks were asked for"
-    answer = f"{good}{untested and f', as far as was tested (not: {untested})'}" if is_good else "DOES NOT CONFORM"
-    write(f"{name}: {answer}")
-    return int(not is_good)
+    answer = f"{good}{untested and f', as far as was tested (not: {untested})'}"
+    write(f"{name}: {({FAILS: 'DOES NOT CONFORM', NOT_KNOWN: 'NOT KNOWN'}).get(code, answer)}")
+    return code
 
 
 def _reports(arguments: argparse.Namespace, checks: Sequence[Check]) -> list[Report]:

@@ -84,7 +84,8 @@ EXIT_CODES = {
     4: "data are missing or corrupted",
     5: "the results folder or the output cannot be read or written, or has another format version",
     6: "a plugin is broken",
-    7: "inconclusive: `reproduce` found neither that it is reproduced nor that it differs, or `diff` could judge nothing",
+    7: "inconclusive: `reproduce` found neither that it is reproduced nor that it differs, or `diff` could judge nothing; "
+    "`check` could not test what was asked for, and nothing failed; `verify` or `verify-space` had nothing to check",
     70: "a fault of tuneoff itself; the line says where its traceback is",
     130: "interrupted; its last line is the command that goes on",
     141: "the reader of the output went away",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NAME = "verify"
 HELP = "recompute every stored number from the raw events, samples and prices, and name what differs"
 EXAMPLE = "tuneoff verify"
-DIFFERS, UNREADABLE = 1, ResultsError.exit_code  # the latter: something has a format version that is not read
+DIFFERS, UNREADABLE, NOTHING = 1, ResultsError.exit_code, 7  # the second: something has a format version that is not read
 SHOWN = 20  # problems of one execution, and names in a list; --json has the first 500 of an execution
 
 
@@ -37,6 +37,7 @@ def execute(arguments: argparse.Namespace) -> int:
     found = verify(results, show)
     other = next((problem for problem in found.problems if problem.check == "version"), None)
     code = 0 if found.is_verified else DIFFERS if other is None else UNREADABLE
+    code = NOTHING if found.is_verified and not _checked(found)["executions"] else code
     if arguments.json:
         write_json(_to_json(found, code))
     else:
@@ -56,7 +57,9 @@ def _lines(found: Verification) -> Iterator[str]:
         f"{counted(checked['samples'], 'sample')}, {counted(checked['values'], 'value')}"
     )
     where = found.results.resolve()
-    if found.is_verified:
+    if found.is_verified and not checked["executions"]:
+        yield f"NOT KNOWN: no run has a record; {where}"
+    elif found.is_verified:
         yield f"VERIFIED: {what}; integers are equal, decimal numbers to {_tolerance():g}; {where}"
     else:
         defects = Counter(problem.where for problem in found.problems)
@@ -134,7 +137,7 @@ def _to_json(found: Verification, code: int) -> dict[str, Any]:
 
     return {
         "results": str(found.results.resolve()),
-        "verified": found.is_verified,
+        "verified": found.is_verified if code != NOTHING else None,
         "exit_code": code,
         "tolerance": _tolerance(),
         "checked": _checked(found),

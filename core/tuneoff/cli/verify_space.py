@@ -19,7 +19,7 @@ HELP = (
     "test whether every framework of a file draws from the same search space: bounds, distributions, independence, mapping, seeds"
 )
 EXAMPLE = "tuneoff verify-space digits --adapter serial --draws 1000"
-REJECTED = 1
+REJECTED, NOT_KNOWN = 1, 7
 DRAWS, FEWEST_DRAWS = 5000, 400
 SECONDS = 300.0
 
@@ -63,8 +63,9 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def exit_code(outcomes: Sequence[TargetJudgement]) -> int:
-    """Return 0 where each adapter is accepted, or was skipped for a stated reason."""
-    return REJECTED if any(item.judgement is not None and item.judgement.verdict != "accepted" for item in outcomes) else 0
+    """Return 0 where each adapter is accepted, or was skipped for a stated reason; not where all were skipped."""
+    verdicts = {item.judgement.verdict for item in outcomes if item.judgement is not None}
+    return NOT_KNOWN if not verdicts else REJECTED if verdicts != {"accepted"} else 0
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -90,6 +91,7 @@ def _text(outcomes: Sequence[TargetJudgement]) -> str:
     skipped = len(outcomes) - len(verdicts)
     accepted = verdicts.count("accepted")
     answer = "ACCEPTED: no draw speaks against core's space" if accepted == len(verdicts) else "NOT ACCEPTED"
+    answer = answer if verdicts else "NOT KNOWN: nothing was drawn"
     more = f", {skipped} skipped" if skipped else ""
     return "\n".join([*parts, f"{answer}: {accepted} of {counted(len(verdicts), 'framework')} accepted{more}"])
 

@@ -27,15 +27,21 @@ def report(*findings: Finding) -> Report:
     [
         ((passed(), not_applicable("not offered")), 0),
         ((passed(), failed("wrong")), 1),
-        ((passed(), not_tested("unknown")), 1),
+        ((passed(), not_tested("unknown")), 7),
+        ((not_tested("the framework did not start"),), 7),
+        ((out_of_reach("not offered"),), 7),
+        ((failed("wrong"), not_tested("unknown")), 1),
         ((passed(), out_of_reach("not offered")), 0),
+        ((not_applicable("not offered"),), 0),
     ],
 )
 def test_only_passes_and_what_does_not_apply_conform(findings: tuple[Finding, ...], code: int) -> None:
     made = report(*findings)
     assert made.exit_code == code
-    assert to_json(made)["conforms"] == (code == 0)
+    assert to_json(made)["conforms"] is {0: True, 1: False, 7: None}[code]
     assert ("DOES NOT CONFORM" in answer(made)) == (code == 1)
+    assert (": NOT KNOWN, nothing failed, but not all was tested (not: family.rule-" in answer(made)) == (code == 7)
+    assert ("**not known**" in "".join(markdown([made]))) == (code == 7)
 
 
 def test_failures_come_first_with_their_way_out_and_what_passed_is_a_line_per_family() -> None:

@@ -25,7 +25,7 @@ from tuneoff.trust.check.model import Check, CheckResult, CheckVerdict, Finding,
 
 ONE_AT_A_TIME = 1  # runs of the second try
 AGAIN = "again"  # the folder of runs that are made a second time
-CONFORMS, FAILS = 0, 1
+CONFORMS, FAILS, NOT_KNOWN = 0, 1, 7  # exit codes
 ORDER: tuple[CheckVerdict, ...] = ("passed", "failed", "not tested", "not applicable")
 
 
@@ -133,7 +133,13 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        return CONFORMS if all(result.finding.is_good for result in self.results) else FAILS
+        """Whether the adapter keeps what was asked for; what could not be tested, alone or all that was asked, tells nothing."""
+        findings = [result.finding for result in self.results]
+        if any(finding.verdict == "failed" for finding in findings):
+            return FAILS
+        none_seen = all(finding.verdict == "not tested" for finding in findings)
+        is_open = not all(finding.is_good for finding in findings) or (bool(findings) and none_seen)
+        return NOT_KNOWN if is_open else CONFORMS
 
     @property
     def counts(self) -> dict[CheckVerdict, int]:
@@ -171,8 +177,11 @@ def rows(report: Report) -> Iterator[tuple[str, str, str]]:
 def answer(report: Report) -> str:
     """Return the last line: whether the adapter conforms, and by how many checks; that some passed is not that it conforms."""
     counts = ", ".join(f"{count} {verdict}" for verdict, count in report.counts.items() if count)
-    if report.exit_code != CONFORMS:
+    if report.exit_code == FAILS:
         word = "DOES NOT CONFORM"
+    elif report.exit_code == NOT_KNOWN:
+        lacking = ", ".join(result.check.id for result in report.results if result.finding.verdict == "not tested")
+        word = f"NOT KNOWN, nothing failed, but not all was tested (not: {lacking})"
     elif report.is_complete:
         untested = ", ".join(result.check.id for result in report.results if result.finding.is_out_of_reach)
         word = f"CONFORMS{untested and f', as far as was tested (not: {untested})'}"
@@ -191,7 +200,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "platform": subject.platform,
         "emulated": subject.is_emulated,
         "framework": report.versions,
-        "conforms": report.exit_code == CONFORMS,
+        "conforms": {CONFORMS: True, FAILS: False}.get(report.exit_code),  # null: not known
         "is_complete": report.is_complete,
         "exit_code": report.exit_code,
         "runs": report.runs,
@@ -238,7 +247,7 @@ def _summary(reports: Sequence[Report]) -> Iterator[str]:
     rows = []
     for report in reports:
         good = "yes" if report.is_complete else f"{len(report.results)} of {report.known_checks} asked for"
-        word = good if report.exit_code == CONFORMS else "**NO**"
+        word = {CONFORMS: good, FAILS: "**NO**"}.get(report.exit_code, "**not known**")
         counts = map(str, report.counts.values())
         rows.append((report.subject.label, report.versions, word, *counts, str(report.runs), f"{report.seconds:.0f}"))
     yield from markdown_table(("adapter", "framework", "conforms", *ORDER, "runs", "seconds"), rows)
