@@ -41,7 +41,7 @@ _GROUPS: dict[str, Direction] = {
     "slots.slot_time": WHOLE_SHARE,
     "slots.overhead": Direction("lower", 0.30, 0.3),  # slot-s
     "slots.utilization": Direction("higher", 0.12),
-    "overhead.per_trial overhead.process_start overhead.report": STAGE,
+    "overhead.per_trial overhead.process_start overhead.report overhead.per_report": STAGE,
     "stop.epochs_after_decision stop.ignored": COUNT_LOWER,
     "stop.busy_after_decision": SLEPT,
     "stop_latency.median stop_latency.mean stop_latency.max": STAGE,
@@ -93,7 +93,8 @@ _EXCLUDED: dict[str, str] = {
     ),
     "work or how it ended, neither good nor bad: what it cost is compared": (
         "trials.submitted trials.used trials.distinct_configurations trials.of_budget trials.pruned trials.ended_early "
-        "epochs.trained epochs.of_budget trial_execution.min slots.busy slots.overlapped slots.crowded slots.greatest_overlap"
+        "overhead.reports epochs.trained epochs.of_budget trial_execution.min slots.busy slots.overlapped slots.crowded "
+        "slots.greatest_overlap"
     ),
     "of the machine, its grid and the meter, not of the framework": (
         "energy.suite energy.other energy.unreserved energy.node energy.residual energy.residual_share "

@@ -31,6 +31,7 @@ ANALYSIS: Mapping[str, Any] = {
     "family_size": 15,
     "looks": [],
 }
+OF_EPOCHS = {"overhead.per_report": 1.0, "overhead.reports": 10.0, "epochs.trained": 100.0, "trials.used": 10.0}  # ten in a trial
 UNITS = {"time": "ms", "overhead": "ms", "cost": "USD", "carbon": "g", "slots": "%", "waste": "ms"}
 Metrics = Mapping[str, "float | MetricValue"]
 Draw = Callable[[int], Metrics]  # by seed
@@ -59,6 +60,7 @@ class Entry:
     metric: str = "validation_accuracy"
     stream: str | None = None  # what the task changes, where that is not said by its name
     data: str | None = None  # the data set's name
+    start: str | None = None  # of its workers, where it is not that of fresh interpreters
 
 
 def steady(jct: float = 1000.0, quality: float = 0.9, spread: float = 0.01, key: str = "") -> Draw:
@@ -131,7 +133,9 @@ def _spec(entry: Entry, seed: int) -> RunSpec:
         "task_digest": changes,
     }
     experiment = replace(spec.experiment, **changed)
-    return replace(spec, replicate=entry.replicate, platform=platform, experiment=experiment, local_options=())
+    options = {"start": entry.start} if entry.start is not None else {}
+    changed = {"replicate": entry.replicate, "platform": platform, "experiment": experiment, "options": options}
+    return replace(spec, **changed, local_options=())
 
 
 def _record(entry: Entry, spec: RunSpec) -> RunRecord:

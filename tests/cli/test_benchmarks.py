@@ -150,10 +150,11 @@ def test_overhead_has_both_workloads_and_a_noise_floor(call: Call) -> None:
     assert {spec.replicate for spec in _specs(plan) if spec.adapter == "serial"} == {0, 1}
 
 
-def test_sleep_has_trials_of_three_lengths_and_nothing_else_to_choose(call: Call) -> None:
+def test_sleep_has_trials_of_other_lengths_and_reports_and_nothing_else_to_choose(call: Call) -> None:
     specs = _specs(_plan(call, "sleep"))
-    lengths = {spec.experiment.workload.options["epoch_seconds"]: spec.experiment.budget.trials for spec in specs}
-    assert lengths == {0.1: 20, 1: 12, 10: 6}
+    trials = {(spec.experiment.workload.options["epoch_seconds"], spec.experiment.budget.epochs_per_trial) for spec in specs}
+    assert trials == {(0.01, 10), (0.1, 10), (1, 10), (0.01, 200)}
+    assert {spec.reports for spec in specs} == {"every_epoch"}
     assert {spec.experiment.sampler.name for spec in specs} == {"random"}
 
 

@@ -177,6 +177,8 @@ def test_slower_reports_are_found_where_trials_wait_in_report(runs: Repeated) ->
     expected_ms = EPOCHS * REPORT_SECONDS * 1e3
     assert_added(runs, ("SlowReports", "serial"), "overhead.report", expected_ms, 0.1 * expected_ms)
     assert_added(runs, ("SlowReports", "serial"), "overhead.per_trial", expected_ms, 0.1 * expected_ms)
+    assert_added(runs, ("SlowReports", "serial"), "overhead.per_report", 1000 * REPORT_SECONDS, 100 * REPORT_SECONDS)
+    assert_added(runs, ("SlowReports", "serial"), "overhead.further_trial", 0, 10)  # what reports add is not the trial's
     assert_added(runs, ("SlowReports", "serial"), "time.jct", TRIALS / 2 * expected_ms, 0.2 * TRIALS / 2 * expected_ms)
     assert_added(runs, ("SlowReports", "serial"), "trial_execution.mean", 0, 40)  # waiting is not the trial's
     assert runs.improved("SlowReports", "serial") == []

@@ -44,11 +44,15 @@ WORDS: Mapping[str, str] = {
     "reports": "of a run: of which epochs of a trial its framework is told: none, its best one at its end, or every one",
     "job time": "of a run, without the test, which is tuneoff's own (time.jct_without_test): the median, lowest and highest seed",
     "x": "job time over the reference's with the same seed: the middle, its range, and + faster, - slower, ? not decided",
-    "added": "by a framework: see 'added per job', 'added per trial'; the verdict is on 'overhead in all'",
-    "added per job": "deploy, setup, workers' start, result collection and un-deploy, in seconds: once, however many trials",
-    "added per trial": "what each trial beyond the workers' first ones adds, in seconds (overhead.further_trial)",
+    "added": "by a framework: 'added per job' + trials x ('added per trial' + reports x 'added per report') / workers",
+    "added per job": "once, above the baseline's: deploy, setup, workers' start, result collection and un-deploy, in seconds",
+    "added per trial": "what each trial beyond the workers' first ones adds besides its reports, in s (overhead.further_trial)",
+    "added per report": "what each report of an epoch adds, in ms (overhead.per_report): of a trial of 200 epochs 200 times",
+    "less than 5 %": "of a job: where it is over 40 times as long as what is added to it, and so are its trials",
+    "base": "of the baseline: what a framework adds to a job is above what it takes; 'own': all of it, as there is no baseline",
     "overhead in all": "time without training while trials were to come, workers' start included, per trial (overhead.per_trial)",
-    "extrapolated": "of a length: over ten times the longest trial or job that was measured, so it rests on what those added",
+    "extrapolated": "over ten times the longest trial or job of the same framework, or the reports of a trial, that it rests on",
+    "few undisturbed runs": "of a length: fewer than six, so its range is from the lowest to the highest of all runs",
     "test score": "of the selected model on the test split (quality.test), the median; the arrow says which direction is better",
     "validation": "the score of the selected trial on validation (quality.validation), where there is no test",
     "energy per trial": "of the job with start-up and idle slots, but without tuneoff's own test, over its completed trials "
@@ -56,6 +60,7 @@ WORDS: Mapping[str, str] = {
     "knee": "of workers: where more of them wait instead of train, as the framework keeps no more than so many busy at once",
     "runs failed": "of the runs that were tried: failed or timed out",
     "floor": "serial, a plain pool of processes without any framework: what is added to it is what a framework costs",
+    "baseline": "the floor on the same platform with the same kind of start (option start: forkserver, or fresh interpreters)",
 }
 NAME = "explain"
 HELP = "say what a word, verdict, metric, flag, key, column, event or check means; or print what a plugin implements"
@@ -126,7 +131,8 @@ def _explained(name: str, every: Sequence[Row], has_document: bool) -> list[Row]
 
 def _word(heading: str) -> str:
     """Return the word of a heading of the first table: `added s/trial` is `added per trial`, `x Optuna` is `x`."""
-    text = re.sub(r"\b[sJ]/", "per ", heading.strip("()")).partition(",")[0].removesuffix(" ↓").removesuffix(" ↑")
+    text = re.sub(r"\b(s|ms|J)/", "per ", " ".join(heading.split()).strip("()"))
+    text = text.partition(",")[0].removesuffix(" ↓").removesuffix(" ↑")
     return "x" if re.match("[x×] ", text) else text
 
 

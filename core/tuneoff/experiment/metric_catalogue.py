@@ -192,9 +192,19 @@ _ROWS = (
         ("exit", "the trial's end until its own process is gone, where that was seen"),
         ("vacant", "no process on a slot, though one with a trial is still to come"),
         ("job_start", "of these, start, exit and vacancy of each worker's first process, which more trials would not repeat"),
-        ("further_trial", "what each trial beyond the workers' first ones adds: its stages, and its process if it has its own"),
+        (
+            "further_trial",
+            "what each trial beyond the workers' first ones adds: its stages without its reports, its process if it has its own",
+        ),
+        ("per_report", "what each report adds: the mean wait; what a trial's last one waits beyond it is in further_trial"),
         ("submission_to_start", "median from submission to start, of first attempts"),
         shown="ms",
+    ),
+    *family(
+        "overhead.",
+        "count",
+        ("reports", "mean number of reports of a used trial: of every epoch, or as the framework is told"),
+        scale="difference",
     ),
     *family("stage.", "ms", ("NAME", "mean of the framework's own timed work: ask, tell, stop, ...")),
     *family(

@@ -112,6 +112,11 @@ class Group:
         return self.spec.adapter
 
     @property
+    def start(self) -> object:
+        """How its workers start, as its option says: forked from a server; None: each a fresh interpreter."""
+        return self.spec.options.get("start")
+
+    @property
     def replicate(self) -> int:
         """Above 0: the same entry again, for the noise floor."""
         return self.spec.replicate

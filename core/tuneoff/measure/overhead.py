@@ -1,4 +1,4 @@
-"""What a framework adds to a trial, by stage, and how late its stops are."""
+"""What a framework adds to a job, to a trial and to a report, by stage, and how late its stops are."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from typing import NamedTuple
 
 from tuneoff.measure.presence import Presence, Present, following
 from tuneoff.measure.slots import trial_window
@@ -15,6 +16,7 @@ from tuneoff.record.run_record import RunRecord, TrialRecord
 
 NO_TRIAL = "no trial started"
 NO_FURTHER = "there were no more trials than workers"
+NO_REPORT = "no trial reported an epoch"
 NO_STORAGE = "the adapter says nothing of a storage"
 NO_EXIT = "no exit of a trial's own process was seen"
 SLOT_STAGES = {
@@ -25,7 +27,33 @@ SLOT_STAGES = {
     "exit": "from the trial's end until its own process is gone, where that was seen",
     "vacant": "no process is seen on the slot, though one with a trial is still to come (dispatch, unseen exits)",
 }
-BY_PROCESS = ("process_start", "exit", "vacant")  # once per process; the other stages: once per trial
+BY_PROCESS = ("process_start", "exit", "vacant")  # once per process; the other stages: once per trial or report
+
+
+class Reports(NamedTuple):
+    """How many reports the attempts made, and what each waited in a window; None without any.
+
+    What a trial's last one waits beyond that (it may be the only one that the framework is told, or never return) is the trial's.
+    """
+
+    number: int
+    each_ns: float | None
+
+
+def reports_of(presence: Presence, window: Interval) -> Reports:
+    """Return the reports of a run and the mean wait in each: of all, or of those before a trial's last where that is less."""
+    number, total, earlier, earlier_total = 0, 0, 0, 0
+    for items in presence.slots.values():
+        for attempt in (item.attempt for item in items if item.attempt.epochs):
+            found, last, ended = waits(attempt), attempt.epochs[-1].reported_ns, attempt.ended_ns
+            of_last = found[-1:] if found and found[-1][1] in (last, ended) else []
+            made = sum(epoch.reported_ns is not None for epoch in attempt.epochs) + (last is None and bool(of_last))
+            number, total = number + made, total + length(found, window)
+            earlier += max(0, made - 1)
+            earlier_total += length(found[: len(found) - len(of_last)], window)
+    if not number:
+        return Reports(0, None)
+    return Reports(number, min(total / number, earlier_total / earlier if earlier else total / number))
 
 
 def slot_stages_ns(presence: Presence, window: Interval) -> dict[str, int | Fraction]:
@@ -82,10 +110,12 @@ def overhead_metrics(run: RunRecord, presence: Presence) -> dict[str, MetricValu
     values: dict[str, MetricValue] = {}
     window = trial_window(run)
     stages = slot_stages_ns(presence, window) if window is not None else dict.fromkeys(SLOT_STAGES, 0)
+    reports = reports_of(presence, window) if window is not None else Reports(0, None)
     for name, total in {"per_trial": sum(stages.values()), **stages}.items():
         values[f"overhead.{name}"] = known_or(float(total) / used / 1e6 if used else None, "ms", NO_TRIAL, n_samples=used)
     processes = len({attempt.process for _, attempt in started_attempts(run)})
-    values |= of_longer_jobs(stages, used=used, processes=processes, workers=run.run_spec().experiment.workers.count)
+    workers = run.run_spec().experiment.workers.count
+    values |= of_longer_jobs(stages, reports, used=used, processes=processes, workers=workers)
     exits = sum(attempt.exited_ns is not None for trial in run.trials for attempt in trial.attempts)
     if used:
         seen = known(float(stages["exit"]) / used / 1e6, "ms", n_samples=exits)
@@ -124,8 +154,10 @@ def storage_metrics(run: RunRecord) -> dict[str, MetricValue]:
     }
 
 
-def of_longer_jobs(stages: Mapping[str, int | Fraction], *, used: int, processes: int, workers: int) -> dict[str, MetricValue]:
-    """Return what a job with more trials would not repeat, and what each further trial would add to it.
+def of_longer_jobs(
+    stages: Mapping[str, int | Fraction], reports: Reports, *, used: int, processes: int, workers: int
+) -> dict[str, MetricValue]:
+    """Return what a job with more and longer trials would not repeat, and what each further trial and report would add to it.
 
     The first process of each worker is the job's, whoever takes its first trial; those after it are of the trials that they ran.
     `used`: trials that used a ticket, `processes`: those that ran an attempt.
@@ -133,12 +165,19 @@ def of_longer_jobs(stages: Mapping[str, int | Fraction], *, used: int, processes
     first = min(processes, workers)
     each = sum(stages[name] for name in BY_PROCESS) / processes if processes else 0
     job = known(float(first * each / workers) / 1e6, "ms", n_samples=first) if used else missing("ms", NO_TRIAL)
-    if used <= workers:
-        return {"overhead.job_start": job, "overhead.further_trial": missing("ms", NO_FURTHER if used else NO_TRIAL)}
-    of_trials = sum(total for name, total in stages.items() if name not in BY_PROCESS) / used
-    of_processes = (processes - first) * each / (used - first)
-    further = known(float(of_trials + of_processes) / 1e6, "ms", n_samples=used - first)
-    return {"overhead.job_start": job, "overhead.further_trial": further}
+    number, waited = reports
+    values = {
+        "overhead.job_start": job,
+        "overhead.further_trial": missing("ms", NO_FURTHER if used else NO_TRIAL),
+        "overhead.per_report": known_or(waited / 1e6 if waited is not None else None, "ms", NO_REPORT, n_samples=number),
+        "overhead.reports": known_or(number / used if used else None, "count", NO_TRIAL, n_samples=used),
+    }
+    if used > workers:
+        of_trials = sum(total for name, total in stages.items() if name not in BY_PROCESS) - number * (waited or 0.0)
+        of_processes = (processes - first) * each / (used - first)
+        further = max(0.0, float(of_trials / used + of_processes))  # never below 0 by rounding
+        values["overhead.further_trial"] = known(further / 1e6, "ms", n_samples=used - first)
+    return values
 
 
 def stop_latencies_ns(run: RunRecord) -> list[int]:

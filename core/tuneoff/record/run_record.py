@@ -19,7 +19,7 @@ from tuneoff.record.events.schema import STEPS, Charged, Step, TrialName
 from tuneoff.record.layout import SealedFile
 from tuneoff.record.metric_value import MetricValue
 
-FORMAT_VERSION = 2  # history: 1 = first, 2 = slots by the presence of processes
+FORMAT_VERSION = 3  # history: 1 = first, 2 = slots by the presence of processes, 3 = what reports add is not what a trial adds
 
 TrialState = Literal["completed", "pruned", "failed", "cancelled", "timed_out"]
 AttemptState = Literal["completed", "pruned", "failed", "cancelled", "timed_out", "superseded"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from builders.made_results import Draw, Entry, Metrics, over_tasks, results
+from builders.made_results import OF_EPOCHS, Draw, Entry, Metrics, over_tasks, results
 from builders.present import present
 from tuneoff.judge.answers.answer import Outcome
 from tuneoff.judge.answers.answers_json import choice_to_json, to_json
@@ -30,7 +30,7 @@ def runs(jct: float, overhead: float, key: str, quality: float = 0.96) -> Draw:
         chance = random.Random(f"{key} {seed}")
         time = jct * (1 + 0.1 * chance.gauss(0, 1))
         added = overhead * (1 + 0.05 * chance.gauss(0, 1))
-        parts = {"time.deploy": 10.0, "time.setup": 20.0, "time.result_collection": 5.0, "time.undeploy": 15.0}
+        parts = {"time.deploy": jct / 10, "time.setup": 20.0, "time.result_collection": 5.0, "time.undeploy": 15.0}
         return {
             **parts,
             "time.jct": time,
@@ -38,6 +38,7 @@ def runs(jct: float, overhead: float, key: str, quality: float = 0.96) -> Draw:
             "overhead.per_trial": added,
             "overhead.further_trial": added,
             "overhead.job_start": 50.0,
+            **OF_EPOCHS,
             "quality.test": quality + 0.01 * chance.gauss(0, 1),
             "trial_execution.median": 100.0,
         }
@@ -64,7 +65,7 @@ def test_the_one_that_is_ahead_of_all_others_is_chosen_and_the_floor_never_is() 
     (setting,) = choice.settings
     assert setting.certainty is Certainty.SHOWN
     assert setting.chosen == ("optuna",)
-    assert choice.lines[0].startswith("Use optuna, unless your trials take more than about ")
+    assert choice.lines[0].startswith("Use optuna, unless trials of 10 epochs take more than ")
     assert [row.label for row in setting.rows] == ["serial", "optuna", "ray-tune", "syne-tune"]
     assert choice.deciding is None
     assert not any("serial" in line or "no framework" in line for line in choice.lines)
@@ -77,13 +78,14 @@ def test_what_is_added_gives_the_length_from_which_on_it_is_small() -> None:
     assert per_trial == pytest.approx(0.4, rel=0.05)
     five, one = added["ray-tune"].lengths
     assert (five.share, one.share) == (0.05, 0.01)
-    assert five.seconds == pytest.approx(20 * per_trial)
+    assert five.seconds == pytest.approx((per_trial + 10 * 0.001) / 0.025), "half of the share: the job has the other one"
+    assert [length.seconds for length in added["ray-tune"].epoch_lengths] == pytest.approx([five.seconds / 10, five.seconds / 2])
     assert five.low < five.seconds < five.high
     assert five.is_extrapolated  # trials of 0.1 s were measured
-    assert not added["optuna"].lengths[0].is_extrapolated
+    assert not added["serial"].lengths[0].is_extrapolated
+    assert present(added["optuna"].own_per_job).estimate == pytest.approx(0.49)
     assert present(added["optuna"].per_job).estimate == pytest.approx(0.1)
-    assert [length.seconds for length in added["optuna"].job_lengths] == pytest.approx([2, 10])
-    assert not added["optuna"].job_lengths[0].is_extrapolated
+    assert [length.seconds for length in added["optuna"].job_lengths] == pytest.approx([4, 20])
 
 
 def test_ratios_are_told_against_every_other_row() -> None:
@@ -222,7 +224,7 @@ def test_the_sampler_is_named_with_many_seeds_whatever_is_decided(overhead: floa
 
 def test_how_long_the_own_trials_and_jobs_took_stands_beside_the_limits() -> None:
     choice = chosen_of(different())
-    (limits,) = (line for line in choice.lines if "longer than" in line)
+    (limits,) = (line for line in choice.lines if "less than 5 %" in line)
     assert limits.endswith(" Yours took 0.10 s and 3 to 25 s.")
     columns = {row["label"]: row["columns"]["random"] for row in choice_to_json(choice)["settings"][0]["rows"]}
     assert columns["serial"]["job_seconds"] == pytest.approx(3, rel=0.1)

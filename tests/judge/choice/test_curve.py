@@ -23,14 +23,21 @@ ADDED = {"serial": 2.0, "optuna": 20.0, "ray-tune": 400.0}  # ms per trial
 QUESTIONS = {"time": "time.jct", "overhead": "overhead.per_trial"}
 
 
-def runs(seconds: float, added: float) -> Draw:
-    """Return values of runs whose trials take so long, to which about `added` ms are added."""
+def runs(seconds: float, added: float, epochs: int = 1, each: float = 0.0) -> Draw:
+    """Return values of runs whose trials take so long, to which about `added` ms are added, and `each` ms to their reports."""
 
     def draw(seed: int) -> Metrics:
         parts = dict.fromkeys(("time.deploy", "time.setup", "time.result_collection", "time.undeploy"), 1.0)
         share = 1 + 0.01 * random.Random(seed).gauss(0, 1)
         overhead = dict.fromkeys(("overhead.per_trial", "overhead.further_trial"), added * share)
-        return {**parts, **overhead, "overhead.job_start": 1.0, "time.jct": 1000.0, "trial_execution.median": 1000 * seconds}
+        reports = {
+            "overhead.per_report": each,
+            "overhead.reports": float(epochs),
+            "epochs.trained": 10.0 * epochs,
+            "trials.used": 10.0,
+        }
+        times = {"overhead.job_start": 1.0, "time.jct": 1000.0, "trial_execution.median": 1000 * seconds}
+        return {**parts, **overhead, **reports, **times}
 
     return draw
 
@@ -76,7 +83,7 @@ def test_the_share_agrees_with_the_length_that_the_choice_tells() -> None:
     for row in setting.rows:
         for point in setting.curves[0].lines[row.label]:
             length = row.columns[point.scope].added.lengths[0]
-            assert point.value.estimate * point.x == pytest.approx(100 * length.share * length.seconds)
+            assert point.value.estimate * point.x == pytest.approx(100 * length.share / 2 * length.seconds)
 
 
 def test_over_workers_nothing_is_predicted() -> None:

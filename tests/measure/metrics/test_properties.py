@@ -16,7 +16,7 @@ from builders.specs import make_spec
 from tuneoff.experiment.spec import Objective, RunSpec, Workers
 from tuneoff.measure.derived import with_metrics
 from tuneoff.measure.incumbent import incumbents
-from tuneoff.measure.overhead import SLOT_STAGES, of_longer_jobs, slot_stages_ns
+from tuneoff.measure.overhead import SLOT_STAGES, Reports, of_longer_jobs, slot_stages_ns
 from tuneoff.measure.presence import presence_of
 from tuneoff.measure.slots import slot_times, slot_window, slots_of, trial_window
 from tuneoff.measure.spans import PARTS, busy, busy_ns, jct_ns, partition_ns, started_attempts
@@ -159,7 +159,7 @@ def test_the_stages_of_overhead_sum_to_the_overhead_of_the_slots(example: tuple[
 @given(runs())
 @settings(max_examples=60, deadline=None)
 def test_what_a_job_and_its_further_trials_add_makes_up_the_overhead(example: tuple[Log, RunSpec]) -> None:
-    """The first processes of the workers, all further trials, and what the first trials add besides their processes."""
+    """The first processes of the workers, all further trials, what the first ones add besides their processes, all reports."""
     run, workers = derived(example), example[1].experiment.workers.count
     found = {name.removeprefix("overhead."): one.value for name, one in with_metrics(run).metrics.items()}
     used = sum(trial.used_ticket for trial in run.trials)
@@ -167,10 +167,12 @@ def test_what_a_job_and_its_further_trials_add_makes_up_the_overhead(example: tu
         assert found["further_trial"] is None
         return
     processes = len({attempt.process for _, attempt in started_attempts(run)})
-    parts = {name: found[name] or 0.0 for name in ("per_trial", "between", "dispatch", "report", "job_start", "further_trial")}
+    names = ("per_trial", "between", "dispatch", "report", "job_start", "further_trial", "per_report", "reports")
+    parts = {name: found[name] or 0.0 for name in names}
     first = min(processes, workers)
-    of_trials = parts["between"] + parts["dispatch"] + parts["report"]
-    whole = workers * parts["job_start"] + (used - first) * parts["further_trial"] + first * of_trials
+    of_reports = parts["reports"] * parts["per_report"]
+    of_trials = parts["between"] + parts["dispatch"] + parts["report"] - of_reports
+    whole = workers * parts["job_start"] + (used - first) * parts["further_trial"] + first * of_trials + used * of_reports
     assert whole == pytest.approx(used * parts["per_trial"], rel=1e-9, abs=1e-9)
 
 
@@ -179,8 +181,9 @@ def test_what_long_lived_workers_need_once_is_not_added_to_each_trial(own_proces
     """Two workers, six trials; a process needs 3 s to start, and each trial is dispatched 0.5 s after it is submitted."""
     processes = 6 if own_process else 2
     stages = {**dict.fromkeys(SLOT_STAGES, 0), "process_start": processes * 3 * 10**9, "dispatch": 6 * 5 * 10**8}
-    found = of_longer_jobs(stages, used=6, processes=processes, workers=2)
-    assert [one.value for one in found.values()] == [1000 * job, 1000 * further]
+    found = of_longer_jobs(stages, Reports(0, None), used=6, processes=processes, workers=2)
+    values = [found[f"overhead.{name}"].value for name in ("job_start", "further_trial", "per_report", "reports")]
+    assert values == [1000 * job, 1000 * further, None, 0]
 
 
 @pytest.mark.slow

@@ -93,6 +93,10 @@ EXPECTED_B: dict[str, float | None] = {
     "overhead.dispatch": 3_500 / 3,
     "overhead.between": 0,
     "overhead.report": 2_000 / 3,
+    "overhead.per_report": 200,
+    "overhead.reports": 10 / 3,
+    "overhead.job_start": 8_500 / 4,  # of four processes; the first of each worker is the job's
+    "overhead.further_trial": 3_500 / 3 + 2 * 8_500 / 4,  # the waits in reports, 2 s of ten, are not the trial's
     "overhead.exit": 2_000 / 3,
     "stop.busy_after_decision": 3_000,
     "energy.services": 0,

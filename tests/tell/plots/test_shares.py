@@ -34,9 +34,9 @@ def test_all_is_inside_and_a_smaller_share_is_lower() -> None:
 
 def test_the_dotted_line_ends_where_the_points_do_unless_more_is_added_to_longer_trials() -> None:
     for line in only().lines:
-        assert corners(line.predicted)[1] == pytest.approx((line.dots[-1].x, line.dots[-1].y), abs=0.2)
+        assert corners(line.predicted)[-1] == pytest.approx((line.dots[-1].x, line.dots[-1].y), abs=0.2)
     for line in only(grows=100.0).lines:
-        assert corners(line.predicted)[1][1] > line.dots[-1].y + 5
+        assert corners(line.predicted)[-1][1] > line.dots[-1].y + 5
 
 
 def test_the_table_has_the_same_figures() -> None:

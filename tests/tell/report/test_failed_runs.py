@@ -11,7 +11,7 @@ from builders.made_results import Entry, results
 from tuneoff.base.format import MISSING
 from tuneoff.judge.answers.answers_json import to_json
 from tuneoff.judge.answers.compute import answers
-from tuneoff.judge.choice.choose import PER_JOB, PER_TRIAL, added
+from tuneoff.judge.choice.added import PER_JOB, PER_REPORT, PER_TRIAL, REPORTS, Longest, added
 from tuneoff.judge.diff.compare import compared
 from tuneoff.judge.results import Results
 from tuneoff.judge.summary_rows import summary_rows
@@ -74,13 +74,13 @@ def test_where_failures_reach_the_median_it_is_called_failed() -> None:
 @pytest.mark.parametrize(("failed", "shown"), [([], "1.25"), ([1], "1.75"), ([1, 2], MISSING)])
 def test_what_is_added_to_a_job_counts_failures_as_what_is_added_to_a_trial(failed: list[int], shown: str) -> None:
     def draw(seed: int) -> dict[str, float]:
-        return dict.fromkeys((*PER_JOB, PER_TRIAL), 100.0 * (seed + 1))
+        return dict.fromkeys((*PER_JOB, PER_TRIAL, PER_REPORT, REPORTS), 100.0 * (seed + 1))
 
     (group,) = answers(results([Entry("optuna", draw, status=dict.fromkeys(failed, "failed"))], seeds=range(4))).groups
-    found = added(group, 0.95, None, None)
-    assert _added([found.per_job]) == shown
-    assert (found.per_trial is None) == (found.per_job is None)
-    assert all(math.isinf(length.high) for length in found.job_lengths) or not failed
+    found = added(group, None, Longest(trial=1.0, job=1.0), 0.95)
+    assert _added([found.own_per_job]) == shown
+    assert (found.per_trial is None) == (found.own_per_job is None) == (not found.lengths)
+    assert all(math.isfinite(length.high) for length in found.lengths), "a run that failed tells no length"
 
 
 def test_what_a_continued_run_cannot_tell_is_on_no_table() -> None:

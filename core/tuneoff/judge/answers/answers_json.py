@@ -9,10 +9,13 @@ from tuneoff.judge.answers.answer import AcrossTasks, Answers, Estimate, Estimat
 from tuneoff.judge.choice.choice import Choice, Column, Point, Row, ScalingCurve, Setting
 from tuneoff.judge.runs import Run
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 _NO_WEIGHTS = "no model's weights are in its values"
 _NO_RUNS = "no run that is done has the metric"
 _NO_ESTIMATE = f"{_NO_RUNS}, or most failed"
+_ADDED = ("per_trial", "per_report", "reports", "epochs", "per_whole_trial")
+_NO_BASELINE = "no baseline ran on the same platform with the same start"
+_HELD_TO_NONE = {"baseline": _NO_BASELINE, "per_job": f"it is the baseline, {_NO_BASELINE}, or most runs failed"}
 
 
 def to_json(answers: Answers) -> dict[str, Any]:
@@ -130,7 +133,11 @@ def _curve(curve: ScalingCurve) -> dict[str, Any]:
 
 
 def _point(point: Point) -> dict[str, Any]:
-    return field_values(point, {"predicted": "these are the shortest trials, or the curve is over workers"})
+    because = {
+        **dict.fromkeys(("epochs", "reports"), "the curve is not over the length of trials"),
+        "predicted": "these are the shortest trials, trials of one report tell nothing of more, or the curve is over no length",
+    }
+    return field_values(point, because)
 
 
 def _column(column: Column) -> dict[str, Any]:
@@ -138,5 +145,5 @@ def _column(column: Column) -> dict[str, Any]:
     return {
         **field_values(column, because, without=("scope", "group", "added")),
         "runs": [run.run_id for run in column.group.runs],
-        "added": field_values(column.added, {"per_job": _NO_ESTIMATE, "per_trial": _NO_ESTIMATE}),
+        "added": field_values(column.added, dict.fromkeys(("own_per_job", *_ADDED), _NO_ESTIMATE) | _HELD_TO_NONE),
     }

@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from tuneoff.base.format import duration_text, times_text
+from tuneoff.base.format import times_text
 from tuneoff.experiment.names import with_pruner
 from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
+from tuneoff.judge.choice.added import Added
 from tuneoff.judge.choice.scaling import Limit
 from tuneoff.judge.runs import Scope
 from tuneoff.judge.stats.location import Interval
 from tuneoff.workload import Mode
 
-SHARES = (0.05, 0.01)  # of a trial's length, below which what a framework adds to it is called small
-FURTHEST = 10.0  # times the longest measured trial: lengths beyond it are extrapolated
 Over = Literal["trial_seconds", "workers", "trials"]
 QUALITY, VALIDATED = "quality.test", "quality.validation"
 ENERGY, WITH_TEST = "energy.per_completed_trial_without_test", "energy.per_completed_trial"
@@ -49,28 +48,6 @@ class Ratio:
     is_interval: bool
     difference_s: float
     outcome: Outcome
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Length:
-    """From which length of a trial or a job on, in s, what a framework adds to it is below `share` of it, with its interval."""
-
-    share: float
-    seconds: float
-    low: float
-    high: float
-    is_extrapolated: bool  # beyond FURTHEST times the longest one that was measured
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Added:
-    """What a framework adds, in s: to each job (deploy, setup, its workers' start, result collection, un-deploy), and to each
-    trial beyond the workers' first ones."""
-
-    per_job: Interval | None
-    per_trial: Interval | None
-    lengths: tuple[Length, ...] = ()  # of trials, by SHARES; none where nothing is added
-    job_lengths: tuple[Length, ...] = ()  # of jobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,20 +105,25 @@ def declared_seeds(rows: Iterable[Row]) -> int:
 class Point:
     """A figure of the column `scope`. `x`: the length of its trials in s, or its number of workers or trials.
 
-    `predicted`: the same from what is added to the shortest trials; None for those, and where `x` is no length.
+    `epochs`, `reports`: of a trial. `predicted`: the same from what is added to the shortest trials and to their reports; None
+    for those, where `x` is no length, and for more `reports` than the one of the shortest trials, whose part nothing tells.
     """
 
     scope: str
     x: float
     value: Interval
-    predicted: float | None
+    epochs: float | None = None
+    reports: float | None = None
+    predicted: float | None = None
+    is_extrapolated: bool = False  # the prediction: to over ten times the length or the reports that it rests on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingCurve:
     """Points by label, in the order of x. `beside`: what they share, in words; "" for nothing besides the setting.
 
-    `metric`: what they are values of, in its unit; overhead.further_trial in % of a trial. `limits`: of utilization over workers.
+    `metric`: what they are values of, in its unit; overhead.further_trial with the reports of a trial, in % of it. `limits`: of
+    utilization over workers.
     """
 
     over: Over
@@ -238,8 +220,3 @@ class Choice:
 def ratio_text(ratio: Ratio) -> str:
     """Return `2.9x (1.5 to 4.8)`; without its range where that is of one seed."""
     return times_text(ratio.estimate, ratio.low, ratio.high)
-
-
-def length_text(length: Length) -> str:
-    """Return the length of a trial: `8 s`, `8 s (extrapolated)`."""
-    return duration_text(length.seconds) + (" (extrapolated)" if length.is_extrapolated else "")

@@ -11,39 +11,20 @@ from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.commands import command
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup, Outcome, Question
 from tuneoff.judge.answers.compute import answers as all_answers
+from tuneoff.judge.choice.added import Longest, added, baseline_of
 from tuneoff.judge.choice.caveat_lines import caveat_lines, deciding
-from tuneoff.judge.choice.choice import (
-    FURTHEST,
-    SHARES,
-    Added,
-    Best,
-    Certainty,
-    Choice,
-    Column,
-    Length,
-    Row,
-    Setting,
-    declared_seeds,
-)
+from tuneoff.judge.choice.choice import Best, Certainty, Choice, Column, Row, Setting, declared_seeds
 from tuneoff.judge.choice.curve import curves, scaling_lines
 from tuneoff.judge.choice.sentences import sentences
 from tuneoff.judge.choice.shown import Shown
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import POOL, Group, Scope
-from tuneoff.judge.stats.location import Interval, median, middle
-from tuneoff.judge.summary_rows import failures, figure, with_failures
+from tuneoff.judge.stats.location import middle
+from tuneoff.judge.summary_rows import figure
 
 NO_FRAMEWORK = "no framework"
 TRAINING = "trial_execution.median"  # of a run's trials, in ms
 TIME = "time"  # the question that ratios are of
-PER_TRIAL = "overhead.further_trial"
-PER_JOB = (
-    "time.deploy",
-    "time.setup",
-    "time.result_collection",
-    "time.undeploy",
-    "overhead.job_start",
-)  # what a job takes besides its trials and its test
 
 
 @dataclass(frozen=True)
@@ -117,8 +98,7 @@ def _setting(answers: Answers, scopes: Sequence[Scope], names: Mapping[str, str]
 def _rows(answers: Answers, shown: Shown, scopes: Sequence[Scope], names: Mapping[str, str]) -> list[Row]:
     """Return the rows in the order of their median job time in the first column that they have."""
     time = time_question(answers)
-    lengths = [seconds for group in answers.groups if (seconds := _trial_seconds(group)) is not None]
-    jobs = [seconds for group in answers.groups if math.isfinite(seconds := job_time(group, time) / MILLISECONDS)]
+    longest = {label: _longest([one for one in answers.groups if one.label == label], time) for label in names}
     columns: dict[str, dict[str, Column]] = {}
     for scope in scopes:
         own = [group for group in answers.groups if group.scope == scope and group.replicate == 0 and _has_runs(group)]
@@ -127,7 +107,7 @@ def _rows(answers: Answers, shown: Shown, scopes: Sequence[Scope], names: Mappin
             columns.setdefault(group.label, {})[scope.text] = Column(
                 scope=scope,
                 group=group,
-                added=added(group, answers.confidence, max(lengths, default=None), max(jobs, default=None)),
+                added=added(group, baseline_of(group, answers.groups), longest[group.label], answers.confidence),
                 ratios=ratios.get(group.label, {}),
                 trial_seconds=_trial_seconds(group),
                 job_seconds=seconds if math.isfinite(seconds := job_time(group, time) / MILLISECONDS) else None,
@@ -185,6 +165,12 @@ def _has_runs(group: EstimatedGroup) -> bool:
     return group.same_as is None and any(run.execution_id is not None for run in group.runs)
 
 
+def _longest(groups: Sequence[EstimatedGroup], time: Question | None) -> Longest:
+    trials = [seconds for group in groups if (seconds := _trial_seconds(group)) is not None]
+    jobs = [seconds for group in groups if math.isfinite(seconds := job_time(group, time) / MILLISECONDS)]
+    return Longest(trial=max(trials, default=0.0), job=max(jobs, default=0.0))
+
+
 def _trial_seconds(group: Group) -> float | None:
     known = figure(group.runs, TRAINING).known
     return middle(known) / MILLISECONDS if known else None
@@ -225,43 +211,3 @@ def _best(groups: Iterable[Group]) -> Best | None:
                 )
                 found.append((sign * trial.value, best))
     return max(found, key=lambda item: item[0])[1] if found else None
-
-
-def added(group: EstimatedGroup, confidence: float, longest_trial: float | None, longest_job: float | None) -> Added:
-    """Return what a group's runs show; `longest_trial`, `longest_job`: of all that were measured, in s."""
-    per_trial = _in_seconds(group.estimates[PER_TRIAL].median)
-    values = [group.estimates[name].values for name in PER_JOB]
-    totals = [_total(value.value for value in of_run) for of_run in zip(*values, strict=True)]
-    numbers = with_failures([total for total in totals if total is not None], failures(group.runs), "min")
-    per_job = _in_seconds(median(numbers, confidence)) if numbers else None
-    return Added(
-        per_job=per_job,
-        per_trial=per_trial,
-        lengths=_lengths(per_trial, longest_trial),
-        job_lengths=_lengths(per_job, longest_job),
-    )
-
-
-def _in_seconds(found: Interval | None) -> Interval | None:
-    """Return an estimate in ms in s; None where there is none, or most runs failed."""
-    return found.over(MILLISECONDS) if found is not None and math.isfinite(found.estimate) else None
-
-
-def _total(values: Iterable[float | None]) -> float | None:
-    """Return a sum in ms; None where a part is missing."""
-    total = 0.0
-    for value in values:
-        if value is None:
-            return None
-        total += value
-    return total
-
-
-def _lengths(added: Interval | None, longest: float | None) -> tuple[Length, ...]:
-    return tuple(_length(share, added, longest) for share in SHARES) if added is not None else ()
-
-
-def _length(share: float, added: Interval, longest: float | None) -> Length:
-    seconds, low, high = (max(0.0, value) / share for value in (added.estimate, added.low, added.high))
-    is_extrapolated = longest is None or seconds > FURTHEST * longest
-    return Length(share=share, seconds=seconds, low=low, high=high, is_extrapolated=is_extrapolated)

@@ -8,15 +8,17 @@ from dataclasses import replace
 
 from tuneoff.base.format import counted, duration_text, two_digits
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.judge.choice.added import FURTHEST, PER_TRIAL
 from tuneoff.judge.choice.choice import Column, Over, Point, Row, ScalingCurve, Setting
 from tuneoff.judge.choice.scaling import BUSY, Limit, limit
 from tuneoff.judge.runs import Scope
 
 LONGER = 2.0  # times the shortest trial: below, trials count as equally long
 SHORTEST = 0.001  # s: trials that take no time have no share
+MORE_REPORTS = 1.5  # of a trial: with fewer nothing tells what a report adds from what a trial does
 MORE = 10.0  # times the fewest trials: below, numbers of trials are drawn over nothing
 KILOBYTES = 1000.0  # per MB
-ADDED, UTILIZATION = "overhead.further_trial", "slots.utilization"
+ADDED, UTILIZATION = PER_TRIAL, "slots.utilization"
 ASK, RATE, DRIVER, TREE = "stage.ask", "trials.per_second", "memory.driver_peak_rss", "memory.tree_peak_rss"
 FIGURES = {  # what a curve shows, and its unit
     ADDED: ("Added to a trial, as a share of it", "%"),
@@ -70,7 +72,7 @@ def curve_lines(setting: Setting) -> Iterator[str]:
     for curve in setting.curves:
         yield f"{FIGURES[curve.metric][0]} ({', '.join(filter(None, ('sampler ' + setting.name, curve.beside)))}):"
         for label, points in curve.lines.items():
-            yield f"  {names[label]}: {'; '.join(f'{place_text(curve, point.x)} {_told(curve, point)}' for point in points)}"
+            yield f"  {names[label]}: {'; '.join(f'{place_text(curve, point)} {_told(curve, point)}' for point in points)}"
 
 
 def scaling_lines(found: Iterable[ScalingCurve], rows: Iterable[Row]) -> Iterator[str]:
@@ -86,9 +88,12 @@ def scaling_lines(found: Iterable[ScalingCurve], rows: Iterable[Row]) -> Iterato
             yield f"{FIGURES[curve.metric][0]}{of and ','}{of}: {told}."
 
 
-def place_text(curve: ScalingCurve, x: float) -> str:
-    """Return where a point stands: `1 s`, `4 workers`."""
-    return duration_text(x) if curve.over == "trial_seconds" else counted(round(x), curve.over.removesuffix("s"))
+def place_text(curve: ScalingCurve, point: Point) -> str:
+    """Return where a point stands: `1 s`, `4 workers`; `2 s of 200 epochs` where trials differ in them."""
+    if curve.over != "trial_seconds":
+        return counted(round(point.x), curve.over.removesuffix("s"))
+    numbers = {round(one.epochs or 0) for of in curve.lines.values() for one in of}
+    return duration_text(point.x) + (f" of {counted(round(point.epochs or 0), 'epoch')}" if len(numbers) > 1 else "")
 
 
 def amount_text(curve: ScalingCurve, value: float) -> str:
@@ -109,7 +114,8 @@ def _growth(curve: ScalingCurve, points: Sequence[Point]) -> str:
 
 
 def _told(curve: ScalingCurve, point: Point) -> str:
-    predicted = f", {amount_text(curve, point.predicted)} predicted" if point.predicted is not None else ""
+    extrapolated = " (extrapolated)" if point.is_extrapolated else ""
+    predicted = f", {amount_text(curve, point.predicted)} predicted{extrapolated}" if point.predicted is not None else ""
     return amount_text(curve, point.value.estimate) + predicted
 
 
@@ -146,7 +152,7 @@ def _curve(over: Over, metric: str, rows: Sequence[Row], specs: Mapping[Scope, R
         points = [point for column in columns if (point := _point(over, metric, column, specs)) is not None]
         if points:
             ordered = sorted(points, key=lambda point: point.x)
-            lines[row.label] = _predicted(ordered) if over == "trial_seconds" else tuple(ordered)
+            lines[row.label] = _predicted(ordered, row) if over == "trial_seconds" else tuple(ordered)
     first = scopes[0]
     seconds = [one.trial_seconds for row in rows if (one := row.columns.get(first.text)) and one.trial_seconds]
     length = f"trials of {duration_text(min(seconds))}" if seconds and min(seconds) >= SHORTEST else ""
@@ -159,27 +165,39 @@ def _point(over: Over, metric: str, column: Column, specs: Mapping[Scope, RunSpe
     if metric in (ADDED, UTILIZATION) and not _takes_time(column):
         return None
     if metric == ADDED:
-        if column.added.per_trial is None or column.trial_seconds is None:
+        if column.added.per_whole_trial is None or column.trial_seconds is None:
             return None
-        value = column.added.per_trial.over(column.trial_seconds / 100)
+        value = column.added.per_whole_trial.over(column.trial_seconds / 100)
     else:
         estimate = column.group.estimates.get(metric)
         if estimate is None or estimate.median is None or not math.isfinite(estimate.median.estimate):
             return None
         value = estimate.median
     x = column.trial_seconds if over == "trial_seconds" else float(_number(over, specs[column.scope]))
-    return Point(scope=column.scope.text, x=x, value=value, predicted=None) if x is not None else None
+    if x is None:
+        return None
+    found = Point(scope=column.scope.text, x=x, value=value)
+    return replace(found, epochs=column.added.epochs, reports=column.added.reports) if over == "trial_seconds" else found
 
 
 def _takes_time(column: Column) -> bool:
     return column.trial_seconds is not None and column.trial_seconds >= SHORTEST
 
 
-def _predicted(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Return the points with what the first one predicts: that longer trials have as many seconds added."""
+def _predicted(points: Sequence[Point], row: Row) -> tuple[Point, ...]:
+    """Return the points with what the first one predicts: longer trials have as many seconds added, and each report as many."""
     first, *longer = points
-    seconds = first.value.estimate * first.x
-    return first, *(replace(point, predicted=seconds / point.x) for point in longer)
+    each, number = row.columns[first.scope].added.per_report, first.reports
+    found = [first]
+    for point in longer:
+        more = (point.reports or 0.0) - (number or 0.0)
+        if round(more) and (each is None or number is None or number < MORE_REPORTS):
+            found.append(point)
+            continue
+        seconds = first.value.estimate * first.x / 100 + (more * each.estimate if each is not None else 0.0)
+        is_far = point.x > FURTHEST * first.x or (point.reports or 0.0) > FURTHEST * (number or 0.0)
+        found.append(replace(point, predicted=100 * max(0.0, seconds) / point.x, is_extrapolated=is_far))
+    return tuple(found)
 
 
 def _limits(rows: Iterable[Row], specs: Mapping[Scope, RunSpec], scopes: Sequence[Scope], confidence: float) -> dict[str, Limit]:

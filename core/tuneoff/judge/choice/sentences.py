@@ -8,15 +8,20 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
-from operator import or_
+from operator import attrgetter, or_
+from typing import NamedTuple
 
-from tuneoff.base.format import counted, duration_range, duration_text, listed
+from tuneoff.base.format import counted, duration_range, listed
 from tuneoff.experiment.names import with_pruner
 from tuneoff.judge.answers.answer import ROBUST, Answers, Outcome, Question
-from tuneoff.judge.choice.choice import Certainty, Length, Ratio, Row, declared_seeds, failures, length_text, ratio_text
+from tuneoff.judge.answers.run_values import FEWEST_UNDISTURBED
+from tuneoff.judge.choice.added import Length, covering
+from tuneoff.judge.choice.choice import Certainty, Ratio, Row, declared_seeds, failures, ratio_text
 from tuneoff.judge.choice.shown import Shown
 
+NO_BASELINE = "no baseline (serial) ran on its platform with its kind of start"
 SHRINKING = ("time", "overhead", "energy", "carbon", "cost", "waste")  # kinds of metrics that matter less, the longer trials are
 MOST_PLACES = 3  # tasks that are named as those in which runs failed
 _DID = {  # what the better one did, by question or its metric
@@ -79,7 +84,7 @@ def _chosen(answers: Answers, shown: Shown, rows: Mapping[str, Row], chosen: str
     others = [label for label in rows if label != chosen]
     won = _won(answers, shown, rows, chosen)
     kinds = {question.metric.partition(".")[0] for question in won}
-    yield f"Use {rows[chosen].name}{_while(rows[other] for other in others) if kinds <= set(SHRINKING) else ''}."
+    yield f"Use {rows[chosen].name}{_while([rows[other] for other in others]) if kinds <= set(SHRINKING) else ''}."
     if won:  # else failed runs decide it
         yield f"{_confidence(answers, shown, rows, {chosen: won})}: {rows[chosen].name} {_facts(rows, won)}."
     if times := [f"{ratio_text(ratio)} as long with {row.name}" for row, ratio in _longer(rows, chosen)]:
@@ -130,45 +135,93 @@ def _described(rows: Sequence[Row], seeds: int) -> Iterator[str]:
 
 
 def _lengths(rows: Iterable[Row], measured: Iterable[Row]) -> Iterator[str]:
-    """Yield from which length of a trial on each framework adds little to it, and how long those were that were measured."""
-    texts = [f"{row.name} {text}" for row in rows if (text := _length(row)) is not None]
-    if not texts:
+    """Yield from which lengths on each framework adds little, and how long the trials and jobs were that were measured."""
+    found = [(row, lengths) for row in rows if (lengths := _of_columns([row])).trial is not None]
+    if not found:
         return
+    few = ""
+    if all(one.are_few for _, lengths in found for one in lengths if one is not None):
+        few = f" (of all runs: fewer than {FEWEST_UNDISTURBED} undisturbed)"
     columns = [column for row in measured for column in row.columns.values()]
     trials = [column.trial_seconds for column in columns if column.trial_seconds is not None]
     jobs = [column.job_seconds for column in columns if column.job_seconds is not None]
     yours = f" Yours took {duration_range(trials)} and {duration_range(jobs)}." if trials and jobs else ""
-    yield f"A framework adds less than 5 % to trials and to jobs longer than: {', '.join(texts)}.{yours}"
+    texts = "; ".join(f"{row.name} {_text(lengths, is_few_said=bool(few))}" for row, lengths in found)
+    epoch = " (an epoch)" if any(lengths.epoch is not None for _, lengths in found) else ""
+    what = f"{_trials(row for row, _ in found)}{epoch} and the job"
+    yield f"On this machine less than 5 % is added where {what} exceed: {texts}{few}.{yours}"
+    if unknown := [row.name for row, lengths in found if lengths.job is None]:
+        yield f"What {listed(unknown)} {'adds' if len(unknown) == 1 else 'add'} to a job is unknown: {NO_BASELINE}."
 
 
-def _length(row: Row) -> str | None:
-    """Return the greatest lengths of trials and jobs over a row's columns; None where nothing tells them."""
-    of_trials, of_jobs = _longest([row])
-    if of_trials is None or of_jobs is None:
-        return None
-    if of_trials.is_extrapolated and of_jobs.is_extrapolated:
-        return f"{duration_text(of_trials.seconds)} and {duration_text(of_jobs.seconds)} (extrapolated)"
-    return f"{length_text(of_trials)} and {length_text(of_jobs)}"
+class _Lengths(NamedTuple):
+    trial: Length | None
+    epoch: Length | None  # None too where trials have one epoch
+    job: Length | None
 
 
-def _while(rows: Iterable[Row]) -> str:
-    """Return from which length of trials and jobs on the choice does not matter; "" where nothing tells it."""
-    of_trials, of_jobs = _longest(list(rows))
-    if of_trials is None or of_jobs is None:
-        return ""
-    trials, jobs = duration_text(of_trials.seconds), duration_text(of_jobs.seconds)
-    return f", unless your trials take more than about {trials} and a whole job more than about {jobs}"
-
-
-def _longest(rows: Sequence[Row]) -> tuple[Length | None, Length | None]:
-    """Return the greatest lengths, of trials and of jobs, from which on less than the first share is added."""
+def _of_columns(rows: Iterable[Row]) -> _Lengths:
+    """Return the lengths from which on less than the first share is added, over all columns of some rows."""
     all_added = [column.added for row in rows for column in row.columns.values()]
-    of_trials = [added.lengths[0] for added in all_added if added.lengths]
-    of_jobs = [added.job_lengths[0] for added in all_added if added.job_lengths]
-    return (
-        max(of_trials, key=lambda length: length.seconds, default=None),
-        max(of_jobs, key=lambda length: length.seconds, default=None),
+    trials, epochs, jobs = (
+        covering(lengths[0] for one in all_added if (lengths := of(one)))
+        for of in (attrgetter("lengths"), attrgetter("epoch_lengths"), attrgetter("job_lengths"))
     )
+    return _Lengths(trials, epochs if any(round(one.epochs or 0) > 1 for one in all_added) else None, jobs)
+
+
+def _text(lengths: _Lengths, *, is_few_said: bool) -> str:
+    """Return the lengths of a framework as ranges: `0.5 to 0.8 s (0.05 to 0.08 s) and 7 to 9 s (extrapolated)`."""
+    assert lengths.trial is not None
+    epoch = [_range(lengths.epoch)] if lengths.epoch is not None else []
+    of_trial, of_job = (_marks(one, is_few_said=is_few_said) for one in (lengths.trial, lengths.job))
+    job = "unknown" if lengths.job is None else _range(lengths.job) if lengths.job.high > 0 else "any job"
+    return f"{_range(lengths.trial)}{_beside([*epoch, *of_trial])} and {job}{_beside(of_job)}"
+
+
+def _beside(texts: Sequence[str]) -> str:
+    return f" ({'; '.join(texts)})" if texts else ""
+
+
+def _range(length: Length) -> str:
+    return duration_range((length.low, length.high))
+
+
+def _marks(length: Length | None, *, is_few_said: bool) -> list[str]:
+    if length is None:
+        return []
+    few = ["few undisturbed runs"] if length.are_few and not is_few_said else []
+    return ["extrapolated", *few] if length.is_extrapolated else few
+
+
+def _trials(rows: Iterable[Row]) -> str:
+    """Return of how many epochs the trials of some rows were: `trials of 10 epochs`."""
+    numbers = sorted({round(column.added.epochs or 0) for row in rows for column in row.columns.values()})
+    first = "" if len(numbers) == 1 else f"{numbers[0]} to "
+    return f"trials of {first}{counted(numbers[-1], 'epoch')}" if numbers[-1] else "trials"
+
+
+def _while(rows: Sequence[Row]) -> str:
+    """Return from which length of trials and jobs on the choice does not matter: where the worst of these adds little.
+
+    "" where nothing tells it.
+    """
+    of_rows = [_of_columns([row]) for row in rows]
+    trial, epoch, job = (_worst(lengths) for lengths in zip(*of_rows, strict=True))
+    if trial is None or any(one.trial is None for one in of_rows):
+        return ""
+    epochs = f" (epochs {_range(epoch)})" if epoch is not None else ""
+    is_known = job is not None and all(one.job is not None for one in of_rows)
+    jobs = " and a job long (how long, no baseline tells)"
+    if job is not None and is_known:
+        jobs = f" and a job more than {_range(job)}" if job.high > 0 else ""
+    return f", unless {_trials(rows)} take more than {_range(trial)}{epochs}{jobs} on this machine"
+
+
+def _worst(lengths: Iterable[Length | None]) -> Length | None:
+    """Return from the greatest low end to the greatest high one."""
+    found = [one for one in lengths if one is not None]
+    return replace(found[0], low=max(one.low for one in found), high=max(one.high for one in found)) if found else None
 
 
 def _won(answers: Answers, shown: Shown, rows: Mapping[str, Row], label: str) -> dict[Question, list[str]]:

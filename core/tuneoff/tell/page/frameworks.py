@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tuneoff.base.format import MISSING, duration_range, duration_text
+from tuneoff.base.format import MISSING, duration_range, two_digits
 from tuneoff.experiment.metric import Metric
 from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
@@ -172,19 +172,41 @@ def rows_of(setting: Setting, *, emulated: bool) -> list[Row]:
     return [row for row in setting.rows if row.is_emulated is emulated]
 
 
-def added_cell(interval: Interval | None) -> FigureCell:
+def added_cell(interval: Interval | None, *, in_ms: bool = False) -> FigureCell:
     """Return what a framework adds, with its interval below."""
     if interval is None:
         return FigureCell(MISSING, reason="no run has the figure, or most failed")
     is_known = interval.n > 1 and math.isfinite(interval.low) and math.isfinite(interval.high)
-    below = duration_range((interval.low, interval.high)) if is_known else ""
-    return FigureCell(duration_text(max(0.0, interval.estimate)), below)
+    below = _range((interval.low, interval.high), in_ms=in_ms) if is_known else ""
+    return FigureCell(_range([interval.estimate], in_ms=in_ms), below)
 
 
-def added_range(intervals: Iterable[Interval | None]) -> str:
+def added_range(intervals: Iterable[Interval | None], *, in_ms: bool = False) -> str:
     """Return what a framework adds, from the least to the most of its columns."""
     found = [interval.estimate for interval in intervals if interval is not None]
-    return duration_range(found) if found else MISSING
+    return _range(found, in_ms=in_ms) if found else MISSING
+
+
+def _range(seconds: Sequence[float], *, in_ms: bool) -> str:
+    if not in_ms:
+        return duration_range(seconds)
+    ends = dict.fromkeys(two_digits(1000 * end) for end in (min(seconds), max(seconds)))
+    return f"{' to '.join(ends)} ms"
+
+
+def job_cell(row: Row) -> FigureCell:
+    """Return what a framework adds to a job above the baseline; of the baseline, and without one, all that it takes itself."""
+    of = row.first.added
+    if of.per_job is not None or of.own_per_job is None:
+        return added_cell(of.per_job)
+    return added_cell(of.own_per_job)._replace(below="its own: the baseline" if row.is_floor else "its own: no baseline")
+
+
+def job_range(row: Row) -> str:
+    """Return the same, from the least to the most of its columns."""
+    found = [column.added for column in row.columns.values()]
+    above = [of.per_job for of in found]
+    return added_range(above) if any(above) else f"{added_range(of.own_per_job for of in found)} (its own)"
 
 
 def failed(columns: Iterable[Column]) -> str:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.format import MISSING
 from tuneoff.judge.answers.answer import EstimatedGroup, Question
-from tuneoff.judge.choice.choice import SHARES, Point, Row, ScalingCurve, Setting
+from tuneoff.judge.choice.added import SHARES
+from tuneoff.judge.choice.choice import Point, Row, ScalingCurve, Setting
 from tuneoff.judge.choice.curve import ADDED, FIGURES, UTILIZATION, amount_text, place_text
 from tuneoff.judge.choice.scaling import BUSY
 from tuneoff.tell.plots import drawing
@@ -134,7 +135,7 @@ class Dot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A framework. `predicted`: from the first point to where the shortest trials put the last one, as SVG path data, or "".
+    """A framework. `predicted`: from the first point to where it puts the others, as SVG path data, or "".
 
     `cells`: the table's, by column.
     `knee`: its low end, itself and its high end, on the x axis; None without one.
@@ -188,7 +189,7 @@ def _drawn(curve: ScalingCurve, setting: Setting) -> Drawn | None:
     found = {label: tuple(_dot(curve, point, names[label], x, y) for point in of) for label, of in curve.lines.items()}
     texts = apart([dots[-1].y for dots in found.values()])
     places = {x.at(point.x): f"{point.x:.0f}" for point in points}
-    of_scope = {point.scope: place_text(curve, point.x) for point in sorted(points, key=lambda point: point.x)}
+    of_scope = {point.scope: place_text(curve, point) for point in sorted(points, key=lambda point: point.x)}
     if curve.over == "trial_seconds":
         of_scope = {scope.text: scope.task or scope.variant for scope in setting.scopes if scope.text in of_scope}
     return Drawn(
@@ -205,7 +206,7 @@ def _drawn(curve: ScalingCurve, setting: Setting) -> Drawn | None:
                 name=names[label],
                 dots=dots,
                 path="M" + "L".join(f"{dot.x:.1f} {dot.y:.1f}" for dot in dots),
-                predicted=_predicted(dots, curve.lines[label][-1], y),
+                predicted=_predicted(dots, curve.lines[label], y),
                 label_y=label_y,
                 cells=(
                     *(_cell(curve, next((one for one in curve.lines[label] if one.scope == scope), None)) for scope in of_scope),
@@ -227,7 +228,7 @@ def _dot(curve: ScalingCurve, point: Point, name: str, x: Scale, y: Scale) -> Do
         y=_height(y, point.value.estimate),
         low=_height(y, ends[0]),
         high=_height(y, ends[1]),
-        text=f"{name}, {place_text(curve, point.x)}: {cell.text}" + (f" ({cell.below})" if cell.below else ""),
+        text=f"{name}, {place_text(curve, point)}: {cell.text}" + (f" ({cell.below})" if cell.below else ""),
     )
 
 
@@ -257,8 +258,7 @@ def _height(y: Scale, value: float) -> float:
     return HEIGHT * (1 - y.at(value))
 
 
-def _predicted(dots: tuple[Dot, ...], last: Point, y: Scale) -> str:
-    """Where as many seconds are added to longer trials the share falls in a straight line, for both axes are logarithmic."""
-    if last.predicted is None:
-        return ""
-    return f"M{dots[0].x:.1f} {dots[0].y:.1f}L{dots[-1].x:.1f} {_height(y, last.predicted):.1f}"
+def _predicted(dots: tuple[Dot, ...], points: tuple[Point, ...], y: Scale) -> str:
+    """Return the line of what the first point predicts: straight where reports are as many, for both axes are logarithmic."""
+    found = [(dot.x, _height(y, point.predicted)) for dot, point in zip(dots, points, strict=True) if point.predicted is not None]
+    return "".join((f"M{dots[0].x:.1f} {dots[0].y:.1f}", *(f"L{x:.1f} {at:.1f}" for x, at in found))) if found else ""

@@ -22,14 +22,14 @@ from tuneoff.base.format import (
     score,
     seconds,
     shown_unit,
-    times_text,
+    times,
     wrapped,
 )
 from tuneoff.experiment.metric import STEPS, Metric
 from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.experiment.names import platform_text
 from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
-from tuneoff.judge.choice.choice import ENERGY, QUALITY, Best, Choice, Row, Setting, failures, ratio_text
+from tuneoff.judge.choice.choice import ENERGY, QUALITY, Best, Choice, Row, Setting, failures
 from tuneoff.judge.stats.location import Interval, middle
 from tuneoff.judge.summary_rows import COLUMNS, Figure, SummaryRow, notes
 from tuneoff.tell.report.cost_notes import NO_CIRCUMSTANCES, Circumstances, cost_notes
@@ -42,6 +42,7 @@ LEAST_MILLISECONDS = 5.0  # shown as 0.01 s
 WIDEST = 1000  # columns
 LEAST_COLUMNS = 3  # of figures, however narrow the terminal
 WIDTH = 80
+TABLE_WIDTH = 88  # of the table of frameworks, where the terminal has so many columns or there is none
 JOB_TIME = "time.jct_without_test"
 SIGNS = {Outcome.BETTER: "+", Outcome.WORSE: "-", Outcome.UNDECIDED: "?"}  # against the reference, where there are verdicts
 MOST_CAVEATS = 3
@@ -167,7 +168,7 @@ def _runs(row: SummaryRow) -> str:
 
 
 def ending(choice: Choice, width: int | None = None) -> list[str]:
-    """Return the lines, none wider than `width`, at most 80 columns, where it can be broken."""
+    """Return the lines, none wider than `width`, at most 80 columns where it can be broken, the table at most 88."""
     most = min(width, WIDTH) if width is not None else WIDTH
     has_choice = sum(not row.is_floor for setting in choice.settings[:1] for row in setting.rows) > 1
     below = list(choice.lines) if has_choice else []
@@ -179,7 +180,7 @@ def ending(choice: Choice, width: int | None = None) -> list[str]:
     below += [f"! {text}" for text in choice.caveats[:MOST_CAVEATS]]
     more = len(choice.caveats) - MOST_CAVEATS
     below += [f"! and {more} more: {choice.report_command}"] if more > 0 else []
-    above = table(choice, most)
+    above = table(choice, min(width, TABLE_WIDTH) if width is not None else TABLE_WIDTH)
     return [*above, *([""] if above else []), *wrapped(below, most)]
 
 
@@ -203,7 +204,8 @@ def _columns(choice: Choice, rows: Sequence[Row]) -> Iterator[tuple[str, Cell]]:
     if len(rows) > 1:
         yield f"x {reference}", _ratio
     yield "added\ns/trial", lambda row, _: _added(column.added.per_trial for column in row.columns.values())
-    yield "added\ns/job", lambda row, _: _added(column.added.per_job for column in row.columns.values())
+    yield "added\ns/job", _added_to_jobs
+    yield "added\nms/report", lambda row, _: _added((column.added.per_report for column in row.columns.values()), MILLISECONDS)
     if any(map(_failed, rows)):
         yield "runs\nfailed", lambda row, _: _failed(row)
     if all(len(row.columns) == 1 for row in rows):
@@ -243,9 +245,20 @@ def _failed(row: Row) -> str:
     return f"{failed}/{tried}" if failed else ""
 
 
-def _added(intervals: Iterable[Interval | None]) -> str:
-    """Return what a framework adds; over several columns the least and the most."""
-    found = sorted(max(0.0, added.estimate) for added in intervals if added is not None)
+def _added_to_jobs(row: Row, _: Setting) -> str:
+    """Return what a framework adds above the baseline, which is `base`; without one `own` and all that it takes itself."""
+    if row.is_floor:
+        return "base"
+    all_added = [column.added for column in row.columns.values()]
+    if all(one.baseline is None for one in all_added):
+        own = _added(one.own_per_job for one in all_added)
+        return own if own == MISSING else f"own {own}"
+    return _added(one.per_job for one in all_added)
+
+
+def _added(intervals: Iterable[Interval | None], unit: float = 1.0) -> str:
+    """Return what a framework adds, in s by `unit`; over several columns the least and the most."""
+    found = sorted(unit * max(0.0, added.estimate) for added in intervals if added is not None)
     if not found:
         return MISSING
     return figure(found[0]) if len(found) == 1 else f"{figure(found[0])} to {figure(found[-1])}"
@@ -259,9 +272,14 @@ def _ratio(row: Row, setting: Setting) -> str:
     if not ratios:
         return MISSING
     if len(row.columns) == 1:
-        return f"{ratio_text(ratios[0])}{SIGNS.get(ratios[0].outcome, '')}"
+        return f"{_times(ratios[0].estimate, ratios[0].low, ratios[0].high)}{SIGNS.get(ratios[0].outcome, '')}"
     found = sorted(ratio.estimate for ratio in ratios)
-    return f"{times_text(middle(found), found[0], found[-1])} over {len(found)}"
+    return f"{_times(middle(found), found[0], found[-1])} over {len(found)}"
+
+
+def _times(estimate: float, low: float, high: float) -> str:
+    """Return `2.9 (1.5-4.8)`; without its range where that is of one value."""
+    return times(estimate) + (f" ({times(low)}-{times(high)})" if low != high and math.isfinite(estimate) else "")
 
 
 def _job_time(group: EstimatedGroup) -> str:

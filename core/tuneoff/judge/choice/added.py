@@ -1,0 +1,182 @@
+"""What a framework adds to a job, to a trial and to a report, and from which lengths on that is little.
+
+Of the undisturbed runs where there are six of them, else of all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tuneoff.base.clock import MILLISECONDS
+from tuneoff.judge.answers.answer import EstimatedGroup
+from tuneoff.judge.answers.run_values import FEWEST_UNDISTURBED, is_disturbed
+from tuneoff.judge.runs import POOL
+from tuneoff.judge.stats.location import Interval, median
+
+SHARES = (0.05, 0.01)  # of a job, below which what a framework adds to it and to its trials is called little
+FURTHEST = 10.0  # times what was measured: beyond it a length is extrapolated
+PER_TRIAL, PER_REPORT, REPORTS = "overhead.further_trial", "overhead.per_report", "overhead.reports"
+EPOCHS, USED = "epochs.trained", "trials.used"
+PER_JOB = (
+    "time.deploy",
+    "time.setup",
+    "time.result_collection",
+    "time.undeploy",
+    "overhead.job_start",
+)  # what a job takes besides its trials and its test
+BySeed = Mapping[int, float]  # infinite of a run that failed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Length:
+    """From which length of a trial, an epoch or a job on, in s, a framework adds less than half of `share` to it.
+
+    Where both trials and the job are longer it adds less than `share` to the whole. `low` to `high`: the interval of the median;
+    the lowest and the highest run where there `are_few`.
+    """
+
+    share: float
+    seconds: float
+    low: float
+    high: float
+    is_extrapolated: bool  # beyond FURTHEST times the longest trial or job of the same framework
+    are_few: bool  # undisturbed runs: fewer than six, so that all runs count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Added:
+    """What a framework adds, in s. None: no run has it, or most failed.
+
+    `own_per_job`: deploy, setup, its workers' start, result collection, un-deploy. `per_job`: that above the baseline, by seed;
+    None without a baseline of the same platform and start, and of the baseline. `per_trial`: each trial beyond the workers'
+    first ones, without its reports; `per_report`: each of its `reports`, which may be fewer than its `epochs`;
+    `per_whole_trial`: a trial with so many.
+    """
+
+    baseline: str | None = None  # its label
+    own_per_job: Interval | None = None
+    per_job: Interval | None = None
+    per_trial: Interval | None = None
+    per_report: Interval | None = None
+    reports: float | None = None
+    epochs: float | None = None
+    per_whole_trial: Interval | None = None
+    lengths: tuple[Length, ...] = ()  # of trials with so many epochs, by SHARES; none where nothing tells them
+    epoch_lengths: tuple[Length, ...] = ()  # of an epoch of these trials, and of any with more epochs
+    job_lengths: tuple[Length, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Longest:
+    """The longest trial and job of a framework that were measured, in s: medians of its groups."""
+
+    trial: float
+    job: float
+
+
+def baseline_of(group: EstimatedGroup, groups: Iterable[EstimatedGroup]) -> EstimatedGroup | None:
+    """Return the plain pool on the same platform, with the same start and variant: of the same sampler where it has runs."""
+    found = [
+        one
+        for one in groups
+        if one.adapter == POOL
+        and one.replicate == 0
+        and one.same_as is None
+        and one.done
+        and (one.spec.platform, one.start, one.scope.variant, one.scope.task)
+        == (group.spec.platform, group.start, group.scope.variant, group.scope.task)
+    ]
+    return next((one for one in found if one.scope == group.scope), next(iter(found), None))
+
+
+def added(group: EstimatedGroup, baseline: EstimatedGroup | None, longest: Longest, confidence: float) -> Added:
+    """Return what a group's runs show; `baseline`: what its jobs are held to, None without one."""
+    jobs, trials, each = (_by_seed(group, names) for names in (PER_JOB, (PER_TRIAL,), (PER_REPORT,)))
+    numbers, trained, used = (_by_seed(group, (name,), unit=1.0) for name in (REPORTS, EPOCHS, USED))
+    of_reports = {seed: number * each.get(seed, 0.0) for seed, number in numbers.items() if math.isfinite(number)}
+    whole = {seed: seconds + of_reports.get(seed, 0.0) for seed, seconds in trials.items()}
+    floor = _by_seed(baseline, PER_JOB) if baseline is not None and baseline.label != group.label else {}
+    above = {seed: seconds - floor[seed] for seed, seconds in jobs.items() if math.isfinite(floor.get(seed, math.inf))}
+    reports = _median(numbers, [group], confidence)
+    numbers_of_epochs = {seed: number / used[seed] for seed, number in trained.items() if 0 < used.get(seed, 0) < math.inf}
+    epochs = _median(numbers_of_epochs, [group], confidence)
+    per_epoch = 1 / epochs.estimate if epochs is not None and epochs.estimate > 0 else None
+    lengths = _lengths(whole, [group], confidence, longest.trial)
+    return Added(
+        baseline=baseline.label if baseline is not None else None,
+        own_per_job=_median(jobs, [group], confidence),
+        per_job=_median(above, [group, baseline] if baseline is not None else [], confidence),
+        per_trial=_median(trials, [group], confidence),
+        per_report=_median(each, [group], confidence),
+        reports=reports.estimate if reports is not None else None,
+        epochs=epochs.estimate if epochs is not None else None,
+        per_whole_trial=_median(whole, [group], confidence),
+        lengths=lengths,
+        epoch_lengths=tuple(_part(one, per_epoch) for one in lengths) if per_epoch is not None else (),
+        job_lengths=_lengths(above, [group, baseline] if baseline is not None else [], confidence, longest.job),
+    )
+
+
+def covering(lengths: Iterable[Length]) -> Length | None:
+    """Return the range over conditions and tasks: from the lowest to the highest end; None without any."""
+    found = list(lengths)
+    if not found:
+        return None
+    return replace(
+        max(found, key=lambda one: one.seconds),
+        low=min(one.low for one in found),
+        high=max(one.high for one in found),
+        is_extrapolated=any(one.is_extrapolated for one in found),
+        are_few=any(one.are_few for one in found),
+    )
+
+
+def _by_seed(group: EstimatedGroup, metrics: Sequence[str], unit: float = MILLISECONDS) -> dict[int, float]:
+    """Return the sum of some metrics by seed, in s; nothing where no run has them."""
+    sums = {
+        of_run[0].seed: sum(one.value for one in of_run if one.value is not None) / unit
+        for of_run in zip(*(group.estimates[metric].values for metric in metrics), strict=True)
+        if all(one.value is not None for one in of_run)
+    }
+    return {**sums, **{run.seed: math.inf for run in group.runs if run.has_failed}} if sums else {}
+
+
+def _counted(values: BySeed, groups: Sequence[EstimatedGroup]) -> tuple[list[float], bool]:
+    """Return the values of the seeds that nobody disturbed in any of the groups; all, and True, where these are not six."""
+    disturbed = {run.seed for group in groups for run in group.runs if is_disturbed(run) is not False}
+    undisturbed = [value for seed, value in values.items() if seed not in disturbed]
+    are_few = len(undisturbed) < FEWEST_UNDISTURBED
+    return (list(values.values()) if are_few else undisturbed), are_few
+
+
+def _median(values: BySeed, groups: Sequence[EstimatedGroup], confidence: float) -> Interval | None:
+    """Return the median with its interval; None where there is none, or most runs failed."""
+    counted, _ = _counted(values, groups)
+    found = median(counted, confidence) if counted else None
+    return found if found is not None and math.isfinite(found.estimate) else None
+
+
+def _lengths(values: BySeed, groups: Sequence[EstimatedGroup], confidence: float, longest: float) -> tuple[Length, ...]:
+    """Return the lengths by what is added by seed; a run that failed tells none."""
+    if _median(values, groups, confidence) is None:
+        return ()
+    counted, are_few = _counted({seed: value for seed, value in values.items() if math.isfinite(value)}, groups)
+    found = median(counted, confidence)
+    low, high = (min(counted), max(counted)) if are_few else (found.low, found.high)
+    return tuple(
+        Length(
+            share=share,
+            seconds=max(0.0, found.estimate) / (share / 2),
+            low=max(0.0, low) / (share / 2),
+            high=max(0.0, high) / (share / 2),
+            is_extrapolated=max(0.0, high) / (share / 2) > FURTHEST * longest,
+            are_few=are_few,
+        )
+        for share in SHARES
+    )
+
+
+def _part(length: Length, part: float) -> Length:
+    return replace(length, seconds=length.seconds * part, low=length.low * part, high=length.high * part)
