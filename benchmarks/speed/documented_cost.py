@@ -41,7 +41,7 @@ _ENDS = "processes end without the interpreter's teardown"
 CHANGES = {
     "serial": _ENDS,
     "optuna": f"flock on the journal; {_ENDS}",
-    "ray-tune": "reused actors, no loggers, no dashboard, niceness 0, state written at the end",
+    "ray-tune": "reused actors, no loggers, tables, log lines, dashboard and waiting trials, niceness 0, state at the end",
     "syne-tune": f"polled every 0.05 s, no callbacks and state, trials print their report and {_ENDS}",
 }
 

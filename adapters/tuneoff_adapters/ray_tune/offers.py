@@ -80,7 +80,7 @@ _LOCAL = Capabilities(
         "a class trainable, in the actor's main thread (documented first: a function, in another thread)",
         "reuse_actors=True (default: a new process, with all its imports, for each trial)",
         "workers at niceness 0 (default: 15)",
-        "no CSV, JSON and TensorBoard files per trial and no progress tables",
+        "no CSV, JSON and TensorBoard files per trial, no progress tables, and no log lines of workers in the driver",
         "the experiment's state written at the end alone (default: every 10 s or less often)",
         "no dashboard",
         "at most workers.count trials made and not ended (default: more wait in Ray)",

@@ -35,13 +35,14 @@ def main(path: str, folder: str, is_changed: bool) -> None:
     import ray
     from ray import tune
 
-    dashboard = {"include_dashboard": False} if is_changed else {}
-    ray.init(num_cpus=WORKERS, **dashboard, _temp_dir=f"{tempfile.gettempdir()}/ray")
+    quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"} if is_changed else {}
+    ray.init(num_cpus=WORKERS, **quiet, _temp_dir=f"{tempfile.gettempdir()}/ray")
+    limit = WORKERS if is_changed else None
     tuner = tune.Tuner(
         objective,
         param_space={"training": tune.grid_search(trainings(path))},
-        tune_config=tune.TuneConfig(metric="accuracy", mode="max", reuse_actors=is_changed),
-        run_config=tune.RunConfig(storage_path=folder),
+        tune_config=tune.TuneConfig(metric="accuracy", mode="max", reuse_actors=is_changed, max_concurrent_trials=limit),
+        run_config=tune.RunConfig(storage_path=folder, **({"verbose": 0} if is_changed else {})),
     )
     values = [result.metrics["accuracy"] for result in tuner.fit()]
     ray.shutdown()
