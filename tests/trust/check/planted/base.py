@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from tuneoff.base.targets import load_target
+from tuneoff.capabilities import Capabilities
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.pool_adapter import Task
 from tuneoff.run.trial import pool_worker
@@ -20,6 +22,7 @@ __all__ = ["Altered", "Repeating", "Task"]
 class Altered(SerialAdapter):
     """`serial` whose workers are prepared, and run each trial by `run`; there may be more or fewer than were asked for."""
 
+    capabilities: ClassVar[Capabilities] = replace(SerialAdapter.capabilities, reports="every_epoch")  # some defects are in one
     more_workers: ClassVar[int] = 0
 
     @classmethod
