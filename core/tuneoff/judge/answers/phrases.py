@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from tuneoff.base.commands import command
 from tuneoff.base.format import MISSING, counted, figure, score, shown_unit, times, times_text
 from tuneoff.experiment.metric_catalogue import METRICS
 from tuneoff.experiment.names import with_pruner
@@ -230,7 +231,7 @@ def lines(answers: Answers) -> Iterator[str]:
     looks = f", {len(answers.looks)} looks" if answers.looks else ""
     yield (
         f"Intervals of medians: {percent:g} %. Verdicts: paired by seed, {percent:g} % over a family of {family} pairs per "
-        f"question and scope (Bonferroni{looks}). How to read them: tuneoff explain docs/verdicts.md"
+        f"question and scope (Bonferroni{looks}). How to read them: {command('explain', 'docs/verdicts.md')}"
     )
 
 

@@ -103,6 +103,7 @@ def page(of: Answered, folder: Path) -> dict[str, Any]:
         "axes": {setting.name: _axes(setting, answers.questions) for setting in choice.settings},
         "beside": [metric(name) for name in (choice.energy, choice.quality)],  # columns beside those of time
         "places": Places(results, folder),
+        "findings": command("explain", "docs/findings.md"),
         "facts": _facts(results, answers, choice),
         "runs": [runs[run.run_id] for run in results.planned],
         "status_counts": [(name, answers.statuses[name]) for name in STATUSES if answers.statuses.get(name)],
