@@ -19,7 +19,7 @@ from tuneoff.adapter import Adapter
 from tuneoff.adapter_parts import Pool
 from tuneoff.base.process_limits import NOT_JOINED, NOT_PINNED
 from tuneoff.capabilities import Capabilities, Support
-from tuneoff.cli.explain import TOPICS
+from tuneoff.cli.explain import TOPICS, WORDS
 from tuneoff.cli.interfaces import INTERFACES
 from tuneoff.experiment.matrix_parts import price_file_schema
 from tuneoff.experiment.metric_catalogue import metric, metric_names
@@ -147,6 +147,10 @@ def test_each_name_is_explained_by_a_text(call: Call, topic: str) -> None:
     found = listed(call, *(entry["name"] for entry in entries))
     assert [entry["name"] for entry in found if entry["topic"] == topic and not entry["text"]] == []
     assert {entry["name"] for entry in entries} <= {entry["name"] for entry in found}
+
+
+def test_a_word_has_its_meaning_in_one_place() -> None:
+    assert set(words_of_docs()) & set(WORDS) == set()
 
 
 def test_a_word_with_several_meanings_lists_them(call: Call) -> None:

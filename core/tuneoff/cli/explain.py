@@ -40,7 +40,7 @@ WORDS: Mapping[str, str] = {
     "running": "of a run: it was begun, and its command still works on it",
     "emulated": "of a run: the platform is a local stand-in, so its figures are not the framework's, and are in no ranking",
     "estimated": "of a figure, marked ~: it rests on a model or a constant, not on a meter",
-    "framework": "what runs the trials; 'no framework' is serial, the floor",
+    "no framework": "of a row: serial, the floor",
     "reports": "of a run: of which epochs of a trial its framework is told: none, its best one at its end, or every one",
     "job time": "of a run, without the test, which is tuneoff's own (time.jct_without_test): the median, lowest and highest seed",
     "x": "job time over the reference's with the same seed: the middle, its range, and + faster, - slower, ? not decided",
