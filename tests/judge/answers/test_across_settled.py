@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from builders.made_results import Draw, over_tasks, results
+from builders.made_results import Draw, Metrics, over_tasks, results
 from builders.present import present
 from judge.answers.test_across_tasks import ANCHORS, over, p, question
 from judge.answers.test_across_tasks import made as over_means
@@ -101,3 +102,20 @@ def test_many_families_say_how_many_false_claims_there_may_be() -> None:
     (text,) = told(10)  # two questions each
     assert "with an error of 5 %: of the 20 that are judged, up to 1 on average hold a false claim" in text
     assert told(9) == []
+
+
+def test_claims_over_tasks_rest_on_the_seeds_declared_before_the_first_run() -> None:
+    def draw(label: str, task: int) -> Draw:
+        def of(seed: int) -> Metrics:
+            is_fast = (label == "a") == (seed < 3)  # the seeds that are added say the opposite
+            return {"time.jct": (1000.0 if is_fast else 2000.0) * (1 + 0.01 * (seed + task)), "quality.test": 0.9}
+
+        return of
+
+    def compared(seeds: int, declared: int) -> Sequence[OverTasks]:
+        made = results(over_tasks(12, "ab", draw), range(seeds))
+        plan = replace(made.plan, analysis={**made.plan.analysis, "seeds": list(range(declared))})
+        return next(one for one in answers(replace(made, plan=plan)).across if one.question.name == "time").compared
+
+    assert compared(9, declared=3) == compared(3, declared=3)
+    assert compared(9, declared=9) != compared(3, declared=3)  # control

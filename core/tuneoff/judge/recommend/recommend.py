@@ -50,7 +50,7 @@ def recommend(
         option = "--must-survive" if request.must_survive else "--never-silently-wrong"
         raise ExperimentError(f"{option} needs --faults with what `tuneoff faults --json` wrote")
     known = [listing for listing in known if listing.plugin.name != POOL]  # the floor is no choice
-    candidates = [*_candidates(known, evidence, _as_files_ask(folders, request)), *_unknown(folders, known)]
+    candidates = [*_candidates(known, evidence, request), *_unknown(folders, known)]
     capable = [one.adapter for one in candidates if one.is_capable]
     measured = settings(folders, capable, request)
     reached = {group.adapter for setting in measured for group in setting.groups}
@@ -82,17 +82,6 @@ def recommend(
         exit_code=ANSWERED if any(family.recommended for family in inside) else NO_ANSWER,
     )
     return replace(recommendation, headline=tuple(headline(recommendation)))
-
-
-def _as_files_ask(folders: Sequence[Answered], request: Request) -> Request:
-    """Return the request with the sampler and the pruner of the files, where it names none and they have one alone."""
-    scopes = [scope for folder in folders for scope in folder.answers.scopes]
-    samplers, pruners = {scope.sampler for scope in scopes}, {scope.pruner for scope in scopes}
-    return replace(
-        request,
-        sampler=request.sampler or (min(samplers) if len(samplers) == 1 else None),
-        pruner=request.pruner or (min(pruners) if len(pruners) == 1 else None),
-    )
 
 
 def _candidates(known: Sequence[AdapterListing], evidence: Sequence[FaultResult], request: Request) -> list[Candidate]:
