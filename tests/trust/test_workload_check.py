@@ -203,6 +203,7 @@ def test_trainings_that_shared_their_options_would_not_be_isolated(tmp_path: Pat
         "threads": 1,
         "objective": "value",
         "seeds": [1, 2],
+        "planned_epochs": 1,
         "trainings": [training, training],
     }
     program = f"import json; from tuneoff.trust.workload_check import train; train.own_copy = {copied}"
