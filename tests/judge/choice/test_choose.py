@@ -193,6 +193,7 @@ def test_what_is_shown_on_disturbed_runs_says_so_in_its_sentence(disturbed: Sequ
     entries = [Entry(name, runs(*of, name), disturbed=disturbed) for name, of in names.items()]
     (shown,) = (line for line in lines_of(entries) if line.startswith("Shown"))
     assert shown.startswith(f"Shown at 95 % confidence with sampler random{doubt}: optuna was faster")
+    assert ("(few undisturbed runs)" in lines_of(entries)[0]) == bool(doubt)
 
 
 def test_what_another_choice_changes_is_called_not_robust_and_only_that() -> None:

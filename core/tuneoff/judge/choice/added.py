@@ -6,7 +6,7 @@ Of the undisturbed runs where there are six of them, else of all.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tuneoff.base.clock import MILLISECONDS
@@ -119,14 +119,17 @@ def added(group: EstimatedGroup, baseline: EstimatedGroup | None, longest: Longe
     )
 
 
-def covering(lengths: Iterable[Length]) -> Length | None:
-    """Return the range over conditions and tasks: from the lowest to the highest end; None without any."""
+def covering(lengths: Iterable[Length], lower_end: Callable[[Iterable[float]], float] = min) -> Length | None:
+    """Return the range over conditions and tasks: from the lowest to the highest end; None without any.
+
+    `lower_end`: max for where the last of several frameworks adds little.
+    """
     found = list(lengths)
     if not found:
         return None
     return replace(
         max(found, key=lambda one: one.seconds),
-        low=min(one.low for one in found),
+        low=lower_end(one.low for one in found),
         high=max(one.high for one in found),
         is_extrapolated=any(one.is_extrapolated for one in found),
         are_few=any(one.are_few for one in found),

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
 from operator import attrgetter, or_
 from typing import NamedTuple
@@ -21,6 +20,7 @@ from tuneoff.judge.choice.added import Length, covering
 from tuneoff.judge.choice.choice import Certainty, Ratio, Row, declared_seeds, failures, ratio_text
 from tuneoff.judge.choice.shown import Shown
 
+FEW = "few undisturbed runs"
 NO_BASELINE = "no baseline (serial) ran on its platform with its kind of start"
 SHRINKING = ("time", "overhead", "energy", "carbon", "cost", "waste")  # kinds of metrics that matter less, the longer trials are
 MOST_PLACES = 3  # tasks that are named as those in which runs failed
@@ -190,7 +190,7 @@ def _range(length: Length) -> str:
 def _marks(length: Length | None, *, is_few_said: bool) -> list[str]:
     if length is None:
         return []
-    few = ["few undisturbed runs"] if length.are_few and not is_few_said else []
+    few = [FEW] if length.are_few and not is_few_said else []
     return ["extrapolated", *few] if length.is_extrapolated else few
 
 
@@ -207,7 +207,8 @@ def _while(rows: Sequence[Row]) -> str:
     "" where nothing tells it.
     """
     of_rows = [_of_columns([row]) for row in rows]
-    trial, epoch, job = (_worst(lengths) for lengths in zip(*of_rows, strict=True))
+    found = ([one for one in lengths if one is not None] for lengths in zip(*of_rows, strict=True))
+    trial, epoch, job = (covering(lengths, lower_end=max) for lengths in found)
     if trial is None or any(one.trial is None for one in of_rows):
         return ""
     epochs = f" (epochs {_range(epoch)})" if epoch is not None else ""
@@ -215,13 +216,8 @@ def _while(rows: Sequence[Row]) -> str:
     jobs = " and a job long (how long, no baseline tells)"
     if job is not None and is_known:
         jobs = f" and a job more than {_range(job)}" if job.high > 0 else ""
-    return f", unless {_trials(rows)} take more than {_range(trial)}{epochs}{jobs} on this machine"
-
-
-def _worst(lengths: Iterable[Length | None]) -> Length | None:
-    """Return from the greatest low end to the greatest high one."""
-    found = [one for one in lengths if one is not None]
-    return replace(found[0], low=max(one.low for one in found), high=max(one.high for one in found)) if found else None
+    few = f" ({FEW})" if any(one.are_few for one in (trial, job) if one is not None) else ""
+    return f", unless {_trials(rows)} take more than {_range(trial)}{epochs}{jobs} on this machine{few}"
 
 
 def _won(answers: Answers, shown: Shown, rows: Mapping[str, Row], label: str) -> dict[Question, list[str]]:
