@@ -20,7 +20,7 @@ DISTRIBUTIONS = {  # of modules with another name
 }
 _EXTRAS = re.compile(rf"{OWN}\[([\w,-]+)\]")
 _OF_EXTRA = re.compile(r"(?P<what>.+?); extra == ['\"](?P<extra>[^'\"]+)['\"]")
-_PROGRAM = re.compile(rf"(?:(?:'[^']*/|\S*/)?{OWN}'?|\S+ -m {OWN}|pip install) \S")
+_PROGRAM = re.compile(rf"(?:(?:'[^']*/|\S*/)?{OWN}'?|(?:'[^']*'|\S+) -m (?:{OWN}|pip install)|pip install) \S")
 _QUOTED, _SENTENCE = re.compile("'[^']*'"), re.compile("[.,;:](?: |$)")
 
 
@@ -46,7 +46,17 @@ def install_command(*requirements: str) -> str:
     `tuneoff[extra]` stands for the libraries of that extra: no index has a project of this name, and anybody could register one.
     """
     found = (one for requirement in requirements for one in libraries(requirement))
-    return f"pip install {shlex.join(dict.fromkeys(found))}"
+    return f"{pip()} install {shlex.join(dict.fromkeys(found))}"
+
+
+def python() -> str:
+    """Return the interpreter of this program's environment: `python`, where the shell that called it looks there."""
+    return "python" if program() == OWN else shlex.quote(sys.executable)
+
+
+def pip() -> str:
+    """Return the pip of this program's environment."""
+    return "pip" if program() == OWN else f"{python()} -m pip"
 
 
 def libraries(requirement: str) -> Iterator[str]:

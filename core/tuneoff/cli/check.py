@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tuneoff.base.commands import command
 from tuneoff.base.output import columns, note, one_line, write, write_exactly, write_json
 from tuneoff.cli.command import ListedAction
 from tuneoff.cli.folders import folder_path
@@ -56,7 +57,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.list:
         return _list(checks, arguments.json)
     if not arguments.adapters:
-        raise ExperimentError("at least one adapter must be named, but got none; see: tuneoff adapters")
+        raise ExperimentError(f"at least one adapter must be named, but got none; see: {command('adapters')}")
     reports = _reports(arguments, checks)
     codes = {report.exit_code for report in reports}
     code = FAILS if FAILS in codes else max(codes)

@@ -112,7 +112,8 @@ class OneLineParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         here = experiments_here() if message.endswith(" required: FILE") else []
         message += f"; here: {', '.join(here)}" if here else ""
-        self.exit(BAD_INPUT, f"{plain_line(f'tuneoff: {message}; see: {self.prog} --help')}\n")
+        shown = printed_command(*self.prog.split()[1:], "--help")
+        self.exit(BAD_INPUT, f"{plain_line(f'tuneoff: {message}; see: {shown}')}\n")
 
 
 def experiments_here() -> list[str]:

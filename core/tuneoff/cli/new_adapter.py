@@ -6,7 +6,7 @@ import argparse
 import shlex
 from pathlib import Path
 
-from tuneoff.base.commands import command
+from tuneoff.base.commands import command, pip, python
 from tuneoff.base.output import write
 from tuneoff.cli.new_workload import TEMPLATES, camel_case, check_name, write_templates
 
@@ -33,7 +33,7 @@ def execute(arguments: argparse.Namespace) -> int:
     for path in write_templates([TEMPLATES / "adapter" / "package", TEMPLATES / "adapter" / arguments.like], folder, words):
         write(str(path))
     quoted, name = shlex.quote(str(folder)), arguments.name
-    write(f"\ninstall and try it:\n  pip install -e {quoted}\n  python -m pytest {quoted}\n  {command('check', name)}")
+    write(f"\ninstall and try it:\n  {pip()} install -e {quoted}\n  {python()} -m pytest {quoted}\n  {command('check', name)}")
     target = f"{words['@MODULE@']}:{words['@CLASS@']}"
     write(f"without installing:\n  PYTHONPATH={shlex.quote(str(folder / 'src'))} {command('check', target)}")
     return 0

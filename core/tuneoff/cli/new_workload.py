@@ -11,7 +11,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuneoff.base.commands import command, install_command
+from tuneoff.base.commands import command, install_command, pip
 from tuneoff.base.output import write
 from tuneoff.base.packages import missing_libraries
 from tuneoff.errors import ExperimentError, ResultsError
@@ -118,7 +118,7 @@ def execute(arguments: argparse.Namespace) -> int:
         write(str(path))
     missing = missing_libraries(FRAMEWORKS, *required)
     needs = f"it needs: {install_command(*missing)}\n" if missing else ""
-    enter = f"cd {shlex.quote(str(folder))}{' && pip install -e .' if is_package else ''}"
+    enter = f"cd {shlex.quote(str(folder))}{f' && {pip()} install -e .' if is_package else ''}"
     check, compare = command("check", "--workload", f"{name}.yaml"), command("compare", f"{name}.yaml")
     write(f"\n{needs}run it:\n  {enter}\n  {check}\n  {compare}")
     return 0

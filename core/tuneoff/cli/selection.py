@@ -175,7 +175,7 @@ def _is_missing(adapter: str, reason: str) -> bool:
     from tuneoff.capabilities import framework_status
     from tuneoff.registry import adapter_class
 
-    return reason == framework_status(adapter, adapter_class(adapter).capabilities).text or "; run: pip install" in reason
+    return reason == framework_status(adapter, adapter_class(adapter).capabilities).text or "pip install" in reason
 
 
 def _entries(path: Path, names: Sequence[str]) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
 
-from tuneoff.base.commands import install_command
+from tuneoff.base.commands import command, install_command
 from tuneoff.base.files import regular, without_links
 from tuneoff.base.packages import missing_modules
 from tuneoff.errors import MissingPackageError, ResultsError, UnknownNameError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 INT64 = range(-(2**63), 2**63)
 EXPORT = "export"
-AGAIN = "the records are read instead; for speed export again: tuneoff export %s --format parquet"
+AGAIN = "the records are read instead; for speed export again: %s"
 
 log = logging.getLogger(__name__)
 COLUMNS = ("is_selected", "state", "value", "started_seconds", "busy_seconds")  # of `trials`, beside those to group by
@@ -130,7 +130,11 @@ class Frames:
             found = _exported(self.folder / EXPORT / f"{table}.parquet", TABLES[table], names, self._manifest)
             if found is not None:
                 return found
-            log.warning(f"%s cannot be used; {AGAIN}", self.folder / EXPORT / f"{table}.parquet", self.folder)
+            log.warning(
+                f"%s cannot be used; {AGAIN}",
+                self.folder / EXPORT / f"{table}.parquet",
+                _export(self.folder),
+            )
         return self._from_records(table, {name: TABLES[table][name] for name in names})
 
     def _from_records(self, table: str, columns: Columns) -> Any:
@@ -159,6 +163,10 @@ def load(results: str | os.PathLike[str]) -> Frames:
     return Frames(folder, _current(folder))
 
 
+def _export(folder: Path) -> str:
+    return command("export", folder, "--format", "parquet")
+
+
 def _current(folder: Path) -> Manifest | None:
     """Return the manifest of the export, where it has tables in Parquet that are current."""
     export = folder / EXPORT
@@ -168,7 +176,7 @@ def _current(folder: Path) -> Manifest | None:
     reason = "nothing says what it was made from" if manifest is None else changes(manifest, folder)
     if reason is None:
         return manifest
-    log.warning(f"%s is not current (%s); {AGAIN}", export, reason, folder)
+    log.warning(f"%s is not current (%s); {AGAIN}", export, reason, _export(folder))
     return None
 
 

@@ -189,7 +189,7 @@ def why_not(run: PlannedRun, check: SkipCheck) -> TuneoffError | None:
         return error
     if reason is None:
         return None
-    missing = "; run: pip install" in reason
+    missing = "pip install" in reason
     return MissingPackageError(reason) if missing else ExperimentError(reason)
 
 
