@@ -169,7 +169,7 @@ RESOURCES = (
         ("peak_pss", "the same with shared pages divided among their users, as samples saw it: the true peak may be higher"),
         (
             "trial_tree_peak_rss",
-            "highest of a trial's process and all that it started, by samples, shared pages counted in each",
+            "highest of a trial's process and all that it started, if two samples saw it; shared pages count in each",
         ),
         ("trial_tree_peak_pss", "the same with shared pages divided, where each process of 50 MB or more was looked at"),
         ("tree_peak_rss", "highest sum over all processes of the run, shared pages counted in each", "peak memory"),

@@ -175,7 +175,11 @@ class TreePeaks(NamedTuple):
 
 
 def trial_tree_peaks(run: RunRecord, samples: Samples) -> TreePeaks:
-    """Return what trials had of memory, their children included. A process stays with the one below which it was first seen."""
+    """Return what trials had of memory, their children included. A process stays with the one below which it was first seen.
+
+    A child counts from the second look on at which it lives: one that was just forked, and runs another program at once, has
+    its parent's pages alone.
+    """
     trained = process_keys(run, samples.header.host)
     alive: dict[int, tuple[ProcessUsage, int]] = {}  # by pid: as it was last seen, with its PSS; pid of the one that trains
     totals: dict[int, int] = defaultdict(int)  # RSS, by the pid of the one that trains
@@ -185,6 +189,7 @@ def trial_tree_peaks(run: RunRecord, samples: Samples) -> TreePeaks:
             if pid in alive and alive[pid][0].started_ns == started:
                 gone, root = alive.pop(pid)
                 totals[root] -= gone.rss_bytes
+        new: dict[int, int] = defaultdict(int)  # RSS of children that no look before saw, by the pid of the one that trains
         for usage in sample.processes:
             before, root = alive.pop(usage.pid, (None, 0))
             if before is not None:
@@ -192,12 +197,13 @@ def trial_tree_peaks(run: RunRecord, samples: Samples) -> TreePeaks:
             if before is None or before.started_ns != usage.started_ns:
                 is_trained = (usage.pid, usage.started_ns) in trained
                 root = usage.pid if is_trained else alive[usage.parent][1] if usage.parent in alive else 0
+                new[root] += usage.rss_bytes if root != usage.pid else 0
             elif usage.pss_bytes is None:
                 usage = msgspec.structs.replace(usage, pss_bytes=before.pss_bytes)
             if root:
                 alive[usage.pid] = usage, root
                 totals[root] += usage.rss_bytes
-        _note(found.rss_bytes, max(totals.values(), default=0))
+        _note(found.rss_bytes, max((total - new[root] for root, total in totals.items()), default=0))
         for root in {alive[usage.pid][1] for usage in sample.processes if usage.pss_bytes is not None and usage.pid in alive}:
             tree = [one for one, of in alive.values() if of == root]
             if all(one.pss_bytes is not None or one.rss_bytes < LARGE_BYTES for one in tree):

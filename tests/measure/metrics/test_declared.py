@@ -241,14 +241,14 @@ def test_the_memory_of_what_a_trial_started_counts(honest: RunRecord) -> None:
 
 
 def evidence(run: RunRecord, pss: int, child: int = 0) -> Evidence:
-    """Return one look at the process of the run's first attempt, and at a child of it."""
+    """Return two looks at the process of the run's first attempt, and at a child of it."""
     name = run.trials[0].attempts[0].process
     assert name is not None
     host, pid, started = name.rsplit(":", 2)
     usages = [ProcessUsage(int(pid), int(started), 1, 0, 0, pss, pss)]
     usages += [ProcessUsage(77, 7, int(pid), 0, 0, child, child)] if child else []
-    sample = UsageSample(t=1, busy_ns=0, processes=tuple(usages))
-    return Evidence(samples=Samples(header=header("none", "estimated", host=host), usage=(sample,)))
+    looks = tuple(UsageSample(t=t, busy_ns=0, processes=tuple(usages)) for t in (1, 2))
+    return Evidence(samples=Samples(header=header("none", "estimated", host=host), usage=looks))
 
 
 def test_another_device_than_declared_is_flagged(honest: RunRecord) -> None:
