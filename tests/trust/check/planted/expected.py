@@ -35,6 +35,7 @@ CONTROLS = (
     Control("recording:OwnEvents", "records.schema", ("retried",)),
     Control("recording:DropsEvents", "records.no-gaps", (TWO,)),
     Control("recording:AnnouncesTwice", "trials.announced", (TWO,)),
+    Control("recording:AnnouncesLate", "trials.announced", (TWO,)),
     Control("recording:EndsTwice", "trials.ended", (TWO,)),
     Control("failing:BeginsCompletedAgain", "trials.once", (TWO,)),
     Control("choosing:BeginsAgain", "trials.once", ("honest-max",)),
