@@ -234,7 +234,6 @@ def test_each_heading_of_the_first_table_is_explained(call: Call) -> None:
     for heading in (
         *headings,
         "test\nscore ↓",
-        "energy J/trial,\nwith test",
         "energy per trial, J",
         "added per job",
         "(extrapolated)",

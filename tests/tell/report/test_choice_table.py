@@ -8,7 +8,7 @@ import pytest
 
 from builders.made_results import Entry, over_tasks, steady
 from judge.choice.test_choose import chosen_of, different, runs
-from tuneoff.judge.choice.choice import ENERGY, WITH_TEST
+from tuneoff.judge.choice.choice import ENERGY
 from tuneoff.record.run_record import RunStatus
 from tuneoff.tell.report.tables import LEAST_COLUMNS, TABLE_WIDTH, WIDTH, _columns, ending, table
 
@@ -98,18 +98,8 @@ def test_over_tasks_a_ratio_is_the_median_over_those_without_failed_runs(fails: 
     assert shown in table(chosen_of(entries, range(3)), 80)[-1]
 
 
-@pytest.mark.parametrize(
-    ("metrics", "told"),
-    [
-        (("without_test", "whole"), ("energy J/trial", "~7.00")),
-        (("whole",), ("energy J/trial, with test", "~9.00")),
-        ((), ("energy J/trial", "–")),
-    ],
-)
-def test_energy_is_told_without_the_test_and_of_older_records_with_it(metrics: tuple[str, ...], told: tuple[str, str]) -> None:
-    joules = {"without_test": (ENERGY, 7.0), "whole": (WITH_TEST, 9.0)}
-    choice = chosen_of(
-        [Entry("optuna", lambda seed: {"time.jct_without_test": 1000.0, **dict(joules[name] for name in metrics)})]
-    )
+def test_energy_is_told_without_the_test() -> None:
+    metrics = {ENERGY: 7.0, "energy.per_completed_trial": 9.0}
+    choice = chosen_of([Entry("optuna", lambda seed: {"time.jct_without_test": 1000.0, **metrics})])
     heading, cell = list(_columns(choice, choice.settings[0].rows))[-1]
-    assert (heading.replace("\n", " "), cell(choice.settings[0].rows[0], choice.settings[0])) == told
+    assert (heading.replace("\n", " "), cell(choice.settings[0].rows[0], choice.settings[0])) == ("energy J/trial", "~7.00")

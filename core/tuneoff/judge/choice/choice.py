@@ -22,7 +22,7 @@ from tuneoff.workload import Mode
 
 Over = Literal["trial_seconds", "workers", "trials"]
 QUALITY, VALIDATED = "quality.test", "quality.validation"
-ENERGY, WITH_TEST = "energy.per_completed_trial_without_test", "energy.per_completed_trial"
+ENERGY = "energy.per_completed_trial_without_test"
 
 
 class Certainty(StrEnum):
@@ -199,17 +199,8 @@ class Choice:
     @property
     def quality(self) -> str:
         """The metric of the column on quality: the test's where any row has it, else validation's."""
-        return QUALITY if self._has(QUALITY) else VALIDATED
-
-    @property
-    def energy(self) -> str:
-        """The metric of the column on energy: without the test; with it where all records are older than that metric."""
-        return WITH_TEST if self._has(WITH_TEST) and not self._has(ENERGY) else ENERGY
-
-    def _has(self, metric: str) -> bool:
-        """Whether a row has a value of a metric."""
-        groups = (column.group for setting in self.settings for row in setting.rows for column in row.columns.values())
-        return any(group.estimates[metric].median is not None for group in groups)
+        groups = [column.group for setting in self.settings for row in setting.rows for column in row.columns.values()]
+        return QUALITY if any(group.estimates[QUALITY].median is not None for group in groups) else VALIDATED
 
     @property
     def lines(self) -> tuple[str, ...]:

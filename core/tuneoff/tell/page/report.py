@@ -19,7 +19,7 @@ from tuneoff.experiment.names import variant_text
 from tuneoff.judge.answers.answer import Answers, Question
 from tuneoff.judge.answers.anytime import curves
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
-from tuneoff.judge.choice.choice import Choice, Setting
+from tuneoff.judge.choice.choice import ENERGY, Choice, Setting
 from tuneoff.judge.choice.choose import Answered, time_question
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Group, by_scope
@@ -101,7 +101,7 @@ def page(of: Answered, folder: Path) -> dict[str, Any]:
         "time": time,
         "asked": _asked(answers.questions, time),
         "axes": {setting.name: _axes(setting, answers.questions) for setting in choice.settings},
-        "beside": [metric(name) for name in (choice.energy, choice.quality)],  # columns beside those of time
+        "beside": [metric(name) for name in (ENERGY, choice.quality)],  # columns beside those of time
         "places": Places(results, folder),
         "findings": command("explain", "docs/findings.md"),
         "facts": _facts(results, answers, choice),

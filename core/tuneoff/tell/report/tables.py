@@ -212,8 +212,7 @@ def _columns(choice: Choice, rows: Sequence[Row]) -> Iterator[tuple[str, Cell]]:
         arrow = f" {choice.best.arrow}" if choice.best is not None else ""
         head = f"test{arrow}\nscore" if choice.quality == QUALITY else f"valid-\nation{arrow}"
         yield head, lambda row, _: _quality(row.first.group, choice.quality)
-        head = "energy\nJ/trial" if choice.energy == ENERGY else "energy J/trial,\nwith test"
-        yield head, lambda row, _: _energy(row.first.group, choice.energy)
+        yield "energy\nJ/trial", lambda row, _: _energy(row.first.group)
 
 
 def _frameworks(columns: Sequence[tuple[str, Cell]], rows: Sequence[tuple[Row, Setting]]) -> Table:
@@ -291,8 +290,8 @@ def _job_time(group: EstimatedGroup) -> str:
     return median if len(known) == 1 else f"{median} ({number(known[0])}-{number(known[-1])})"
 
 
-def _energy(group: EstimatedGroup, metric: str) -> str:
-    estimate = group.estimates[metric]
+def _energy(group: EstimatedGroup) -> str:
+    estimate = group.estimates[ENERGY]
     if estimate.median is None or math.isinf(estimate.median.estimate):
         return MISSING
     joules = estimate.median.estimate * shown_unit(estimate.unit)[1]
