@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base.space import Categorical, Float, IntegerLog, SearchSpace, stepped
+from tuneoff.capabilities import Reports
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Failures, Objective, RunSpec, Strategy, Workers, WorkloadSpec
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.history import FILE_NAME, NO_HISTORY, History
@@ -54,6 +55,7 @@ def make_spec(
     replicate: int = 0,
     platform: str = "local",
     options: Mapping[str, Any] | None = None,
+    reports: Reports = "every_epoch",
     **experiment: Any,
 ) -> RunSpec:
     """Return a run; `experiment` are the arguments of `make_experiment`."""
@@ -65,6 +67,7 @@ def make_spec(
         replicate=replicate,
         platform=platform,
         options=dict(options or {}),
+        reports=reports,
     )
 
 
