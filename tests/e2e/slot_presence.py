@@ -145,7 +145,9 @@ def _busy(events: Sequence[dict[str, Any]], busy: list[Interval]) -> int:
     for event in events:
         if event["type"] in ("trial_started", "reported"):
             since = event["t"]
-        elif event["type"] in ("epoch", "trial_ended") and since is not None:
+        elif since is not None and (
+            event["type"] == "trial_ended" or (event["type"] == "epoch" and event.get("is_reported", True))
+        ):
             busy.append((since, event["t"]))
             since = None
         if event["type"] in ("process", "refused", "reported", "trial_ended"):
