@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-USUAL = {  # Python, git and make are README's; the others come with every Linux: coreutils, libc, util-linux
-    *("python", "python3", "git", "make", "sh", "bash"),
+USUAL = {  # the first are README's, or this project's own; the others come with every Linux: coreutils, libc, util-linux
+    *("python", "python3", "git", "make", "sh", "bash", "tuneoff"),
     *("cat", "cp", "echo", "grep", "head", "mkdir", "sleep", "true", "false"),
     *("ldd", "ldconfig", "unshare", "nsenter", "setpriv"),
 }
