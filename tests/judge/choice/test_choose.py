@@ -104,7 +104,10 @@ def test_too_few_seeds_describe_and_name_the_command_that_decides() -> None:
     choice = chosen_of(different(), range(3))
     assert choice.settings[0].certainty is Certainty.DESCRIBED
     assert choice.settings[0].chosen == ()
-    assert choice.lines[0] == "In 3 of 3 seeds optuna was faster than ray-tune and syne-tune."
+    first = (
+        "So far optuna with sampler random, though 3 seeds prove nothing: in each optuna was faster than ray-tune and syne-tune"
+    )
+    assert choice.lines[0] == f"{first}."
     assert not any(line.startswith("Use") for line in choice.lines)
     deciding = present(choice.deciding)
     assert deciding.command == "tuneoff compare made.yaml --seeds 0-9"
@@ -309,11 +312,25 @@ def test_a_verdict_rests_on_the_seeds_that_were_declared_before_the_first_run() 
     assert groups[0]["estimates"]["time.jct"]["median"]["n"] == 30  # tables describe all
 
 
+def test_of_too_few_seeds_those_that_were_not_slower_each_time_are_named_together_with_what_weakens_it() -> None:
+    entries = [
+        Entry("optuna", runs(4000, 20, "o")),
+        Entry("syne-tune", runs(4000, 20, "s")),
+        Entry("ray-tune", runs(9000, 400, "r")),
+    ]
+    assert (
+        chosen_of(entries, range(3)).lines[0].startswith("So far optuna or syne-tune with sampler random, though 3 seeds prove ")
+    )
+    entries[-1] = replace(entries[-1], disturbed=range(2))
+    assert chosen_of(entries, range(3)).lines[0].endswith("was faster than ray-tune (2 of 9 runs disturbed).")
+    assert "1 seed proves nothing: in it " in chosen_of(entries, range(1)).lines[0]
+
+
 def test_added_seeds_make_no_verdict_of_too_few_declared_ones() -> None:
     found = declared_first(different(), 3, 12)
     assert {verdict.outcome for verdict in found.answers.verdicts} == {Outcome.NOT_JUDGED}
     assert found.choice.settings[0].certainty is Certainty.DESCRIBED
-    assert "This describes 3 seeds of sampler random. It proves nothing." in found.choice.lines
+    assert found.choice.lines[0].startswith("So far optuna with sampler random, though 3 seeds prove nothing: ")
     assert present(found.choice.deciding).command.endswith("--seeds 0-9")
     assert any(text.startswith("3 seeds: too few for any verdict") for text in found.answers.limits)
 

@@ -39,10 +39,10 @@ optuna       3.53 (3.06-3.85)                1   0.020  0.10      1.00 0.9500   
 ray-tune     12.0 (11.8-12.5)    3.3 (3.1-4.1)    0.40  0.90      1.00 0.9574       –
 syne-tune    27.2 (23.3-29.2)    8.3 (6.1-8.9)    1.51  2.10      1.00 0.9578       –
 
-In 3 of 3 seeds optuna was faster than ray-tune and syne-tune.
+So far optuna with sampler random, though 3 seeds prove nothing: in each optuna
+  was faster than ray-tune and syne-tune.
 A job took 3.3x (3.1 to 4.1) as long with ray-tune and 8.3x (6.1 to 8.9) as long
   with syne-tune.
-This describes 3 seeds of sampler random. It proves nothing.
 On this machine less than 5 % is added where trials of 10 epochs (an epoch) and
   the job exceed: optuna 1.2 s (0.12 s; extrapolated) and 4 s; ray-tune 16 to 17
   s (1.6 to 1.7 s; extrapolated) and 36 s; syne-tune 57 to 65 s (5.7 to 6.5 s;

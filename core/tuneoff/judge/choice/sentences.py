@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tuneoff.base.format import counted, duration_range, listed
 from tuneoff.experiment.names import with_pruner
 from tuneoff.judge.answers.answer import ROBUST, Answers, Outcome, Question
-from tuneoff.judge.answers.run_values import FEWEST_UNDISTURBED
+from tuneoff.judge.answers.run_values import FEWEST_UNDISTURBED, disturbance
 from tuneoff.judge.choice.added import Length, covering
 from tuneoff.judge.choice.choice import Certainty, Ratio, Row, declared_seeds, failures, ratio_text
 from tuneoff.judge.choice.shown import Shown
@@ -124,14 +124,18 @@ def _described(rows: Sequence[Row], seeds: int) -> Iterator[str]:
     few = counted(seeds, "seed")
     ratios = [(row, row.first.ratios.get(fastest.label)) for row in others]
     slower = [(row, ratio) for row, ratio in ratios if ratio is not None and ratio.low > 1]
-    if slower:
-        each = few if seeds == 1 else f"{seeds} of {few}"
-        yield f"In {each} {fastest.name} was faster than {listed(row.name for row, _ in slower)}."
-        yield f"A job took {listed(f'{ratio_text(ratio)} as long with {row.name}' for row, ratio in slower)}."
-    else:
+    if not slower:
         others_failed = " of those that never failed" if len(whole) < len(rows) else ""
         yield f"In {few} no framework{others_failed} was the fastest each time."
-    yield f"This describes {few} of {_strategy({fastest.label: fastest})}. It proves nothing."
+        yield f"This describes {few} of {_strategy({fastest.label: fastest})}. It proves nothing."
+        return
+    near = _either(row.name for row in whole if row.label not in {row.label for row, _ in slower})
+    where, proves = ("it", "proves") if seeds == 1 else ("each", "prove")
+    busy = disturbance(run for row in whole for run in row.first.group.runs)
+    beside = f" ({busy.text})" if busy.disturbed else ""
+    than = f"in {where} {fastest.name} was faster than {listed(row.name for row, _ in slower)}{beside}"
+    yield f"So far {near} with {_strategy({fastest.label: fastest})}, though {few} {proves} nothing: {than}."
+    yield f"A job took {listed(f'{ratio_text(ratio)} as long with {row.name}' for row, ratio in slower)}."
 
 
 def _lengths(rows: Iterable[Row], measured: Iterable[Row]) -> Iterator[str]:
