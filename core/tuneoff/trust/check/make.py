@@ -24,7 +24,7 @@ from tuneoff.trust.check import specs
 from tuneoff.trust.check.evidence import AdapterEvidence, Drawn, Made, Refusals, Subject, finished
 from tuneoff.trust.check.fault_injection import wrapped_target
 from tuneoff.trust.check.footprint import own_folders
-from tuneoff.trust.check.model import Check, Finding, not_tested, out_of_reach
+from tuneoff.trust.check.model import Check, Finding, failed, not_tested, out_of_reach
 from tuneoff.trust.check.one_run import Children
 from tuneoff.trust.check.planned_runs import DRAWS, MANY, REFUSALS, CheckRun, planned_runs
 from tuneoff.trust.space_test.draw import DRAWN, FAILED, NOT_OFFERED
@@ -120,6 +120,9 @@ def make_evidence(
         ended = _make_all(subject, runs, folder, children, tell, announce, at_once)
     made = {name: item for name, item in ended.items() if isinstance(item, Made)}
     found = {name: item if isinstance(item, Finding) else _without_trials(planned[name], item) for name, item in ended.items()}
+    if all(one is not None for one in found.values()):  # none came to a trial: where the adapter failed, that is no "not known"
+        of_adapter = [name for name, item in made.items() if item.stored is not None and item.stored.charged == "framework"]
+        found |= {name: failed(one.text) for name in of_adapter if (one := found[name]) is not None}
     if drawn is None and DRAWS in names:
         drawn = _received(made.get(MANY)) or found[MANY] or not_tested("no configuration was received")
     for name, item in {**found, REFUSALS: refusals, DRAWS: drawn}.items():
