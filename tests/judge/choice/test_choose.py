@@ -324,6 +324,10 @@ def test_of_too_few_seeds_those_that_were_not_slower_each_time_are_named_togethe
     entries[-1] = replace(entries[-1], disturbed=range(2))
     assert chosen_of(entries, range(3)).lines[0].endswith("was faster than ray-tune (2 of 9 runs disturbed).")
     assert "1 seed proves nothing: in it " in chosen_of(entries, range(1)).lines[0]
+    own = "Each trained configurations of its own"
+    assert any(line.startswith(own) for line in chosen_of(entries, range(3)).lines)
+    fixed = [replace(one, sampler="fixed") for one in entries]
+    assert not any(line.startswith(own) for line in chosen_of(fixed, range(3)).lines)
 
 
 def test_added_seeds_make_no_verdict_of_too_few_declared_ones() -> None:

@@ -43,6 +43,8 @@ So far optuna with sampler random, though 3 seeds prove nothing: in each optuna
   was faster than ray-tune and syne-tune.
 A job took 3.3x (3.1 to 4.1) as long with ray-tune and 8.3x (6.1 to 8.9) as long
   with syne-tune.
+Each trained configurations of its own, which differ in length too; `sampler:
+  fixed` trains the same ones in all.
 On this machine less than 5 % is added where trials of 10 epochs (an epoch) and
   the job exceed: optuna 1.2 s (0.12 s; extrapolated) and 4 s; ray-tune 16 to 17
   s (1.6 to 1.7 s; extrapolated) and 36 s; syne-tune 57 to 65 s (5.7 to 6.5 s;

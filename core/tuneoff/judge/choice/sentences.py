@@ -23,6 +23,7 @@ from tuneoff.judge.choice.shown import Shown
 FEW = "few undisturbed runs"
 NO_BASELINE = "no baseline (serial) ran on its platform with its kind of start"
 SHRINKING = ("time", "overhead", "energy", "carbon", "cost", "waste")  # kinds of metrics that matter less, the longer trials are
+SAME_CONFIGURATIONS = ("fixed", "grid")  # samplers with which each framework trains the same ones
 MOST_PLACES = 3  # tasks that are named as those in which runs failed
 _DID = {  # what the better one did, by question or its metric
     "quality": "found better models than",
@@ -136,6 +137,8 @@ def _described(rows: Sequence[Row], seeds: int) -> Iterator[str]:
     than = f"in {where} {fastest.name} was faster than {listed(row.name for row, _ in slower)}{beside}"
     yield f"So far {near} with {_strategy({fastest.label: fastest})}, though {few} {proves} nothing: {than}."
     yield f"A job took {listed(f'{ratio_text(ratio)} as long with {row.name}' for row, ratio in slower)}."
+    if fastest.first.scope.sampler not in SAME_CONFIGURATIONS:
+        yield "Each trained configurations of its own, which differ in length too; `sampler: fixed` trains the same ones in all."
 
 
 def _lengths(rows: Iterable[Row], measured: Iterable[Row]) -> Iterator[str]:
