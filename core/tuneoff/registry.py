@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tuneoff.adapter import Adapter
+from tuneoff.base.commands import pip
 from tuneoff.base.files import read_regular_text
 from tuneoff.base.process_state import kept
 from tuneoff.base.targets import load_target, unknown_name
@@ -104,7 +105,7 @@ def _here(kind: Kind, name: str) -> str:
     for path in (Path("pyproject.toml"), *sorted(Path().glob("*/pyproject.toml"))):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # somebody else's file may have anything in it
             if name in tomllib.loads(read_regular_text(path))["project"]["entry-points"][f"tuneoff.{kind}s"]:
-                return f"{path} has it, but is not installed: pip install -e {shlex.quote(str(path.parent))}"
+                return f"{path} has it, but is not installed: {pip()} install -e {shlex.quote(str(path.parent))}"
     return ""
 
 

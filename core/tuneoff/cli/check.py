@@ -86,7 +86,7 @@ def _check_workload(arguments: argparse.Namespace) -> int:
         raise ExperimentError("--workload checks a workload alone, but adapters are named too; leave them out")
     if arguments.keep or arguments.platform or arguments.options or arguments.markdown:
         raise ExperimentError("--workload takes --only, --list and --json alone, but got an option for adapters; leave it out")
-    chosen_checks = chosen(CHECKS, arguments.only or (), listed="tuneoff check --list --workload FILE")
+    chosen_checks = chosen(CHECKS, arguments.only or (), listed=("--workload", "FILE"))
     if arguments.list:
         return _list(chosen_checks, arguments.json)
     plan = overridden_plan(arguments.workload)

@@ -41,7 +41,7 @@ def _able(plan: Plan) -> str:
     from tuneoff.judge.answers.judging import FEWEST_SEEDS
 
     added = plan.added_seeds
-    seeds = len({run.spec.seed for run in plan.counted})
+    seeds = len(plan.seeds)
     runs = f"{counted(plan.totals.runs, 'run')} of {counted(seeds, 'seed')}"
     if added:
         seeds -= len(added)

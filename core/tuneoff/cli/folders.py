@@ -127,7 +127,7 @@ def resumed(plan: Plan, named: Path | None, *, adds_seeds: bool, root: Path = RE
         *({**one.analysis, "seeds": None} for one in (known, plan))
     ):
         return named, plan  # what is otherwise is told when the folder is opened
-    seeds = [tuple(dict.fromkeys(run.spec.seed for run in one.counted)) for one in (known, plan)]
+    seeds = (known.seeds, plan.seeds)
     if known.plan_id != plan.plan_id and not (adds_seeds and known.begins(plan)):
         has, asked = map(seeds_text, seeds)
         add = f"; to add the others, which then only describe: --seeds {asked}" if known.begins(plan) else ""

@@ -42,6 +42,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
     from tuneoff.cli.selection import check_something_runs
     from tuneoff.judge.choice.choose import answered
     from tuneoff.judge.results import read_results
+    from tuneoff.record.run_record import FAILED as FAILURES
     from tuneoff.run.execute import PlanRequest, execute
     from tuneoff.run.progress import Listener
     from tuneoff.tell.report.progress import progress
@@ -68,7 +69,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
     code = exit_code(ends, arguments.maxfail)
     named = names(plan, ends)
     for end in ends:
-        if end.status in ("failed", "timeout"):
+        if end.status in FAILURES:
             log = f"; see {end.folder / 'log.txt'}" if end.folder is not None else ""
             note(f"tuneoff: run {end.run_id} ({named[end.run_id]}) {end.status}: {reason(end)}{log}")
         if arguments.debug and end.folder is not None:
@@ -141,11 +142,12 @@ def _may_continue(arguments: argparse.Namespace, plan: Plan, results: Path) -> b
 def exit_code(ends: Sequence[RunEnd], maxfail: int | None = None) -> int:
     """Return 0 where each run is done or skipped, 130 where the matrix was interrupted, else 1."""
     from tuneoff.record.run_ends import UNFINISHED
+    from tuneoff.record.run_record import FAILED as FAILURES
 
     statuses = {end.status for end in ends}
     if statuses <= {"done", "skipped"}:
         return 0
-    if maxfail is not None and statuses & {"failed", "timeout"} and "interrupted" not in statuses:
+    if maxfail is not None and statuses & set(FAILURES) and "interrupted" not in statuses:
         return FAILED
     return INTERRUPTED if statuses & set(UNFINISHED) else FAILED
 

@@ -88,17 +88,21 @@ class Plan:
         return tuple(run for run in self.runs if not run.spec.warm_up)
 
     @property
+    def seeds(self) -> tuple[int, ...]:
+        """Its seeds, in the order of their first runs."""
+        return tuple(dict.fromkeys(run.spec.seed for run in self.counted))
+
+    @property
     def added_seeds(self) -> tuple[int, ...]:
         """Seeds that were added to a folder after its first run: the frozen analysis has them not, and they only describe."""
         declared = self.analysis.get("seeds")
-        found = dict.fromkeys(run.spec.seed for run in self.counted)
-        return tuple(seed for seed in found if seed not in declared) if isinstance(declared, list) and declared else ()
+        return tuple(seed for seed in self.seeds if seed not in declared) if isinstance(declared, list) and declared else ()
 
     def begins(self, other: Plan) -> bool:
         """Tell whether another plan has these runs first, and then runs of other seeds alone, if any."""
         own, others = ([run.run_id for run in plan.counted] for plan in (self, other))
         rest = {run.spec.seed for run in other.counted[len(own) :]}
-        return others[: len(own)] == own and rest.isdisjoint(run.spec.seed for run in self.counted)
+        return others[: len(own)] == own and rest.isdisjoint(self.seeds)
 
     @property
     def totals(self) -> Totals:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 SAMPLERS = ("random", "grid", "fixed", "default", "tpe", "gp", "cmaes", "sobol")
 PRUNERS = ("none", "median", "asha", "hyperband", "scripted")
-_WITHOUT_OPTIONS = ("random", "grid", "fixed", "default")  # the other samplers' options are their adapter's to check
+LISTED = ("grid", "fixed")  # samplers whose configurations core lists: each framework trains the same ones
+_WITHOUT_OPTIONS = ("random", *LISTED, "default")  # the other samplers' options are their adapter's to check
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

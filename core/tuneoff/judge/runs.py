@@ -13,12 +13,11 @@ from tuneoff.experiment.variants import TASK
 from tuneoff.judge.results import Results
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_ends import Without, came_out
-from tuneoff.record.run_record import RunRecord
+from tuneoff.record.run_record import FAILED, RunRecord
 
 POOL = "serial"  # the adapter that uses no framework: what the others are held to
 EMULATED = "emulated, so in no comparison"
-ENDED = ("done", "failed", "timeout")
-FAILED = ("failed", "timeout")
+ENDED = ("done", *FAILED)
 NOT_BEGUN = "not run yet"
 
 

@@ -10,6 +10,7 @@ from tuneoff.base.identity import digest
 from tuneoff.base.space import SearchSpace
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec, Strategy
+from tuneoff.experiment.strategies import LISTED
 from tuneoff.measure.declared_resources import resource_variables, variable
 from tuneoff.measure.presence import Presence, presence_of
 from tuneoff.measure.spans import started_attempts
@@ -102,7 +103,7 @@ def _sampler(run: RunRecord, spec: RunSpec) -> DeclaredVariable:
     how = "the framework's class and version, as its adapter names them"
     if FOREIGN in flags:
         agrees, how = False, "trials trained configurations beyond the given list"
-    elif strategy.name in ("fixed", "grid") and any(trial.used_ticket for trial in run.trials):
+    elif strategy.name in LISTED and any(trial.used_ticket for trial in run.trials):
         agrees, how = True, "every configuration trained is of the given list"
     elif "sampler_without_model" in flags:
         how += "; the budget ends before its model is first used (flag sampler_without_model)"

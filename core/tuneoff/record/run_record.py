@@ -24,6 +24,7 @@ FORMAT_VERSION = 3  # history: 1 = first, 2 = slots by the presence of processes
 TrialState = Literal["completed", "pruned", "failed", "cancelled", "timed_out"]
 AttemptState = Literal["completed", "pruned", "failed", "cancelled", "timed_out", "superseded"]
 RunStatus = Literal["done", "failed", "timeout", "skipped", "interrupted"]
+FAILED = ("failed", "timeout")  # statuses of runs that were tried and came to nothing
 
 
 class EpochRecord(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):

@@ -21,7 +21,7 @@ from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.history import EARLIER
 from tuneoff.record.history import FILE_NAME as CONTINUES
 from tuneoff.record.layout import TEST_RESULT, SealedFile
-from tuneoff.record.run_record import FORMAT_VERSION, RunRecord
+from tuneoff.record.run_record import FAILED, FORMAT_VERSION, RunRecord
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
 
 FILE_NAME = "run.json"
@@ -151,7 +151,7 @@ def is_final(record: RunRecord) -> bool:
     """Tell whether `--resume` leaves a run alone: done, or failed for reasons that a repetition would meet again."""
     if record.status == "done":
         return True
-    return record.status in ("failed", "timeout") and record.charged not in ("infrastructure", "user", None)
+    return record.status in FAILED and record.charged not in ("infrastructure", "user", None)
 
 
 def repeat_number(record: RunRecord) -> int:

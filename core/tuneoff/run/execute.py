@@ -30,7 +30,7 @@ from tuneoff.record.flag_meanings import SERIOUS
 from tuneoff.record.results_folder import FILE_NAME as BEGUN
 from tuneoff.record.results_folder import PLAN, ResultsFolder, begun
 from tuneoff.record.run_ends import RunEnd, run_ends
-from tuneoff.record.run_record import RunRecord
+from tuneoff.record.run_record import FAILED, RunRecord
 from tuneoff.record.store import REPEAT, is_final, read_runs, standing
 from tuneoff.registry import adapter_class
 from tuneoff.run import machine
@@ -46,7 +46,6 @@ from tuneoff.run.supervisor.run import RunRequest, supervise
 
 log = logging.getLogger(__name__)
 
-FAILED = ("failed", "timeout")
 CUT = "interrupted"
 NOT_REPEATED = "it was to be repeated, and the command ended before; the earlier execution stands"
 UNDEPLOY_SECONDS = 20.0  # for what earlier commands left outside this machine

@@ -14,10 +14,11 @@ from tuneoff.judge.answers.judging import FEWEST_SEEDS, pairs
 from tuneoff.judge.answers.phrases import is_decided
 from tuneoff.judge.answers.run_values import disturbance, why_unknown
 from tuneoff.judge.results import Results
-from tuneoff.judge.runs import FAILED, POOL, Group, Scope
+from tuneoff.judge.runs import POOL, Group, Scope
 from tuneoff.measure.use import DISTURBED, LARGEST_SHARE
 from tuneoff.record.flag_meanings import MACHINE
 from tuneoff.record.run_ends import UNFINISHED
+from tuneoff.record.run_record import FAILED
 from tuneoff.record.store import is_final, repeat_number
 
 _MOST_NAMED = 6

@@ -137,7 +137,7 @@ def deciding(results: Results, answers: Answers, settings: Sequence[Setting]) ->
     """Return what would decide the main setting; None where it is decided, or no number of seeds that is reasonable would."""
     if not settings or settings[0].certainty not in (Certainty.DESCRIBED, Certainty.NOT_DECIDED):
         return None
-    seeds = {run.spec.seed for run in results.planned}
+    seeds = results.plan.seeds
     needed = _needed(answers, settings[0], len(seeds) - len(results.plan.added_seeds))
     if needed is None or not seeds:
         return None
@@ -149,7 +149,7 @@ def deciding(results: Results, answers: Answers, settings: Sequence[Setting]) ->
 
 def more_seeds(plan: Plan, needed: int) -> list[str]:
     """Return as many seeds as are needed, those of a plan first, as `--seeds` takes them."""
-    seeds = list(dict.fromkeys(run.spec.seed for run in plan.counted))
+    seeds = plan.seeds
     return [seeds_text([*seeds, *(seed for seed in range(needed + len(seeds)) if seed not in seeds)][:needed])]
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from tuneoff.base.format import counted, duration_range, listed
 from tuneoff.experiment.names import with_pruner
+from tuneoff.experiment.strategies import LISTED
 from tuneoff.judge.answers.answer import ROBUST, Answers, Outcome, Question
 from tuneoff.judge.answers.run_values import FEWEST_UNDISTURBED, disturbance
 from tuneoff.judge.choice.added import Length, covering
@@ -23,7 +24,6 @@ from tuneoff.judge.choice.shown import Shown
 FEW = "few undisturbed runs"
 NO_BASELINE = "no baseline (serial) ran on its platform with its kind of start"
 SHRINKING = ("time", "overhead", "energy", "carbon", "cost", "waste")  # kinds of metrics that matter less, the longer trials are
-SAME_CONFIGURATIONS = ("fixed", "grid")  # samplers with which each framework trains the same ones
 MOST_PLACES = 3  # tasks that are named as those in which runs failed
 _DID = {  # what the better one did, by question or its metric
     "quality": "found better models than",
@@ -137,13 +137,13 @@ def _described(rows: Sequence[Row], seeds: int) -> Iterator[str]:
     than = f"in {where} {fastest.name} was faster than {listed(row.name for row, _ in slower)}{beside}"
     yield f"So far {near} with {_strategy({fastest.label: fastest})}, though {few} {proves} nothing: {than}."
     yield f"A job took {listed(f'{ratio_text(ratio)} as long with {row.name}' for row, ratio in slower)}."
-    if fastest.first.scope.sampler not in SAME_CONFIGURATIONS:
+    if fastest.first.scope.sampler not in LISTED:
         yield "Each trained configurations of its own, which differ in length too; `sampler: fixed` trains the same ones in all."
 
 
 def _lengths(rows: Iterable[Row], measured: Iterable[Row]) -> Iterator[str]:
     """Yield from which lengths on each framework adds little, and how long the trials and jobs were that were measured."""
-    found = [(row, lengths) for row in rows if (lengths := _of_columns([row])).trial is not None]
+    found = [(row, lengths) for row in rows if (lengths := _of_columns(row)).trial is not None]
     if not found:
         return
     few = ""
@@ -167,9 +167,9 @@ class _Lengths(NamedTuple):
     job: Length | None
 
 
-def _of_columns(rows: Iterable[Row]) -> _Lengths:
-    """Return the lengths from which on less than the first share is added, over all columns of some rows."""
-    all_added = [column.added for row in rows for column in row.columns.values()]
+def _of_columns(row: Row) -> _Lengths:
+    """Return the lengths from which on less than the first share is added, over all columns of a row."""
+    all_added = [column.added for column in row.columns.values()]
     trials, epochs, jobs = (
         covering(lengths[0] for one in all_added if (lengths := of(one)))
         for of in (attrgetter("lengths"), attrgetter("epoch_lengths"), attrgetter("job_lengths"))
@@ -213,7 +213,7 @@ def _while(rows: Sequence[Row]) -> str:
 
     "" where nothing tells it.
     """
-    of_rows = [_of_columns([row]) for row in rows]
+    of_rows = [_of_columns(row) for row in rows]
     found = ([one for one in lengths if one is not None] for lengths in zip(*of_rows, strict=True))
     trial, epoch, job = (covering(lengths, lower_end=max) for lengths in found)
     if trial is None or any(one.trial is None for one in of_rows):

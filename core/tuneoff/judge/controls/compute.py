@@ -12,6 +12,7 @@ from typing import Literal
 
 from tuneoff.experiment.matrix_parts import AnalysisPart
 from tuneoff.experiment.names import variant_text
+from tuneoff.experiment.strategies import LISTED
 from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.controls.same_algorithm import (
     QUALITY,
@@ -36,7 +37,7 @@ from tuneoff.judge.stats.location import Interval
 
 _DEFAULTS = AnalysisPart()
 Kind = Literal["algorithm", "runtime", "noise floor"]
-NOT_MODELS = (SAMPLER, "fixed", "grid")
+NOT_MODELS = (SAMPLER, *LISTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

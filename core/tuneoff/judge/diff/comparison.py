@@ -15,7 +15,7 @@ from tuneoff.judge.answers.answer import Outcome, Question, Verdict
 from tuneoff.judge.answers.phrases import is_within_noise
 from tuneoff.judge.runs import Group, Scope
 from tuneoff.judge.stats.location import Interval
-from tuneoff.record.run_record import RunRecord
+from tuneoff.record.run_record import FAILED, RunRecord
 from tuneoff.run.machine import from_json
 
 Sides = tuple[str, str]  # what A has and what B has, as text
@@ -129,11 +129,11 @@ class Ended:
 
     @property
     def is_failure(self) -> bool:
-        return self.new in ("failed", "timeout") and self.old == "done"
+        return self.new in FAILED and self.old == "done"
 
     @property
     def is_recovery(self) -> bool:
-        return self.old in ("failed", "timeout") and self.new == "done"
+        return self.old in FAILED and self.new == "done"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

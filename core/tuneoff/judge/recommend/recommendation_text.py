@@ -152,7 +152,7 @@ def _measuring(recommendation: Recommendation, file: str, sizes: Sequence[str]) 
     names = [*recommendation.measured, *map(_real_name(recommendation), recommendation.not_measured)]
     replaced: dict[str, Sequence[object]] = {"adapter": names}
     replaced |= {name: (f"{request.asked[name]:g}",) for name in (TRIALS, WORKERS) if name in sizes}
-    if len({run.spec.seed for run in results.planned}) - len(results.plan.added_seeds) < FEWEST_SEEDS:
+    if len(results.plan.seeds) - len(results.plan.added_seeds) < FEWEST_SEEDS:
         replaced["seeds"] = more_seeds(results.plan, FEWEST_SEEDS)
     command = results.plan.compare_command(results.folder, **replaced)
     return f"set {' and '.join(changes)} in {file}, then: {command}" if changes else command

@@ -13,6 +13,7 @@ from typing import Any
 from tuneoff.base.format import MISSING, counted, duration_text
 from tuneoff.base.json_values import values as json_values
 from tuneoff.base.output import printable
+from tuneoff.record.run_record import FAILED
 from tuneoff.tell.live.state import Activity, Current, LiveState, SeedCell
 from tuneoff.tell.report.progress import end_text, rate_text, trials_text
 
@@ -29,7 +30,7 @@ def headline(state: LiveState) -> str:
 
 def ended(state: LiveState) -> str:
     """Return how many runs have ended, and how many of them failed."""
-    failed = "".join(f", {state.counts[status]} {status}" for status in ("failed", "timeout") if state.counts[status])
+    failed = "".join(f", {state.counts[status]} {status}" for status in FAILED if state.counts[status])
     return f"{state.ended} of {counted(state.total, 'run')} ended{failed}"
 
 

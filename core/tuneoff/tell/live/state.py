@@ -17,11 +17,10 @@ from tuneoff.judge.results import in_file_order
 from tuneoff.judge.runs import run_of
 from tuneoff.judge.summary_rows import came_to
 from tuneoff.record.run_ends import UNFINISHED
-from tuneoff.record.run_record import RunRecord
+from tuneoff.record.run_record import FAILED, RunRecord
 from tuneoff.run.progress import LiveRun
 
 STATUSES = ("done", "failed", "timeout", "interrupted", "skipped", "running", "planned")
-FAILED = ("failed", "timeout")
 
 
 class Activity(StrEnum):
@@ -149,7 +148,7 @@ class Grid:
             run.run_id: emulated_label(labels[run.label], run.spec) if run.emulated else labels[run.label] for run in plan.runs
         }
         self.names = {run.run_id: run_name(shown[run.run_id], run.spec) for run in plan.runs}
-        self.seeds = tuple(dict.fromkeys(run.spec.seed for run in plan.counted))
+        self.seeds = plan.seeds
         self._skipped = {run.run_id: run.skip_reason for run in plan.counted if run.skip_reason is not None}
         self._frameworks: dict[str, list[PlannedRun]] = {}  # by label
         rows: dict[tuple[str, str], tuple[str, str, dict[int, str]]] = {}  # text, adapter, run id by seed

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.experiment.strategies import LISTED
 from tuneoff.record.run_record import EpochRecord, RunRecord, TrialRecord
 from tuneoff.trust.bundle.verdict import ReproducedColumn, ReproductionAnswer, exact, inconclusive
 
-GIVEN = frozenset({"fixed", "grid"})  # the list says what is trained
-INDEPENDENT = GIVEN | {"random", "sobol"}  # do not follow the values
+INDEPENDENT = frozenset({*LISTED, "random", "sobol"})  # do not follow the values
 NOT_ADAPTIVE = frozenset({"none", "scripted"})  # pruners that look at no other trial
 
 
@@ -76,7 +76,7 @@ class RunPair:
             return "the budget is a time, so the clock decides how many trials there are"
         if self.lost_epochs_excuse is not None:
             return self.lost_epochs_excuse
-        if self.sampler in GIVEN:
+        if self.sampler in LISTED:
             return None
         if self.continued is not None:
             return f"{self.continued}, and new configurations may be drawn with another seed then"

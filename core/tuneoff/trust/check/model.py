@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
+from tuneoff.base.commands import command
 from tuneoff.base.targets import unknown_name
 from tuneoff.errors import ExperimentError
 
@@ -142,16 +143,16 @@ class Named(Protocol):
 AnyCheck = TypeVar("AnyCheck", bound=Named)
 
 
-def chosen(checks: Sequence[AnyCheck], only: Sequence[str] = (), listed: str = "tuneoff check --list") -> tuple[AnyCheck, ...]:
+def chosen(checks: Sequence[AnyCheck], only: Sequence[str] = (), listed: Sequence[str] = ()) -> tuple[AnyCheck, ...]:
     """Return the checks of these ids or families (`best` stands for all of `best.*`), in their order; all if none is named.
 
     Raises:
-        ExperimentError: there is no check of that name; `listed` tells which there are.
+        ExperimentError: there is no check of that name; `listed`: options of the command that tells which there are.
     """
     known = {name for check in checks for name in (check.id, check.id.partition(".")[0])}
     for name in only:
         if name not in known:
-            raise ExperimentError(f"{unknown_name('check', name, known)}; see: {listed}")
+            raise ExperimentError(f"{unknown_name('check', name, known)}; see: {command('check', '--list', *listed)}")
     return tuple(check for check in checks if not only or check.id in only or check.id.partition(".")[0] in only)
 
 
