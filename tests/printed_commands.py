@@ -12,13 +12,14 @@ from pathlib import Path
 from tuneoff.cli import run
 from tuneoff.cli.command import build_parser
 from tuneoff.cli.folders import resumed
-from tuneoff.cli.main import COMMANDS
+from tuneoff.cli.main import all_commands
 from tuneoff.cli.selection import check_something_runs, plan_of
 from tuneoff.errors import TuneoffError
 from tuneoff.experiment import analysis
 from tuneoff.record.results_folder import PLAN, read_plan
 
 REPOSITORY = Path(__file__).parents[1]
+COMMANDS = all_commands()
 NAMES = "|".join(command.NAME for command in COMMANDS)
 OWN = rf"(?:\w+=\S+ )*(?:(?:'[^']*/|\S*/)?tuneoff'?|\S+ -m tuneoff) (?:{NAMES})\b"
 BEGIN = rf"{OWN}|(?:\S+ -m )?pip3? install\b|cd \S+ && |python -m p"

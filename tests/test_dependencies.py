@@ -26,7 +26,7 @@ ALLOWED: dict[tuple[str, ...], set[str]] = {
 FLOORS = ("base", "experiment", "record", "measure", "run", "judge", "tell", "trust", "cli")  # an import only goes down
 TOP = ("adapter.py", "capabilities.py", "errors.py", "meter.py", "registry.py", "workload.py")  # what any room may name
 FOR_PLUGINS = ("adapter_parts", "ask_tell", "testing")  # and what no room may name
-PLUGINS = ("tuneoff_adapters", "tuneoff_meters", "tuneoff_workloads", "katib_emulation")
+PLUGINS = ("tuneoff_adapters", "tuneoff_faults", "tuneoff_meters", "tuneoff_workloads", "katib_emulation")
 ADAPTERS = ("serial", "optuna", "ray_tune", "syne_tune", "rustuna", "nevergrad", "katib")
 
 
@@ -70,12 +70,14 @@ def forbidden(path: Path, source: str) -> set[str]:
             (at_import & {*HEAVY, "numpy"}) - ALLOWED.get(relative[2:4], set()) | _upward(relative[2], source)
         )
     if relative[0] == "workloads":
-        return everything & {"tuneoff_adapters", "ray", "optuna", "syne_tune"}
+        return everything & {"tuneoff_adapters", "tuneoff_faults", "ray", "optuna", "syne_tune"}
     if relative[1] == "katib_emulation":  # usable alone, and no part of what it is compared with
         return (everything & {"tuneoff", *PLUGINS[:-1], "kubernetes", "kubeflow"}) | (at_import & {"optuna"})
+    if relative[1] == "tuneoff_faults":  # what it breaks it only names
+        return everything & {"tuneoff_adapters", "tuneoff_meters", "katib_emulation"}
     own = relative[2].removesuffix(".py") if relative[1] == "tuneoff_adapters" else ""
     modules = {name.split(".")[1] for name in imports(source, top_level_only=False) if name.startswith("tuneoff_adapters.")}
-    return (everything & {"tuneoff_workloads"}) | ((modules & set(ADAPTERS)) - {own})
+    return (everything & {"tuneoff_workloads", "tuneoff_faults"}) | ((modules & set(ADAPTERS)) - {own})
 
 
 def _upward(room: str, source: str) -> set[str]:
@@ -112,6 +114,9 @@ def test_no_file_imports_against_the_direction() -> None:
         ("adapters/tuneoff_adapters/optuna/x.py", "from tuneoff_adapters.ray_tune.session import start_ray"),
         ("adapters/tuneoff_adapters/serial.py", "from tuneoff_workloads.null import Null"),
         ("adapters/tuneoff_meters/x.py", "from tuneoff_adapters.serial import SerialAdapter"),
+        ("adapters/tuneoff_adapters/serial.py", "from tuneoff_faults.plain import FaultTools"),
+        ("adapters/tuneoff_faults/x.py", "from tuneoff_adapters.serial import SerialAdapter"),
+        ("core/tuneoff/judge/x.py", "def f():\n    from tuneoff_faults.faults import FAULTS"),
         ("adapters/katib_emulation/x.py", "from tuneoff.base import clock"),
         ("adapters/katib_emulation/x.py", "from tuneoff_adapters.katib.plan import KatibPlan"),
     ],
@@ -150,7 +155,8 @@ KATIB = ", ".join(
 PLUGIN_MODULES = ", ".join(
     (
         *(entry.module for entry in entry_points(group="tuneoff.adapters") if entry.module.startswith("tuneoff_adapters.")),
-        *(f"tuneoff_workloads.{name}" for name in ("mnist_mlp", "null", "sleep", "surrogate", "faulty")),
+        *(f"tuneoff_workloads.{name}" for name in ("mnist_mlp", "null", "sleep", "surrogate")),
+        "tuneoff_faults.faulty",
     )
 )
 LIGHT: Mapping[str, tuple[str, set[str]]] = {  # what is done -> how, and what may not be imported for it

@@ -50,7 +50,7 @@ class SerialAdapter(OnSlurm, OnClusters, PoolAdapter):
         notes=("the same on a cluster with Katib tells Katib's own share of a trial's cost",),
     )
     local_options: ClassVar[frozenset[str]] = OnSlurm.local_options | OnClusters.local_options
-    fault_tools: ClassVar[str | None] = "tuneoff_adapters.serial_breaking:TOOLS"
+    fault_tools: ClassVar[str] = "tuneoff_faults.frameworks:SERIAL"
 
     def draw(self, count: int) -> Iterator[Mapping[str, object]]:
         return (configuration for _, configuration in itertools.islice(self.propose(), count))

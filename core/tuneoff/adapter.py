@@ -55,10 +55,6 @@ class Adapter(ABC):
     """Names of adapter options that a bundle of somebody else may set, to numbers and words (no path, address or command): none
     that names a file, host, cluster, image or account. Its runs are run on platform `local` and emulated ones alone."""
 
-    fault_tools: ClassVar[str | None] = None
-    """`module:NAME` of a `tuneoff.trust.faultmatrix.tools.FaultTools`, for `tuneoff faults`: a plain program of the framework,
-    and its parts that can break."""
-
     lost_codes: ClassVar[frozenset[int]] = frozenset()
     """Exit codes with which the framework ends the coordinator when a part of it was lost: charged to the infrastructure, as a
     signal is, so that `--resume` repeats the run. With any other code the adapter ended its process itself."""

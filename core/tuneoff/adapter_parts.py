@@ -1,4 +1,4 @@
-"""What an adapter of the whole protocol is made of: core's search space, pool, trials, budget, retries, and tools of `faults`."""
+"""What an adapter of the whole protocol is made of: core's search space, pool, trials, budget and retries."""
 
 from tuneoff.base.files import read_regular
 from tuneoff.base.identity import configuration_digest
@@ -26,19 +26,14 @@ from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.pool import Death, Message, Pool, Ready, Worker, WorkerPool
 from tuneoff.run.trial.run_trial import Decision, Report, TrialOutcome, run_trial
 from tuneoff.run.trial.trial_process import TrialBudget, TrialProcess, trial_process
-from tuneoff.trust.faultmatrix.classify import Claim
-from tuneoff.trust.faultmatrix.plain import PlainTask
-from tuneoff.trust.faultmatrix.tools import FaultTools, Part
 
 __all__ = [
     "Budget",
-    "Claim",
     "Death",
     "Decision",
     "EventWriter",
     "ExperimentSpec",
     "Failures",
-    "FaultTools",
     "FinishedTrial",
     "FrameworkSpace",
     "History",
@@ -49,8 +44,6 @@ __all__ = [
     "NativeIndex",
     "NativeLogInteger",
     "Objective",
-    "Part",
-    "PlainTask",
     "Pool",
     "PoolAdapter",
     "Proposal",

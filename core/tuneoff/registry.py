@@ -1,4 +1,4 @@
-"""Find adapters, workloads and power meters by their entry points; nothing is scanned or imported before it is asked for."""
+"""Find plugins and commands by their entry points; nothing is scanned or imported before it is asked for."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tuneoff.meter import PowerMeter
 
 _EXIT = os._exit
-Kind = Literal["adapter", "workload", "power_meter"]
+Kind = Literal["adapter", "workload", "power_meter", "command"]
 AdapterClass = type[Adapter]  # what an entry point of `tuneoff.adapters` names
 
 
@@ -172,6 +172,14 @@ def power_meter_class(name: str) -> type[PowerMeter]:
     from tuneoff.meter import PowerMeter
 
     return _load("power_meter", find("power_meter", name), PowerMeter)
+
+
+def added_command(name: str) -> object:
+    """Return the module that an installed package names as the command of that name.
+
+    Raises: as `power_meter_class`.
+    """
+    return _loaded("command", find("command", name))
 
 
 def list_adapters(names: Sequence[str] = ()) -> list[AdapterListing]:

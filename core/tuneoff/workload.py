@@ -7,7 +7,7 @@ import inspect
 import sys
 import types
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -100,10 +100,10 @@ class TrainingEnded(Exception):
 class Workload(ABC):
     """One training of one configuration, epoch by epoch; a new instance per attempt.
 
-    Order of calls by core: `limit_threads`, `load`, then per epoch from 1: `train_epoch`, `validate`, and where the value
-    improved `state_dict`. For the test, in a fresh process: `limit_threads`, `load`, `load_state_dict`, `test`. A retry of a
-    workload that `restores_training`: `limit_threads`, `load`, `load_state_dict`, then the epochs after the checkpoint's. Last,
-    however it ended: `close`.
+    Order of calls by core: `limit_threads`, `load`, then per epoch from 1: `train_epoch`, `validate`, where the value improved
+    `state_dict`, and where the framework is told of it `to_report`. For the test, in a fresh process: `limit_threads`, `load`,
+    `load_state_dict`, `test`. A retry of a workload that `restores_training`: `limit_threads`, `load`, `load_state_dict`, then
+    the epochs after the checkpoint's. Last, however it ended: `close`.
     """
 
     name: ClassVar[str]
@@ -168,6 +168,13 @@ class Workload(ABC):
     @abstractmethod
     def validate(self) -> Mapping[str, float]:
         """Return the validation metrics; leaves the model's training state as it was."""
+
+    def to_report(self, epoch: int, metrics: Mapping[str, float]) -> Sequence[tuple[int, Mapping[str, float]]]:
+        """Return what the framework is told after an epoch, in this order; this default: the epoch and its metrics, once.
+
+        An override tests what a framework makes of other reports. The record has the epoch as it was.
+        """
+        return ((epoch, metrics),)
 
     def test(self) -> Scores:
         """Score the loaded state on the test split; a workload with `has_test` has its own."""

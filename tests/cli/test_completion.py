@@ -11,7 +11,7 @@ import pytest
 
 from command_line import Call
 from tuneoff import registry
-from tuneoff.cli.main import COMMANDS, COMPLETION
+from tuneoff.cli.main import COMPLETION, all_commands
 
 ADAPTERS = {plugin.name for plugin in registry.scan("adapter")}
 WORKLOADS = {plugin.name for plugin in registry.scan("workload")}
@@ -37,7 +37,7 @@ def completed(line: str, folder: Path, *flags: str) -> set[str]:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("tuneoff ", {command.NAME for command in COMMANDS}),
+        ("tuneoff ", {command.NAME for command in all_commands()}),
         ("tuneoff com", {"compare"}),
         ("tuneoff compare --ad", {"--adapter"}),
         ("tuneoff --debug compare one.yaml --tri", {"--trials"}),

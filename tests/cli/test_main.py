@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from command_line import Call
-from tuneoff import errors
+from fake_plugins import plugin
+from tuneoff import errors, registry
 from tuneoff.cli import adapters
 from tuneoff.cli.command import Command
-from tuneoff.cli.main import COMMANDS, EXIT_CODES
+from tuneoff.cli.main import COMMANDS, EXIT_CODES, all_commands
 
-NAMES = [command.NAME for command in COMMANDS]
+NAMES = [command.NAME for command in all_commands()]
 
 
 def test_the_help_lists_every_command_and_exit_code(call: Call) -> None:
@@ -32,7 +33,7 @@ def test_every_exit_code_of_an_error_is_documented() -> None:
     assert codes <= set(EXIT_CODES)
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=NAMES)
+@pytest.mark.parametrize("command", all_commands(), ids=NAMES)
 def test_the_help_of_a_command_ends_with_its_example(call: Call, command: Command) -> None:
     answer = call(command.NAME, "--help")
     assert answer.code == 0
@@ -104,5 +105,48 @@ def test_text_that_the_terminal_cannot_show_is_escaped() -> None:
 
 def test_every_command_is_a_command() -> None:
     names = {path.stem.replace("_", "-") for path in Path(adapters.__file__).parent.glob("*.py")}
-    assert set(NAMES) <= names
+    assert {command.NAME for command in COMMANDS} <= names
     assert len(set(NAMES)) == len(NAMES)
+
+
+OWN = """
+NAME, HELP, EXAMPLE = "own", "do it", "tuneoff own --times 2"
+def add_arguments(parser): parser.add_argument("--times", type=int)
+def execute(arguments): return arguments.times
+"""
+ADDED = {
+    "own": ("own_command", ""),
+    "half": ("half_command", "must have NAME, HELP, EXAMPLE, add_arguments and execute"),
+    "gone": ("no_such_command", "No module named 'no_such_command'"),
+    "other": ("own_command", "must have NAME"),  # its name is another one
+}
+
+
+@pytest.fixture
+def added(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Install a package with a command, and three whose commands are none."""
+    (tmp_path / "own_command.py").write_text(OWN)
+    (tmp_path / "half_command.py").write_text("NAME = 'half'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins = tuple(plugin(name, target) for name, (target, _) in ADDED.items())
+    monkeypatch.setattr(registry, "scan", {"command": plugins}.__getitem__)
+
+
+@pytest.mark.usefixtures("added")
+def test_a_package_adds_a_command_and_a_broken_one_hides_no_other(call: Call) -> None:
+    assert call("own", "--times", "2").code == 2
+    answer = call("--help")
+    assert answer.code == 0
+    assert "own " in answer.out
+    assert "half" not in answer.out
+    for name in ("half", "gone", "other"):
+        assert ADDED[name][1] in answer.err
+        asked = call(name)
+        assert (asked.code, ADDED[name][1] in asked.line) == (6, True)
+
+
+@pytest.mark.usefixtures("added")
+def test_no_package_is_looked_for_where_the_command_is_core_s(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "scan", lambda kind: _raise(AssertionError(kind)))
+    assert call("--debug", "schema").code == 0
+    assert call("bogus").code == 70  # control: it is where it is not

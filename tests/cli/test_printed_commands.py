@@ -21,11 +21,10 @@ import pytest
 
 from builders.page_folders import Change, failed, never, record
 from command_line import Call
-from printed_commands import CHEAP, on_page, outside_code, printed, problems
+from printed_commands import CHEAP, COMMANDS, on_page, outside_code, printed, problems
 from tuneoff.base.commands import install_command, is_command, split_command
 from tuneoff.cli import run as run_command
 from tuneoff.cli.command import build_parser
-from tuneoff.cli.main import COMMANDS
 from tuneoff.cli.matrix import shown_ending
 from tuneoff.cli.selection import plan_of
 from tuneoff.judge.choice.choose import answered

@@ -13,7 +13,7 @@ from command_line import Answer, Call
 from tuneoff.base.output import columns, write
 from tuneoff.cli.explain import TOPICS
 from tuneoff.cli.interfaces import INTERFACES
-from tuneoff.cli.main import COMMANDS
+from tuneoff.cli.main import all_commands
 from tuneoff.record.run_record import FlagRecord, RunRecord
 
 REPOSITORY = Path(__file__).parents[2]
@@ -83,7 +83,7 @@ def test_what_lists_fits(call: Call, at_width: int, command: str) -> None:
 
 
 @pytest.mark.parametrize("at_width", [80], indirect=True)
-@pytest.mark.parametrize("command", ["", *(command.NAME for command in COMMANDS)])
+@pytest.mark.parametrize("command", ["", *(command.NAME for command in all_commands())])
 def test_every_help_fits(call: Call, at_width: int, command: str) -> None:
     answer = call(*command.split(), "--help")
     assert answer.code == 0

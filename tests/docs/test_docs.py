@@ -19,7 +19,7 @@ import yaml
 from printed_commands import STARTS, printed, problems
 from tuneoff.ask_tell import AskTellAdapter
 from tuneoff.cli.command import build_parser
-from tuneoff.cli.main import COMMANDS
+from tuneoff.cli.main import all_commands
 from tuneoff.experiment.build import build_experiments
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.schema import TimeoutsPart, WorkersPart, json_schema
@@ -43,7 +43,7 @@ DOCS = REPOSITORY / "docs"
 SOURCES = ("core", "adapters", "workloads")
 PAGES = sorted([*DOCS.glob("*.md"), REPOSITORY / "README.md"])
 OF_A_READER = {"lock.txt", "tuneoff-my-library", "--target", "."}  # what pip is given of a reader's own
-NOT_MODULES = {"tuneoff.adapters", "tuneoff.workloads", "tuneoff.power_meters", "tuneoff.kubeconfig", "tuneoff.tar"}
+NOT_MODULES = {f"tuneoff.{name}" for name in ("adapters", "commands", "workloads", "power_meters", "kubeconfig", "tar")}
 LEAST = {"workload": "null", "adapters": ["serial"], "budget": {"trials": 6, "epochs_per_trial": 3}}
 
 
@@ -124,7 +124,7 @@ FACTS = [
     quoted("results.md", "statuses and states", (*get_args(model.RunStatus), *get_args(model.AttemptState))),
     quoted("results.md", "limits in force", ("cpus", "processors", "cpu_quota", "threads", "memory", "trial_seconds")),
     quoted("results.md", "environment variables", in_sources(r'"(TUNEOFF_[A-Z_]+)"')),
-    quoted("results.md", "entry-point groups", ("tuneoff.adapters", "tuneoff.workloads")),
+    quoted("results.md", "entry-point groups", ("tuneoff.adapters", "tuneoff.workloads", "tuneoff.commands")),
     Facts("results.md", "format versions", (f"| `run.json` (`format_version`) | {model.FORMAT_VERSION} |",)),
     Facts("results.md", "event version", (f"| event files (`version` of `process`) | {schema.SCHEMA_VERSION} |",)),
     quoted("experiments.md", "keys", schema_keys()),
@@ -215,7 +215,7 @@ def test_an_example_with_a_wrong_key_is_found(tmp_path: Path) -> None:
 
 def unknown_commands(text: str, page: Path) -> list[str]:
     """Return the commands of tuneoff that a page names and that do not exist."""
-    known = {command.NAME for command in COMMANDS}
+    known = {command.NAME for command in all_commands()}
     return [name for name in re.findall(r"(?:`|^    )tuneoff ([a-z][a-z-]*)", text, flags=re.MULTILINE) if name not in known]
 
 
@@ -223,7 +223,7 @@ def wrong_calls(text: str, page: Path) -> list[str]:
     """Return the lines of code of a page that call tuneoff in a way that its parser refuses."""
     fenced = "".join(re.findall(r"^```\w*\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL))
     code = "\n".join([*fenced.splitlines(), *re.findall(r"^    (\S.*)$", text.replace("\\\n", " "), flags=re.MULTILINE)])
-    parser = build_parser(COMMANDS, "", "", "")
+    parser = build_parser(all_commands(), "", "", "")
     wrong = []
     for line in re.findall(r"^(tuneoff [a-z].*)$", code, flags=re.MULTILINE):
         arguments = shlex.split(re.split(r" +# ", line)[0].partition(" > ")[0].replace("...", ""))[1:]

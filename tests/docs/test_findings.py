@@ -16,8 +16,8 @@ from tuneoff import registry
 from tuneoff.base.packages import installed_version
 from tuneoff.cli import main as command_line
 from tuneoff.cli.command import build_parser
-from tuneoff.judge.faults import FAULTS
 from tuneoff.trust.check.checks import CHECKS
+from tuneoff_faults.faults import FAULTS
 
 REPOSITORY = Path(__file__).parents[2]
 FILES = sorted((REPOSITORY / "benchmarks" / "findings").glob("*.yaml"))
@@ -39,7 +39,7 @@ def adapters(arguments: list[str]) -> Iterator[str]:
 
 
 def parse(arguments: list[str]) -> object:
-    return build_parser(command_line.COMMANDS, "", "", "").parse_args(arguments)
+    return build_parser(command_line.all_commands(), "", "", "").parse_args(arguments)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from e2e.katib_cluster import IMAGE, LABEL, NO_CLUSTER, Cluster, Compare, entry, given
 from tuneoff.base.identity import configuration_digest
 from tuneoff.record.run_record import RunRecord
-from tuneoff_workloads.faulty import example_of
+from tuneoff_faults.faulty import example_of
 
 pytestmark = [
     pytest.mark.slow,

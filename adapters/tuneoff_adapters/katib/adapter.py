@@ -34,7 +34,7 @@ class KatibAdapter(ClusterAdapter):
     """Drives Katib through its SDK: one Experiment in a namespace of its own, one pod per trial."""
 
     capabilities: ClassVar[Capabilities] = offers.CAPABILITIES
-    fault_tools: ClassVar[str | None] = "tuneoff_adapters.katib.breaking:TOOLS"
+    fault_tools: ClassVar[str] = "tuneoff_faults.frameworks:KATIB"
     doctor: ClassVar[str | None] = "tuneoff_adapters.katib.doctor:checks"
     foreign_options: ClassVar[frozenset[str]] = frozenset(TIMES)
     _follower: Follower | None = None

@@ -51,7 +51,7 @@ class OptunaAdapter(OnSlurm, OnClusters):
     """Optuna by ask and tell in `workers.count` long-lived processes over one storage."""
 
     capabilities: ClassVar[Capabilities] = CAPABILITIES
-    fault_tools: ClassVar[str | None] = "tuneoff_adapters.optuna.breaking:TOOLS"
+    fault_tools: ClassVar[str] = "tuneoff_faults.frameworks:OPTUNA"
     local_options: ClassVar[frozenset[str]] = OnSlurm.local_options | OnClusters.local_options
     options_kind: ClassVar[type[ClusterOptions]] = OptunaOptions
     answer_kinds: ClassVar[Sequence[type]] = (Finished, Broken)

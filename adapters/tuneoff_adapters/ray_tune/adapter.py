@@ -35,7 +35,7 @@ class RayTuneAdapter(Adapter):
     """Drives Ray Tune through its Tuner: one driver (the coordinator), trials in reused actors."""
 
     capabilities: ClassVar[Capabilities] = CAPABILITIES
-    fault_tools: ClassVar[str | None] = "tuneoff_adapters.ray_tune.breaking:TOOLS"
+    fault_tools: ClassVar[str] = "tuneoff_faults.frameworks:RAY_TUNE"
     logs: ClassVar[tuple[str, ...]] = ("ray/session_*/logs/worker-*",)
     doctor: ClassVar[str | None] = "tuneoff_adapters.ray_tune.environment:doctor"
     local_options: ClassVar[frozenset[str]] = OPTIONS

@@ -28,7 +28,7 @@ class SyneTuneAdapter(Adapter):
     """Drives Syne Tune through its Tuner and local backend: one tuner (the coordinator), one process per trial."""
 
     capabilities: ClassVar[Capabilities] = offers.CAPABILITIES
-    fault_tools: ClassVar[str | None] = "tuneoff_adapters.syne_tune.breaking:TOOLS"
+    fault_tools: ClassVar[str] = "tuneoff_faults.frameworks:SYNE_TUNE"
     logs: ClassVar[tuple[str, ...]] = ("tuner/*/std.err",)  # not std.out, in which Syne Tune reads the reports
     foreign_options: ClassVar[frozenset[str]] = frozenset({offers.POLL_OPTION})
 

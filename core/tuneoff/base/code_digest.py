@@ -6,7 +6,7 @@ import hashlib
 import importlib
 from pathlib import Path
 
-PACKAGES = ("tuneoff", "tuneoff_adapters", "tuneoff_workloads")  # tuneoff's own, of which a trial may run something
+PACKAGES = ("tuneoff", "tuneoff_adapters", "tuneoff_faults", "tuneoff_workloads")  # own ones, of which a trial may run something
 
 
 def code_digest() -> str:

@@ -15,15 +15,17 @@ from tuneoff.errors import PluginError
 
 
 def load_target(target: str) -> Any:
-    """Import "module:Name" and return the object. While it is imported, `sys.argv` is its file alone.
+    """Import "module:Name" and return the object, or of "module" the module. While it is imported, `sys.argv` is its file alone.
 
     Raises:
         PluginError: the module or the name does not exist, or fails while importing.
     """
-    module, _, name = target.partition(":")
+    module, colon, name = target.partition(":")
     try:
         # where another thread is importing it, `import_module` waits for the end of that
         found = importlib.import_module(module) if module in sys.modules else _imported(module)
+        if not colon:
+            return found
         if hasattr(found, name):
             return getattr(found, name)
     except SystemExit as error:

@@ -1,4 +1,4 @@
-"""What a module of this package gives to be a command, and the parser whose errors are one line.
+"""What a module gives to be a command, of this package or of another, and the parser whose errors are one line.
 
 Completion by a shell asks `tuneoff` itself, by argcomplete, imported for nothing else.
 """
@@ -9,14 +9,15 @@ import argparse
 import contextlib
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NoReturn, Protocol
+from typing import Any, Literal, NoReturn, Protocol, runtime_checkable
 
 from tuneoff.base.commands import command as printed_command
 from tuneoff.base.format import wrapped
-from tuneoff.base.output import plain_line
+from tuneoff.base.output import note, plain_line
 from tuneoff.base.targets import nearest
+from tuneoff.errors import PluginError
 
 BAD_INPUT = 2
 HABITS = {"-v": "--verbose", "-o": "--output", "--must-prune": "--pruner"}  # of other programs, and what is meant
@@ -24,8 +25,12 @@ DRY_RUNS = ("-n", "--dry-run")
 Completer = Callable[..., Iterable[str]]
 
 
+@runtime_checkable
 class Command(Protocol):
-    """A command: its name, what it does, one example that runs, its arguments, and its action."""
+    """A command: its name, what it does, one example that runs, its arguments, and its action.
+
+    An installed package adds one by an entry point of the group `tuneoff.commands`: its name, and the module.
+    """
 
     @property
     def NAME(self) -> str: ...  # noqa: N802
@@ -41,6 +46,28 @@ class Command(Protocol):
 
     def execute(self, arguments: argparse.Namespace) -> int:
         """Do it and return the exit code."""
+
+
+def added_commands(asked: str) -> Iterator[Command]:
+    """Yield the commands that installed packages add, the one that is asked for alone; a broken one is a line, and left out.
+
+    Raises:
+        PluginError: the one that is asked for is broken.
+    """
+    from tuneoff.registry import added_command, scan
+
+    names = dict.fromkeys(plugin.name for plugin in scan("command"))
+    for name in [asked] if asked in names else names:
+        try:
+            found = added_command(name)
+            if not isinstance(found, Command) or name != found.NAME:
+                raise PluginError(f"command {name!r} must have NAME, HELP, EXAMPLE, add_arguments and execute, but has not")
+        except PluginError as error:
+            if name == asked:
+                raise
+            note(f"tuneoff: {error}")
+        else:
+            yield found
 
 
 class _Help(argparse.HelpFormatter):

@@ -26,7 +26,6 @@ from tuneoff.cli import (
     doctor,
     explain,
     export,
-    faults,
     new_adapter,
     new_workload,
     plan,
@@ -42,7 +41,7 @@ from tuneoff.cli import (
     watch,
     workloads,
 )
-from tuneoff.cli.command import Command, OneLineParser, build_parser, complete
+from tuneoff.cli.command import Command, OneLineParser, added_commands, build_parser, complete
 from tuneoff.errors import ResultsError, TuneoffError
 
 COMMANDS: tuple[Command, ...] = (
@@ -64,7 +63,6 @@ COMMANDS: tuple[Command, ...] = (
     verify,
     verify_space,
     check,
-    faults,
     export,
     bundle,
     reproduce,
@@ -77,8 +75,8 @@ DESCRIPTION = (
 )
 EXIT_CODES = {
     0: "every planned run is done, or was skipped for a stated reason",
-    1: "a run failed or timed out; or `controls`, `faults`, `verify`, `verify-space`, `check`, `bundle` or `reproduce` objects; "
-    "`diff` found a change; `recommend` has nothing measured to name",
+    1: "a run failed or timed out; or `controls`, `verify`, `verify-space`, `check`, `bundle`, `reproduce` or a command of "
+    "another package objects; `diff` found a change; `recommend` has nothing measured to name",
     2: "bad input: arguments, experiment file, names, values",
     3: "a package is missing, or its version does not fit",
     4: "data are missing or corrupted",
@@ -104,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     debug = False
     try:
         if "_ARGCOMPLETE" in os.environ:  # a shell asks
-            complete(_parser())
+            complete(_parser(all_commands()))
         arguments = _parse(argv)
         if isinstance(arguments, int):
             return arguments
@@ -143,7 +141,9 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace | int:
     if words[:1] == ["help"]:
         argv = [*words[1:2], "--help"]
     try:
-        arguments: argparse.Namespace = _parser().parse_args(argv)
+        word = next((argument for argument in argv if not argument.startswith("-")), "")
+        known = COMMANDS if any(word == command.NAME for command in COMMANDS) else all_commands(word)
+        arguments: argparse.Namespace = _parser(known).parse_args(argv)
     except SystemExit as end:
         code: Any = end.code
         with contextlib.suppress(OSError):
@@ -153,12 +153,21 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace | int:
     return arguments
 
 
+def all_commands(asked: str = "") -> tuple[Command, ...]:
+    """Return core's commands and those that installed packages add.
+
+    Raises:
+        PluginError: the one that is asked for is broken.
+    """
+    return (*COMMANDS, *added_commands(asked))
+
+
 @functools.cache
-def _parser() -> OneLineParser:
-    """Return the parser of all commands, made once; it keeps nothing of what it reads."""
+def _parser(commands: tuple[Command, ...]) -> OneLineParser:
+    """Return the parser of these commands, made once; it keeps nothing of what it reads."""
     codes = "\n".join(f"  {code:<5}{meaning}" for code, meaning in EXIT_CODES.items())
     epilog = f"exit codes:\n{codes}\n\ncompletion in bash and zsh:\n  {COMPLETION}\n\nexample:\n  {EXAMPLE}"
-    return build_parser(COMMANDS, tuneoff.__version__, DESCRIPTION, epilog)
+    return build_parser(commands, tuneoff.__version__, DESCRIPTION, epilog)
 
 
 def _open_standard_streams() -> None:

@@ -60,15 +60,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.judge.choice.choose import answered
-    from tuneoff.judge.recommend.eligibility import check_names, check_request, read_faults
+    from tuneoff.judge.fault_results import read_faults
+    from tuneoff.judge.recommend.eligibility import check_request
     from tuneoff.judge.recommend.recommend import recommend, to_json
     from tuneoff.judge.recommend.recommendation_text import lines
     from tuneoff.judge.results import read_results
     from tuneoff.registry import list_adapters
 
     request = _request(arguments)
-    check_names(request.must_survive)
-    evidence = read_faults(arguments.faults or [])
+    evidence = read_faults(arguments.faults or [], request.must_survive)
     paths = {path.resolve(): path for path in arguments.results or [newest_folder(needs_runs=True)]}
     folders = [answered(read_results(path)) for path in paths.values()]
     known = list_adapters()  # installed ones: no module that a folder names is imported

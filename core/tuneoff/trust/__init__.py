@@ -1,1 +1,1 @@
-"""Why believe it: conformance, space tests, faults, verification, bundles."""
+"""Why believe it: conformance, space tests, verification, bundles."""

@@ -143,7 +143,7 @@ def test_a_trial_completes_in_it_under_its_limits(image: Image, tmp_path: Path) 
 
 def test_a_trial_that_takes_too_much_memory_is_reported_as_out_of_memory(image: Image, tmp_path: Path) -> None:
     options = {"kinds": ["out_of_memory"], "rate": 1.0, "at_epoch": 2}
-    spec = surrogate(workload=WorkloadSpec(name="faulty", target="tuneoff_workloads.faulty:Faulty", options=options))
+    spec = surrogate(workload=WorkloadSpec(name="faulty", target="tuneoff_faults.faulty:Faulty", options=options))
     ran = image.run(spec, tmp_path)
     assert (ran.code, ran.memory_kills) == (137, 1), ran.errors
     assert [event.epoch for event in ran.events if isinstance(event, schema.Epoch)] == [1]

@@ -95,7 +95,7 @@ def test_recommend_reads_faults(call: Call, results: Path, tmp_path: Path) -> No
     ("arguments", "words"),
     [
         (["--workers", "0"], "--workers must be above 0, but got 0"),
-        (["--must-survive", "sigkil"], "no fault named 'sigkil'"),
+        (["--must-survive", "sigkil"], "--must-survive needs --faults"),
         (["--prefer", "beauty"], "invalid choice: 'beauty'"),
     ],
 )

@@ -10,17 +10,8 @@ from typing import Any
 import pytest
 
 from tuneoff.errors import ResultsError, UnknownNameError
-from tuneoff.judge.faults import FAULTS
-from tuneoff.judge.recommend.eligibility import (
-    NO_SUCH_PART,
-    FaultResult,
-    No,
-    check_names,
-    fault_notes,
-    fault_obstacles,
-    of_adapter,
-    read_faults,
-)
+from tuneoff.judge.fault_results import NO_SUCH_PART, FaultResult, read_faults
+from tuneoff.judge.recommend.eligibility import No, fault_notes, fault_obstacles, of_adapter
 from tuneoff.judge.recommend.request import Request
 
 SIGKILL = Request(must_survive=("sigkill",))
@@ -34,8 +25,7 @@ def result(adapter: str, outcome: str | None, fault: str = "sigkill", by: str = 
 def found(
     *results: dict[str, Any], adapter: str = "optuna", emulated: Sequence[str] = (), platform: str | None = None
 ) -> list[FaultResult]:
-    names = [name for name in FaultResult.__struct_fields__ if name != "file"]
-    made = [FaultResult(**{name: one[name] for name in names}, file="faults.json") for one in results]
+    made = [FaultResult(**one, file="faults.json") for one in results]
     return of_adapter(made, adapter, emulated, platform)
 
 
@@ -123,7 +113,14 @@ def test_a_folder_without_results_and_a_missing_file_are_refused(tmp_path: Path)
         read_faults([tmp_path / "missing.json"])
 
 
-def test_faults_go_by_their_names() -> None:
-    check_names([fault.name for fault in FAULTS if fault.name != "none"])
-    with pytest.raises(UnknownNameError, match="no fault named 'worker_killed'; known: raise, nan"):
-        check_names(["worker_killed"])
+def test_faults_go_by_the_names_that_the_files_know(tmp_path: Path) -> None:
+    content = {
+        "runs": [result("serial", "recovered", fault) for fault in ("none", "sigkill")],
+        "faults": ["none", "raise", "nan"],
+    }
+    (tmp_path / "faults.json").write_text(json.dumps(content))
+    assert len(read_faults([tmp_path], ["raise", "nan", "sigkill"])) == 2
+    for name in ("worker_killed", "none"):
+        with pytest.raises(UnknownNameError, match=f"no fault named '{name}'; known: raise, nan, sigkill"):
+            read_faults([tmp_path], [name])
+    assert read_faults([], ["worker_killed"]) == []  # that files are needed is told before

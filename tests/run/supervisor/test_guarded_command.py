@@ -19,7 +19,7 @@ COMMAND = """
 import os, subprocess, sys
 from pathlib import Path
 from tuneoff.run.supervisor.guardian import watching
-from tuneoff.trust.faultmatrix.run_cells import memory_group
+from tuneoff_faults.run_cells import memory_group
 sleep = [sys.executable, "-c", "import time; time.sleep(60)"]
 with watching() as announce:
     announce(Path(sys.argv[1]))

@@ -22,13 +22,13 @@ from tuneoff.base.space import Categorical, Constant, SearchSpace
 from tuneoff.errors import ExperimentError, UnknownNameError
 from tuneoff.experiment.spec import RunSpec, Strategy, WorkloadSpec
 from tuneoff.trust.bundle.opened import served_here
-from tuneoff_workloads.faulty import ALL_KINDS, Faulty
+from tuneoff_faults.faulty import ALL_KINDS, Faulty
 
 GENTLE = {"kinds": ["raise", "nan"], "rate": 0.5}
 HARMFUL: list[dict[str, Any]] = [
     {},  # all kinds of faults
-    {**GENTLE, "once": "/tmp/a-file-of-mine"},
-    {**GENTLE, "once": "relative"},
+    {**GENTLE, "mark": "/tmp/a-file-of-mine"},
+    {**GENTLE, "mark": "relative"},
     {**GENTLE, "fill_folder": "/tmp"},
     *({"kinds": [kind]} for kind in ("hang", "sigkill", "out_of_memory", "disk_full", "outside")),
     {"kinds": ["raise", "out_of_memory"], "allocate_mb": 1e9},
@@ -75,7 +75,7 @@ def foreign(options: Mapping[str, Any], name: str = "faulty") -> RunSpec:
 @pytest.fixture
 def telltale(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Install a workload that takes any options, allows a bundle `source` alone, and tells with which it was made."""
-    known = {kind: list(registry.scan(kind)) for kind in ("adapter", "workload", "power_meter")}
+    known = {kind: list(registry.scan(kind)) for kind in ("adapter", "workload", "power_meter", "command")}
     known["workload"].append(fake_plugins.plugin("telltale", "data_workload:Telltale"))
     monkeypatch.setattr(registry, "scan", known.__getitem__)
     monkeypatch.setattr(Telltale, "foreign_options", frozenset({"source"}))
@@ -186,11 +186,11 @@ def test_a_module_that_a_bundle_names_is_not_imported(name: str, monkeypatch: py
 
 def test_reproduce_shows_the_options_and_runs_none_that_makes_a_file(call: Call, tmp_path: Path) -> None:
     mark = tmp_path / "made"
-    options = {"kinds": ["raise"], "rate": 1.0, "once": str(mark)}
+    options = {"kinds": ["raise"], "rate": 1.0, "mark": str(mark)}
     bundle = bundle_of(tmp_path, foreign_spec({"name": "faulty", "options": options}))
     shown = call("reproduce", bundle, "--plan")
     assert shown.code == 0
-    assert f'"once":"{mark}"' in shown.out
+    assert f'"mark":"{mark}"' in shown.out
     assert "not run: serial random seed 0: workload 'faulty' does not obey" in shown.out
     found = json.loads(call("reproduce", bundle, "--json").out)
     assert (found["answer"], found["exit_code"]) == ("INCONCLUSIVE", 7)

@@ -6,26 +6,20 @@ What faults must be survived is judged by what `tuneoff faults --json` found.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
-
-import msgspec
 
 from tuneoff.base.commands import install_command
-from tuneoff.base.files import read_regular
 from tuneoff.base.format import counted
 from tuneoff.base.packages import missing_modules
 from tuneoff.base.targets import unknown_name
 from tuneoff.capabilities import Capabilities, Offer, Support
-from tuneoff.errors import ResultsError, UnknownNameError
-from tuneoff.judge.faults import FAULTS, NO_FAULT, Class
-from tuneoff.judge.recommend.request import ADAPTER, DEFAULTS, Request
+from tuneoff.errors import UnknownNameError
+from tuneoff.judge.fault_results import ADAPTER, DEFAULTS, NO_SUCH_PART, SURVIVED, FaultResult, Outcome
+from tuneoff.judge.recommend.request import Request
 from tuneoff.registry import AdapterListing
 
-SURVIVED = (Class.RECOVERED.value, Class.LOST.value)  # an answer that holds for the trials that were completed
-NO_SUCH_PART = "the framework has no such part"
 _BY = {ADAPTER: "through its adapter", DEFAULTS: "by its own defaults"}
 _LABEL = re.compile(r"(?P<adapter>[^@{#]+)(@(?P<platform>[^{#]+?)( \(emulated\))?)?(\{.*)?(#\d+)?")
 
@@ -152,47 +146,6 @@ def _missing(name: str, capabilities: Capabilities, request: Request) -> Iterato
             yield f"{kind} {wanted!r} of adapter {name!r} needs {', '.join(missing)}; run: {command}"
 
 
-class FaultResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of the fault matrix; `outcome` is None where it was not run, and `reason` says why. `file`: that it is from."""
-
-    adapter: str  # its label: "katib@emulated"
-    setting: str
-    fault: str
-    outcome: str | None
-    reason: str
-    file: str = ""
-
-    @property
-    def was_tried(self) -> bool:
-        """Whether something went wrong in it."""
-        return self.outcome is not None and self.fault != NO_FAULT.name
-
-
-class _File(msgspec.Struct):
-    runs: list[FaultResult]
-
-
-def read_faults(paths: Sequence[Path]) -> list[FaultResult]:
-    """Read files that `tuneoff faults --json` wrote, or all `*.json` of a folder.
-
-    Raises:
-        ResultsError: there is none, or it is none.
-    """
-    return [result for file in _files(paths) for result in read_fault_file(file, follow=True)]
-
-
-def check_names(names: Iterable[str]) -> None:
-    """Refuse a fault that does not exist.
-
-    Raises:
-        UnknownNameError: there is none of that name.
-    """
-    known = [fault.name for fault in FAULTS if fault is not NO_FAULT]
-    for name in names:
-        if name not in known:
-            raise UnknownNameError(f"no fault named {name!r}; known: {', '.join(known)}")
-
-
 def of_adapter(
     results: Sequence[FaultResult], adapter: str, emulated_platforms: Sequence[str], platform: str | None
 ) -> list[FaultResult]:
@@ -217,7 +170,7 @@ def fault_notes(own: Sequence[FaultResult], request: Request) -> list[str]:
     for one in own:
         is_bad = one.outcome is not None and (
             (one.fault in request.must_survive and one.outcome not in SURVIVED)
-            or (request.never_silently_wrong and one.outcome == Class.WRONG.value)
+            or (request.never_silently_wrong and one.outcome == Outcome.WRONG)
         )
         if is_bad and one.setting == other:
             found.append(f"{_BY[other]}, {one.fault}: {one.outcome} ({one.file})")
@@ -241,7 +194,7 @@ def _wrong(decisive: Sequence[FaultResult], by: str) -> list[Obstacle]:
     return [
         Obstacle(kind=No.FAULTS, text=f"{one.fault} {_BY[by]}: silently wrong, {one.reason} ({one.file})")
         for one in tried
-        if one.outcome == Class.WRONG.value
+        if one.outcome == Outcome.WRONG
     ]
 
 
@@ -254,26 +207,3 @@ def _is_of(label: str, adapter: str, emulated_platforms: Sequence[str], platform
         return False
     where = found["platform"]
     return where is None or (where not in emulated_platforms and "emulated" not in where and platform in (None, where))
-
-
-def _files(paths: Sequence[Path]) -> Iterator[Path]:
-    for path in paths:
-        files = sorted(path.glob("*.json")) if path.is_dir() else [path]
-        if not files:
-            raise ResultsError(f"{path} holds no *.json; write one: tuneoff faults --json > faults.json")
-        yield from files
-
-
-def read_fault_file(path: Path, *, follow: bool = False) -> list[FaultResult]:
-    """Read a file that `tuneoff faults --json` wrote; `follow`: a link too, for a path that the user gave.
-
-    Raises:
-        ResultsError: it cannot be read, or is none.
-    """
-    try:
-        runs = msgspec.json.decode(read_regular(path, follow=follow), type=_File).runs
-    except OSError as error:
-        raise ResultsError(f"{path} cannot be read: {error.strerror}; name what `tuneoff faults --json` wrote") from error
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise ResultsError(f"{path} is not what `tuneoff faults --json` writes: {error}; write it again") from error
-    return [msgspec.structs.replace(run, file=str(path)) for run in runs]

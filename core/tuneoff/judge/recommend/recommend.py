@@ -15,9 +15,9 @@ from tuneoff.experiment.spec import LOCAL, Strategy
 from tuneoff.judge.answers.answers_json import choice_to_json
 from tuneoff.judge.choice.caveat_lines import unfinished
 from tuneoff.judge.choice.choose import Answered, choose
+from tuneoff.judge.fault_results import FaultResult
 from tuneoff.judge.recommend.eligibility import (
     Candidate,
-    FaultResult,
     No,
     Obstacle,
     candidate,

@@ -19,6 +19,7 @@ from tuneoff.errors import ExperimentError
 from tuneoff.experiment.names import training_name, with_pruner
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup
 from tuneoff.judge.answers.run_values import value as value_of
+from tuneoff.judge.fault_results import ADAPTER
 from tuneoff.judge.runs import POOL, Scope
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 WORKERS, TRIAL_SECONDS, TRIALS = "workers", "trial_seconds", "trials"
 _NAMES = {WORKERS: "worker", TRIALS: "trial"}
-ADAPTER, DEFAULTS = "adapter", "defaults"
 Range = tuple[float, float]
 NEAR = 1.1  # nobody knows the length of a trial better: within this factor of a measured one it counts as measured
 _LEAST = 1e-9

@@ -229,7 +229,8 @@ class _Attempt:
     def _epochs(self, workload: Workload) -> Generator[Epoch, Decision, tuple[State, str | None]]:
         context, budget = self.context, self.process.budget
         for epoch, known in enumerate(tuple(self.history), start=1):
-            if (yield from self._report(epoch, self._restored(epoch, known))) is Decision.STOP and epoch < context.epochs:
+            values = self._restored(epoch, known)
+            if (yield from self._report(workload, epoch, values)) is Decision.STOP and epoch < context.epochs:
                 return "pruned", None
         for epoch in range(len(self.history) + 1, context.epochs + 1):
             if budget.is_over_time():
@@ -242,7 +243,7 @@ class _Attempt:
                 if self.epochs == 0:
                     return "failed", NO_EPOCH
                 if context.reports == "at_end":
-                    yield from self._report(self.epochs, {}, began=clock.monotonic_ns())
+                    yield from self._report(workload, self.epochs, {}, began=clock.monotonic_ns())
                 return "completed", None
             if context.metric not in metrics.metrics:
                 found = ", ".join(metrics.metrics) or "nothing"
@@ -251,7 +252,7 @@ class _Attempt:
             if (text := metrics.non_finite.get(context.metric)) is not None:
                 rule = f"{context.metric} must be a finite number, but epoch {epoch} gave {text}"
                 return "failed", rule if text in _NOT_FINITE else f"{rule}; give float(...) of it"
-            if (yield from self._report(epoch, metrics.values)) is Decision.STOP and epoch < context.epochs:
+            if (yield from self._report(workload, epoch, metrics.values)) is Decision.STOP and epoch < context.epochs:
                 return "pruned", None
         return "completed", None
 
@@ -309,14 +310,20 @@ class _Attempt:
         reports = self.context.reports
         return reports == "every_epoch" or (reports == "at_end" and epoch >= self.context.epochs)
 
-    def _report(self, epoch: int, metrics: Mapping[str, float], began: int | None = None) -> Generator[Epoch, Decision, Decision]:
+    def _report(
+        self, workload: Workload, epoch: int, metrics: Mapping[str, float], began: int | None = None
+    ) -> Generator[Epoch, Decision, Decision]:
         """Tell the framework of an epoch, or at the end of the best one; `began`: when, if the training ended by itself."""
         if began is None and not self._is_reported(epoch):
             return Decision.CONTINUE
         extra: dict[str, Any] = {} if began is None else {"began": began}
+        told = workload.to_report(epoch, self.best_metrics if self.context.reports == "at_end" else metrics)
+        decision = Decision.CONTINUE
         try:
             with self.process.own_end.paused():
-                decision = yield epoch, self.best_metrics if self.context.reports == "at_end" else metrics
+                for report in told:
+                    if (yield report) is Decision.STOP:
+                        decision = Decision.STOP
         except BaseException as error:  # logged, then raised again: the steps of a stopped trial are closed by GeneratorExit
             stop = not isinstance(error, Exception)
             self.events.write("reported", **self.identity, epoch=epoch, stop=stop, cpu_ns=self.cpu.used_ns(), **extra)

@@ -15,8 +15,7 @@ from tuneoff.base.identity import canonical_json
 from tuneoff.experiment.metric import Metric
 from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.answers.run_values import ABSENT
-from tuneoff.judge.faults import FAULTS, TITLES
-from tuneoff.judge.recommend.eligibility import FaultResult, read_fault_file
+from tuneoff.judge.fault_results import TITLES, WORST, FaultResult, read_fault_file
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Run
 from tuneoff.record.flag_meanings import FLAGS, SERIOUS, marked
@@ -25,7 +24,6 @@ from tuneoff.tell.report.tables import FigureCell, amount_text
 
 STATUSES = {"done": "●", "failed": "✕", "timeout": "◷", "interrupted": "◐", "skipped": "–", "running": "◌", "planned": "○"}
 FILE = "faults.json"  # what `tuneoff faults --json` wrote, beside the plan
-WORST = frozenset(("hung until the limit", "silently wrong"))
 GIGABYTE = 1e9
 
 
@@ -75,14 +73,13 @@ def fault_tables(folder: Path) -> list[FaultTable]:
         ResultsError: the file is damaged.
     """
     path = folder / FILE
-    runs = read_fault_file(path) if os.path.lexists(path) else []
-    order = {fault.name: place for place, fault in enumerate(FAULTS)}
-    faults = sorted(dict.fromkeys(run.fault for run in runs), key=lambda name: order.get(name, len(order)))
+    runs = read_fault_file(path).runs if os.path.lexists(path) else []
+    faults = dict.fromkeys(run.fault for run in runs)
     frameworks = tuple(dict.fromkeys(run.adapter for run in runs))
     found = {(run.setting, run.fault, run.adapter): run for run in runs}
     return [
         FaultTable(
-            title=next((text for name, text in TITLES.items() if name == setting), setting),
+            title=TITLES.get(setting, setting),
             frameworks=frameworks,
             rows=tuple((fault, tuple(_cell(found.get((setting, fault, name))) for name in frameworks)) for fault in faults),
         )

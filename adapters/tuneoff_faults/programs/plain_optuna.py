@@ -1,4 +1,4 @@
-"""A plain program of Optuna, as its tutorial on parallelization has it: one script in several processes. For `tuneoff faults`."""
+"""A plain program of Optuna, as its tutorial on parallelization has it: one script in several processes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
-from tuneoff.trust.faultmatrix.classify import Claim, State
-from tuneoff.trust.faultmatrix.plain import PlainTask
+from tuneoff_faults.plain import Claim, PlainTask, State
 
 STUDY = "faults"
 STATES: dict[TrialState, State] = {TrialState.COMPLETE: "completed", TrialState.FAIL: "failed", TrialState.PRUNED: "failed"}

@@ -1,4 +1,4 @@
-"""A plain program of Syne Tune, as its documentation has it. For `tuneoff faults`."""
+"""A plain program of Syne Tune, as its documentation has it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from tuneoff.trust.faultmatrix.classify import Claim, State
-from tuneoff.trust.faultmatrix.plain import PlainTask
+from tuneoff_faults.plain import Claim, PlainTask, State
 
 NAME = "faults"
 
@@ -32,7 +31,7 @@ def main(folder: str) -> None:
             points_to_evaluate=[{"index": index} for index in indices],
         )
         tuner = Tuner(  # it stops once *more* trials have finished than its criterion says, and draws the same ones again
-            trial_backend=LocalBackend(entry_point=str(Path(__file__).with_name("plain_trial.py"))),
+            trial_backend=LocalBackend(entry_point=str(Path(__file__).with_name("plain_syne_tune_trial.py"))),
             scheduler=scheduler,
             stop_criterion=StoppingCriterion(max_num_trials_finished=len(indices) - 1),
             n_workers=task.workers,

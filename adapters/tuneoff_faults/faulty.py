@@ -5,6 +5,7 @@ So every framework meets the same faulty trials, in whatever order it runs them,
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import math
 import os
@@ -17,7 +18,6 @@ from tuneoff.base.identity import canonical_json, is_finite
 from tuneoff.base.processes import kill_from_outside
 from tuneoff.errors import ExperimentError
 from tuneoff.workload import Configuration, TrialSeeds
-from tuneoff_workloads import striking
 from tuneoff_workloads.surrogate import Surrogate
 
 Kind = Literal[
@@ -37,14 +37,22 @@ Kind = Literal[
 ]
 ALL_KINDS: tuple[Kind, ...] = get_args(Kind)
 _FOREIGN: tuple[Kind, ...] = ("raise", "nan", "inf", "no_report", "exit_code", "wrong_metric", "duplicate_report", "late_report")
+_OF_METRICS: tuple[Kind, ...] = ("nan", "inf", "no_report", "wrong_metric")
+_OF_REPORTS: tuple[Kind, ...] = ("duplicate_report", "late_report")
 KINDS: tuple[Kind, ...] = ALL_KINDS[:8]  # unless `kinds` says otherwise: faults of the trial's own process
 EXIT_CODE = 3
+GO_ON = ".go_on"  # after the name of the file `mark`: what the trial of `outside` waits for has happened
+FILLING = "filling"  # the file that fills a disk
+LARGEST_DISK_BYTES = 10**9  # no larger one is filled: it would not be one that was made for it
+_CHUNK_BYTES = 16_000_000
+_LOOK_SECONDS = 0.02
 _DEFAULTS: dict[str, Any] = {
     "kinds": KINDS,
     "rate": 0.3,  # fraction of the configurations that are faulty
     "configurations": None,  # those that are faulty, in place of `rate`
     "at_epoch": 1,
-    "once": None,  # a path: the fault strikes only while there is no such file, and makes it
+    "mark": None,  # a path: of a file that is made when the fault strikes
+    "once": False,  # the fault strikes only while there is no `mark`
     "epoch_seconds": 0.0,
     "allocate_mb": 2000,  # 10^6 bytes, of out_of_memory
     "hold_seconds": 10.0,  # how long out_of_memory keeps them, where no limit meets it, and outside waits
@@ -93,8 +101,9 @@ class Faulty(Surrogate):
     """The surrogate's learning curve until the fault.
 
     Options: `kinds` (list), `rate` (fraction of faulty configurations) or `configurations` (the faulty ones: of the first kind),
-    `at_epoch`, `once` (a path: the fault strikes only while there is no such file, and makes it), `epoch_seconds`,
-    `allocate_mb` and `hold_seconds` (out_of_memory, outside), `fill_folder` (disk_full), and the surrogate's `noise`.
+    `at_epoch`, `mark` (a path: of a file that is made when the fault strikes), `once` (only while there is no such file),
+    `epoch_seconds`, `allocate_mb` and `hold_seconds` (out_of_memory, outside), `fill_folder` (disk_full), and the surrogate's
+    `noise`.
 
     `raise`, `hang`, `exit_code` (3), `sigkill`, `out_of_memory`, `disk_full` and `outside` happen while that epoch trains; from
     that epoch on `nan` and `inf` are what each metric becomes, `no_report` leaves all metrics out, and `wrong_metric` gives them
@@ -122,43 +131,44 @@ class Faulty(Surrogate):
         super().load(configuration, seeds)
         self._fault = fault_of(configuration, self.options)
         self._held: tuple[int, Mapping[str, float]] | None = None
-        if self._fault in ("duplicate_report", "late_report"):
-            striking.wrap_report(self.deliveries)
 
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
         if self._settings["epoch_seconds"]:
             time.sleep(self._settings["epoch_seconds"])
-        if self._fault is not None and epoch == self._settings["at_epoch"] and self._is_first():
+        is_of_training = self._fault not in (None, *_OF_METRICS, *_OF_REPORTS)
+        if is_of_training and epoch == self._settings["at_epoch"] and (self._mark() or not self._settings["once"]):
             self._strike(epoch)
         return super().train_epoch(epoch)
 
     def validate(self) -> Mapping[str, float]:
         metrics = super().validate()
-        if self._epoch < self._settings["at_epoch"]:
+        if self._fault not in _OF_METRICS or self._epoch < self._settings["at_epoch"]:
             return metrics
+        self._mark()
         if self._fault == "no_report":
             return {}
         if self._fault == "wrong_metric":
             return {f"wrong_{name}": value for name, value in metrics.items()}
-        if self._fault in ("nan", "inf"):
-            return dict.fromkeys(metrics, math.nan if self._fault == "nan" else math.inf)
-        return metrics
+        return dict.fromkeys(metrics, math.nan if self._fault == "nan" else math.inf)
 
-    def deliveries(self, epoch: int, metrics: Mapping[str, float]) -> list[tuple[int, Mapping[str, float]]]:
-        """Return what is reported when an epoch has ended, in order: each item is an epoch and its metrics."""
-        if self._fault == "late_report" and epoch == self._settings["at_epoch"]:
+    def to_report(self, epoch: int, metrics: Mapping[str, float]) -> Sequence[tuple[int, Mapping[str, float]]]:
+        if self._fault not in _OF_REPORTS:
+            return super().to_report(epoch, metrics)
+        is_struck = epoch == self._settings["at_epoch"]
+        if is_struck and self._fault == "late_report":
             self._held = (epoch, metrics)
             return []
         late, self._held = self._held, None
-        times = 2 if self._fault == "duplicate_report" and epoch == self._settings["at_epoch"] else 1
-        return [(epoch, metrics)] * times + ([late] if late is not None else [])
+        if is_struck or late is not None:
+            self._mark()
+        return [(epoch, metrics)] * (2 if is_struck else 1) + ([late] if late is not None else [])
 
-    def _is_first(self) -> bool:
-        path = self._settings["once"]
-        if path is None:
+    def _mark(self) -> bool:
+        """Make the mark, and return whether there was none."""
+        if self._settings["mark"] is None:
             return True
         try:
-            Path(path).touch(exist_ok=False)
+            Path(self._settings["mark"]).touch(exist_ok=False)
         except FileExistsError:
             return False
         return True
@@ -174,11 +184,55 @@ class Faulty(Surrogate):
         if self._fault == "sigkill":
             kill_from_outside()
         if self._fault == "out_of_memory":
-            striking.exhaust_memory(self._settings["allocate_mb"], self._settings["hold_seconds"])
+            _exhaust_memory(self._settings["allocate_mb"], self._settings["hold_seconds"])
         if self._fault == "disk_full":
-            striking.fill_disk(self._settings["fill_folder"])
+            _fill_disk(self._settings["fill_folder"])
         if self._fault == "outside":
-            striking.wait_for(self._settings["once"], self._settings["hold_seconds"])
+            _wait_for(self._settings["mark"], self._settings["hold_seconds"])
+
+
+def _exhaust_memory(allocate_mb: float, hold_seconds: float) -> None:
+    """Allocate and touch memory; if nothing stops that, keep it for a while and then raise MemoryError."""
+    remaining, chunks = int(allocate_mb * 1e6), []
+    while remaining > 0:
+        chunks.append(b"\x01" * min(remaining, _CHUNK_BYTES))
+        remaining -= _CHUNK_BYTES
+    time.sleep(hold_seconds)
+    raise MemoryError(f"allocated {allocate_mb:g} MB in {len(chunks)} pieces without meeting a limit")
+
+
+def _fill_disk(folder: str | None) -> None:
+    """Fill the disk of a folder, if it is a small one, and leave it full.
+
+    Raises:
+        OSError: ENOSPC, where there is no small disk to fill: the error that a full one gives.
+    """
+    if folder is None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    disk = os.statvfs(folder)
+    if disk.f_frsize * disk.f_blocks > LARGEST_DISK_BYTES:
+        raise ExperimentError(
+            f"faulty: a disk of more than {LARGEST_DISK_BYTES / 1e9:g} GB is not filled, but `fill_folder` is {folder}"
+        )
+    descriptor = os.open(Path(folder) / FILLING, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    size = _CHUNK_BYTES
+    try:
+        while size > 0:
+            try:
+                os.write(descriptor, bytes(size))
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+                size //= 2
+    finally:
+        os.close(descriptor)
+
+
+def _wait_for(mark: str | None, hold_seconds: float) -> None:
+    """Wait until somebody has struck from outside, which the file beside the mark tells, or for so long."""
+    deadline = time.monotonic() + hold_seconds
+    while mark is not None and not Path(f"{mark}{GO_ON}").exists() and time.monotonic() < deadline:
+        time.sleep(_LOOK_SECONDS)
 
 
 def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -197,9 +251,11 @@ def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("allocate_mb", "hold_seconds", "epoch_seconds"):
         if not is_finite(settings[name]) or settings[name] < 0:
             raise ExperimentError(f"faulty: `{name}` must be a number of at least 0, but got {settings[name]!r}")
-    for name in ("once", "fill_folder"):
+    for name in ("mark", "fill_folder"):
         if settings[name] is not None and not isinstance(settings[name], str):
             raise ExperimentError(f"faulty: `{name}` must be a path, but got {settings[name]!r}")
+    if not isinstance(settings["once"], bool) or (settings["once"] and settings["mark"] is None):
+        raise ExperimentError(f"faulty: `once` must be true or false, and needs `mark`, but got {settings['once']!r}")
     listed = settings["configurations"]
     if listed is not None and not (isinstance(listed, list | tuple) and all(isinstance(item, Mapping) for item in listed)):
         raise ExperimentError(f"faulty: `configurations` must be a list of configurations, but got {listed!r}")

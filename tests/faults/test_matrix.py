@@ -16,15 +16,16 @@ import pytest
 
 from command_line import Answer, Call
 from tuneoff.cli.selection import overridden_plan
-from tuneoff.judge.faults import FAULTS, NO_FAULT
 from tuneoff.run.child import ChildEnd
-from tuneoff.trust.faultmatrix import cell as cells
-from tuneoff.trust.faultmatrix import matrix, run_cells
-from tuneoff.trust.faultmatrix.cell import CellPlace, FaultCell, NotStruck
-from tuneoff.trust.faultmatrix.classify import Claim, SeenRun, best_of, clean_values
-from tuneoff.trust.faultmatrix.matrix import FILE
-from tuneoff.trust.faultmatrix.tools import FaultTools, Part
+from tuneoff_faults import cell as cells
+from tuneoff_faults import matrix, run_cells
+from tuneoff_faults.cell import CellPlace, FaultCell, NotStruck
+from tuneoff_faults.classify import SeenRun, best_of, clean_values
+from tuneoff_faults.faults import FAULTS, NO_FAULT
+from tuneoff_faults.matrix import FILE
+from tuneoff_faults.plain import Claim, FaultTools, Part
 
+OF_SERIAL = [fault.name for fault in FAULTS if fault is not NO_FAULT and fault.strike != "part"]
 Run = Callable[[FaultCell, CellPlace], None]
 Faults = Callable[..., Answer]
 
@@ -82,13 +83,16 @@ def test_a_fault_that_was_planted_gives_a_verdict(faults: Faults) -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "reason"),
-    [(miss, "its trial never came so far"), (find_nothing, "no process of this run has 'gcs_server' in its command line")],
+    ("fault", "run", "reason"),
+    [
+        ("driver_killed", find_nothing, "no process of this run has 'gcs_server' in its command line"),
+        *((name, miss, "its trial never came so far: the run ended well") for name in OF_SERIAL),
+    ],
 )
-def test_a_fault_that_was_not_planted_gives_no_verdict(faults: Faults, run: Run, reason: str) -> None:
-    answer = faults("driver_killed", run, "--by", "adapter")
+def test_a_fault_that_was_not_planted_gives_no_verdict(faults: Faults, fault: str, run: Run, reason: str) -> None:
+    answer = faults(fault, run, "--by", "adapter")
     assert answer.code == 1
-    assert answer.out.splitlines()[-1] == "NO VERDICT: the fault could not be planted: serial by adapter under driver_killed"
+    assert answer.out.splitlines()[-1] == f"NO VERDICT: the fault could not be planted: serial by adapter under {fault}"
     assert f"could not be struck: {reason}" in answer.out
 
 

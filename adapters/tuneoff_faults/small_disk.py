@@ -1,4 +1,4 @@
-"""`python -m tuneoff.trust.faultmatrix.small_disk FOLDER KEPT MEGABYTES COMMAND...`: run a command whose FOLDER is a small disk.
+"""`python -m tuneoff_faults.small_disk FOLDER KEPT MEGABYTES COMMAND...`: run a command whose FOLDER is a small disk.
 
 The disk is a tmpfs over FOLDER, with what lies there copied onto it, in a mount name space of the command's own: nobody else sees
 it, and it is gone with the last process. When the command has ended, what it left is copied to KEPT, without the file that filled
@@ -14,8 +14,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tuneoff_faults.faulty import FILLING
+
 CANNOT = 99
-FILLING = "filling"
 _NEW_MOUNTS, _PRIVATE, _ALL = 0x00020000, 1 << 18, 1 << 14  # CLONE_NEWNS, MS_PRIVATE, MS_REC
 
 
@@ -46,7 +47,7 @@ def _mount(folder: Path, megabytes: int) -> bool:
 
 def can_mount(folder: Path) -> bool:
     """Tell whether such a disk can be made here, by making one."""
-    command = [sys.executable, "-m", "tuneoff.trust.faultmatrix.small_disk", str(folder), str(folder / "kept"), "1"]
+    command = [sys.executable, "-m", "tuneoff_faults.small_disk", str(folder), str(folder / "kept"), "1"]
     return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
 
 

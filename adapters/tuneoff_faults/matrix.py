@@ -9,45 +9,31 @@ import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from tuneoff.base.interrupting import interrupting
+from tuneoff.base.output import one_line
 from tuneoff.base.targets import load_target
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.plan import Plan, PlannedRun
-from tuneoff.judge.faults import NO_FAULT, Class, Fault, Setting
+from tuneoff.judge.fault_results import CONTROL, DEFAULTS, NO_SUCH_PART, SURVIVED, FaultResult, Outcome
 from tuneoff.registry import adapter_class
 from tuneoff.run.supervisor.guardian import Announce, temporary_folder, watching
-from tuneoff.trust.faultmatrix.cell import CellPlace, FaultCell, NotStruck
-from tuneoff.trust.faultmatrix.classify import FaultOutcome, Truth, best_of, classify, clean_values
-from tuneoff.trust.faultmatrix.run_cells import run_by_adapter, run_by_defaults
-from tuneoff.trust.faultmatrix.small_disk import can_mount
-from tuneoff.trust.faultmatrix.tools import FaultTools
+from tuneoff_faults.cell import CellPlace, FaultCell, NotStruck, Setting, was_struck
+from tuneoff_faults.classify import Truth, best_of, classify, clean_values
+from tuneoff_faults.faults import NO_FAULT, Fault
+from tuneoff_faults.plain import FaultTools
+from tuneoff_faults.run_cells import run_by_adapter, run_by_defaults
+from tuneoff_faults.small_disk import can_mount
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("tuneoff.faults")  # a command's messages go to standard error
 
 FILE = Path(__file__).with_name("faults.yaml")
 MORE_SECONDS = 40.0  # Optuna's journal lock is taken from a dead holder after 30 s
-RIGHT = (Class.RECOVERED, Class.LOST)  # classes of a run whose answer can be used
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellResult:
-    """What became of a cell; `outcome` is None where it was not run, or its fault not planted, and `skipped` says why."""
-
-    cell: FaultCell
-    outcome: FaultOutcome | None = None
-    skipped: str = ""
-    is_missed: bool = False  # it was to be struck, and was not
-    seconds: float | None = None
-    wasted_seconds: float | None = None
-
-    @property
-    def kind(self) -> Class | None:
-        """Its class; None where it was not run."""
-        return self.outcome.kind if self.outcome is not None else None
 
 
 def run_matrix(
@@ -57,7 +43,7 @@ def run_matrix(
     at_once: int,
     tell: Callable[[str], None],
     keep: Path | None = None,
-) -> list[CellResult]:
+) -> list[FaultResult]:
     """Run all cells, at most `at_once` at the same time; where a setting has faults, its control runs too.
 
     The files of the cells are removed, unless `keep` is a folder for them.
@@ -131,10 +117,8 @@ def _cells(plan: Plan, faults: Sequence[Fault], settings: Sequence[Setting], fau
 
 def fault_tools(adapter: str) -> FaultTools | None:
     """Return what the adapter's author gives for this command, or None."""
-    target = adapter_class(adapter).fault_tools
-    if target is None:
-        return None
-    tools = load_target(target)
+    target = getattr(adapter_class(adapter), "fault_tools", None)
+    tools = load_target(target) if target is not None else None
     return tools if isinstance(tools, FaultTools) else None
 
 
@@ -154,23 +138,23 @@ class _Runner:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _controls: dict[str, float] = field(default_factory=dict)
 
-    def take_controls(self, results: Sequence[CellResult]) -> None:
+    def take_controls(self, results: Sequence[FaultResult]) -> None:
         """Learn from the controls how long a plain program takes without a fault: that bounds those with one."""
         for result in results:
-            if result.cell.setting == "defaults" and result.seconds is not None:
-                self._controls[result.cell.label] = result.seconds
+            if result.setting == DEFAULTS and result.seconds is not None:
+                self._controls[result.adapter] = result.seconds
 
-    def run(self, cell: FaultCell) -> CellResult:
+    def run(self, cell: FaultCell) -> FaultResult:
         skipped = _skipped(self.plan, cell)
-        result = CellResult(cell=cell, skipped=skipped) if skipped else self._measured(cell)
+        result = _result(cell, skipped) if skipped else self._measured(cell)
         with self._lock:
             self._done += 1
             if not skipped:
-                what = f"{cell.setting}: {cell.label}, {cell.fault.name}: {result.kind.value if result.kind else result.skipped}"
+                what = f"{cell.setting}: {cell.label}, {cell.fault.name}: {result.outcome or result.reason}"
                 self.tell(f"{self._done}/{self.count} {what}")
         return result
 
-    def _measured(self, cell: FaultCell) -> CellResult:
+    def _measured(self, cell: FaultCell) -> FaultResult:
         folder, kept = self.root / str(cell.number), self.root / f"k{cell.number}"
         folder.mkdir()
         place = CellPlace(folder=folder, kept=kept, has_disk=self.has_disk, stopping=self.stopping, announce=self.announce)
@@ -181,17 +165,24 @@ class _Runner:
                 seen = run_by_defaults(cell, place, self._limit(cell))
             else:
                 seen = run_by_adapter(cell, place, self.plan.content)
-            if cell.fault.strike is not None and not place.is_struck:
-                raise NotStruck(f"its trial never came so far: {seen.failure or seen.words or 'it says nothing'}")
+            if not was_struck(cell, place):
+                said = seen.failure or seen.words or ("the run ended well" if seen.ended else "it says nothing")
+                raise NotStruck(f"its trial never came so far: {said}")
         except NotStruck as error:
-            return CellResult(cell=cell, skipped=f"could not be struck: {error}", is_missed=True)
-        return CellResult(cell=cell, outcome=classify(truth, seen), seconds=seen.seconds)
+            return _result(cell, f"could not be struck: {error}", is_missed=True)
+        outcome, reason = classify(truth, seen)
+        return _result(cell, reason, outcome=outcome, seconds=round(seen.seconds, 3))
 
     def _limit(self, cell: FaultCell) -> float:
         """Return the seconds of a plain program: twice its control's and some more, never more than the experiment's limit."""
         longest = cell.spec.experiment.timeouts.trials_seconds
         control = self._controls.get(cell.label)
         return longest if control is None else min(longest, 2 * control + MORE_SECONDS)
+
+
+def _result(cell: FaultCell, reason: str, outcome: Outcome | None = None, **fields: Any) -> FaultResult:
+    reason = one_line(reason)
+    return FaultResult(adapter=cell.label, setting=cell.setting, fault=cell.fault.name, outcome=outcome, reason=reason, **fields)
 
 
 def _skipped(plan: Plan, cell: FaultCell) -> str:
@@ -202,7 +193,7 @@ def _skipped(plan: Plan, cell: FaultCell) -> str:
     if cell.spec.platform not in ("local", "emulated"):
         return f"platform {cell.spec.platform!r} is not on this machine"
     if cell.fault.strike == "part" and (cell.tools is None or cell.tools.part(cell.fault.name) is None):
-        return "the framework has no such part"
+        return NO_SUCH_PART
     if cell.setting == "defaults" and cell.tools is None:
         return "its author gives no plain program (`fault_tools`)"
     return ""
@@ -214,17 +205,17 @@ def skip_reason(run: PlannedRun) -> str:
     return "" if "failures.retries" in reason else reason
 
 
-def _with_waste(results: Sequence[CellResult]) -> list[CellResult]:
+def _with_waste(results: Sequence[FaultResult]) -> list[FaultResult]:
     """Return the results with the time that the fault cost: beyond the control's, or all of it where no answer came."""
-    controls = {(result.cell.label, result.cell.setting): result.seconds for result in results if result.cell.fault is NO_FAULT}
+    controls = {(result.adapter, result.setting): result.seconds for result in results if result.fault == CONTROL}
     found = []
     for result in results:
         wasted = None
         if result.seconds is not None:
-            control = controls.get((result.cell.label, result.cell.setting))
-            if result.kind not in RIGHT:
+            control = controls[result.adapter, result.setting]
+            if result.outcome not in SURVIVED:
                 wasted = result.seconds
             elif control is not None and result.seconds >= control:  # else the machine was busier then: no figure
-                wasted = result.seconds - control
-        found.append(replace(result, wasted_seconds=wasted))
+                wasted = round(result.seconds - control, 3)
+        found.append(structs.replace(result, wasted_seconds=wasted))
     return found

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import resource
 import signal
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from trial_runs import events_of, trial_context
 from tuneoff.errors import ExperimentError
+from tuneoff.record.events import schema
+from tuneoff.run.trial.run_trial import Decision, run_trial
 from tuneoff.workload import TrialSeeds
-from tuneoff_workloads.faulty import KINDS, Faulty, Kind, PlantedFaultError, example_of, fault_of
+from tuneoff_faults.faulty import KINDS, Faulty, Kind, PlantedFaultError, example_of, fault_of
 from tuneoff_workloads.surrogate import Surrogate, surrogate_loss
 
 SEEDS = TrialSeeds(split=1, trial=2)
@@ -87,10 +92,52 @@ def test_no_report_leaves_the_metrics_out() -> None:
     assert workload.validate() == {}
 
 
+def reported(folder: Path, kind: Kind, mark: Path) -> list[int]:
+    """Return the epochs that a framework is told of, in order, in a trial of that fault."""
+    options = {"kinds": [kind], "rate": 1.0, "at_epoch": 2, "mark": str(mark)}
+    context = trial_context(
+        folder, workload="tuneoff_faults.faulty:Faulty", workload_options=options, metric="validation_loss", epochs=4
+    )
+    found = []
+
+    def report(epoch: int, _: object) -> Decision:
+        found.append(epoch)
+        return Decision.CONTINUE
+
+    assert run_trial(context, "t0", example_of(kind, options), report).state == "completed"
+    assert [event.epoch for event in events_of(folder, schema.Epoch)] == [1, 2, 3, 4]
+    return found
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("duplicate_report", [1, 2, 2, 3, 4]), ("late_report", [1, 3, 2, 4])])
+def test_a_framework_is_told_other_reports_and_the_record_has_the_epochs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Kind, expected: list[int]
+) -> None:
+    (tmp_path / "struck").mkdir()
+    assert reported(tmp_path / "struck", kind, tmp_path / "mark") == expected
+    (tmp_path / "mark").unlink()
+    (tmp_path / "renamed").mkdir()
+    monkeypatch.delattr(Faulty, "to_report")  # control: without the hook nothing goes wrong, and nothing says that it did
+    assert reported(tmp_path / "renamed", kind, tmp_path / "mark") == [1, 2, 3, 4]
+    assert not (tmp_path / "mark").exists()
+
+
+def test_a_fault_that_strikes_makes_its_mark_and_one_of_once_strikes_once(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    for once, strikes in ((False, [True, True]), (True, [True, False])):
+        mark.unlink(missing_ok=True)
+        for is_struck in strikes:
+            workload = loaded("raise", rate=1.0, kinds=["raise"], at_epoch=2, mark=str(mark), once=once)
+            workload.train_epoch(1)
+            with pytest.raises(PlantedFaultError) if is_struck else contextlib.nullcontext():
+                workload.train_epoch(2)
+            assert mark.exists()
+
+
 SCRIPT = """
 import resource, sys
 from tuneoff.workload import TrialSeeds
-from tuneoff_workloads.faulty import Faulty, example_of
+from tuneoff_faults.faulty import Faulty, example_of
 if sys.argv[1] == "out_of_memory":
     resource.setrlimit(resource.RLIMIT_AS, (800_000_000, 800_000_000))
 workload = Faulty({})
@@ -133,7 +180,7 @@ def test_hang_hangs_until_it_is_ended() -> None:
 
 def test_memory_without_a_limit_is_touched_kept_and_then_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     held: list[float] = []
-    monkeypatch.setattr("tuneoff_workloads.faulty.time.sleep", held.append)
+    monkeypatch.setattr("tuneoff_faults.faulty.time.sleep", held.append)
     workload = loaded("out_of_memory", allocate_mb=40, hold_seconds=2.5)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(MemoryError, match="allocated 40 MB in 3 pieces"):
@@ -153,6 +200,9 @@ def test_memory_without_a_limit_is_touched_kept_and_then_given_up(monkeypatch: p
         {"at_epoch": 0},
         {"allocate_mb": -1},
         {"noise": -1},
+        {"mark": 3},
+        {"once": True},
+        {"once": "path", "mark": "path"},
     ],
     ids=str,
 )

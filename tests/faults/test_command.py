@@ -13,12 +13,13 @@ import pytest
 from command_line import Call, write_file
 from trust.environments import processes_with
 from tuneoff.experiment.yaml_reader import read_merged
-from tuneoff.judge.faults import FAULTS
+from tuneoff.judge.fault_results import read_faults
 from tuneoff.registry import list_adapters
-from tuneoff.trust.faultmatrix import matrix
-from tuneoff.trust.faultmatrix.matrix import fault_tools
+from tuneoff_faults import matrix
+from tuneoff_faults.faults import FAULTS
+from tuneoff_faults.matrix import fault_tools
 
-TESTS = Path(__file__).parents[2]
+TESTS = Path(__file__).parents[1]
 WITHOUT_PLAIN = {"rustuna", "nevergrad"}  # they take part in `faults --by adapter` alone
 PARTS = {fault.name for fault in FAULTS if fault.strike == "part"}
 
@@ -44,7 +45,7 @@ def test_an_unknown_fault_names_the_known_ones(call: Call) -> None:
 
 @pytest.mark.slow
 def test_serial_meets_faults_by_both_settings(call: Call, tmp_path: Path) -> None:
-    names = ["raise", "sigkill", "late_report"]
+    names = ["raise", "sigkill", "duplicate_report", "late_report"]
     answer = call("faults", "--adapter", "serial", "--fault", *names, "--at-once", "2", "--json", "--keep", tmp_path / "kept")
     assert answer.code == 0, answer.err
     found = json.loads(answer.out)
@@ -55,6 +56,8 @@ def test_serial_meets_faults_by_both_settings(call: Call, tmp_path: Path) -> Non
         ("raise", "adapter"): "trial lost",
         ("sigkill", "defaults"): "run aborted",
         ("sigkill", "adapter"): "recovered",
+        ("duplicate_report", "defaults"): "recovered",
+        ("duplicate_report", "adapter"): "recovered",
         ("late_report", "defaults"): "silently wrong",
         ("late_report", "adapter"): "recovered",
     }
@@ -70,7 +73,7 @@ def test_serial_meets_faults_by_both_settings(call: Call, tmp_path: Path) -> Non
 def test_planted_adapters_are_found_to_be_wrong_and_to_hang(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]))
     timeouts = {"trial_seconds": 5, "silence_seconds": 4, "trials_seconds": 9, "undeploy_seconds": 5}
-    adapters = ["trust.faultmatrix.planted:CleansMetrics", "trust.faultmatrix.planted:WaitsForEver"]
+    adapters = ["faults.planted:CleansMetrics", "faults.planted:WaitsForEver"]
     path = write_file(tmp_path / "faults.yaml", {**read_merged(matrix.FILE), "adapters": adapters, "timeouts": timeouts})
     monkeypatch.setattr(matrix, "FILE", path)
     answer = call("faults", "--fault", "inf", "--by", "adapter", "--at-once", "2", "--json")
@@ -84,3 +87,18 @@ def test_planted_adapters_are_found_to_be_wrong_and_to_hang(call: Call, tmp_path
     }
     assert runs["CleansMetrics", "inf"]["reason"] == "the faulty trial counts as complete with 1, which it never reached"
     assert "step trial took longer than 9 s" in runs["WaitsForEver", "inf"]["reason"]
+
+
+@pytest.mark.slow
+def test_faults_of_reports_that_never_come_to_the_framework_give_no_verdict(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control of the workload's way to its reports: after a rename in core both faults would be none."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]))
+    names = ["duplicate_report", "late_report"]
+    answer = call("faults", "--adapter", "faults.planted:AsksForNoReport", "--fault", *names, "--by", "adapter", "--json")
+    assert answer.code == 1
+    found = {run["fault"]: (run["outcome"], run["is_missed"]) for run in json.loads(answer.out)["runs"]}
+    assert found == {"none": ("recovered", False), **dict.fromkeys(names, (None, True))}
+    (tmp_path / "faults.json").write_text(answer.out)
+    assert [one.is_missed for one in read_faults([tmp_path], ["late_report"])] == [False, True, True]

@@ -15,7 +15,7 @@ from tuneoff.cli.selection import add_adapters, check_something_runs, overridden
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
-    from tuneoff.judge.faults import Fault
+    from tuneoff_faults.faults import Fault
 
 NAME = "faults"
 HELP = "break runs in many ways, by each framework's own defaults and through its adapter, and say what becomes of them"
@@ -40,25 +40,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.trust.faultmatrix.cell import SETTINGS
-    from tuneoff.trust.faultmatrix.fault_tables import bad_ones, failed_controls, markdown, missed_ones, terminal, to_json
-    from tuneoff.trust.faultmatrix.matrix import FILE, run_matrix, skip_reason
+    from msgspec import structs
+
+    from tuneoff.errors import ExperimentError
+    from tuneoff_faults.cell import SETTINGS
+    from tuneoff_faults.faults import FAULTS
+    from tuneoff_faults.matrix import FILE, fault_tools, run_matrix, skip_reason
+    from tuneoff_faults.tables import bad_ones, failed_controls, markdown, terminal
 
     faults = _chosen(arguments.faults)
     if arguments.at_once < 1:
-        from tuneoff.errors import ExperimentError
-
         raise ExperimentError(f"--at-once must be at least 1, but got {arguments.at_once}")
     plan = overridden_plan(FILE, adapters=arguments.adapters)
     if all(skip_reason(run) for run in plan.counted):
         check_something_runs(plan)
-    settings = SETTINGS if arguments.by is None else tuple(setting for setting in SETTINGS if setting == arguments.by)
+    settings = [setting for setting in SETTINGS if arguments.by in (None, setting)]
     results = run_matrix(plan, faults, settings, arguments.at_once, note_on_terminal, arguments.keep)
-    code = UNSAFE if bad_ones(results) or failed_controls(results) or missed_ones(results) else 0
+    is_missed = any(result.is_missed for result in results)
+    code = UNSAFE if bad_ones(results) or failed_controls(results) or is_missed else 0
     if arguments.json:
-        write_json({"about": _about(plan), "runs": [to_json(result) for result in results], "exit_code": code})
+        runs = [{name: value for name, value in structs.asdict(result).items() if name != "file"} for result in results]
+        names = [fault.name for fault in FAULTS]
+        write_json({"about": _about(plan), "faults": names, "runs": runs, "exit_code": code})
     elif arguments.markdown:
-        write_exactly(markdown(results, _about(plan), command(*arguments.argv)))
+        tools = {run.label: fault_tools(run.spec.adapter) for run in plan.counted if "defaults" in settings}
+        write_exactly(markdown(results, tools, _about(plan), command(*arguments.argv)))
     else:
         write(terminal(results))
     return code
@@ -67,7 +73,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def _chosen(names: Sequence[str] | None) -> list[Fault]:
     """Return the faults of these names, all of them without any."""
     from tuneoff.errors import UnknownNameError
-    from tuneoff.judge.faults import FAULTS
+    from tuneoff_faults.faults import FAULTS
 
     known = [fault.name for fault in FAULTS]
     for name in names or ():

@@ -1,28 +1,14 @@
-"""The faults of the matrix: what strikes, whether once or always, what a right answer is then; and what may become of a run."""
+"""The faults: what goes wrong in a run, whether once or always, and whether a right answer is left then."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Literal
 
+from tuneoff.judge.fault_results import CONTROL
+from tuneoff_faults.faulty import Kind
+
 Strike = Literal["driver", "part"]
-Setting = Literal["defaults", "adapter"]  # whose settings a run has: the framework's own, or its adapter's
-TITLES: Mapping[Setting, str] = {
-    "defaults": "The framework's own defaults",
-    "adapter": "The adapter's settings",
-}
-
-
-class Class(Enum):
-    """What became of a run, from the best to the worst."""
-
-    RECOVERED = "recovered"
-    LOST = "trial lost"
-    ABORTED = "run aborted"
-    HUNG = "hung until the limit"
-    WRONG = "silently wrong"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,17 +17,17 @@ class Fault:
 
     name: str
     text: str
-    kind: str | None  # of the workload `faulty`; None: nothing goes wrong
+    kind: Kind | None  # of the workload `faulty`; None: nothing goes wrong
     once: bool = False  # a second try of the trial goes well
     at_epoch: int = 2
     is_sound: bool = False  # the configuration has a right result, once it is trained to its end
     strike: Strike | None = None  # what is broken from outside, while the trial waits
 
 
-NO_FAULT = Fault(name="none", text="nothing goes wrong: the control", kind=None, is_sound=True)
+NO_FAULT = Fault(name=CONTROL, text="nothing goes wrong: the control", kind=None, is_sound=True)
 
 
-def _of_trial(name: str, text: str, *, at_epoch: int = 2, once: bool = False, is_sound: bool = False) -> Fault:
+def _of_trial(name: Kind, text: str, *, at_epoch: int = 2, once: bool = False, is_sound: bool = False) -> Fault:
     return Fault(name=name, text=text, kind=name, at_epoch=at_epoch, once=once, is_sound=is_sound)
 
 

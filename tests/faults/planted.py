@@ -1,4 +1,4 @@
-"""Adapters with a planted defect: one is silently wrong, one hangs. `tuneoff faults` must find both."""
+"""Adapters with a planted defect: one is silently wrong, one hangs, one lets no report go wrong. `tuneoff faults` finds each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tuneoff.run.trial import pool_worker
 from tuneoff.run.trial.pool import Worker, WorkerPool
 from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff_adapters.serial import SerialAdapter
-from tuneoff_workloads.faulty import Faulty
+from tuneoff_faults.faulty import Faulty
 
 
 def work(worker: Worker, stops: Mapping[str, int]) -> None:
@@ -25,13 +25,28 @@ def work(worker: Worker, stops: Mapping[str, int]) -> None:
     pool_worker.work(worker, stops)
 
 
+def work_without_hook(worker: Worker, stops: Mapping[str, int]) -> None:
+    """Run trials as after a rename of what core asks a workload for its reports by."""
+    del Faulty.to_report
+    pool_worker.work(worker, stops)
+
+
 class CleansMetrics(SerialAdapter):
     """Hands the framework, and core, other metrics than the training gave."""
 
+    work = "work"
+
     def deploy(self) -> None:
         context = self.context
-        self._pool = WorkerPool(context.trial_context, context.spec.experiment.workers.count, f"{__name__}:work", ({},), ())
+        target = f"{__name__}:{self.work}"
+        self._pool = WorkerPool(context.trial_context, context.spec.experiment.workers.count, target, ({},), ())
         self._pool.start()
+
+
+class AsksForNoReport(CleansMetrics):
+    """Takes what the training gave for what it wants reported."""
+
+    work = "work_without_hook"
 
 
 class WaitsForEver(SerialAdapter):

@@ -1,32 +1,23 @@
-"""What is true, what was seen of a run, and its class by these: one of five, with a reason of one line. Pure functions."""
+"""What is true, what was seen of a run, and its outcome by these: one of five, with a reason of one line. Pure functions."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from tuneoff.base.identity import is_finite
 from tuneoff.experiment.spec import ExperimentSpec, Objective
-from tuneoff.judge.faults import Class
-from tuneoff.workload import TrialSeeds, new_workload
+from tuneoff.judge.fault_results import Outcome
+from tuneoff.workload import new_workload
+from tuneoff_faults.plain import SEEDS, Claim
 
-State = Literal["completed", "failed", "unfinished"]
-SEEDS = TrialSeeds(split=0, trial=0)
 TOLERANCE = 1e-5  # relative: some frameworks keep values as text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultOutcome:
-    """The class of a run and why."""
-
-    kind: Class
-    reason: str
-
-
-def classify(truth: Truth, seen: SeenRun) -> FaultOutcome:
-    """Return what became of a run.
+def classify(truth: Truth, seen: SeenRun) -> tuple[Outcome, str]:
+    """Return what became of a run, and why.
 
     - hung until the limit: it had not ended at the limit;
     - run aborted: it ended with an error, or before it had run what it still could;
@@ -35,24 +26,23 @@ def classify(truth: Truth, seen: SeenRun) -> FaultOutcome:
     - recovered: every configuration has its right result, and the best one is named.
     """
     if not seen.ended:
-        return FaultOutcome(kind=Class.HUNG, reason=f"its last line: {seen.words}" if seen.words else "it says nothing")
+        return Outcome.HUNG, f"its last line: {seen.words}" if seen.words else "it says nothing"
     if seen.failure is not None:
-        return FaultOutcome(kind=Class.ABORTED, reason=seen.failure)
+        return Outcome.ABORTED, seen.failure
     wrong = untruth(truth, seen)
     if wrong is not None and not seen.notices:
-        return FaultOutcome(kind=Class.WRONG, reason=wrong)
+        return Outcome.WRONG, wrong
     if wrong is not None:
-        return FaultOutcome(kind=Class.LOST, reason=f"it says so itself ({', '.join(seen.notices)}): {wrong}")
+        return Outcome.LOST, f"it says so itself ({', '.join(seen.notices)}): {wrong}"
     without = {
         index: claims for index, claims in _by_index(seen).items() if not any(_has_result(truth, claim) for claim in claims)
     }
     skipped = [index for index, claims in without.items() if index != truth.faulty and claims[-1].state == "unfinished"]
     if skipped:
-        reason = f"it ended as if all were well, but did not run {_configurations(skipped)}"
-        return FaultOutcome(kind=Class.ABORTED, reason=reason)
+        return Outcome.ABORTED, f"it ended as if all were well, but did not run {_configurations(skipped)}"
     if without:
-        return FaultOutcome(kind=Class.LOST, reason=_loss(truth, without))
-    return FaultOutcome(kind=Class.RECOVERED, reason="every configuration has its right result")
+        return Outcome.LOST, _loss(truth, without)
+    return Outcome.RECOVERED, "every configuration has its right result"
 
 
 def untruth(truth: Truth, seen: SeenRun) -> str | None:
@@ -163,16 +153,6 @@ def best_of(values: Mapping[int, float], objective: Objective) -> int | None:
         if objective.is_better(value, than=None if best is None else values[best]):
             best = index
     return best
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """What a run says of one trial; `value`: the result that it keeps for it, None for none."""
-
-    index: int  # of the configuration in the list
-    state: State
-    value: float | None = None
-    text: str = ""  # its words for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

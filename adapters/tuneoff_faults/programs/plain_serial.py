@@ -1,12 +1,11 @@
-"""A plain program without a framework, as Python's documentation of process pools has it. For `tuneoff faults`."""
+"""A plain program without a framework, as Python's documentation of process pools has it."""
 
 from __future__ import annotations
 
 import sys
 from concurrent.futures import ProcessPoolExecutor
 
-from tuneoff.trust.faultmatrix.classify import Claim
-from tuneoff.trust.faultmatrix.plain import PlainTask
+from tuneoff_faults.plain import Claim, PlainTask
 
 
 def objective(folder: str, index: int) -> float | None:

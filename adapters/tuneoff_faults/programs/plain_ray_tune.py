@@ -1,4 +1,4 @@
-"""A plain program of Ray Tune, as its user guide has it. For `tuneoff faults`."""
+"""A plain program of Ray Tune, as its user guide has it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import sys
 import tempfile
 from typing import Any
 
-from tuneoff.trust.faultmatrix.classify import Claim, State
-from tuneoff.trust.faultmatrix.plain import PlainTask
+from tuneoff_faults.plain import Claim, PlainTask, State
 
 NAME = "faults"
 SAFE = {  # nothing beyond this machine and this folder; no setting on how failures are met

@@ -24,7 +24,7 @@ from tuneoff.run.supervisor.cgroups import limit_settings, make_group, places
 from tuneoff.run.supervisor.execution import MEGABYTE
 from tuneoff.run.supervisor.guardian import Announce
 from tuneoff.run.supervisor.leftovers import remove_cgroup
-from tuneoff.trust.faultmatrix.cell import (
+from tuneoff_faults.cell import (
     HOLD_SECONDS,
     PROGRAM_MEGABYTES,
     CellPlace,
@@ -35,8 +35,8 @@ from tuneoff.trust.faultmatrix.cell import (
     run_cell,
     workload_options,
 )
-from tuneoff.trust.faultmatrix.classify import Claim, SeenRun, State
-from tuneoff.trust.faultmatrix.plain import PlainTask, read_answer
+from tuneoff_faults.classify import SeenRun
+from tuneoff_faults.plain import Claim, PlainTask, State, read_answer
 
 _NAME = "tuneoff-"  # of a group, before its cell's
 UNLIMITED = "no control group can be made here, so nothing limits memory and the trial gives up by itself: "

@@ -1,4 +1,4 @@
-"""A plain program of Katib, as its guide to the Python SDK has it, on the emulation. For `tuneoff faults`."""
+"""A plain program of Katib, as its guide to the Python SDK has it, on the emulation."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tuneoff.trust.faultmatrix.classify import Claim, State
-from tuneoff.trust.faultmatrix.plain import PlainTask
+from tuneoff_faults.plain import Claim, PlainTask, State
 
 NAME, NAMESPACE = "faults", "faults"
 LABELS = {"katib.kubeflow.org/metrics-collector-injection": "enabled"}
@@ -20,7 +19,7 @@ IMAGE = "tuneoff.local/emulated:1"
 
 def objective(parameters: dict[str, str]) -> None:
     """Train; Katib packs the source of this function alone into the pod's command, and reads its lines of `name=value`."""
-    from tuneoff.trust.faultmatrix.plain import PlainTask
+    from tuneoff_faults.plain import PlainTask
 
     for _, metrics in PlainTask.read(parameters["folder"]).train(int(parameters["index"])):
         print(*(f"{name}={value}" for name, value in metrics.items()), flush=True)

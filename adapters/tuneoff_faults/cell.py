@@ -10,20 +10,22 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from tuneoff.base.process_limits import thread_environment
 from tuneoff.base.processes import MARK, command_line, end_all, kill, with_mark_and_sessions
 from tuneoff.base.tracebacks import LOG
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.judge.faults import Fault, Setting
 from tuneoff.run.child import ChildEnd, run_child
 from tuneoff.run.supervisor.guardian import Announce, end_guarded
-from tuneoff.trust.faultmatrix.tools import FaultTools
+from tuneoff_faults.faults import Fault
+from tuneoff_faults.faulty import GO_ON
+from tuneoff_faults.plain import FaultTools
 
+Setting = Literal["defaults", "adapter"]  # whose settings a run has: the framework's own, or its adapter's
+SETTINGS: tuple[Setting, ...] = get_args(Setting)
 CELL = "TUNEOFF_FAULTS_CELL"  # environment variable with the cell's name, in every process of it
-SETTINGS: tuple[Setting, ...] = ("defaults", "adapter")
-STRUCK = ".struck"  # as the workload has it
+MARK_FILE = "mark"
 HOLD_SECONDS = 20.0  # how long a trial waits to be struck
 DISK_MEGABYTES = 96
 PROGRAM_MEGABYTES = 1500  # of a plain program and its framework, beside its trials
@@ -69,9 +71,9 @@ class CellPlace:
     is_struck: bool = False  # the trial waited to be struck
 
     @property
-    def once(self) -> Path:
+    def mark(self) -> Path:
         """The file that the workload makes when the fault strikes."""
-        return self.folder / "once"
+        return self.folder / MARK_FILE
 
 
 def workload_options(cell: FaultCell, place: CellPlace, allocate_mb: float, hold_seconds: float = HOLD_SECONDS) -> dict[str, Any]:
@@ -81,8 +83,7 @@ def workload_options(cell: FaultCell, place: CellPlace, allocate_mb: float, hold
     if fault.kind is None:
         return {**options, "configurations": []}
     options.update(kinds=[fault.kind], configurations=[dict(experiment.configurations[cell.faulty])])
-    if fault.once:
-        options["once"] = str(place.once)
+    options.update(mark=str(place.mark), once=fault.once)
     if fault.kind == "disk_full" and place.has_disk:
         options["fill_folder"] = str(place.folder)
     return {**options, "allocate_mb": allocate_mb, "hold_seconds": hold_seconds}
@@ -97,7 +98,7 @@ def run_cell(cell: FaultCell, place: CellPlace, command: Sequence[str], seconds:
     is_wrapped = is_on_disk(cell, place)
     if is_wrapped:
         disk = [str(place.folder), str(place.kept), str(DISK_MEGABYTES)]
-        command = python("-m", "tuneoff.trust.faultmatrix.small_disk", *disk, *command)
+        command = python("-m", "tuneoff_faults.small_disk", *disk, *command)
     return run_child(
         command,
         place.folder / LOG,
@@ -144,15 +145,22 @@ def folder_after(cell: FaultCell, place: CellPlace) -> Path:
     return place.kept if is_on_disk(cell, place) else place.folder
 
 
+def was_struck(cell: FaultCell, place: CellPlace) -> bool:
+    """Tell whether the fault struck, where there is one, once the cell's program has ended."""
+    if cell.fault.strike is not None:
+        return place.is_struck
+    return cell.fault.kind is None or (folder_after(cell, place) / MARK_FILE).exists()
+
+
 def _look(cell: FaultCell, place: CellPlace, pid: int) -> None:
-    if cell.fault.strike is None or place.is_struck or not place.once.exists():
+    if cell.fault.strike is None or place.is_struck or not place.mark.exists():
         return
     place.is_struck = True
     if cell.fault.strike == "driver":
         kill(pid)
     else:
         break_part(cell, place)
-    place.once.with_name(f"{place.once.name}{STRUCK}").touch()  # the trial goes on
+    place.mark.with_name(f"{MARK_FILE}{GO_ON}").touch()
 
 
 def break_part(cell: FaultCell, place: CellPlace) -> None:

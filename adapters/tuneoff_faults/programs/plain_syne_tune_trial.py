@@ -1,4 +1,4 @@
-"""The script that Syne Tune starts for each trial of its plain program. For `tuneoff faults`."""
+"""The script that Syne Tune starts for each trial of its plain program."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 
 from syne_tune import Reporter
 
-from tuneoff.trust.faultmatrix.plain import PlainTask
+from tuneoff_faults.plain import PlainTask
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
-"""The other side of `tuneoff faults`: what a plain program of a framework is given, and what it answers. Imports no framework.
+"""What an adapter's author gives for `tuneoff faults`: `FaultTools`, and a plain program of the framework. Imports no framework.
 
-Such a program is run as `python -m MODULE FOLDER`. It uses its framework as the framework's documentation does, and leaves to its
+A plain program is run as `python -m MODULE FOLDER`. It uses its framework as the documentation of that does, and leaves to its
 defaults whatever that leaves; it has each configuration trained by `PlainTask.train`, and at the end writes what the framework
 says of the trials by `PlainTask.answer`. Where it cannot go on, it just ends: its exit code and its last line are what was seen.
 """
@@ -12,12 +12,47 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from tuneoff.trust.faultmatrix.classify import SEEDS, Claim
-from tuneoff.workload import new_workload
+from tuneoff.workload import TrialSeeds, new_workload
 
 TASK, ANSWER = "task.json", "answer.json"
+SEEDS = TrialSeeds(split=0, trial=0)
+State = Literal["completed", "failed", "unfinished"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of a framework outside its trials, and how it is taken away: exactly one of `process`, `file` and `lock`."""
+
+    fault: str  # that strikes it: head_killed, node_killed, storage_removed, storage_locked
+    text: str  # what it is
+    process: str = ""  # words of the command line of the process that is killed
+    file: str = ""  # the name of the file that is removed
+    lock: str = ""  # the name of the file whose lock, a link `<name>.lock` beside it, is left by a holder that died
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultTools:
+    """For one framework; its adapter's class names it in `fault_tools`, as "module:NAME"."""
+
+    plain: str  # module of a program that uses the framework by itself, as its documentation does
+    defaults: str  # what that program leaves to the framework's defaults, for the reader
+    parts: tuple[Part, ...] = ()
+
+    def part(self, fault: str) -> Part | None:
+        """Return the part that a fault takes away, or None: the framework has no such part."""
+        return next((part for part in self.parts if part.fault == fault), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What a run says of one trial; `value`: the result that it keeps for it, None for none."""
+
+    index: int  # of the configuration in the list
+    state: State
+    value: float | None = None
+    text: str = ""  # its words for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +84,10 @@ class PlainTask:
         """Train a configuration by its index; yield (epoch, metrics) whenever something is to be reported."""
         workload = new_workload(self.workload, self.options)
         workload.load(self.configurations[index], SEEDS)
-        deliveries = getattr(workload, "deliveries", lambda epoch, metrics: [(epoch, metrics)])
         for epoch in range(1, self.epochs + 1):
             workload.train_epoch(epoch)
             metrics = dict(workload.validate())
-            for item, values in deliveries(epoch, metrics) if metrics else ():
+            for item, values in workload.to_report(epoch, metrics) if metrics else ():
                 yield item, dict(values)
 
     def answer(self, claims: Iterable[Claim], best: tuple[int, float | None] | None) -> None:

@@ -1,0 +1,1 @@
+"""Plain programs of frameworks: each by its documentation and its defaults, without an adapter."""

@@ -1,0 +1,98 @@
+"""The results as a table for a terminal, and as tables of a page in Markdown (what they mean: docs/faults.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tuneoff.base.output import columns, markdown_table
+from tuneoff.judge.fault_results import ADAPTER, CONTROL, NO_SUCH_PART, TITLES, WORST, FaultResult, Outcome
+from tuneoff_faults.faults import FAULTS
+from tuneoff_faults.plain import FaultTools
+
+
+def terminal(results: Sequence[FaultResult]) -> str:
+    """Return one table per setting, with the reasons, and the verdict."""
+    header = ("fault", "framework", "outcome (wasted)", "why")
+    tables = {
+        title: [(one.fault, one.adapter, _cell(one), one.reason) for one in _tried(results) if one.setting == setting]
+        for setting, title in TITLES.items()
+    }
+    return "\n".join([*(f"{title}:\n{columns(header, rows)}\n" for title, rows in tables.items() if rows), verdict(results)])
+
+
+def verdict(results: Sequence[FaultResult]) -> str:
+    """Return one line: whether anything hung or was wrong under the adapters' settings; first, whether the controls went well."""
+    if failed := [f"{one.adapter} by {one.setting}" for one in failed_controls(results)]:
+        text = f"without a fault it did not go well: {', '.join(failed)}"
+        return f"NO VERDICT: {text}; free the machine, or raise timeouts.trials_seconds"
+    if bad := [f"{one.adapter} under {one.fault}" for one in bad_ones(results)]:
+        return f"NOT SAFE: through its adapter, hung or silently wrong: {', '.join(bad)}"
+    if missed := [f"{one.adapter} by {one.setting} under {one.fault}" for one in results if one.is_missed]:
+        return f"NO VERDICT: the fault could not be planted: {', '.join(missed)}"
+    through = sum(one.setting == ADAPTER and one.outcome is not None for one in results)
+    if not through:
+        return "NO VERDICT: nothing was run through an adapter"
+    return f"SAFE: of {through} runs through adapters none hung and none was silently wrong"
+
+
+def bad_ones(results: Sequence[FaultResult]) -> list[FaultResult]:
+    """Return what must not happen: through an adapter, hung or silently wrong."""
+    return [one for one in results if one.setting == ADAPTER and one.outcome in WORST]
+
+
+def failed_controls(results: Sequence[FaultResult]) -> list[FaultResult]:
+    """Return the runs without a fault that did not come to their right result: nothing can be said of the others then."""
+    return [one for one in results if one.fault == CONTROL and one.outcome not in (None, Outcome.RECOVERED)]
+
+
+def markdown(
+    results: Sequence[FaultResult], tools: Mapping[str, FaultTools | None], about: Mapping[str, str], command: str
+) -> str:
+    """Return the tables of a page: on what all ran, by which plain programs, a table per setting, and the reason of each run.
+
+    `tools`: of each adapter, by its label.
+    """
+    lines = [f"    {command}", "", *markdown_table(("", ""), sorted(about.items())), "", *_defaults(tools)]
+    for setting, title in TITLES.items():
+        if chosen := [one for one in results if one.setting == setting]:
+            lines += ["", f"## {title}", "", *_matrix(chosen)]
+    rows = [(one.fault, one.setting, one.adapter, _cell(one), one.reason.replace("<", "&lt;")) for one in _tried(results)]
+    why = markdown_table(("fault", "by", "adapter", "outcome (wasted)", "why"), rows)
+    return "\n".join([*lines, "", f"**{verdict(results)}.**", "", "## Why", "", *why, ""])
+
+
+def _tried(results: Sequence[FaultResult]) -> list[FaultResult]:
+    return [one for one in results if one.reason != NO_SUCH_PART]
+
+
+def _cell(result: FaultResult) -> str:
+    """Return the outcome with the wasted seconds, or why there is none."""
+    if result.outcome is None:
+        return "not struck" if result.is_missed else "–" if result.reason == NO_SUCH_PART else "not run"
+    wasted = "no figure" if result.wasted_seconds is None else f"{result.wasted_seconds:.1f} s"
+    return f"{result.outcome} ({wasted})"
+
+
+def _matrix(results: Sequence[FaultResult]) -> list[str]:
+    labels = list(dict.fromkeys(one.adapter for one in results))
+    found = {(one.fault, one.adapter): _cell(one) for one in results}
+    names = {one.fault for one in results}
+    rows = [
+        (f"`{fault.name}`: {fault.text}", *(found.get((fault.name, label), "") for label in labels))
+        for fault in FAULTS
+        if fault.name in names
+    ]
+    return markdown_table(("fault", *labels), rows)
+
+
+def _defaults(tools: Mapping[str, FaultTools | None]) -> list[str]:
+    """Return what each plain program leaves to its framework, and its parts."""
+    own = {label: one for label, one in tools.items() if one is not None}
+    if not own:
+        return []
+    parts = [(label, ", ".join(f"`{part.fault}`: {part.text}" for part in one.parts)) for label, one in own.items() if one.parts]
+    return [
+        *markdown_table(("adapter", "its plain program"), [(label, one.defaults) for label, one in own.items()]),
+        "",
+        *markdown_table(("adapter", "its parts that are broken"), parts),
+    ]
