@@ -47,7 +47,7 @@ PORT = "must be a whole number from 0 to 65535, but got "
         (("plan", "x", "--trial", "1"), "unrecognized arguments: --trial 1"),
         ((), "required: COMMAND"),
         (("export", "--format", "xml"), "invalid choice: 'xml'"),
-        *((("compare", "own.yaml", f"--metrics-port={port}"), f"{PORT}'{port}'") for port in ("-1", "65536", "http", "80.5")),
+        *((("serve", f"--port={port}"), f"{PORT}'{port}'") for port in ("-1", "65536", "http", "80.5")),
     ],
 )
 def test_what_is_mistyped_is_one_line_with_the_way_out(call: Call, fakes: None, arguments: Sequence[str], words: str) -> None:

@@ -18,8 +18,6 @@ TARGETS: Mapping[str, list[dict[str, str]]] = {  # the labels of what each serve
     "own": [{"instance": "a:1"}],
     "run": [{"instance": "node-a"}],
     "gone": [{"instance": "node-a"}],
-    "bench": [{"instance": "bench"}],
-    "interrupted": [{}],
 }
 
 

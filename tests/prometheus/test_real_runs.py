@@ -13,7 +13,6 @@ import pytest
 
 from prometheus.conftest import Take
 from prometheus.real_servers import Powercap, free_port, needs_servers, node_exporter, query
-from prometheus.test_real_exporter import write
 from prometheus.test_real_meter import ZONES, burning
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.record.samples.schema import FILE_NAME, Line, NodeSample, UsageSample
@@ -23,6 +22,16 @@ from waiting import until
 
 pytestmark = [pytest.mark.slow, needs_servers]
 
+MATRIX = {
+    "name": "metered",
+    "workload": {"name": "sleep", "options": {"epoch_seconds": 0.2}},
+    "search_space": {"x": {"type": "float", "low": 0.0, "high": 1.0}},
+    "sampler": "random",
+    "budget": {"trials": 5, "epochs_per_trial": 3},
+    "workers": {"count": 2},
+    "adapters": ["serial"],
+    "warm_up": False,
+}
 WATTS = 100.0
 IDLE = {"node-a/package-0": 30.0, "node-a/dram-0": 5.0}
 ENOUGH = "count_over_time(node_rapl_dram_joules_total[9s]) > 2"
@@ -39,9 +48,15 @@ class WhenATrialHasEnded(Listener):
             self._stack.close()
 
 
+def write(folder: Path, options: dict[str, Any]) -> Path:
+    path = folder / "matrix.yaml"
+    path.write_text(json.dumps({**MATRIX, "power": {"meter": "prometheus", "options": options}}))  # JSON is YAML
+    return path
+
+
 def run(folder: Path, url: str, listener: Listener) -> dict[str, Any]:
     """Return the record of a small real run that is metered by the server."""
-    plan = overridden_plan(write(folder, power={"meter": "prometheus", "options": {"url": url, "idle_watts": IDLE}}))
+    plan = overridden_plan(write(folder, {"url": url, "idle_watts": IDLE}))
     (end,) = execute(PlanRequest(plan=plan, results=folder / "results", listener=listener))
     assert end.status == "done"
     assert end.folder is not None
@@ -107,7 +122,7 @@ def test_a_server_that_is_not_there_ends_the_command_before_anything_runs(
     from tuneoff.cli.main import main
 
     url = f"http://127.0.0.1:{free_port()}"
-    file = write(tmp_path, power={"meter": "prometheus", "options": {"url": url}})
+    file = write(tmp_path, {"url": url})
     assert main(["compare", str(file), "--output", str(tmp_path / "results")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert f"Prometheus must be reachable at {url}, but: Connection refused" in line

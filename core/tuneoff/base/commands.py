@@ -14,7 +14,6 @@ from collections.abc import Iterator
 OWN = "tuneoff"
 DISTRIBUTIONS = {  # of modules with another name
     "google": "protobuf",
-    "prometheus_client": "prometheus-client",
     "pynvml": "nvidia-ml-py",
     "sklearn": "scikit-learn",
 }

@@ -9,7 +9,7 @@ from tuneoff.base.format import counted
 from tuneoff.cli.folders import add_output
 from tuneoff.cli.matrix import add_matrix, run_plan
 from tuneoff.cli.plan import expected_duration
-from tuneoff.cli.selection import add_file, add_metrics_port, add_overrides, plan_of
+from tuneoff.cli.selection import add_file, add_overrides, plan_of
 from tuneoff.experiment.seeds import seeds_text
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
     add_output(parser)
     add_overrides(parser)
-    add_metrics_port(parser)
     parser.add_argument("--no-report", dest="report", action="store_false", help="write no report.html at the end")
     add_matrix(parser)
     parser.add_argument("--json", action="store_true", help="write what each run came to as JSON, instead of the table")

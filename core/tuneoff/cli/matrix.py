@@ -15,7 +15,6 @@ from tuneoff.base.output import note, printable, terminal_width, write, write_js
 from tuneoff.cli.command import whole_number
 from tuneoff.cli.folders import new_folder, resumed
 from tuneoff.cli.report import written_report
-from tuneoff.cli.selection import metrics_of
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan, PlannedRun
@@ -32,7 +31,7 @@ Notes = Callable[["Plan", "Sequence[PlannedRun]", Path], Sequence[str]]
 def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda plan, left, results: ()) -> int:
     """Execute a plan with progress on standard error, print its table and the path, and return the exit code.
 
-    Reads what `add_output`, `add_matrix`, `add_metrics_port` declare, `json`, `report`, `seeds` and `argv` of the arguments.
+    Reads what `add_output` and `add_matrix` declare, `json`, `report`, `seeds` and `argv` of the arguments.
     `notes`: of a plan, of its runs that are left and their folder, told before the first run.
     A report that cannot be written is one line, and changes no exit code.
 
@@ -53,7 +52,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
     if resume:
         results, plan = resumed(plan, arguments.output, adds_seeds=getattr(arguments, "seeds", None) is not None)
     shows = contextlib.nullcontext(Listener()) if arguments.quiet else progress(sys.stderr, plan, results)
-    with shows as shown, metrics_of(plan, arguments, shown) as listener:
+    with shows as listener:
         request = PlanRequest(
             plan=plan,
             results=results,

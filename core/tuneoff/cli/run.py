@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tuneoff.cli.folders import add_output
 from tuneoff.cli.matrix import add_matrix, run_plan
-from tuneoff.cli.selection import add_file, add_metrics_port, overridden_plan
+from tuneoff.cli.selection import add_file, overridden_plan
 from tuneoff.errors import ExperimentError
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trials", metavar="N", type=int, help="trials of the run; default: the file's budget.trials")
     parser.add_argument("--workers", metavar="N", type=int, help="workers of the run; default: the file's workers.count")
     add_output(parser)
-    add_metrics_port(parser)
     add_matrix(parser)
     parser.add_argument("--json", action="store_true", help="write what the run came to as JSON, instead of the table")
 

@@ -1,13 +1,12 @@
-"""From a file and the command line's overrides to a plan; and who listens to it: `--metrics-port` for Prometheus."""
+"""From a file and the command line's overrides to a plan."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,13 +15,12 @@ from tuneoff.base.commands import command
 from tuneoff.base.output import note
 from tuneoff.base.packages import travelling_folder
 from tuneoff.base.targets import unknown_name
-from tuneoff.cli.command import ListedAction, whole_number
+from tuneoff.cli.command import ListedAction
 from tuneoff.errors import ExperimentError, UnknownNameError
 from tuneoff.experiment.seeds import FORMS, read_seeds, seeds_text
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
-    from tuneoff.run.progress import Listener
 
 ONLY_ADAPTERS = (
     "only these frameworks of the file, or others (module:Class for one that is not installed; NAME@PLATFORM for another "
@@ -36,8 +34,6 @@ FLAGS = {  # which replace values of the file, by key
     "sampler": "--sampler",
 }
 WORDS = dict(enumerate(("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"), 2))
-LOOPBACK = "127.0.0.1"
-PORT = whole_number(0, 65535)  # reads an argument
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:
@@ -206,36 +202,3 @@ def share_folder() -> None:
     known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if folder in sys.path and folder not in known:
         os.environ["PYTHONPATH"] = os.pathsep.join([*filter(None, known), folder])
-
-
-def add_metrics_port(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--metrics-port",
-        metavar="N",
-        type=PORT,
-        help="serve live metrics for Prometheus at this port while the command runs, 0 for any that is free; default: none",
-    )
-    parser.add_argument(
-        "--metrics-address",
-        metavar="A",
-        default=LOOPBACK,
-        help=f"address of --metrics-port; default: {LOOPBACK}, this machine alone",
-    )
-
-
-@contextlib.contextmanager
-def metrics_of(plan: Plan, arguments: argparse.Namespace, shown: Listener) -> Iterator[Listener]:
-    """Yield what listens: `shown`, or where a port is asked for what exports it too, until the block ends.
-
-    Raises:
-        MissingPackageError: prometheus-client is not installed.
-        ExperimentError: the port or the address cannot be used.
-    """
-    if arguments.metrics_port is None:
-        yield shown
-        return
-    from tuneoff.tell.prometheus.exporter import exported
-
-    with exported(plan, shown, arguments.metrics_port, arguments.metrics_address) as (metrics, url):
-        note(f"live metrics: {url}")
-        yield metrics

@@ -8,18 +8,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tuneoff.base.output import note, write
+from tuneoff.cli.command import whole_number
 from tuneoff.cli.folders import add_results, newest_folder
-from tuneoff.cli.selection import LOOPBACK, PORT
 
 NAME = "serve"
 HELP = "show report and live state of a results folder in a browser, read only, until Ctrl-C"
 EXAMPLE = "tuneoff serve"
+LOOPBACK = "127.0.0.1"
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_results(parser)
-    parser.add_argument("--port", metavar="N", type=PORT, default=0, help="port to listen at; default: 0, any free one")
+    parser.add_argument(
+        "--port", metavar="N", type=whole_number(0, 65535), default=0, help="port to listen at; default: 0, any free one"
+    )
     parser.add_argument(
         "--address",
         metavar="A",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import socket
 import threading
@@ -194,6 +195,15 @@ def test_a_port_in_use_is_one_line(site: Site) -> None:
         port = taken.getsockname()[1]
         with pytest.raises(ExperimentError, match="is in use; take another one"), serving(site, "127.0.0.1", port):
             pass
+
+
+def test_a_forbidden_port_is_one_line(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def bind(*arguments: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Server, "server_bind", bind)
+    with pytest.raises(ExperimentError, match=r"must be allowed to this user, but 80 on 127\.0\.0\.1 is not; take one from 1024"):
+        serving(site, "127.0.0.1", 80).__enter__()
 
 
 @pytest.mark.parametrize("address", ["no.such.host.invalid", "192.0.2.1", "\ud800"])

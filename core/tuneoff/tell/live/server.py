@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hmac
 import ipaddress
 import logging
@@ -11,15 +12,14 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import parse_qs
 
-from tuneoff.base.listening import unusable
 from tuneoff.errors import ExperimentError
-from tuneoff.tell.live.site import Answer, text_answer
+from tuneoff.tell.live.site import Answer, Site, text_answer
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 HTTP_PORT = 80
@@ -89,27 +89,20 @@ def access_of(address: str, port: int) -> Access:
     return Access(hosts=frozenset(hosts), token=None, cookie=cookie)
 
 
-class Answering(Protocol):
-    """What is served. Called in the threads of requests."""
-
-    def answer(self, path: str) -> Answer: ...
-
-
 class Server(ThreadingHTTPServer):
-    """Listens as soon as it is made. `is_open`: whoever reaches it may read, from other hosts without a token."""
+    """Listens as soon as it is made."""
 
     daemon_threads = True
     block_on_close = False  # a slow client does not hold up the end
     request_queue_size = 2 * MOST_REQUESTS
 
-    def __init__(self, place: tuple[Any, ...], family: socket.AddressFamily, site: Answering, *, is_open: bool = False) -> None:
+    def __init__(self, place: tuple[Any, ...], family: socket.AddressFamily, site: Site) -> None:
         self.address_family = family
         self.site = site
         self._begun: dict[Any, float] = {}  # when each connection was taken (monotonic, seconds), the oldest first
         self._lock = threading.Lock()
         super().__init__(place[:2], Handler)
-        access = access_of(str(self.server_address[0]), self.server_port)
-        self.access: Access = replace(access, token=None) if is_open else access
+        self.access = access_of(str(self.server_address[0]), self.server_port)
 
     def server_bind(self) -> None:
         """Bind without asking for the host's name, which may take long."""
@@ -216,20 +209,17 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def serving(site: Answering, address: str, port: int, *, is_open: bool = False, option: str = "--") -> Iterator[Server]:
+def serving(site: Site, address: str, port: int) -> Iterator[Server]:
     """Yield the server, which answers until the block ends; port 0 is a free one.
-
-    `is_open`: as `Server` has it; `option`: how the options begin that gave the port and the address.
 
     Raises:
         ExperimentError: the address or the port cannot be used.
     """
     try:
         family, _, _, _, place = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        server = Server(place, family, site, is_open=is_open)
+        server = Server(place, family, site)
     except (OSError, OverflowError, UnicodeError) as error:
-        text = unusable(address, port, error, port_option=f"{option}port", address_option=f"{option}address")
-        raise ExperimentError(text) from error
+        raise ExperimentError(_unusable(address, port, error)) from error
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, name="serve", daemon=True)
     thread.start()
     try:
@@ -238,3 +228,14 @@ def serving(site: Answering, address: str, port: int, *, is_open: bool = False, 
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def _unusable(address: str, port: int, error: Exception) -> str:
+    """Return why nothing can be served there: rule, value, way out."""
+    number = getattr(error, "errno", None)
+    if number == errno.EADDRINUSE:
+        return f"`--port` must be free on {address}, but {port} is in use; take another one, or 0 for any"
+    if number in (errno.EACCES, errno.EPERM):
+        return f"`--port` must be allowed to this user, but {port} on {address} is not; take one from 1024 on, or 0 for any"
+    reason = getattr(error, "strerror", None) or str(error)
+    return f"`--address` must be an address of this host, but got {address!r} with port {port}: {reason}"

@@ -1,1 +1,0 @@
-"""Live metrics of a matrix, for a Prometheus server to scrape."""

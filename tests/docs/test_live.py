@@ -1,0 +1,65 @@
+"""docs/live.md: its listener for Prometheus is run as it stands there, on a folder in which a run is under way."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from builders.live_folders import Folder
+
+PAGE = (Path(__file__).parents[2] / "docs" / "live.md").read_text()
+
+
+@pytest.fixture
+def metrics(tmp_path: Path) -> Iterator[bytes]:
+    """Return what the listener answers of a folder with one run done, one under way and four planned."""
+    folder = Folder(tmp_path / "results")
+    folder.take()
+    folder.end("serial", 0)
+    running = folder.begin("optuna", 0)
+    running.write()
+    running.trial("t-1", value=0.25)
+    running.trial("t-2", "failed")
+    (code,) = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
+    (tmp_path / "listener.py").write_text(code)
+    process = subprocess.Popen([sys.executable, tmp_path / "listener.py", folder.path, "0"], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(address, timeout=60) as answer:
+            yield answer.read()
+    finally:
+        process.kill()
+        process.communicate()
+        folder.leave(ended=False)
+
+
+def test_the_listener_serves_the_state_of_the_matrix(metrics: bytes) -> None:
+    lines = metrics.decode().splitlines()
+    assert {
+        'tuneoff_runs{status="done"} 1',
+        'tuneoff_runs{status="running"} 1',
+        'tuneoff_runs{status="planned"} 4',
+        'tuneoff_run_trials{state="completed"} 1',
+        'tuneoff_run_trials{state="failed"} 1',
+        'tuneoff_run_trials{state="running"} 0',
+        "tuneoff_run_epochs{} 2",
+    } <= set(lines)
+    assert [line for line in lines if line.startswith("tuneoff_run_incumbent{") and line.endswith(" 0.25")]
+    assert [line for line in lines if line.startswith("tuneoff_run_info{run_id=") and 'name="optuna' in line]
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="not installed: promtool (of Debian's package prometheus)")
+def test_the_page_passes_the_linter_of_prometheus(metrics: bytes) -> None:
+    def lint(text: bytes) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
+
+    assert (lint(metrics).returncode, lint(metrics).stderr) == (0, b"")
+    assert lint(metrics.replace(b"# HELP tuneoff_runs ", b"# tuneoff_runs ")).returncode  # negative control: it needs one
