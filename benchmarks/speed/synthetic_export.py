@@ -4,7 +4,6 @@ the number of runs and on the tables alone."""
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,12 +20,11 @@ from tuneoff.record.run_record import RunRecord, TrialState
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
 from tuneoff.record.store import RUNS, write_run
 from tuneoff.tell.frames.columns import TABLES, Column
-from tuneoff.tell.frames.parquet import ParquetTable, make_manifest, schema, write_manifest
+from tuneoff.tell.frames.parquet import ParquetTable, key_of, schema
 
 ADAPTERS = ("serial", "optuna", "ray-tune", "syne-tune")
 SAMPLERS = ("random", "tpe", "cmaes")
 STATE_SHARES = {"completed": 0.7, "pruned": 0.25, "failed": 0.03, "cancelled": 0.01, "timed_out": 0.01}
-AN_HOUR_NS = 3_600_000_000_000
 
 
 def write_export(path: Path, runs: int, trials: int) -> Path:
@@ -38,8 +36,8 @@ def write_export(path: Path, runs: int, trials: int) -> Path:
     _write_records(path, specs)
     export = path / "export"
     export.mkdir()
-    manifest = make_manifest(path)
-    files = {name: ParquetTable(export / f"{name}.parquet", TABLES[name], manifest.made_from) for name in TABLES}
+    key = key_of(path)
+    files = {name: ParquetTable(export / f"{name}.parquet", TABLES[name], key) for name in TABLES}
     columns, form = TABLES["trials"], schema(TABLES["trials"])
     for spec in specs:
         made = {name: _values(name, column, spec, trials, random) for name, column in columns.items()}
@@ -47,7 +45,6 @@ def write_export(path: Path, runs: int, trials: int) -> Path:
         files["trials"].add(pyarrow.Table.from_arrays(arrays, schema=form))
     for file in files.values():
         file.close()
-    write_manifest(export, manifest)
     return export / "trials.parquet"
 
 
@@ -61,11 +58,10 @@ def _specs(runs: int) -> Iterator[RunSpec]:
 
 
 def _write_records(path: Path, specs: list[RunSpec]) -> None:
-    """Write the plan and records without trials, an hour old: as old files they are known by size and time."""
+    """Write the plan and records without trials."""
     planned = [PlannedRun(run_id=spec.run_id, spec=spec, label=spec.adapter, block=spec.seed) for spec in specs]
     path.mkdir(parents=True)
     (path / PLAN).write_text(json.dumps(Plan(name="synthetic", path="synthetic.yaml", runs=tuple(planned)).to_json()))
-    files = [path / PLAN]
     for spec in specs:
         folder = path / RUNS / spec.run_id / _execution(spec)
         folder.mkdir(parents=True)
@@ -73,13 +69,9 @@ def _write_records(path: Path, specs: list[RunSpec]) -> None:
         record = RunRecord(
             run_id=spec.run_id, execution_id=_execution(spec), specification=specification, status="done", started_at="2026-01-01"
         )
-        files.append(write_run(folder, record))
+        write_run(folder, record)
         for name in (SAMPLES, ACCOUNTING):
             (folder / name).write_text("{}\n")
-            files.append(folder / name)
-    for file in files:
-        time = file.stat().st_mtime_ns - AN_HOUR_NS
-        os.utime(file, ns=(time, time))
 
 
 def _execution(spec: RunSpec) -> str:

@@ -171,7 +171,6 @@ PLACES = (
     "export/runs.csv",
     f"export/.runs.csv.{PID}.tmp",
     "export/.runs.csv.tmp",
-    "export/made_from.json",
 )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import io
 import json
 import logging
@@ -26,7 +27,7 @@ from tuneoff.record.samples.reader import Evidence, on_run_clock, read_samples
 from tuneoff.record.store import read_run, run_paths, standing
 from tuneoff.tell.frames.columns import CHARGED, Columns
 from tuneoff.tell.frames.columns import TABLES as COLUMNS
-from tuneoff.tell.frames.parquet import ParquetTable, make_manifest, write_manifest
+from tuneoff.tell.frames.parquet import ParquetTable, key_of
 from tuneoff.tell.record_head import read_head
 from tuneoff.tell.report.export_rows import (
     Row,
@@ -127,8 +128,8 @@ def export(results: Path, destination: Path, format: Format = "csv", run_ids: Se
     """Write the tables of all executions into `destination` and return their paths; one run in memory at a time.
 
     Times are seconds since the run's start. In `epochs` each metric of an epoch has its own row.
-    `run_ids`: the runs in the order of the rows; runs that are not among them come last. Beside tables in Parquet stands
-    what they were made from, so that `tuneoff.load` can tell whether they are current.
+    `run_ids`: the runs in the order of the rows; runs that are not among them come last. Tables in Parquet have a key, by which
+    `tuneoff.load` can tell whether they are current.
 
     Raises:
         ResultsError: a record cannot be read, or the destination cannot be written.
@@ -139,9 +140,8 @@ def export(results: Path, destination: Path, format: Format = "csv", run_ids: Se
         raise MissingPackageError(f"Parquet needs the pyarrow package; run: {command}, or export as csv or json")
     paths = [destination / f"{name}.{format}" for name in TABLES]
     try:
-        manifest = make_manifest(results) if format == "parquet" else None
+        open_table = _table_writer(format, results)
         found = executions(results, run_ids)
-        open_table = _table_writer(format, manifest.made_from if manifest is not None else "")
         make_folder(destination)
         with contextlib.ExitStack() as replaced:
             writers: list[_Table] = []
@@ -155,8 +155,6 @@ def export(results: Path, destination: Path, format: Format = "csv", run_ids: Se
             finally:
                 for writer in writers:
                     writer.close()
-        if manifest is not None:
-            write_manifest(destination, manifest)
     except OSError as error:
         raise ResultsError(f"{destination} cannot be written: {error.strerror or error}; choose another folder") from error
     return paths
@@ -205,7 +203,7 @@ class _JsonTable:
         self._file.detach()
 
 
-def _table_writer(format: Format, made_from: str) -> Callable[[BinaryIO, Columns], _Table]:
+def _table_writer(format: Format, results: Path) -> Callable[[BinaryIO, Columns], _Table]:
     if format == "parquet":
-        return lambda file, columns: ParquetTable(file, columns, made_from)
+        return functools.partial(ParquetTable, key=key_of(results))
     return _CsvTable if format == "csv" else _JsonTable

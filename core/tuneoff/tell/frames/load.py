@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -18,7 +19,7 @@ from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import TrialState
 from tuneoff.tell.frames.columns import TABLES, Columns
 from tuneoff.tell.frames.export import executions
-from tuneoff.tell.frames.parquet import MADE_FROM, Manifest, changes, joined, parts, read_manifest, same_columns, schema
+from tuneoff.tell.frames.parquet import KEY, joined, key_of, parts, same_columns, schema
 
 if TYPE_CHECKING:
     import numpy
@@ -41,16 +42,16 @@ class Frames:
     All executions are in them: `is_selected` marks those that stand for their runs, `warm_up` those that count nowhere.
     """
 
-    def __init__(self, folder: Path, manifest: Manifest | None) -> None:
-        """Use `load`. `manifest`: of the export that is current; None: the records are read."""
+    def __init__(self, folder: Path, key: str | None) -> None:
+        """Use `load`. `key`: of the export that is current; None: the records are read."""
         self.folder = folder
-        self._manifest = manifest
+        self._key = key
         self._read: dict[str, DataFrame] = {}
 
     @property
     def source(self) -> Literal["export", "records"]:
         """Where tables are read from."""
-        return "records" if self._manifest is None else "export"
+        return "records" if self._key is None else "export"
 
     @property
     def runs(self) -> DataFrame:
@@ -126,8 +127,8 @@ class Frames:
         return self._read[table]
 
     def _arrow(self, table: str, names: list[str]) -> Any:
-        if self._manifest is not None:
-            found = _exported(self.folder / EXPORT / f"{table}.parquet", TABLES[table], names, self._manifest)
+        if self._key is not None:
+            found = _exported(self.folder / EXPORT / f"{table}.parquet", TABLES[table], names, self._key)
             if found is not None:
                 return found
             log.warning(
@@ -167,32 +168,45 @@ def _export(folder: Path) -> str:
     return command("export", folder, "--format", "parquet")
 
 
-def _current(folder: Path) -> Manifest | None:
-    """Return the manifest of the export, where it has tables in Parquet that are current."""
-    export = folder / EXPORT
-    if not any((export / f"{table}.parquet").is_file() for table in TABLES):
+def _current(folder: Path) -> str | None:
+    """Return the key of the export, where it has a table in Parquet that is current."""
+    tables = [path for table in TABLES if (path := folder / EXPORT / f"{table}.parquet").is_file()]
+    if not tables:
         return None
-    manifest = read_manifest(export)
-    reason = "nothing says what it was made from" if manifest is None else changes(manifest, folder)
-    if reason is None:
-        return manifest
-    log.warning(f"%s is not current (%s); {AGAIN}", export, reason, _export(folder))
+    key = key_of(folder)
+    for path in tables:
+        with _opened(path, key) as file:
+            if file is not None:
+                return key
+    log.warning(f"%s is not current; {AGAIN}", folder / EXPORT, _export(folder))
     return None
 
 
-def _exported(path: Path, columns: Columns, names: list[str], manifest: Manifest) -> Any:
+def _exported(path: Path, columns: Columns, names: list[str], key: str) -> Any:
     """Return columns of an exported table; None: it is damaged, of another export, or of another tuneoff."""
     import pyarrow
-    from pyarrow import parquet
 
     try:
-        with regular(path) as place, parquet.ParquetFile(place) as file:
-            form = file.schema_arrow
-            if (form.metadata or {}).get(MADE_FROM) != manifest.made_from.encode() or not same_columns(form, columns):
+        with _opened(path, key) as file:
+            if file is None or not same_columns(file.schema_arrow, columns):
                 return None
             return file.read(columns=names).select(names)
     except (OSError, pyarrow.ArrowException):
         return None
+
+
+@contextlib.contextmanager
+def _opened(path: Path, key: str) -> Iterator[Any]:
+    """Yield the file of an exported table; None: it is damaged, or has another key."""
+    import pyarrow
+    from pyarrow import parquet
+
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(parquet.ParquetFile(stack.enter_context(regular(path))))
+        except (OSError, pyarrow.ArrowException):
+            file = None
+        yield file if file is not None and (file.schema_arrow.metadata or {}).get(KEY) == key.encode() else None
 
 
 def with_configuration(trials: DataFrame, prefix: str) -> DataFrame:
