@@ -99,7 +99,7 @@ _EXCLUDED: dict[str, str] = {
     "of the machine, its grid and the meter, not of the framework": (
         "energy.suite energy.other energy.unreserved energy.node energy.residual energy.residual_share "
         "energy.joules_per_cpu_second energy.watts_per_core energy.weight_ratio_low energy.weight_ratio_high "
-        "energy.second_opinion host.other_cpu_share carbon.trial_intensity "
+        "host.other_cpu_share carbon.trial_intensity "
         "carbon.trial_intensity_weighted carbon.job_intensity"
     ),
     "of the test split: equal where quality.test is, or a difference of two that are compared": "quality.optimism test.NAME",

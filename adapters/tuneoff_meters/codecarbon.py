@@ -1,4 +1,4 @@
-"""The `codecarbon` meter, a second opinion: what codecarbon makes of this host, by its offline tracker."""
+"""The `codecarbon` meter: what codecarbon makes of this host, by its offline tracker."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ class CodecarbonMeter(PowerMeter):
 
     Uses no network and writes no file. Option `interval_seconds` (1): how often codecarbon measures.
     """
-
-    is_second_opinion = True
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self.check_options(options)

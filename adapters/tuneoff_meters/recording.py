@@ -85,7 +85,7 @@ def _from_jsonl(path: Path, content: str) -> Recording:
                 raise MeterError(f"meter replay: {path} has version {line.version}, not {SCHEMA_VERSION}; record it anew")
         elif header is None:
             raise MeterError(f"meter replay: {path} must begin with a header line; take a whole power.jsonl")
-        elif isinstance(line, PowerSample) and not line.second:
+        elif isinstance(line, PowerSample):
             checked.take(number, line.t - header.anchor_monotonic_ns, line.domain, line.joules, line.watts)
     assert header is not None  # the first line was a header, or an error
     return Recording(

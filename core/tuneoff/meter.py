@@ -43,7 +43,6 @@ class PowerMeter:
 
     description: MeterDescription
     is_inert: bool = False  # opening it starts nothing and asks nobody: `tuneoff plan` opens it to check its options
-    is_second_opinion: bool = False  # only to be given as `second`: its samples never enter the energy
     idle_watts: Mapping[str, float] | None = None  # by domain, in W, where known beforehand: none is read then
     problems: Sequence[str] = ()  # what was strange in the window that was last collected (counters that fell), one line each
 

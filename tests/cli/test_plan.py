@@ -76,8 +76,6 @@ def test_a_meter_or_an_option_that_does_not_fit_is_refused_without_opening_one(
         answer = call(command, file(power=power))
         assert answer.code == 2
         assert re.search(problem, answer.line)
-    known = call("plan", file(power={"meter": "rapl", "second": "codecarbn"})).line.partition("known: ")[2]
-    assert "auto" not in known, "no second opinion"
 
 
 def test_a_recording_without_idle_power_is_said_before_the_first_run(call: Call, file: File, fakes: None, tmp_path: Path) -> None:
@@ -107,10 +105,10 @@ def test_a_plan_says_what_is_metered_and_charged(call: Call, file: File, fakes: 
     assert carbon.startswith("carbon: 480.62 gCO2eq/kWh, zone WORLD, 2023 (CodeCarbon ")
     assert carbon.endswith("; name the zone with carbon: {zone: ...}")
     assert prices == "prices: AWS Fargate on demand, Linux/x86, US East (N. Virginia), 2026-03, rented"
-    meter = {"meter": "one:Meter", "options": {"watts": 3}, "interval_seconds": 1, "second": "other:Meter"}
+    meter = {"meter": "one:Meter", "options": {"watts": 3}, "interval_seconds": 1}
     path = file(power=meter, carbon={"g_per_kwh": 250, "source": "ours", "date": "2026"}, prices="none")
     assert call("plan", path).out.splitlines()[-4:-1] == [
-        "power: meter one:Meter (watts: 3), read every 1 s, other:Meter as a second opinion",
+        "power: meter one:Meter (watts: 3), read every 1 s",
         "carbon: 250 gCO2eq/kWh, 2026 (ours)",
         "prices: none (the experiment file says `prices: none`)",
     ]

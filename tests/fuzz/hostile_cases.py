@@ -192,8 +192,8 @@ def _set_traps(place: Place, texts: Texts) -> None:
 
 def _write(place: Place, spec: RunSpec, texts: Texts) -> None:
     """Write the folder and its bundle, and change each text that only tells into a hostile one."""
-    power: dict[str, Any] = {"meter": texts.chance.choice((*METERS, texts.text())), "options": texts.options(OF_METERS)}
-    power |= {"interval_seconds": 0.2, "second": texts.text() if texts.chance.random() < 0.5 else None}
+    meter = texts.chance.choice((*METERS, texts.text()))
+    power = {"meter": meter, "options": texts.options(OF_METERS), "interval_seconds": 0.2}
     content = {"adapters": [texts.text()], texts.text(): texts.value(), "workload": texts.value()}
     said: dict[str, Any] = {"label": texts.text(), "emulated": texts.chance.random() < 0.7}
     plan = {"name": texts.text(), "path": texts.text(), "content": content, "power": power}

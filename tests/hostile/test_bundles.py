@@ -192,7 +192,7 @@ NAMING: dict[str, dict[str, Any]] = {
     "adapter": {"spec": foreign_spec(adapter="evil:X", adapter_target="evil:X")},
     "workload": {"spec": foreign_spec(TARGET)},
     "targets": {"spec": foreign_spec({**TARGET, "name": "null"}, adapter_target="evil:X")},
-    "meter": {"plan": {"power": {"meter": "evil:X", "options": {}, "interval_seconds": 1.0, "second": "evil:X"}}},
+    "meter": {"plan": {"power": {"meter": "evil:X", "options": {}, "interval_seconds": 1.0}}},
 }
 
 
@@ -212,7 +212,7 @@ def test_no_module_that_a_folder_or_a_bundle_names_is_imported(here: Path, call:
     if is_refused:
         assert all("a bundle brings no code" in answers[command].line for command in (PLAN, REPRODUCE))
     if naming == "meter":
-        assert "power: meter auto, as no bundle is obeyed in a second meter" in answers[PLAN].out
+        assert 'power: meter auto, as no bundle is obeyed in meter "evil:X"' in answers[PLAN].out
 
 
 def test_a_missing_module_of_an_installed_plugin_is_not_taken_from_the_current_folder(
@@ -304,7 +304,6 @@ def test_no_file_that_a_bundle_s_meter_names_is_opened(
         "meter": meter,
         "options": options if meter == "model" else {"model": options},
         "interval_seconds": 1.0,
-        "second": None,
     }
     with in_time(100):
         answer = call("reproduce", bundle_of(here, plan={"power": power}))

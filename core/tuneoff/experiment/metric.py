@@ -103,7 +103,6 @@ RESOURCES = (
         ("window.busy", "all slots while busy, in the slot window"),
         ("window.overhead", "all slots while overhead, in the slot window"),
         ("window.idle", "all slots while idle, in the slot window"),
-        ("second_opinion", "what `power.second` says of the whole host"),
     ),
     *family("energy.", "J", ("residual", "node - all parts, signed; null with the model"), is_signed=True),
     *family("energy.", "%", ("residual_share", "residual / node; flagged above 2 %"), scale="difference", is_signed=True),

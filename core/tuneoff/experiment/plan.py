@@ -21,7 +21,7 @@ from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.spec import LOCAL, RunSpec, Strategy, read_dataclass, run_spec_to_json
 
-FORMAT_VERSION = 2  # history: 1 = run ids of format 1, whose samplers had other seeds
+FORMAT_VERSION = 3  # history: 1 = run ids of format 1, whose samplers had other seeds; 2 = with a second meter
 WARM_UP_BLOCK = -1
 
 

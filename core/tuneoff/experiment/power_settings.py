@@ -18,12 +18,11 @@ NO_METER = "none"  # nothing is metered: the use of the host and of its processe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerSettings:
-    """The meter (`auto`: the best that the host has), its options, how often it is read, and a second opinion beside it."""
+    """The meter (`auto`: the best that the host has), its options, and how often it is read."""
 
     meter: str = AUTO
     options: Mapping[str, Any] = field(default_factory=dict)  # of the meter
     interval_seconds: float = 0.2
-    second: str | None = None  # a meter that is read too; attribution does not use it
     folder: str = field(default="", compare=False)  # of the experiment file: there relative paths begin; not stored
 
     @property
@@ -39,13 +38,11 @@ class PowerSettings:
             return "power: no meter, as asked for"
         meter = "auto, the best that the host has" if self.meter == AUTO else self.meter
         options = ", ".join(f"{name}: {_shown(value)}" for name, value in self.options.items())
-        second = f", {self.second} as a second opinion" if self.second else ""
-        return f"power: meter {meter}{f' ({options})' if options else ''}, read every {self.interval_seconds:g} s{second}"
+        return f"power: meter {meter}{f' ({options})' if options else ''}, read every {self.interval_seconds:g} s"
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as JSON values."""
-        names = ("meter", "options", "interval_seconds", "second")
-        return {name: dict(self.options) if name == "options" else getattr(self, name) for name in names}
+        return {"meter": self.meter, "options": dict(self.options), "interval_seconds": self.interval_seconds}
 
 
 def _shown(value: Any) -> str:

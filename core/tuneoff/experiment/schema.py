@@ -18,7 +18,7 @@ from pydantic import (
 from tuneoff.experiment.accounting.declared import WORLD
 from tuneoff.experiment.matrix_parts import AnalysisPart, AnchorsPart, Carbon, CarbonPart, PricesPath
 from tuneoff.experiment.part import Count, DimensionPart, Name, Options, Part, PlainName, show
-from tuneoff.experiment.power_settings import INTERVAL_SECONDS, NO_METER, PowerSettings
+from tuneoff.experiment.power_settings import INTERVAL_SECONDS, PowerSettings
 from tuneoff.experiment.seeds import MOST_SEEDS, read_seeds
 from tuneoff.experiment.spec import CpuLimit, Timeouts, Workers
 from tuneoff.experiment.yaml_reader import NAMED, named
@@ -31,21 +31,11 @@ Seconds = Annotated[float, Field(gt=0, le=1e9)]  # thirty years
 
 
 class PowerPart(Part):
-    """How energy is metered: a meter's name (or module:Class), its options, how often it is read, a second meter beside it."""
+    """How energy is metered: a meter's name (or module:Class), its options, how often it is read."""
 
     meter: MeterName = _POWER.meter
     options: Options = Field(default_factory=dict, description="Of the meter; of `auto` by the meters' names.")
     interval_seconds: Annotated[float, Field(ge=INTERVAL_SECONDS[0], le=INTERVAL_SECONDS[1])] = _POWER.interval_seconds
-    second: MeterName | None = Field(default=None, description="A meter that is read too, as a second opinion.")
-
-    @model_validator(mode="after")
-    def _two_meters(self) -> PowerPart:
-        if self.second is not None and NO_METER in (self.meter, self.second):
-            given = f"meter {self.meter!r} and second {self.second!r}"
-            raise ValueError(f"`second` stands beside another meter, but got {given}; remove it")
-        if self.second == self.meter:
-            raise ValueError(f"`second` must be another meter than `meter`, but both are {self.meter!r}; remove `second`")
-        return self
 
     def to_core(self, folder: str = "") -> PowerSettings:
         """Return the settings; `folder`: where relative paths begin."""
@@ -53,7 +43,6 @@ class PowerPart(Part):
             meter=self.meter,
             options=dict(self.options),
             interval_seconds=self.interval_seconds,
-            second=self.second,
             folder=folder,
         )
 

@@ -98,9 +98,9 @@ def _compute(run: RunRecord, presence: Presence, evidence: Evidence, account: En
         **storage_metrics(run),
         **stop_metrics(run),
         **waste_metrics(run),
+        **energy_metrics(run, account),
     }
     for measured in (  # they read samples and prices too
-        energy_metrics,
         waste_energy_metrics,
         pruning_metrics,
         carbon_metrics,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from tuneoff.measure.attribution.account import JOB_PARTS, LEAST_COVERAGE, EnergyAccount, job_pieces, to_both_ends, unseen
+from tuneoff.measure.attribution.account import JOB_PARTS, EnergyAccount, job_pieces
 from tuneoff.measure.attribution.slots import JOULES_PER_KWH, joules, split
 from tuneoff.measure.power.cpu_table import RATIO_HIGH, RATIO_LOW
 from tuneoff.measure.slots import slot_window
-from tuneoff.measure.spans import NO_BEST, NO_END, busy_ns, jct_ns, part_reasons, partition
-from tuneoff.record.metric_value import Kind, MetricValue, known, known_or, missing
+from tuneoff.measure.spans import NO_BEST, NO_END, busy_ns, part_reasons, partition
+from tuneoff.record.metric_value import Kind, MetricValue, known_or
 from tuneoff.record.run_record import FlagRecord, RunRecord
-from tuneoff.record.samples.reader import Evidence
 
 ROUNDING = 1e-6  # of the job's energy: sums in another order differ by less
 LARGEST_RESIDUAL = 2.0  # % of the node's energy; more is flagged
@@ -19,11 +18,10 @@ NO_COMPLETED = "no trial completed"
 NO_MODEL = "the meter is no model"
 NO_NODE_METER = "a model meters no node: other programs are charged what the run has not used, so nothing can be left over"
 NO_RATIO = "the samples do not name a range of the model's weights"
-NO_SECOND = "no second meter was read"
 NO_CPU_TIME = "the CPU time of a part of the job is not known"
 
 
-def energy_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
+def energy_metrics(run: RunRecord, account: EnergyAccount) -> dict[str, MetricValue]:
     """Return every `energy.*` metric of a run. A pure function."""
     return {
         **_of_trials(run, account),
@@ -33,7 +31,6 @@ def energy_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -
         **_of_window(run, account),
         **_of_steps(run, account),
         **_of_model(run, account),
-        "energy.second_opinion": _second_opinion(run, evidence),
     }
 
 
@@ -241,28 +238,3 @@ def _less(value: float | None, part: float | None) -> float | None:
 
 def _use(value: float | None, kind: Kind, source: str, reason: str, none: str | None = None) -> MetricValue:
     return known_or(None if none is not None else value, "s", none or reason, kind=kind, source=source)
-
-
-def _second_opinion(run: RunRecord, evidence: Evidence) -> MetricValue:
-    """Return what a second meter says of the whole node: its domains together, from the run's start to its end."""
-    samples, end = evidence.samples, jct_ns(run)
-    broke = f": {samples.second_notes[0]}" if samples is not None and samples.second_notes else ""  # what went wrong first
-    if samples is None or not samples.second:
-        silent = samples.header.second if samples is not None else ""
-        reason = f"the second meter {silent} gave no sample in this run{broke}" if silent else NO_SECOND
-        return missing("J", reason, kind="estimated", source="samples")
-    source = samples.header.second or "second meter"
-    if end is None:
-        return missing("J", NO_END, kind="estimated", source=source)
-    longest_gap_ns = samples.header.second_longest_gap_ns
-    coverage = min(series.coverage(0, end, longest_gap_ns) for series in samples.second.values())
-    if not coverage:
-        reason = f"no sample of the second meter lies in the run{broke}"
-        return missing("J", reason, kind="estimated", source=source)
-    unknown = unseen(samples.second, (), end, longest_gap_ns)
-    if unknown is not None:
-        return missing("J", f"{unknown}{broke}", kind="estimated", source=source)
-    kind: Kind = "measured" if samples.header.second_kind == "measured" and coverage >= LEAST_COVERAGE else "estimated"
-    total = sum(series.energy(0, end) for series in to_both_ends(samples.second, end).values())
-    count = sum(len(series.times) for series in samples.second.values())
-    return known(total, "J", kind=kind, source=source, n_samples=count, coverage=coverage)

@@ -36,7 +36,7 @@ from tuneoff.record.samples.schema import EnergySeries, Header, UsageSample
 def test_a_run_without_samples_says_so_and_still_knows_its_trials_cpu_time() -> None:
     values = figures(None)
     for name, value in values.items():
-        if name.startswith("energy.") and "seconds" not in name and name != "energy.second_opinion":
+        if name.startswith("energy.") and "seconds" not in name:
             assert (value.value, value.reason_if_null) == (None, "no power was sampled in this run"), name
     assert values["energy.trial_cpu_seconds"].value == pytest.approx(7.5)
     assert values["energy.trial_core_seconds"].value == pytest.approx(10)
@@ -201,25 +201,6 @@ def test_a_run_whose_undeploy_never_ended_has_trials_but_no_job() -> None:
     values = figures(sampled(simulation, "model"), simulation)
     assert values["energy.trial"].value is not None
     assert values["energy.job"].reason_if_null == "un-deploy did not end"
-
-
-def test_the_second_meter_is_an_opinion_and_enters_no_energy() -> None:
-    samples = sampled()
-    times = [ns(t) for t in range(21)]
-    second = {"host": EnergySeries(times, [100.0 * t for t in range(21)])}
-    values = figures(replace(with_header(samples, second="codecarbon"), second=second))
-    opinion = values["energy.second_opinion"]
-    assert (opinion.value, opinion.kind, opinion.source, opinion.coverage) == (2000.0, "estimated", "codecarbon", 1.0)
-    assert values["energy.node"] == figures(samples)["energy.node"]
-
-
-def test_a_second_meter_that_broke_says_why() -> None:
-    samples = replace(with_header(sampled(), second="plug"), second_notes=("the plug was pulled", "later"))
-    reason = figures(samples)["energy.second_opinion"].reason_if_null
-    assert reason == "the second meter plug gave no sample in this run: the plug was pulled"
-    early = replace(samples, second={"wall": EnergySeries([ns(-1), ns(1)], [0.0, 50.0])})
-    reason = figures(with_header(early, second_longest_gap_ns=ns(2)))["energy.second_opinion"].reason_if_null
-    assert reason == "wall was sampled only up to 1.0 s of the run's 20.0 s: the plug was pulled"
 
 
 def test_without_use_samples_the_model_knows_trials_and_slots_alone() -> None:

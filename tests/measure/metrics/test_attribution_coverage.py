@@ -105,19 +105,6 @@ def test_a_meter_that_is_asked_for_every_10_seconds_covers_a_run_that_it_reads_a
     assert account_of(every).coverage == 1.0
 
 
-def test_a_second_meter_has_a_kind_and_a_longest_gap_of_its_own() -> None:
-    second = {"node": EnergySeries([ns(-1), ns(14), ns(29)], [0.0, 1500.0, 3000.0])}
-    for gap, kind, is_known in ((ns(10), "measured", False), (ns(40), "measured", True), (ns(40), "estimated", True)):
-        samples = with_header(sampled(), second="plug", second_kind=kind, second_longest_gap_ns=gap)
-        opinion = figures(replace(samples, second=second))["energy.second_opinion"]
-        assert (opinion.value is not None) == is_known
-        if is_known:
-            assert opinion.value == pytest.approx(2000)
-            assert opinion.kind == kind
-    silent = figures(with_header(sampled(), second="plug"))["energy.second_opinion"]
-    assert silent.reason_if_null == "the second meter plug gave no sample in this run"
-
-
 def test_a_run_without_a_test_has_no_energy_of_a_test() -> None:
     values = figures(sampled())
     assert (values["energy.test"].value, values["energy.test"].reason_if_null) == (None, "no model was tested")

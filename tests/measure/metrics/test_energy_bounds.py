@@ -14,7 +14,6 @@ from tuneoff.measure.slots import slot_window
 from tuneoff.measure.spans import NO_BEST
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.samples.reader import NO_EVIDENCE
 from tuneoff.record.samples.schema import Coefficients
 
 MODEL = Coefficients(joules_per_cpu_second=20.0, watts_per_core=5.0, low=(10.0, 2.5), high=(40.0, 10.0), cpu="x", source="x")
@@ -24,7 +23,7 @@ def metrics(run: RunRecord, *pieces: EnergyPiece) -> dict[str, MetricValue]:
     """Return the energies of a run of 57.5 CPU seconds and 104 reserved core seconds, with these pieces outside of the trials."""
     parts = {"idle": pieces, "outside": ()} if slot_window(run) is not None else {"idle": (), "outside": pieces}
     account = EnergyAccount(kind="estimated", source="x", parts=parts, model=MODEL, cpu_seconds=57.5, core_seconds=104.0)
-    return energy_metrics(run, NO_EVIDENCE, account)
+    return energy_metrics(run, account)
 
 
 def job(*pieces: EnergyPiece) -> tuple[float | None, ...]:

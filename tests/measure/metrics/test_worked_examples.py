@@ -120,7 +120,6 @@ EXPECTED_B: dict[str, float | None] = {
     "energy.trial_core_seconds": 50,
     "energy.joules_per_cpu_second": 20,
     "energy.watts_per_core": 5,
-    "energy.second_opinion": None,
     "waste.strict.carbon": None,
     "carbon.job": None,
     "cost.per_completed_trial": 0.0023111 / 2,

@@ -89,7 +89,6 @@ class Replayed(Database):
     idle_watts: Mapping[str, float] = {"package-0": 12.5}
 
 
-def plan_of(meter: PowerMeter, *, second: PowerMeter | None = None, interval_seconds: float = 0.02) -> PowerPlan:
+def plan_of(meter: PowerMeter, *, interval_seconds: float = 0.02) -> PowerPlan:
     """Return the plan of a host where `meter` was chosen."""
-    chosen = Chosen(name="test", meter=meter, second=second, second_name="other" if second is not None else "")
-    return PowerPlan(chosen=chosen, reason="", interval_seconds=interval_seconds)
+    return PowerPlan(chosen=Chosen(name="test", meter=meter), reason="", interval_seconds=interval_seconds)

@@ -1,4 +1,4 @@
-"""Which meter a host gets, and why no better one; meters by name, of other distributions, and as a second opinion."""
+"""Which meter a host gets, and why no better one; meters by name, and of other distributions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from measure.power.powercap import set_energy, two_sockets, write_zone
 from measure.power.third_party import Plug
 from tuneoff import registry
 from tuneoff.measure.power import select_meter as choosing
-from tuneoff.measure.power.select_meter import SecondError, check_options, choose
+from tuneoff.measure.power.select_meter import check_options, choose
 from tuneoff.meter import MeterError, OptionError
 
 BROKEN = {
@@ -237,31 +237,6 @@ def test_a_meter_can_be_given_as_module_and_class() -> None:
     assert chosen.meter.is_closed
     with pytest.raises(MeterError, match="is not there: no module named 'no_such_module'"):
         choose("no_such_module:Plug")
-
-
-def test_a_second_opinion_stands_beside_the_meter() -> None:
-    chosen = choose("constant", {"watts": 1}, second="measure.power.third_party:Plug")
-    assert chosen.second is not None
-    assert (chosen.second_name, chosen.second.read()[0].watts) == ("measure.power.third_party:Plug", 40)
-    chosen.close()
-    assert isinstance(chosen.second, Plug)
-    assert chosen.second.is_closed
-
-
-def test_a_second_meter_that_cannot_be_used_is_refused_and_the_first_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "codecarbon", None)
-    closed: list[Plug] = []
-    monkeypatch.setattr(Plug, "close", lambda self: closed.append(self))
-    with pytest.raises(SecondError, match=r"run: pip install 'codecarbon<4,>=3.3'$"):
-        choose("measure.power.third_party:Plug", {"watts": 1}, second="codecarbon")
-    assert len(closed) == 1
-    with pytest.raises(SecondError, match="must be another than 'constant'"):
-        choose("constant", {"watts": 1}, second="constant")
-
-
-def test_codecarbon_is_a_second_opinion_only() -> None:
-    with pytest.raises(MeterError, match="second opinion only; write `second: codecarbon`"):
-        choose("codecarbon")
 
 
 def test_choosing_scans_no_distributions_and_imports_no_library(tmp_path: Path) -> None:

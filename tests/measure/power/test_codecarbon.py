@@ -1,4 +1,4 @@
-"""codecarbon as a second opinion: its counter, without network and files; on a fake, and on the real package where it is."""
+"""The meter codecarbon: its counter, without network and files; on a fake, and on the real package where it is."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tuneoff.measure.power.select_meter import choose
 from tuneoff.meter import MeterError
 from tuneoff_meters.codecarbon import CodecarbonMeter
 
@@ -64,6 +65,12 @@ def test_it_gets_neither_network_nor_files(tracker: type[FakeTracker]) -> None:
     made = tracker.made
     assert (made["output_methods"], made["emissions_endpoint"], made["electricitymaps_api_token"]) == ([], None, None)
     assert made["measure_power_secs"] == 1
+
+
+def test_without_its_package_the_command_that_installs_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "codecarbon", None)
+    with pytest.raises(MeterError, match=r"run: pip install 'codecarbon<4,>=3.3'$"):
+        choose("codecarbon")
 
 
 def test_what_it_raises_is_one_line(tracker: type[FakeTracker], monkeypatch: pytest.MonkeyPatch) -> None:

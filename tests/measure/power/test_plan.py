@@ -11,7 +11,7 @@ from tuneoff.errors import ExperimentError
 from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.measure.power import metering as plan
 from tuneoff.measure.power.metering import NO_POWER, Baseline, PowerPlan, open_power
-from tuneoff.measure.power.select_meter import Chosen, SecondError
+from tuneoff.measure.power.select_meter import Chosen
 from tuneoff.meter import MeterError, OptionError
 
 
@@ -27,17 +27,13 @@ def test_a_named_meter_that_cannot_be_used_is_refused_in_one_line(monkeypatch: p
         open_power(PowerSettings(meter="rapl"))
 
 
-def test_a_wrong_option_and_a_second_meter_that_cannot_be_used_are_refused_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    problems: list[Exception] = [OptionError("meter rapl has no option 'roo'"), SecondError("it needs a package")]
-
-    def raising(*arguments: object, **options: object) -> Chosen:
-        raise problems.pop(0)
+def test_a_wrong_option_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def raising(*arguments: object) -> Chosen:
+        raise OptionError("meter rapl has no option 'roo'")
 
     monkeypatch.setattr(plan, "choose", raising)
     with pytest.raises(ExperimentError, match=r"^power\.options: meter rapl has no option 'roo'$"):
         open_power(PowerSettings())
-    with pytest.raises(ExperimentError, match=r"^power\.second 'codecarbon' cannot be used: it needs a package$"):
-        open_power(PowerSettings(second="codecarbon"))
 
 
 def test_paths_of_options_begin_at_the_experiment_file_and_are_stored_as_written() -> None:
@@ -79,13 +75,13 @@ def test_options_are_shown_as_a_file_has_them() -> None:
 def test_settings_reach_the_meter(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
 
-    def choose(*arguments: object, **options: object) -> Chosen:
-        asked.extend([*arguments, options])
+    def choose(*arguments: object) -> Chosen:
+        asked.extend(arguments)
         return Chosen(name="test", meter=Counter(), reason="no other")
 
     monkeypatch.setattr(plan, "choose", choose)
-    power = open_power(PowerSettings(meter="a", options={"x": 1}, interval_seconds=0.5, second="b"))
-    assert asked == ["a", {"x": 1}, {"second": "b", "broken": {}}]
+    power = open_power(PowerSettings(meter="a", options={"x": 1}, interval_seconds=0.5))
+    assert asked == ["a", {"x": 1}, {}]
     assert (power.interval_seconds, power.reason, power.problems) == (0.5, "no other", ())
     assert power.line() == "power: test (measured: a test's counter); no better one: no other"
 
@@ -99,14 +95,13 @@ def test_no_meter_is_opened_where_none_is_asked_for(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_meter_that_fails_when_it_is_closed_costs_no_finished_run(caplog: pytest.LogCaptureFixture) -> None:
-    meter, second = Counter(), Counter()
+    meter = Counter()
 
     def fail() -> None:
         raise RuntimeError("not\ninitialised")
 
     meter.close = fail  # type: ignore[method-assign]
-    plan_of(meter, second=second).close()
-    assert second.closed == 1
+    plan_of(meter).close()
     assert caplog.messages == ["the power meter test fails when it is closed: RuntimeError: not initialised; tell its author"]
 
 
@@ -114,7 +109,5 @@ def test_the_default_interval_is_a_fifth_of_a_second() -> None:
     assert NO_POWER.interval_seconds == PowerPlan().interval_seconds == 0.2
 
 
-def test_a_second_opinion_and_problems_of_the_baseline_are_told() -> None:
-    power = plan_of(Counter(), second=Counter())
-    assert power.line() == "power: test (measured: a test's counter), with other as a second opinion"
-    assert replace(power, baseline=Baseline(problems=("not idle",))).problems == ("not idle",)
+def test_problems_of_the_baseline_are_told() -> None:
+    assert replace(plan_of(Counter()), baseline=Baseline(problems=("not idle",))).problems == ("not idle",)

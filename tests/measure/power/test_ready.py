@@ -39,7 +39,7 @@ def opens(monkeypatch: pytest.MonkeyPatch, asked: list[dict[str, str]]) -> Open:
     def say(*meters: tuple[str, PowerMeter]) -> None:
         left = list(meters)
 
-        def choose(*arguments: object, broken: dict[str, str], **options: object) -> Chosen:
+        def choose(wanted: str, options: object, broken: dict[str, str]) -> Chosen:
             asked.append(dict(broken))
             name, meter = left.pop(0)
             return Chosen(name=name, meter=meter, reason="; ".join(broken.values()))

@@ -44,8 +44,7 @@ def _power(seconds: float, domain: str = "package-0", *, joules: float | None = 
 
 
 def test_a_recording_is_put_on_the_time_of_the_run(tmp_path: Path) -> None:
-    second = PowerSample(t=501 * SECOND, domain="codecarbon", joules=9, second=True)
-    lines = (_power(-1, joules=5), second, _power(1, joules=30), UsageSample(t=501 * SECOND, busy_ns=1), _power(2, joules=60))
+    lines = (_power(-1, joules=5), _power(1, joules=30), UsageSample(t=501 * SECOND, busy_ns=1), _power(2, joules=60))
     meter = _write(tmp_path / "power.jsonl", HEADER, *lines, Note(t=1, text="x"), _power(3, joules=90), _power(4, joules=99))
     assert meter.collects
     assert meter.idle_watts is not None

@@ -90,33 +90,20 @@ def test_without_a_meter_the_use_of_processors_is_sampled_alone(tmp_path: Path) 
     assert len(samples.usage) >= 1
 
 
-def test_a_second_opinion_is_kept_apart(tmp_path: Path) -> None:
-    samples = sampled(tmp_path, plan_of(Counter(), second=Counter(domains=("node",))))
-    assert (set(samples.power), set(samples.second)) == ({"package-0"}, {"node"})
-    assert samples.header.second == "other"
-    assert samples.power_samples == len(samples.power["package-0"].times), "the second one's are not counted with them"
-
-
-def test_what_went_wrong_with_the_second_meter_is_told_apart(tmp_path: Path) -> None:
-    first, second = Counter(failures=[MeterError("one")]), Counter(failures=[MeterError("other")])
-    with Sampler(tmp_path, RUN, plan_of(first, second=second)):
-        until(lambda: first.readings >= 1 and second.readings >= 1)
-    samples = samples_of(tmp_path)
-    assert (set(samples.notes), samples.second_notes) == ({"one", "other"}, ("other",))
-
-
 def test_an_idle_power_that_is_known_to_be_wrong_is_in_the_header_and_the_notes(tmp_path: Path) -> None:
     samples = sampled(tmp_path, replace(plan_of(Counter()), baseline=Baseline(busy="it was not idle")))
     assert samples.header.idle_problem == "it was not idle"
     assert samples.notes == ("it was not idle: it is too high, and what is attributed to trials too low",)
 
 
-def test_the_header_has_each_meters_own_longest_gap_and_the_second_ones_kind(tmp_path: Path) -> None:
+def test_the_header_has_the_meters_own_longest_gap_and_kind(tmp_path: Path) -> None:
     slow = Counter(domains=("node",))
     slow.description = replace(slow.description, kind="estimated", longest_gap_seconds=150.0)
-    header = sampled(tmp_path, plan_of(Counter(), second=slow)).header
-    assert (header.longest_gap_ns, header.second_longest_gap_ns) == (10_000_000_000, 150_000_000_000)
-    assert (header.kind, header.second_kind) == ("measured", "estimated")
+    for meter, kind, longest_gap_ns in ((Counter(), "measured", 10_000_000_000), (slow, "estimated", 150_000_000_000)):
+        folder = tmp_path / kind
+        folder.mkdir()
+        header = sampled(folder, plan_of(meter)).header
+        assert (header.kind, header.longest_gap_ns) == (kind, longest_gap_ns)
 
 
 def test_a_meter_that_is_read_rarely_may_be_read_a_little_late(tmp_path: Path) -> None:

@@ -53,7 +53,6 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         "kind": "measured",
         "source": "powercap",
         "reason": "because",
-        "second": None,
         "detail": "",
         "idle_problem": "",
     }

@@ -280,7 +280,6 @@ def test_a_bundle_brings_no_code_and_names_no_meter_that_runs_one() -> None:
         ("auto", {"model": {"cpuinfo": "/dev/zero"}}, {}),
         ("auto", {"rapl": {"root": "/home"}}, {}),
         ("constant", {"watts": True}, {}),
-        ("constant", {"watts": 5}, {"second": "codecarbon"}),
         ("constant", {"watts": 5}, {"interval_seconds": 1e-9}),
         ("constant", {"watts": 5}, {"interval_seconds": math.nan}),
         ("prometheus", {}, {}),

@@ -1,4 +1,4 @@
-"""How the runs of a matrix are sampled: the meters of this host from their opening to their end, and its idle baseline."""
+"""How the runs of a matrix are sampled: the meter of this host from its opening to its end, and the idle baseline."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.power_settings import AUTO, NO_METER, PowerSettings
 from tuneoff.measure.power.procfs import HostClock
 from tuneoff.measure.power.reading import MeterReader, collected, mean_watts
-from tuneoff.measure.power.select_meter import Chosen, JointMeter, SecondError, check_options, choose
+from tuneoff.measure.power.select_meter import Chosen, JointMeter, check_options, choose
 from tuneoff.meter import MeterError, OptionError
 from tuneoff.record.samples.schema import PowerSample
 
@@ -54,9 +54,7 @@ class PowerPlan:
     reason: str = "no power meter was chosen"  # why there is none, or no better one
     baseline: Baseline = field(default_factory=Baseline)
     interval_seconds: float = PowerSettings().interval_seconds
-    locks: tuple[threading.Lock, threading.Lock] = field(  # of the meter, of the second one: a read that hangs keeps its lock
-        default_factory=lambda: (threading.Lock(), threading.Lock())
-    )
+    lock: threading.Lock = field(default_factory=threading.Lock)  # of the meter: a read that hangs keeps it
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -70,12 +68,11 @@ class PowerPlan:
             return f"power: no meter ({self.reason})"
         about = self.chosen.description
         text = f"power: {self.chosen.name} ({about.kind}: {about.source})"
-        text += f", with {self.chosen.second_name} as a second opinion" if self.chosen.second is not None else ""
         return text + (f"; no better one: {self.reason}" if self.reason else "")
 
     def close(self) -> None:
-        """Close the meters, but for one that hangs: closing it might hang too. What goes wrong is one line: the runs are done."""
-        if self.chosen is not None and not any(lock.locked() for lock in self.locks):
+        """Close the meter, unless it hangs: closing it might hang too. What goes wrong is one line: the runs are done."""
+        if self.chosen is not None and not self.lock.locked():
             try:
                 self.chosen.close()
             except Exception as error:  # another's code may fail in any way
@@ -87,7 +84,7 @@ NO_POWER = PowerPlan()
 
 
 def open_power(settings: PowerSettings, broken: Mapping[str, str] = _NOTHING) -> PowerPlan:
-    """Open the meters that an experiment file asks for; the baseline is not taken yet.
+    """Open the meter that an experiment file asks for; the baseline is not taken yet.
 
     `broken`: meters that `auto` is not to take, and why.
 
@@ -97,7 +94,7 @@ def open_power(settings: PowerSettings, broken: Mapping[str, str] = _NOTHING) ->
     if settings.meter == NO_METER:
         return PowerPlan(reason="none was asked for", interval_seconds=settings.interval_seconds)
     try:
-        chosen = choose(settings.meter, settings.placed_options, second=settings.second or "", broken=broken)
+        chosen = choose(settings.meter, settings.placed_options, broken)
     except MeterError as error:
         raise ExperimentError(refusal(settings, error)) from error
     return PowerPlan(chosen=chosen, reason=chosen.reason, interval_seconds=settings.interval_seconds)
@@ -107,15 +104,14 @@ def refusal(settings: PowerSettings, error: MeterError) -> str:
     """Return the line that tells which key of `power` cannot be kept, and why."""
     if isinstance(error, OptionError):
         return f"power.options: {error}"
-    key, name = ("second", settings.second) if isinstance(error, SecondError) else ("meter", settings.meter)
-    return f"power.{key} {name!r} cannot be used: {error}"
+    return f"power.meter {settings.meter!r} cannot be used: {error}"
 
 
 class HostPower:
-    """The opened meters of this host; whoever made it closes it, once all runs are over."""
+    """The opened meter of this host; whoever made it closes it, once all runs are over."""
 
     def __init__(self, settings: PowerSettings) -> None:
-        """Open the meters.
+        """Open the meter.
 
         Raises:
             ExperimentError: a meter that the file names cannot be used, or an option is wrong.
@@ -149,7 +145,7 @@ class HostPower:
         return self.plan
 
     def close(self) -> None:
-        """Close the meters."""
+        """Close the meter."""
         self.plan.close()
 
 
@@ -166,20 +162,19 @@ def _at_fault(power: PowerPlan) -> set[str]:
 
 def check_meters(file: MatrixFile) -> None:
     """Refuse a meter that nobody installed, and wrong options; whether it can be read is found on the host of the run."""
-    for key, name in (("meter", file.power.meter), ("second", file.power.second)):
-        if name is not None and not (key == "meter" and name in (AUTO, NO_METER)):
-            try:
-                registry.find("power_meter", name)
-            except UnknownNameError as error:
-                own = (AUTO, NO_METER) if key == "meter" else ()
-                known = {*own, *(plugin.name for plugin in registry.scan("power_meter"))}
-                text = f"{unknown_name('power meter', name, known)}; or give it as module:Class"
-                raise UnknownNameError(f"{file.path}: power.{key}: {text}") from error
-            except ExperimentError as error:
-                raise type(error)(f"{file.path}: power.{key}: {error}") from error
-    if file.power.meter != NO_METER:
+    name = file.power.meter
+    if name not in (AUTO, NO_METER):
         try:
-            check_options(file.power.meter, file.power.placed_options)
+            registry.find("power_meter", name)
+        except UnknownNameError as error:
+            known = {AUTO, NO_METER, *(plugin.name for plugin in registry.scan("power_meter"))}
+            text = f"{unknown_name('power meter', name, known)}; or give it as module:Class"
+            raise UnknownNameError(f"{file.path}: power.meter: {text}") from error
+        except ExperimentError as error:
+            raise type(error)(f"{file.path}: power.meter: {error}") from error
+    if name != NO_METER:
+        try:
+            check_options(name, file.power.placed_options)
         except MeterError as error:
             raise ExperimentError(f"{file.path}: {refusal(file.power, error)}") from error
         except (PluginError, UnknownNameError):  # it may be there on the host of the run
@@ -243,7 +238,7 @@ def _is_slot(domain: str) -> bool:
 def _samples(power: PowerPlan, interrupt: threading.Event, seconds: float, problems: list[str]) -> list[PowerSample]:
     chosen = power.chosen
     assert chosen is not None
-    meter, name, lock = chosen.meter, chosen.name, power.locks[0]
+    meter, name, lock = chosen.meter, chosen.name, power.lock
     if meter.collects:
         start = clock.anchor()
         interrupt.wait(seconds)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-
-import msgspec
 
 from tuneoff.base import clock
 from tuneoff.experiment.power_settings import NO_METER
@@ -18,7 +15,7 @@ from tuneoff.measure.power.metering import NO_POWER, PowerPlan
 from tuneoff.measure.power.procfs import HostClock
 from tuneoff.measure.power.reading import MeterReader, Pace, collected
 from tuneoff.measure.power.tree import ProcessTree
-from tuneoff.meter import MeterDescription, PowerMeter
+from tuneoff.meter import PowerMeter
 from tuneoff.record.samples.schema import LATE, SCHEMA_VERSION, Header, PowerSample, SampleWriter, UsageSample
 
 log = logging.getLogger(__name__)
@@ -38,7 +35,7 @@ class Sampler:
         self._ended = threading.Event()
         self._writer: SampleWriter | None = None
         self._thread: threading.Thread | None = None
-        self._readers: list[MeterReader] = []
+        self._reader: MeterReader | None = None
         self._seen: set[str] = set()  # domains of the meter that have a sample
 
     def start(self) -> None:
@@ -52,11 +49,10 @@ class Sampler:
             return
         for problem in self._power.problems:
             self._writer.note(problem)
-        for meter, name, lock, take in self._meters():
-            if not meter.collects:
-                reader = self._reader(meter, name, lock, take)
-                self._readers.append(reader)
-                reader.start()
+        meter = self._meter()
+        if meter is not None and not meter.collects:
+            self._reader = self._made_reader(meter, self._writer)
+            self._reader.start()
         self._thread = threading.Thread(target=self._sample, args=(tree, self._writer), name="sampler", daemon=True)
         self._thread.start()
 
@@ -70,24 +66,24 @@ class Sampler:
             return
         deadline = time.monotonic() + STOP_SECONDS
         self._ended.set()
-        for reader in self._readers:
-            reader.ask_to_stop()
+        if self._reader is not None:
+            self._reader.ask_to_stop()
         if self._thread is not None:
             self._thread.join(STOP_SECONDS)
-        for reader in self._readers:
-            reader.wait(deadline - time.monotonic())
-        for position, (meter, name, lock, take) in enumerate(self._meters()):
-            if meter.collects:
-                samples = collected(
-                    meter,
-                    name,
-                    lock,
-                    self._anchor,
-                    within_seconds=collect_seconds,
-                    note=self._noting(writer, meter),
-                    take_node=writer.write if position == 0 else None,  # a second opinion is one on energy alone
-                )
-                take(writer, samples)
+        if self._reader is not None:
+            self._reader.wait(deadline - time.monotonic())
+        chosen, meter = self._power.chosen, self._meter()
+        if chosen is not None and meter is not None and meter.collects:
+            samples = collected(
+                meter,
+                chosen.name,
+                self._power.lock,
+                self._anchor,
+                within_seconds=collect_seconds,
+                note=writer.note,
+                take_node=writer.write,
+            )
+            self._write(writer, samples)
         self._note_silent_domains(writer)
         slept_ns = clock.slept_ns() - self._slept_ns
         if slept_ns > clock.SLEPT_NS:
@@ -105,7 +101,9 @@ class Sampler:
     def _header(self, tree: ProcessTree) -> Header:
         chosen, baseline, host = self._power.chosen, self._power.baseline, os.uname().nodename
         about = chosen.description if chosen is not None else None
-        second = chosen.second.description if chosen is not None and chosen.second is not None else None
+        longest_gap_seconds = max(  # a meter is not read more often than was asked for, and at times late
+            about.longest_gap_seconds if about is not None else 10.0, LATE * self._power.interval_seconds
+        )
         started_ns = tree.supervisor.stat.started_ns if tree.supervisor is not None else 0
         return Header(
             version=SCHEMA_VERSION,
@@ -122,7 +120,7 @@ class Sampler:
             reason=self._power.reason,
             domains=about.domains if about is not None else (),
             interval_ns=round(self._power.interval_seconds * clock.NANOSECONDS),
-            longest_gap_ns=self._longest_gap_ns(about),
+            longest_gap_ns=round(longest_gap_seconds * clock.NANOSECONDS),
             cpus=os.cpu_count() or 1,
             usable_cpus=len(self._usable),
             supervisor=f"{host}:{os.getpid()}:{started_ns}",
@@ -130,45 +128,25 @@ class Sampler:
             idle_watts=dict(baseline.idle_watts),
             idle_seconds=baseline.seconds,
             idle_problem=baseline.busy,
-            second=chosen.second_name if second is not None and chosen is not None else "",
-            second_kind=second.kind if second is not None else "estimated",
-            second_longest_gap_ns=self._longest_gap_ns(second),
         )
 
-    def _longest_gap_ns(self, about: MeterDescription | None) -> int:
-        """Return how far samples of a meter may lie apart: it is not read more often than was asked for, and at times late."""
-        seconds = about.longest_gap_seconds if about is not None else 10.0
-        return round(max(seconds, LATE * self._power.interval_seconds) * clock.NANOSECONDS)
-
-    def _meters(self) -> list[tuple[PowerMeter, str, threading.Lock, _Take]]:
+    def _meter(self) -> PowerMeter | None:
+        """Return the meter that is read; a model reads nothing."""
         chosen = self._power.chosen
-        if chosen is None:
-            return []
-        found: list[tuple[PowerMeter, str, threading.Lock, _Take]] = []
-        about = chosen.description
-        if about.domains or about.coefficients is None:  # a model reads nothing
-            found.append((chosen.meter, chosen.name, self._power.locks[0], self._write))
-        if chosen.second is not None:
-            found.append((chosen.second, chosen.second_name, self._power.locks[1], self._write_second))
-        return found
+        is_read = chosen is not None and (chosen.description.domains or chosen.description.coefficients is None)
+        return chosen.meter if chosen is not None and is_read else None
 
-    def _reader(self, meter: PowerMeter, name: str, lock: threading.Lock, take: _Take) -> MeterReader:
-        writer = self._writer
-        assert writer is not None
+    def _made_reader(self, meter: PowerMeter, writer: SampleWriter) -> MeterReader:
+        assert self._power.chosen is not None
         return MeterReader(
-            name,
+            self._power.chosen.name,
             meter,
-            lock,
+            self._power.lock,
             interval_seconds=self._power.interval_seconds,
-            take=lambda samples: take(writer, samples),
-            note=self._noting(writer, meter),
+            take=lambda samples: self._write(writer, samples),
+            note=writer.note,
             written=lambda: writer.written_bytes,
         )
-
-    def _noting(self, writer: SampleWriter, meter: PowerMeter) -> Callable[[str], None]:
-        """Return what takes notes of a meter: a second opinion's are the reason where it has no figure."""
-        is_second = self._power.chosen is not None and self._power.chosen.second is meter
-        return functools.partial(writer.note, second=is_second)
 
     def _note_silent_domains(self, writer: SampleWriter) -> None:
         """Note what the meter promised and never read: it broke in a run before, and said so there."""
@@ -181,10 +159,6 @@ class Sampler:
         for sample in samples:
             self._seen.add(sample.domain)
             writer.write(sample)
-
-    def _write_second(self, writer: SampleWriter, samples: Sequence[PowerSample]) -> None:
-        for sample in samples:
-            writer.write(msgspec.structs.replace(sample, second=True))
 
     def _sample(self, tree: ProcessTree, writer: SampleWriter) -> None:
         """Look at the host and the tree until the end, and once more then."""
@@ -219,11 +193,11 @@ class Sampler:
             busy_ns=times.busy_ns,
             usable_busy_ns=times.usable_busy_ns,
             steal_ns=times.steal_ns,
-            own_cpu_ns=time.thread_time_ns() + sum(reader.cpu_ns for reader in self._readers),
+            own_cpu_ns=time.thread_time_ns() + (self._reader.cpu_ns if self._reader is not None else 0),
             processes=seen.processes,
             gone=seen.gone,
             rss_bytes=seen.rss_bytes,
-            gpu=next((reader.shares for reader in self._readers if reader.shares), ()),
+            gpu=self._reader.shares if self._reader is not None else (),
         )
 
 
@@ -231,6 +205,3 @@ def _usable_processors() -> frozenset[int]:
     """Return the processors that this command and its runs may use; empty where these are all."""
     usable = frozenset(os.sched_getaffinity(0))
     return usable if len(usable) < (os.cpu_count() or 1) else frozenset()
-
-
-_Take = Callable[[SampleWriter, Sequence[PowerSample]], None]

@@ -29,54 +29,28 @@ class Chosen:
     name: str  # of the meter, as in the registry; several read together: "rapl+nvml"
     meter: PowerMeter
     reason: str = ""  # one line: why no better meter was taken; "" for the best, and for one given by name
-    second_name: str = ""
-    second: PowerMeter | None = None  # a second opinion: its samples never enter the first one's energy
     description: MeterDescription = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "description", self.meter.description)
 
     def close(self) -> None:
-        """Close both meters; may be called twice."""
-        try:
-            self.meter.close()
-        finally:
-            if self.second is not None:
-                self.second.close()
+        """Close the meter; may be called twice."""
+        self.meter.close()
 
 
-class SecondError(MeterError):
-    """The second meter that was asked for cannot be used."""
-
-
-def choose(
-    name: str = AUTO,
-    options: Mapping[str, Any] = _NO_OPTIONS,
-    *,
-    second: str = "",
-    broken: Mapping[str, str] = _NOTHING,
-) -> Chosen:
+def choose(name: str = AUTO, options: Mapping[str, Any] = _NO_OPTIONS, broken: Mapping[str, str] = _NOTHING) -> Chosen:
     """Open the meter of that name with its options; `auto` takes the best that this host has, and the model at worst.
 
-    `name` and `second` are names of the registry, or "module:Class". `auto` looks for CPU counters and for GPUs: rapl+nvml, rapl,
-    nvml+model (estimated as a whole: a modelled CPU beside measured GPUs), model. Its options are those of the meters by their
-    names, e.g. `{"rapl": {"root": ...}}`. `broken`: meters that `auto` is not to take, and why.
+    `name` is one of the registry, or "module:Class". `auto` looks for CPU counters and for GPUs: rapl+nvml, rapl, nvml+model
+    (estimated as a whole: a modelled CPU beside measured GPUs), model. Its options are those of the meters by their names, e.g.
+    `{"rapl": {"root": ...}}`. `broken`: meters that `auto` is not to take, and why.
 
     Raises:
         MeterError: a meter given by name cannot be used, or there is no such meter. `auto` fails only by a wrong option.
-        SecondError: the second meter cannot be used.
     """
     chosen, meter, reason = _best(options, broken) if name == AUTO else (name, open_meter(name, options), "")
-    if not second:
-        return Chosen(name=chosen, meter=meter, reason=reason)
-    try:
-        if second in (name, *chosen.split("+")):
-            raise MeterError(f"it must be another than {second!r}, which is the meter here; remove `second`")
-        other = open_meter(second, _NO_OPTIONS, is_second=True)
-    except MeterError as error:
-        meter.close()
-        raise SecondError(str(error)) from error
-    return Chosen(name=chosen, meter=meter, reason=reason, second_name=second, second=other)
+    return Chosen(name=chosen, meter=meter, reason=reason)
 
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:
@@ -107,7 +81,7 @@ def _check_auto(options: Mapping[str, Any]) -> None:
         check_options(_OF_AUTO[part], own)
 
 
-def open_meter(name: str, options: Mapping[str, Any], *, is_second: bool = False) -> PowerMeter:
+def open_meter(name: str, options: Mapping[str, Any]) -> PowerMeter:
     """Open the meter of that name, or at "module:Class".
 
     Raises:
@@ -116,10 +90,7 @@ def open_meter(name: str, options: Mapping[str, Any], *, is_second: bool = False
     from tuneoff.registry import power_meter_class
 
     try:
-        loaded = power_meter_class(name)
-        if loaded.is_second_opinion and not is_second:
-            raise MeterError(f"meter {name} is a second opinion only; write `second: {name}` under power, and another `meter`")
-        meter = loaded(options)
+        meter = power_meter_class(name)(options)
         described = getattr(meter, "description", None)
         if not isinstance(described, MeterDescription):
             raise MeterError(f"power meter {name!r} must have a MeterDescription, but has {described!r}; tell its author")

@@ -42,13 +42,11 @@ class Samples:
 
     header: Header
     power: Mapping[str, EnergySeries] = field(default_factory=dict)  # by domain
-    second: Mapping[str, EnergySeries] = field(default_factory=dict)  # of the second meter
     node_cpu: Mapping[str, EnergySeries] = field(default_factory=dict)  # CPU seconds in place of joules, by node
     node_memory: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)  # (t, bytes in use), by node
     usage: tuple[UsageSample, ...] = ()
     notes: tuple[str, ...] = ()
-    second_notes: tuple[str, ...] = ()  # those of them that are of the second meter
-    power_samples: int = 0  # of the meter, without the second one's
+    power_samples: int = 0
     torn_lines: int = 0
 
     def shifted(self, by_ns: int) -> Samples:
@@ -59,8 +57,7 @@ class Samples:
 
         usage = tuple(msgspec.structs.replace(sample, t=sample.t + by_ns) for sample in self.usage)
         memory = {node: tuple((t + by_ns, value) for t, value in seen) for node, seen in self.node_memory.items()}
-        power, second, node_cpu = moved(self.power), moved(self.second), moved(self.node_cpu)
-        return replace(self, power=power, second=second, node_cpu=node_cpu, node_memory=memory, usage=usage)
+        return replace(self, power=moved(self.power), node_cpu=moved(self.node_cpu), node_memory=memory, usage=usage)
 
 
 def read_samples(path: Path) -> Samples | None:
@@ -103,9 +100,7 @@ def power_of(folder: Path) -> dict[str, Any] | None:
     header = header_of(folder)
     if header is None:
         return None
-    second = header.second or None
-    known = {"meter": header.meter, "kind": header.kind, "source": header.source, "reason": header.reason, "second": second}
-    return {**known, "detail": header.detail, "idle_problem": header.idle_problem}
+    return {name: getattr(header, name) for name in ("meter", "kind", "source", "reason", "detail", "idle_problem")}
 
 
 def _take_all(path: Path, file: BufferedReader, found: _Collector) -> tuple[int, int]:
@@ -138,12 +133,11 @@ class _Collector:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.header: Header | None = None
-        self._power: tuple[dict[str, _Domain], dict[str, _Domain]] = ({}, {})  # of the meter, of the second one
+        self._power: dict[str, _Domain] = {}
         self._node_cpu: dict[str, _Domain] = {}
         self._node_memory: dict[str, list[tuple[int, int]]] = {}
         self._usage: list[UsageSample] = []
         self._notes: list[str] = []
-        self._second_notes: list[str] = []
         self._count = 0
 
     def take(self, line: Line) -> None:
@@ -153,8 +147,8 @@ class _Collector:
                 raise ResultsError(f"{self._path} {problem}; use the tuneoff that wrote it")
             self.header = line
         elif isinstance(line, PowerSample):
-            self._count += not line.second
-            self._power[line.second].setdefault(line.domain, _Domain()).take(line)
+            self._count += 1
+            self._power.setdefault(line.domain, _Domain()).take(line)
         elif isinstance(line, NodeSample):
             if line.cpu_seconds is not None:
                 taken = PowerSample(t=line.t, domain=line.node, joules=line.cpu_seconds)
@@ -168,31 +162,23 @@ class _Collector:
                 self._usage.append(line)
         else:
             self._notes.append(line.text)
-            if line.second:
-                self._second_notes.append(line.text)
 
     def samples(self, torn_lines: int) -> Samples:
         assert self.header is not None
-        for domains in self._power:
-            for name, domain in domains.items():
-                if domain.left_out:
-                    text = (
-                        f"{domain.left_out} samples of {name} were left out: their time or counter fell, or was no finite number"
-                    )
-                    self._notes.append(text)
+        for name, domain in self._power.items():
+            if domain.left_out:
+                text = f"{domain.left_out} samples of {name} were left out: their time or counter fell, or was no finite number"
+                self._notes.append(text)
         for node, cpu in self._node_cpu.items():
             if cpu.left_out:
                 self._notes.append(f"{cpu.left_out} samples of the CPU time of {node} were left out: their time or counter fell")
-        meter, second = ({name: domain.series() for name, domain in domains.items()} for domains in self._power)
         return Samples(
             header=self.header,
-            power=meter,
-            second=second,
+            power={name: domain.series() for name, domain in self._power.items()},
             node_cpu={node: cpu.series() for node, cpu in self._node_cpu.items()},
             node_memory={node: tuple(seen) for node, seen in self._node_memory.items()},
             usage=tuple(self._usage),
             notes=tuple(dict.fromkeys(self._notes)),
-            second_notes=tuple(dict.fromkeys(self._second_notes)),
             power_samples=self._count,
             torn_lines=torn_lines,
         )

@@ -50,7 +50,7 @@ class Coefficients(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     servers: str = ""  # ... and of which servers it is
 
 
-class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="header"):
+class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, tag="header"):
     """First line: which meter, on which host, and why no better one.
 
     `kind` is that of the energy of node or device: `measured` only from a counter or a power meter. `domains` are summed to
@@ -80,9 +80,6 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     idle_watts: dict[str, float] = {}  # by domain: the baseline of the matrix, before its first run
     idle_seconds: float = 0.0  # how long the baseline was read
     idle_problem: str = ""  # why the baseline is known to be wrong: what is split by it is an estimate
-    second: str = ""  # a meter whose samples are a second opinion, marked by its name
-    second_kind: MeterKind = "estimated"
-    second_longest_gap_ns: int = 10_000_000_000
 
 
 class PowerSample(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag="power"):
@@ -95,7 +92,6 @@ class PowerSample(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defa
     domain: str
     joules: float | None = None
     watts: float | None = None
-    second: bool = False  # of the second meter
 
 
 class NodeSample(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag="node"):
@@ -148,7 +144,6 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="n
 
     t: int
     text: str
-    second: bool = False  # of the second meter
 
 
 Line = Header | PowerSample | NodeSample | UsageSample | Note
@@ -190,12 +185,12 @@ class SampleWriter:
             except OSError as error:
                 self._lost, self._problem = self._lost + 1, error.strerror or str(error)
 
-    def note(self, text: str, *, second: bool = False) -> None:
-        """Append a note, maybe of the `second` meter; each text once, and no more than `MOST_NOTES`."""
+    def note(self, text: str) -> None:
+        """Append a note; each text once, and no more than `MOST_NOTES`."""
         text = " ".join(text.split())
         if text not in self._noted and len(self._noted) < MOST_NOTES:
             self._noted.add(text)
-            self.write(Note(t=clock.monotonic_ns(), text=text, second=second))
+            self.write(Note(t=clock.monotonic_ns(), text=text))
 
     def close(self, within_seconds: float = 1.0) -> None:
         """End the file: nothing is written any more, whoever still tries. May be called twice."""

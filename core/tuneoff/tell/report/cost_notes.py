@@ -72,8 +72,6 @@ def _meter(header: Header) -> list[str]:
     if header.idle_problem:
         problem = f"{header.idle_problem[0].upper()}{header.idle_problem[1:]}"
         lines.append(f"{problem}: it is too high, what is attributed to trials too low, and what rests on it estimated (~).")
-    if header.second:
-        lines.append(f"Second opinion: {header.second}; its figures are in the export, and in no other one.")
     return lines
 
 

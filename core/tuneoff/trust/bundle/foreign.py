@@ -88,9 +88,7 @@ def obeyed_power(power: PowerSettings) -> tuple[PowerSettings, str | None]:
     """Return the power settings that a bundle may have here, and what of its own is not obeyed, if anything."""
     numbers = METERS.get(power.meter)
     low, high = INTERVAL_SECONDS
-    if power.second is not None:
-        problem = f"a second meter, {_shown(power.second)}"
-    elif numbers is None:
+    if numbers is None:
         problem = f"meter {_shown(power.meter)}; these are: {', '.join(METERS)}"
     elif odd := next((name for name, value in power.options.items() if name not in numbers or not _is_numeric(value)), None):
         problem = f"option {_shown(odd)} of meter {power.meter}"

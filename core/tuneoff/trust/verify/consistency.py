@@ -152,9 +152,7 @@ def _samples_outside(lives: Sequence[Life], start_ns: int, undeployed_ns: int | 
     if samples is None or not lives:
         return
     times = [sample.t for sample in samples.usage]
-    times += [
-        t for series in (*samples.power.values(), *samples.second.values()) for t in (*series.times[:1], *series.times[-1:])
-    ]
+    times += [t for series in samples.power.values() for t in (*series.times[:1], *series.times[-1:])]
     if not times:
         return
     begin = min(life.process.t for life in lives) - start_ns - GRACE_NS
