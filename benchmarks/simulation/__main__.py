@@ -70,7 +70,7 @@ def _methods(repetitions: int) -> str:
 
 
 def _detectable() -> str:
-    columns = {"one comparison (0.05)": 0.05, "family of 15": 0.05 / 15, "family of 15, 3 looks": 0.05 / 45}
+    columns = {"one comparison (0.05)": 0.05, "family of 15": 0.05 / 15}
     lines = ["| seeds | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     lines += [f"| {n} | " + " | ".join(f"{detectable(n, alpha):.2f}" for alpha in columns.values()) + " |" for n in PLANNED]
     return "\n".join(lines)

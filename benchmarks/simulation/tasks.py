@@ -84,7 +84,6 @@ class File:
             margin_percent=5.0,
             confidence=0.95,
             family_size=15,
-            looks=(),
             seeds=shape.seeds,
             anchors=dict.fromkeys(tasks, ANCHORS),
         )

@@ -29,7 +29,6 @@ ANALYSIS: Mapping[str, Any] = {
     "quality_margin": 0.01,
     "confidence": 0.95,
     "family_size": 15,
-    "looks": [],
 }
 OF_EPOCHS = {"overhead.per_report": 1.0, "overhead.reports": 10.0, "epochs.trained": 100.0, "trials.used": 10.0}  # ten in a trial
 UNITS = {"time": "ms", "overhead": "ms", "cost": "USD", "carbon": "g", "slots": "%", "waste": "ms"}

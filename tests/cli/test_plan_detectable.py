@@ -39,11 +39,10 @@ def test_below_ten_seeds_it_says_that_no_verdict_is_made() -> None:
     assert "with 9 seeds no verdict will be made: below 10" in line
 
 
-def test_looks_cost_seeds() -> None:
-    """At ten seeds one of two looks can find nothing: the least p is 2 / 1024, above 0.05 / 30."""
-    (line,) = detectable_lines(planned(20, looks=[10, 20]).plan)
-    assert "with 10 seeds nothing can be found: a verdict needs at least 11; with 20 seeds a difference of" in line
-    assert "family of 15, 2 looks" in line
+def test_a_large_family_costs_seeds() -> None:
+    """At ten seeds nothing can be found: the least p is 2 / 1024, above 0.05 / 30."""
+    (line,) = detectable_lines(planned(10, family_size=30).plan)
+    assert "with 10 seeds nothing can be found: a verdict needs at least 11 (for each of time, quality; family of 30)" in line
 
 
 def test_more_pairs_than_the_family_size_make_the_family() -> None:

@@ -133,7 +133,6 @@ def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) ->
         "correction": "bonferroni",
         "questions": _questions(file, cells),
         "family_size": file.analysis.family_size,
-        "looks": list(file.analysis.looks),
         "failure_rule": FAILURE_RULE,
         "seeds": list(file.seeds),
         "comparisons": comparisons,

@@ -114,11 +114,6 @@ def _check_size(variants: tuple[Variant, ...]) -> None:
 def _check_used(variants: tuple[Variant, ...]) -> None:
     """Refuse lists that no variant would read."""
     files = [variant.file for variant in variants]
-    looks, seeds = files[0].analysis.looks, len(files[0].seed_list)
-    if looks and looks[-1] > seeds:
-        raise ExperimentError(
-            f"analysis.looks: no look may be beyond the {seeds} planned seeds, but got {looks}; plan more seeds"
-        )
     scripted = any(file.pruner.name == "scripted" for file in files)
     if any(file.stops for file in files) and not scripted:
         raise ExperimentError(f"stops: only `pruner: scripted` reads them, but the pruner is {files[0].pruner.name!r}")

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 
 from tuneoff.experiment.accounting.declared import Prices
 from tuneoff.experiment.metric_catalogue import QUESTIONS, is_metric, unknown_metric
-from tuneoff.experiment.part import Count, Name, Part, PlainName, show
+from tuneoff.experiment.part import Name, Part, PlainName, show
 
 
 def _known_metric(name: str) -> str:
@@ -39,16 +39,6 @@ class AnalysisPart(Part):
     family_size: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         default=15, description="Pairs that a question may have in a setting: Bonferroni's m. 15 are all pairs of six adapters."
     )
-    looks: Annotated[list[Count], Field(max_length=3)] = Field(
-        default_factory=list,
-        description="Numbers of seeds at which verdicts may be made before all have ended; they share alpha.",
-    )
-
-    @model_validator(mode="after")
-    def _increasing(self) -> AnalysisPart:
-        if self.looks != sorted(set(self.looks)):
-            raise ValueError(f"looks must increase, but got {self.looks}")
-        return self
 
 
 class AnchorsPart(Part):

@@ -12,7 +12,7 @@ from tuneoff.base.format import counted
 from tuneoff.base.identity import canonical_json
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.variants import TASK
-from tuneoff.judge.answers.analysis_plan import Frozen, frozen
+from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.answers.answer import Answers, Question, Verdict
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.answers.phrases import signed
@@ -57,13 +57,12 @@ def detectable_lines(plan: Plan, measured: Mapping[str, Sequence[Spread]] | None
         return []
     rules = frozen(plan.analysis)
     alpha = rules.alpha(pairs)
-    planned = rules.looks or (rules.seeds,)
-    lines = [f"{LABEL}{'; '.join(_by_deviation(n, alpha) for n in planned)} ({_family(rules, pairs)})"]
-    most = max(planned)
-    lines += _across(plan, most, alpha)
-    if measured is not None and _can_find(most, alpha):
+    family = f"for each of {', '.join(rules.questions)}; family of {max(rules.family_size, pairs)}"
+    lines = [f"{LABEL}{_by_deviation(rules.seeds, alpha)} ({family})"]
+    lines += _across(plan, rules.seeds, alpha)
+    if measured is not None and _can_find(rules.seeds, alpha):
         lines += [
-            f"  {name} ({metric}): {_by_unit(measured.get(metric, ()), most, alpha, source)}"
+            f"  {name} ({metric}): {_by_unit(measured.get(metric, ()), rules.seeds, alpha, source)}"
             for name, metric in rules.questions.items()
         ]
     return lines
@@ -119,12 +118,6 @@ def _amount(size: float, question: Question) -> str:
 def _seeds(found: Sequence[Spread]) -> str:
     fewest, most = min(one.n for one in found), max(one.n for one in found)
     return counted(most, "seed") if fewest == most else f"{fewest} to {most} seeds"
-
-
-def _family(rules: Frozen, pairs: int) -> str:
-    questions = ", ".join(rules.questions)
-    looks = f", {len(rules.looks)} looks" if len(rules.looks) > 1 else ""
-    return f"for each of {questions}; family of {max(rules.family_size, pairs)}{looks}"
 
 
 def _can_find(n: int, alpha: float) -> bool:

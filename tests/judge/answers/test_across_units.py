@@ -107,18 +107,17 @@ def test_an_equal_entry_again_is_a_control_in_no_family() -> None:
 
 
 def test_a_control_that_differs_is_warned_of() -> None:
-    for looks in ([], [2, 3], [1, 2, 3]):  # a control's interval has the whole error, whatever the looks
-        made_by = controlled(1.5, seeds=range(3), looks=looks)
-        found = question(made_by, "time")
-        assert any(text.startswith("Control") and "distrust" in text for text in found.texts)
-        assert "distrust what is claimed here: a#2 against a, as one in 20 does by chance" in found.texts[0]
-        assert "distrust" in made_by.summary[0]
+    made_by = controlled(1.5, seeds=range(3))
+    found = question(made_by, "time")
+    assert any(text.startswith("Control") and "distrust" in text for text in found.texts)
+    assert "distrust what is claimed here: a#2 against a, as one in 20 does by chance" in found.texts[0]
+    assert "distrust" in made_by.summary[0]
 
 
 def test_a_control_is_warned_of_exactly_where_its_interval_leaves_out_0() -> None:
-    """Six streams of one sign have p = 2 / 2**6 = 0.031: within 0.05, and beyond its half for two looks."""
+    """Six streams of one sign have p = 2 / 2**6 = 0.031: within 0.05."""
     for slow, differs in ((1.5, True), (1.0, False)):
-        found = question(controlled(slow, seeds=range(2), looks=[1, 3]), "time")
+        found = question(controlled(slow, seeds=range(1)), "time")
         assert (present(over(found, "a#2", "a").mean).low > 0) is differs
         assert ("distrust" in found.texts[0]) is differs
 

@@ -138,7 +138,6 @@ def test_flags_of_the_machine_are_counted() -> None:
         {"confidence": "high"},
         {"questions": []},
         {"margin_percent": -1},
-        {"looks": "all"},
         {"family_size": 0},
         {"anchors": {"": 3}},
     ],

@@ -37,12 +37,6 @@ def test_seeds_that_decide_several_pairs_are_the_most_that_one_needs() -> None:
     assert "with about" in answers(results(entries[1:])).summary[0]
 
 
-def test_the_seeds_of_a_look_are_told_and_not_those_that_have_ended_since() -> None:
-    entries = [Entry("a", steady(1000, key="a"), absent=[15]), Entry("b", steady(2000, key="b"))]
-    summary = answers(results(entries, seeds=range(20), looks=[12, 20])).summary
-    assert summary[0].startswith("Time (time.jct), random search, 12 seeds: a is faster than b")
-
-
 def test_a_pair_that_is_compared_elsewhere_is_not_called_equivalent_here() -> None:
     entries = [
         *(Entry(name, steady(jct, spread=0.001, key=name)) for name, jct in (("a", 1000), ("b", 3000))),

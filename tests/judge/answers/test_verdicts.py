@@ -79,7 +79,7 @@ def test_below_ten_seeds_nothing_is_judged_however_large_the_difference() -> Non
     assert found(more, "a", "b").outcome is Outcome.BETTER
 
 
-def test_the_error_is_shared_by_the_family_and_by_the_looks() -> None:
+def test_the_error_is_shared_by_the_family() -> None:
     pair = [Entry("a", steady(1000, key="a")), Entry("b", steady(2000, key="b"))]
 
     def confidence(**changes: Any) -> float:
@@ -87,7 +87,6 @@ def test_the_error_is_shared_by_the_family_and_by_the_looks() -> None:
 
     assert confidence() == pytest.approx(1 - 0.05 / 15)
     assert confidence(family_size=3) == pytest.approx(1 - 0.05 / 3)
-    assert confidence(looks=[10, 20]) == pytest.approx(1 - 0.05 / 15 / 2)
     assert confidence(confidence=0.9) == pytest.approx(1 - 0.1 / 15)
 
 

@@ -87,7 +87,7 @@ def test_differences_that_are_rounding_alone_never_win() -> None:
 def test_too_few_seeds_claim_nothing() -> None:
     """Of 9 seeds, all of one sign, chance gives as much in 2 of 512 cases: above 0.05 / 15. Of 10 it is below."""
     assert signed_rank.least_n(ALPHA) == 10
-    assert signed_rank.least_n(ALPHA / 3) == 11  # three looks
+    assert signed_rank.least_n(ALPHA / 3) == 11  # a family of 45
     few, enough = (judge([1.0 + k for k in range(n)], margin=None, alpha=ALPHA) for n in (9, 10))
     assert (few.relation, few.interval.low, few.interval.high) == ("undecided", -math.inf, math.inf)
     assert (enough.relation, enough.p) == ("above", 2 / 1024)

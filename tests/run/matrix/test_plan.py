@@ -219,7 +219,7 @@ def test_the_analysis_is_frozen_with_its_family(plan: MakePlan) -> None:
     analysis = made.analysis
     assert (analysis["primary_metric"], analysis["margin_percent"], analysis["seeds"]) == ("overhead.per_trial", 10.0, [1, 2])
     assert analysis["comparisons"] == [{"variant": {"sampler": "random"}, "adapters": ["plain", "rich"]}]
-    assert (analysis["family_size"], analysis["looks"], analysis["questions"]["quality"]) == (15, [], "quality.test")
+    assert (analysis["family_size"], analysis["questions"]["quality"]) == (15, "quality.test")
     assert analysis["noise_floor"] == ["plain#2"]
     assert made.analysis_digest != plan(content).analysis_digest
 
@@ -266,8 +266,6 @@ def test_anchors_are_frozen_by_task(plan: MakePlan) -> None:
 @pytest.mark.parametrize(
     ("part", "problem"),
     [
-        ({"analysis": {"looks": [10, 5]}}, "looks must increase"),
-        ({"analysis": {"looks": [1, 2, 3, 4]}}, "analysis.looks"),
         ({"analysis": {"family_size": 0}}, "analysis.family_size"),
         ({"analysis": {"questions": {"time": "time.jtc"}}}, "no metric named 'time.jtc'"),
         ({"analysis": {"questions": {}}}, "analysis.questions"),

@@ -18,7 +18,6 @@ ANALYSIS = {
     "margin_percent": 5.0,
     "quality_margin": 0.01,
     "family_size": 9,
-    "looks": [],
 }
 SEVERAL = Made(
     adapters=("serial", "optuna", "katib"), seeds=range(10), emulated=("katib",), failed=(("optuna", 1),), analysis=ANALYSIS

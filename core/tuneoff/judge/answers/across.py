@@ -71,7 +71,7 @@ def _families(
 
 def _across(family: _Family, plan: Frozen, prices: Prices | None) -> AcrossTasks:
     question = family.question
-    family.cells, waiting = settled(family.cells, plan.looks)
+    waiting = _waiting(family.cells)
     is_quality = _is_quality(family)
     comparison = TaskComparison(question=question, plan=plan, is_quality=is_quality, prices=prices)
     scores = {label: _scores(cells, question, plan, is_quality) for label, cells in family.cells.items()}
@@ -129,9 +129,8 @@ def compared(
         yield comparison.over(cells[one], cells[other], tasks, family)
     for pairs in noise:
         again, first = ({pair[place].scope.task: pair[place] for pair in pairs} for place in (0, 1))
-        ended, waiting = settled({"again": again, "first": first}, comparison.plan.looks)
-        if waiting is None:
-            yield comparison.over(ended["again"], ended["first"], list(again), 1, is_noise=True)
+        if _waiting({"again": again, "first": first}) is None:
+            yield comparison.over(again, first, list(again), 1, is_noise=True)
 
 
 def _scores(cells: Mapping[str, Group], question: Question, plan: Frozen, is_quality: bool) -> Scores:
@@ -188,28 +187,12 @@ def _ranks(medians: Mapping[str, Mapping[str, float]], labels: Sequence[str], ta
     return dict(zip(labels, stats.rankdata(table, axis=1).mean(axis=0).tolist(), strict=True))
 
 
-def settled(cells: Cells, looks: Sequence[int]) -> tuple[dict[str, dict[str, Group]], str | None]:
-    """Return the cells with the runs that a claim may rest on, and why none may be made yet.
+def _waiting(cells: Cells) -> str | None:
+    """Return why no claim may be made yet: runs of a task have not ended.
 
     It is the rule of verdicts within a task: who claims whenever one more run has ended finds something in equal adapters too.
     """
-    kept = {label: dict(of) for label, of in cells.items()}
     every = [cell for of in cells.values() for cell in of.values()]
-    if not looks:
-        planned = sum(len(cell.by_seed) for cell in every)
-        ended = sum(run.has_ended for cell in every for run in cell.by_seed.values())
-        waiting = None if ended == planned else f"{ended} of {counted(planned, 'planned run')} of these tasks have ended"
-        return kept, waiting
-    reached = [look for look in looks if all(_has_reached(cell, look) for cell in every)]
-    if not reached:
-        return kept, f"the seeds of the first look, {min(looks)}, have not ended in every task"
-    return {label: {task: _at(cell, max(reached)) for task, cell in of.items()} for label, of in kept.items()}, None
-
-
-def _has_reached(cell: Group, look: int) -> bool:
-    first = list(cell.by_seed.values())[:look]
-    return len(first) == look and all(run.has_ended for run in first)
-
-
-def _at(cell: Group, look: int) -> Group:
-    return replace(cell, runs=tuple(cell.by_seed.values())[:look])
+    planned = sum(len(cell.by_seed) for cell in every)
+    ended = sum(run.has_ended for cell in every for run in cell.by_seed.values())
+    return None if ended == planned else f"{ended} of {counted(planned, 'planned run')} of these tasks have ended"

@@ -103,11 +103,11 @@ def _control(one: OverTasks, question: Question, plan: Frozen) -> str:
 
 def _differs(control: OverTasks, plan: Frozen) -> bool:
     """Whether the interval of an A/A pair, which is at `confidence`, leaves out 0."""
-    return control.p is not None and control.p <= 1 - plan.confidence
+    return control.p is not None and control.p <= plan.error
 
 
 def _chance(plan: Frozen) -> str:
-    return f"as one in {round(1 / (1 - plan.confidence))} does by chance"
+    return f"as one in {round(1 / plan.error)} does by chance"
 
 
 def _at_large(made: AcrossTasks, pairs: Sequence[OverTasks], question: Question, plan: Frozen, family: int) -> str:

@@ -35,15 +35,14 @@ class Frozen:
     margin_percent: float
     confidence: float
     family_size: int
-    looks: tuple[int, ...]
     seeds: int
     anchors: Mapping[str, AnchorsPart] = field(default_factory=dict)  # by task, "" where there are none
     stated: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def error(self) -> float:
-        """The error that a family may have at one look."""
-        return (1 - self.confidence) / max(1, len(self.looks))
+        """The error that a family may have."""
+        return 1 - self.confidence
 
     def alpha(self, pairs: int) -> float:
         """Return the error that one verdict may have, in a scope with so many pairs."""
@@ -105,7 +104,6 @@ def frozen(analysis: Mapping[str, Any]) -> Frozen:
         margin_percent=part.margin_percent,
         confidence=part.confidence,
         family_size=part.family_size,
-        looks=tuple(part.looks),
         seeds=len(part.seeds),
         anchors=part.anchors,
         stated=analysis,

@@ -284,7 +284,6 @@ class Answers:
     statuses: Mapping[str, int]  # of all planned runs; the denominator is the plan
     family_size: int
     confidence: float
-    looks: tuple[int, ...]
     analysis: Mapping[str, Any]  # as frozen
     claims: tuple[Claim, ...] = ()
 

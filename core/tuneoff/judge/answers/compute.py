@@ -158,7 +158,7 @@ def answers(results: Results) -> Answers:
             cells,
             asked[scope],
             plan,
-            Rules(alpha=1 - plan.confidence, confidence=plan.confidence, looks=plan.looks, grid_step=steps[scope], prices=prices),
+            Rules(alpha=plan.error, confidence=plan.confidence, grid_step=steps[scope], prices=prices),
         )
     )
     made = Answers(
@@ -172,7 +172,6 @@ def answers(results: Results) -> Answers:
         statuses=dict(Counter(run.status for own in of_scope.values() for one in own for run in one.runs)),
         family_size=plan.family_size,
         confidence=plan.confidence,
-        looks=plan.looks,
         analysis=results.plan.analysis,
     )
     made = replace(made, claims=tuple(claims(made)))

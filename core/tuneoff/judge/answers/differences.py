@@ -73,44 +73,25 @@ class SeedDifferences:
         return [one.difference for one in self.usable if one.difference is not None]
 
 
-def seeds(one: Group, other: Group, looks: Sequence[int]) -> Seeds:
-    """Return the seeds to judge by: all planned ones once they have ended, or those of the largest look that has."""
+def seeds(one: Group, other: Group) -> Seeds:
+    """Return the seeds to judge by: all planned ones once they have ended."""
     ours, theirs = one.by_seed, other.by_seed
     planned = tuple(seed for seed in ours if seed in theirs)
     ended = tuple(seed for seed in planned if ours[seed].has_ended and theirs[seed].has_ended)
-    if not looks:
-        waiting = None
-        if len(ended) < len(planned):
-            waiting = f"{len(ended)} of {counted(len(planned), 'planned seed')} have ended in both"
-        return Seeds(planned=planned, used=ended, waiting=waiting)
-    reached = [look for look in looks if look <= len(planned) and set(planned[:look]) <= set(ended)]
-    if reached:
-        return Seeds(planned=planned, used=planned[: max(reached)])
-    first = min(looks)
-    if first > len(planned):
-        waiting = f"the first look is at {counted(first, 'seed')}, and {len(planned)} are planned"
-    else:
-        there = len(set(planned[:first]) & set(ended))
-        waiting = f"{there} of the {first} seeds of the first look have ended in both"
+    waiting = None
+    if len(ended) < len(planned):
+        waiting = f"{len(ended)} of {counted(len(planned), 'planned seed')} have ended in both"
     return Seeds(planned=planned, used=ended, waiting=waiting)
 
 
-def pair(one: Group, other: Group, question: Question, looks: Sequence[int], measure: Measure = value) -> SeedDifferences:
+def pair(one: Group, other: Group, question: Question, measure: Measure = value) -> SeedDifferences:
     """Return the paired differences of two cells; `measure` gives a run's value of the question's metric."""
-    chosen = seeds(one, other, looks)
+    chosen = seeds(one, other)
     used = set(chosen.used)
     ours, theirs = one.by_seed, other.by_seed
     rows, sizes, mixed = [], [0.0], None
     for seed in chosen.planned:
         row, size, kinds = _difference(ours[seed], theirs[seed], question, measure)
-        if chosen.waiting is None and seed not in used and row.difference is not None:
-            row = PairedDifference(
-                seed=seed,
-                one=row.one,
-                other=row.other,
-                difference=row.difference,
-                reason=f"not used: the look is at {counted(len(used), 'seed')}",
-            )
         rows.append(row)
         if seed in used:
             sizes.append(size)

@@ -41,7 +41,6 @@ class Rules:
 
     alpha: float
     confidence: float
-    looks: tuple[int, ...]
     grid_step: float
     prices: Prices | None = None
 
@@ -55,7 +54,7 @@ class _Case:
     def __init__(self, one: Group, other: Group, question: Question, rules: Rules, is_noise: bool) -> None:
         self.one, self.other, self.question, self.rules, self.is_noise = one, other, question, rules, is_noise
         self.scope: Scope = one.scope
-        self.pair = pair(one, other, question, rules.looks)
+        self.pair = pair(one, other, question)
 
     def verdict(self) -> Verdict:
         values = self.pair.values
@@ -218,7 +217,7 @@ class _Case:
         return Sensitivity(choice=WITHOUT_DISTURBED, outcome=outcome, interval=judgement.interval)
 
     def _weighted(self, choice: str, ratio: float) -> Sensitivity:
-        found = pair(self.one, self.other, self.question, self.rules.looks, weighted(ratio))
+        found = pair(self.one, self.other, self.question, weighted(ratio))
         if found.excluded is not None or len(found.values) < len(self.pair.values):
             return Sensitivity(choice=choice, outcome=Outcome.NOT_JUDGED, interval=None)
         return self._sensitivity(choice, found.usable)
@@ -249,7 +248,7 @@ class _Case:
             beyond = f" and is not within the margin of {margin}" if self.question.margin is not None else ""
             return f"the interval leaves out 0{beyond}"
         if interval.n < (needed := least_n(self.rules.alpha)):
-            error = f"the error of {self.rules.alpha:.2g} that family and looks leave for one verdict"
+            error = f"the error of {self.rules.alpha:.2g} that the family leaves for one verdict"
             return f"{counted(interval.n, 'seed')} can show nothing at {error}; it takes {needed}"
         if self.question.margin is None:
             return f"the interval holds 0, and there is no margin to be equivalent by: {self.question.margin_text}"

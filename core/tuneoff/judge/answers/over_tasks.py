@@ -51,7 +51,7 @@ class TaskComparison:
         """Return what the tasks say of two adapters; `family`: of how many pairs it is one."""
         names = next(iter(one.values())).label, next(iter(other.values())).label
         bare = OverTasks(one=names[0], other=names[1], tasks=tuple(tasks), is_noise=is_noise)
-        error = 1 - self.plan.confidence if is_noise else self.plan.error
+        error = self.plan.error
         rows, scale, reason = self._rows(one, other, tasks, None)
         if reason or not rows:
             return replace(bare, reason=reason or "no run of one can be compared with one of the other")
@@ -99,9 +99,9 @@ class TaskComparison:
             if self.is_quality:
                 asked = replace(self.question, metric=VALIDATION, better="min", scale="difference")
                 anchors = anchors_of(ours, self.plan)
-                found = pair(ours, theirs, asked, (), _regret(anchors)) if anchors is not None else None
+                found = pair(ours, theirs, asked, _regret(anchors)) if anchors is not None else None
             else:
-                found = pair(ours, theirs, self.question, (), measure or value)
+                found = pair(ours, theirs, self.question, measure or value)
             if found is None:
                 continue
             if found.excluded is not None:

@@ -228,10 +228,9 @@ def lines(answers: Answers) -> Iterator[str]:
     yield from (f"  - {limit}" for limit in answers.limits)
     percent = 100 * answers.confidence
     family = answers.family_size
-    looks = f", {len(answers.looks)} looks" if answers.looks else ""
     yield (
         f"Intervals of medians: {percent:g} %. Verdicts: paired by seed, {percent:g} % over a family of {family} pairs per "
-        f"question and scope (Bonferroni{looks}). How to read them: {command('explain', 'docs/verdicts.md')}"
+        f"question and scope (Bonferroni). How to read them: {command('explain', 'docs/verdicts.md')}"
     )
 
 

@@ -207,7 +207,7 @@ def comparable(all_settings: Sequence[Setting]) -> list[Setting]:
 def differences(one: Group, other: Group, metric: str) -> Differences:
     """Return one − other of a metric by seed. A seed in which one failed leaves no mean; in which both did, nothing."""
     question = Question(name="", metric=metric, unit="", better="max", scale="difference", margin=None, margin_text="")
-    found = by_seed(one, other, question, looks=())
+    found = by_seed(one, other, question)
     values = tuple(row.difference for row in found.usable if row.difference is not None and row.reason != BOTH_FAILED)
     lacking = found.excluded
     if any(map(math.isinf, values)):

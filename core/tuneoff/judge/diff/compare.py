@@ -87,7 +87,6 @@ def _changes(
         rules = Rules(
             alpha=plan.alpha(in_scope[group.old.scope]),
             confidence=plan.confidence,
-            looks=(),
             grid_step=grid_step(old, [group.old]),
             prices=old.plan.accounting.prices,
         )

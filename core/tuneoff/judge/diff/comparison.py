@@ -193,7 +193,7 @@ def differing(old: Sequence[RunRecord], new: Sequence[RunRecord]) -> dict[str, S
 
 def frozen_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Sides]:
     """Return what differs between two frozen analyses, by name; digests and lists of what was planned are left out."""
-    names = ("questions", "primary_metric", "margin_percent", "quality_margin", "confidence", "family_size", "looks", "anchors")
+    names = ("questions", "primary_metric", "margin_percent", "quality_margin", "confidence", "family_size", "anchors")
     return {name: (_plain(old.get(name)), _plain(new.get(name))) for name in names if old.get(name) != new.get(name)}
 
 

@@ -58,7 +58,7 @@ def judge(
     Args:
         differences: one − other, one per seed; ±inf where exactly one of the two failed, 0 where both did.
         margin: the smallest difference that matters; None: nothing is called equivalent.
-        alpha: of this one comparison: already divided by the family's size and the number of looks.
+        alpha: of this one comparison: already divided by the family's size.
         grid_step: the smallest difference that the metric can have, 0 where there is none.
         rounding_scale: the greatest size of what was subtracted; what is rounding of it alone is no difference.
         estimator: "hodges-lehmann" is the verdict; "median" (sign test) shows how far it rests on that choice.

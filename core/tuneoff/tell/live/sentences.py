@@ -47,7 +47,7 @@ def _time(seconds: float | None) -> str:
 
 
 def judged(state: LiveState) -> str:
-    """Return what can be said of verdicts: a view of what is not complete gives none, or it would be one look more."""
+    """Return what can be said of verdicts: a view of what is not complete gives none."""
     return JUDGED if state.activity is Activity.FINISHED else NOT_JUDGED
 
 

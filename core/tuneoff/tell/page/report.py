@@ -204,11 +204,9 @@ def basis(results: Results, answers: Answers, circumstances: Circumstances) -> l
 
 def _judged(answers: Answers) -> list[tuple[str, tuple[str, ...]]]:
     questions = tuple(f"{one.name}: {one.metric}, margin {one.margin_text or 'none'}" for one in answers.questions)
-    looks = ", ".join(map(str, answers.looks)) or "once, when all planned seeds have ended"
     return [
         ("questions", questions or ("none",)),
         ("confidence", (f"{confidence(answers.confidence)} for a family of {answers.family_size} comparisons, by Bonferroni",)),
-        ("looks", (looks,)),
     ]
 
 
