@@ -54,7 +54,6 @@ def across_rows(repetitions: int) -> Iterator[Row]:
     files = max(1, repetitions // 10)
     yield from tasks.null_rows(files)
     yield from tasks.null_rows(files, "quality")
-    yield from tasks.null_rows(files, by_data=True)
     yield from tasks.shared_rows(files)
     yield from tasks.power_rows(files)
 

@@ -1,8 +1,6 @@
 """How often claims across tasks are wrong where there is nothing, by the very functions that make them, and what they find.
 
-A file is cells of runs with records, as a results folder would give them. Null A: equal frameworks. Null B: frameworks that
-differ on each data set by chance (mean 0, as far as the seeds spread): a claim about these tasks is right then, and one about
-tasks at large is wrong.
+A file is cells of runs with records, as a results folder would give them.
 """
 
 from __future__ import annotations
@@ -58,11 +56,10 @@ QUESTIONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A simulated file. `data_sets`: the tasks are spread over them; `streams`: whether tasks have their own, of the samplers."""
+    """A simulated file. `streams`: whether tasks have their own, of the samplers."""
 
     adapters: int
     tasks: int
-    data_sets: int
     seeds: int
     streams: Literal["own", "shared"] = "own"
 
@@ -89,13 +86,7 @@ class File:
         )
         self.comparison = TaskComparison(question=QUESTIONS[asked], plan=plan, is_quality=asked == "quality")
         changes = {task: task if (told or shape.streams) == "own" else "" for task in tasks}
-        self.cells = {
-            label: {
-                task: _cell(label, task, changes[task], f"d{place % shape.data_sets}", shape.seeds)
-                for place, task in enumerate(tasks)
-            }
-            for label in shape.labels
-        }
+        self.cells = {label: {task: _cell(label, task, changes[task], shape.seeds) for task in tasks} for label in shape.labels}
         self.tasks_of = dict.fromkeys(combinations(shape.labels, 2), tasks)
 
     def claims(self, values: Floats) -> list[OverTasks]:
@@ -110,7 +101,7 @@ class File:
         return list(compared(self.cells, self.tasks_of, self.comparison))
 
 
-def _cell(label: str, task: str, changes: str, data: str, seeds: int) -> Group:
+def _cell(label: str, task: str, changes: str, seeds: int) -> Group:
     experiment = ExperimentSpec(
         workload=WorkloadSpec(name="simulated", target="simulated:None"),
         search_space=SearchSpace({"x": Float(low=0.0, high=1.0)}),
@@ -132,7 +123,7 @@ def _cell(label: str, task: str, changes: str, data: str, seeds: int) -> Group:
             status="done",
             reason=None,
             started_at="2026-01-01T00:00:00Z",
-            environment={"data": {"name": data}},
+            environment={},
             metrics={},
         )
         runs.append(Run(run_id=name, spec=replace(spec, seed=seed), record=record, status="done"))
@@ -140,17 +131,14 @@ def _cell(label: str, task: str, changes: str, data: str, seeds: int) -> Group:
     return Group(label=label, entry=label, scope=scope, spec=spec, runs=tuple(runs))
 
 
-def values(draw: np.random.Generator, shape: Shape, asked: Asked, *, by_data: bool = False) -> Floats:
-    """Return the values (adapters, tasks, seeds) of equal frameworks; `by_data`: they differ on each data set, by chance.
+def values(draw: np.random.Generator, shape: Shape, asked: Asked) -> Floats:
+    """Return the values (adapters, tasks, seeds) of equal frameworks.
 
     Half of a run's variance is what its task and seed share between frameworks. Tasks differ in centre and spread.
     """
     adapters, tasks, seeds = shape.adapters, shape.tasks, shape.seeds
     own = draw.standard_normal((adapters, tasks if shape.streams == "own" else 1, seeds))
     z = np.sqrt(0.5) * (draw.standard_normal((tasks, seeds)) + own)  # (adapters, tasks, seeds)
-    if by_data:  # 1 SD of the paired differences between two frameworks: each has 1 / sqrt(2) of it
-        effects = np.sqrt(0.5) * draw.standard_normal((adapters, shape.data_sets))
-        z = z + effects[:, np.arange(tasks) % shape.data_sets, None]
     spreads = np.linspace(0.5, 1.5, tasks)[:, None]
     if asked == "time":
         spikes = np.where(draw.random(z.shape) < 0.1, 1 + draw.exponential(1.0, z.shape), 1.0)
@@ -159,28 +147,20 @@ def values(draw: np.random.Generator, shape: Shape, asked: Asked, *, by_data: bo
     return np.asarray(draw.binomial(IMAGES, np.clip(share, 0, 1)) / IMAGES)
 
 
-def wrong(file: File, files: int, *, by_data: bool = False) -> int:
-    """Return in how many files any pair is claimed to differ: on these tasks, or `by_data` on tasks at large."""
-    shape = file.shape
-    draw = generator("tasks", file.asked, str(shape), str(by_data))
-    count = 0
-    for _ in range(files):
-        found = file.claims(values(draw, shape, file.asked, by_data=by_data))
-        p = [one.at_large_p if by_data else one.p for one in found]
-        count += any(one is not None and one <= 0.05 for one in p)
-    return count
+def wrong(file: File, files: int) -> int:
+    """Return in how many files any pair is claimed to differ."""
+    draw = generator("tasks", file.asked, str(file.shape))
+    found = (file.claims(values(draw, file.shape, file.asked)) for _ in range(files))
+    return sum(any(one.p is not None and one.p <= 0.05 for one in claims) for claims in found)
 
 
-def null_rows(files: int, asked: Asked = "time", *, by_data: bool = False) -> Iterator[Row]:
+def null_rows(files: int, asked: Asked = "time") -> Iterator[Row]:
     """Yield the share of files with any false claim; where it must lie is said of the upper end of its 95 % interval."""
     for tasks in (12, 16):
-        for data_sets in (2, tasks) if by_data else (2,):
-            for seeds in SEEDS:
-                for adapters in ADAPTERS:
-                    shape = Shape(adapters=adapters, tasks=tasks, data_sets=data_sets, seeds=seeds)
-                    count = wrong(File(shape, asked), files, by_data=by_data)
-                    what = f"null {'B, at large' if by_data else 'A'}: {asked}, {tasks} tasks, {data_sets} data sets"
-                    yield _null_row(what, shape, count, files)
+        for seeds in SEEDS:
+            for adapters in ADAPTERS:
+                shape = Shape(adapters=adapters, tasks=tasks, seeds=seeds)
+                yield _null_row(f"null: {asked}, {tasks} tasks", shape, wrong(File(shape, asked), files), files)
 
 
 def _null_row(what: str, shape: Shape, count: int, files: int, *, is_required: bool = True) -> Row:
@@ -196,7 +176,7 @@ def _null_row(what: str, shape: Shape, count: int, files: int, *, is_required: b
 
 def shared_rows(files: int) -> Iterator[Row]:
     """Yield the same where all tasks share their samplers' streams; and where that is not told, which no test can bear."""
-    shape = Shape(adapters=4, tasks=12, data_sets=2, seeds=10, streams="shared")
+    shape = Shape(adapters=4, tasks=12, seeds=10, streams="shared")
     for told in ("shared", "own"):
         count = wrong(File(shape, "time", told=told), files)
         what = "streams shared by all tasks" if told == "shared" else "the same, taken for independent"
@@ -206,7 +186,7 @@ def shared_rows(files: int) -> Iterator[Row]:
 def power_rows(files: int) -> Iterator[Row]:
     """Yield the share of files in which a framework that takes 1.5 times as long in all tasks is found, by number of seeds."""
     for adapters in ADAPTERS:
-        shape = Shape(adapters=adapters, tasks=12, data_sets=2, seeds=3)
+        shape = Shape(adapters=adapters, tasks=12, seeds=3)
         file, draw, found = File(shape, "time"), generator("power over tasks", str(shape)), 0
         for _ in range(files):
             drawn = values(draw, shape, "time")

@@ -58,7 +58,6 @@ class Entry:
     mode: str = "max"
     metric: str = "validation_accuracy"
     stream: str | None = None  # what the task changes, where that is not said by its name
-    data: str | None = None  # the data set's name
     start: str | None = None  # of its workers, where it is not that of fresh interpreters
 
 
@@ -152,7 +151,7 @@ def _record(entry: Entry, spec: RunSpec) -> RunRecord:
         status=status,
         reason=None if status == "done" else "planted",
         started_at="2026-01-01T00:00:01Z",
-        environment={"host": "here"} if entry.data is None else {"host": "here", "data": {"name": entry.data}},
+        environment={"host": "here"},
         continues=before if is_continued else None,
         emulated=entry.emulated,
         flags=tuple(FlagRecord(name=name, text="planted") for name in flags),

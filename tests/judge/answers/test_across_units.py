@@ -1,4 +1,4 @@
-"""What may be taken for independent across tasks: sampler streams for these tasks, data sets for others; A/A is the control."""
+"""What may be taken for independent across tasks: sampler streams; A/A is the control."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ import pytest
 from builders.made_results import Draw, Entry, Metrics, over_tasks, results
 from builders.present import present
 from judge.answers.test_across_tasks import ANCHORS, around, over, p, question
-from tuneoff.judge.answers.analysis_plan import frozen
-from tuneoff.judge.answers.answer import Answers, OverTasks
+from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.answers.answers_json import to_json
 from tuneoff.judge.answers.compute import answers
-from tuneoff.judge.answers.over_tasks import data_sets_needed
-from tuneoff.judge.stats.sign_flip import least_p
 
 pytest.importorskip("scipy")
 Name = Callable[[int], str | None]
@@ -26,18 +23,16 @@ FAR = {"a": (0.97, 1000.0), "b": (0.93, 2000.0)}
 def made(
     means: Mapping[str, tuple[float, float]] = FAR,
     stream: Name = lambda task: None,
-    data: Name = lambda task: None,
     again: bool = False,
     draw: Callable[[str, int], Draw] | None = None,
 ) -> Answers:
-    """Return 12 tasks of 3 seeds; `stream`, `data`: what a task changes and the data that it reads; `again`: with an A/A pair."""
+    """Return 12 tasks of 3 seeds; `stream`: what a task changes; `again`: with an A/A pair."""
     entries = [
         Entry(
             name,
             draw(name, task) if draw is not None else around(quality, jct, f"{name} {task} {replicate}"),
             variant={"task": f"t{task}"},
             stream=stream(task),
-            data=data(task),
             replicate=replicate,
         )
         for task in range(12)
@@ -73,23 +68,6 @@ def test_tasks_that_share_their_sampler_streams_are_no_more_than_their_seeds(nam
     assert "no pair is shown to differ" in shared.texts[0]
     own = question(made(draw=lucky), name)  # control
     assert p(own) < 0.05
-
-
-def test_of_tasks_at_large_two_data_sets_tell_nothing_and_the_number_that_would_is_said() -> None:
-    found = question(made(data=lambda task: f"data {task % 2}"), "time")
-    assert p(found) < 0.05
-    assert over(found).at_large is None
-    assert (found.data_sets, found.data_sets_needed) == (("data 0", "data 1"), 10)
-    assert "nothing is claimed: these have 2 data sets (data 0, data 1), and a family of 15 pairs needs 10" in found.texts[-1]
-
-
-def test_of_tasks_at_large_claims_are_by_the_data_set() -> None:
-    found = question(made(data=lambda task: f"data {task}"), "time")
-    assert present(over(found).at_large).n == 12
-    assert over(found).at_large_p == pytest.approx(15 * 2 / 2**12)
-    assert "a is ahead of b" in found.texts[-1]
-    equal = question(made({"a": (0.95, 1000.0), "b": (0.95, 1000.0)}, data=lambda task: f"data {task}"), "time")
-    assert "no pair is shown to differ" in equal.texts[-1]
 
 
 @pytest.mark.slow
@@ -128,33 +106,3 @@ def test_the_size_the_interval_and_the_units_of_a_claim_are_in_the_json() -> Non
     (pair,) = time["compared"]
     assert pair["mean"]["low"] < pair["mean"]["estimate"] < pair["mean"]["high"] < 0
     assert (pair["mean"]["n"], pair["ahead"], pair["is_noise"]) == (36, [12, 0], False)
-    assert pair["at_large"] is None
-    assert pair["at_large_reason_if_null"] == "too few independent data sets"
-    assert (time["data_sets"], time["data_sets_needed"]) == ([], 10)
-
-
-@pytest.mark.parametrize("silent", ["a", "b"])
-def test_data_are_named_by_either_of_a_pair_and_never_by_the_workload(silent: str) -> None:
-    """Ten data sets; in two more tasks only one adapter tells which, and it is one of the ten."""
-
-    def at_large(told: bool) -> OverTasks:
-        def data(name: str, task: int) -> Mapping[str, Any]:
-            return {"data": None if task >= 10 and (name == silent or not told) else f"data {task % 10}"}
-
-        jct = {"a": 1000.0, "b": 2000.0}
-        entries = over_tasks(12, "ab", lambda name, task: around(0.9, jct[name], f"{name} {task}"), data)
-        return over(question(answers(results(entries, seeds=range(3))), "time"))
-
-    named, unnamed = (present(at_large(told).at_large) for told in (True, False))
-    assert (named.n, unnamed.n) == (10, 10)  # no workload's name is an eleventh
-    assert named.estimate != unnamed.estimate  # rows whose data nobody names are left out
-
-
-def test_the_data_sets_needed_are_those_with_which_the_test_can_show_something() -> None:
-    """For 2 / 2**n up to 13 units, 2 / 10 001 by drawn flips beyond: 0.05 / 240 takes 14, and 0.05 / 260 no number reaches."""
-    plan = frozen({"questions": {"time": "time.jct"}})
-    needed = {pairs: data_sets_needed(plan, pairs) for pairs in (15, 240, 260)}
-    assert needed == {15: 10, 240: 14, 260: None}
-    assert least_p(14) <= plan.alpha(240)
-    assert least_p(13) > plan.alpha(240)
-    assert least_p(10**6) > plan.alpha(260)

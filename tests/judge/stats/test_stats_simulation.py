@@ -80,21 +80,9 @@ def test_an_interval_from_the_deviation_of_the_middle_alone_is_caught() -> None:
 @pytest.mark.slow
 def test_tasks_that_share_streams_are_caught_where_they_are_taken_for_independent() -> None:
     """The audit's case: equal searches whose tasks reuse the draws of a seed; the units that flip together bear it."""
-    shape = Shape(adapters=4, tasks=12, data_sets=2, seeds=10, streams="shared")
+    shape = Shape(adapters=4, tasks=12, seeds=10, streams="shared")
     shares = {told: tasks.wrong(File(shape, "time", told=told), 60) / 60 for told in ("shared", "own")}
     assert shares["shared"] <= tasks.MOST_WRONG < 0.4 < shares["own"]
-
-
-@pytest.mark.slow
-def test_effects_of_data_sets_are_claimed_of_these_tasks_and_not_of_tasks_at_large() -> None:
-    shape = Shape(adapters=4, tasks=12, data_sets=2, seeds=10)
-    draw, file = generator("null B"), File(shape, "time")
-    found = [file.claims(tasks.values(draw, shape, "time", by_data=True)) for _ in range(30)]
-    assert any(one.p is not None and one.p <= 0.05 for of in found for one in of)
-    assert all(one.at_large is None for of in found for one in of)
-    own = File(Shape(adapters=4, tasks=12, data_sets=12, seeds=10), "time")
-    assert tasks.wrong(own, 30, by_data=True) / 30 <= 0.1
-    assert all(one.at_large is not None for one in own.claims(tasks.values(draw, own.shape, "time")))
 
 
 def test_an_upper_bound_is_what_must_lie_in_its_range() -> None:
@@ -141,7 +129,7 @@ def test_a_difference_of_the_margin_is_rarely_called_equivalent() -> None:
 @pytest.mark.parametrize("asked", ["time", "quality"])
 def test_files_of_equal_adapters_rarely_hold_a_claim_across_tasks(asked: tasks.Asked) -> None:
     """300 files and an interval of their share: the whole simulation has 1 000 in each of its cells."""
-    file = File(Shape(adapters=6, tasks=12, data_sets=2, seeds=3), asked)
+    file = File(Shape(adapters=6, tasks=12, seeds=3), asked)
     assert tasks.wrong(file, 300) / 300 <= tasks.MOST_WRONG
 
 

@@ -16,7 +16,7 @@ from tuneoff.experiment.variants import TASK
 from tuneoff.judge.answers.across_texts import texts
 from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import AcrossTasks, OverTasks, Question
-from tuneoff.judge.answers.over_tasks import TaskComparison, anchors_of, bounded, data_sets, data_sets_needed, regrets
+from tuneoff.judge.answers.over_tasks import TaskComparison, anchors_of, bounded, regrets
 from tuneoff.judge.answers.run_values import is_of_objective, value
 from tuneoff.judge.runs import Group, Scope, noise_pairs
 from tuneoff.judge.stats.location import Interval, middle
@@ -107,10 +107,6 @@ def _across(family: _Family, plan: Frozen, prices: Prices | None) -> AcrossTasks
         compared=tuple(compared(family.cells, tasks_of, comparison, family.noise.values())) if waiting is None else (),
         ranks=_ranks(medians, labels, whole) if waiting is None else {},
         tasks_of=tasks_of,
-        data_sets=tuple(
-            dict.fromkeys(name for task in tasks for name in data_sets(of[task] for of in family.cells.values() if task in of))
-        ),
-        data_sets_needed=data_sets_needed(plan, len(tasks_of)),
         is_regret=is_quality,
     )
     said = texts(made, family.tasks, family.cells, plan, waiting)

@@ -1,4 +1,4 @@
-"""What is claimed across tasks, in words, and what there are too few tasks, seeds or data sets for."""
+"""What is claimed across tasks, in words, and what there are too few tasks or seeds for."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from dataclasses import replace
 
 from tuneoff.base.format import counted, figure, listed
 from tuneoff.judge.answers.analysis_plan import Frozen
-from tuneoff.judge.answers.answer import UNCHECKED, AcrossTasks, OverTasks, Question
+from tuneoff.judge.answers.answer import AcrossTasks, OverTasks, Question
 from tuneoff.judge.answers.differences import is_modelled
 from tuneoff.judge.answers.phrases import difference_text, estimated, failed_runs, question_text, scope_text, size_text
 from tuneoff.judge.runs import Group
-from tuneoff.judge.stats.location import Interval
 from tuneoff.judge.stats.sign_flip import least_p
 
 _MOST_NAMED = 12
@@ -52,7 +51,6 @@ def texts(made: AcrossTasks, asked: Sequence[str], cells: Cells, plan: Frozen, w
             "and as worse than any success in ranks. Who failed where the other did not is ahead only by signed ranks too."
         )
     yield f"The claim is over these {tasks} tasks alone: {_named(made.tasks)}."
-    yield f"Of tasks at large, with other data: {_at_large(made, pairs, question, plan, family)}."
 
 
 def compared_by(made: AcrossTasks) -> Question:
@@ -75,7 +73,7 @@ def _claim(pairs: Sequence[OverTasks], question: Question, plan: Frozen) -> str:
     tested = [one for one in pairs if one.p is not None]
     if not tested:
         return "there are no two frameworks to compare"
-    claims = [_sentence(one, one.mean, one.p, question, one.without_disturbed) for one in tested if (one.p or 0.0) <= plan.error]
+    claims = [_sentence(one, question) for one in tested if (one.p or 0.0) <= plan.error]
     if claims:
         return "; ".join(claims)
     least = min(tested, key=lambda one: one.p or 0.0)
@@ -83,15 +81,15 @@ def _claim(pairs: Sequence[OverTasks], question: Question, plan: Frozen) -> str:
     return f"no pair is shown to differ (least p {figure(least.p or 0.0)}: {least.one} against {least.other} {difference})"
 
 
-def _sentence(one: OverTasks, mean: Interval | None, p: float | None, question: Question, without_disturbed: str) -> str:
+def _sentence(one: OverTasks, question: Question) -> str:
     """Return who is ahead, by how much, in how many of the tasks, and how sure that is."""
-    is_one = mean is not None and (mean.estimate < 0) == (question.better == "min")
+    is_one = one.mean is not None and (one.mean.estimate < 0) == (question.better == "min")
     first, second = (one.one, one.other) if is_one else (one.other, one.one)
-    size = size_text(mean, question, is_one=is_one) if not any(one.failures) else ""
+    size = size_text(one.mean, question, is_one=is_one) if not any(one.failures) else ""
     wins = one.ahead[0 if is_one else 1]
     where = f"on average, and in {wins} of {counted(len(one.tasks), 'task')}"
     model = estimated(one) if one.is_estimated else ""
-    notes = [f"p {figure(p or 0.0)}, sign flips", model, *failed_runs(one), one.disturbance.text, without_disturbed]
+    notes = [f"p {figure(one.p or 0.0)}, sign flips", model, *failed_runs(one), one.disturbance.text, one.without_disturbed]
     return f"{first} is ahead of {second}{size} {where} ({', '.join(note for note in notes if note)})"
 
 
@@ -108,20 +106,6 @@ def _differs(control: OverTasks, plan: Frozen) -> bool:
 
 def _chance(plan: Frozen) -> str:
     return f"as one in {round(1 / plan.error)} does by chance"
-
-
-def _at_large(made: AcrossTasks, pairs: Sequence[OverTasks], question: Question, plan: Frozen, family: int) -> str:
-    found = counted(len(made.data_sets), "data set")
-    if not any(one.at_large is not None for one in pairs):
-        named = f" ({_named(made.data_sets)})" if made.data_sets else " that a run names"
-        needed = f"{made.data_sets_needed} independent ones" if made.data_sets_needed is not None else "more than flips can tell"
-        return f"nothing is claimed: these have {found}{named}, and a family of {counted(family, 'pair')} needs {needed}"
-    claims = [
-        _sentence(one, one.at_large, one.at_large_p, question, UNCHECKED if one.disturbance.doubtful else "")
-        for one in pairs
-        if one.at_large_p is not None and one.at_large_p <= plan.error
-    ]
-    return f"by {found}: {'; '.join(claims) or 'no pair is shown to differ'}"
 
 
 def _lacking(made: AcrossTasks, asked: Sequence[str]) -> Iterator[str]:

@@ -210,8 +210,7 @@ class OverTasks:
     """What the tasks of a file say of a pair (labels): the mean of one − other, each task with the same weight.
 
     `mean`: on the question's scale, of regret for quality, at the family's confidence; n: the sampler streams.
-    `p`: of the sign-flip test, times the family's size. `at_large`, `at_large_p`: the same of tasks with other data, a data set
-    as unit; None: too few data sets. `ahead`: in how many tasks the one is, and in how many the other.
+    `p`: of the sign-flip test, times the family's size. `ahead`: in how many tasks the one is, and in how many the other.
     `disturbance`: of the runs that it rests on. `without_disturbed`: of a claim whether it holds without those, in words; ""
     where nothing is claimed, or none is disturbed. `weights`, `is_estimated`: as of a verdict.
     """
@@ -221,8 +220,6 @@ class OverTasks:
     tasks: tuple[str, ...]
     mean: Interval | None = None
     p: float | None = None
-    at_large: Interval | None = None
-    at_large_p: float | None = None
     ahead: tuple[int, int] = (0, 0)
     failures: tuple[int, int] = (0, 0)
     disturbance: Disturbance = Disturbance()
@@ -237,7 +234,7 @@ class OverTasks:
 class AcrossTasks:
     """One question over the tasks of a file, for one sampler and pruner. `compared`: its pairs, then the A/A pairs.
 
-    `data_sets`: by name, of these tasks; a claim about tasks at large takes `data_sets_needed`. `texts`: what is said of it.
+    `texts`: what is said of it.
     """
 
     question: Question
@@ -250,8 +247,6 @@ class AcrossTasks:
     ranks: Mapping[str, float]
     texts: tuple[str, ...] = ()
     tasks_of: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)  # in which both of a pair have values
-    data_sets: tuple[str, ...] = ()
-    data_sets_needed: int | None = None  # None: no number is enough
     is_regret: bool = False  # what is compared is the normalised regret
 
 

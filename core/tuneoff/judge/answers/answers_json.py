@@ -81,9 +81,8 @@ def _verdict(one: Verdict) -> dict[str, Any]:
 
 
 def _across(one: AcrossTasks) -> dict[str, Any]:
-    because = {"data_sets_needed": "no number of data sets is enough for so many pairs"}
     return {
-        **field_values(one, because, without=("question", "scope", "improvement", "compared", "tasks_of", "is_regret")),
+        **field_values(one, without=("question", "scope", "improvement", "compared", "tasks_of", "is_regret")),
         "question": one.question.name,
         "metric": one.question.metric,
         "scope": one.scope.text,
@@ -95,9 +94,7 @@ def _across(one: AcrossTasks) -> dict[str, Any]:
 
 
 def _over_tasks(one: OverTasks) -> dict[str, Any]:
-    few = "an A/A pair is a control" if one.is_noise else one.reason or "too few independent data sets"
-    because = {"mean": one.reason, "p": one.reason, "at_large": few, "at_large_p": few, "weights": _NO_WEIGHTS}
-    return field_values(one, because, without=("reason",))
+    return field_values(one, {"mean": one.reason, "p": one.reason, "weights": _NO_WEIGHTS}, without=("reason",))
 
 
 def choice_to_json(choice: Choice) -> dict[str, Any]:

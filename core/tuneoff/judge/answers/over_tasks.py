@@ -2,13 +2,13 @@
 
 Each task has the same weight. A difference is of two runs of one task and seed: of logarithms on the ratio scale, of normalised
 regret on validation for quality. Runs of one seed in tasks that change the same thing share their samplers' stream, so they flip
-together. For tasks at large, of other data, only whole data sets are independent.
+together.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tuneoff.experiment.accounting.declared import Prices
@@ -19,7 +19,7 @@ from tuneoff.judge.answers.differences import UNKNOWN, Measure, is_modelled, pai
 from tuneoff.judge.answers.run_values import FEWEST_UNDISTURBED, disturbance, is_disturbed, log_billing_step, value
 from tuneoff.judge.runs import Group, Run
 from tuneoff.judge.stats.paired import judge
-from tuneoff.judge.stats.sign_flip import MOST_EXACT, SignFlip, least_p, sign_flip
+from tuneoff.judge.stats.sign_flip import SignFlip, least_p, sign_flip
 
 Cells = Mapping[str, Group]  # by task
 WORST = 1.0  # regret of the median of random search: what a failed run counts at least
@@ -28,12 +28,11 @@ VALIDATION = "quality.validation"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """A paired difference: of which runs of which task, in which sampler stream, on which data."""
+    """A paired difference: of which runs of which task, in which sampler stream."""
 
     task: str
     runs: tuple[Run, Run]
     stream: Hashable
-    data: str | None
     difference: float
     half_step: float  # how far it may be off, as time is billed in whole units
 
@@ -64,11 +63,6 @@ class TaskComparison:
                     return replace(bare, reason=f"modelled: {UNKNOWN}")
                 found.append(again)
         mean = self._flipped(found, [row.stream for row in rows], error / family, scale)
-        known = [place for place, row in enumerate(rows) if row.data is not None]
-        data = [rows[place].data for place in known]
-        has_enough = not is_noise and bool(data) and least_p(len(set(data))) <= error / family
-        of_known = [[one[place] for place in known] for one in found]
-        large = self._flipped(of_known, data, error / family, scale) if has_enough else None
         return replace(
             bare,
             tasks=tuple(dict.fromkeys(row.task for row in rows)),
@@ -80,8 +74,6 @@ class TaskComparison:
             p=min(1.0, mean.p * family),
             ahead=_ahead(rows, self.better),
             failures=(sum(row.runs[0].has_failed for row in rows), sum(row.runs[1].has_failed for row in rows)),
-            at_large=large.interval if large is not None else None,
-            at_large_p=min(1.0, large.p * family) if large is not None else None,
         )
 
     @property
@@ -107,7 +99,7 @@ class TaskComparison:
             if found.excluded is not None:
                 return [], 0.0, f"{task}: {found.excluded}"
             scale = max(scale, found.scale)
-            changes, data = ours.spec.experiment.task_digest, _data_of(ours, theirs)
+            changes = ours.spec.experiment.task_digest
             half = log_billing_step((ours, theirs), self.question.metric, self.prices) / 2
             runs = ours.by_seed, theirs.by_seed
             rows += [
@@ -115,7 +107,6 @@ class TaskComparison:
                     task=task,
                     runs=(runs[0][row.seed], runs[1][row.seed]),
                     stream=(changes, row.seed),
-                    data=data,
                     difference=row.difference,
                     half_step=half,
                 )
@@ -166,23 +157,6 @@ def _by_ranks_too(test: SignFlip, values: Sequence[float], alpha: float, scale: 
     low, high = min(test.interval.low, ranked.interval.low), max(test.interval.high, ranked.interval.high)
     p = max(test.p, ranked.p) if ranked.interval.estimate * ahead > 0 else 1.0
     return SignFlip(interval=replace(test.interval, low=low, high=high, method=f"{test.interval.method}; {ranked.method}"), p=p)
-
-
-def data_sets(cells: Iterable[Group]) -> list[str]:
-    """Return the names of the data sets that the runs of some cells read, as their workloads call them."""
-    told = (run.record.environment.get("data") for cell in cells for run in cell.runs if run.record is not None)
-    return sorted({data["name"] for data in told if isinstance(data, Mapping) and isinstance(data.get("name"), str)})
-
-
-def data_sets_needed(plan: Frozen, pairs: int) -> int | None:
-    """Return how many independent data sets a claim about tasks at large takes; None: no number is enough for drawn flips."""
-    return next((units for units in range(1, MOST_EXACT + 2) if least_p(units) <= plan.alpha(pairs)), None)
-
-
-def _data_of(one: Group, other: Group) -> str | None:
-    """Return the data set of a task as the runs of both name it; None where no run tells, or they do not agree."""
-    names = data_sets((one, other))
-    return names[0] if len(names) == 1 else None
 
 
 def _weights(rows: Sequence[_Row]) -> list[float]:
