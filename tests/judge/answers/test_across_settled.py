@@ -36,7 +36,6 @@ def test_a_task_in_which_all_runs_of_one_failed_counts_against_it(name: str) -> 
     found = question(made(failed_in=5), name)
     assert len(found.tasks) == 12
     assert p(found) > 0.05
-    assert found.improvement["a", "b"].estimate == pytest.approx(5 / 12, abs=0.05)
     assert "no pair is shown to differ" in found.texts[0]
     assert over(question(made(), name)).ahead == (0, 12)  # control
 

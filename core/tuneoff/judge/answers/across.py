@@ -1,6 +1,6 @@
 """What holds over the tasks of a file: claims about these tasks by paired differences, and what describes them.
 
-Quality is compared by normalised regret on validation. Regrets, probabilities and ranks describe, and claim nothing.
+Quality is compared by normalised regret on validation, whose interquartile mean describes, and claims nothing.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tuneoff.judge.answers.answer import AcrossTasks, OverTasks, Question
 from tuneoff.judge.answers.over_tasks import TaskComparison, anchors_of, bounded, regrets
 from tuneoff.judge.answers.run_values import is_of_objective, value
 from tuneoff.judge.runs import Group, Scope, noise_pairs
-from tuneoff.judge.stats.location import Interval, middle
-from tuneoff.judge.stats.tasks import probability_of_improvement, stratified_iqm
+from tuneoff.judge.stats.location import Interval
+from tuneoff.judge.stats.tasks import stratified_iqm
 
 Cells = Mapping[str, Mapping[str, Group]]  # by label and task
 Scores = dict[str, list[float]]  # by task, smaller is better, a failed run +inf
@@ -86,7 +86,6 @@ def _across(family: _Family, plan: Frozen, prices: Prices | None) -> AcrossTasks
     whole = [task for task in family.tasks if scores and is_one_kind and all(task in found for found in scores.values())]
     tasks = [task for task in family.tasks if task in whole or any(task in found for found in tasks_of.values())]
     labels = tuple(scores) if tasks else ()
-    medians = {label: {task: middle(found) for task, found in scores[label].items()} for label in labels}
     key = (question.name, question.metric, family.scope.text)
     complete = {label: {task: scores[label][task] for task in whole} for label in labels} if whole else {}
     made = AcrossTasks(
@@ -95,17 +94,7 @@ def _across(family: _Family, plan: Frozen, prices: Prices | None) -> AcrossTasks
         tasks=tuple(tasks),
         labels=labels,
         iqm_regret=_iqm(complete, plan, key) if is_quality else {},
-        improvement={
-            (one, other): probability_of_improvement(
-                {task: scores[one][task] for task in found},
-                {task: scores[other][task] for task in found},
-                plan.confidence,
-                key=(*key, one, other),
-            )
-            for (one, other), found in tasks_of.items()
-        },
         compared=tuple(compared(family.cells, tasks_of, comparison, family.noise.values())) if waiting is None else (),
-        ranks=_ranks(medians, labels, whole) if waiting is None else {},
         tasks_of=tasks_of,
         is_regret=is_quality,
     )
@@ -172,15 +161,6 @@ def _has_several_kinds(family: _Family, labels: Sequence[str]) -> bool:
     cells = (cell for label in labels for cell in family.cells[label].values())
     kinds = {value(run, family.question.metric).kind for cell in cells for run in cell.runs}
     return len(kinds - {None}) > 1
-
-
-def _ranks(medians: Mapping[str, Mapping[str, float]], labels: Sequence[str], tasks: Sequence[str]) -> dict[str, float]:
-    if len(labels) < 2 or len(tasks) < 2:
-        return {}
-    from scipy import stats
-
-    table = [[medians[label][task] for label in labels] for task in tasks]
-    return dict(zip(labels, stats.rankdata(table, axis=1).mean(axis=0).tolist(), strict=True))
 
 
 def _waiting(cells: Cells) -> str | None:

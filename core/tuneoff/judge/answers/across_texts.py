@@ -45,10 +45,10 @@ def texts(made: AcrossTasks, asked: Sequence[str], cells: Cells, plan: Frozen, w
         yield "Modelled energy: p and interval are the widest over the plausible weights, the rest is at the default ones."
     failed = sum(run.has_failed for of in cells.values() for cell in of.values() for run in cell.runs)
     if failed:
-        worst = "as the worst anchor in the IQM, " if regret else ""
+        worst = "as the worst anchor in the IQM, and " if regret else ""
         yield (
-            f"{counted(failed, 'run')} failed, and counts {worst}as the greatest difference of its pair in the mean, "
-            "and as worse than any success in ranks. Who failed where the other did not is ahead only by signed ranks too."
+            f"{counted(failed, 'run')} failed, and counts {worst}as the greatest difference of its pair in the mean. "
+            "Who failed where the other did not is ahead only by signed ranks too."
         )
     yield f"The claim is over these {tasks} tasks alone: {_named(made.tasks)}."
 
@@ -115,7 +115,8 @@ def _lacking(made: AcrossTasks, asked: Sequence[str]) -> Iterator[str]:
         yield f"{counted(len(left_out), 'task')} left out, because no two frameworks have a value there: {_named(left_out)}."
     few = [f"{one} and {other} in {len(found)}" for (one, other), found in made.tasks_of.items() if len(found) < len(made.tasks)]
     if few:
-        yield f"Pairs that have values in fewer tasks: {listed(few)}. Intervals and ranks are over the tasks that all have."
+        iqm = " The IQM is over the tasks that all have." if made.is_regret else ""
+        yield f"Pairs that have values in fewer tasks: {listed(few)}.{iqm}"
 
 
 def _nothing(made: AcrossTasks, cells: Cells, plan: Frozen, regret: bool) -> str:

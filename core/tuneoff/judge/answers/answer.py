@@ -242,9 +242,7 @@ class AcrossTasks:
     tasks: tuple[str, ...]
     labels: tuple[str, ...]
     iqm_regret: Mapping[str, Interval]  # by label; stratified bootstrap over tasks
-    improvement: Mapping[tuple[str, str], Interval]  # P(one better than other), ties half
     compared: tuple[OverTasks, ...]  # none before all runs have ended
-    ranks: Mapping[str, float]
     texts: tuple[str, ...] = ()
     tasks_of: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)  # in which both of a pair have values
     is_regret: bool = False  # what is compared is the normalised regret

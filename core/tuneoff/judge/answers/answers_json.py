@@ -82,13 +82,10 @@ def _verdict(one: Verdict) -> dict[str, Any]:
 
 def _across(one: AcrossTasks) -> dict[str, Any]:
     return {
-        **field_values(one, without=("question", "scope", "improvement", "compared", "tasks_of", "is_regret")),
+        **field_values(one, without=("question", "scope", "compared", "tasks_of", "is_regret")),
         "question": one.question.name,
         "metric": one.question.metric,
         "scope": one.scope.text,
-        "improvement": [
-            {"one": ours, "other": theirs, **field_values(found)} for (ours, theirs), found in one.improvement.items()
-        ],
         "compared": [_over_tasks(pair) for pair in one.compared],
     }
 

@@ -1,4 +1,4 @@
-"""Claims across tasks. Every task has the same weight, however many seeds it has; lower is better, inf is a failure.
+"""The regret over tasks. Every task has the same weight, however many seeds it has; lower is better, inf is a failure.
 
 The tasks are taken as they are: the intervals are of these tasks with other seeds, not of other tasks.
 """
@@ -49,45 +49,6 @@ def stratified_iqm(
     return _interval(estimate, means, sizes, confidence, "IQM over tasks, stratified bootstrap")
 
 
-def probability_of_improvement(
-    one: Mapping[str, Sequence[float]], other: Mapping[str, Sequence[float]], confidence: float, *, key: tuple[str, ...]
-) -> Interval:
-    """Return the probability that a run of `one` is lower than a run of `other`, ties half, averaged over the tasks.
-
-    The seeds of the two are resampled apart; what they share by pairing makes the interval too long, not too short.
-
-    Raises:
-        ValueError: the two have different tasks or none, a task has no score, or a score is NaN.
-
-    Source: R. Agarwal et al., NeurIPS 2021 (arXiv 2108.13264).
-    """
-    import numpy as np
-
-    if set(one) != set(other):
-        raise ValueError(f"both must have the same tasks, but only one of them has {sorted(set(one) ^ set(other))}")
-    left, right = _checked(one), _checked(other)
-    shares = np.zeros(RESAMPLES)
-    estimate = 0.0
-    for name, values in left.items():
-        wins = (values[:, None] < right[name]) + 0.5 * (values[:, None] == right[name])  # (n, m)
-        draw = generator("improvement", *key, name)
-        rows = _counts(values.size, draw)  # (resamples, n)
-        columns = _counts(right[name].size, draw)  # (resamples, m)
-        shares += np.einsum("rn,nm,rm->r", rows, wins, columns, optimize=True) / wins.size / len(left)
-        estimate += float(wins.mean()) / len(left)
-    estimate, shares = min(estimate, 1.0), np.minimum(shares, 1.0)  # a sum of thirds may end a bit beyond
-    sizes = [values.size for values in (*left.values(), *right.values())]
-    found = _interval(estimate, shares, sizes, confidence, "probability of improvement, stratified bootstrap")
-    return Interval(
-        estimate=found.estimate,
-        low=max(found.low, 0.0),
-        high=min(found.high, 1.0),
-        confidence=confidence,
-        n=found.n,
-        method=found.method,
-    )
-
-
 def _checked(scores: Mapping[str, Sequence[float]]) -> dict[str, Floats]:
     """Return the tasks by name: what is drawn for one must not depend on the order."""
     if not scores:
@@ -108,14 +69,6 @@ def _weighted_iqm(rows: Floats, weights: Floats) -> Floats:
     means = (shares * np.where(finite, ordered, 0.0)).sum(axis=1)
     surplus = np.where(finite, 0.0, shares * np.sign(ordered)).sum(axis=1)
     return np.where(surplus > NEGLIGIBLE, np.inf, np.where(surplus < -NEGLIGIBLE, -np.inf, means))
-
-
-def _counts(size: int, draw: np.random.Generator) -> Floats:
-    """Return how often each of `size` values is drawn, in each resample; ten times as fast as multinomial numbers."""
-    import numpy as np
-
-    drawn = draw.integers(0, size, (RESAMPLES, size)) + size * np.arange(RESAMPLES)[:, None]
-    return np.bincount(drawn.ravel(), minlength=size * RESAMPLES).reshape(RESAMPLES, size).astype(np.float64)
 
 
 def _interval(estimate: float, resampled: Floats, sizes: Sequence[int], confidence: float, method: str) -> Interval:

@@ -28,15 +28,9 @@ LEAST_P = 0.001  # that is shown
 STYLE, SCRIPT = "report.css", "report.js"
 
 
-def pairs_over_tasks(one: AcrossTasks) -> dict[tuple[str, str], OverTasks | None]:
-    """Return the pairs that have a probability, a test, or both."""
-    known = {(pair.one, pair.other): pair for pair in one.compared}
-    return {names: known.get(names) for names in (*one.improvement, *known)}
-
-
-def mean_difference(pair: OverTasks | None, one: AcrossTasks) -> FigureCell:
+def mean_difference(pair: OverTasks, one: AcrossTasks) -> FigureCell:
     """Return the mean of one against other, none where runs failed; its bounds are those of the family."""
-    return size_cell(pair.mean if pair is not None and not any(pair.failures) else None, compared_by(one))
+    return size_cell(pair.mean if not any(pair.failures) else None, compared_by(one))
 
 
 def interval_cell(interval: Interval | None) -> FigureCell:
@@ -46,12 +40,11 @@ def interval_cell(interval: Interval | None) -> FigureCell:
     return FigureCell(figure(interval.estimate), f"{figure(interval.low)} to {figure(interval.high)}")
 
 
-def p_text(pair: OverTasks | None) -> str:
+def p_text(pair: OverTasks) -> str:
     """Return the p of a pair; it is never 0."""
-    value = pair.p if pair is not None else None
-    if value is None:
+    if pair.p is None:
         return MISSING
-    return f"<{LEAST_P}" if value < LEAST_P else f"{value:.3f}"
+    return f"<{LEAST_P}" if pair.p < LEAST_P else f"{pair.p:.3f}"
 
 
 def with_command(text: str) -> Markup:
@@ -64,7 +57,7 @@ def with_command(text: str) -> Markup:
 
 
 _FILTERS = (  # `{{ verdict | pair_cell }}`
-    *(pairs_over_tasks, mean_difference, interval_cell, p_text),
+    *(mean_difference, interval_cell, p_text),
     *(frameworks.added_cell, frameworks.added_range, frameworks.job_cell, frameworks.job_range),
     *(frameworks.failed, frameworks.has_intervals),
     *(frameworks.ratio_cell, frameworks.ratio_cells, frameworks.rows_of, frameworks.signs_used),
