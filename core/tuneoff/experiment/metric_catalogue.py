@@ -12,10 +12,8 @@ from tuneoff.base.targets import nearest
 from tuneoff.experiment.metric import RESOURCES, Metric, Survives, family
 
 _POLICIES = {
-    "strict": "attempts that failed, timed out, were cancelled or superseded, but for what a retry restored and used; all work "
-    "after a stop was due",
-    "default": "strict, and the rest of the trials that were stopped or should have been",
-    "non_best": "default, and every other trial but the selected one",
+    "default": "attempts that failed, timed out, were cancelled or superseded, but for what a retry restored and used; trials "
+    "that were stopped or should have been, but for what led to the selected checkpoint",
     "post_goal": "all work after the goal was met",
 }
 _WASTED = {

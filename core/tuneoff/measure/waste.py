@@ -20,8 +20,8 @@ from tuneoff.record.samples.reader import Evidence
 
 SAVED_BY = "epochs not run times the trial's own mean epoch"
 NO_MEAN_EPOCH = "a trial was stopped before its first epoch, so its mean epoch is not known"
-Policy = Literal["strict", "default", "non_best", "post_goal"]
-POLICIES: tuple[Policy, ...] = ("strict", "default", "non_best", "post_goal")
+Policy = Literal["default", "post_goal"]
+POLICIES: tuple[Policy, ...] = ("default", "post_goal")
 FOREVER = 1 << 62
 FAULTS = ("failed", "cancelled", "timed_out", "superseded")
 LOWER_BOUND_FLAG = "waste_lower_bound"
@@ -42,10 +42,9 @@ def wasted_segments(run: RunRecord, policy: Policy) -> Iterator[tuple[AttemptRec
 def wasted_attempts(run: RunRecord, policy: Policy) -> Iterator[tuple[AttemptKey, AttemptRecord, int]]:
     """Yield the attempts of a policy with the moment (ns since the run's start) from which all their busy time is wasted.
 
-    strict: attempts that failed, were cancelled, timed out or were replaced by a retry, and all work after a stop was
-    due, also when the stop never came. default: strict and the rest of the trials that were stopped, or should have been.
-    non_best: default and every other trial but the selected one. post_goal: all work after the goal was met. What led to the
-    selected checkpoint is in no set. What an attempt restored from a checkpoint is charged where the attempts before trained it,
+    default: attempts that failed, were cancelled, timed out or were replaced by a retry, and trials that were stopped, or should
+    have been; of the selected one what came after its stop was due. post_goal: all work after the goal was met. What led to the
+    selected checkpoint is in neither. What an attempt restored from a checkpoint is charged where the attempts before trained it,
     and is wasted only if all of that attempt is.
 
     Raises:
@@ -62,28 +61,22 @@ def wasted_attempts(run: RunRecord, policy: Policy) -> Iterator[tuple[AttemptKey
         for index, attempt in enumerate(trial.attempts):
             last = trial.attempts[-1]
             if trial.trial == selected and attempt is last:
-                after = max(_kept_ns(trial), goal_ns if goal_ns is not None else _stop_or_end_ns(trial, attempt))
+                due_ns = goal_ns if goal_ns is not None else stop_due_ns(trial)
+                after = max(_kept_ns(trial), due_ns if due_ns is not None else attempt.ended_ns or 0)
             else:
-                after = goal_ns if goal_ns is not None else _wasted_after_ns(trial, attempt, policy)
+                after = goal_ns if goal_ns is not None else _wasted_after_ns(trial, attempt)
                 if attempt is not last:
-                    is_used = goal_ns is None and _wasted_after_ns(trial, last, policy) > (last.started_ns or 0)
+                    is_used = goal_ns is None and _wasted_after_ns(trial, last) > (last.started_ns or 0)
                     if trial.trial == selected or is_used:
                         after = max(after, _restored_ns(trial, index))
             if attempt.started_ns is not None and attempt.ended_ns is not None and attempt.ended_ns > after:
-                yield (trial.trial, index), attempt, after  # most attempts of most policies are none
+                yield (trial.trial, index), attempt, after  # most attempts are none
 
 
-def _wasted_after_ns(trial: TrialRecord, attempt: AttemptRecord, policy: Policy) -> int:
-    """Return from when on the busy time of an attempt that was not selected is wasted."""
+def _wasted_after_ns(trial: TrialRecord, attempt: AttemptRecord) -> int:
+    """Return from when on the busy time of an attempt that was not selected is wasted: its start or its end."""
     is_stopped = attempt.state == "pruned" or (trial.stop_epoch is not None and attempt is trial.attempts[-1])
-    is_all = attempt.state in FAULTS or policy == "non_best" or (policy == "default" and is_stopped)
-    return (attempt.started_ns or 0) if is_all else _stop_or_end_ns(trial, attempt)
-
-
-def _stop_or_end_ns(trial: TrialRecord, attempt: AttemptRecord) -> int:
-    """Return when a stop of the attempt was due, else its end."""
-    due = stop_due_ns(trial) if attempt is trial.attempts[-1] else None
-    return due if due is not None else attempt.ended_ns or 0
+    return (attempt.started_ns if attempt.state in FAULTS or is_stopped else attempt.ended_ns) or 0
 
 
 def _restored_ns(trial: TrialRecord, index: int) -> int:

@@ -191,7 +191,7 @@ def test_an_attempt_that_nobody_read_leaves_trials_and_job_unknown_and_says_so()
     assert values["energy.trial"].value is None
     assert "no sample saw its process" in (values["energy.trial"].reason_if_null or "")
     assert values["energy.job"].value is None
-    assert values["waste.non_best.energy"].value is None
+    assert values["waste.default.energy"].value is None
 
 
 def test_a_run_whose_undeploy_never_ended_has_trials_but_no_job() -> None:

@@ -118,11 +118,14 @@ def test_memory_that_is_not_given_is_assumed_and_said_so_else_not_known() -> Non
 
 
 def test_a_price_that_the_file_lacks_makes_what_needs_it_null() -> None:
-    found = metrics(run_a(), msgspec.structs.replace(A, usd_per_vcpu_hour=None))
+    prices = msgspec.structs.replace(A, usd_per_vcpu_hour=None)
+    found = metrics(run_a(), prices)
     reason = "the price file (a) has no `usd_per_vcpu_hour`, but a slot has vCPU; add it there"
-    names = ("cost.job", "cost.slots", "cost.step.test", "cost.per_completed_trial", "waste.default.cost", "waste.strict.cost")
-    assert metrics(run_a(), A)["waste.strict.cost"].value == 0, "nothing was wasted: free at a known price, else unknown"
+    names = ("cost.job", "cost.slots", "cost.step.test", "cost.per_completed_trial", "waste.default.cost")
     assert {found[name].reason_if_null for name in names} == {reason}
+    thrifty = dataclasses.replace(run_a(), trials=tuple(trial for trial in run_a().trials if trial.state == "completed"))
+    assert metrics(thrifty, A)["waste.default.cost"].value == 0, "nothing was wasted: free at a known price, else unknown"
+    assert metrics(thrifty, prices)["waste.default.cost"].reason_if_null == reason
     no_memory = metrics(run_a(), msgspec.structs.replace(A, usd_per_gb_hour=None))
     assert "has no `usd_per_gb_hour`, but a slot has memory" in str(no_memory["cost.job"].reason_if_null)
 
@@ -160,7 +163,8 @@ def test_an_accelerator_is_paid_on_the_slots_where_a_trial_trained_on_one() -> N
     one = with_devices(run_a(), {"2": "cuda:NVIDIA A100", "1": "cpu", "3": "cpu"})
     assert metrics(one, prices)["cost.slots"].value == pytest.approx((2 * 0.10 + 1.0) * 176 / 3600)
     assert metrics(one, prices)["waste.default.cost"].value == pytest.approx(0.10 * 50 / 3600), "trial 3 ran on the other slot"
-    assert metrics(one, prices)["waste.non_best.cost"].value == pytest.approx((0.10 * 50 + 1.10 * 60) / 3600)
+    wasting = with_devices(run_a(), {"1": "cpu", "2": "cpu", "3": "cuda:NVIDIA A100"})
+    assert metrics(wasting, prices)["waste.default.cost"].value == pytest.approx(1.10 * 50 / 3600)
     both = with_devices(run_a(), {"1": "cuda:x", "2": "cuda:x", "3": "cuda:x"})
     assert metrics(both, prices)["cost.slots"].value == pytest.approx(2 * 1.10 * 176 / 3600)
     cpu = with_devices(run_a(), {"1": "cpu", "2": "cpu", "3": "cpu"})

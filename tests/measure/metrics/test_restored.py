@@ -68,28 +68,24 @@ DONE = Again(8, 10, 2, {3: 10}, "completed")
 
 
 @pytest.mark.parametrize(
-    ("again", "is_best", "strict", "non_best"),
+    ("again", "is_best", "wasted"),
     [
-        ([DONE], True, 1000, 1000),  # 6 to 7 s
-        ([replace(DONE, restored=1, trained={2: 9, 3: 10})], True, 3000, 3000),  # 4 to 7 s
-        ([replace(DONE, restored=0, trained={1: 8.5, 2: 9, 3: 10})], True, 4000, 4000),  # all of the first attempt
-        ([DONE], False, 1000, 6000),
-        ([Again(8, 10, 2, {}, "failed")], False, 6000, 6000),
-        ([Again(7.5, 7.8, 0), DONE], True, 1300, 1300),  # the second attempt died before it restored anything
-        ([Again(7.5, 8, 1), replace(DONE, start=8.5)], True, 1500, 1500),  # and here, in the middle of it
+        ([DONE], True, 1000),  # 6 to 7 s
+        ([replace(DONE, restored=1, trained={2: 9, 3: 10})], True, 3000),  # 4 to 7 s
+        ([replace(DONE, restored=0, trained={1: 8.5, 2: 9, 3: 10})], True, 4000),  # all of the first attempt
+        ([DONE], False, 1000),
+        ([Again(8, 10, 2, {}, "failed")], False, 6000),
+        ([Again(7.5, 7.8, 0), DONE], True, 1300),  # the second attempt died before it restored anything
+        ([Again(7.5, 8, 1), replace(DONE, start=8.5)], True, 1500),  # and here, in the middle of it
     ],
 )
-def test_what_a_retry_took_over_is_wasted_only_if_the_retry_is(
-    again: list[Again], is_best: bool, strict: float, non_best: float
-) -> None:
-    run = run_of(*again, is_best=is_best)
-    assert milliseconds(run, "waste.strict.time") == pytest.approx(strict)
-    assert milliseconds(run, "waste.non_best.time") == pytest.approx(non_best)
+def test_what_a_retry_took_over_is_wasted_only_if_the_retry_is(again: list[Again], is_best: bool, wasted: float) -> None:
+    assert milliseconds(run_of(*again, is_best=is_best), "waste.default.time") == pytest.approx(wasted)
 
 
-def test_work_after_a_stop_was_due_is_wasted_though_a_retry_took_it_over() -> None:
+def test_a_trial_that_was_stopped_is_wasted_with_what_a_retry_took_over() -> None:
     run = run_of(Again(8, 10, 2, {}, "pruned"), stop=1)
-    assert milliseconds(run, "waste.strict.time") == pytest.approx(3000 + 1500)  # 4 to 7 s, 8.5 to 10 s
+    assert milliseconds(run, "waste.default.time") == pytest.approx(4000 + 2000)  # 3 to 7 s, 8 to 10 s
     assert milliseconds(run, "stop.busy_after_decision") == 1500
     assert run.metrics["stop.epochs_after_decision"].value == 0
 

@@ -35,7 +35,7 @@ def test_the_waste_of_a_killed_run_is_a_lower_bound() -> None:
     (attempt,) = run.trials[0].attempts
     assert attempt.ended_by == "derivation"
     assert _flags(run) == {LOWER_BOUND_FLAG: 1}
-    for name in ("waste.strict.time", "waste.default.core_time", "waste.non_best.time"):
+    for name in ("waste.default.time", "waste.default.core_time"):
         assert (run.metrics[name].kind, run.metrics[name].value) == ("estimated", 1000.0), "3 to 4 s: 0.5 s waited in report"
         assert "lower bound" in run.metrics[name].source
     assert run.metrics["waste.post_goal.time"].value is None
@@ -51,7 +51,7 @@ def test_waste_whose_end_was_seen_is_no_lower_bound(seen_by: str) -> None:
         log.process("supervisor", 0).add(schema.TrialEnded, 9, trial="1", state="failed", epochs=1, by="supervisor")
     run = with_metrics(derive(log.pairs(), make_spec(), ruling=KILLED))
     assert _flags(run) == {}
-    assert (run.metrics["waste.strict.time"].kind, run.metrics["waste.strict.time"].value) == ("derived", 5500.0)
+    assert (run.metrics["waste.default.time"].kind, run.metrics["waste.default.time"].value) == ("derived", 5500.0)
 
 
 def test_a_trial_that_never_started_wastes_nothing_unseen() -> None:

@@ -201,7 +201,7 @@ def test_the_bound_in_seconds_follows_timeouts_and_budget(plan: MakePlan) -> Non
     assert plan({**content, "seeds": [1, 2]}).totals.seconds_at_most == 2 * (6 + 60)
 
 
-@pytest.mark.parametrize(("metric", "is_said"), [("energy.job", True), ("waste.strict.carbon", True), ("time.jct", False)])
+@pytest.mark.parametrize(("metric", "is_said"), [("energy.job", True), ("waste.default.carbon", True), ("time.jct", False)])
 def test_what_is_decided_by_energy_is_never_compared_across_kinds(plan: MakePlan, metric: str, is_said: bool) -> None:
     made = plan({**LEAST, "analysis": {"primary_metric": metric, "questions": {"time": "time.jct"}}})
     assert ("kind_rule" in made.analysis) is is_said

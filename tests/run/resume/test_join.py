@@ -67,11 +67,11 @@ def test_another_configuration_under_the_same_name_is_flagged() -> None:
     assert CHANGED_FLAG in [flag.name for flag in continuing(x=0.9).flags]
 
 
-def test_lost_work_is_strict_waste_and_times_of_the_whole_have_no_value() -> None:
+def test_lost_work_is_waste_and_times_of_the_whole_have_no_value() -> None:
     run = with_metrics(continuing())
     metrics = run.metrics
-    assert (metrics["waste.strict.time"].kind, LOWER_BOUND_FLAG in [flag.name for flag in run.flags]) == ("estimated", True)
-    assert metrics["waste.strict.time"].value == 2000.0, "1 s of the lost attempt, and 1 s of the trial that failed"
+    assert (metrics["waste.default.time"].kind, LOWER_BOUND_FLAG in [flag.name for flag in run.flags]) == ("estimated", True)
+    assert metrics["waste.default.time"].value == 2000.0, "1 s of the lost attempt, and 1 s of the trial that failed"
     assert metrics["trials.used"].value == 4
     assert metrics["trials.of_budget"].value == 100
     assert metrics["epochs.trained"].value == 7

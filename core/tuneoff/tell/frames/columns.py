@@ -66,7 +66,7 @@ _USED = {
     "cost_usd": Column("number", "cost", "USD"),
     "cost_kind": Column("key", "what that rests on"),
 }
-CHARGED = (*_USED, "busy_seconds", *(f"waste_{policy}_seconds" for policy in ("strict", "default", "non_best", "post_goal")))
+CHARGED = (*_USED, "busy_seconds", "waste_default_seconds", "waste_post_goal_seconds")
 TRIAL_COLUMNS: Columns = {
     **RUN_KEYS,
     "trial": Column("text", "the trial, unique in its execution", always=True),
@@ -90,9 +90,7 @@ TRIAL_COLUMNS: Columns = {
     "peak_rss_bytes": Column("integer", "greatest resident memory of an attempt", "byte"),
     "busy_seconds": Column("number", "time in which it loaded, trained, validated or saved", "s"),
     **_USED,
-    "waste_strict_seconds": Column("number", "wasted time: the strict policy", "s"),
     "waste_default_seconds": Column("number", "wasted time: the default policy", "s"),
-    "waste_non_best_seconds": Column("number", "wasted time: all but the best trial", "s"),
     "waste_post_goal_seconds": Column("number", "wasted time: after the goal was met", "s"),
 }
 EPOCH_COLUMNS: Columns = {
