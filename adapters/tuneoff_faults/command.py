@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tuneoff.base.commands import command
 from tuneoff.base.output import note_on_terminal, write, write_exactly, write_json
+from tuneoff.base.targets import unknown_name
 from tuneoff.cli.command import ListedAction
 from tuneoff.cli.folders import folder_path
 from tuneoff.cli.selection import add_adapters, check_something_runs, overridden_plan
@@ -78,36 +79,21 @@ def _chosen(names: Sequence[str] | None) -> list[Fault]:
     known = [fault.name for fault in FAULTS]
     for name in names or ():
         if name not in known:
-            raise UnknownNameError(f"no fault named {name!r}; known: {', '.join(known)}")
+            raise UnknownNameError(unknown_name("fault", name, known))
     return [fault for fault in FAULTS if not names or fault.name in names]
 
 
 def _about(plan: Plan) -> dict[str, str]:
     """Return what the results depend on: the date, versions, the machine."""
-    import platform
-
-    import tuneoff
-    from tuneoff.base.packages import installed_version
     from tuneoff.record.environment import capture
     from tuneoff.registry import adapter_class
 
-    machine = capture()
-    found = {
+    packages = [name for run in plan.counted if (name := adapter_class(run.spec.adapter).capabilities.package)]
+    environment = capture(packages)
+    processors, model = len(environment["cpus_available"]), environment["cpu"]["name"]
+    return {
         "date": datetime.now(UTC).date().isoformat(),
-        "tuneoff": tuneoff.__version__,
-        "Python": platform.python_version(),
-        "machine": _machine(machine),
+        "Python": environment["python"],
+        "machine": f"{processors} processors" + (f", {model}" if model else ""),
+        **{name: environment["versions"][name] or "not installed" for name in ("tuneoff", *packages)},
     }
-    for run in plan.counted:
-        capabilities = adapter_class(run.spec.adapter).capabilities
-        if capabilities.package:
-            found[capabilities.package] = installed_version(capabilities.package) or "not installed"
-    return found
-
-
-def _machine(environment: dict[str, object]) -> str:
-    cpu = environment.get("cpu")
-    model = cpu.get("name") if isinstance(cpu, dict) else None
-    import os
-
-    return f"{len(os.sched_getaffinity(0))} processors" + (f", {model}" if model else "")

@@ -40,7 +40,7 @@ def test_every_built_in_adapter_has_a_plain_program_and_names_its_parts(adapter:
 def test_an_unknown_fault_names_the_known_ones(call: Call) -> None:
     answer = call("faults", "--fault", "earthquake")
     assert answer.code == 2
-    assert "no fault named 'earthquake'; known: none, raise, nan" in answer.err
+    assert "no fault named 'earthquake'; known: disk_full, driver_killed, duplicate_report" in answer.err
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from tuneoff.base.files import read_regular
+from tuneoff.base.targets import unknown_name
 from tuneoff.errors import ResultsError, UnknownNameError
 
 DEFAULTS, ADAPTER = "defaults", "adapter"  # whose settings a run has: the framework's own, or its adapter's
@@ -69,7 +70,7 @@ def read_faults(paths: Sequence[Path], asked: Sequence[str] = ()) -> list[FaultR
     known = [name for name in dict.fromkeys(names) if name != CONTROL]
     for name in asked if files else ():
         if name not in known:
-            raise UnknownNameError(f"no fault named {name!r}; known: {', '.join(known)}")
+            raise UnknownNameError(unknown_name("fault", name, known))
     return [run for file in files for run in file.runs]
 
 

@@ -121,6 +121,6 @@ def test_faults_go_by_the_names_that_the_files_know(tmp_path: Path) -> None:
     (tmp_path / "faults.json").write_text(json.dumps(content))
     assert len(read_faults([tmp_path], ["raise", "nan", "sigkill"])) == 2
     for name in ("worker_killed", "none"):
-        with pytest.raises(UnknownNameError, match=f"no fault named '{name}'; known: raise, nan, sigkill"):
+        with pytest.raises(UnknownNameError, match=f"no fault named '{name}'.*; known: nan, raise, sigkill"):
             read_faults([tmp_path], [name])
     assert read_faults([], ["worker_killed"]) == []  # that files are needed is told before
