@@ -146,7 +146,10 @@ def test_a_package_adds_a_command_and_a_broken_one_hides_no_other(call: Call) ->
 
 
 @pytest.mark.usefixtures("added")
-def test_no_package_is_looked_for_where_the_command_is_core_s(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_package_is_looked_for_where_the_command_is_core_s(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # of the traceback that is kept
     monkeypatch.setattr(registry, "scan", lambda kind: _raise(AssertionError(kind)))
     assert call("--debug", "schema").code == 0
     assert call("bogus").code == 70  # control: it is where it is not
