@@ -237,14 +237,14 @@ def test_each_heading_of_the_first_table_is_explained(call: Call) -> None:
         "energy per trial, J",
         "added per job",
         "(extrapolated)",
-        "overhead in all",
+        "overhead per trial",
     ):
-        assert listed(call, heading.replace("\n", " ").replace(" median (range)", "")), heading
+        assert listed(call, heading.replace("\n", " ").replace(" median (min-max)", "")), heading
 
 
 @pytest.mark.parametrize(
     ("heading", "names"),
-    [("added s/trial", "overhead.further_trial"), ("overhead in all", "overhead.per_trial"), ("test score", "quality.test")],
+    [("added s/trial", "overhead.further_trial"), ("overhead per trial", "overhead.per_trial"), ("test score", "quality.test")],
 )
 def test_a_heading_names_its_metric(call: Call, heading: str, names: str) -> None:
     (entry,) = listed(call, *heading.split())

@@ -30,7 +30,7 @@ VERSIONS = {"ray": r"Ray Tune ([\d.]+\d)", "optuna": r"Optuna ([\d.]+\d)", "syne
 def commands() -> list[list[str]]:
     """Return the arguments of each `tuneoff` command of the page."""
     text = PAGE.replace("\\\n", " ")
-    return [shlex.split(line)[1:] for line in re.findall(r"^    (tuneoff .*)$", text, flags=re.MULTILINE)]
+    return [shlex.split(line.partition(" > ")[0])[1:] for line in re.findall(r"^    (tuneoff .*)$", text, flags=re.MULTILINE)]
 
 
 def adapters(arguments: list[str]) -> Iterator[str]:

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from tuneoff.experiment.spec import RunSpec
 
 
-SAMPLERS = ("random", "grid", "fixed", "default", "tpe", "gp", "cmaes", "sobol")
+DEFAULT = "default"  # the sampler that each framework has by default
+SAMPLERS = ("random", "grid", "fixed", DEFAULT, "tpe", "gp", "cmaes", "sobol")
 PRUNERS = ("none", "median", "asha", "hyperband", "scripted")
 LISTED = ("grid", "fixed")  # samplers whose configurations core lists: each framework trains the same ones
-_WITHOUT_OPTIONS = ("random", *LISTED, "default")  # the other samplers' options are their adapter's to check
+_WITHOUT_OPTIONS = ("random", *LISTED, DEFAULT)  # the other samplers' options are their adapter's to check
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

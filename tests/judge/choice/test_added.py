@@ -161,7 +161,8 @@ def test_without_a_baseline_of_the_same_start_and_platform_no_framework_is_blame
     found = added_of(entries)
     assert (found.per_job, found.job_lengths, found.baseline) == (None, (), None)
     assert present(found.own_per_job).estimate > 3
-    assert any("optuna and ray-tune" in line and "no baseline" in line for line in choice_of(entries).lines)
+    (note,) = (note for note in present(choice_of(entries).lengths).notes if "no baseline" in note)
+    assert "optuna and ray-tune" in note
     forked = [replace(entry, start="forkserver") for entry in entries if entry.adapter != "serial"]
     assert added_of([Entry("serial", made(1000), start="forkserver"), *forked]).baseline == "serial", "control: the same start"
 
@@ -191,16 +192,15 @@ def test_disturbed_runs_widen_no_range_and_below_six_quiet_ones_it_is_marked() -
     assert present(few_disturbed.per_trial).n == 6
 
 
-def test_the_mark_stands_in_the_sentence_of_those_that_it_is_of() -> None:
-    def lines(*disturbed: int) -> str:
+def test_the_mark_stands_at_the_lengths_that_it_is_of() -> None:
+    def marked(*disturbed: int) -> list[str]:
         entries = [Entry("serial", made(1000)), Entry("optuna", made(1200)), Entry("ray-tune", made(8000), disturbed=disturbed)]
-        return "\n".join(choice_of(entries).lines)
+        lengths = present(choice_of(entries).lengths)
+        assert any("undisturbed" in note for note in lengths.notes) == bool(disturbed[4:])
+        return [name for name, *texts in lengths.rows if any("+" in text for text in texts)]
 
-    assert "undisturbed" not in lines(0, 1, 2, 3)
-    assert "few undisturbed runs" in lines(0, 1, 2, 3, 4)
-    assert "fewer than 6 undisturbed" in "\n".join(
-        choice_of([Entry("optuna", made(1)), Entry("ray-tune", made(9))], range(3)).lines
-    )
+    assert marked(0, 1, 2, 3) == []
+    assert marked(0, 1, 2, 3, 4) == ["ray-tune"]
 
 
 def test_over_conditions_a_range_covers_those_of_all() -> None:

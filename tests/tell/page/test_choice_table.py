@@ -10,7 +10,7 @@ from tell.plots.made_view import SEVERAL, view
 from tuneoff.judge.answers.answer import Outcome
 from tuneoff.judge.stats.location import Interval
 from tuneoff.tell.page import frameworks
-from tuneoff.tell.page.frameworks import ITSELF, SIGNS, added_cell, failed, has_intervals, ratio_cell, ratio_cells, signs_used
+from tuneoff.tell.page.frameworks import ITSELF, LEGEND, added_cell, failed, has_intervals, ratio_cell, ratio_cells, signs_used
 
 pytest.importorskip("scipy")
 
@@ -22,7 +22,7 @@ def test_the_ratio_is_that_of_the_choice_with_its_interval_and_its_sign() -> Non
     found = ratio_cell(floor, scope, "optuna")
     ratio = floor.first.ratios["optuna"]
     assert ratio.outcome is Outcome.BETTER
-    assert (found.sign, found.css, found.words) == SIGNS[Outcome.BETTER]
+    assert (found.sign, found.css, found.words) == LEGEND[Outcome.BETTER]
     assert found.text == f"{ratio.estimate:.2f}x"
     assert " to " in found.below
     assert found.order == ratio.estimate
@@ -40,7 +40,7 @@ def test_where_runs_failed_there_is_no_ratio() -> None:
 def test_below_ten_seeds_a_ratio_claims_nothing() -> None:
     _, _, setting = view(replace(SEVERAL, seeds=(0, 1, 2), failed=()))
     found = ratio_cell(setting.rows[0], setting.scopes[0].text, "optuna")
-    assert (found.sign, found.css, found.words) == SIGNS[Outcome.NOT_JUDGED]
+    assert (found.sign, found.css, found.words) == LEGEND[Outcome.NOT_JUDGED]
     assert not has_intervals(setting)
 
 

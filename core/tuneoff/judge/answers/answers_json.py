@@ -108,7 +108,10 @@ def choice_to_json(choice: Choice) -> dict[str, Any]:
 
 
 def _setting(setting: Setting) -> dict[str, Any]:
-    because = {"reference": "no framework was measured on a platform of its own"}
+    because = {
+        "reference": "no framework was measured on a platform of its own",
+        "lengths": "nothing tells what a framework adds to a trial",
+    }
     return {
         **field_values(setting, because, without=("scopes", "rows", "curves")),
         "rows": [_row(row) for row in setting.rows],

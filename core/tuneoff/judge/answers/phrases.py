@@ -19,7 +19,7 @@ from tuneoff.judge.stats.location import Interval
 _BETTER = {  # what the better one of a pair does, by question or its metric
     "quality": "finds better models than",
     "time": "is faster than",
-    "overhead.per_trial": "has less overhead in all than",
+    "overhead.per_trial": "has less overhead per trial (start-up included) than",
     "energy": "needs less energy than",
     "cost": "costs less than",
 }

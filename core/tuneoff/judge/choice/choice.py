@@ -134,10 +134,21 @@ class ScalingCurve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LengthTable:
+    """From which length of a trial, an epoch and a job on each framework adds little: texts, a row per framework."""
+
+    caption: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
     """One sampler and pruner: the choice there, in words, and its rows, best job time first.
 
     `lines`: the headline and a few sentences below it. `reference`: the row that ratios are told against at first.
+    `lengths`: None where nothing tells them.
     `curves`: over what the matrix varies; none where that is neither trial length nor workers nor trials.
     """
 
@@ -149,6 +160,7 @@ class Setting:
     certainty: Certainty
     reference: str | None
     lines: tuple[str, ...]
+    lengths: LengthTable | None
     curves: tuple[ScalingCurve, ...]
 
     @property
@@ -206,6 +218,11 @@ class Choice:
     def lines(self) -> tuple[str, ...]:
         """The headline and the sentences below it, of the main setting."""
         return self.settings[0].lines if self.settings else ("Nothing was measured yet.",)
+
+    @property
+    def lengths(self) -> LengthTable | None:
+        """From which lengths on frameworks add little, of the main setting."""
+        return self.settings[0].lengths if self.settings else None
 
 
 def ratio_text(ratio: Ratio) -> str:

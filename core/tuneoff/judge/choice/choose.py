@@ -15,6 +15,7 @@ from tuneoff.judge.choice.added import Longest, added, baseline_of
 from tuneoff.judge.choice.caveat_lines import caveat_lines, deciding
 from tuneoff.judge.choice.choice import Best, Certainty, Choice, Column, Row, Setting, declared_seeds
 from tuneoff.judge.choice.curve import curves, scaling_lines
+from tuneoff.judge.choice.lengths import length_table
 from tuneoff.judge.choice.sentences import sentences
 from tuneoff.judge.choice.shown import Shown
 from tuneoff.judge.results import Results
@@ -91,6 +92,7 @@ def _setting(answers: Answers, scopes: Sequence[Scope], names: Mapping[str, str]
         certainty=certainty,
         reference=reference,
         lines=(next(of_choice), *scaling_lines(drawn, rows), *of_choice),
+        lengths=length_table([row for row in rows if row.has_done and not row.is_emulated]),
         curves=drawn,
     )
 

@@ -1,4 +1,4 @@
-"""The choice in words: the headline, how sure it is, what was not shown, and from which length of trials on it matters little.
+"""The choice in words: the headline, how sure it is, and what was not shown.
 
 Who was shown to be better than whom is by the verdicts or by the claims over tasks, question by question.
 """
@@ -9,30 +9,32 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from operator import attrgetter, or_
-from typing import NamedTuple
+from operator import or_
 
-from tuneoff.base.format import counted, duration_range, listed
+from tuneoff.base.format import counted, listed
 from tuneoff.experiment.names import with_pruner
-from tuneoff.experiment.strategies import LISTED
+from tuneoff.experiment.strategies import DEFAULT, LISTED
 from tuneoff.judge.answers.answer import ROBUST, Answers, Outcome, Question
-from tuneoff.judge.answers.run_values import FEWEST_UNDISTURBED, disturbance
-from tuneoff.judge.choice.added import Length, covering
+from tuneoff.judge.answers.run_values import disturbance
+from tuneoff.judge.choice.added import covering
 from tuneoff.judge.choice.choice import Certainty, Ratio, Row, declared_seeds, failures, ratio_text
+from tuneoff.judge.choice.lengths import EXTRAPOLATED, FEW, epochs_text, lengths_of, range_text
 from tuneoff.judge.choice.shown import Shown
 
-FEW = "few undisturbed runs"
-NO_BASELINE = "no baseline (serial) ran on its platform with its kind of start"
 SHRINKING = ("time", "overhead", "energy", "carbon", "cost", "waste")  # kinds of metrics that matter less, the longer trials are
 MOST_PLACES = 3  # tasks that are named as those in which runs failed
 _DID = {  # what the better one did, by question or its metric
     "quality": "found better models than",
     "time": "was faster than",
-    "overhead.per_trial": "had less overhead in all (overhead.per_trial) than",  # not what a table calls added
+    "overhead.per_trial": "had less overhead per trial (start-up included) than",  # not what a table calls added
     "energy": "needed less energy than",
     "cost": "cost less than",
 }
-_NOUNS = {"quality": "quality of the best model", "time": "job time", "overhead.per_trial": "overhead in all"}
+_NOUNS = {
+    "quality": "quality of the best model",
+    "time": "job time",
+    "overhead.per_trial": "overhead per trial (start-up included)",
+}
 
 
 def sentences(
@@ -58,7 +60,6 @@ def sentences(
         told = _not_decided(answers, shown, compared, chosen)
     yield " ".join((next(told), *_failed(named)))
     yield from told
-    yield from _lengths(compared.values(), [row for row in rows if not row.is_emulated])
 
 
 def _failed(rows: Iterable[Row]) -> Iterator[str]:
@@ -85,7 +86,7 @@ def _chosen(answers: Answers, shown: Shown, rows: Mapping[str, Row], chosen: str
     others = [label for label in rows if label != chosen]
     won = _won(answers, shown, rows, chosen)
     kinds = {question.metric.partition(".")[0] for question in won}
-    yield f"Use {rows[chosen].name}{_while([rows[other] for other in others]) if kinds <= set(SHRINKING) else ''}."
+    yield f"Use {rows[chosen].name}.{_little_from([rows[other] for other in others]) if kinds <= set(SHRINKING) else ''}"
     if won:  # else failed runs decide it
         yield f"{_confidence(answers, shown, rows, {chosen: won})}: {rows[chosen].name} {_facts(rows, won)}."
     if times := [f"{ratio_text(ratio)} as long with {row.name}" for row, ratio in _longer(rows, chosen)]:
@@ -141,90 +142,26 @@ def _described(rows: Sequence[Row], seeds: int) -> Iterator[str]:
         yield "Each trained configurations of its own, which differ in length too; `sampler: fixed` trains the same ones in all."
 
 
-def _lengths(rows: Iterable[Row], measured: Iterable[Row]) -> Iterator[str]:
-    """Yield from which lengths on each framework adds little, and how long the trials and jobs were that were measured."""
-    found = [(row, lengths) for row in rows if (lengths := _of_columns(row)).trial is not None]
-    if not found:
-        return
-    few = ""
-    if all(one.are_few for _, lengths in found for one in lengths if one is not None):
-        few = f" (of all runs: fewer than {FEWEST_UNDISTURBED} undisturbed)"
-    columns = [column for row in measured for column in row.columns.values()]
-    trials = [column.trial_seconds for column in columns if column.trial_seconds is not None]
-    jobs = [column.job_seconds for column in columns if column.job_seconds is not None]
-    yours = f" Yours took {duration_range(trials)} and {duration_range(jobs)}." if trials and jobs else ""
-    texts = "; ".join(f"{row.name} {_text(lengths, is_few_said=bool(few))}" for row, lengths in found)
-    epoch = " (an epoch)" if any(lengths.epoch is not None for _, lengths in found) else ""
-    what = f"{_trials(row for row, _ in found)}{epoch} and the job"
-    yield f"On this machine less than 5 % is added where {what} exceed: {texts}{few}.{yours}"
-    if unknown := [row.name for row, lengths in found if lengths.job is None]:
-        yield f"What {listed(unknown)} {'adds' if len(unknown) == 1 else 'add'} to a job is unknown: {NO_BASELINE}."
-
-
-class _Lengths(NamedTuple):
-    trial: Length | None
-    epoch: Length | None  # None too where trials have one epoch
-    job: Length | None
-
-
-def _of_columns(row: Row) -> _Lengths:
-    """Return the lengths from which on less than the first share is added, over all columns of a row."""
-    all_added = [column.added for column in row.columns.values()]
-    trials, epochs, jobs = (
-        covering(lengths[0] for one in all_added if (lengths := of(one)))
-        for of in (attrgetter("lengths"), attrgetter("epoch_lengths"), attrgetter("job_lengths"))
-    )
-    return _Lengths(trials, epochs if any(round(one.epochs or 0) > 1 for one in all_added) else None, jobs)
-
-
-def _text(lengths: _Lengths, *, is_few_said: bool) -> str:
-    """Return the lengths of a framework as ranges: `0.5 to 0.8 s (0.05 to 0.08 s) and 7 to 9 s (extrapolated)`."""
-    assert lengths.trial is not None
-    epoch = [_range(lengths.epoch)] if lengths.epoch is not None else []
-    of_trial, of_job = (_marks(one, is_few_said=is_few_said) for one in (lengths.trial, lengths.job))
-    job = "unknown" if lengths.job is None else _range(lengths.job) if lengths.job.high > 0 else "any job"
-    return f"{_range(lengths.trial)}{_beside([*epoch, *of_trial])} and {job}{_beside(of_job)}"
-
-
-def _beside(texts: Sequence[str]) -> str:
-    return f" ({'; '.join(texts)})" if texts else ""
-
-
-def _range(length: Length) -> str:
-    return duration_range((length.low, length.high))
-
-
-def _marks(length: Length | None, *, is_few_said: bool) -> list[str]:
-    if length is None:
-        return []
-    few = [FEW] if length.are_few and not is_few_said else []
-    return ["extrapolated", *few] if length.is_extrapolated else few
-
-
-def _trials(rows: Iterable[Row]) -> str:
-    """Return of how many epochs the trials of some rows were: `trials of 10 epochs`."""
-    numbers = sorted({round(column.added.epochs or 0) for row in rows for column in row.columns.values()})
-    first = "" if len(numbers) == 1 else f"{numbers[0]} to "
-    return f"trials of {first}{counted(numbers[-1], 'epoch')}" if numbers[-1] else "trials"
-
-
-def _while(rows: Sequence[Row]) -> str:
-    """Return from which length of trials and jobs on the choice does not matter: where the worst of these adds little.
-
-    "" where nothing tells it.
-    """
-    of_rows = [_of_columns(row) for row in rows]
-    found = ([one for one in lengths if one is not None] for lengths in zip(*of_rows, strict=True))
-    trial, epoch, job = (covering(lengths, lower_end=max) for lengths in found)
-    if trial is None or any(one.trial is None for one in of_rows):
+def _little_from(rows: Sequence[Row]) -> str:
+    """Return from which length of trials and jobs on each of these adds little; "" where nothing tells it."""
+    of_rows = [lengths_of(row) for row in rows]
+    known = ([length for length in lengths if length is not None] for lengths in zip(*of_rows, strict=True))
+    trial, epoch, job = (covering(lengths, lower_end=max) for lengths in known)
+    if trial is None or any(lengths.trial is None for lengths in of_rows):
         return ""
-    epochs = f" (epochs {_range(epoch)})" if epoch is not None else ""
-    is_known = job is not None and all(one.job is not None for one in of_rows)
-    jobs = " and a job long (how long, no baseline tells)"
-    if job is not None and is_known:
-        jobs = f" and a job more than {_range(job)}" if job.high > 0 else ""
-    few = f" ({FEW})" if any(one.are_few for one in (trial, job) if one is not None) else ""
-    return f", unless {_trials(rows)} take more than {_range(trial)}{epochs}{jobs} on this machine{few}"
+    epochs = f" ({epochs_text(rows)} of {range_text(epoch)})" if epoch is not None else ""
+    jobs = " and long jobs (how long, no baseline tells)"
+    if job is not None and all(lengths.job is not None for lengths in of_rows):
+        jobs = f" and jobs of {range_text(job)}" if job.high > 0 else ""
+    lengths = [length for length in (trial, job) if length is not None]
+    marks = [EXTRAPOLATED] if any(length.is_extrapolated for length in lengths) else []
+    marks += [FEW] if any(length.are_few for length in lengths) else []
+    beside = f" ({', '.join(marks)})" if marks else ""
+    others = f"{rows[0].name} adds" if len(rows) == 1 else f"{listed(row.name for row in rows)} add"
+    return (
+        f" From trials of {range_text(trial)}{epochs}{jobs} on, {others} less than 5 % on this machine{beside}: "
+        "then choose by other criteria."
+    )
 
 
 def _won(answers: Answers, shown: Shown, rows: Mapping[str, Row], label: str) -> dict[Question, list[str]]:
@@ -263,8 +200,10 @@ def _confidence(
 
 
 def _strategy(rows: Mapping[str, Row]) -> str:
-    """Return what all runs of a setting share: `sampler random`, `sampler tpe + asha`."""
+    """Return what all runs of a setting share: `sampler random`, `sampler tpe + asha`, `default samplers`."""
     scope = _only(rows).first.scope
+    if scope.sampler == DEFAULT:
+        return with_pruner("default samplers", scope.pruner)
     return f"sampler {with_pruner(scope.sampler, scope.pruner)}"
 
 
@@ -273,6 +212,8 @@ def _facts(rows: Mapping[str, Row], won: Mapping[Question, Sequence[str]]) -> st
     by_others: dict[tuple[str, ...], list[str]] = {}
     for question, beaten in won.items():
         did = _DID.get(question.metric) or _DID.get(question.name, f"was better in {question.name.replace('_', ' ')} than")
+        if _is_estimated(rows.values(), question.metric):
+            did = f"{did.removesuffix(' than')} (estimated) than"
         by_others.setdefault(tuple(beaten), []).append(did)
     texts = []
     for beaten, all_did in by_others.items():
@@ -280,6 +221,11 @@ def _facts(rows: Mapping[str, Row], won: Mapping[Question, Sequence[str]]) -> st
         names = listed(rows[label].name for label in beaten)
         texts.append(f"{listed([*(text.removesuffix(' than') for text in most), last])} {names}")
     return "; it ".join(texts)
+
+
+def _is_estimated(rows: Iterable[Row], metric: str) -> bool:
+    estimates = (column.group.estimates.get(metric) for row in rows for column in row.columns.values())
+    return any("estimated" in estimate.kinds for estimate in estimates if estimate is not None)
 
 
 def _longer(rows: Mapping[str, Row], chosen: str) -> Iterator[tuple[Row, Ratio]]:

@@ -10,24 +10,17 @@ from typing import NamedTuple
 from tuneoff.base.format import MISSING, duration_range, two_digits
 from tuneoff.experiment.metric import Metric
 from tuneoff.experiment.metric_catalogue import metric
-from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
+from tuneoff.judge.answers.answer import EstimatedGroup
+from tuneoff.judge.choice.added import Added
 from tuneoff.judge.choice.choice import Column, Ratio, Row, Setting, failures, ratio_text
 from tuneoff.judge.runs import Group
 from tuneoff.judge.stats.location import Interval
 from tuneoff.judge.summary_rows import figure, summary_row
 from tuneoff.tell.page.texts import MARKS, percent
-from tuneoff.tell.report.tables import FigureCell, figure_cell, unit_of
+from tuneoff.tell.report.tables import SIGNS, FigureCell, figure_cell, unit_of
 
 MOST_REFERENCES = 30  # rows, of which each has its ratio to each other one on the page
-_WORDS = {  # of an outcome on time
-    Outcome.BETTER: "shown to be faster",
-    Outcome.WORSE: "shown to be slower",
-    Outcome.EQUIVALENT: "as fast, within the margin",
-    Outcome.EQUIVALENT_THOUGH_DIFFERENT: "as fast, within the margin, though different",
-    Outcome.UNDECIDED: Outcome.UNDECIDED.text,
-    Outcome.NOT_JUDGED: "too few seeds to decide by itself",
-}
-SIGNS = {outcome: (*MARKS[outcome], words) for outcome, words in _WORDS.items()}  # symbol, CSS class and words
+LEGEND = {outcome: (*MARKS[outcome], words) for outcome, (_, words) in SIGNS.items()}  # symbol, CSS class and words, on time
 SHADES = (1.25, 2.0, 4.0, 10.0)  # from these ratios on, either way, a cell is darker
 RUN_STATUSES = ("done", "failed", "timeout", "interrupted", "skipped", "running", "planned")
 QUALITY_AND_TIME = (
@@ -181,6 +174,14 @@ def added_cell(interval: Interval | None, *, in_ms: bool = False) -> FigureCell:
     return FigureCell(_range([interval.estimate], in_ms=in_ms), below)
 
 
+def report_cell(of: Added) -> FigureCell:
+    """Return how many reports a trial makes, and what each adds."""
+    cell = added_cell(of.per_report, in_ms=True)
+    if of.reports is None or cell.text == MISSING:
+        return cell if of.reports != 0 else FigureCell("0")
+    return cell._replace(text=f"{of.reports:.3g} × {cell.text}")
+
+
 def added_range(intervals: Iterable[Interval | None], *, in_ms: bool = False) -> str:
     """Return what a framework adds, from the least to the most of its columns."""
     found = [interval.estimate for interval in intervals if interval is not None]
@@ -217,7 +218,7 @@ def failed(columns: Iterable[Column]) -> str:
 def signs_used(setting: Setting) -> list[tuple[str, str, str]]:
     """Return symbol, CSS class and words of the outcomes that the table has."""
     found = {ratio.outcome for row in setting.rows for column in row.columns.values() for ratio in column.ratios.values()}
-    return [told for outcome, told in SIGNS.items() if outcome in found]
+    return [told for outcome, told in LEGEND.items() if outcome in found]
 
 
 def has_intervals(setting: Setting) -> bool:
@@ -235,4 +236,4 @@ def _told(ratio: Ratio) -> RatioCell:
     text, _, rest = ratio_text(ratio).partition(" (")
     size = sum(max(ratio.estimate, 1 / ratio.estimate if ratio.estimate else math.inf) >= least for least in SHADES)
     order = ratio.estimate if math.isfinite(ratio.estimate) else None
-    return RatioCell(text, rest.removesuffix(")"), *SIGNS[ratio.outcome], size if ratio.estimate >= 1 else -size, order)
+    return RatioCell(text, rest.removesuffix(")"), *LEGEND[ratio.outcome], size if ratio.estimate >= 1 else -size, order)

@@ -58,7 +58,7 @@ def with_command(text: str) -> Markup:
 
 _FILTERS = (  # `{{ verdict | pair_cell }}`
     *(mean_difference, interval_cell, p_text),
-    *(frameworks.added_cell, frameworks.added_range, frameworks.job_cell, frameworks.job_range),
+    *(frameworks.added_cell, frameworks.added_range, frameworks.report_cell, frameworks.job_cell, frameworks.job_range),
     *(frameworks.failed, frameworks.has_intervals),
     *(frameworks.ratio_cell, frameworks.ratio_cells, frameworks.rows_of, frameworks.signs_used),
     *(frameworks.spread_cell, drawing.axis_unit, drawing.strip, shares.bars, shares.drawn),

@@ -13,16 +13,17 @@ from tuneoff.judge.answers.answer import Answers, Outcome, Question, Verdict
 from tuneoff.judge.answers.phrases import difference_text, floor_text, seen_text
 from tuneoff.judge.runs import Scope
 from tuneoff.judge.stats.location import Interval
-from tuneoff.tell.report.tables import FigureCell
+from tuneoff.tell.report.tables import SIGNS, FigureCell
 
-MARKS = {  # symbol and CSS class; words stand beside them: never colour alone
-    Outcome.BETTER: ("▲", "better"),
-    Outcome.WORSE: ("▼", "worse"),
-    Outcome.EQUIVALENT: ("=", "equivalent"),
-    Outcome.EQUIVALENT_THOUGH_DIFFERENT: ("≈", "equivalent"),
-    Outcome.UNDECIDED: ("?", "undecided"),
-    Outcome.NOT_JUDGED: ("·", "unjudged"),
+CLASSES = {  # of CSS, by outcome; words stand beside the signs: never colour alone
+    Outcome.BETTER: "better",
+    Outcome.WORSE: "worse",
+    Outcome.EQUIVALENT: "equivalent",
+    Outcome.EQUIVALENT_THOUGH_DIFFERENT: "equivalent",
+    Outcome.UNDECIDED: "undecided",
+    Outcome.NOT_JUDGED: "unjudged",
 }
+MARKS = {outcome: (sign, CLASSES[outcome]) for outcome, (sign, _) in SIGNS.items()}  # symbol and CSS class
 NOISE = ("≡", "noise", "the same again")  # of an A/A pair
 BETTER = {"min": "lower is better", "max": "higher is better"}
 ALLOWED = frozenset("\u00a0\u202f")  # blanks at which no line breaks: not printable, and harmless

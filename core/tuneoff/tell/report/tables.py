@@ -29,7 +29,7 @@ from tuneoff.experiment.metric import STEPS, Metric
 from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.experiment.names import platform_text
 from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
-from tuneoff.judge.choice.choice import ENERGY, QUALITY, Best, Choice, Row, Setting, failures
+from tuneoff.judge.choice.choice import ENERGY, QUALITY, Best, Choice, LengthTable, Row, Setting, failures
 from tuneoff.judge.stats.location import Interval, middle
 from tuneoff.judge.summary_rows import COLUMNS, Figure, SummaryRow, notes
 from tuneoff.tell.report.cost_notes import NO_CIRCUMSTANCES, Circumstances, cost_notes
@@ -44,7 +44,14 @@ LEAST_COLUMNS = 3  # of figures, however narrow the terminal
 WIDTH = 80
 TABLE_WIDTH = 88  # of the table of frameworks, where the terminal has so many columns or there is none
 JOB_TIME = "time.jct_without_test"
-SIGNS = {Outcome.BETTER: "+", Outcome.WORSE: "-", Outcome.UNDECIDED: "?"}  # against the reference, where there are verdicts
+SIGNS = {  # of an outcome on time, and its words
+    Outcome.BETTER: ("▲", "shown to be faster"),
+    Outcome.WORSE: ("▼", "shown to be slower"),
+    Outcome.EQUIVALENT: ("=", "as fast, within the margin"),
+    Outcome.EQUIVALENT_THOUGH_DIFFERENT: ("≈", "as fast, within the margin, though different"),
+    Outcome.UNDECIDED: ("?", Outcome.UNDECIDED.text),
+    Outcome.NOT_JUDGED: ("·", "too few seeds to decide by itself"),
+}
 MOST_CAVEATS = 3
 MOST_PARAMETERS = 4  # of the best configuration, where there is a choice to tell too
 
@@ -171,7 +178,7 @@ def ending(choice: Choice, width: int | None = None) -> list[str]:
     """Return the lines, none wider than `width`, at most 80 columns where it can be broken, the table at most 88."""
     most = min(width, WIDTH) if width is not None else WIDTH
     has_choice = sum(not row.is_floor for setting in choice.settings[:1] for row in setting.rows) > 1
-    below = list(choice.lines) if has_choice else []
+    below = [*choice.lines, *(_lengths(choice.lengths) if choice.lengths is not None else ())] if has_choice else []
     if choice.deciding is not None:
         about = f", about {duration_text(choice.deciding.seconds)}" if choice.deciding.seconds is not None else ""
         below += [f"To decide{about}:", f"  {choice.deciding.command}"]
@@ -181,7 +188,8 @@ def ending(choice: Choice, width: int | None = None) -> list[str]:
     more = len(choice.caveats) - MOST_CAVEATS
     below += [f"! and {more} more: {choice.report_command}"] if more > 0 else []
     above = table(choice, min(width, TABLE_WIDTH) if width is not None else TABLE_WIDTH)
-    return [*above, *([""] if above else []), *wrapped(below, most)]
+    legend = wrapped(_legend(choice.settings[0]), most) if len(above) > 3 else ()  # of several frameworks
+    return [*above, *legend, *([""] if above else []), *wrapped(below, most)]
 
 
 def table(choice: Choice, width: int) -> list[str]:
@@ -189,7 +197,35 @@ def table(choice: Choice, width: int) -> list[str]:
     rows = [(row, setting) for setting in choice.settings for row in setting.rows if not row.is_emulated]
     if not rows:
         return []
-    return _fitted(list(_columns(choice, [row for row, _ in rows])), lambda shown: _frameworks(shown, rows), width)
+    columns = list(_columns(choice, [row for row, _ in rows]))
+    return _fitted(columns, lambda shown: _frameworks(shown, rows), width)
+
+
+def _legend(setting: Setting) -> Iterator[str]:
+    """Yield what the signs and ranges of the table mean."""
+    reference = next((row.name for row in setting.rows if row.label == setting.reference), "")
+    ratios = [column.ratios.get(setting.reference or "") for row in setting.rows for column in row.columns.values()]
+    known = [ratio for ratio in ratios if ratio is not None]
+    signs = "".join(
+        f"; {sign} {words}"
+        for outcome, (sign, words) in SIGNS.items()
+        if outcome is not Outcome.NOT_JUDGED and any(ratio.outcome is outcome for ratio in known)
+    )
+    over = "its interval" if any(ratio.is_interval for ratio in known) else "lowest to highest"
+    if any(len(row.columns) > 1 for row in setting.rows):
+        yield f"x: job time over that of {reference}, median of the tasks or variants (lowest to highest)."
+    elif known:
+        yield f"x: job time over that of {reference}, median of the seeds' ratios ({over}){signs}."
+    yield "added: to a trial's training; to a job above no framework (base); reports of a trial x ms each. ~ estimated."
+
+
+def _lengths(lengths: LengthTable) -> Iterator[str]:
+    """Yield the table of lengths with what stands above and below it."""
+    widths = [max(map(len, cells)) for cells in zip(lengths.heads, *lengths.rows, strict=True)]
+    yield lengths.caption
+    for row in (lengths.heads, *lengths.rows):
+        yield "  ".join(("", *(cell.ljust(width) for cell, width in zip(row, widths, strict=True)))).rstrip()
+    yield from (f"  {note}" for note in lengths.notes)
 
 
 def _columns(choice: Choice, rows: Sequence[Row]) -> Iterator[tuple[str, Cell]]:
@@ -200,12 +236,12 @@ def _columns(choice: Choice, rows: Sequence[Row]) -> Iterator[tuple[str, Cell]]:
     if len(choice.settings) > 1:
         yield "sampler", lambda _, setting: setting.name
     if all(len(row.columns) == 1 for row in rows):
-        yield "job time, s\nmedian (range)", lambda row, _: _job_time(row.first.group)
+        yield "job time, s\nmedian (min-max)", lambda row, _: _job_time(row.first.group)
     if len(rows) > 1:
         yield f"x {reference}", _ratio
     yield "added\ns/trial", lambda row, _: _added(column.added.per_trial for column in row.columns.values())
     yield "added\ns/job", _added_to_jobs
-    yield "added\nms/report", lambda row, _: _added((column.added.per_report for column in row.columns.values()), MILLISECONDS)
+    yield "added\nms/report", _added_by_reports
     if any(map(_failed, rows)):
         yield "runs\nfailed", lambda row, _: _failed(row)
     if all(len(row.columns) == 1 for row in rows):
@@ -255,6 +291,16 @@ def _added_to_jobs(row: Row, _: Setting) -> str:
     return _added(one.per_job for one in all_added)
 
 
+def _added_by_reports(row: Row, _: Setting) -> str:
+    """Return the reports of a trial and what each adds: `10 x 3.2`; 0 where a trial makes none."""
+    all_added = [column.added for column in row.columns.values()]
+    numbers = sorted(added.reports for added in all_added if added.reports is not None)
+    if not numbers or numbers[-1] == 0:
+        return "0" if numbers else MISSING
+    of_a_trial = " to ".join(dict.fromkeys(f"{number:.3g}" for number in (numbers[0], numbers[-1])))
+    return f"{of_a_trial} x {_added((added.per_report for added in all_added), MILLISECONDS)}"
+
+
 def _added(intervals: Iterable[Interval | None], unit: float = 1.0) -> str:
     """Return what a framework adds, in s by `unit`; over several columns the least and the most."""
     found = sorted(unit * max(0.0, added.estimate) for added in intervals if added is not None)
@@ -271,7 +317,8 @@ def _ratio(row: Row, setting: Setting) -> str:
     if not ratios:
         return MISSING
     if len(row.columns) == 1:
-        return f"{_times(ratios[0].estimate, ratios[0].low, ratios[0].high)}{SIGNS.get(ratios[0].outcome, '')}"
+        sign = SIGNS[ratios[0].outcome][0] if ratios[0].outcome is not Outcome.NOT_JUDGED else ""
+        return f"{_times(ratios[0].estimate, ratios[0].low, ratios[0].high)}{sign}"
     found = sorted(ratio.estimate for ratio in ratios)
     return f"{_times(middle(found), found[0], found[-1])} over {len(found)}"
 
@@ -310,7 +357,8 @@ def _best(choice: Choice, best: Best, most: int | None) -> str:
     name = next((row.name for setting in choice.settings for row in setting.rows if row.label == best.label), best.label)
     parameters = [f"{key}={_value(value)}" for key, value in best.configuration.items()]
     rest = ", ..." if most is not None and len(parameters) > most else ""
-    return f"Best {best.metric}: {score(best.value)} ({name}): {', '.join(parameters[:most])}{rest}"
+    single = "Best single trial (no ranking)" if most is not None else "Best trial"
+    return f"{single}: {best.metric} {score(best.value)} with {name}: {', '.join(parameters[:most])}{rest}"
 
 
 def _value(value: object) -> str:
