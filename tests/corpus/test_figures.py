@@ -1,0 +1,48 @@
+"""Recorded results folders say today what they said: every figure of every command, and the plan that their file makes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corpus.cases import CASES, Case
+from corpus.conftest import Recorded
+from corpus.figures import EXPECTED, call, differences, figure, figures, summary
+
+SHOWN = 20
+PLANNED = [case for case in CASES if not case.of and case.how != "reproduce"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_folder_says_what_it_said(case: Case, recorded: Recorded, tmp_path: Path) -> None:
+    expected = json.loads((EXPECTED / f"{case.name}.json").read_text())
+    found = list(differences(expected, figures(recorded(case.name), tmp_path)))
+    assert not found, "\n".join([*found[:SHOWN], f"{len(found)} differences"])
+
+
+@pytest.mark.parametrize("case", PLANNED, ids=lambda case: case.name)
+def test_a_file_makes_the_plan_that_was_recorded(
+    case: Case, recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    case.write(tmp_path)
+    answer = call(tmp_path, "plan", f"{case.name}.yaml", "--json")
+    expected = json.loads((recorded(case.name) / "matrix.json").read_text())
+    found = list(differences(expected, json.loads(answer.out)))
+    assert not found, "\n".join([*found[:SHOWN], f"{len(found)} differences"])
+
+
+def test_a_figure_that_differs_is_found() -> None:
+    assert list(differences({"a": [1.0, {"b": True}]}, {"a": [1.0 + 1e-12, {"b": True}]})) == []
+    assert list(differences({"a": [1.0, True], "b": 1}, {"a": [1.1, 1], "c": 1})) == [
+        ".a[0]: 1.0 expected, but it is 1.1",
+        ".a[1]: True expected, but it is 1",
+        ".b: is missing",
+        ".c: is new",
+    ]
+    assert figure({"text": "3 of 4 are 12.5 s", "name": "serial#2"}) == {"text": "~ 3 4 12.5", "name": "serial#2"}
+    rows: list[dict[str, Any]] = [{"x": 1.5, "y": "done"}, {"x": None, "y": "failed"}]
+    assert summary("runs", rows) == {"rows": 2, "x": [1, 1.5, 1.5], "y": {"done": 1, "failed": 1}}

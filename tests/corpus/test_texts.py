@@ -1,0 +1,157 @@
+"""What commands print of the recorded folders, word for word; `pytest tests/corpus --snapshot-update` writes it anew."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from corpus.cases import CASES, SPACE, Case
+from corpus.conftest import Recorded, padded
+from corpus.figures import call
+from tuneoff.cli.explain import TOPICS
+from tuneoff.cli.main import COMMANDS
+
+STATES = tuple(case.name for case in CASES if case.name != "judged-again")
+PAGES = ("digits", "judged", "tasks", "pruners", "katib", "resumed", "failed", "energy")
+OF_FOLDERS = (
+    *(("status", name) for name in STATES),
+    *(("report --text", name) for name in STATES if not name.startswith("damaged")),
+    *(
+        ("verify", name)
+        for name in STATES
+        if name.startswith("damaged") or name in ("digits", "resumed", "interrupted", "killed", "unrecorded")
+    ),
+    *(("watch --once", name) for name in ("digits", "interrupted", "killed", "late", "pruners")),
+    *(("status --tables", name) for name in ("digits", "judged", "tasks", "retries", "katib", "energy")),
+    *(("status --declared", name) for name in ("digits", "workers", "katib")),
+    *(("controls", name) for name in ("digits", "judged", "listed", "tasks", "damaged-record")),
+    *(("recommend", name) for name in ("judged", "tasks", "workers")),
+    ("recommend --must-resume --must-retry --workers 2 --runs", "digits"),
+    ("recommend --sampler tpe --prefer time", "judged"),
+)
+ALONE = (
+    *(f"{command.NAME} --help" for command in COMMANDS),
+    *(f"explain {topic}" for topic in TOPICS if topic != "adapters"),  # it tells what is installed here
+    *("schema", "schema --run", "schema --prices", "check --workload --list", "explain", "--help"),
+)
+LISTED = {"sampler": "fixed", "configurations": {"sample": 3, "seed": 0}, "pruner": "scripted"}
+TWICE = [{"learning_rate": 0.1, "hidden_width": 9, "dropout": 0.1}] * 2
+FILES: dict[str, dict[str, Any]] = {  # what is planned of files with these keys, or why they are refused
+    "anchors the wrong way round": {"anchors": {"random_search": 0.1, "best_known": 1.5, "source": "none"}},
+    "a stop of the last epoch": {**LISTED, "stops": [{"index": 0, "after_epoch": 3}]},
+    "a stop beyond the list": {**LISTED, "stops": [{"index": 3, "after_epoch": 1}]},
+    "a stop twice": {**LISTED, "stops": [{"index": 0, "after_epoch": 1}, {"index": 0, "after_epoch": 2}]},
+    "no stops": LISTED,
+    "a configuration twice": {"sampler": "fixed", "configurations": TWICE},
+    "more trials than configurations": {"sampler": "fixed", "configurations": TWICE[:1]},
+    "an option that random has not": {"sampler": {"name": "random", "size": 3}},
+    "an option out of range": {"sampler": {"name": "tpe", "n_startup_trials": -1}, "adapters": ["optuna", "serial"]},
+    "a flag that is a number": {"sampler": {"name": "tpe", "multivariate": 1}, "adapters": ["optuna"]},
+    "a pruner beyond the epochs": {"pruner": {"name": "median", "first_epoch": 4}},
+    "a pruner's defaults": {"pruner": "median", "adapters": ["optuna", "serial"]},
+    "a grid of real numbers": {"sampler": "grid"},
+    "retries": {"failures": {"retries": 1}, "adapters": ["serial", {"name": "katib", "platform": "emulated"}]},
+    "limits on an emulation": {"workers": {"cpu_limit": "affinity"}, "adapters": [{"name": "katib", "platform": "emulated"}]},
+    "an unknown adapter": {"adapters": ["seriel"]},
+    "an unknown platform": {"adapters": [{"name": "optuna", "platform": "moon"}]},
+    "an unknown sampler": {"sampler": "rondom"},
+    "an unknown metric": {"objective": {"metric": "validation_los"}},
+    "an unknown key": {"bugdet": 1},
+    "a wrong direction": {"objective": {"metric": "validation_loss", "mode": "max"}},
+    "a wrong type": {"budget": {"trials": "4"}},
+    "seeds that fall": {"seeds": "3-1"},
+    "seeds in short": {"seeds": "0-2,7"},
+    "equal entries, variants and a warm-up": {
+        "adapters": ["serial", "optuna", "serial", {"name": "optuna", "options": {"start": "forkserver"}}],
+        "matrix": {"workers.count": [1, 2]},
+        "seeds": [0, 1],
+        "warm_up": True,
+    },
+}
+_TAG = re.compile(r"<(style|script).*?</\1>|<[^>]*>", re.DOTALL)
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every terminal as wide as another."""
+    monkeypatch.setenv("COLUMNS", "130")
+
+
+@pytest.mark.parametrize(("command", "name"), OF_FOLDERS, ids=lambda word: word)
+def test_a_command_says_of_a_folder(command: str, name: str, recorded: Recorded, snapshot: SnapshotAssertion) -> None:
+    first, *options = command.split()
+    answer = call(recorded(name), first, str(recorded(name)), *options)
+    assert answer.text == snapshot
+
+
+@pytest.mark.parametrize(("old", "new"), [("judged", "judged-again"), ("listed", "damaged-record"), ("digits", "judged")])
+def test_the_difference_of_two_folders(old: str, new: str, recorded: Recorded, snapshot: SnapshotAssertion) -> None:
+    answer = call(recorded(old), "diff", str(recorded(old)), str(recorded(new)))
+    assert answer.text == snapshot
+
+
+@pytest.mark.parametrize("command", ALONE)
+def test_a_command_says_of_itself(command: str, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    answer = call(tmp_path, *command.split())
+    assert answer.text == snapshot
+
+
+@pytest.mark.parametrize("what", FILES)
+def test_a_file_is_planned_or_refused(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    known = {"workload": "surrogate", "search_space": SPACE, "adapters": ["serial"]}
+    Case(name="file", experiment={**known, **FILES[what]}).write(tmp_path)
+    assert call(tmp_path, "plan", "file.yaml").text == snapshot
+
+
+def test_an_override_keeps_the_platform_of_an_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    next(case for case in CASES if case.name == "katib").write(tmp_path)
+    answers = [
+        call(tmp_path, "plan", "katib.yaml", *more).text for more in (("--adapter", "katib"), ("--adapter", "katib@emulated"))
+    ]
+    assert (
+        "".join([*answers, call(tmp_path, "plan", "katib.yaml", "--trials", "2", "--seeds", "0-2", "--workers", "3").text])
+        == snapshot
+    )
+
+
+def test_without_a_folder_the_newest_is_meant(
+    recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
+) -> None:
+    place = padded(tmp_path)
+    monkeypatch.chdir(place)
+    for hour, name in enumerate(("judged-again", "stated-power", "judged")):
+        folder = shutil.copytree(recorded(name), place / "results" / name)
+        os.utime(folder / "matrix.json", (hour * 3600, hour * 3600))
+    assert call(place / "results", "status").text == snapshot
+    assert call(place / "results", "diff").text == snapshot
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page(name: str, recorded: Recorded, snapshot: SnapshotAssertion) -> None:
+    folder = recorded(name)
+    page = folder.with_name(f"{name}-page")  # its links have the same way to the runs everywhere
+    assert call(folder, "report", str(folder), "--output", str(page)).code == 0
+    assert page_text((page / "report.html").read_text().replace(str(folder.parent), "DIR")) == snapshot
+
+
+def page_text(page: str) -> str:
+    """Return what a page shows, a line for each run of text, and where its plots have their points and its links lead."""
+    shown = _TAG.sub(lambda tag: f"\n{_drawn(tag[0])}\n", page)
+    return "\n".join(" ".join(line.split()) for line in shown.splitlines() if line.strip())
+
+
+def _drawn(tag: str) -> str:
+    places = re.findall(r' (?:d|points|x|y|cx|cy|x1|x2|y1|y2|width|height|href|class)="[^"]*"', tag)
+    return f"<{''.join(places).strip()}>" if places and not tag.startswith(("<style", "<script")) else ""
