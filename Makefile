@@ -3,6 +3,7 @@
 # make speed          tuneoff's own speed, as ratios                     make kill-test   kill `compare` at 20 random moments
 # make fuzz           10 000 fuzzed experiment files, 2 000 damaged results folders, 1 000 bundles, 300 hostile ones (ARGS='--count 300': of each, found and shrunk by Hypothesis)
 # make corpus       run the recorded results folders of the tests again (ARGS='NAME ...'; '--figures': only what commands say of them)
+# make test-planted    plant defects in a copy of the source and see that the tests of the corpus and the contracts catch them
 # make image          the image of Katib's trials, by podman, buildah or docker (IMAGE=name:tag, ARGS='--build-arg BASE=...': docs/katib.md)
 # make test-hosts   the tests on several hosts, which are namespaces of this machine: needs root (ARGS='-k ray')
 # Everything is set up at the first call, in .venv; later calls install nothing.
@@ -23,7 +24,7 @@ INSTALLED := $(VENV)/.installed
 unexport PYTHONDONTWRITEBYTECODE# without it every process of a test would compile what it imports
 
 .DEFAULT_GOAL := compare
-.PHONY: setup compare compare-mnist test test-fast test-slow test-hosts lint corpus speed kill-test fuzz image clean
+.PHONY: setup compare compare-mnist test test-fast test-slow test-hosts lint test-planted corpus speed kill-test fuzz image clean
 
 setup: $(INSTALLED)
 
@@ -56,6 +57,9 @@ test-slow: $(INSTALLED)
 
 test-hosts: $(INSTALLED)
 	$(BIN)/python -m pytest -m multihost -rs -p no:xdist -v $(ARGS) $(AGAIN)
+
+test-planted: $(INSTALLED)
+	$(BIN)/python tests/planted/run.py $(ARGS)
 
 corpus: $(INSTALLED)
 	$(BIN)/python tests/corpus/make.py $(ARGS)
