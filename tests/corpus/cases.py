@@ -11,7 +11,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-How = Literal["compare", "export", "interrupt", "kill at once", "kill", "kill and resume", "retry failed", "disturb", "reproduce"]
+How = Literal[
+    "compare",
+    "export",
+    "add a seed",
+    "interrupt",
+    "kill at once",
+    "kill",
+    "kill and resume",
+    "retry failed",
+    "disturb",
+    "reproduce",
+]
 REMOVED = "removed"  # in place of a new text: the file
 ONE, TWO = {"count": 1, "cpus": 1}, {"count": 2, "cpus": 1}
 SPACE = {
@@ -90,7 +101,21 @@ def _sleep(seconds: float) -> dict[str, Any]:
     return {"workload": {"name": "sleep", "options": {"epoch_seconds": seconds}}}
 
 
-JUDGED = {**_surrogate(0.05), "adapters": ["serial", "serial", "optuna"], "seeds": {"count": 10}, "workers": ONE}
+JUDGED = {
+    **_surrogate(0.05),
+    "adapters": ["serial", "serial", "optuna"],
+    "seeds": {"count": 10},
+    "workers": ONE,
+    "analysis": {
+        "quality_margin": 0.5,
+        "questions": {
+            "quality": "quality.test",
+            "time": "time.jct_without_test",
+            "rate": "trials.per_second",
+            "cost": "cost.per_completed_trial_without_test",
+        },
+    },
+}
 CASES = (
     Case(
         name="digits",
@@ -115,7 +140,7 @@ CASES = (
     ),
     Case(name="katib", experiment={**_sleep(0.1), "adapters": ["serial", {"name": "katib", "platform": "emulated"}]}),
     Case(name="judged", experiment={**JUDGED, "name": "judged"}),
-    Case(name="judged-again", experiment={**JUDGED, "name": "judged", "adapters": ["serial", "optuna"]}),
+    Case(name="judged-again", experiment={**JUDGED, "name": "judged", "adapters": ["serial", "optuna"]}, how="add a seed"),
     Case(
         name="samplers",
         experiment={
@@ -146,6 +171,7 @@ CASES = (
         name="listed",
         experiment={
             **_surrogate(0.01),
+            "objective": {"threshold": 1.5},
             "adapters": ["serial", "optuna", "syne-tune"],
             "sampler": "fixed",
             "configurations": {"sample": 6, "seed": 3},
@@ -171,6 +197,7 @@ CASES = (
         name="retries",
         experiment={
             **_faulty("sigkill", "raise", "nan", "exit_code", "no_report", "wrong_metric", rate=0.6, at_epoch=2),
+            "objective": {"threshold": 1.5},
             "adapters": ["serial", "optuna", {"name": "katib", "platform": "emulated"}],
             "budget": {"trials": 12, "epochs_per_trial": 3},
             "failures": {"retries": 1},
@@ -186,6 +213,16 @@ CASES = (
         },
     ),
     Case(
+        name="partly-failed",
+        experiment={
+            **_faulty("raise", rate=0.5),
+            "adapters": ["serial", "optuna"],
+            "budget": {"trials": 1, "epochs_per_trial": 2},
+            "workers": ONE,
+            "seeds": [0, 1, 2, 3],
+        },
+    ),
+    Case(
         name="timeouts",
         experiment={
             **_faulty("hang", rate=0.4, at_epoch=2),
@@ -196,7 +233,13 @@ CASES = (
     ),
     Case(
         name="late",
-        experiment={**_sleep(1.0), "adapters": ["serial"], "timeouts": {"trials_seconds": 4, "silence_seconds": 3}},
+        experiment={
+            **_sleep(1.0),
+            "adapters": ["serial"],
+            "timeouts": {"trials_seconds": 4, "silence_seconds": 3},
+            "power": {"meter": "replay", "options": {"path": "watts.csv"}},
+        },
+        files={"watts.csv": "\n".join(WATTS.split("\n")[:44])},
     ),
     Case(
         name="budgets",
@@ -284,6 +327,7 @@ CASES = (
             ("runs/*/*/events/[wt]*.jsonl", '"validation_loss":', '"validation_loss":1'),
             ("runs/*/*/run.json", '"torn_lines": 0', '"torn_lines": 1'),
             ("runs/*/*/accounting.json", '"usd_per_vcpu_hour": 0', '"usd_per_vcpu_hour": 1'),
+            ("runs/*/*/events/[wt]*.jsonl", '"hidden_width":', '"hidden_width":1'),
             ("runs/*/*/test.json", '"test_loss": 0', '"test_loss": 1'),
             ("runs/*/*/run.json", '"analysis_digest":"', '"analysis_digest":"0'),
             ("matrix.json", '"seed": 1', '"seed": 7'),
@@ -295,6 +339,7 @@ CASES = (
         changes=(
             ("runs/*/*/run.json", '"validation_loss":', '"validation_loss":1'),
             ("runs/*/*/run.json", '"state":"pruned"', '"state":"completed"'),
+            ("runs/*/*/power.jsonl", "", REMOVED),
             ("export/metrics.csv", ",ms,", ",s,"),
         ),
     ),

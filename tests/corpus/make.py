@@ -69,6 +69,11 @@ def kill_and_resume(case: Case) -> None:
     compare(case, "--resume")
 
 
+def add_seed(case: Case) -> None:
+    compare(case)
+    compare(case, "--resume", "--seeds", f"0-{case.file['seeds']['count']}")
+
+
 def compare_and_export(case: Case) -> None:
     compare(case)
     start("export", case.name).wait(LONGEST_SECONDS)
@@ -104,6 +109,7 @@ def reproduce(case: Case) -> None:
 HOW: dict[How, Callable[[Case], object]] = {
     "compare": compare,
     "export": compare_and_export,
+    "add a seed": add_seed,
     "interrupt": lambda case: end_in(case, 3, signal.SIGINT),
     "kill at once": lambda case: end_in(case, 1, signal.SIGKILL),
     "kill": lambda case: end_in(case, 2, signal.SIGKILL),

@@ -40,7 +40,8 @@ ALONE = (
     *(f"explain {topic}" for topic in TOPICS if topic != "adapters"),  # it tells what is installed here
     *("schema", "schema --run", "schema --prices", "check --workload --list", "explain", "--help"),
 )
-LISTED = {"sampler": "fixed", "configurations": {"sample": 3, "seed": 0}, "pruner": "scripted"}
+DRAWN = {"sampler": "fixed", "configurations": {"sample": 3, "seed": 0}}
+LISTED = {**DRAWN, "pruner": "scripted"}
 TWICE = [{"learning_rate": 0.1, "hidden_width": 9, "dropout": 0.1}] * 2
 FILES: dict[str, dict[str, Any]] = {  # what is planned of files with these keys, or why they are refused
     "anchors the wrong way round": {"anchors": {"random_search": 0.1, "best_known": 1.5, "source": "none"}},
@@ -55,6 +56,22 @@ FILES: dict[str, dict[str, Any]] = {  # what is planned of files with these keys
     "a flag that is a number": {"sampler": {"name": "tpe", "multivariate": 1}, "adapters": ["optuna"]},
     "a pruner beyond the epochs": {"pruner": {"name": "median", "first_epoch": 4}},
     "a pruner's defaults": {"pruner": "median", "adapters": ["optuna", "serial"]},
+    "all of a list": {**DRAWN, "budget": {"epochs_per_trial": 2}},
+    "all of a small space": {**DRAWN, "search_space": {"dropout": SPACE["dropout"]}, "configurations": {"sample": 5, "seed": 0}},
+    "draws of every kind": {
+        **DRAWN,
+        "workload": "null",
+        "search_space": {
+            **SPACE,
+            "kind": {"type": "categorical", "choices": ["a", None, [1, 2], 3]},
+            "size": {"type": "ordered", "values": [1, 2, 4]},
+            "count": {"type": "int", "low": 3, "high": 27, "step": 8},
+            "share": {"type": "float", "low": -1.0, "high": 1.0},
+            "fixed": {"type": "constant", "value": 1},
+        },
+        "configurations": {"sample": 30, "seed": 1},
+        "budget": {},
+    },
     "a grid of real numbers": {"sampler": "grid"},
     "retries": {"failures": {"retries": 1}, "adapters": ["serial", {"name": "katib", "platform": "emulated"}]},
     "limits on an emulation": {"workers": {"cpu_limit": "affinity"}, "adapters": [{"name": "katib", "platform": "emulated"}]},
@@ -90,7 +107,9 @@ def test_a_command_says_of_a_folder(command: str, name: str, recorded: Recorded,
     assert answer.text == snapshot
 
 
-@pytest.mark.parametrize(("old", "new"), [("judged", "judged-again"), ("listed", "damaged-record"), ("digits", "judged")])
+@pytest.mark.parametrize(
+    ("old", "new"), [("judged", "judged-again"), ("listed", "damaged-record"), ("digits", "judged"), ("digits", "digits")]
+)
 def test_the_difference_of_two_folders(old: str, new: str, recorded: Recorded, snapshot: SnapshotAssertion) -> None:
     answer = call(recorded(old), "diff", str(recorded(old)), str(recorded(new)))
     assert answer.text == snapshot
@@ -136,6 +155,15 @@ def test_without_a_folder_the_newest_is_meant(
         os.utime(folder / "matrix.json", (hour * 3600, hour * 3600))
     assert call(place / "results", "status").text == snapshot
     assert call(place / "results", "diff").text == snapshot
+
+
+@pytest.mark.parametrize("command", ["status", "verify", "report --text", "watch --once", "controls"])
+def test_nothing_of_a_plan_was_run(command: str, recorded: Recorded, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    folder = padded(tmp_path) / "digits"
+    folder.mkdir()
+    shutil.copy(recorded("digits") / "matrix.json", folder)
+    first, *options = command.split()
+    assert call(folder, first, str(folder), *options).text == snapshot
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -56,7 +56,12 @@ def untimed(folder: Path, scratch: Path, adapters: list[str]) -> dict[str, list[
     return {
         name: sorted(
             (
-                {"run": row["run_id"], "trained": digests.get((row["execution_id"], row.get("trial"))), **of(row, columns)}
+                {
+                    "run": row["run_id"],
+                    "trial": row.get("trial") if len(adapters) == 1 else "",
+                    "trained": digests.get((row["execution_id"], row.get("trial"))),
+                    **of(row, columns),
+                }
                 for row in tables[name]
                 if row["adapter"] in adapters
             ),

@@ -30,6 +30,7 @@ CONTRACTS: Mapping[
     str, Sequence[str]
 ] = {  # of the files below a path: what is run where the seam finds nothing, the longest path that fits
     "core/tuneoff/": ("tests/contract/test_serial.py",),
+    "core/tuneoff/ask_tell.py": ("tests/contract/test_nevergrad.py",),
     "core/tuneoff/trust/": ("tests/trust", "-m", "not slow"),
     "workloads/": ("tests/contract/test_serial.py",),
     "adapters/tuneoff_adapters/": ("tests/contract/test_serial.py",),
@@ -61,11 +62,12 @@ class Tree:
 
     def caught_by(self, plant: Plant, tests: Iterable[Sequence[str]]) -> str:
         """Plant a defect, run the tests, and take it out again; return the first test that fails, "" if none does."""
-        self._write(plant.file, plant.planted(ROOT))
+        sound = (self.path / plant.file).read_text()
+        self._write(plant.file, plant.planted(self.path))
         try:
             return next(filter(None, map(self.failing, tests)), "")
         finally:
-            self._write(plant.file, (ROOT / plant.file).read_text())
+            self._write(plant.file, sound)
 
     def _write(self, file: str, text: str) -> None:
         path = self.path / file
