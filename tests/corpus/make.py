@@ -3,6 +3,7 @@
     python tests/corpus/make.py                    everything, about ten minutes
     python tests/corpus/make.py NAME ...           these cases and what is copied from them
     python tests/corpus/make.py --figures          the figures alone, of the folders as they are
+    python tests/corpus/make.py --derive           before that each record anew from its raw files: it has other fields now
 
 A new recording has other times, so its figures are others too: read what changed before it is committed.
 """
@@ -25,6 +26,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # as a script it would find 
 
 from corpus.cases import CASES, REMOVED, Case, How
 from corpus.figures import EXPECTED, FOLDERS, SUFFIX, figures, unpack, written
+from tuneoff.measure.derived import derive_folder
+from tuneoff.record.endings import Ruling
+from tuneoff.record.results_folder import read_plan
+from tuneoff.record.store import read_run, run_paths, write_run
+from tuneoff.tell.frames.export import export
 
 LONGEST_SECONDS = 300
 LEFT_OUT = {"framework", "report", ".lock"}  # what no command reads, what is derived, and who held the folder: none does here
@@ -148,6 +154,20 @@ def make(case: Case) -> None:
     HOW[case.how](case)
 
 
+def derive_anew(folder: Path) -> None:
+    """Write each record of a folder as it follows today from its raw files, and the tables where there are any."""
+    for path in run_paths(folder):
+        record, spec = read_run(path), read_run(path).run_spec()
+        known = {"emulated": record.emulated, "versions": record.versions, "environment": record.environment}
+        stated = Ruling(status=record.status, reason=record.reason, charged=record.charged)
+        found = derive_folder(path.parent, spec, **known).record
+        if (found.status, found.reason) != (record.status, record.reason):  # as who supervised it knew alone
+            found = derive_folder(path.parent, spec, ruling=stated, **known).record
+        write_run(path.parent, found)
+    if (folder / "export").exists():
+        export(folder, folder / "export", "csv", [run.run_id for run in read_plan(folder).runs])
+
+
 def pack(folder: Path) -> None:
     """Write a results folder as an archive that is the same for the same files."""
     if not folder.is_dir():
@@ -176,14 +196,19 @@ def write_figures(case: Case) -> None:
 def run() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--figures", action="store_true")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--figures", action="store_true")
+    only.add_argument("--derive", action="store_true")
     arguments = parser.parse_args()
     chosen = [case for case in CASES if not arguments.names or {case.name, case.of} & set(arguments.names)]
     for case in chosen:
         if not arguments.figures:
             with tempfile.TemporaryDirectory(prefix="corpus-") as scratch:
                 os.chdir(scratch)
-                make(case)
+                if arguments.derive and not case.of:
+                    derive_anew(unpack(case.name, Path()))
+                else:
+                    make(case)
                 pack(Path(case.name))
                 os.chdir("/")
         write_figures(case)
