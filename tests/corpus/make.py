@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # as a script it would find its own folder alone
 
@@ -158,7 +159,7 @@ def derive_anew(folder: Path) -> None:
     """Write each record of a folder as it follows today from its raw files, and the tables where there are any."""
     for path in run_paths(folder):
         record, spec = read_run(path), read_run(path).run_spec()
-        known = {"emulated": record.emulated, "versions": record.versions, "environment": record.environment}
+        known: dict[str, Any] = {"emulated": record.emulated, "versions": record.versions, "environment": record.environment}
         stated = Ruling(status=record.status, reason=record.reason, charged=record.charged)
         found = derive_folder(path.parent, spec, **known).record
         if (found.status, found.reason) != (record.status, record.reason):  # as who supervised it knew alone
