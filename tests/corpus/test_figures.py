@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,28 @@ def test_a_file_makes_the_plan_that_was_recorded(
     expected = json.loads((recorded(case.name) / "matrix.json").read_text())
     found = list(differences(expected, json.loads(answer.out)))
     assert not found, "\n".join([*found[:SHOWN], f"{len(found)} differences"])
+
+
+@pytest.mark.parametrize("name", ["judged", "partly-failed", "katib"])
+def test_the_json_of_a_report_is_strict_and_every_null_has_its_reason(name: str, recorded: Recorded) -> None:
+    text = call(recorded(name), "report", str(recorded(name)), "--json").out
+    told = json.loads(text, parse_constant=lambda constant: pytest.fail(f"{constant} is no JSON"))
+    nulls = list(_nulls(told))
+    assert nulls
+    assert not [path for path, parent, key in nulls if not parent.get(f"{key}_reason_if_null")]
+
+
+def _nulls(value: Any, path: str = "", parent: Any = None, name: str = "") -> Iterator[tuple[str, Any, str]]:
+    """Yield (path, the mapping it is in, its name) of every null outside the frozen analysis and configurations."""
+    if value is None:
+        yield path, parent, name
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if key not in ("analysis", "configuration"):
+                yield from _nulls(item, f"{path}.{key}", value, key)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _nulls(item, path, value, name)
 
 
 def test_a_figure_that_differs_is_found() -> None:

@@ -75,6 +75,7 @@ FILES: dict[str, dict[str, Any]] = {  # what is planned of files with these keys
     "a grid of real numbers": {"sampler": "grid"},
     "retries": {"failures": {"retries": 1}, "adapters": ["serial", {"name": "katib", "platform": "emulated"}]},
     "limits on an emulation": {"workers": {"cpu_limit": "affinity"}, "adapters": [{"name": "katib", "platform": "emulated"}]},
+    "an option that defines no run": {"adapters": [{"name": "katib", "platform": "emulated", "options": {"pending_seconds": 9}}]},
     "an unknown adapter": {"adapters": ["seriel"]},
     "an unknown platform": {"adapters": [{"name": "optuna", "platform": "moon"}]},
     "an unknown sampler": {"sampler": "rondom"},
