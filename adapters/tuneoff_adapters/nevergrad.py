@@ -32,15 +32,17 @@ class NevergradAdapter(AskTellAdapter):
         import nevergrad
 
         parameters = {name: _parameter(nevergrad.p, kind) for name, kind in space.native.items()}
-        self._parametrization = nevergrad.p.Dict(**parameters)
-        self._parametrization.random_state.seed(self.seed)
+        parametrization = nevergrad.p.Dict(**parameters)
+        parametrization.random_state.seed(self.seed)
         make = nevergrad.optimizers.registry[OPTIMIZERS.get(self.experiment.sampler.name, "RandomSearch")]
         budget, workers = self.experiment.budget.trials, self.experiment.workers.count
-        self._optimizer = make(self._parametrization, budget=budget, num_workers=workers)
+        self._optimizer = make(parametrization, budget=budget, num_workers=workers)
         self._candidates: dict[str, Any] = {}
 
     def ask(self) -> tuple[str, Mapping[str, Any]]:
-        return self._known(self._optimizer.ask())
+        candidate = self._optimizer.ask()
+        self._candidates[candidate.uid] = candidate
+        return candidate.uid, candidate.value
 
     def tell(self, handle: str, told: Told) -> None:
         if told.state == "completed":
@@ -52,15 +54,6 @@ class NevergradAdapter(AskTellAdapter):
 
     def enqueue(self, values: Mapping[str, Any]) -> None:
         self._optimizer.suggest(dict(values))
-
-    def replay(self, values: Mapping[str, Any], told: Told) -> str:
-        handle, _ = self._known(self._parametrization.spawn_child(new_value=dict(values)))
-        self.tell(handle, told)
-        return handle
-
-    def _known(self, candidate: Any) -> tuple[str, Mapping[str, Any]]:
-        self._candidates[candidate.uid] = candidate
-        return candidate.uid, candidate.value
 
 
 def _parameter(p: Any, kind: Native) -> Any:

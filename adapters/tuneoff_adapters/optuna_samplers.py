@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from tuneoff.capabilities import Option
 
 if TYPE_CHECKING:
-    from tuneoff.experiment.spec import RunSpec
     from tuneoff.record.run_context import RunContext
 
 _STARTUP = Option(type="integer", least=1)
@@ -43,10 +42,3 @@ def flag_unused_model(context: RunContext, startup_trials: Mapping[str, int] = S
     if needed >= trials:
         text = f"sampler {name!r} draws its first {needed} trials at random, but the budget is {trials}: it is random search here"
         context.flag("sampler_without_model", text)
-
-
-def refuse_untold(spec: RunSpec) -> str | None:
-    """Return why a sampler cannot go on with finished trials, or None: it is told them, but has more state than they show."""
-    if spec.experiment.sampler.name == "cmaes":
-        return "sampler 'cmaes' keeps its state in the study that was interrupted, and learns nothing from finished trials alone"
-    return None

@@ -54,12 +54,6 @@ class RustunaAdapter(AskTellAdapter):
     def enqueue(self, values: Mapping[str, Any]) -> None:
         self._study.enqueue_trial(dict(values))
 
-    def replay(self, values: Mapping[str, Any], told: Told) -> int:
-        self.enqueue(values)
-        handle, _ = self.ask()
-        self.tell(handle, told)
-        return handle
-
     def _state(self, told: Told) -> Any:
         return getattr(self._library.trial.TrialState, STATES[told.state])
 

@@ -30,7 +30,6 @@ _LOCAL = Capabilities(
         "none": Offer(implementation="none"),
         "scripted": Offer(implementation="tuneoff.run.trial.pool_worker.work"),
     },
-    resume=Support.YES,
     retry=Support.YES,
     reports="none",
     changed_defaults=(
@@ -46,7 +45,6 @@ class SerialAdapter(OnSlurm, OnClusters, PoolAdapter):
     capabilities: ClassVar[Capabilities] = on_clusters(
         on_slurm(_LOCAL),
         (KUBERNETES, JOBS),
-        resume=Support.NOT_BY_TUNEOFF,
         notes=("the same on a cluster with Katib tells Katib's own share of a trial's cost",),
     )
     local_options: ClassVar[frozenset[str]] = OnSlurm.local_options | OnClusters.local_options
@@ -63,20 +61,14 @@ class SerialAdapter(OnSlurm, OnClusters, PoolAdapter):
     def setup(self) -> None:
         super().setup()
         self._best: tuple[float, str, Mapping[str, Any]] | None = None
-        best = self.context.history.best(self.context.spec.experiment.objective.mode)
-        if best is not None and best.value is not None:
-            self._best = (best.value, best.trial_id, best.configuration)
 
     def propose(self) -> Iterator[Proposal]:
-        """Yield trials in the order of the sampler; of a continued run those that are not finished."""
+        """Yield trials in the order of the sampler."""
         spec = self.context.spec
-        finished = {trial.trial_id for trial in self.context.finished}
         listed = listed_configurations(spec)
         configurations = iter(listed) if listed is not None else draws(spec.experiment.search_space, spec.sampler_seed)
         for number, configuration in enumerate(itertools.islice(configurations, spec.experiment.budget.trials)):
-            trial_id = trial_name(number)
-            if trial_id not in finished:
-                yield trial_id, configuration
+            yield trial_name(number), configuration
 
     def ended(self, task: Task, outcome: TrialOutcome) -> None:
         if outcome.state != "completed" or outcome.value is None:

@@ -13,7 +13,7 @@ from tuneoff.base.doctor_check import DoctorCheck
 from tuneoff.base.files import replacing
 from tuneoff.base.process_limits import as_parent
 from tuneoff.base.processes import run_to_end
-from tuneoff.capabilities import Capabilities, Support
+from tuneoff.capabilities import Capabilities
 from tuneoff.errors import StepError
 from tuneoff.record.layout import BEST_CONFIGURATION, TEST_RESULT
 
@@ -91,15 +91,6 @@ class Adapter(ABC):
     def placement(cls, spec: RunSpec) -> str | None:
         """Return one line on what a run starts on which other hosts, for `plan`, or None: everything is here. Starts nothing."""
         return None
-
-    @classmethod
-    def refuse_continue(cls, spec: RunSpec) -> str | None:
-        """Return why an interrupted run of this kind cannot go on with its finished trials, or None. Imports nothing.
-
-        This default goes by the capability `resume`; an override names samplers whose state cannot be told.
-        """
-        resume = cls.capabilities.on(spec.platform).resume
-        return None if resume is Support.YES else f"continuing inside a run: {resume.value}"
 
     @classmethod
     def strategies(cls, spec: RunSpec) -> dict[str, str]:

@@ -18,7 +18,6 @@ from tuneoff.experiment.translation import (
 )
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events.writer import EventWriter
-from tuneoff.record.history import FinishedTrial, History, UnfinishedTrial
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.pool_adapter import PoolAdapter, Proposal, Task
 from tuneoff.run.trial.children import hold_children
@@ -34,9 +33,7 @@ __all__ = [
     "EventWriter",
     "ExperimentSpec",
     "Failures",
-    "FinishedTrial",
     "FrameworkSpace",
-    "History",
     "ListTranslation",
     "Message",
     "Native",
@@ -60,7 +57,6 @@ __all__ = [
     "TrialContext",
     "TrialOutcome",
     "TrialProcess",
-    "UnfinishedTrial",
     "Worker",
     "WorkerPool",
     "Workers",

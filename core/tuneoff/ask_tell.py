@@ -1,8 +1,7 @@
 """The base class of adapters for libraries with ask and tell: the library chooses, core runs the trials.
 
 A subclass declares the library's samplers and says how to `open` its optimizer, `ask`, `tell` and name the `best` trial.
-Everything else is core's: worker processes, budget, retries, scripted stops, a continued run, and the draws of
-`tuneoff verify-space`.
+Everything else is core's: worker processes, budget, retries, scripted stops, and the draws of `tuneoff verify-space`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any, Literal
 
 from tuneoff.adapter import Best
 from tuneoff.base import clock
-from tuneoff.base.identity import derive_seed, trial_name
+from tuneoff.base.identity import trial_name
 from tuneoff.capabilities import Capabilities, Offer, Option, Support, import_framework
 from tuneoff.errors import StepError
 from tuneoff.experiment.spec import ExperimentSpec
@@ -30,7 +29,6 @@ from tuneoff.experiment.translation import (
     Translation,
     translation_of,
 )
-from tuneoff.record.history import FinishedTrial, begun, not_begun
 from tuneoff.run.pool_adapter import WORK, PoolAdapter, Proposal, Task
 from tuneoff.run.trial.run_trial import Decision, TrialOutcome
 
@@ -78,8 +76,8 @@ class AskTellAdapter(PoolAdapter):
     0 .. size - 1; {} in an empty space.
 
     Of the capabilities a subclass declares what is the library's own; this class adds retries, the pruners `none` and
-    `scripted`, with `enqueue` the samplers `fixed` and `grid`, and with `replay` continued runs. It may define whatever
-    this class documents; the other names of this class and its bases are core's.
+    `scripted`, and with `enqueue` the samplers `fixed` and `grid`. It may define whatever this class documents; the other
+    names of this class and its bases are core's.
 
     Raises:
         TypeError: a subclass defines one of core's names, or offers a pruner of its own and has no `report`.
@@ -126,10 +124,6 @@ class AskTellAdapter(PoolAdapter):
         """Tell the library a running trial's value after an epoch (from 1), and return whether its pruner stops the trial."""
         raise NotImplementedError
 
-    def replay(self, values: Mapping[str, Any], told: Told) -> Hashable:
-        """Tell the library of a trial that it was not asked for, by its native values, and return the trial's handle."""
-        raise NotImplementedError
-
     @property
     def experiment(self) -> ExperimentSpec:
         """The experiment: `sampler.name`, `sampler.options`, `pruner`, `budget.trials`, `workers.count` and so on."""
@@ -142,9 +136,8 @@ class AskTellAdapter(PoolAdapter):
 
     @property
     def seed(self) -> int:
-        """The sampler's seed, at least 0 and below 2**31; each execution of a continued run has its own."""
-        seed, history = self.context.spec.sampler_seed, self.context.history
-        return derive_seed("ask", seed, len(history.executions), history.count) if history else seed
+        """The sampler's seed, at least 0 and below 2**31."""
+        return self.context.spec.sampler_seed
 
     # what core does with it
 
@@ -153,8 +146,8 @@ class AskTellAdapter(PoolAdapter):
         is_told_all = self.context.spec.reports == "every_epoch" and _overrides(type(self), "report")
         return is_told_all and self.experiment.pruner.name != "scripted"
 
-    def framework_id(self, trial_id: str) -> str | None:
-        return str(self.__handles[trial_id]) if trial_id in self.__handles else None
+    def framework_id(self, trial_id: str) -> str:
+        return str(self.__handles[trial_id])
 
     def draw(self, count: int) -> Iterator[Mapping[str, object]]:
         self.__import()
@@ -174,29 +167,20 @@ class AskTellAdapter(PoolAdapter):
         super().deploy()
 
     def setup(self) -> None:
-        """Open the optimizer, and replay what a continued run has finished."""
+        """Open the optimizer."""
         super().setup()
-        history = self.context.history
         self.__space = translation_of(self.context.spec)
         self.__handles: dict[str, Hashable] = {}
         self.__completed: dict[Hashable, Best] = {}
         self.open(self.__space)
-        for trial in begun(history):
-            if isinstance(trial, FinishedTrial):
-                self.__tell(trial.trial_id, trial.configuration, trial.state, trial.value)
 
     def propose(self) -> Iterator[Proposal]:
-        """Yield what a continued run has to begin again, then what the library is asked for, or given where there is a list."""
-        history, space = self.context.history, self.__space
-        for trial in history.unfinished:
-            if _overrides(type(self), "enqueue"):
-                self.__ask(trial.trial_id, space.encode(trial.configuration))
-            yield trial.trial_id, trial.configuration
+        """Yield what the library is asked for, or given where there is a list."""
         given: Iterable[Mapping[str, Any] | None] = itertools.repeat(None)
-        if isinstance(space, ListTranslation):
-            given = ({LIST_INDEX: index} for index in not_begun(space.configurations, history))
-        for number, values in zip(range(self.experiment.budget.trials - history.count), given, strict=False):
-            trial_id = trial_name(history.next_number + number)
+        if isinstance(self.__space, ListTranslation):
+            given = ({LIST_INDEX: index} for index in range(len(self.__space.configurations)))
+        for number, values in zip(range(self.experiment.budget.trials), given, strict=False):
+            trial_id = trial_name(number)
             yield trial_id, self.__ask(trial_id, values)
 
     def ended(self, task: Task, outcome: TrialOutcome) -> None:
@@ -205,8 +189,7 @@ class AskTellAdapter(PoolAdapter):
         self.context.events.write("stage", name="tell", duration_ns=clock.monotonic_ns() - started, trial=task.trial_id)
 
     def decide(self, task: Task, epoch: int, value: float) -> Decision:
-        handle = self.__handles.get(task.trial_id)
-        is_stop = handle is not None and self.report(handle, epoch, value)
+        is_stop = self.report(self.__handles[task.trial_id], epoch, value)
         if not is_stop or self.experiment.pruner.name in _STOPPED_BY_CORE:
             return Decision.CONTINUE
         if epoch < self.experiment.budget.epochs_per_trial:
@@ -241,11 +224,8 @@ class AskTellAdapter(PoolAdapter):
 
     def __tell(self, trial_id: str, configuration: Mapping[str, Any], state: str, value: float | None) -> None:
         told = self.__told(state, value)
-        handle = self.__handles.get(trial_id)
-        if handle is None:
-            handle = self.replay(self.__space.encode(configuration), told)
-        else:
-            self.tell(handle, told)
+        handle = self.__handles[trial_id]
+        self.tell(handle, told)
         if told.state == "completed":
             self.__completed[handle] = Best(trial_id=trial_id, configuration=configuration, value=value)
 
@@ -275,6 +255,5 @@ def _completed(cls: type[AskTellAdapter]) -> Capabilities:
         pruners={**stopped, **declared.pruners},
         reports="none",
         changed_defaults=(_SUPPLIED, *declared.changed_defaults),
-        resume=Support.YES if _overrides(cls, "replay") else declared.resume,
         retry=Support.YES,
     )

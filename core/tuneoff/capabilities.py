@@ -98,7 +98,6 @@ class Capabilities:
     emulated_platforms: tuple[str, ...] = ()
     samplers: Mapping[str, Offer] = field(default_factory=dict)
     pruners: Mapping[str, Offer] = field(default_factory=dict)
-    resume: Support = Support.NOT_BY_TUNEOFF
     retry: Support = Support.NOT_BY_TUNEOFF
     long_lived_workers: bool = True  # False: one process per trial
     reports: Reports = "every_epoch"  # none | at_end | every_epoch
@@ -129,7 +128,6 @@ class Capabilities:
         unknown = [name for name in self.emulated_platforms if name not in self.platforms]
         if unknown:
             raise ValueError(f"`emulated_platforms` must be among {self.platforms}, but got {unknown}")
-        _must_be_support("capabilities.resume", self.resume)
         _must_be_support("capabilities.retry", self.retry)
         if self.reports not in (known := get_args(Reports)):
             raise ValueError(f"capabilities.reports must be one of {', '.join(known)}, but got {self.reports!r}")

@@ -1,7 +1,8 @@
-"""The base class for ask and tell: what follows from a subclass's methods, continued runs, stops, and the best trial."""
+"""The base class for ask and tell: what follows from a subclass's methods, stops, and the best trial."""
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,14 +13,12 @@ from typing import Any, ClassVar
 import pytest
 
 from adapters.lifecycle_run import run_lifecycle
-from adapters.test_telling import drawn, history_of
 from builders.specs import TOY_SPACE, make_context, toy_spec
 from trust.space_test.every_kind import PROBED, context_of
 from tuneoff.ask_tell import AskTellAdapter, Capabilities, NativeIndex, Offer, Support, Told, Translation
 from tuneoff.errors import StepError
-from tuneoff.experiment.strategies import listed_configurations
+from tuneoff.experiment.strategies import draws, listed_configurations
 from tuneoff.record.events import schema
-from tuneoff.record.history import History
 from tuneoff.run.pool_adapter import PoolAdapter, Task
 from tuneoff.run.trial.pool import Death
 from tuneoff.run.trial.run_trial import TrialOutcome
@@ -27,7 +26,7 @@ from tuneoff.trust.space_test.mapping import mapping_problems
 
 
 class Plain(AskTellAdapter):
-    """A library that chooses at random, and cannot be told anything that it did not ask for."""
+    """A library that chooses at random."""
 
     capabilities: ClassVar[Capabilities] = Capabilities(framework="toy", samplers={"random": Offer(implementation="toy")})
 
@@ -52,16 +51,7 @@ class Plain(AskTellAdapter):
         return min(losses, key=losses.__getitem__)
 
 
-class Replaying(Plain):
-    """It takes finished trials, under names of its own."""
-
-    def replay(self, values: Mapping[str, Any], told: Told) -> str:
-        handle = f"r{len(self.told)}"
-        self.told[handle] = told
-        return handle
-
-
-class Whole(Replaying):
+class Whole(Plain):
     """It evaluates given points too, and stops trials."""
 
     capabilities: ClassVar[Capabilities] = replace(
@@ -86,8 +76,7 @@ class Whole(Replaying):
 def test_the_capabilities_follow_from_the_methods() -> None:
     plain, whole = Plain.capabilities, Whole.capabilities
     assert (set(plain.samplers), set(plain.pruners)) == ({"random"}, {"none", "scripted"})
-    assert (plain.retry, plain.resume) == (Support.YES, Support.NOT_BY_TUNEOFF)
-    assert Replaying.capabilities.resume is Support.YES
+    assert plain.retry is Support.YES
     assert (set(whole.samplers), set(whole.pruners)) == ({"random", "fixed", "grid"}, {"none", "scripted", "second"})
     assert whole.samplers["fixed"].implementation == f"{__name__}.Whole.enqueue"
 
@@ -103,28 +92,6 @@ def test_a_name_of_core_s_is_refused(name: str) -> None:
         type("Careless", (Plain,), {name: lambda *arguments: None})
 
 
-@pytest.mark.parametrize("adapter", [Replaying, Whole])
-def test_a_continued_run_is_replayed_and_begins_with_what_was_lost(tmp_path: Path, adapter: type[Replaying]) -> None:
-    configurations = drawn(6)
-    context = make_context(toy_spec("optuna", sampler="random", trials=10), tmp_path, history_of(configurations))
-    toy = adapter(context)
-    toy.setup()
-    assert [told.state for told in toy.told.values()] == ["completed", "pruned", "failed", "completed"]
-    assert [told.value for told in toy.told.values()] == [0.8, 0.8, None, 0.5]
-    proposed = list(toy.propose())
-    assert [trial_id for trial_id, _ in proposed] == ["t00005", "t00006", "t00007", "t00008", "t00009", "t00010"]
-    assert proposed[0][1] == configurations[5]
-    toy.ended(Task(*proposed[0], 2), TrialOutcome(state="completed", value=0.1))
-    lost = "r4" if adapter is Replaying else "a1"  # without `enqueue` it runs unasked, and is replayed at its end
-    assert toy.framework_id("t00005") == (None if adapter is Replaying else lost)
-    assert toy.told[lost].loss == 0.1
-    best = toy.collect_results()
-    assert best is not None
-    assert (best.trial_id, best.configuration, best.value) == ("t00005", configurations[5], 0.1)
-    first = adapter(context_of(adapter, 0, 10, tmp_path / "first"))
-    assert toy.seed != first.seed == first.context.spec.sampler_seed
-
-
 @pytest.mark.parametrize("sampler", ["fixed", "grid"])
 def test_of_a_list_each_configuration_is_enqueued_once(tmp_path: Path, sampler: str) -> None:
     space = (
@@ -132,16 +99,13 @@ def test_of_a_list_each_configuration_is_enqueued_once(tmp_path: Path, sampler: 
         if sampler == "fixed"
         else replace(TOY_SPACE, dimensions={name: TOY_SPACE.dimensions[name] for name in ("depth", "kind")})
     )
-    given = {"configurations": drawn(7)} if space is None else {"space": space}
+    given = {"configurations": list(itertools.islice(draws(TOY_SPACE, 99), 7))} if space is None else {"space": space}
     spec = toy_spec("optuna", sampler=sampler, trials=7, **given)
     configurations = listed_configurations(spec)
     assert configurations is not None
-    fresh = Whole(make_context(spec, tmp_path / "fresh", History()))
-    fresh.setup()
-    assert [configuration for _, configuration in fresh.propose()] == configurations
-    again = Whole(make_context(spec, tmp_path / "again", history_of(configurations)))
-    again.setup()
-    assert [configuration for _, configuration in again.propose()] == [configurations[5], configurations[4], configurations[6]]
+    toy = Whole(make_context(spec, tmp_path))
+    toy.setup()
+    assert [configuration for _, configuration in toy.propose()] == configurations
 
 
 @pytest.mark.parametrize("named", ["nobody", "a2"])
@@ -183,7 +147,7 @@ def test_a_trial_whose_worker_died_is_told_unless_it_is_tried_again(may_retry: b
 def test_what_is_tried_again_is_sent_even_if_the_budget_is_used_up_meanwhile(is_used_up: bool) -> None:
     sent: list[tuple[int, object]] = []
     adapter: Any = SimpleNamespace(
-        context=SimpleNamespace(submitted=lambda *_: None, trial_context=SimpleNamespace(first_attempts={})),
+        context=SimpleNamespace(submitted=lambda *_: None),
         framework_id=lambda trial_id: None,
         _pool=SimpleNamespace(send=lambda worker, task: sent.append((worker, task))),
         _budget=SimpleNamespace(is_used_up=lambda: is_used_up),

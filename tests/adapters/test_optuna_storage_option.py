@@ -187,7 +187,6 @@ def test_sqlite_enqueues_for_one_worker_alone(enqueued: dict[str, Any]) -> None:
     assert "SQLite" not in str(OptunaAdapter.refuse(replace(spec, options={})))
     random = toy_spec("optuna", options={"storage": "sqlite"}, workers=Workers(count=2))
     assert OptunaAdapter.refuse(random) is None
-    assert "--continue" in str(OptunaAdapter.refuse_continue(random))
 
 
 def test_another_storage_is_another_run() -> None:

@@ -88,7 +88,7 @@ def made_folder(*groups: Sequence[tuple[RunSpec, RunRecord | None]], **more: Any
 
 def listing(name: str, *, state: State = "ready", text: str = "", **declared: Any) -> AdapterListing:
     """Return an adapter that offers random search and resumes, unless declared otherwise."""
-    offers = {"samplers": {"random": Offer()}, "pruners": {"none": Offer()}, "resume": Support.YES, "retry": Support.YES}
+    offers = {"samplers": {"random": Offer()}, "pruners": {"none": Offer()}, "retry": Support.YES}
     capabilities = Capabilities(framework=name.title(), install=f"{name}-library", **{**offers, **declared})
     plugin = Plugin(name=name, target=f"{name}:Adapter")
     return AdapterListing(plugin=plugin, state=state, text=text, framework=name.title(), capabilities=capabilities)

@@ -18,7 +18,7 @@ from tuneoff.judge.answers.answer import Answers, Verdict
 from tuneoff.judge.results import Results
 from tuneoff.measure.use import DISTURBED, SHARE
 from tuneoff.record.metric_value import Kind, MetricValue, known, missing
-from tuneoff.record.run_record import ContinuesRecord, FlagRecord, RunRecord, RunStatus
+from tuneoff.record.run_record import FlagRecord, RunRecord, RunStatus
 
 QUESTIONS = {"quality": "quality.test", "time": "time.jct"}
 ANALYSIS: Mapping[str, Any] = {
@@ -48,7 +48,6 @@ class Entry:
     variant: Mapping[str, Any] = field(default_factory=dict)
     status: Mapping[int, RunStatus] = field(default_factory=dict)
     absent: Sequence[int] = ()
-    continued: Sequence[int] = ()
     flags: Mapping[int, Sequence[str]] = field(default_factory=dict)
     disturbed: Sequence[int] = ()  # by other programs, which used half of the processors
     unsampled: Sequence[int] = ()
@@ -138,8 +137,6 @@ def _spec(entry: Entry, seed: int) -> RunSpec:
 
 def _record(entry: Entry, spec: RunSpec) -> RunRecord:
     status = entry.status.get(spec.seed, "done")
-    is_continued = spec.seed in entry.continued
-    before = ContinuesRecord(executions=("e",), digest="", finished=(), begun_again=(), away_ns=1)
     values = dict(entry.draw(spec.seed)) if status == "done" else {}
     is_disturbed = spec.seed in entry.disturbed
     values[SHARE] = missing("%", "no sample") if spec.seed in entry.unsampled else known(50.0 if is_disturbed else 0.0, "%")
@@ -152,7 +149,6 @@ def _record(entry: Entry, spec: RunSpec) -> RunRecord:
         reason=None if status == "done" else "planted",
         started_at="2026-01-01T00:00:01Z",
         environment={"host": "here"},
-        continues=before if is_continued else None,
         emulated=entry.emulated,
         flags=tuple(FlagRecord(name=name, text="planted") for name in flags),
         metrics={name: _metric(name, value, entry.metric) for name, value in values.items()},

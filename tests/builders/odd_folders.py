@@ -13,7 +13,7 @@ from builders.results_folders import Results, write_examples
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.spec import run_spec_to_json
 from tuneoff.record.results_folder import read_plan
-from tuneoff.record.run_record import ContinuesRecord, RunRecord
+from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import read_run, write_run
 from tuneoff.tell.frames.export import Format, export
 
@@ -23,8 +23,8 @@ HOSTILE = "<script>alert(1)</script>\x1b[31m \u202e\u0000\r\n,\"';é漢\U0001f60
 def write_odd(tmp_path: Path) -> Path:
     """Write a results folder and return its path.
 
-    Runs by seed: 0 done; 1 failed; 2 without trials; 3 continued; 4 replaced by a later execution; 5 unfinished; 6 planned;
-    7 a warm-up; 8 with hostile texts.
+    Runs by seed: 0 and 3 done; 1 failed; 2 without trials; 4 replaced by a later execution; 5 unfinished; 6 planned; 7 a
+    warm-up; 8 with hostile texts.
     """
     specs = [replace(example_a()[1], seed=seed, warm_up=seed == 7) for seed in range(9)]
     results = Results(tmp_path / "odd", specs)
@@ -55,9 +55,6 @@ def change(seed: int, done: RunRecord) -> dict[str, Any]:
         return {"status": "failed", "reason": "the trial step failed", "charged": "framework"}
     if seed == 2:
         return {"status": "failed", "reason": "no trial completed", "trials": (), "best": None, "test": None, "metrics": {}}
-    if seed == 3:
-        earlier = ContinuesRecord(executions=("0",), digest="0" * 64, finished=("1",), begun_again=(), away_ns=1)
-        return {"continues": earlier}
     if seed == 4:
         return {"status": "interrupted", "reason": "interrupted by the user", "charged": "user"}
     if seed == 8:

@@ -10,8 +10,7 @@ from typing import Any
 from builders.made_runs import made_run, made_spec
 from builders.results_folders import Results
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.measure.resumed import without_times
-from tuneoff.record.run_record import ContinuesRecord, RunRecord, RunStatus
+from tuneoff.record.run_record import RunRecord, RunStatus
 from tuneoff.record.store import write_run
 
 CURVE = ({"validation_accuracy": 0.5}, {"validation_accuracy": 0.8})
@@ -71,9 +70,3 @@ def never(run: RunRecord) -> RunRecord | None:
 def without_trials(run: RunRecord) -> RunRecord:
     """Make a run one that failed before its first trial."""
     return replace(run, status="failed", reason="no trial completed", charged="framework", trials=(), metrics={})
-
-
-def continued(run: RunRecord) -> RunRecord:
-    """Make a run one that was continued from an earlier execution."""
-    continues = ContinuesRecord(executions=("e0",), digest="d", finished=("t0",), begun_again=(), away_ns=1)
-    return replace(run, continues=continues, metrics=without_times(dict(run.metrics)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from tuneoff.base.space import Categorical, Float, IntegerLog, SearchSpace, step
 from tuneoff.capabilities import Reports
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Failures, Objective, RunSpec, Strategy, Workers, WorkloadSpec
 from tuneoff.record.events.writer import EventWriter
-from tuneoff.record.history import FILE_NAME, NO_HISTORY, History
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.supervisor.execution import new_execution, write_inputs
 
@@ -96,15 +94,13 @@ def toy_spec(
     return make_spec(adapter, epochs=epochs, **{**fields, **more})
 
 
-def make_context(spec: RunSpec, folder: Path, history: History = NO_HISTORY) -> RunContext:
-    """Return the context of a new execution under `folder`, which goes on where `history` ends."""
+def make_context(spec: RunSpec, folder: Path) -> RunContext:
+    """Return the context of a new execution under `folder`."""
     execution = new_execution(spec, folder)
-    if history is not NO_HISTORY:
-        (execution.folder / FILE_NAME).write_text(json.dumps(history.to_json()))
     return RunContext(
         spec=spec,
         run_dir=execution.folder,
         execution_id=execution.execution_id,
-        trial_context=write_inputs(execution, (), history),
+        trial_context=write_inputs(execution),
         events=EventWriter(execution.folder, execution.execution_id, "coordinator"),
     )

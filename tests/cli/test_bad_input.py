@@ -140,7 +140,7 @@ def test_a_folder_without_results_is_one_line(call: Call, command: str, tmp_path
     assert "there is no results folder under" in answer.line
 
 
-@pytest.mark.parametrize("option", ["--resume", "--continue", "--retry failed"])
+@pytest.mark.parametrize("option", ["--resume", "--retry failed"])
 def test_nothing_to_resume_is_one_line(call: Call, file: File, fakes: None, option: str) -> None:
     answer = call("compare", file(), *option.split())
     assert answer.code == 2

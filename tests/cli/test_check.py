@@ -120,11 +120,11 @@ def test_the_process_that_asks_does_not_outlive_a_killed_check(tmp_path: Path) -
 
 
 def test_refusals_are_checked_without_a_run(call: Call) -> None:
-    answer = call("check", "serial", "--only", "refusal", "resume.as-declared", "--json")
+    answer = call("check", "serial", "--only", "refusal", "--json")
     assert (answer.code, answer.err) == (0, "")
     (adapter,) = json.loads(answer.out)["adapters"]
     assert (adapter["conforms"], adapter["runs"]) == (True, 0)
-    assert {item["id"].partition(".")[0] for item in adapter["checks"]} == {"refusal", "resume"}
+    assert {item["id"].partition(".")[0] for item in adapter["checks"]} == {"refusal"}
 
 
 def test_some_checks_do_not_tell_that_an_adapter_conforms(call: Call) -> None:

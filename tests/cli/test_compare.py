@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -18,11 +17,10 @@ from builders.made_runs import write_results
 from command_line import Call, File
 from tuneoff.cli import matrix
 from tuneoff.cli.folders import new_folder, newest_folder, resumed
-from tuneoff.cli.matrix import _may_continue, reason, resume_command
+from tuneoff.cli.matrix import reason, resume_command
 from tuneoff.cli.plan import expected_duration
 from tuneoff.cli.selection import overridden_plan
-from tuneoff.errors import ExperimentError, UnsupportedError
-from tuneoff.experiment.plan import Plan
+from tuneoff.errors import ExperimentError
 from tuneoff.measure.declared_experiment import with_declared
 from tuneoff.record.derive import derive
 from tuneoff.record.results_folder import PLAN, read_plan
@@ -258,27 +256,6 @@ def test_the_newest_folder_is_taken_and_only_the_same_plan_is_resumed(file: File
     assert resumed(plan, None, adds_seeds=False, root=tmp_path) == (tmp_path / "a", plan)
     with pytest.raises(ExperimentError):
         resumed(overridden_plan(file(), trials=3), None, adds_seeds=False, root=tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("asked", "found", "may"),
-    [
-        (False, {"r": Path("e")}, True),
-        (False, {}, False),  # nothing of it had finished
-        (True, {"r": Path("e")}, False),  # the command says it already
-        (False, UnsupportedError("not by its adapter"), False),
-    ],
-)
-def test_continue_is_named_where_it_would_keep_something(
-    monkeypatch: pytest.MonkeyPatch, asked: bool, found: dict[str, Path] | UnsupportedError, may: bool
-) -> None:
-    def to_continue(plan: Plan, results: Path) -> dict[str, Path]:
-        if isinstance(found, UnsupportedError):
-            raise found
-        return found
-
-    monkeypatch.setattr("tuneoff.run.resume.to_continue", to_continue)
-    assert _may_continue(argparse.Namespace(continues=asked), Plan(name="", path="", runs=()), Path()) is may
 
 
 def test_how_long_it_takes_is_said_only_where_an_earlier_folder_has_every_framework(

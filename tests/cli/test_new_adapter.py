@@ -117,7 +117,7 @@ def test_an_adapter_that_runs_its_trials_itself_conforms(call: Call, tmp_path: P
     assert [one for one in report["checks"] if one["verdict"] == "failed"] == []
     assert (checked.returncode, report["is_complete"]) == (0, True)
     not_tested = [one["id"] for one in report["checks"] if one["verdict"] not in ("passed", "failed")]
-    assert set(not_tested) <= {"resume.keeps-trials", "limits.processors"}
+    assert set(not_tested) <= {"limits.processors"}
 
 
 @pytest.mark.slow

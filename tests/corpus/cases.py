@@ -356,5 +356,5 @@ CASES = (
             (".executions", "", ""),
         ),
     ),
-    Case(name="damaged-version", of="no-power", changes=(("runs/*/*/run.json", '"format_version": 3', '"format_version": 99'),)),
+    Case(name="damaged-version", of="no-power", changes=(("runs/*/*/run.json", '"format_version": 4', '"format_version": 99'),)),
 )

@@ -32,7 +32,7 @@ OF_FOLDERS = (
     *(("status --declared", name) for name in ("digits", "workers", "katib")),
     *(("controls", name) for name in ("digits", "judged", "listed", "tasks", "damaged-record")),
     *(("recommend", name) for name in ("judged", "tasks", "workers")),
-    ("recommend --must-resume --must-retry --workers 2 --runs", "digits"),
+    ("recommend --must-retry --workers 2 --runs", "digits"),
     ("recommend --sampler tpe --prefer time", "judged"),
 )
 ALONE = (

@@ -94,7 +94,7 @@ def signature(name: str, function: Callable[..., Any]) -> str:
 
 def ask_tell_methods() -> Iterable[str]:
     """Yield the calls that a subclass for ask and tell may define, as the page writes them."""
-    for name in ("open", "ask", "tell", "best", "enqueue", "report", "replay"):
+    for name in ("open", "ask", "tell", "best", "enqueue", "report"):
         yield signature(name, getattr(AskTellAdapter, name))
 
 

@@ -162,7 +162,7 @@ def told_of(results: Path, rule: str) -> set[str] | None:
             (process, msgspec.structs.replace(event, t=min(times) - 1_000_000_000) if index in moved else event)
             for index, (process, event) in enumerate(pairs)
         ]
-    return {breach.rule for breach in check_history([pairs], record.run_spec(), is_done=True)}
+    return {breach.rule for breach in check_history(pairs, record.run_spec(), is_done=True)}
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import tuneoff
 from builders.bundles import packed
+from builders.killed_logs import SPEC
 from builders.results_folders import Results
-from builders.resume_logs import SPEC
 from tuneoff.base.files import pinned
 from tuneoff.cli.main import main
 from tuneoff.errors import TuneoffError
@@ -19,7 +19,6 @@ from tuneoff.record.endings import KILLED
 from tuneoff.record.results_folder import ResultsFolder, note_begun
 from tuneoff.record.store import write_bytes
 from tuneoff.run.finish import recover
-from tuneoff.run.resume import adopt, to_continue
 from tuneoff.run.supervisor.execution import new_execution, undeploy_outside, write_inputs
 from tuneoff.run.supervisor.leftovers import clean_results
 from tuneoff.tell.live.site import Site
@@ -73,13 +72,6 @@ def _recovered(folder: Results, out: Path) -> bytes:
     return b""
 
 
-def _taken_over(folder: Results, out: Path) -> bytes:
-    specs = {run.run_id: run.spec for run in folder.plan.runs}
-    for run_id, earlier in to_continue(folder.plan, folder.path).items():
-        adopt(earlier, earlier.with_name(f"{run_id}-0d4e5f"), specs[run_id])
-    return b""
-
-
 def _cleaned(folder: Results, out: Path) -> bytes:
     clean_results(folder.path)
     return b""
@@ -128,7 +120,6 @@ WRITERS: dict[str, Actor] = {
     "new run": _new_run,
     "clean": _cleaned,
     "draw": _drawn,
-    "continue": _taken_over,
     "recover": _recovered,
 }
 ACTORS: dict[str, Actor] = {

@@ -13,8 +13,8 @@ from types import FrameType
 from typing import NamedTuple
 
 from builders.event_logs import example_b
+from builders.killed_logs import SPEC, killed_log
 from builders.results_folders import Results
-from builders.resume_logs import SPEC, killed_log
 from builders.worked_examples import write_example
 from hostile.actors import CUT_NAME, Actor
 from tuneoff.errors import TuneoffError
@@ -159,8 +159,6 @@ PLACES = (
     f"runs/{CUT}/leftovers.jsonl",
     f"runs/{CUT}/outside.txt",
     f"runs/{CUT}/versions.json",
-    f"runs/{CUT}/continues.json",
-    f"runs/{CUT}/earlier",
     f"runs/{CUT}/later",
     f"runs/{CUT}/framework",
     f"runs/{CUT}/framework/ray.json",

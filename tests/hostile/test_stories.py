@@ -232,7 +232,7 @@ def test_a_trial_has_no_name_that_leads_elsewhere(here: Path, call: Call, name: 
     record = json.loads(kept)
     record["trials"][0]["trial"] = name
     (folder / FILE_NAME).write_text(json.dumps(record))
-    assert call("compare", "m.yaml", "--output", "results", "--continue").code == 5
+    assert call("compare", "m.yaml", "--output", "results", "--resume").code == 5
     assert call("verify", "results").code == 1
     (folder / FILE_NAME).write_text(kept)
     assert call("verify", "results").code == 0

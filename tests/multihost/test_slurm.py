@@ -185,7 +185,7 @@ def nodes_at_work(command: Command) -> list[str]:
     return sorted({process.host for process, event in EventLog(folder) if isinstance(event, TrialStarted)})
 
 
-def test_a_restart_of_the_database_ends_the_run_as_what_it_is_and_the_rest_is_run_by_continue(
+def test_a_restart_of_the_database_ends_the_run_as_what_it_is_and_a_resume_repeats_it(
     cluster: Slurm, database: Database, optuna: Runs
 ) -> None:
     file, results = optuna.written(workers={"count": 2}, budget={"trials": 8, "epochs_per_trial": 3})
@@ -200,7 +200,7 @@ def test_a_restart_of_the_database_ends_the_run_as_what_it_is_and_the_rest_is_ru
     assert "the server of option `storage` must answer until the run's end" in (record.reason or "")
     assert {trial.charged for trial in record.trials if trial.state == "failed"} <= {"infrastructure"}
     nothing_left(cluster)
-    again = optuna.command(f"{words} --continue", optuna.environment, results)
+    again = optuna.command(f"{words} --resume", optuna.environment, results)
     said = again.end()
     assert again.record.status == "done", said
     assert len({trial.trial for trial in again.record.trials}) == 8

@@ -32,7 +32,7 @@ def test_a_record_survives_the_trip_to_the_file_and_back(record: RunRecord, tmp_
 
 def test_the_file_begins_with_its_format_version_and_meets_the_published_schema(record: RunRecord, tmp_path: Path) -> None:
     content = write_run(tmp_path, record).read_text()
-    assert content.startswith('{\n "format_version": 3')
+    assert content.startswith('{\n "format_version": 4')
     jsonschema.Draft202012Validator(run_json_schema()).validate(json.loads(content))
 
 
@@ -46,7 +46,7 @@ def test_the_schema_refuses_an_unknown_status(record: RunRecord, tmp_path: Path)
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda text: text.replace('"format_version": 3', '"format_version": 1', 1), "has format version 1, but this tuneoff"),
+        (lambda text: text.replace('"format_version": 4', '"format_version": 1', 1), "has format version 1, but this tuneoff"),
         (lambda text: text[: len(text) // 2], "is no run record"),
         (lambda text: text.replace('"status": "done"', '"status": "splendid"', 1), "is corrupt"),
         (lambda text: text.replace('"epoch":1', '"epoch":0', 1), "is corrupt"),

@@ -124,7 +124,6 @@ CAPABILITIES = Capabilities(
             note="Katib has none: the trial ends itself, with an exit code that Katib counts as failed, never as its best",
         ),
     },
-    resume=Support.NOT_BY_TUNEOFF,
     retry=Support.NOT_BY_TUNEOFF,
     long_lived_workers=False,
     reports="at_end",  # the objective of its getting-started page prints its result once

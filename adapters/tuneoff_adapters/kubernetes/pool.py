@@ -188,7 +188,7 @@ class PodPool(PodFollower[Place], Pool):
         if answer is None:
             event = pod.log.take(line)
             if event is not None:
-                if isinstance(event, TrialStarted) and context.is_first(event.trial, event.attempt):
+                if isinstance(event, TrialStarted) and event.attempt == 1:
                     self._budget.tickets.take()  # its own is of the pod's folder
                 pod.take(event, t)
                 self._observe(index, event)

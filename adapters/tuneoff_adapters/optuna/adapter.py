@@ -16,11 +16,11 @@ from tuneoff_adapters.kubernetes.options import ClusterOptions, is_in_pods
 from tuneoff_adapters.kubernetes.platform import OnClusters
 from tuneoff_adapters.optuna.note import NoteFile
 from tuneoff_adapters.optuna.offers import CAPABILITIES
-from tuneoff_adapters.optuna.options import OptunaOptions, storage_of, storage_refusal, twice_refusal
+from tuneoff_adapters.optuna.options import OptunaOptions, storage_of, storage_refusal
 from tuneoff_adapters.optuna.plan import Broken, Finished, Order, Storage, StudyPlan
 from tuneoff_adapters.optuna.plan_of_run import study_plan
 from tuneoff_adapters.optuna.server_errors import server_away
-from tuneoff_adapters.optuna_samplers import flag_unused_model, refuse_untold
+from tuneoff_adapters.optuna_samplers import flag_unused_model
 from tuneoff_adapters.shares import SETUP_SHARE
 from tuneoff_adapters.slurm.platform import OnSlurm
 
@@ -66,11 +66,6 @@ class OptunaAdapter(OnSlurm, OnClusters):
             return super().refuse(spec) or storage_refusal(spec)
         others = {name: value for name, value in spec.options.items() if name != "storage"}
         return super().refuse(replace(spec, options=others)) or storage_refusal(spec)
-
-    @classmethod
-    def refuse_continue(cls, spec: RunSpec) -> str | None:
-        is_local = not is_in_pods(spec)
-        return refuse_untold(spec) or (twice_refusal(spec) if is_local else None) or super().refuse_continue(spec)
 
     def draw(self, count: int) -> Iterator[Mapping[str, object]]:
         import_framework(self.context.spec.adapter, self.capabilities)
@@ -120,7 +115,6 @@ class OptunaAdapter(OnSlurm, OnClusters):
         return study_plan(
             context.spec,
             context.work_dir,
-            context.history,
             storage.at(server.url if server else storage.url) if storage.url or server else storage,
             f"tuneoff-{context.execution_id}" if storage.is_shared else None,
         )
@@ -135,7 +129,7 @@ class OptunaAdapter(OnSlurm, OnClusters):
         quieten()
         flag_unused_model(self.context)
         with self._blaming_server():
-            self._study = create_study(self._plan, self.context.history)
+            self._study = create_study(self._plan)
             self._stored_bytes = stored_bytes(self._plan, self._server.data if self._server else None)
         self._asks = Tickets(self._plan.asks, self._plan.trials)
         self._mender: Mender = Mender(self.context, self._plan, self._study)
@@ -207,7 +201,7 @@ class OptunaAdapter(OnSlurm, OnClusters):
         from tuneoff_adapters.optuna.followed_note import follow
 
         note = self._notes[worker].read()
-        follow(note, event, self.context.trial_context, self.context.spec.experiment.objective)
+        follow(note, event, self.context.spec.experiment.objective)
         self._notes[worker].write(note)
 
     def _is_over(self) -> bool:

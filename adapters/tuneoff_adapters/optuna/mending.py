@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from optuna.study import Study
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import TrialState
 
 from tuneoff.base.identity import trial_name
 from tuneoff.record.events.reader import SUFFIX, Statistics, read_file
@@ -70,7 +70,7 @@ class Mender:
                 note.stage = Stage.RUNNING
             else:
                 note.stage = Stage.ASKING
-                note.submitted -= self._context.trial_context.is_first(trial_name(note.trial), note.attempt)
+                note.submitted -= note.attempt == 1
             self._notes[death.worker].write(note)  # a worker that takes this place goes on from it
         return note
 
@@ -94,7 +94,7 @@ class Mender:
             if _ENQUEUED in trial.system_attrs and died_at(self._plan.folder, trial.number) is None:
                 self._study.enqueue_trial(trial.system_attrs[_ENQUEUED], user_attrs=trial.user_attrs)
         waiting = self._study.get_trials(deepcopy=False, states=(TrialState.WAITING,))
-        return self._plan.trials - self._submitted() + sum(self._is_retry(trial) for trial in waiting)
+        return self._plan.trials - self._submitted() + sum(RETRY_OF in trial.user_attrs for trial in waiting)
 
     def _submitted(self) -> int:
         return sum(note.read().submitted for note in self._notes)
@@ -104,13 +104,6 @@ class Mender:
         is_fruitless = note.stage in (Stage.IDLE, Stage.ASKING)
         self.fruitless_deaths = self.fruitless_deaths * (submitted == self._submitted_before) + is_fruitless
         self._submitted_before = submitted
-
-    def _is_retry(self, trial: FrozenTrial) -> bool:
-        """Tell whether an enqueued trial needs an ask beyond the tickets: what an earlier execution began has a ticket."""
-        attributes = trial.user_attrs
-        if RETRY_OF not in attributes:
-            return False
-        return not self._context.trial_context.is_first(trial_name(attributes[RETRY_OF]), attributes[RETRY_ATTEMPT])
 
     def _tell(self, note: Note) -> None:
         if note.stage is Stage.COMPLETED:

@@ -81,7 +81,6 @@ _LOCAL = Capabilities(
         ),
         "scripted": Offer(implementation="tuneoff_adapters.optuna.pruners.ScriptedPruner"),
     },
-    resume=Support.YES,
     retry=Support.YES,
     reports="none",  # by its page on pruning report() and should_prune() turn that on; an objective returns its value
     changed_defaults=(
@@ -95,8 +94,6 @@ _LOCAL = Capabilities(
     notes=(
         "workers are long-lived processes over one JournalStorage file with a flock lock: no server, no port; option `storage`: "
         "another lock, SQLite, PostgreSQL, Redis or Optuna's gRPC proxy, at a URL or started by the run",
-        "a continued run is a new study to which the finished trials are added; not with sampler cmaes, whose state lies in the "
-        "attributes of the trials that it drew",
         "the study's value of a trial is its best epoch's, so that Optuna's best trial is tuneoff's",
     ),
 )
@@ -112,7 +109,6 @@ CAPABILITIES = on_clusters(
     _ON_SLURM,
     (KUBERNETES,),
     database=True,
-    resume=Support.NOT_BY_TUNEOFF,
     changed_defaults=("workers are pods that tuneoff starts, and says when to ask", _PRELOAD, _NO_LOG),
     notes=(
         "workers are long-lived pods over one RDBStorage, in a PostgreSQL database of the user's; each asks by itself, and is "

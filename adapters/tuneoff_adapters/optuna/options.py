@@ -128,12 +128,12 @@ def storage_refusal(spec: RunSpec) -> str | None:
 
 
 def twice_refusal(spec: RunSpec) -> str | None:
-    """Return why a run cannot enqueue configurations (listed ones, retries, those begun before), or None."""
+    """Return why a run cannot enqueue configurations (listed ones, retries), or None."""
     if storage_of(spec.options.get("storage")).kind != "sqlite" or spec.experiment.workers.count == 1:
         return None
     return (
         "Optuna over SQLite may give an enqueued configuration to two workers (it locks no rows), so samplers fixed and "
-        f"grid, retries and --continue need one, but got workers.count={spec.experiment.workers.count}; use another storage"
+        f"grid, and retries, need one, but got workers.count={spec.experiment.workers.count}; use another storage"
     )
 
 

@@ -6,16 +6,15 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 from urllib.parse import quote
 
-from tuneoff.base.identity import derive_seed, trial_name
+from tuneoff.base.identity import derive_seed
 from tuneoff.errors import UserError
 from tuneoff.experiment.spec import Strategy
 from tuneoff.experiment.translation import Translation
 from tuneoff.workload import Mode
 
-RETRY_OF, RETRY_ATTEMPT = "tuneoff_trial", "tuneoff_attempt"  # user attributes, of retries and of what was begun before only
+RETRY_OF, RETRY_ATTEMPT = "tuneoff_trial", "tuneoff_attempt"  # user attributes, of retries only
 _NAME = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
 
 
@@ -62,18 +61,16 @@ class StudyPlan:
     mode: Mode
     metric: str
     epochs: int
-    trials: int  # to be asked for: of a continued run those that are not finished
+    trials: int  # to be asked for
     translation: Translation
     listed: bool  # the configurations are given (fixed, grid): enqueued, never sampled
     sampler: Strategy
     pruner: Strategy
     stops: Mapping[str, int]  # configuration digest -> last epoch, for `scripted`
     seed: int
-    continued: tuple[int, int] = (0, 0)  # how many executions were before, and how many trials they began
     storage: Storage = JOURNAL
     is_in_pods: bool = False  # the workers run in pods: then the coordinator counts the asks
     is_on_hosts: bool = False  # they run on several hosts, and have this folder there
-    first_number: int = 0  # what to add to Optuna's number of a new trial to have tuneoff's: 0, or a trial's event was lost
 
     @property
     def journal(self) -> str:
@@ -94,17 +91,8 @@ class StudyPlan:
         return f"{self.folder}/worker-{worker}"
 
     def sampler_seed(self, worker: int, generation: int) -> int:
-        """Return the seed of a worker's own sampler; a worker started again draws other configurations than before.
-
-        So does every worker of a continued run.
-        """
-        if self.continued != (0, 0):
-            return derive_seed("optuna", self.seed, worker, generation, "continued", *self.continued)
+        """Return the seed of a worker's own sampler; a worker started again draws other configurations than before."""
         return derive_seed("optuna", self.seed, worker, generation)
-
-    def trial_id(self, number: int, attributes: Mapping[str, Any]) -> str:
-        """Return tuneoff's name of Optuna's trial, by its user attributes."""
-        return trial_name(attributes.get(RETRY_OF, number + self.first_number))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

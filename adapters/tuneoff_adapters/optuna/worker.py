@@ -80,7 +80,7 @@ class _Asker:
     """One worker's study, sampler and pruner."""
 
     def __init__(self, worker: Worker, plan: StudyPlan, generation: int) -> None:
-        self._worker, self._context, self._plan = worker, worker.context, plan
+        self._worker, self._plan = worker, plan
         self._operations = Operations()
         sampler, pruner = make_sampler(plan, worker.index, generation), make_pruner(plan)
         stale = self._was_stale if plan.storage.heartbeat_seconds else None
@@ -135,9 +135,9 @@ class _Asker:
         self._count_cpu()
         number, attributes, note = trial.number, trial.user_attrs, self._note
         # The note comes before the event: a trial that nobody counted would make the budget overrun. (Mender: the reverse.)
-        note.number, note.trial = number, attributes.get(RETRY_OF, number + self._plan.first_number)
+        note.number, note.trial = number, attributes.get(RETRY_OF, number)
         note.attempt = attributes.get(RETRY_ATTEMPT, 1)
-        note.submitted += self._context.is_first(trial_name(note.trial), note.attempt)
+        note.submitted += note.attempt == 1
         self._write_note(Stage.SUBMITTING)
         trial_id = trial_name(note.trial)
         self._events.submitted(trial_id, configuration, str(number), note.attempt)

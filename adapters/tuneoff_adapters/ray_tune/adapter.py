@@ -11,8 +11,7 @@ from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities, import_framework
 from tuneoff.experiment.strategies import sampler_refusal
 from tuneoff.experiment.translation import translation_of
-from tuneoff_adapters.continued import best_of_all
-from tuneoff_adapters.optuna_samplers import flag_unused_model, refuse_untold
+from tuneoff_adapters.optuna_samplers import flag_unused_model
 from tuneoff_adapters.ray_tune.cluster_options import ADDRESS, CLUSTER, OPTIONS, placement, refuse_cluster
 from tuneoff_adapters.ray_tune.environment import prepare_environment
 from tuneoff_adapters.ray_tune.exits import was_cancelled
@@ -20,7 +19,7 @@ from tuneoff_adapters.ray_tune.keys import EPOCH, OBJECTIVE, TASK
 from tuneoff_adapters.ray_tune.offers import CAPABILITIES
 from tuneoff_adapters.ray_tune.session import start_ray, stop_ray, write_record
 from tuneoff_adapters.ray_tune.signals import DeferredTermination
-from tuneoff_adapters.ray_tune.submission import REDRAWN, Submission, Submissions
+from tuneoff_adapters.ray_tune.submission import Submission, Submissions
 from tuneoff_adapters.shares import REMOVAL_SHARE
 
 if TYPE_CHECKING:
@@ -50,12 +49,6 @@ class RayTuneAdapter(Adapter):
     @classmethod
     def placement(cls, spec: RunSpec) -> str | None:
         return placement(spec) if spec.platform == CLUSTER else None
-
-    @classmethod
-    def refuse_continue(cls, spec: RunSpec) -> str | None:
-        if spec.experiment.sampler.name == "sobol":
-            return "OptunaSearch cannot be told how many points of the sequence are used up, so it would repeat them"
-        return refuse_untold(spec) or super().refuse_continue(spec)
 
     def draw(self, count: int) -> Iterator[Mapping[str, object]]:
         prepare_environment()
@@ -94,8 +87,6 @@ class RayTuneAdapter(Adapter):
         self._submissions = Submissions(self.context, translation)
         self._termination = DeferredTermination()
         listed = experiment.sampler.name in ("grid", "fixed")  # the grid over the list's index is itself the budget
-        left = self.context.trial_context.trials
-        samples = experiment.budget.trials if experiment.sampler.name in REDRAWN else left
         self._tuner = tune.Tuner(
             tune.with_resources(TrialTrainable, {"cpu": 1}),
             param_space=param_space(translation, self._submissions.keys),
@@ -104,7 +95,7 @@ class RayTuneAdapter(Adapter):
                 mode=experiment.objective.mode,
                 search_alg=make_search(spec, self._submissions),
                 scheduler=make_scheduler(experiment, self._submissions),
-                num_samples=1 if listed else max(1, samples),
+                num_samples=1 if listed else experiment.budget.trials,
                 reuse_actors=True,
                 trial_dirname_creator=_folder_of,
             ),
@@ -119,9 +110,8 @@ class RayTuneAdapter(Adapter):
         )
 
     def run_trials(self) -> None:
-        if self.context.trial_context.trials > 0:  # else earlier executions have finished them all
-            with self._termination.in_force():
-                self._tuner.fit()
+        with self._termination.in_force():
+            self._tuner.fit()
 
     def collect_results(self) -> Best | None:
         """Return Ray's best over all epochs of the trials that completed: without that filter it would name failed ones."""
@@ -130,16 +120,15 @@ class RayTuneAdapter(Adapter):
         objective = self.context.spec.experiment.objective
         complete = [submission.ray_trial for submission in self._submissions.all() if self._is_complete(submission)]
         if not complete:
-            return best_of_all(self.context, None)
+            return None
         folder = self.context.work_dir / EXPERIMENT
         analysis = ExperimentAnalysis(str(folder), trials=complete, default_metric=OBJECTIVE, default_mode=objective.mode)
         best = analysis.get_best_trial(scope="all")
         if best is None:
-            return best_of_all(self.context, None)
+            return None
         task = best.config[TASK]
         value = best.metric_analysis[OBJECTIVE][objective.mode]
-        found = Best(trial_id=task["trial"], configuration=task["configuration"], value=value)
-        return best_of_all(self.context, (value, found))
+        return Best(trial_id=task["trial"], configuration=task["configuration"], value=value)
 
     def undeploy(self) -> None:
         if self._cluster is None:

@@ -72,7 +72,6 @@ _LOCAL = Capabilities(
         ),
         "scripted": Offer(implementation="tuneoff_adapters.ray_tune.schedulers.ScriptedScheduler, a FIFOScheduler"),
     },
-    resume=Support.YES,
     retry=Support.YES,
     long_lived_workers=True,
     reports="at_end",  # its page on trainables: "we could also report only a single time at the end with the final score"
@@ -88,8 +87,6 @@ _LOCAL = Capabilities(
     ),
     notes=(
         "one Ray instance per run, on loopback, with a random token",
-        "a continued run is a new Tuner: random search and lists are drawn again and what is finished is passed over; "
-        "OptunaSearch and the schedulers are told it; not with samplers cmaes and sobol",
         "one CPU token per slot, whatever workers.cpus says: the threads of a trial are set by core",
     ),
 )

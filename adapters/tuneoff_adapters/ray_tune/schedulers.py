@@ -6,12 +6,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ray.tune.schedulers import FIFOScheduler, TrialScheduler
+from ray.tune.schedulers import ASHAScheduler, FIFOScheduler, MedianStoppingRule, TrialScheduler
 
 from tuneoff.experiment.spec import ExperimentSpec
 from tuneoff_adapters.ray_tune.keys import EPOCH
 from tuneoff_adapters.ray_tune.submission import Submissions
-from tuneoff_adapters.ray_tune.telling import ToldAsha, ToldMedian
 
 
 class ScriptedScheduler(FIFOScheduler):  # type: ignore[misc]
@@ -38,17 +37,15 @@ def make_scheduler(experiment: ExperimentSpec, submissions: Submissions) -> Any:
         case "scripted":
             return ScriptedScheduler(submissions, experiment.stops)
         case "median":
-            median = ToldMedian(
+            return MedianStoppingRule(
                 time_attr=EPOCH,
                 grace_period=options.get("first_epoch", 1),
                 min_samples_required=options.get("min_trials", 5),
                 min_time_slice=math.inf,  # with too few samples it would pause trials, which then start again at epoch 1
                 hard_stop=True,
             )
-            median.history = submissions.context.history
-            return median
         case "asha" | "hyperband":
-            asha = ToldAsha(
+            return ASHAScheduler(
                 time_attr=EPOCH,
                 max_t=epochs,
                 grace_period=options.get("first_rung_epochs", 1),
@@ -56,6 +53,4 @@ def make_scheduler(experiment: ExperimentSpec, submissions: Submissions) -> Any:
                 brackets=options.get("brackets", 3) if experiment.pruner.name == "hyperband" else 1,
                 stop_last_trials=False,  # a trial ends by itself after its last epoch
             )
-            asha.history = submissions.context.history
-            return asha
     raise AssertionError(experiment.pruner.name)  # the plan refuses what the capabilities do not name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from ray import tune
@@ -11,13 +11,13 @@ from ray.tune.search import ConcurrencyLimiter, SearchGenerator
 from ray.tune.search.basic_variant import BasicVariantGenerator
 
 from tuneoff.base import clock
-from tuneoff.base.identity import derive_seed
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.translation import ListTranslation, NativeFloat, NativeIndex, Translation
 from tuneoff_adapters.ray_tune.failures import retried_trial_class
 from tuneoff_adapters.ray_tune.keys import OBJECTIVE
-from tuneoff_adapters.ray_tune.submission import REDRAWN, Submissions
-from tuneoff_adapters.ray_tune.telling import points_to_begin_with, tell_searcher
+from tuneoff_adapters.ray_tune.submission import Submissions
+
+BY_SEED_ALONE = ("random", "default", "grid", "fixed")  # samplers whose draws do not depend on results
 
 
 class Announcer:
@@ -35,9 +35,6 @@ class Announcer:
             return None
         asked_ns = clock.monotonic_ns()
         trial = ask()
-        while trial is not None and self._submissions.is_finished_next():  # drawn again to pass over it
-            search.on_trial_complete(trial.trial_id)
-            trial = ask()
         if trial is not None:
             if self._trial_class is not None:
                 trial.__class__ = self._trial_class  # of the same layout: only the answer to "may it be tried again?" differs
@@ -46,8 +43,7 @@ class Announcer:
 
 
 class AnnouncedVariants(BasicVariantGenerator):  # type: ignore[misc]
-    """Ray's own random and grid search. Its state is not saved: a continued run draws all again, and passes over what is
-    finished."""
+    """Ray's own random and grid search. Its state is not saved."""
 
     def __init__(self, submissions: Submissions, seed: int, max_concurrent: int) -> None:
         super().__init__(max_concurrent=max_concurrent, random_state=seed)
@@ -70,11 +66,6 @@ class AnnouncedSearch(SearchGenerator):  # type: ignore[misc]
 
     def next_trial(self) -> Any:
         return self.announcer.next_trial(self, super().next_trial)
-
-    def set_search_properties(self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any) -> bool:
-        done: bool = super().set_search_properties(metric, mode, config, **spec)
-        tell_searcher(self.searcher.searcher, self.submissions)
-        return done
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
         best = self.submissions[trial_id].best
@@ -111,21 +102,14 @@ def _domain(native: Any) -> Any:
 def make_search(spec: RunSpec, submissions: Submissions) -> Any:
     """Return the search algorithm. At most `workers.count` trials are submitted and not ended: none waits in Ray."""
     count, seed = spec.experiment.workers.count, spec.sampler_seed
-    if spec.experiment.sampler.name in REDRAWN:
+    if spec.experiment.sampler.name in BY_SEED_ALONE:
         return AnnouncedVariants(submissions, seed, count)
-    history = submissions.context.history
-    if history:
-        seed = derive_seed("ray", seed, len(history.executions), history.count)
-    points = points_to_begin_with(submissions)
-    searcher = optuna_search(spec.experiment.sampler.name, dict(spec.experiment.sampler.options), seed, points)
+    searcher = optuna_search(spec.experiment.sampler.name, dict(spec.experiment.sampler.options), seed)
     return AnnouncedSearch(submissions, ConcurrencyLimiter(searcher, max_concurrent=count))
 
 
-def optuna_search(name: str, options: dict[str, Any], seed: int, points: Sequence[Mapping[str, Any]] = ()) -> Any:
-    """Return Ray's OptunaSearch with a seeded sampler of Optuna; metric and mode come from the TuneConfig.
-
-    `points` are suggested first, in this order.
-    """
+def optuna_search(name: str, options: dict[str, Any], seed: int) -> Any:
+    """Return Ray's OptunaSearch with a seeded sampler of Optuna; metric and mode come from the TuneConfig."""
     import optuna
     from ray.tune.search.optuna import OptunaSearch
 
@@ -143,4 +127,4 @@ def optuna_search(name: str, options: dict[str, Any], seed: int, points: Sequenc
         "sobol": {"warn_independent_sampling": False, "qmc_type": "sobol", "scramble": True},
     }
     sampler = samplers[name](seed=seed, **{**settings.get(name, {}), **options})
-    return OptunaSearch(sampler=sampler, points_to_evaluate=[dict(point) for point in points] or None)
+    return OptunaSearch(sampler=sampler)

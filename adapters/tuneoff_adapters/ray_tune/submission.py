@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.base import clock
-from tuneoff.base.identity import configuration_digest
+from tuneoff.base.identity import configuration_digest, trial_name
 from tuneoff.experiment.translation import Translation
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.trial_process import TrialBudget
-from tuneoff_adapters.continued import trial_names
 from tuneoff_adapters.ray_tune.keys import TASK
 
 if TYPE_CHECKING:
     from tuneoff.record.run_context import RunContext
-
-REDRAWN = ("random", "default", "grid", "fixed")  # samplers whose draws depend on the seed alone, not on results
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,25 +35,18 @@ class Submission:
 
 
 class Submissions:
-    """The trials of a run by Ray's id, numbered in the order in which the searcher gave them.
-
-    In a continued run a searcher that draws all again gives the same ones in the same order; another one is told what is
-    finished, and begins with what was not.
-    """
+    """The trials of a run by Ray's id, numbered in the order in which the searcher gave them."""
 
     def __init__(self, context: RunContext, translation: Translation) -> None:
         self.context = context
         self._translation = translation
         self.keys = {f"p{number}": name for number, name in enumerate(translation.native)}  # Ray splits names at "/"
         self._by_ray_id: dict[str, Submission] = {}
-        self._finished = {trial.trial_id for trial in context.finished}
-        self._names = trial_names(context.history, context.spec.experiment.sampler.name in REDRAWN)
-        self._next: str | None = None
         self.budget = TrialBudget(context.trial_context)
         self.retries = Retries(context.trial_context, context.spec.experiment.failures.retries)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {}  # Tune pickles searchers, schedulers and callbacks for its resume, which is not offered
+        return {}  # Tune pickles searchers, schedulers and callbacks for `Tuner.restore`, which is not used
 
     def __getitem__(self, ray_id: str) -> Submission:
         return self._by_ray_id[ray_id]
@@ -64,20 +54,14 @@ class Submissions:
     def all(self) -> list[Submission]:
         return list(self._by_ray_id.values())
 
-    def is_finished_next(self) -> bool:
-        """Tell whether the trial that is to be submitted now was finished by an earlier execution: it is passed over."""
-        name = next(self._names)
-        self._next = None if name in self._finished else name
-        return self._next is None
-
     def submit(self, ray_trial: Any, asked_ns: int) -> Submission:
         """Number a new trial of Ray's, put its task into its config, and announce it; `asked_ns`: when the searcher was asked."""
-        trial_id, self._next = self._next or next(self._names), None
+        trial_id = trial_name(len(self._by_ray_id))
         configuration = self.decode(ray_trial.config)
         task = {
             "context": str(self.context.trial_context.path),
             "trial": trial_id,
-            "attempt": self.context.trial_context.first_attempts.get(trial_id, 1),
+            "attempt": 1,
             "configuration": configuration,
         }
         ray_trial.config[TASK] = task
@@ -101,11 +85,6 @@ class Submissions:
     def decode(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Return core's configuration for the values that Ray chose."""
         return self._translation.decode({name: config[key] for key, name in self.keys.items()})
-
-    def encode(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
-        """Return Ray's values for a configuration of core."""
-        native = self._translation.encode(configuration)
-        return {key: native[name] for key, name in self.keys.items()}
 
     def note(self, submission: Submission, value: float) -> None:
         """Keep the best value that a trial reported."""

@@ -11,7 +11,6 @@ from tuneoff.base.processes import end_all, with_mark
 from tuneoff.capabilities import Capabilities, import_framework
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.translation import translation_of
-from tuneoff_adapters.continued import best_of_all
 from tuneoff_adapters.optuna_samplers import flag_unused_model
 from tuneoff_adapters.syne_tune import offers
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE
@@ -74,17 +73,10 @@ class SyneTuneAdapter(Adapter):
         translation = translation_of(spec)
         self._dispatch = Dispatch(context)
         self._backend = TrialProcesses(context, self._dispatch, {TRIAL_MARK: context.execution_id})
-        scheduler = BudgetedScheduler(
-            context,
-            self._dispatch,
-            make_scheduler(spec, translation, context.history),
-            translation,
-        )
+        scheduler = BudgetedScheduler(context, self._dispatch, make_scheduler(spec, translation), translation)
         self._tuner = make_tuner(self._backend, scheduler, spec.experiment.workers, offers.poll_seconds(spec))
 
     def run_trials(self) -> None:
-        if self.context.trial_context.trials <= 0:  # earlier executions have finished them all
-            return
         try:
             self._tuner.run()
         except Exception as error:
@@ -96,15 +88,15 @@ class SyneTuneAdapter(Adapter):
     def collect_results(self) -> Best | None:
         """Return Syne Tune's best over all epochs of the trials that completed: by itself it would name failed ones too."""
         objective = self.context.spec.experiment.objective
-        best: tuple[float, Best] | None = None
+        best: Best | None = None
         for number, statistics in self._tuner.tuning_status.trial_metric_statistics.items():
             value = (statistics.min_metrics if objective.mode == "min" else statistics.max_metrics).get(OBJECTIVE)
             if number not in self._dispatch.completed or value is None:
                 continue
-            if objective.is_better(value, than=None if best is None else best[0]):
+            if objective.is_better(value, than=None if best is None else best.value):
                 task = self._dispatch.tasks[number]
-                best = value, Best(trial_id=task.trial_id, configuration=task.configuration, value=value)
-        return best_of_all(self.context, best)
+                best = Best(trial_id=task.trial_id, configuration=task.configuration, value=value)
+        return best
 
     def undeploy(self) -> None:
         """End the trials' processes that still live, found by their mark: a fresh process knows no more of them."""

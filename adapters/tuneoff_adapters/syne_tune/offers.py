@@ -102,7 +102,6 @@ CAPABILITIES = Capabilities(
         ),
         "scripted": Offer(implementation="tuneoff_adapters.syne_tune.budgeted.BudgetedScheduler, a TrialScheduler"),
     },
-    resume=Support.YES,
     retry=Support.YES,
     long_lived_workers=False,
     reports="at_end",  # its tutorial's traincode_report_end.py, for all but multi-fidelity schedulers
@@ -119,8 +118,6 @@ CAPABILITIES = Capabilities(
         "a stopped trial trains on until a poll sees its report, and is then ended by SIGKILL",
         "samplers draw from numpy's global generator, so it is seeded too: random_seed alone repeats nothing",
         "a retry is a new trial for Syne Tune, with the same configuration",
-        "Tuner.load repeats trial numbers and loses running trials, so a continued run is a new tuner whose scheduler is told "
-        "what is finished; random search and lists are drawn again, and what is finished is passed over",
     ),
 )
 

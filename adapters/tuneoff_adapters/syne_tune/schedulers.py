@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tuneoff.base.identity import derive_seed
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.translation import LIST_INDEX, ListTranslation, Native, NativeFloat, NativeIndex, SpaceTranslation
-from tuneoff.record.history import NO_HISTORY, History
-from tuneoff_adapters.syne_tune.offers import CLASSES, DRAWN_AT_RANDOM, HALVING_CLASSES, HALVING_PRUNERS
+from tuneoff_adapters.syne_tune.offers import CLASSES, HALVING_CLASSES, HALVING_PRUNERS
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE, TIME_ATTRIBUTE
 
 
-def make_scheduler(spec: RunSpec, translation: ListTranslation | SpaceTranslation, history: History = NO_HISTORY) -> Any:
+def make_scheduler(spec: RunSpec, translation: ListTranslation | SpaceTranslation) -> Any:
     """Return the scheduler, with every argument that matters set explicitly.
-
-    In a continued run a sampler that learns has another seed, and begins with what was not ended.
 
     It seeds numpy's global generator: that is what the searchers draw from, whatever `random_seed` says. Nothing else in
     this process may draw from it afterwards.
@@ -27,16 +23,12 @@ def make_scheduler(spec: RunSpec, translation: ListTranslation | SpaceTranslatio
     experiment = spec.experiment
     sampler, pruner = experiment.sampler, experiment.pruner
     seed = spec.sampler_seed
-    if history and sampler.name not in DRAWN_AT_RANDOM:
-        seed = derive_seed("syne-tune", seed, len(history.executions), history.count) % 2**32  # numpy takes no more
     arguments: dict[str, Any] = {
         "config_space": domains(translation.native),
         "do_minimize": experiment.objective.mode == "min",
         "random_seed": seed,
         **sampler.options,
     }
-    if history.unfinished and sampler.name not in DRAWN_AT_RANDOM:
-        arguments["points_to_evaluate"] = [translation.encode(trial.configuration) for trial in history.unfinished]
     if isinstance(translation, ListTranslation):
         arguments["points_to_evaluate"] = [{LIST_INDEX: index} for index in range(len(translation.configurations))]
     numpy.random.seed(seed)

@@ -117,7 +117,6 @@ def _to_json(listing: AdapterListing) -> dict[str, Any]:
         "emulated_platforms": list(capabilities.emulated_platforms),
         "samplers": {name: _offer_to_json(offer) for name, offer in capabilities.samplers.items()},
         "pruners": {name: _offer_to_json(offer) for name, offer in capabilities.pruners.items()},
-        "resume": capabilities.resume.value,
         "retry": capabilities.retry.value,
         "long_lived_workers": capabilities.long_lived_workers,
         "changed_defaults": list(capabilities.changed_defaults),
@@ -166,7 +165,6 @@ def _rows(capabilities: Capabilities) -> Iterator[Row]:
     yield from _offers("sampler", capabilities.samplers, capabilities.install)
     yield from _offers("pruner", capabilities.pruners, capabilities.install)
     yield ("feature", "retry", capabilities.retry.value, "failures.retries: a trial whose worker died is tried again")
-    yield ("feature", "resume", capabilities.resume.value, "an interrupted run goes on with its finished trials")
     workers = "its workers live for the whole run" if capabilities.long_lived_workers else "one process per trial"
     yield ("feature", "long_lived_workers", "yes" if capabilities.long_lived_workers else "no", workers)
 

@@ -34,7 +34,7 @@ WORDS: Mapping[str, str] = {
     "done": "of a run: it ended well, its best configuration was tested, and all is un-deployed",
     "failed": "of a run: it ended with an error; in a median it is worse than any run that is done",
     "timeout": "of a run: a step took longer than the file allows; it counts as failed",
-    "interrupted": "of a run: its command was stopped; --resume repeats it, --continue keeps its finished trials",
+    "interrupted": "of a run: its command was stopped; --resume repeats it",
     "skipped": "of a run: it was never started; the reason is known before: something is missing, not offered, or the same",
     "planned": "of a run: it was not begun yet",
     "running": "of a run: it was begun, and its command still works on it",

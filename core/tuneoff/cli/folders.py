@@ -35,14 +35,8 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="go on with a results folder, what is done stays; default: the newest one under results/ with this plan",
-    )
-    parser.add_argument(
-        "--continue",
-        dest="continues",
-        action="store_true",
-        help="resume, and let an interrupted run keep its finished trials, instead of repeating it whole; such a run is in no "
-        "comparison of time, energy or cost",
+        help="go on with a results folder, what is done stays, and an interrupted run is repeated whole; default: the newest one "
+        "under results/ with this plan",
     )
 
 

@@ -47,7 +47,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
     from tuneoff.tell.report.progress import progress
 
     check_something_runs(plan)
-    resume = arguments.resume or arguments.continues or arguments.retry is not None
+    resume = arguments.resume or arguments.retry is not None
     results = arguments.output or new_folder(plan)
     if resume:
         results, plan = resumed(plan, arguments.output, adds_seeds=getattr(arguments, "seeds", None) is not None)
@@ -58,7 +58,6 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
             results=results,
             listener=listener,
             resume=resume,
-            continues=arguments.continues,
             retry=arguments.retry,
             maxfail=arguments.maxfail,
             notes=lambda left: notes(plan, left, results),
@@ -84,8 +83,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
         report = written_report(results, found) if with_report else None
         write("\n".join(printable(str(path)) for path in (report, results.resolve()) if path is not None))
     if code == INTERRUPTED:
-        how = " (add --continue to keep an interrupted run's finished trials)" if _may_continue(arguments, plan, results) else ""
-        note(f"tuneoff: interrupted; to go on{how}:")
+        note("tuneoff: interrupted; to go on:")
     elif any(end.status == "planned" for end in ends):
         note(f"tuneoff: stopped after {counted(arguments.maxfail, 'failed run')} (--maxfail); to go on:")
     else:
@@ -125,17 +123,6 @@ def _show_tracebacks(execution: Path) -> None:
 
     for traceback in logged_tracebacks(execution / LOG):
         print("\n".join(printable(line) for line in traceback.splitlines()), file=sys.stderr)
-
-
-def _may_continue(arguments: argparse.Namespace, plan: Plan, results: Path) -> bool:
-    """Tell whether `--continue` would keep something that `--resume` alone does not."""
-    from tuneoff.errors import UnsupportedError
-    from tuneoff.run.resume import to_continue
-
-    try:
-        return not arguments.continues and bool(to_continue(plan, results))
-    except UnsupportedError:
-        return False
 
 
 def exit_code(ends: Sequence[RunEnd], maxfail: int | None = None) -> int:
@@ -199,7 +186,7 @@ def compared_json(plan: Plan, results: Path) -> dict[str, Any]:
     from tuneoff.judge.controls.controls_output import to_json
     from tuneoff.judge.results import Results
     from tuneoff.record.store import read_runs
-    from tuneoff.run.resume import repeat_json, repeated
+    from tuneoff.run.repeats import repeat_json, repeated
 
     records = list(read_runs(results))
     found = controls(Results.of(results, plan, records))
@@ -229,7 +216,7 @@ def table(plan: Plan, results: Path) -> str:
     from tuneoff.judge.results import Results
     from tuneoff.judge.summary_rows import summary_rows
     from tuneoff.record.store import read_runs
-    from tuneoff.run.resume import repeat_lines, repeated
+    from tuneoff.run.repeats import repeat_lines, repeated
     from tuneoff.tell.report.cost_notes import circumstances
     from tuneoff.tell.report.interference import interference, interference_lines
     from tuneoff.tell.report.tables import render

@@ -19,7 +19,7 @@ NAME = "recommend"
 HELP = (
     "say which frameworks meet constraints, and which of them measured results show to be better; never beyond what was measured"
 )
-EXAMPLE = "tuneoff recommend --workers 2 --must-resume"
+EXAMPLE = "tuneoff recommend --workers 2 --must-retry"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sizes.add_argument("--trial-seconds", metavar="S", type=float, help="how long a trial takes, in seconds; default: any")
     sizes.add_argument("--trials", metavar="N", type=int, help="trials of a run; default: any")
     needs = parser.add_argument_group("what a framework must be able to do")
-    needs.add_argument("--must-resume", action="store_true", help="an interrupted run goes on with its finished trials")
     needs.add_argument("--must-retry", action="store_true", help="a trial whose worker died is tried again")
     needs.add_argument("--platform", metavar="NAME", help="where it must run: local, kubernetes, ...; default: any")
     needs.add_argument("--sampler", metavar="NAME", help="random, tpe, ...; default: any")

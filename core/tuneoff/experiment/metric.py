@@ -20,16 +20,14 @@ STEPS = {  # the parts of the job completion time, in order: where each begins a
 }
 Better = Literal["lower", "higher", "objective"]  # objective: as the objective's metric is
 Scale = Literal["difference", "ratio"]  # one − other in the metric's unit, or ln(one / other)
-Survives = Literal["no", "summed", "counted"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """What is known of a metric before any run.
 
-    `unit`: "" for a score, whose unit is its own name. `survives`: what a run that was continued has of it. "no": null, since it
-    spans the pause. "summed": a sum over attempts, which no verdict rests on. "counted": a count or a score, which is judged too,
-    and compared between machines.
+    `unit`: "" for a score, whose unit is its own name. `is_counted`: a count or a score, so that it is compared between machines
+    too.
     """
 
     name: str
@@ -37,7 +35,7 @@ class Metric:
     unit: str
     better: Better = "lower"
     scale: Scale = "ratio"
-    survives: Survives = "no"
+    is_counted: bool = False
     is_signed: bool = False  # it may be below 0
     heading: str = ""  # in tables
     shown: str = ""  # the unit in tables, where it is not the usual one
@@ -49,7 +47,7 @@ def family(
     *rows: tuple[str, str] | tuple[str, str, str],
     better: Better = "lower",
     scale: Scale = "ratio",
-    survives: Survives = "no",
+    is_counted: bool = False,
     is_signed: bool = False,
     shown: str = "",
 ) -> Iterator[Metric]:
@@ -61,7 +59,7 @@ def family(
             unit=unit,
             better=better,
             scale=scale,
-            survives=survives,
+            is_counted=is_counted,
             is_signed=is_signed,
             heading="".join(heading),
             shown=shown,
@@ -73,9 +71,9 @@ def _steps(prefix: str, unit: str, title: str) -> Iterator[Metric]:
 
 
 RESOURCES = (
-    *family("energy.", "kWh", ("trial", "TWH: mean energy of the busy segments of a used trial", "TWH"), survives="summed"),
-    *family("energy.", "W", ("trial_power", "mean over the used trials of energy / busy time"), survives="summed"),
-    *family("energy.", "J", ("trials", "the busy segments of all trials"), survives="summed"),
+    *family("energy.", "kWh", ("trial", "TWH: mean energy of the busy segments of a used trial", "TWH")),
+    *family("energy.", "W", ("trial_power", "mean over the used trials of energy / busy time")),
+    *family("energy.", "J", ("trials", "the busy segments of all trials")),
     *family(
         "energy.",
         "J",

@@ -1,4 +1,4 @@
-"""Every metric that a run can have, one row each: unit, direction, scale, and whether it survives an interruption.
+"""Every metric that a run can have, one row each: unit, direction, scale, and whether it is compared between machines.
 
 `N` in a name stands for a slot, `NAME` for a score of the test or a stage of the framework. A test holds it to `with_metrics`.
 """
@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from tuneoff.base.targets import nearest
-from tuneoff.experiment.metric import RESOURCES, Metric, Survives, family
+from tuneoff.experiment.metric import RESOURCES, Metric, family
 
 _POLICIES = {
     "default": "attempts that failed, timed out, were cancelled or superseded, but for what a retry restored and used; trials "
@@ -37,9 +37,8 @@ def _waste() -> Iterator[Metric]:
     for measure, (unit, what) in _WASTED.items():
         for policy, text in _POLICIES.items():
             name = f"{policy}.{measure}"
-            survives: Survives = "no" if name == "post_goal.cost" else "summed"
             title = f"{what}: {text}"
-            yield from family("waste.", unit, (name, title, _ABBREVIATIONS.get(f"waste.{name}", "")), survives=survives)
+            yield from family("waste.", unit, (name, title, _ABBREVIATIONS.get(f"waste.{name}", "")))
 
 
 _ROWS = (
@@ -71,14 +70,14 @@ _ROWS = (
         ("test", "the test score that means the same as the objective's metric", "test"),
         better="objective",
         scale="difference",
-        survives="counted",
+        is_counted=True,
     ),
     *family(
         "quality.",
         "",
         ("optimism", "validation - test for `max`, test - validation for `min`: above 0 where validation looked too good"),
         scale="difference",
-        survives="counted",
+        is_counted=True,
         is_signed=True,
     ),
     *family("goal.", "s", ("seconds", "first submission to the epoch that met `objective.threshold`")),
@@ -88,7 +87,6 @@ _ROWS = (
         ("trials", "trials begun by then"),
         ("epochs", "epochs trained by then, over all trials"),
         scale="difference",
-        survives="summed",
     ),
     *family(
         "trials.",
@@ -106,7 +104,7 @@ _ROWS = (
         ("timed_out", "used trials that ended as timed_out"),
         ("failed_before_start", "failed or timed out without a ticket"),
         scale="difference",
-        survives="counted",
+        is_counted=True,
     ),
     *family(
         "trials.",
@@ -114,18 +112,18 @@ _ROWS = (
         ("completed", "used trials that ended as completed"),
         better="higher",
         scale="difference",
-        survives="counted",
+        is_counted=True,
     ),
     *family("trials.", "1/s", ("per_second", "used / (last end - first submission)"), better="higher"),
-    *family("trials.", "%", ("of_budget", "used / budget.trials"), better="higher", scale="difference", survives="counted"),
-    *family("epochs.", "count", ("trained", "epochs of all attempts"), scale="difference", survives="counted"),
+    *family("trials.", "%", ("of_budget", "used / budget.trials"), better="higher", scale="difference", is_counted=True),
+    *family("epochs.", "count", ("trained", "epochs of all attempts"), scale="difference", is_counted=True),
     *family(
         "epochs.",
         "%",
         ("of_budget", "trained / budget.epochs_total, else / (trials by epochs per trial); above 100 by retries"),
         better="higher",
         scale="difference",
-        survives="counted",
+        is_counted=True,
     ),
     *family(
         "failures.",
@@ -135,14 +133,13 @@ _ROWS = (
             for name in ("framework", "workload", "infrastructure", "user")
         ),
         scale="difference",
-        survives="counted",
+        is_counted=True,
     ),
     *family(
         "trial_execution.",
         "ms",
         *((name, f"{name} of the busy time of a used trial, its attempts together") for name in ("mean", "median", "min", "max")),
         ("load", "mean time from an attempt's start until its data and model are loaded"),
-        survives="summed",
     ),
     *family(
         "slots.",
@@ -239,23 +236,21 @@ _ROWS = (
         "count",
         ("saved_epochs", "epochs that pruned trials did not run (an estimate)"),
         better="higher",
-        survives="summed",
     ),
     *family(
         "pruning.",
         "ms",
         ("saved_time", "these epochs by each trial's own mean epoch, busy time"),
         better="higher",
-        survives="summed",
     ),
-    *family("pruning.", "kWh", ("saved_energy", "the energy of that"), better="higher", survives="summed"),
+    *family("pruning.", "kWh", ("saved_energy", "the energy of that"), better="higher"),
     *family(
         "test.",
         "",
         ("NAME", "a score of the best checkpoint on the test split"),
         better="objective",
         scale="difference",
-        survives="counted",
+        is_counted=True,
     ),
 )
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (*_ROWS, *RESOURCES)}

@@ -32,7 +32,7 @@ class TrialContext:
     mode: Mode
     epochs: int
     reports: Reports = "every_epoch"  # of which epochs `run_trial` tells the framework
-    trials: int  # budget tickets; of a continued run what its earlier executions left, here and in the next two
+    trials: int  # budget tickets
     epochs_total: int | None = None
     wall_clock_seconds: float | None = None
     slots: int = 1
@@ -44,7 +44,6 @@ class TrialContext:
     events_to_stdout: bool = False  # a pod writes its events to standard output
     folder: str | None = None  # the current one of the command, which each trial finds; None: the process's own
     umask: int | None = None  # likewise
-    first_attempts: Mapping[str, int] = field(default_factory=dict)  # of trials that are begun again: the first one here
 
     @property
     def path(self) -> Path:
@@ -72,10 +71,6 @@ class TrialContext:
         slots = [{**limits, "processors": tuple(limits["processors"])} for limits in data["limits"]]
         data["limits"] = tuple(SlotLimits(**limits) for limits in slots)
         return cls(**data)
-
-    def is_first(self, trial_id: str, attempt: int) -> bool:
-        """Tell whether an attempt is the trial's first in this execution: that one takes the ticket."""
-        return attempt == self.first_attempts.get(trial_id, 1)
 
     def seeds(self, configuration: Mapping[str, Any]) -> TrialSeeds:
         """Return the seeds of a configuration: equal in every framework, order and attempt."""

@@ -63,11 +63,6 @@ class Run:
         return self.status in FAILED
 
     @property
-    def is_continued(self) -> bool:
-        """Whether its whole has no time, energy or cost."""
-        return not self.is_skipped and self.record is not None and self.record.continues is not None
-
-    @property
     def flags(self) -> tuple[str, ...]:
         """The names of its own flags."""
         own = self.record.flags if self.record is not None and not self.is_skipped else ()

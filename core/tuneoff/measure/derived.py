@@ -23,7 +23,6 @@ from tuneoff.measure.energy import RESIDUAL_FLAG, energy_metrics, residual_flags
 from tuneoff.measure.incumbent import quality_metrics
 from tuneoff.measure.overhead import overhead_metrics, stop_metrics, storage_metrics
 from tuneoff.measure.presence import CROWDED_FLAG, DOUBLED_FLAG, Presence, presence_flags, presence_of
-from tuneoff.measure.resumed import Segment, digest_of, joined_account, read_segments, without_times
 from tuneoff.measure.slots import slot_metrics
 from tuneoff.measure.spans import NO_END, busy_ns, jct_ns, span_metrics
 from tuneoff.measure.use import DISTURBED, MEGABYTE, SAMPLES, disturbance_flags, disturbance_metrics, memory_metrics
@@ -40,8 +39,6 @@ from tuneoff.record.endings import Ruling
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Charged
 from tuneoff.record.events.writer import FOLDER
-from tuneoff.record.history import read_history
-from tuneoff.record.join import own_trials
 from tuneoff.record.metric_value import MetricValue, known, milliseconds, missing
 from tuneoff.record.run_record import FlagRecord, RunRecord, TrialRecord
 from tuneoff.record.samples.reader import NO_EVIDENCE, Evidence, Samples, on_run_clock, read_samples, sample_flags
@@ -79,12 +76,12 @@ def with_metrics(
 def _charged(run: RunRecord) -> Charged | None:
     """Return who is charged with the run's end: of a failed deploy the infrastructure, where the framework is not known at fault.
 
-    So it is on a machine that was not in order, and in a run that continues another one, whose deploy went well.
+    So it is on a machine that was not in order.
     """
     failed = next((step.step for step in run.steps if step.error is not None), None)
     if run.status != "failed" or run.charged != "framework" or failed != "deploy":
         return run.charged
-    is_in_order = run.continues is None and not any(flag.name in NOT_IN_ORDER for flag in run.flags)
+    is_in_order = not any(flag.name in NOT_IN_ORDER for flag in run.flags)
     return "framework" if is_in_order else "infrastructure"
 
 
@@ -112,7 +109,7 @@ def _compute(run: RunRecord, presence: Presence, evidence: Evidence, account: En
     ):
         values.update(measured(run, evidence, account))
     values.update(as_lower_bounds(run, values))
-    return values if run.continues is None else without_times(values)
+    return values
 
 
 def node_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
@@ -211,7 +208,6 @@ class Derived:
     record: RunRecord
     evidence: Evidence
     account: EnergyAccount
-    earlier: tuple[RunRecord, ...] = ()  # of the executions that it continues, each by itself
 
 
 def derive_folder(
@@ -234,9 +230,7 @@ def derive_folder(
     """
     log = log or EventLog(run_dir / FOLDER)
     with _paused_garbage_collector():
-        segments = read_segments(run_dir, spec, read_history(run_dir).executions)
-        earlier = tuple(segment.record for segment in segments)
-        record = derive(log, spec, ruling=ruling, versions=versions, environment=environment, earlier=earlier)
+        record = derive(log, spec, ruling=ruling, versions=versions, environment=environment)
         flags = list(record.flags)
         if log.statistics.gaps:
             first = log.statistics.gaps[0]
@@ -253,22 +247,10 @@ def derive_folder(
         samples = on_run_clock(read_samples(run_dir), record)
         record = replace(record, flags=(*record.flags, *sample_flags(samples)))
         evidence = Evidence(samples=samples, accounting=read_accounting(run_dir))
-        if record.continues is not None:
-            record = replace(record, continues=replace(record.continues, digest=digest_of(record.sealed)))
         presence = presence_of(record)
-        account = _account(record, evidence, presence, segments)
+        account = energy_account(record, evidence, presence)
         record = with_declared(with_metrics(record, evidence, account, presence), evidence, presence)
-        return Derived(record=record, evidence=evidence, account=account, earlier=earlier)
-
-
-def _account(record: RunRecord, evidence: Evidence, presence: Presence, segments: Sequence[Segment]) -> EnergyAccount:
-    """Return who used the energy: each execution is attributed by itself, from its own samples."""
-    if not segments:
-        return energy_account(record, evidence, presence)
-    earlier = [segment.record for segment in segments]
-    alone = replace(record, trials=own_trials(record.trials, earlier))
-    accounts = [energy_account(segment.record, segment.evidence) for segment in segments]
-    return joined_account(alone, energy_account(alone, evidence), list(zip(earlier, accounts, strict=True)))
+        return Derived(record=record, evidence=evidence, account=account)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,6 @@ from tuneoff.base.clock import NANOSECONDS
 from tuneoff.measure.attribution.account import LEAST_COVERAGE, NO_SAMPLES, EnergyAccount
 from tuneoff.measure.attribution.methods import NO_COORDINATOR
 from tuneoff.measure.power.tree import LARGE_BYTES
-from tuneoff.measure.resumed import RESUMED
 from tuneoff.measure.spans import NO_END, busy_ns, foreign_attempts, jct_ns, partition, started_attempts
 from tuneoff.record.metric_value import MetricValue, known, missing
 from tuneoff.record.run_record import AttemptRecord, FlagRecord, RunRecord
@@ -257,7 +256,7 @@ def _others(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> _Othe
     if samples is None:
         return NO_SAMPLES
     if used is None:
-        return NO_HOST_USE if run.continues is None else RESUMED
+        return NO_HOST_USE
     if foreign_attempts(run, samples.header.host):
         return ELSEWHERE
     part, end_ns = partition(run)["trial"], jct_ns(run)

@@ -10,7 +10,6 @@ from tuneoff.experiment.spec import Objective, RunSpec, run_spec_to_json
 from tuneoff.record.endings import IN_NO_EVENT, Ruling, RunStop, promise_flags, ruling_of
 from tuneoff.record.event_index import Collected, Timeline, collect
 from tuneoff.record.events.schema import EMULATED_FLAG, OF_ONE_TRIAL, STEPS, STORAGE_FIGURES, Event, Process
-from tuneoff.record.join import continues_record, joined_trials, resume_flags
 from tuneoff.record.run_record import (
     BestRecord,
     FlagRecord,
@@ -33,9 +32,8 @@ def derive(
     ruling: Ruling | None = None,
     versions: Mapping[str, Any] | None = None,
     environment: Mapping[str, Any] | None = None,
-    earlier: Sequence[RunRecord] = (),
 ) -> RunRecord:
-    """Return the record of one execution, without metrics and seals; `earlier`: executions that it continues, each by itself.
+    """Return the record of one execution, without metrics and seals.
 
     One pass; the order of processes does not matter, each process's own events come in their order. Without a `ruling`
     the status follows from the events: done, failed (a step failed, no trial completed, no test) or interrupted.
@@ -45,10 +43,6 @@ def derive(
     widened = _widen(found, timeline)
     flags = _flags(found, timeline, widened)
     trials = trial_records(found, timeline, spec.experiment, _run_stop(found, timeline, ruling))
-    continues = continues_record(earlier, trials, timeline.clock()) if earlier else None
-    if continues is not None:
-        flags += resume_flags(continues, earlier, trials)
-        trials = joined_trials(earlier, trials, timeline.clock())
     best = _best(found, timeline, trials, spec.experiment.objective)
     test = _test(found, timeline)
     steps = _steps(found, timeline)
@@ -81,7 +75,6 @@ def derive(
         coordinators=tuple(sorted(process.name for process in found.processes if process.role == "coordinator")),
         clock_uncertainty_ns=timeline.alignment.uncertainty_ns,
         events=found.events,
-        continues=continues,
     )
 
 

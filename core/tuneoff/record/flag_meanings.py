@@ -20,8 +20,6 @@ SERIOUS: Mapping[str, str] = {  # a result, a trial or a figure of the run is wr
     "declared_mismatch": "a declared variable is not what was found: tuneoff status --declared",
     "sampler_without_model": "the budget ends before the sampler first uses its model: this run is random search",
     "emulated_platform": "the framework talks to an emulation, though the platform's name does not say so",
-    "finished_trial_repeated": "of a continued run: a trial that had finished was trained again",
-    "configuration_changed_by_resume": "of a continued run: a trial was begun again with another configuration",
     "foreign_events": "an event file belongs to another execution",
     "orphan_events": "events of a trial that was never submitted or started",
     "missing_lines": "lines of an event file are missing",
@@ -55,7 +53,6 @@ MACHINE: Mapping[str, str] = {  # results hold; times, energy and cost may be of
 HARMLESS: Mapping[str, str] = {  # good to know, and nothing is wrong by it
     "checkpoint_lost": "a retry could not read its trial's checkpoint, so it began at the first epoch",
     "best_tied": "the framework's best trial is not core's, but has an equal value",
-    "resumed": "the run was interrupted and continued: it takes part in no comparison of time, energy or cost",
     "started_before_submitted": "a trial started before its submission was logged",
     "log_shortened": "more than 5 MB were printed into a log: its first 1 MB and its last 4 MB were kept",
     "low_disk": "less than 1 GB is free in the results folder or in the temporary folder",

@@ -29,7 +29,7 @@ _UNWRITABLE = "e"  # in the lock, before an errno: not more bytes than a pid has
 FILE_NAME = ".executions"
 FOLDERS = (RUNS, "report", "export")  # of a results folder; the names below it are those that tuneoff gives
 FILES = (PLAN, LOCK, FILE_NAME, "reproduction.json")
-FOLDERS_OF_EXECUTION = ("events", "clocks", "checkpoints", "slots", "kills", "exits", "earlier", "later", FRAMEWORK)
+FOLDERS_OF_EXECUTION = ("events", "clocks", "checkpoints", "slots", "kills", "exits", "later", FRAMEWORK)
 SUFFIXES = (".json", ".jsonl", ".txt")  # of its files
 _LINE = re.compile(rb"([0-9a-zA-Z][0-9a-zA-Z._-]*)/([0-9a-zA-Z][0-9a-zA-Z._-]*)\n")
 

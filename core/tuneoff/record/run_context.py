@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.experiment.trial_context import FILE_NAME, TrialContext
 from tuneoff.record.events.schema import EMULATED_FLAG
 from tuneoff.record.events.writer import EventWriter
-from tuneoff.record.history import FinishedTrial, History, read_history
 from tuneoff.record.layout import FRAMEWORK, LEFTOVERS, OUTSIDE, SPEC, VERSIONS
 
 log = logging.getLogger(__name__)
@@ -39,23 +38,6 @@ class RunContext:
         path = self.run_dir / FRAMEWORK
         path.mkdir(exist_ok=True)
         return path
-
-    @property
-    def history(self) -> History:
-        """What earlier executions of this run did, read from its file; empty unless the run is continued.
-
-        Of each trial's values it has those that the framework is told of (`spec.reports`).
-
-        Only an adapter whose capabilities say `resume` is ever given one: it tells its framework the finished trials, begins
-        the unfinished ones again first, each as its next attempt, and numbers new ones from `history.next_number`.
-        """
-        history = read_history(self.run_dir)
-        return replace(history, finished=tuple(trial.reported(self.spec.reports) for trial in history.finished))
-
-    @property
-    def finished(self) -> tuple[FinishedTrial, ...]:
-        """The trials that are not to be run, in the order of their submission."""
-        return self.history.finished
 
     def submitted(
         self, trial_id: str, configuration: Mapping[str, object], framework_id: str | None = None, attempt: int = 1

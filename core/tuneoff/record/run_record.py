@@ -19,7 +19,8 @@ from tuneoff.record.events.schema import STEPS, Charged, Step, TrialName
 from tuneoff.record.layout import SealedFile
 from tuneoff.record.metric_value import MetricValue
 
-FORMAT_VERSION = 3  # history: 1 = first, 2 = slots by the presence of processes, 3 = what reports add is not what a trial adds
+# history: 1 = first, 2 = slots by the presence of processes, 3 = what reports add is not what a trial adds, 4 = of one execution
+FORMAT_VERSION = 4
 
 TrialState = Literal["completed", "pruned", "failed", "cancelled", "timed_out"]
 AttemptState = Literal["completed", "pruned", "failed", "cancelled", "timed_out", "superseded"]
@@ -241,17 +242,6 @@ class FlagRecord:
     count: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContinuesRecord:
-    """What a run was continued from: earlier executions of it that were interrupted, and what of them was taken over."""
-
-    executions: tuple[str, ...]  # execution ids, the earliest first
-    digest: str  # SHA-256 over the names and digests of their files, which lie under `earlier/`
-    finished: tuple[str, ...]  # trials that were taken over as they ended
-    begun_again: tuple[str, ...]  # trials that had not ended: their next attempt ran in this execution
-    away_ns: int  # between an execution's last event and the next one's first, all of them together
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class RunRecord:
     """One execution of a run: what it was, in which environment, and all that happened in it."""
@@ -282,7 +272,6 @@ class RunRecord:
     events: int = 0  # lines read
     torn_lines: int = 0  # last lines that a killed process left unfinished
     sealed: tuple[SealedFile, ...] = ()  # each raw file at the end of the run
-    continues: ContinuesRecord | None = None  # None: it ran in one go
     metrics: Mapping[str, MetricValue] = field(default_factory=dict)
     format_version: int = FORMAT_VERSION
 

@@ -18,8 +18,6 @@ from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment.accounting.declared import FILE_NAME as ACCOUNTING
 from tuneoff.experiment.spec import run_spec_from_json
 from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.history import EARLIER
-from tuneoff.record.history import FILE_NAME as CONTINUES
 from tuneoff.record.layout import TEST_RESULT, SealedFile
 from tuneoff.record.run_record import FAILED, FORMAT_VERSION, RunRecord
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
@@ -30,7 +28,7 @@ REPEAT = "repeat"  # in a record's environment: which repetition of its block it
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(RunRecord)
-BESIDE = (ACCOUNTING, SAMPLES, TEST_RESULT, CONTINUES)  # sealed beside the event files, where they are there
+BESIDE = (ACCOUNTING, SAMPLES, TEST_RESULT)  # sealed beside the event files, where they are there
 
 
 class _RecordVersion(msgspec.Struct):
@@ -203,8 +201,8 @@ class BrokenSeal(NamedTuple):
 
 
 def seal(run_dir: Path) -> tuple[SealedFile, ...]:
-    """Return the digests of an execution's raw files, by their path in its folder: all in `events/` and
-    `earlier/`, and those of `BESIDE`.
+    """Return the digests of an execution's raw files, by their path in its folder: all in `events/`, and those of
+    `BESIDE`.
 
     Raises:
         ResultsError: a file cannot be read.
@@ -212,7 +210,6 @@ def seal(run_dir: Path) -> tuple[SealedFile, ...]:
     try:
         paths = sorted(path for path in (run_dir / EVENTS).iterdir() if path.is_file())
         paths += [path for path in (run_dir / name for name in BESIDE) if path.is_file()]
-        paths += sorted(path for path in (run_dir / EARLIER).rglob("*") if path.is_file())
         return tuple(_sealed(path, path.relative_to(run_dir).as_posix()) for path in paths)
     except OSError as error:
         raise ResultsError(f"{error.filename or run_dir} cannot be sealed: {error.strerror}") from error

@@ -37,7 +37,7 @@ from tuneoff.run import machine
 from tuneoff.run.finish import finish, recover
 from tuneoff.run.progress import Listener
 from tuneoff.run.provenance import Provenance, prepare, uncharged_lines
-from tuneoff.run.resume import Repeat, to_continue, to_repeat
+from tuneoff.run.repeats import Repeat, to_repeat
 from tuneoff.run.supervisor.execution import undeploy_outside
 from tuneoff.run.supervisor.guardian import Guardian
 from tuneoff.run.supervisor.leftovers import clean_results
@@ -55,7 +55,6 @@ UNDEPLOY_SECONDS = 20.0  # for what earlier commands left outside this machine
 class PlanRequest:
     """A plan to be executed into a results folder.
 
-    `continues`: a run that was interrupted keeps its finished trials, where it has any; else it is repeated whole.
     `retry`: blocks that hold a run with a flag of the machine are repeated whole, or the runs that failed; both are kept.
     `maxfail`: how many failed runs of this command end it.
     """
@@ -64,7 +63,6 @@ class PlanRequest:
     results: Path
     listener: Listener = field(default_factory=Listener)
     resume: bool = False
-    continues: bool = False
     retry: Literal["flagged", "failed"] | None = None
     maxfail: int | None = None
     notes: Callable[[Sequence[PlannedRun]], Sequence[str]] = lambda left: ()  # of the runs that are left, told before the first
@@ -80,8 +78,7 @@ def execute(request: PlanRequest) -> list[RunEnd]:
         ResultsError: the folder cannot be used, or the current one cannot.
         ExperimentError: a power meter that the file names cannot be used; before any run starts.
         DataError: a workload's data is not there; before any run starts.
-        UnsupportedError: an interrupted run's adapter cannot continue it, or `workers.cpu_limit` cannot be put in force here;
-            before any run starts.
+        UnsupportedError: `workers.cpu_limit` cannot be put in force here; before any run starts.
     """
     if (problem := current_folder_problem()) is not None:
         raise ResultsError(problem)
@@ -116,13 +113,11 @@ class _Matrix:
 
     Raises:
         DataError: a workload's data is not there.
-        UnsupportedError: an interrupted run's adapter cannot continue it.
     """
 
     def __init__(self, request: PlanRequest, meters: HostPower, processors: Sequence[int]) -> None:
         plan, results = request.plan, request.results
         self._request, self._meters, self._processors = request, meters, processors
-        self._interrupted = to_continue(plan, results) if request.continues else {}
         records = list(read_runs(results))
         self._standing = standing(records)
         self._repeats = to_repeat(plan, records, flagged=request.retry == "flagged")
@@ -170,9 +165,6 @@ class _Matrix:
         if position == 1 and is_all_here(run.spec) and (busy := machine.busy_text(state)) is not None:
             listener.noted(busy)
         repeat = self._repeats.get(run.run_id)
-        continues = self._interrupted.get(run.run_id) if repeat is None else None
-        if continues is not None:
-            listener.noted(f"{_label(run)} goes on with the finished trials of {continues.name}")
         listener.run_started(position, total, _label(run), run.run_id)
         started = time.monotonic()
         request = RunRequest(
@@ -184,7 +176,6 @@ class _Matrix:
             flags_after=self._guard.after_run,
             accounting=of_run(self._request.plan.accounting, adapter_class(run.spec.adapter).capabilities.on(run.spec.platform)),
             power=self._power,
-            continues=continues,
             processors=self._processors,
         )
         before = {"machine_before": state.to_json(), **({REPEAT: repeat.to_json()} if repeat is not None else {})}

@@ -29,9 +29,8 @@ from tuneoff.record.layout import SPEC
 from tuneoff.record.run_context import noted_versions
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import power_of
-from tuneoff.record.store import FILE_NAME, RUNS, is_final, write_run
+from tuneoff.record.store import FILE_NAME, RUNS, write_run
 from tuneoff.registry import adapter_class
-from tuneoff.run.resume import kept_checkpoints
 from tuneoff.run.supervisor.execution import Execution, is_named_for, write_spec
 from tuneoff.run.supervisor.logs import shorten
 from tuneoff.run.trial.checkpoint import FOLDER as CHECKPOINTS
@@ -95,8 +94,6 @@ def _environment(environment: Mapping[str, Any], spec: RunSpec, capabilities: Ca
 
 def _keep_best_checkpoint(folder: Path, record: RunRecord) -> None:
     kept = {f"{record.best.trial}.safetensors"} if record.best is not None else set()
-    if not is_final(record):
-        kept |= kept_checkpoints(record)
     with contextlib.suppress(FileNotFoundError), pinned(folder / CHECKPOINTS) as checkpoints:
         for path in checkpoints.iterdir():
             if path.name not in kept:
@@ -108,7 +105,7 @@ def _keep_best_checkpoint(folder: Path, record: RunRecord) -> None:
 
 
 def recover(results: Path, plan: Plan, ruling: Ruling) -> None:
-    """Write the record of the plan's executions that have none: their finished trials are kept, their status is the ruling's."""
+    """Write the record of the plan's executions that have none: their status is the ruling's."""
     planned = {run.run_id: run.spec for run in plan.runs}
     for folder in sorted(results.glob(f"{RUNS}/*/*/")):
         if (folder / FILE_NAME).exists():

@@ -79,7 +79,7 @@ class PoolAdapter(WithPool):
 
     @abstractmethod
     def propose(self) -> Iterator[Proposal]:
-        """Yield trials, each when a worker is free for it; of a continued run those that are not finished."""
+        """Yield trials, each when a worker is free for it."""
 
     @abstractmethod
     def ended(self, task: Task, outcome: TrialOutcome) -> None:
@@ -130,7 +130,7 @@ class PoolAdapter(WithPool):
             proposal = None if self._budget.is_used_up() else next(self._proposals, None)
             if proposal is None:
                 return None
-            task = Task(*proposal, self.context.trial_context.first_attempts.get(proposal[0], 1))
+            task = Task(*proposal, attempt=1)
         self.context.submitted(task.trial_id, task.configuration, self.framework_id(task.trial_id), task.attempt)
         self._pool.send(worker, tuple(task))  # plain: a worker imports no adapter
         return task

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from tuneoff.base import clock
 from tuneoff.experiment.spec import ExperimentSpec
 from tuneoff.record.events import schema
-from tuneoff.record.history import History
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,25 +105,11 @@ class Tracker:
     _failed: set[str] = field(default_factory=set)
     _failed_for_good: set[str] = field(default_factory=set)
     _limited: set[str] = field(default_factory=set)  # killed for a limit: not tried again
-    _first_attempts: dict[str, int] = field(default_factory=dict)
 
     @property
     def failed_for_good(self) -> int:
         """How many trials failed and will not be tried again."""
         return len(self._failed_for_good)
-
-    def begin_with(self, history: History) -> None:
-        """Count what earlier executions of the run have finished."""
-        for trial in history.finished:
-            if trial.state == "failed":
-                self._failed.add(trial.trial_id)
-                self._failed_for_good.add(trial.trial_id)
-            else:
-                self.counts[trial.state] = self.counts.get(trial.state, 0) + 1
-        self.submitted, self.epochs = len(history.finished), history.epochs
-        best = history.best(self.experiment.objective.mode)
-        self.incumbent = best.value if best is not None else None
-        self._first_attempts = history.first_attempts()
 
     def take(self, process: schema.Process, event: schema.Event) -> None:
         """Take one event in."""
@@ -136,7 +121,7 @@ class Tracker:
             if attempt is not None:
                 attempt.last_event_ns, attempt.in_report = t, False
         elif isinstance(event, schema.TrialSubmitted):
-            self.submitted += event.attempt == self._first_attempts.get(event.trial, 1)
+            self.submitted += event.attempt == 1
         elif isinstance(event, schema.TrialStarted):
             if event.attempt > 1:  # the attempt before it is superseded
                 self._failed.discard(event.trial)
@@ -209,8 +194,7 @@ class Tracker:
             return
         if event.state == "failed":
             self._failed.add(event.trial)
-            retried = event.attempt - self._first_attempts.get(event.trial, 1)
-            if event.charged == "workload" or event.trial in self._limited or retried >= self.experiment.failures.retries:
+            if event.charged == "workload" or event.trial in self._limited or event.attempt > self.experiment.failures.retries:
                 self._failed_for_good.add(event.trial)
         else:
             self.counts[event.state] = self.counts.get(event.state, 0) + 1

@@ -11,7 +11,7 @@ from tuneoff.base.files import read_regular
 from tuneoff.errors import ResultsError
 from tuneoff.record.events.schema import Charged
 from tuneoff.record.metric_value import MetricValue
-from tuneoff.record.run_record import FORMAT_VERSION, ContinuesRecord, RunRecord, RunStatus, StepRecord
+from tuneoff.record.run_record import FORMAT_VERSION, RunRecord, RunStatus, StepRecord
 from tuneoff.record.store import REPEAT
 
 BEST, JOB_TIME = "quality.validation", "time.jct_without_test"
@@ -44,7 +44,6 @@ class _Head(msgspec.Struct, kw_only=True):
     started_at: str | None = None
     environment: _Environment = msgspec.field(default_factory=_Environment)
     steps: tuple[StepRecord, ...] = ()
-    continues: ContinuesRecord | None = None
     metrics: _Metrics = msgspec.field(default_factory=_Metrics)
 
 
@@ -75,7 +74,6 @@ def read_head(path: Path) -> RunRecord:
             started_at=head.started_at,
             environment={REPEAT: head.environment.repeat} if head.environment.repeat is not None else {},
             steps=head.steps,
-            continues=head.continues,
             metrics={name: value for name, value in told.items() if value is not None},
         )
     except OSError as error:

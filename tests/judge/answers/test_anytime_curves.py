@@ -16,7 +16,7 @@ from builders.results_folders import write_examples
 from tuneoff.judge.answers.anytime import Clock, curves
 from tuneoff.judge.results import Results, read_results
 from tuneoff.measure.spans import boundaries
-from tuneoff.record.run_record import ContinuesRecord, RunStatus
+from tuneoff.record.run_record import RunStatus
 
 pytest.importorskip("scipy")
 
@@ -80,12 +80,3 @@ def test_a_run_without_energy_has_no_such_clock_and_says_why() -> None:
     assert set(curve.ends) == {"trials", "seconds"}
     assert curve.reasons == {"kwh": "the run has no energy of its parts", "usd": "the run has no cost of its parts"}
     assert all(step.kwh is None for step in curve.steps)
-
-
-def test_a_continued_run_has_trials_for_its_only_clock() -> None:
-    made = with_values([0.5, 0.7])
-    before = ContinuesRecord(executions=("e",), digest="", finished=(), begun_again=(), away_ns=1)
-    records = tuple(replace(record, continues=before) for record in made.records)
-    (curve,) = curves(replace(made, records=records, standing={record.run_id: record for record in records}))
-    assert set(curve.ends) == {"trials"}
-    assert "continued after an interruption" in curve.reasons["seconds"]

@@ -88,20 +88,6 @@ def test_an_interrupted_or_unstarted_run_is_missing_and_verdicts_wait_for_it() -
     assert present(made.groups[0].success).n == 8
 
 
-def test_a_continued_run_has_quality_and_is_in_no_comparison_of_time() -> None:
-    made = answers(results([Entry("a", FAST, continued=[0]), Entry("b", SLOW)], seeds=range(11)))
-    pairs = {verdict.question.name: present(verdict.interval).n for verdict in made.verdicts}
-    assert pairs == {"quality": 11, "time": 10}
-    assert any("1 run was continued" in limit for limit in made.limits)
-
-
-def test_too_many_continued_runs_leave_nothing_to_judge() -> None:
-    made = answers(results([Entry("a", FAST, continued=[0]), Entry("b", SLOW)]))
-    verdict = verdict_on(made)
-    assert verdict.outcome is Outcome.NOT_JUDGED
-    assert "9 of 10 seeds can be compared, and a verdict needs 10: resumed" in verdict.reason
-
-
 def test_a_run_that_was_repeated_counts_once() -> None:
     entries = [Entry("a", FAST), Entry("b", SLOW)]
     made = results(entries)

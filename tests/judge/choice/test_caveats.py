@@ -48,8 +48,3 @@ def test_failed_trials_are_told_with_why_most_of_them_failed() -> None:
         in choose(made, answers(made)).caveats
     )
     assert not any("Trials failed" in text for text in chosen_of(different()).caveats)
-
-
-def test_continued_runs_are_told() -> None:
-    choice = chosen_of([Entry("optuna", runs(4000, 20, "o"), continued=[0, 1]), Entry("ray-tune", runs(12_000, 400, "r"))])
-    assert "2 runs were continued after an interruption: in no comparison of time, energy or cost." in choice.caveats

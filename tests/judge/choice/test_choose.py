@@ -17,7 +17,6 @@ from tuneoff.judge.answers.answers_json import choice_to_json, to_json
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.choice.choice import Certainty, Choice
 from tuneoff.judge.choice.choose import Answered, choose
-from tuneoff.judge.recommend.request import TRIAL_SECONDS, Request, settings
 
 QUESTIONS = {"quality": "quality.test", "time": "time.jct", "overhead": "overhead.per_trial"}
 NAMES = ("optuna", "ray-tune", "syne-tune")
@@ -236,14 +235,6 @@ def test_how_long_the_own_trials_and_jobs_took_stands_beside_the_limits() -> Non
     assert columns["serial"]["job_seconds"] == pytest.approx(3, rel=0.1)
     assert columns["syne-tune"]["job_seconds"] == pytest.approx(24, rel=0.1)
     assert columns["optuna"]["trial_seconds"] == 0.1
-
-
-def test_the_length_of_trials_is_of_runs_that_were_not_continued() -> None:
-    made = results([Entry("optuna", lambda seed: {"trial_execution.median": 1000.0 * (seed + 1)}, continued=(0, 1))], range(4))
-    found = Answered(made, answers(made))
-    assert found.choice.settings[0].rows[0].first.trial_seconds == 3.5
-    (setting,) = settings([found], ["optuna"], Request())
-    assert setting.sizes[TRIAL_SECONDS] == (3.0, 4.0)
 
 
 def test_an_emulated_framework_is_in_no_sentence_and_never_chosen() -> None:

@@ -17,7 +17,7 @@ from tuneoff.errors import ResultsError
 from tuneoff.judge.controls.compute import Controls, controls
 from tuneoff.judge.controls.controls_output import headlines, lines, to_json
 from tuneoff.judge.controls.same_algorithm import EquivalenceAnswer
-from tuneoff.record.run_record import ContinuesRecord, RunRecord
+from tuneoff.record.run_record import RunRecord
 
 FOLDER = Path("results")
 
@@ -63,15 +63,6 @@ def failed(records: Sequence[RunRecord], seeds: Sequence[int]) -> list[RunRecord
 def judged(*groups: list[RunRecord], frozen: dict[str, object] | None = None) -> Controls:
     together = [run for group in groups for run in group]
     return controls(results_of(together, planned(together), FROZEN if frozen is None else frozen))
-
-
-def test_a_continued_run_has_quality_and_is_in_no_comparison_of_times() -> None:
-    before = ContinuesRecord(executions=("e",), digest="", finished=("t00000",), begun_again=(), away_ns=1)
-    interrupted = [replace(run, continues=before) for run in runs("optuna", seeds=range(4))]
-    found = judged(runs("serial"), [*interrupted, *runs("optuna", seeds=range(4, 12))])
-    assert [pair.quality.interval.n for pair in found.pairs if pair.quality] == [12]
-    pairs = {effect.metric: effect.interval.n for effect in found.effects if effect.interval}
-    assert pairs == {"quality.test": 12, "time.jct": 8}
 
 
 def test_equal_adapters_are_equivalent_and_nothing_warns() -> None:

@@ -19,14 +19,13 @@ def kinds(one: AdapterListing, **asked: Any) -> list[No]:
 
 
 def test_an_adapter_that_can_all_has_no_obstacle() -> None:
-    found = candidate(listing("a"), Request(must_resume=True, must_retry=True, sampler="random", pruner="none", platform="local"))
+    found = candidate(listing("a"), Request(must_retry=True, sampler="random", pruner="none", platform="local"))
     assert found.is_capable
     assert found.platforms == ("local",)
 
 
 @pytest.mark.parametrize(("support", "kind"), [(Support.NOT_BY_FRAMEWORK, No.FRAMEWORK), (Support.NOT_BY_TUNEOFF, No.TUNEOFF)])
 def test_the_framework_and_tuneoff_lack_different_things(support: Support, kind: No) -> None:
-    assert kinds(listing("a", resume=support), must_resume=True) == [kind]
     assert kinds(listing("a", retry=support), must_retry=True) == [kind]
     lacking = listing("a", samplers={"tpe": Offer(support=support, note="why")}, pruners={"asha": Offer(support=support)})
     assert kinds(lacking, sampler="tpe", pruner="asha") == [kind, kind]
@@ -35,7 +34,7 @@ def test_the_framework_and_tuneoff_lack_different_things(support: Support, kind:
 
 
 def test_what_is_not_asked_for_stands_against_nobody() -> None:
-    assert kinds(listing("a", resume=Support.NOT_BY_FRAMEWORK, platforms=("cluster",), samplers={})) == []
+    assert kinds(listing("a", retry=Support.NOT_BY_FRAMEWORK, platforms=("cluster",), samplers={})) == []
 
 
 def test_a_platform_that_the_adapter_lacks_says_nothing_of_the_framework() -> None:
@@ -79,9 +78,9 @@ def test_a_size_that_is_none_is_refused(size: str, value: Any) -> None:
 
 def test_the_built_in_adapters_answer_a_request_of_each_kind() -> None:
     by_name = {one.plugin.name: one for one in list_adapters()}
-    assert kinds(by_name["katib"], must_resume=True) == [No(by_name["katib"].capabilities.resume.value)]  # type: ignore[union-attr]
+    assert kinds(by_name["katib"], must_retry=True) == [No(by_name["katib"].capabilities.retry.value)]  # type: ignore[union-attr]
     assert kinds(by_name["nevergrad"], platform="kubernetes") == [No.TUNEOFF]
-    assert kinds(by_name["serial"], must_resume=True) == []
-    assert kinds(by_name["serial"], platform="kubernetes", must_resume=True) == [No.TUNEOFF]
+    assert kinds(by_name["serial"], must_retry=True) == []
+    assert kinds(by_name["serial"], platform="kubernetes", must_retry=True) == []
     assert kinds(by_name["katib"], platform="kubernetes") == []
     assert kinds(by_name["syne-tune"], sampler="cmaes") == [No.FRAMEWORK]

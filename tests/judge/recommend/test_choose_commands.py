@@ -51,7 +51,7 @@ def test_the_newest_folder_without_a_run_is_told_with_the_newest_that_has_one(ca
 
 
 def test_recommend_names_who_is_better_and_cites_run_folders(call: Call, results: Path) -> None:
-    answer = call("recommend", results, "--workers", "2", "--must-resume")
+    answer = call("recommend", results, "--workers", "2", "--must-retry")
     assert answer.code == 0
     assert answer.out.startswith("workload null, sampler random: ray-tune; optuna is dominated\n")
     assert run_ids(answer.out) == []

@@ -19,7 +19,7 @@ from tuneoff.judge.recommend.recommendation import Cited, Recommendation
 from tuneoff.judge.recommend.recommendation_text import lines
 
 pytest.importorskip("scipy")
-KATIB = listing("katib", platforms=("kubernetes", "emulated"), emulated_platforms=("emulated",), resume=Support.NOT_BY_TUNEOFF)
+KATIB = listing("katib", platforms=("kubernetes", "emulated"), emulated_platforms=("emulated",))
 
 
 def fast_and_slow(**more: Any) -> Answered:
@@ -83,7 +83,6 @@ def test_who_fails_is_not_recommended_over_who_does_not() -> None:
 @pytest.mark.parametrize(
     ("declared", "asked", "kind"),
     [
-        ({"resume": Support.NOT_BY_TUNEOFF}, {"must_resume": True}, No.TUNEOFF),
         ({"retry": Support.NOT_BY_FRAMEWORK}, {"must_retry": True}, No.FRAMEWORK),
         ({"platforms": ("cluster",)}, {"platform": "local"}, No.TUNEOFF),
         ({"pruners": {"none": Offer(support=Support.NOT_BY_FRAMEWORK)}}, {"pruner": "none"}, No.FRAMEWORK),
@@ -103,7 +102,7 @@ def test_who_fails_the_filter_appears_nowhere_but_among_those_left_out(
 
 
 def test_when_nobody_meets_the_constraints_that_is_the_answer() -> None:
-    found = ask(fast_and_slow(), known=[listing("plain", resume=Support.NOT_BY_FRAMEWORK)], must_resume=True)
+    found = ask(fast_and_slow(), known=[listing("plain", retry=Support.NOT_BY_FRAMEWORK)], must_retry=True)
     assert found.headline == ("no framework meets the constraints",)
     assert found.exit_code == 1
 

@@ -15,7 +15,7 @@ from tuneoff.measure.derived import with_metrics
 from tuneoff.measure.use import DISTURBED, SHARE
 from tuneoff.record.derive import derive
 from tuneoff.record.events.schema import Step
-from tuneoff.record.run_record import ContinuesRecord, FlagRecord, RunRecord
+from tuneoff.record.run_record import FlagRecord, RunRecord
 from tuneoff.record.samples.reader import Evidence, Samples
 from tuneoff.record.samples.schema import ProcessUsage, UsageSample
 from tuneoff.record.store import is_final
@@ -189,12 +189,6 @@ def a_failure(step: Step = "deploy", charged: str = "framework", **changes: Any)
         pytest.param(a_failure(), sampled(between(0, 30, 0.5)), "infrastructure", id="others were busy"),
         pytest.param(a_failure(), sampled(idle), "framework", id="control: a quiet machine"),
         pytest.param(a_failure(flags=(FLAGGED,)), sampled(idle), "infrastructure", id="another flag of the machine"),
-        pytest.param(
-            a_failure(continues=ContinuesRecord(executions=("e1",), digest="", finished=("a",), begun_again=(), away_ns=1)),
-            sampled(idle),
-            "infrastructure",
-            id="its first execution had started",
-        ),
         pytest.param(a_failure("collect"), sampled(between(0, 30, 0.5)), "framework", id="it had started"),
         pytest.param(a_failure(charged="user"), sampled(between(0, 30, 0.5)), "user", id="a package is missing"),
     ],

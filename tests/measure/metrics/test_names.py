@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from builders.event_logs import example_a, example_b
-from tuneoff.experiment.metric_catalogue import general_name, is_metric, metric_names, unknown_metric
+from tuneoff.experiment.metric_catalogue import general_name, is_metric, metric, metric_names, unknown_metric
 from tuneoff.measure.derived import with_metrics
 from tuneoff.record.derive import derive
 
@@ -42,3 +42,15 @@ def test_a_name_may_have_a_slot_score_or_stage(name: str) -> None:
 def test_other_names_are_none(name: str) -> None:
     assert not is_metric(name)
     assert unknown_metric(name).startswith(f"no metric named {name!r}")
+
+
+@pytest.mark.parametrize("name", ["trials.per_second", "time.jct", "energy.trials", "waste.default.time", "goal.trials"])
+def test_rates_times_and_energy_are_not_compared_between_machines(name: str) -> None:
+    assert is_metric(name)
+    assert not metric(name).is_counted
+
+
+@pytest.mark.parametrize("name", ["quality.test", "trials.completed", "failures.workload", "test.accuracy"])
+def test_counts_and_qualities_are(name: str) -> None:
+    assert is_metric(name)
+    assert metric(name).is_counted

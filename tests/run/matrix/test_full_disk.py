@@ -12,8 +12,8 @@ from typing import NoReturn
 
 import pytest
 
+from builders.killed_logs import SPEC
 from builders.results_folders import Results
-from builders.resume_logs import SPEC
 from builders.specs import make_spec
 from tuneoff.adapter import Best, score_best
 from tuneoff.errors import ResultsError

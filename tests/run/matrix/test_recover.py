@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from builders.killed_logs import SPEC, killed_log
 from builders.results_folders import Results, edit
-from builders.resume_logs import SPEC, killed_log
 from tuneoff.experiment.spec import run_spec_to_json
 from tuneoff.record.endings import KILLED
 from tuneoff.record.store import FILE_NAME, read_run
@@ -55,7 +55,7 @@ def test_what_is_named_otherwise_than_an_execution_of_the_run_has_no_record(
     assert f"{folder} has no record and none can be derived" in caplog.text
 
 
-@pytest.mark.parametrize("name", ["spec.json", "continues.json", "versions.json"])
+@pytest.mark.parametrize("name", ["spec.json", "versions.json"])
 def test_a_file_that_is_nested_too_deep_stops_nothing(tmp_path: Path, name: str) -> None:
     results, folder = killed(tmp_path)
     (folder / name).write_text("[" * 200_000)

@@ -19,7 +19,7 @@ from tuneoff.experiment.plan import Plan
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import read_runs, standing
 from tuneoff.run import machine
-from tuneoff.run.resume import flagged_blocks, repeat_lines, repeated, to_repeat
+from tuneoff.run.repeats import flagged_blocks, repeat_lines, repeated, to_repeat
 
 ADAPTERS, SEEDS = ("serial", "optuna"), (0, 1, 2)
 SPECS = {(adapter, seed): made_spec(adapter, seed=seed) for seed in SEEDS for adapter in ADAPTERS}

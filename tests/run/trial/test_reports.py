@@ -17,7 +17,6 @@ from tuneoff.measure.derived import with_metrics
 from tuneoff.measure.spans import busy_ns, waits
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
-from tuneoff.record.history import FinishedTrial
 from tuneoff.record.run_record import RunRecord
 from tuneoff.run.trial.run_trial import Decision, TrialOutcome
 
@@ -128,11 +127,3 @@ def test_a_run_that_told_nothing_waited_in_no_report(reports: Reports, ends: boo
         each = metrics["overhead.per_report"]
         assert (each.value is None) is (reports == "none")
         assert bool(each.reason_if_null) is (reports == "none")
-
-
-def test_a_continued_run_tells_its_framework_what_it_would_have_been_told() -> None:
-    trial = FinishedTrial(trial_id="t0", configuration={}, state="completed", values=((1, 0.5), (2, 0.9), (3, 0.7)), value=0.9)
-    assert trial.reported("every_epoch") is trial
-    assert trial.reported("at_end").values == ((3, 0.9),)
-    assert trial.reported("none").values == ()
-    assert replace(trial, state="failed").reported("at_end").values == ()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from builders.made_runs import made_spec
-from builders.page_folders import Change, continued, failed, folder, never, specs, without_trials
+from builders.page_folders import Change, failed, folder, never, specs, without_trials
 from tell.page.documents import Document, faults
 from tuneoff.tell.page.report import write_report
 
@@ -19,7 +19,6 @@ CASES: dict[str, tuple[Sequence[object], Mapping[int, Change], Sequence[int], di
     "each way to end": (
         TWO,
         {
-            0: continued,
             1: failed("failed", "it broke"),
             2: failed("timeout", "trials: 60 s are over"),
             5: failed("interrupted", "SIGINT"),

@@ -23,14 +23,14 @@ pytest.importorskip("scipy")
 COLUMN = 3  # "JCT" on the page
 
 
-def made(status: Mapping[int, RunStatus], continued: tuple[int, ...] = ()) -> Results:
+def made(status: Mapping[int, RunStatus]) -> Results:
     """Return four runs of 1, 2, 3 and 4 s, whose accuracy falls with the seed."""
 
     def draw(seed: int) -> dict[str, float]:
         seconds = 1.0 + seed
         return {"time.jct": 1000 * seconds, "quality.test": 1 - seconds / 10, "waste.default.time": 1000 * seconds}
 
-    return results([Entry("optuna", draw, status=status, continued=continued)], seeds=range(4))
+    return results([Entry("optuna", draw, status=status)], seeds=range(4))
 
 
 def on_page(found: Results, table: int, column: int) -> FigureCell:
@@ -81,12 +81,3 @@ def test_what_is_added_to_a_job_counts_failures_as_what_is_added_to_a_trial(fail
     assert _added([found.own_per_job]) == shown
     assert (found.per_trial is None) == (found.own_per_job is None) == (not found.lengths)
     assert all(math.isfinite(length.high) for length in found.lengths), "a run that failed tells no length"
-
-
-def test_what_a_continued_run_cannot_tell_is_on_no_table() -> None:
-    found = made({}, continued=(3,))
-    (row,) = summary_rows(found)
-    assert row.figures["waste.default.time"].median == 2000.0
-    waste = [head.text for head in framework_tables(answers(found).groups)[1].heads].index("WTT")
-    assert on_page(found, 1, waste).text == "2.00"
-    assert on_page(found, 1, waste).reason == "of 3 of 4 runs"

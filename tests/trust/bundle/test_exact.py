@@ -11,7 +11,7 @@ import pytest
 
 from builders.bundles import CONFIGURATIONS, CPU, VALUES, answers, metric, pair_of, record_of, spec_of, trial_of, with_trial
 from tuneoff.experiment.spec import Budget, RunSpec, Strategy, Workers
-from tuneoff.record.run_record import ContinuesRecord, RunRecord
+from tuneoff.record.run_record import RunRecord
 from tuneoff.trust.bundle.exact import exact_columns
 from tuneoff.trust.bundle.verdict import ReproducedColumn, ReproductionAnswer, overall
 
@@ -171,9 +171,6 @@ def test_nothing_in_common_is_inconclusive_and_nothing_equal_is_claimed() -> Non
     assert "trial states" not in found
 
 
-CONTINUES = ContinuesRecord(executions=("a",), digest="d", finished=("t00000",), begun_again=("t00001",), away_ns=5)
-
-
 def retried(record: RunRecord) -> RunRecord:
     """The best trial's first attempt was lost after one epoch, as a killed process leaves it; the second one is whole."""
     whole = record.trials[1].attempts[0]
@@ -181,27 +178,14 @@ def retried(record: RunRecord) -> RunRecord:
     return with_trial(record, 1, attempts=(lost, msgspec.structs.replace(whole, attempt=2)))
 
 
-def test_a_retried_trial_and_a_continued_run_are_reproduced_by_one_that_was_not() -> None:
-    for bundle in (retried(record_of(SPEC)), replace(retried(record_of(SPEC)), continues=CONTINUES)):
-        assert answers_of(record_of(SPEC), bundle) == dict.fromkeys(EXACT, "REPRODUCED")
+def test_a_retried_trial_is_reproduced_by_one_that_was_not() -> None:
+    assert answers_of(record_of(SPEC), retried(record_of(SPEC))) == dict.fromkeys(EXACT, "REPRODUCED")
 
 
 def test_an_epoch_that_the_last_attempt_lacks_is_still_a_difference() -> None:
     here = record_of(SPEC)
     short = msgspec.structs.replace(here.trials[0].attempts[0], epochs=here.trials[0].attempts[0].epochs[:1])
     assert answers_of(with_trial(here, 0, attempts=(short,)), retried(record_of(SPEC)))["trial states"] == "DIFFERENT"
-
-
-@pytest.mark.parametrize(("sampler", "is_excused"), [("random", True), ("tpe", True), ("fixed", False), ("grid", False)])
-def test_a_continued_run_may_draw_others_but_not_from_a_given_list(sampler: str, is_excused: bool) -> None:
-    spec = spec_of(sampler=Strategy(name=sampler))
-    here = PLANTED["configurations"][0](record_of(spec))
-    column = columns_of(here, replace(record_of(spec), continues=CONTINUES), spec)["configurations"]
-    assert (column.answer is ReproductionAnswer.INCONCLUSIVE, column.decides) == (is_excused, not is_excused)
-    assert ("the bundle's run was continued" in column.why) == is_excused
-    # its trials are held to their bits all the same
-    changed = changed_bit(replace(record_of(SPEC), continues=CONTINUES))
-    assert answers_of(changed)["validation metrics"] == "DIFFERENT"
 
 
 def test_epochs_that_a_lost_attempt_took_from_a_budget_of_epochs_are_an_excuse() -> None:

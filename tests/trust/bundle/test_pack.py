@@ -72,15 +72,6 @@ def test_nothing_else_of_the_folder_is_packed(results: Results, tmp_path: Path) 
     ]
 
 
-def test_what_a_continued_execution_began_with_is_packed(results: Results, tmp_path: Path) -> None:
-    folder = results.folder(results.plan.runs[0].spec)
-    for name in ("continues.json", "earlier/first/events/worker-1.jsonl", "earlier/first/power.jsonl"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text("{}")
-    names = [file.path for file in packed(results.path, tmp_path / "b.tar.gz", allow_unverified=True).manifest.files]
-    assert sum("earlier/first/" in name or name.endswith("continues.json") for name in names) == 3
-
-
 def test_a_folder_that_is_not_verified_is_refused_or_says_so(results: Results, tmp_path: Path) -> None:
     path = results.folder(results.plan.runs[0].spec) / "run.json"
     edit(path, lambda text: text.replace('"value":176000.0', '"value":175000.0', 1))

@@ -20,7 +20,7 @@ from tuneoff.errors import ExperimentError, MissingPackageError, UnknownNameErro
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.spec import RunSpec, Strategy, WorkloadSpec
-from tuneoff.record.run_record import ContinuesRecord, RunRecord
+from tuneoff.record.run_record import RunRecord
 from tuneoff.trust.bundle import preflight as module
 from tuneoff.trust.bundle.foreign import obeyed_power
 from tuneoff.trust.bundle.manifest import BundleManifest
@@ -210,15 +210,6 @@ def test_more_runs_come_from_every_cell_first(several: Bundle) -> None:
     assert labels(several, runs=3) == [("rich", "random", 1), ("rich", "random", 2), ("rich", "fixed", 2), ("plain", "random", 0)]
     assert len(labels(several, everything=True)) == 7
     assert labels(several, adapters=["plain"]) == [("plain", "random", 0)]
-
-
-def test_a_continued_run_is_chosen_only_where_there_is_no_other() -> None:
-    mark = ContinuesRecord(executions=("a",), digest="d", finished=(), begun_again=(), away_ns=5)
-    continued = [replace(jct(spec(seed=seed), 1), continues=mark) for seed in range(2)]
-    alone = replace(jct(spec(adapter="plain"), 1), continues=mark)
-    bundle = bundle_of(*continued, jct(spec(seed=2), 9), alone)
-    assert labels(bundle) == [("rich", "random", 2), ("plain", "random", 0)]
-    assert labels(bundle, runs=2) == [("rich", "random", 0), ("rich", "random", 2), ("plain", "random", 0)]
 
 
 def test_unknown_adapters_and_bundles_without_a_done_run_are_refused(several: Bundle) -> None:

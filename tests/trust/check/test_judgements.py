@@ -233,29 +233,6 @@ def test_a_test_split_that_trials_read_is_seen() -> None:
         assert finding("test.split-unseen", given).verdict == verdict
 
 
-def test_a_continued_run_keeps_what_had_ended_and_its_budget() -> None:
-    spec = specs.listed([(0.4, "sound"), (0.9, "sound")])
-    first = made("interrupted", [trial(0, 0.4), trial(1, None, "cancelled", level=0.9)], spec=spec)
-    again = trial(0, 0.4, attempts=(attempt(1), attempt(2)))
-    for continued, verdict in (
-        ([trial(0, 0.4), trial(1, 0.9)], "passed"),
-        ([trial(1, 0.9)], "failed"),  # lost
-        ([again, trial(1, 0.9)], "failed"),  # repeated
-        ([trial(0, 0.4), trial(1, 0.9), trial(2, 0.4)], "failed"),  # over the budget
-        ([trial(0, 0.4), trial(1, 0.5)], "failed"),  # not the given configuration
-        ([trial(0, 0.4, value_epoch=2, level=0.3), trial(1, 0.9)], "failed"),  # another one under its name
-    ):
-        given = evidence(first, made("continued", continued, "t00001", spec=spec))
-        assert finding("resume.keeps-trials", given).verdict == verdict, continued
-
-
-def test_what_cannot_be_continued_has_to_be_refused() -> None:
-    for outcome, verdict in (("refused", "passed"), ("accepted", "failed")):
-        asked = RequestAnswer(family="resume", request="to go on", outcome=outcome, text="not by tuneoff yet")
-        given = evidence(refusals=Refusals(answers=[asked], framework_imported=False))
-        assert finding("resume.as-declared", given).verdict == verdict
-
-
 @pytest.mark.parametrize(
     ("allowed", "limit", "verdict"),
     [

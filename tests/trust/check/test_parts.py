@@ -82,11 +82,11 @@ def test_what_the_supervisor_ended_is_sorted_by_its_kind() -> None:
 def test_runs_are_made_of_what_an_adapter_offers() -> None:
     runs = planned_runs(Plain.capabilities)
     absent = {name for name, run in runs.items() if run.absence(Plain.capabilities) is not None}
-    assert absent == {"continued"}
+    assert absent == set()
     bare = Capabilities(framework="none", samplers={"random": Offer()}, pruners={"none": Offer()})
     bare_runs = planned_runs(bare)
     absent = {name for name, run in bare_runs.items() if run.absence(bare) is not None}
-    assert absent == {"scripted", "default-sampler", "continued"}
+    assert absent == {"scripted", "default-sampler"}
     assert bare_runs["faulty"].experiment.sampler.name == "random"
     assert not any(finding.is_out_of_reach for run in bare_runs.values() if (finding := run.absence(bare)) is not None)
     stopping = replace(bare, pruners={**bare.pruners, "asha": Offer()})
@@ -119,7 +119,7 @@ def asked(adapter: type[Adapter], *, declared: bool = False, platform: str = "lo
 def test_each_thing_that_is_not_offered_is_asked_for() -> None:
     answers = asked(Plain)
     assert set(answers.values()) == {REFUSED}
-    for request in ("sampler 'tpe'", "sampler 'gp'", "pruner 'asha'", "pruner 'median'", "to go on inside a run"):
+    for request in ("sampler 'tpe'", "sampler 'gp'", "pruner 'asha'", "pruner 'median'"):
         assert request in answers
     assert "sampler 'random'" not in answers
     assert "`failures.retries` of 1" not in answers
@@ -147,7 +147,6 @@ def test_an_adapter_needs_a_platform() -> None:
     ("field", "value", "text"),
     [
         ("retry", True, "capabilities.retry must be a Support (e.g. Support.YES), but got True"),
-        ("resume", "yes", "capabilities.resume must be a Support (e.g. Support.YES), but got yes"),
         ("database", Support.YES, "capabilities.database must be True or False, but got Support.YES"),
         ("samplers", {"tpe": True}, "capabilities.samplers['tpe'] must be an Offer (e.g. Offer()), but got True"),
         ("pruners", {"asha": Support.YES}, "capabilities.pruners['asha'] must be an Offer (e.g. Offer()), but got Support.YES"),
@@ -165,20 +164,13 @@ def test_an_offer_is_supported_or_not_by_somebody() -> None:
 
 def test_an_adapter_that_takes_everything_is_seen() -> None:
     class Greedy(Plain):
-        capabilities = replace(Plain.capabilities, resume=Support.NOT_BY_TUNEOFF)
-
         @classmethod
         def refuse(cls, spec: Any) -> str | None:
-            return None
-
-        @classmethod
-        def refuse_continue(cls, spec: Any) -> str | None:
             return None
 
     answers = asked(Greedy)
     assert answers["option 'conformance_unknown'"] == ACCEPTED
     assert answers["sampler 'random' with conformance_unknown=1"] == ACCEPTED
-    assert answers["to go on inside a run"] == ACCEPTED
 
 
 def trained(configuration: dict[str, Any], epochs: int = 3, **options: Any) -> list[float]:

@@ -1,4 +1,4 @@
-"""Sound histories, by a simulation of a run: workers, failures, deaths, retries, restored checkpoints, stops, refusals, resumes.
+"""Sound histories, by a simulation of a run: workers, failures, deaths, retries, restored checkpoints, stops, refusals, kills.
 
 It knows of events what their schema says, and nothing of who checks them.
 """
@@ -9,7 +9,7 @@ import heapq
 import math
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 from builders.event_logs import Log, Writer
@@ -23,29 +23,22 @@ Pairs = list[tuple[Process, Event]]
 
 @dataclass(slots=True)
 class Task:
-    """An attempt that is to be run; in truth it `ended_at` a time, for good or not."""
+    """An attempt that is to be run."""
 
     trial: str
     x: float
     attempt: int = 1
-    is_final: bool = False
-    ended_at: float = math.inf
-    submitted_at: float = math.inf
     kept: int = 0  # epochs that the attempts before it trained
-    trained_at: list[float] = field(default_factory=list)
+    trained: int = 0
 
 
 @dataclass(slots=True)
 class GeneratedRun:
-    """A run's specification, the events of its executions, and whether it came to its end."""
+    """A run's specification, its events, and whether it came to its end."""
 
     spec: RunSpec
-    executions: list[Pairs] = field(default_factory=list)
-    is_done: bool = False
-
-    @property
-    def events(self) -> int:
-        return sum(map(len, self.executions))
+    pairs: Pairs
+    is_done: bool
 
 
 class Simulation:
@@ -76,24 +69,13 @@ class Simulation:
         )
 
     def run(self) -> GeneratedRun:
-        """Return the run, killed and continued some times."""
-        made = GeneratedRun(self.spec)
-        finished: list[Task] = []
-        again: list[Task] = []
-        for number in range(self.random.choice((1, 1, 2, 4))):
-            execution = Execution(self, f"run1-{number}", finished, again)
-            execution.simulate()
-            reactions = (schema.Stage, schema.BestKnown, schema.Tested)
-            length = max((line[0] for line in execution.lines if line[2] not in reactions), default=1.0)
-            killed = self.random.uniform(0, 1.2 * length) if self.random.random() < 0.5 else math.inf
-            made.executions.append(execution.pairs(killed))
-            made.is_done = killed > length + 1
-            if made.is_done:
-                break
-            finished, again = execution.left(killed)
-            if not finished:  # then a run begins anew: its folder is another history
-                break
-        return made
+        """Return the run, killed or not."""
+        execution = Execution(self)
+        execution.simulate()
+        reactions = (schema.Stage, schema.BestKnown, schema.Tested)
+        length = max((line[0] for line in execution.lines if line[2] not in reactions), default=1.0)
+        killed = self.random.uniform(0, 1.2 * length) if self.random.random() < 0.3 else math.inf
+        return GeneratedRun(self.spec, execution.pairs(killed), is_done=killed > length + 1)
 
 
 @dataclass(slots=True)
@@ -107,16 +89,12 @@ class Worker:
 class Execution:
     """One execution: lines are (time, writer, type of event, fields); writer 0 is the coordinator, 1 the supervisor."""
 
-    def __init__(self, run: Simulation, name: str, finished: list[Task], again: list[Task]) -> None:
-        self.run, self.random, self.name = run, run.random, name
+    def __init__(self, run: Simulation) -> None:
+        self.run, self.random = run, run.random
         self.lines: list[tuple[float, int, type[Event], dict[str, Any]]] = []
         self.roles: list[tuple[str, float, int]] = [("coordinator", -1.0, 0), ("supervisor", -1.0, 0)]  # role, start, host
-        self.finished, self.again = finished, again
-        known = {task.trial for task in (*finished, *again)}
-        new = [Task(f"t{number:05d}", x) for number, x in enumerate(run.points) if f"t{number:05d}" not in known]
-        self.first = {task.trial: task.attempt for task in (*again, *new)}
-        self.proposals = iter([*again, *new])
-        self.begun: list[Task] = []
+        self.proposals = iter([Task(f"t{number:05d}", x) for number, x in enumerate(run.points)])
+        self.begun = 0
         self.waiting: list[tuple[float, int, Task]] = []  # retries by the time from which they may be begun
 
     def write(self, at: float, writer: int, kind: type[Event], **fields: Any) -> None:
@@ -166,8 +144,7 @@ class Execution:
     def _run(self, worker: Worker, task: Task, now: float) -> float:
         """Run an attempt, and return when its worker is free again."""
         who = {"trial": task.trial} if task.attempt == 1 else {"trial": task.trial, "attempt": task.attempt}
-        self.begun.append(task)
-        task.submitted_at = now
+        self.begun += 1
         self.write(now, 0, schema.TrialSubmitted, configuration={"x": task.x}, **who)
         if self._happens("unstarted"):
             worker.writer = None
@@ -184,33 +161,29 @@ class Execution:
         for epoch in range(1, last + 1):
             t += self.random.uniform(0.1, 1.5) if epoch > restored else 0.02
             if self.run.seconds is not None and t > self.run.seconds + 5:
-                return self._ends(process, task, who, t, "cancelled", epoch - 1, cause="wall-clock budget used up")
+                return self._ends(process, who, t, "cancelled", epoch - 1, cause="wall-clock budget used up")
             if epoch == stop and fate in ("fail", "die", "kill"):
                 break
             taken = {"restored": True} if epoch <= restored else {}
             self.write(t, process, schema.Epoch, epoch=epoch, metrics={}, train_ns=1, validate_ns=1, **taken, **who)
-            task.trained_at.append(t)
-            if epoch == self.run.epochs:
-                task.ended_at, task.is_final = t, True  # it is complete, whoever says so
+            task.trained += 1
             if epoch == stop and fate == "stop" and epoch < self.run.epochs:  # the coordinator kills what it stops
                 self.write(t + 0.1, 0, schema.StopDecided, trial=task.trial, epoch=epoch)
                 self.write(t + 0.3, 0, schema.TrialEnded, state="pruned", epochs=epoch, by="coordinator", **who)
                 worker.writer = None
-                task.ended_at, task.is_final = t + 0.3, True
                 return t + 0.4
             t += 0.01
             is_stopped = epoch == stop and fate == "prune" and epoch < self.run.epochs
             self.write(t, process, schema.Reported, epoch=epoch, stop=is_stopped, **who)
             if is_stopped:
-                return self._ends(process, task, who, t + 0.001, "pruned", epoch)
+                return self._ends(process, who, t + 0.001, "pruned", epoch)
         if fate == "fail":
-            return self._ends(process, task, who, t, "failed", stop - 1, cause="ValueError", charged="workload")
+            return self._ends(process, who, t, "failed", stop - 1, cause="ValueError", charged="workload")
         if fate in ("die", "kill"):
             worker.writer = None
         if fate == "kill":
             self.write(t, 1, schema.TrialKilled, cause="it took too long", charged="workload", limit="time", **who)
             self.write(t + 0.1, 0, schema.WorkerDied, cause="it took too long", exit_code=-9, **who)
-            task.ended_at, task.is_final = t, True
             return t + 0.2
         if fate == "die":
             return self._died(task, who, t)
@@ -218,29 +191,27 @@ class Execution:
             worker.writer = None
             return t + 0.1 if last == self.run.epochs else self._died(task, who, t)
         early = {"ended_early": True} if last < self.run.epochs else {}
-        return self._ends(process, task, who, t + 0.001, "completed", last, **early)
+        return self._ends(process, who, t + 0.001, "completed", last, **early)
 
-    def _ends(self, process: int, task: Task, who: dict[str, Any], t: float, state: str, epochs: int, **why: Any) -> float:
+    def _ends(self, process: int, who: dict[str, Any], t: float, state: str, epochs: int, **why: Any) -> float:
         self.write(t, process, schema.TrialEnded, state=state, epochs=epochs, **who, **why)
         if self.random.random() < 0.1:  # an observer says it too
             self.write(t + 0.05, 0, schema.TrialEnded, state=state, epochs=epochs, by="coordinator", **who, **why)
         if state == "completed":
-            self.write(t + 0.02, 0, schema.Stage, name="tell", duration_ns=1, trial=task.trial)
-        task.ended_at, task.is_final = min(task.ended_at, t), state != "cancelled"
+            self.write(t + 0.02, 0, schema.Stage, name="tell", duration_ns=1, trial=who["trial"])
         return t + 0.06
 
     def _died(self, task: Task, who: dict[str, Any], t: float) -> float:
         seen = t + self.random.uniform(0.01, 2.0)
         self.write(seen, 0, schema.WorkerDied, cause="killed by signal 9", exit_code=-9, **who)
-        task.ended_at = seen
-        if task.attempt - self.first[task.trial] < self.run.retries:
-            retry = Task(task.trial, task.x, task.attempt + 1, kept=max(task.kept, len(task.trained_at)))
-            heapq.heappush(self.waiting, (seen + 0.001, len(self.begun), retry))
+        if task.attempt <= self.run.retries:
+            retry = Task(task.trial, task.x, task.attempt + 1, kept=max(task.kept, task.trained))
+            heapq.heappush(self.waiting, (seen + 0.001, self.begun, retry))
         return seen + 0.001
 
     def pairs(self, killed: float) -> Pairs:
         """Return what was written until the run was killed: files one after the other, each in its order."""
-        log = Log(self.name)
+        log = Log()
         writers: dict[int, Writer] = {0: log.coordinator}
         for at, writer, kind, fields in sorted(self.lines, key=lambda line: line[:2]):
             if at > killed:
@@ -259,21 +230,6 @@ class Execution:
 
     def _order(self, count: int) -> Iterator[int]:
         return iter(self.random.sample(range(count), count))
-
-    def left(self, killed: float) -> tuple[list[Task], list[Task]]:
-        """Return the trials that had finished when the run was killed, and those that are begun again, as new tasks."""
-        last = {task.trial: replace(task, attempt=task.attempt - 1) for task in self.again}  # as they were before
-        for task in self.begun:
-            if task.submitted_at <= killed:
-                last[task.trial] = task
-        ended = [task for task in last.values() if task.is_final and task.ended_at <= killed]
-        names = {task.trial for task in ended}
-        again = [
-            Task(task.trial, task.x, task.attempt + 1, kept=max(task.kept, sum(t <= killed for t in task.trained_at)))
-            for task in last.values()
-            if task.trial not in names
-        ]
-        return [*self.finished, *ended], again
 
 
 def generate(seed: int, events: int = 10_000) -> GeneratedRun:

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from trust.history_check.planting import (
-    Plant,
-    Planting,
-    change,
-    done,
-    first_execution,
-    key_of,
-    listed,
-    reconfigure,
-    swap_point,
-)
+from trust.history_check.planting import Plant, Planting, change, done, key_of, listed, reconfigure, swap_point
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.spec import Failures
 from tuneoff.record.events import schema
@@ -39,7 +30,6 @@ def plants(rule: str) -> Callable[[Plant], Plant]:
 def a_trial_that_was_handed_out_is_lost(planting: Planting) -> None:
     done(planting)
     _, _, event = planting.one(schema.TrialSubmitted, attempt=1)
-    first_execution(planting)
     planting.drop(lambda one: getattr(one, "trial", None) != event.trial or one is event)
 
 
@@ -59,7 +49,7 @@ def a_trial_is_doubled_later(planting: Planting) -> None:
 def a_configuration_is_handed_out_twice(planting: Planting) -> None:
     _, _, start = planting.completed()
     index, process, event = planting.one(schema.TrialSubmitted, trial=start.trial, attempt=start.attempt)
-    planting.last.insert(index + 1, (process, change(event, t=event.t + 5)))
+    planting.pairs.insert(index + 1, (process, change(event, t=event.t + 5)))
 
 
 @plants("never-handed-out")
@@ -71,7 +61,7 @@ def a_trial_was_never_handed_out(planting: Planting) -> None:
 @plants("never-started")
 def a_start_is_missing(planting: Planting) -> None:
     index, _, _ = planting.completed()
-    del planting.last[index]
+    del planting.pairs[index]
 
 
 @plants("resurrected")
@@ -80,25 +70,14 @@ def a_completed_trial_is_begun_again(planting: Planting) -> None:
     planting.clean_of(start)
     _, coordinator, event = planting.one(schema.TrialSubmitted, trial=start.trial, attempt=start.attempt)
     later = 10**6 * SECOND
-    planting.last.append((coordinator, change(event, attempt=start.attempt + 1, t=event.t + later)))
+    planting.pairs.append((coordinator, change(event, attempt=start.attempt + 1, t=event.t + later)))
     planting.copied(start, process, later, attempt=start.attempt + 1)
-
-
-@plants("resurrected")
-def a_resume_begins_a_finished_trial_again(planting: Planting) -> None:
-    _, process, start = planting.completed()
-    planting.clean_of(start)
-    _, coordinator, event = planting.one(schema.TrialSubmitted, trial=start.trial, attempt=start.attempt)
-    attempt = {"attempt": start.attempt + 1}
-    again = [(process, process), (process, change(start, **attempt)), (coordinator, coordinator)]
-    planting.run.executions.append([*again, (coordinator, change(event, **attempt))])
-    planting.run.is_done = False
 
 
 @plants("ended-twice")
 def a_trial_ends_twice(planting: Planting) -> None:
     index, process, end = planting.one(schema.TrialEnded, by="trial")
-    planting.last.insert(index + 1, (process, change(end, t=end.t + 5)))
+    planting.pairs.insert(index + 1, (process, change(end, t=end.t + 5)))
 
 
 @plants("after-its-end")
@@ -107,7 +86,7 @@ def a_result_comes_after_the_end(planting: Planting) -> None:
     late = schema.Epoch(
         seq=0, t=end.t + 5, trial=end.trial, attempt=end.attempt, epoch=end.epochs + 1, metrics={}, train_ns=1, validate_ns=1
     )
-    planting.last.insert(index + 1, (process, late))
+    planting.pairs.insert(index + 1, (process, late))
 
 
 @plants("given-point-twice")
@@ -124,7 +103,6 @@ def a_given_point_never_runs(planting: Planting) -> None:
 @plants("not-given")
 def a_point_was_not_given(planting: Planting) -> None:
     listed(planting)
-    first_execution(planting)
     _, _, start = planting.completed()
     reconfigure(planting, start.trial, ELSEWHERE)
 
@@ -132,7 +110,6 @@ def a_point_was_not_given(planting: Planting) -> None:
 @plants("budget-short")
 def the_budget_is_one_short(planting: Planting) -> None:
     done(planting)
-    first_execution(planting)
     _, _, start = planting.completed()
     planting.drop(lambda one: getattr(one, "trial", None) != start.trial)
 
@@ -140,19 +117,18 @@ def the_budget_is_one_short(planting: Planting) -> None:
 @plants("budget-over")
 def the_budget_is_one_over(planting: Planting) -> None:
     done(planting)
-    trials = {event.trial for pairs in planting.run.executions for _, event in pairs if isinstance(event, schema.TrialStarted)}
+    trials = {event.trial for _, event in planting.pairs if isinstance(event, schema.TrialStarted)}
     if len(trials) != planting.run.spec.experiment.budget.trials:  # one of them died before it had started
         raise LookupError
     _, process, start = planting.completed()
     _, coordinator, event = planting.one(schema.TrialSubmitted, trial=start.trial, attempt=start.attempt)
-    planting.last.append((coordinator, change(event, trial="one-more", attempt=1)))
+    planting.pairs.append((coordinator, change(event, trial="one-more", attempt=1)))
     planting.copied(start, process, 10**6 * SECOND, trial="one-more", attempt=1)
 
 
 @plants("budget-over-epochs")
 def the_epochs_are_one_over(planting: Planting) -> None:
-    events = [event for pairs in planting.run.executions for _, event in pairs]
-    epochs = sum(isinstance(event, schema.Epoch) and not event.restored for event in events)
+    epochs = sum(isinstance(event, schema.Epoch) and not event.restored for _, event in planting.pairs)
     experiment = planting.run.spec.experiment
     budget = replace(experiment.budget, epochs_total=epochs - 1)
     planting.run.spec = replace(planting.run.spec, experiment=replace(experiment, budget=budget))
@@ -161,15 +137,15 @@ def the_epochs_are_one_over(planting: Planting) -> None:
 @plants("configuration-changed")
 def the_configuration_changes_on_the_way(planting: Planting) -> None:
     index, process, start = planting.completed()
-    planting.last[index] = process, change(start, configuration=ELSEWHERE, digest=configuration_digest(ELSEWHERE))
+    planting.pairs[index] = process, change(start, configuration=ELSEWHERE, digest=configuration_digest(ELSEWHERE))
 
 
 @plants("configuration-changed")
 def the_configuration_changes_between_attempts(planting: Planting) -> None:
     _, _, retry = planting.one(schema.TrialSubmitted, attempt=2)
     for index in planting.of(schema.TrialSubmitted, schema.TrialStarted, trial=retry.trial, attempt=2):
-        process, event = planting.last[index]
-        planting.last[index] = process, change(event, configuration=ELSEWHERE)
+        process, event = planting.pairs[index]
+        planting.pairs[index] = process, change(event, configuration=ELSEWHERE)
 
 
 @plants("no-end")
@@ -190,11 +166,7 @@ def a_trial_is_retried_whose_end_nobody_saw(planting: Planting) -> None:
 
 @plants("too-many-retries")
 def a_trial_is_retried_beyond_the_limit(planting: Planting) -> None:
-    first: dict[str, int] = {}
-    for index in planting.of(schema.TrialSubmitted):
-        event: Any = planting.last[index][1]
-        first[event.trial] = min(event.attempt, first.get(event.trial, event.attempt))
-    retries = [event.attempt - first[event.trial] for _, event in planting.last if isinstance(event, schema.TrialSubmitted)]
+    retries = [event.attempt - 1 for _, event in planting.pairs if isinstance(event, schema.TrialSubmitted)]
     if max(retries, default=0) == 0:
         raise LookupError
     experiment = replace(planting.run.spec.experiment, failures=Failures(retries=max(retries) - 1))
@@ -209,9 +181,9 @@ def a_failure_of_the_workload_is_retried(planting: Planting) -> None:
     starts = planting.of(schema.TrialStarted, trial=death.trial, attempt=death.attempt)
     if not starts:
         raise LookupError
-    process, start = planting.last[starts[0]]
+    process, start = planting.pairs[starts[0]]
     rest = planting.own(start, process)  # type: ignore[arg-type]
-    epochs = sum(isinstance(planting.last[index][1], schema.Epoch) for index in rest)
+    epochs = sum(isinstance(planting.pairs[index][1], schema.Epoch) for index in rest)
     end = schema.TrialEnded(
         seq=99,
         t=death.t - 1,
@@ -222,7 +194,7 @@ def a_failure_of_the_workload_is_retried(planting: Planting) -> None:
         charged="workload",
         cause="x",
     )
-    planting.last.insert(rest[-1] + 1, (process, end))
+    planting.pairs.insert(rest[-1] + 1, (process, end))
 
 
 @plants("shared-slot")
@@ -230,93 +202,93 @@ def two_trials_are_on_one_slot_at_once(planting: Planting) -> None:
     _, process, start = planting.completed()
     if process.role in ("pod", "pod-worker"):
         raise LookupError
-    end = planting.last[planting.own(start, process)[-1]][1]
-    others: list[tuple[int, Any]] = [(i, planting.last[i][1]) for i in planting.of(schema.TrialStarted)]
+    end = planting.pairs[planting.own(start, process)[-1]][1]
+    others: list[tuple[int, Any]] = [(i, planting.pairs[i][1]) for i in planting.of(schema.TrialStarted)]
     found = [i for i, other in others if start.t + 1000 < other.t < end.t - 1000 and other.slot != start.slot]
     if not found:
         raise LookupError
-    writer, other = planting.last[found[0]]
-    planting.last[found[0]] = writer, change(other, slot=start.slot)
+    writer, other = planting.pairs[found[0]]
+    planting.pairs[found[0]] = writer, change(other, slot=start.slot)
 
 
 @plants("epochs")
 def an_epoch_is_trained_twice(planting: Planting) -> None:
     index, process, epoch = planting.one(schema.Epoch)
-    planting.last.insert(index + 1, (process, change(epoch, t=epoch.t + 1)))
+    planting.pairs.insert(index + 1, (process, change(epoch, t=epoch.t + 1)))
 
 
 @plants("restored-otherwise")
 def an_epoch_is_restored_that_nobody_trained(planting: Planting) -> None:
     index, process, epoch = planting.one(schema.Epoch, attempt=1)
-    planting.last[index] = process, change(epoch, restored=True)
+    planting.pairs[index] = process, change(epoch, restored=True)
 
 
 @plants("restored-otherwise")
 def a_restored_epoch_has_another_result(planting: Planting) -> None:
     index, process, epoch = planting.one(schema.Epoch, restored=True)
-    planting.last[index] = process, change(epoch, metrics={"loss": 1.0})
+    planting.pairs[index] = process, change(epoch, metrics={"loss": 1.0})
 
 
 @plants("restored-otherwise")
 def epochs_are_restored_beyond_what_was_trained(planting: Planting) -> None:
-    begun = {planting.last[index][1].trial: 0 for index in planting.of(schema.TrialStarted, attempt=1)}  # type: ignore[attr-defined]
-    for index in planting.of(schema.Epoch, attempt=1):
-        begun[planting.last[index][1].trial] += 1  # type: ignore[attr-defined]
-    again: list[tuple[int, Any]] = [(index, planting.last[index][1]) for index in planting.of(schema.Epoch, attempt=2)]
-    is_local = not any(process.role in ("pod", "pod-worker") for process, _ in planting.last)
+    first: list[Any] = [planting.pairs[index][1] for index in planting.of(schema.TrialStarted, schema.Epoch, attempt=1)]
+    begun = Counter(event.trial for event in first if isinstance(event, schema.Epoch))
+    begun.update({event.trial: 0 for event in first})
+    again: list[tuple[int, Any]] = [(index, planting.pairs[index][1]) for index in planting.of(schema.Epoch, attempt=2)]
+    is_local = not any(process.role in ("pod", "pod-worker") for process, _ in planting.pairs)
     found = [epoch.trial for _, epoch in again if epoch.epoch == begun.get(epoch.trial, 99) + 2]
     if not found or not is_local:
         raise LookupError
     for index, epoch in again:
         if epoch.trial == found[0]:
-            planting.last[index] = planting.last[index][0], change(epoch, restored=True)
+            planting.pairs[index] = planting.pairs[index][0], change(epoch, restored=True)
 
 
 @plants("restored-otherwise")
 def an_epoch_is_restored_after_one_was_trained(planting: Planting) -> None:
     _, _, epoch = planting.one(schema.Epoch, restored=True, epoch=2)
     (index,) = planting.of(schema.Epoch, trial=epoch.trial, attempt=epoch.attempt, epoch=1)
-    process, first = planting.last[index]
-    planting.last[index] = process, change(first, restored=False)
+    process, first = planting.pairs[index]
+    planting.pairs[index] = process, change(first, restored=False)
 
 
 @plants("result-lost")
 def the_last_result_is_lost(planting: Planting) -> None:
     _, process, start = planting.completed()
-    epochs = [index for index in planting.own(start, process) if isinstance(planting.last[index][1], schema.Epoch)]
-    del planting.last[epochs[-1]]
+    epochs = [index for index in planting.own(start, process) if isinstance(planting.pairs[index][1], schema.Epoch)]
+    del planting.pairs[epochs[-1]]
 
 
 @plants("result-lost")
 def an_early_end_does_not_say_so(planting: Planting) -> None:
     index, process, end = planting.one(schema.TrialEnded, ended_early=True, by="trial")
-    planting.last[index] = process, change(end, ended_early=False)
+    planting.pairs[index] = process, change(end, ended_early=False)
 
 
 @plants("result-lost")
 def a_pruned_trial_says_that_it_ended_by_itself(planting: Planting) -> None:
     index, process, end = planting.one(schema.TrialEnded, state="pruned", by="trial")
-    planting.last[index] = process, change(end, ended_early=True)
+    planting.pairs[index] = process, change(end, ended_early=True)
 
 
 @plants("result-lost")
 def a_trial_completes_without_an_epoch(planting: Planting) -> None:
     index, process, end = planting.one(schema.TrialEnded, state="failed", epochs=0, by="trial")
-    planting.last[index] = process, change(end, state="completed", ended_early=True, cause=None, charged=None)
+    planting.pairs[index] = process, change(end, state="completed", ended_early=True, cause=None, charged=None)
 
 
 @plants("attempt-numbers")
 def an_attempt_number_is_skipped(planting: Planting) -> None:
     _, _, retry = planting.one(schema.TrialSubmitted, attempt=2)
-    for index, (process, event) in enumerate(planting.last):
+    for index, (process, event) in enumerate(planting.pairs):
         if getattr(event, "trial", None) == retry.trial and getattr(event, "attempt", 0) >= 2:
-            planting.last[index] = process, change(event, attempt=event.attempt + 1)  # type: ignore[attr-defined]
+            planting.pairs[index] = process, change(event, attempt=event.attempt + 1)  # type: ignore[attr-defined]
 
 
 @plants("ran-though-refused")
 def a_refused_trial_runs(planting: Planting) -> None:
     _, process, start = planting.completed()
-    planting.last.append((process, schema.Refused(seq=99, t=start.t - 10_000, trial=start.trial, reason="trials")))
+    planting.pairs.append((process, schema.Refused(seq=99, t=start.t - 10_000, trial=start.trial, reason="trials")))
 
 
 def moved(planting: Planting, writer: Process, cause: Any, kind: type[Event], **fields: Any) -> None:
@@ -324,7 +296,7 @@ def moved(planting: Planting, writer: Process, cause: Any, kind: type[Event], **
     index, process, event = planting.one(kind, **fields)
     if process.boot_id != writer.boot_id:  # of another host's clock nothing is known exactly
         raise LookupError
-    planting.last[index] = process, change(event, t=cause.t - SECOND)
+    planting.pairs[index] = process, change(event, t=cause.t - SECOND)
 
 
 @plants("started-early")
@@ -333,7 +305,7 @@ def a_trial_is_handed_out_after_it_was_trained(planting: Planting) -> None:
     index, coordinator, event = planting.one(schema.TrialSubmitted, trial=start.trial, attempt=start.attempt)
     if process.boot_id != coordinator.boot_id:
         raise LookupError
-    planting.last[index] = coordinator, change(event, t=planting.last[planting.own(start, process)[-1]][1].t + 1)
+    planting.pairs[index] = coordinator, change(event, t=planting.pairs[planting.own(start, process)[-1]][1].t + 1)
 
 
 @plants("started-early")

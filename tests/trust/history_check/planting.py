@@ -18,21 +18,21 @@ change = msgspec.structs.replace
 
 
 class Planting:
-    """A copy of a run whose last execution, or any, may be changed."""
+    """A copy of a run whose events may be changed."""
 
     def __init__(self, run: GeneratedRun, seed: int) -> None:
-        self.run = replace(run, executions=[list(pairs) for pairs in run.executions])
+        self.run = replace(run, pairs=list(run.pairs))
         self.random = random.Random(seed)
 
     @property
-    def last(self) -> list[tuple[Process, Event]]:
-        return self.run.executions[-1]
+    def pairs(self) -> list[tuple[Process, Event]]:
+        return self.run.pairs
 
     def of(self, *kinds: type[Event], **fields: Any) -> list[int]:
-        """Return where events of these types and fields stand in the last execution."""
+        """Return where events of these types and fields stand."""
         return [
             index
-            for index, (_, event) in enumerate(self.last)
+            for index, (_, event) in enumerate(self.pairs)
             if type(event) in kinds and all(getattr(event, name, None) == value for name, value in fields.items())
         ]
 
@@ -46,32 +46,32 @@ class Planting:
         if not found:
             raise LookupError
         index = self.random.choice(found)
-        return (index, *self.last[index])
+        return (index, *self.pairs[index])
 
     def drop(self, keep: Callable[[Event], bool]) -> None:
-        self.last[:] = [pair for pair in self.last if keep(pair[1])]
+        self.pairs[:] = [pair for pair in self.pairs if keep(pair[1])]
 
     def own(self, start: schema.TrialStarted, process: Process) -> list[int]:
         """Return where the events of one training stand, its start first."""
         return [
             index
-            for index, (writer, event) in enumerate(self.last)
+            for index, (writer, event) in enumerate(self.pairs)
             if writer is process and key_of(event) == (start.trial, start.attempt) and getattr(event, "by", "trial") == "trial"
         ]
 
     def copied(self, start: schema.TrialStarted, process: Process, shift: int, **fields: Any) -> None:
         """Add a process that writes of a training what its own wrote, `shift` later."""
-        pid = 90_000 + len(self.last)
+        pid = 90_000 + len(self.pairs)
         other = change(process, pid=pid, t=process.t + shift)
-        events = [self.last[index][1] for index in self.own(start, process)]
-        self.last.append((other, other))
-        self.last.extend((other, change(event, t=event.t + shift, **fields)) for event in events)
+        events = [self.pairs[index][1] for index in self.own(start, process)]
+        self.pairs.append((other, other))
+        self.pairs.extend((other, change(event, t=event.t + shift, **fields)) for event in events)
 
     def completed(self) -> tuple[int, Process, schema.TrialStarted]:
         """Return a start of an attempt that completed, with its own end."""
         _, process, end = self.one(schema.TrialEnded, state="completed", by="trial")
-        index = next(i for i in self.of(schema.TrialStarted, trial=end.trial, attempt=end.attempt) if self.last[i][0] is process)
-        return index, process, self.last[index][1]  # type: ignore[return-value]
+        index = next(i for i in self.of(schema.TrialStarted, trial=end.trial, attempt=end.attempt) if self.pairs[i][0] is process)
+        return index, process, self.pairs[index][1]  # type: ignore[return-value]
 
     def clean_of(self, event: Any) -> None:
         if self.of(schema.TrialSubmitted, trial=event.trial, attempt=event.attempt + 1):
@@ -105,11 +105,6 @@ def done(planting: Planting) -> None:
         raise LookupError
 
 
-def first_execution(planting: Planting) -> None:
-    if len(planting.run.executions) > 1:
-        raise LookupError
-
-
 def listed(planting: Planting) -> None:
     if planting.run.spec.experiment.sampler.name != "fixed":
         raise LookupError
@@ -118,7 +113,6 @@ def listed(planting: Planting) -> None:
 def swap_point(planting: Planting) -> None:
     """Let a trial have another one's point."""
     listed(planting)
-    first_execution(planting)
     _, _, start = planting.completed()
     _, _, other = planting.completed()
     if start.configuration == other.configuration:
@@ -128,9 +122,9 @@ def swap_point(planting: Planting) -> None:
 
 def reconfigure(planting: Planting, trial: str, configuration: dict[str, Any]) -> None:
     for index in planting.of(schema.TrialSubmitted, trial=trial):
-        process, event = planting.last[index]
-        planting.last[index] = process, change(event, configuration=configuration)
+        process, event = planting.pairs[index]
+        planting.pairs[index] = process, change(event, configuration=configuration)
     for index in planting.of(schema.TrialStarted, trial=trial):
-        process, event = planting.last[index]
+        process, event = planting.pairs[index]
         values = {"configuration": configuration, "digest": configuration_digest(configuration)}
-        planting.last[index] = process, change(event, **values)
+        planting.pairs[index] = process, change(event, **values)

@@ -109,8 +109,8 @@ PLANTS: dict[str, tuple[Plant, list[str]]] = {
         ["event schema version 99 is not readable", f"{FIRST}: changed"],
     ),
     "another record version": (
-        _replaced("run.json", '"format_version": 3', '"format_version": 99'),
-        ["run.json: has format version 99, but this tuneoff reads version 3"],
+        _replaced("run.json", '"format_version": 4', '"format_version": 99'),
+        ["run.json: has format version 99, but this tuneoff reads version 4"],
     ),
     "another sample version": (
         _replaced("power.jsonl", '"version":1', '"version":99'),

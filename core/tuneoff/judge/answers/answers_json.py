@@ -44,7 +44,7 @@ def _group(one: EstimatedGroup) -> dict[str, Any]:
 
 def _run(one: Run) -> dict[str, Any]:
     because = {"execution_id": one.reason or f"it is {one.status}", "reason": "it is done"}
-    return values(one, ("seed", "run_id", "execution_id", "status", "reason", "is_continued", "is_added", "flags"), because)
+    return values(one, ("seed", "run_id", "execution_id", "status", "reason", "is_added", "flags"), because)
 
 
 def _estimate(one: Estimate) -> dict[str, Any]:

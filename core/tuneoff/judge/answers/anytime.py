@@ -20,7 +20,6 @@ Clock = Literal["trials", "seconds", "kwh", "usd"]
 KWH = 3.6e6  # joules
 NO_ENERGY = "the run has no energy of its parts"
 NO_COST = "the run has no cost of its parts"
-CONTINUED = "it was continued after an interruption, so its whole has no time, energy or cost"
 NOT_DONE = "it is not done"
 
 
@@ -33,8 +32,8 @@ class Step:
     """
 
     trials: int
-    seconds: float | None
-    job_seconds: float | None
+    seconds: float
+    job_seconds: float
     kwh: float | None
     usd: float | None
     value: float
@@ -96,34 +95,33 @@ def _of(cell: Group) -> Iterator[Curve]:
         if record is None or not run.has_ended:
             continue
         energy, cost = _Amount(record, "energy", 1 / KWH), _Amount(record, "cost", 1.0)
-        continued = record.continues is not None
         steps = tuple(
             Step(
                 trials=one.trials,
-                seconds=None if continued else one.seconds,
-                job_seconds=None if continued else one.at_ns / 1e9,
-                kwh=None if continued else energy.at(one.at_ns),
-                usd=None if continued else cost.at(one.at_ns),
+                seconds=one.seconds,
+                job_seconds=one.at_ns / 1e9,
+                kwh=energy.at(one.at_ns),
+                usd=cost.at(one.at_ns),
                 value=one.value,
             )
             for one in incumbents(record, objective)
         )
-        ends = _ends(record, energy, cost, continued)
-        yield Curve(group=cell, record=record, steps=steps, ends=ends, reasons=_reasons(record, steps, ends, continued))
+        ends = _ends(record, energy, cost)
+        yield Curve(group=cell, record=record, steps=steps, ends=ends, reasons=_reasons(record, steps, ends))
 
 
-def _ends(record: RunRecord, energy: _Amount, cost: _Amount, continued: bool) -> dict[Clock, float]:
+def _ends(record: RunRecord, energy: _Amount, cost: _Amount) -> dict[Clock, float]:
     marks = boundaries(record)
     found: dict[Clock, float] = {"trials": float(sum(trial.used_ticket for trial in record.trials))}
     last, first = marks.last_ended_ns, marks.first_submitted_ns
-    if continued or last is None:
+    if last is None:
         return found
     found["seconds"] = (last - (first or 0)) / 1e9
     used: tuple[tuple[Clock, float | None], ...] = (("kwh", energy.at(last)), ("usd", cost.at(last)))
     return found | {clock: amount for clock, amount in used if amount is not None}
 
 
-def _reasons(record: RunRecord, steps: Sequence[Step], ends: Mapping[Clock, float], continued: bool) -> dict[str, str]:
+def _reasons(record: RunRecord, steps: Sequence[Step], ends: Mapping[Clock, float]) -> dict[str, str]:
     found: dict[str, str] = {}
     if not steps:
         found["steps"] = "no trial completed with a finite value"
@@ -131,5 +129,5 @@ def _reasons(record: RunRecord, steps: Sequence[Step], ends: Mapping[Clock, floa
         found["status"] = record.reason or NOT_DONE
     for clock, reason in (("seconds", "no trial ended"), ("kwh", NO_ENERGY), ("usd", NO_COST)):
         if clock not in ends:
-            found[clock] = CONTINUED if continued else reason
+            found[clock] = reason
     return found

@@ -40,7 +40,6 @@ def limits(made: Answers, of_scope: Mapping[Scope, Sequence[Group]], results: Re
     yield from _pool(every)
     yield from _disturbed(every)
     yield from _flags(made)
-    yield from continued(made.groups)
     yield from failed_before(results, made.groups, {})
     yield from _skipped(made)
     yield from _repeated(results)
@@ -218,13 +217,6 @@ def failed_before(results: Results, groups: Iterable[EstimatedGroup], names: Map
     )
     if again:
         yield f"Failed runs were repeated until they were done ({_some(again)}): no figure and no verdict counts those failures."
-
-
-def continued(groups: Iterable[EstimatedGroup]) -> Iterator[str]:
-    """Say how many runs were continued."""
-    if count := sum(run.is_continued for group in groups for run in group.runs):
-        runs = f"{count} runs were" if count > 1 else "1 run was"
-        yield f"{runs} continued after an interruption: in no comparison of time, energy or cost."
 
 
 def _skipped(made: Answers) -> Iterator[str]:

@@ -18,7 +18,6 @@ from tuneoff.judge.results import Results
 from tuneoff.judge.runs import Group, Run
 from tuneoff.measure.cost import billed_ns
 from tuneoff.measure.incumbent import test_counterpart
-from tuneoff.measure.resumed import RESUMED, is_counted
 from tuneoff.measure.use import DISTURBED, SHARE
 from tuneoff.record.layout import TEST_RESULT
 from tuneoff.workload import Mode
@@ -35,12 +34,10 @@ _SCORES = ("accuracy", "f1", "auc", "precision", "recall")  # of 0 to 1
 
 
 def value(run: Run, metric: str) -> Value:
-    """Return a metric of a run that is done; of a run that was continued only what counts trials or says how good they are."""
+    """Return a metric of a run that is done."""
     record = run.record
     if record is None or record.status != "done":
         return Value(seed=run.seed, value=None, reason=_why(run))
-    if record.continues is not None and not is_counted(metric):
-        return Value(seed=run.seed, value=None, reason=RESUMED)
     found = record.metrics.get(metric)
     if found is None:
         return Value(seed=run.seed, value=None, reason=ABSENT)

@@ -12,7 +12,7 @@ from tuneoff.base.format import counted, listed
 from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.seeds import seeds_text
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup
-from tuneoff.judge.answers.caveats import added, continued, failed_before
+from tuneoff.judge.answers.caveats import added, failed_before
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.answers.run_values import disturbance, why_unknown
 from tuneoff.judge.choice.choice import Certainty, Deciding, Setting
@@ -69,7 +69,6 @@ def caveat_lines(results: Results, answers: Answers, settings: Sequence[Setting]
         yield f"Runs failed: {listed(failed)}; a failed run counts as worse than any other."
     yield from failed_before(results, groups, names)
     yield from _failed_trials(groups, names)
-    yield from continued(groups)
     emulated = list(dict.fromkeys(names.get(group.label, group.label) for group in groups if group.emulated))
     if emulated:
         yield f"{listed(emulated)} ran on an emulated platform: in no comparison."

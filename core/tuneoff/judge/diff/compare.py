@@ -10,6 +10,7 @@ from typing import Any
 
 from tuneoff.base.format import counted
 from tuneoff.errors import ExperimentError
+from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.answers.answer import Question
@@ -30,7 +31,6 @@ from tuneoff.judge.diff.comparison import (
 )
 from tuneoff.judge.results import Results, read_results
 from tuneoff.judge.runs import EMULATED, Group, Run, by_scope, grouped, noise_pairs
-from tuneoff.measure.resumed import is_counted
 
 MOST = 3  # differences of a specification that are named
 _NO_PART = ("seed", "adapter_target", "local_options", "experiment.timeouts", "experiment.variant", "experiment.workload.target")
@@ -110,7 +110,7 @@ def _blocked(group: Matched, question: Question, same_machine: bool) -> str | No
         return EMULATED
     if not any(run.will_run for run in group.old.runs) or not any(run.will_run for run in group.new.runs):
         return "skipped"
-    return None if same_machine or is_counted(question.metric) else OTHER_MACHINE
+    return None if same_machine or metric(question.metric).is_counted else OTHER_MACHINE
 
 
 def _noise(

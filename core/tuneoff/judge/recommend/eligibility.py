@@ -106,12 +106,8 @@ def _obstacles(name: str, capabilities: Capabilities, request: Request) -> Itera
     yield from _platform(name, capabilities, request.platform)
     for kind, wanted, offers in _strategies(capabilities, request):
         yield from _offer(name, capabilities, kind, wanted, offers)
-    for is_asked, feature, support in (
-        (request.must_resume, "going on with an interrupted run", capabilities.resume),
-        (request.must_retry, "trying a lost trial again", capabilities.retry),
-    ):
-        if is_asked and support is not Support.YES:
-            yield Obstacle(kind=No(support.value), text=feature)
+    if request.must_retry and capabilities.retry is not Support.YES:
+        yield Obstacle(kind=No(capabilities.retry.value), text="trying a lost trial again")
 
 
 def _platform(name: str, capabilities: Capabilities, wanted: str | None) -> Iterator[Obstacle]:

@@ -33,7 +33,7 @@ from tuneoff.judge.runs import POOL
 from tuneoff.registry import AdapterListing
 
 ANSWERED, NO_ANSWER = 0, 1
-ASKED = ("platform", "sampler", "pruner", "must_resume", "must_retry", "must_survive", "never_silently_wrong", "prefer")
+ASKED = ("platform", "sampler", "pruner", "must_retry", "must_survive", "never_silently_wrong", "prefer")
 OF_FAMILY = ("is_exact", "recommended", "dominated", "against", "without_margin", "differs", "unmeasured")
 OF_SETTING = ("front", "is_judged", "dominances", "reasons")
 

@@ -52,7 +52,6 @@ class Request:
     workers: int | None = None
     trial_seconds: float | None = None
     trials: int | None = None
-    must_resume: bool = False
     must_retry: bool = False
     platform: str | None = None
     sampler: str | None = None
@@ -82,7 +81,6 @@ class Request:
         """Return the constraints in words."""
         found = [size_text(name, (value, value)) for name, value in self.asked.items()]
         found += [f"{kind} {name}" for kind, name in self._strategies() if name is not None]
-        found += ["an interrupted run goes on"] if self.must_resume else []
         found += ["a lost trial is tried again"] if self.must_retry else []
         by = "its adapter" if self.faults_by == ADAPTER else "its own defaults"
         found += [f"survives {', '.join(self.must_survive)} by {by}"] if self.must_survive else []

@@ -55,7 +55,7 @@ class EnergyAccount:
     reasons: Mapping[str, str] = field(default_factory=dict)  # of missing parts; `trials` of missing attempts; `node`
     job_reason: str | None = None
     model: Coefficients | None = None  # by which this energy was estimated
-    use_kind: Kind = "derived"  # of CPU seconds; estimated where an attempt without a last reading was continued
+    use_kind: Kind = "derived"  # of CPU seconds; estimated where an attempt without a last reading was extended
     cpu_seconds: float | None = None  # of the job; None where a part's are unknown
     trial_cpu_seconds: float | None = None  # of all trials while they were busy
     core_seconds: float | None = None  # reserved by the slots, busy or not
@@ -130,7 +130,7 @@ def energy_account(run: RunRecord, evidence: Evidence, presence: Presence | None
     if is_unfit:  # what is split by such a baseline is wrong by nobody knows how much
         how += f"; an estimate: {header.idle_problem}"
     if uses.cpu.extrapolated and model is not None:
-        how += f"; {uses.cpu.extrapolated} attempts without a last reading continued at their own mean power"
+        how += f"; {uses.cpu.extrapolated} attempts without a last reading extended at their own mean power"
     is_covered = coverage >= LEAST_COVERAGE
     if not is_covered:
         how += f"; samples cover {coverage:.0%} of the run"

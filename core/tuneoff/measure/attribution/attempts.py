@@ -29,7 +29,7 @@ class CpuUse:
     around: dict[str, list[CpuPiece]] = field(default_factory=dict)  # process start, waits in report, between attempts, exit
     unknown: list[AttemptKey] = field(default_factory=list)
     is_around_known: bool = True  # every process said what it had used before its attempts
-    extrapolated: int = 0  # attempts without a last reading, continued at their own mean rate
+    extrapolated: int = 0  # attempts without a last reading, extended at their own mean rate
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -39,10 +39,9 @@ from tuneoff.base.processes import (
 )
 from tuneoff.base.tracebacks import LOG
 from tuneoff.errors import TuneoffError
-from tuneoff.experiment.spec import Budget, RunSpec, run_spec_from_json, run_spec_to_json
+from tuneoff.experiment.spec import RunSpec, run_spec_from_json, run_spec_to_json
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.history import NO_HISTORY, History
 from tuneoff.record.layout import FRAMEWORK, OUTSIDE, SPEC
 from tuneoff.record.results_folder import begun
 from tuneoff.record.store import RUNS
@@ -80,10 +79,10 @@ def is_named_for(spec: RunSpec, folder: Path) -> bool:
     return folder.parent.name == spec.run_id and re.fullmatch(rf"{spec.run_id}-[0-9a-f]{{6}}", folder.name) is not None
 
 
-def write_inputs(execution: Execution, limits: Sequence[SlotLimits] = (), history: History = NO_HISTORY) -> TrialContext:
-    """Write `spec.json` and `trial_context.json`, and return the latter's content; `history` has used a part of the budget."""
+def write_inputs(execution: Execution, limits: Sequence[SlotLimits] = ()) -> TrialContext:
+    """Write `spec.json` and `trial_context.json`, and return the latter's content."""
     write_spec(execution)
-    context = trial_context(execution, limits, history)
+    context = trial_context(execution, limits)
     context.write()
     return context
 
@@ -98,10 +97,10 @@ def stored(execution: Execution) -> dict[str, Any]:
     return {"execution_id": execution.execution_id, "run_id": execution.spec.run_id, "run": run_spec_to_json(execution.spec)}
 
 
-def trial_context(execution: Execution, limits: Sequence[SlotLimits] = (), history: History = NO_HISTORY) -> TrialContext:
+def trial_context(execution: Execution, limits: Sequence[SlotLimits] = ()) -> TrialContext:
     """Return what an execution's trials are given."""
     experiment = execution.spec.experiment
-    memory_mb, left = experiment.workers.memory_mb, budget_left(experiment.budget, history)
+    memory_mb, budget = experiment.workers.memory_mb, experiment.budget
     return TrialContext(
         run_dir=str(execution.folder.absolute()),
         execution_id=execution.execution_id,
@@ -109,11 +108,11 @@ def trial_context(execution: Execution, limits: Sequence[SlotLimits] = (), histo
         workload_options=dict(experiment.workload.options),
         metric=experiment.objective.metric,
         mode=experiment.objective.mode,
-        epochs=experiment.budget.epochs_per_trial,
+        epochs=budget.epochs_per_trial,
         reports=execution.spec.reports,
-        trials=left.trials,
-        epochs_total=left.epochs_total,
-        wall_clock_seconds=left.wall_clock_seconds,
+        trials=budget.trials,
+        epochs_total=budget.epochs_total,
+        wall_clock_seconds=budget.wall_clock_seconds,
         slots=experiment.workers.count,
         threads=experiment.workers.threads,
         retries=experiment.failures.retries,
@@ -122,18 +121,6 @@ def trial_context(execution: Execution, limits: Sequence[SlotLimits] = (), histo
         limits=tuple(limits),
         folder=os.getcwd(),
         umask=umask(),
-        first_attempts=history.first_attempts(),
-    )
-
-
-def budget_left(budget: Budget, history: History) -> Budget:
-    """Return what is left: a finished trial has used its ticket, an epoch and a second of a lost attempt are used too."""
-    epochs, seconds = budget.epochs_total, budget.wall_clock_seconds
-    return replace(
-        budget,
-        trials=budget.trials - len(history.finished),
-        epochs_total=None if epochs is None else max(0, epochs - history.epochs),
-        wall_clock_seconds=None if seconds is None else max(0.0, seconds - history.seconds),
     )
 
 

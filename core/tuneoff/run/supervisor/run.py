@@ -28,13 +28,11 @@ from tuneoff.record.events.schema import Charged
 from tuneoff.record.events.tail import Tail
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.events.writer import EventWriter
-from tuneoff.record.history import NO_HISTORY, History
 from tuneoff.record.results_folder import note_begun
 from tuneoff.record.run_context import remember
 from tuneoff.record.store import RUNS
 from tuneoff.run.lifecycle import DONE, FAILED, INTERRUPTED, INTERRUPTED_SECONDS, UNCAUGHT
 from tuneoff.run.progress import Listener, Tracker
-from tuneoff.run.resume import adopt
 from tuneoff.run.supervisor.execution import Coordinator, Execution, Undeploy, new_execution, write_inputs
 from tuneoff.run.supervisor.leftovers import RunMemory, clean_execution
 from tuneoff.run.supervisor.limits import limit_workers
@@ -54,9 +52,8 @@ class RunRequest:
 
     `interrupt` may be set at any time (by a signal handler): the run un-deploys and ends as `interrupted`. `flags` (name, text)
     go into the record; `flags_after` is asked for more when the run has ended. `accounting`: what the run is charged, stored in
-    its folder at once. `power`: how it is sampled, from before its first process to after its last one. `continues`: the folder
-    of an interrupted execution, whose finished trials are taken over. `processors`: held for its slots, where
-    `workers.cpu_limit` is affinity.
+    its folder at once. `power`: how it is sampled, from before its first process to after its last one. `processors`: held for
+    its slots, where `workers.cpu_limit` is affinity.
     """
 
     spec: RunSpec
@@ -67,7 +64,6 @@ class RunRequest:
     flags_after: Callable[[], Sequence[tuple[str, str]]] = tuple
     accounting: Accounting = NO_ACCOUNTING
     power: PowerPlan = NO_POWER
-    continues: Path | None = None
     processors: Sequence[int] = ()
 
 
@@ -105,18 +101,16 @@ def supervise(request: RunRequest) -> Supervised:
     """Run one execution and return how it ended; nothing of it is left afterwards.
 
     Raises:
-        ResultsError: the files of the execution to be continued are not as they were sealed, or the folder's list of executions
-            cannot be written.
+        ResultsError: the folder's list of executions cannot be written.
         UnsupportedError: a limit that `workers.cpu_limit` asks for cannot be put in force.
     """
-    spec, results, continues = request.spec, request.results, request.continues
+    spec, results = request.spec, request.results
     execution = new_execution(spec, results / RUNS)
     note_begun(results, spec.run_id, execution.execution_id)
-    history = adopt(continues, execution.folder, spec) if continues is not None else NO_HISTORY
     write_accounting(execution.folder, request.accounting)
     temporary = make_temporary_folder(execution)
     workers = limit_workers(execution, request.processors)
-    context = write_inputs(execution, workers.slots, history)
+    context = write_inputs(execution, workers.slots)
     events = EventWriter(execution.folder, execution.execution_id, "supervisor")
     for name, text in (*request.flags, *workers.flags):
         events.flag(name, text)
@@ -125,7 +119,7 @@ def supervise(request: RunRequest) -> Supervised:
         temporary,
         short_path(temporary.path) as short,
     ):
-        supervision = _Supervision(request, execution, short, events, context, history)
+        supervision = _Supervision(request, execution, short, events, context)
         try:
             ruling = supervision.run()
         finally:  # first everything is ended and removed, then it is written down: the disk may be full
@@ -145,19 +139,12 @@ def supervise(request: RunRequest) -> Supervised:
 
 class _Supervision:
     def __init__(
-        self,
-        request: RunRequest,
-        execution: Execution,
-        temporary: Path,
-        events: EventWriter,
-        context: TrialContext,
-        history: History,
+        self, request: RunRequest, execution: Execution, temporary: Path, events: EventWriter, context: TrialContext
     ) -> None:
         self._request, self._execution, self._temporary = request, execution, temporary
         self._context, self._events = context, events
         self._tail = Tail(execution.folder / EVENTS)
         self._tracker = Tracker(experiment=execution.spec.experiment, run_id=execution.spec.run_id)
-        self._tracker.begin_with(history)
         self._watch = TrialWatch(
             execution, events, context.memory_bytes, context.memory_cgroups, self._tracker, self._take_events
         )

@@ -145,7 +145,6 @@ class Retries:
 
     def __init__(self, context: TrialContext, limit: int) -> None:
         self._run_dir, self._cgroups, self._limit = context.run_dir, context.memory_cgroups, limit
-        self._first_attempts = context.first_attempts  # what an interruption of the run cost a trial is no retry
         self._seen = [0] * len(self._cgroups)
 
     def may_retry(self, trial_id: str, attempt: int, exit_code: int | None, slot: int | None) -> bool:
@@ -160,8 +159,7 @@ class Retries:
             was_out_of_memory = self._has_new_kills(slot)
         else:  # `any` ends at the first such slot: its kills are one trial's, however many processes; the others are not seen
             was_out_of_memory = is_unexplained and any(map(self._has_new_kills, range(len(self._cgroups))))
-        retried = attempt - self._first_attempts.get(trial_id, 1)
-        return is_unexplained and not was_out_of_memory and retried < self._limit
+        return is_unexplained and not was_out_of_memory and attempt <= self._limit
 
     def _has_new_kills(self, slot: int) -> bool:
         if slot >= len(self._cgroups):

@@ -107,7 +107,7 @@ def trial_steps(
     try:
         process.enter(slot)
         configuration = own_copy(configuration)
-        if context.is_first(trial_id, attempt):
+        if attempt == 1:
             is_over_time = process.budget.is_over_time()  # before this trial's own ticket, which may be the first
             has_ticket = process.budget.tickets.take() is not None
             if is_over_time or not has_ticket:

@@ -153,8 +153,6 @@ class TrialBudget:
         """Tell whether the wall-clock budget is used up: counted from the first ticket of the run."""
         if self._wall_clock_seconds is None:
             return False
-        if self._wall_clock_seconds <= 0:  # used up by an earlier execution of the run
-            return True
         if self._deadline_ns is None:
             first = self.tickets.first_ns
             if first is None:

@@ -17,7 +17,6 @@ from tuneoff.experiment.spec import RunSpec
 from tuneoff.record.events.schema import Process
 from tuneoff.record.events.tail import Tail
 from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.history import read_history
 from tuneoff.record.results_folder import PLAN, read_plan
 from tuneoff.record.run_ends import UNFINISHED, Holder, holder, newest
 from tuneoff.record.run_record import RunRecord
@@ -36,11 +35,6 @@ class Following:
         self._tail = Tail(folder / EVENTS)
         self._tracker = Tracker(experiment=spec.experiment, run_id=folder.parent.name)
         self._coordinator: Process | None = None  # whose clock the steps are on
-        self._problems: list[str] = []
-        try:
-            self._tracker.begin_with(read_history(folder))
-        except ResultsError as error:
-            self._problems.append(str(error))
 
     @property
     def host(self) -> str | None:
@@ -50,7 +44,7 @@ class Following:
     @property
     def problems(self) -> list[str]:
         """What could not be read."""
-        return [*self._problems, *self._tail.problems]
+        return self._tail.problems
 
     def look(self) -> LiveRun:
         """Return where the run stands now."""

@@ -37,8 +37,7 @@ class ShownFlag(NamedTuple):
 
 def run_flags(run: Run) -> list[ShownFlag]:
     """Return a run's flags, the serious ones first."""
-    shown = marked([*run.flags, *(["continued"] if run.is_continued else [])])
-    names = [(text, text.removeprefix("! ")) for text in shown]
+    names = [(text, text.removeprefix("! ")) for text in marked(run.flags)]
     return [ShownFlag(text, name in SERIOUS, FLAGS.get(name, "")) for text, name in names]
 
 

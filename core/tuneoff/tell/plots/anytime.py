@@ -96,7 +96,7 @@ def _median(label: str, curves: Sequence[Curve], *, is_max: bool, is_share: bool
     runs = []
     for curve in curves:
         steps = curve.steps if curve.record.status == "done" else ()  # a run that failed counts as the worst value throughout
-        values = {step.job_seconds: 1 - step.value if is_share else step.value for step in steps if step.job_seconds is not None}
+        values = {step.job_seconds: 1 - step.value if is_share else step.value for step in steps}
         runs.append(tuple(values.items()))
     points = combined(runs, -math.inf if is_max else math.inf, MOST_POINTS)
     return _Median(
@@ -108,10 +108,10 @@ def _median(label: str, curves: Sequence[Curve], *, is_max: bool, is_share: bool
 
 
 def _end(curve: Curve) -> float:
-    """Return when the last trial of a run ended, in s since the job began; 0 where it has no such clock."""
-    first = next((step for step in curve.steps if step.seconds is not None and step.job_seconds is not None), None)
-    if first is None or first.seconds is None or first.job_seconds is None:
+    """Return when the last trial of a run ended, in s since the job began; 0 where none completed."""
+    if not curve.steps:
         return 0.0
+    first = curve.steps[0]
     return curve.ends.get("seconds", 0.0) + first.job_seconds - first.seconds
 
 

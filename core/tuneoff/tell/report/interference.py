@@ -55,7 +55,7 @@ def interference(results: Results) -> list[Interference]:
     """
     by_variant: dict[str, dict[str, tuple[Group, _Works]]] = {}
     for group in grouped(results):
-        if group.scope.sampler == SAMPLER and any(run.continues is None for run in group.done.values()):
+        if group.scope.sampler == SAMPLER and group.done:
             there = by_variant.setdefault(variant_text(group.spec.experiment.variant), {})
             _add(there.setdefault(group.label, (group, {}))[1], group)
     found = []
@@ -112,7 +112,7 @@ def _range(found: Sequence[float]) -> str:
 
 def _add(works: _Works, group: Group) -> None:
     for seed, run in group.done.items():
-        for trial in run.trials if run.continues is None else ():
+        for trial in run.trials:
             work = _work(trial)
             if work is not None:
                 works.setdefault((seed, trial.digest), []).append(work)

@@ -13,8 +13,6 @@ from tuneoff.base.identity import canonical_json
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.plan import Plan
 from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.history import EARLIER
-from tuneoff.record.history import FILE_NAME as CONTINUES
 from tuneoff.record.layout import SPEC, VERSIONS
 from tuneoff.record.results_folder import PLAN
 from tuneoff.record.run_ends import RunEnd
@@ -26,7 +24,7 @@ from tuneoff.trust.bundle.archive import Content
 from tuneoff.trust.bundle.manifest import RESULTS
 from tuneoff.trust.bundle.opened import is_readable
 
-SINGLE = (RECORD, SPEC, VERSIONS, CONTINUES, *BESIDE)  # of an execution, where they are there
+SINGLE = (RECORD, SPEC, VERSIONS, *BESIDE)  # of an execution, where they are there
 LEFT_OUT = "log.txt, the framework's own files, exports, the report, locks and notes of processes"
 OWN = "tuneoff"  # comes from a clone, not from the index
 SHOWN = 20  # paths and the like in the text
@@ -80,8 +78,6 @@ def _of_execution(folder: Path, record: RunRecord | None, checkpoints: bool) -> 
     for events in (folder / EVENTS, folder / "later" / EVENTS):
         if events.is_dir():
             yield from sorted(events.iterdir())
-    if (folder / EARLIER).is_dir():
-        yield from sorted(path for path in (folder / EARLIER).rglob("*") if not path.is_dir())
     if checkpoints and record is not None and record.test is not None and record.test.checkpoint_sha256 is not None:
         path = checkpoint_path(folder, record.test.trial)
         if path.exists():

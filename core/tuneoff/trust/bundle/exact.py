@@ -51,13 +51,6 @@ class RunPair:
         return f"the seed is another one here; besides, {excuse}"
 
     @property
-    def continued(self) -> str | None:
-        """Which of both runs was interrupted and gone on with, in words."""
-        if self.bundle.continues is not None:
-            return "the bundle's run was continued"
-        return "the run here was continued" if self.here.continues is not None else None
-
-    @property
     def lost_epochs_excuse(self) -> str | None:
         """Why a budget of epochs need not give the same trials: those of a lost attempt stay used."""
         if self.spec.experiment.budget.epochs_total is None:
@@ -78,8 +71,6 @@ class RunPair:
             return self.lost_epochs_excuse
         if self.sampler in LISTED:
             return None
-        if self.continued is not None:
-            return f"{self.continued}, and new configurations may be drawn with another seed then"
         if self.spec.experiment.workers.count > 1:
             return f"with {self.spec.experiment.workers.count} workers their timing decides which one asks next"
         if self.sampler in INDEPENDENT:

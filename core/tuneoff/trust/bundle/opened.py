@@ -142,8 +142,8 @@ def eligible(bundle: Bundle) -> list[PlannedRun]:
 def choose(bundle: Bundle, *, adapters: Sequence[str] | None = None, runs: int = 1, everything: bool = False) -> list[PlannedRun]:
     """Return the runs to run again, in the plan's order: of each adapter the `runs` cheapest by wall time.
 
-    Every sampler and variant comes once before one comes twice, and a continued run after all others. A run on a platform that
-    is neither local nor emulated is chosen only where it is asked for by name, to say that it is not run.
+    Every sampler and variant comes once before one comes twice. A run on a platform that is neither local nor emulated is chosen
+    only where it is asked for by name, to say that it is not run.
 
     Raises:
         ExperimentError: the bundle has no run that is done, or none of such an adapter.
@@ -233,24 +233,19 @@ def plan_of(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None = None)
 
 
 def _ranked(runs: list[PlannedRun], records: Mapping[str, RunRecord]) -> list[PlannedRun]:
-    """Return the runs of one adapter, cheapest first, each group once before one comes twice; those that were continued last.
-
-    A continued run has no times, and its configurations may be others than those of the same run in one go.
-    """
+    """Return the runs of one adapter, cheapest first, each group once before one comes twice."""
     groups: dict[tuple[str, str], list[PlannedRun]] = defaultdict(list)
     for run in sorted(runs, key=lambda run: _cost(records[run.run_id])):
         groups[group_of(run)].append(run)
     places = {run.run_id: place for group in groups.values() for place, run in enumerate(group)}
 
-    def rank(run: PlannedRun) -> tuple[bool, int, float, str]:
-        was_continued, cost = _cost(records[run.run_id])
-        return was_continued, places[run.run_id], cost, run.run_id
+    def rank(run: PlannedRun) -> tuple[int, float, str]:
+        return places[run.run_id], _cost(records[run.run_id]), run.run_id
 
     return sorted(runs, key=rank)
 
 
-def _cost(record: RunRecord) -> tuple[bool, float]:
-    """Return whether a run was continued, and its wall time in ms."""
+def _cost(record: RunRecord) -> float:
+    """Return a run's wall time in ms."""
     found = record.metrics.get("time.jct")
-    cost = float(found.value) if found is not None and found.value is not None else float("inf")
-    return record.continues is not None, cost
+    return float(found.value) if found is not None and found.value is not None else float("inf")

@@ -125,7 +125,7 @@ class Drawn:
 class RequestAnswer:
     """What was answered to one request: `refused`, `accepted`, or `broken` (an error that is no refusal)."""
 
-    family: str  # undeclared | declared | adapter-options | sampler-options | resume
+    family: str  # undeclared | declared | adapter-options | sampler-options
     request: str
     outcome: str
     text: str = ""

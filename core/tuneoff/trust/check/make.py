@@ -102,7 +102,6 @@ def make_evidence(
     unknown = sorted(names - {*planned, DRAWS, REFUSALS})
     if unknown:
         raise ExperimentError(f"checks read what is not made: {', '.join(unknown)}")
-    names |= {run.continues for run in planned.values() if run.name in names and run.continues}
     missing: dict[str, Finding] = {}
     runs: list[CheckRun] = []
     for run in planned.values():
@@ -167,11 +166,7 @@ def _make_all(
         if is_hopeless and run.name not in found:
             found[run.name] = not_tested(f"not made: the first {HOPELESS_RUNS} runs came to no trial")
         elif run.is_alone:
-            earlier = found.get(run.continues)
-            if run.continues and (not isinstance(earlier, Made) or earlier.stored is None):
-                found[run.name] = not_tested(f"there is no run {run.continues} to go on with")
-                continue
-            found[run.name] = _make(subject, run, folder, children, announce, earlier if isinstance(earlier, Made) else None)
+            found[run.name] = _make(subject, run, folder, children, announce)
             tell_of(run.name)
     children.check()
     return found
@@ -182,19 +177,14 @@ def _time_left(made: int, runs: int, seconds: float) -> str:
     return f"; about {duration_text(seconds * (runs - made) / made)} left" if runs <= 2 * made < 2 * runs else ""
 
 
-def _make(
-    subject: Subject, run: CheckRun, folder: Path, children: Children, announce: Announce, earlier: Made | None = None
-) -> Made | Finding:
-    """Make one run. `earlier`: an execution of the same run that is gone on with, so it has the same folders."""
+def _make(subject: Subject, run: CheckRun, folder: Path, children: Children, announce: Announce) -> Made | Finding:
     place = folder / run.name
-    notes = earlier.notes_folder if earlier is not None else place / "notes"
-    notes.mkdir(parents=True, exist_ok=earlier is not None)
-    place.mkdir(exist_ok=True)
+    notes = place / "notes"
+    notes.mkdir(parents=True)
     spec = run_spec(subject, run, notes)
     request = {
         "run": run_spec_to_json(spec),
-        "results": str(notes.parent / "results"),
-        "continues": str(earlier.folder) if earlier is not None else None,
+        "results": str(place / "results"),
         "act": run.act,
         "is_loaded": run.is_loaded,
         "without_groups": run.without_groups,

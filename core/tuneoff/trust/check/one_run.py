@@ -148,8 +148,7 @@ def make_run(request: dict[str, Any]) -> dict[str, Any]:
     guardian = Guardian(results)
     before = Footprint.now()
     with _load(os.cpu_count() or 1 if request["is_loaded"] else 0):
-        earlier = Path(request["continues"]) if request["continues"] else None
-        ended = supervise(RunRequest(spec=run, results=results, listener=watcher, interrupt=interrupt, continues=earlier))
+        ended = supervise(RunRequest(spec=run, results=results, listener=watcher, interrupt=interrupt))
     end_seconds = time.monotonic() - watcher.acted if watcher.acted is not None else None
     execution = ended.execution
     left = left_since(before, execution.execution_id, watcher.seen)

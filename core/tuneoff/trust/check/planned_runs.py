@@ -33,7 +33,6 @@ class CheckRun:
     is_loaded: bool = False  # beside processes that keep every processor busy
     without_groups: bool = False  # as on a machine where no control group can be made
     is_alone: bool = False  # no other run beside it: its times matter
-    continues: str = ""  # the run that is gone on with: the same one, interrupted
 
     def absence(self, capabilities: Capabilities) -> Finding | None:
         """Return why an adapter with these capabilities cannot make the run, or None.
@@ -46,8 +45,6 @@ class CheckRun:
             return out_of_reach(reason) if stops else not_applicable(reason)
         if (reason := not_offered("sampler", spec.sampler.name, capabilities.samplers)) is not None:
             return not_applicable(reason) if spec.sampler.name == "default" else out_of_reach(reason)
-        if self.continues and capabilities.resume is not Support.YES:
-            return not_applicable(f"continuing inside a run: {capabilities.resume.value}")
         if self.without_groups and capabilities.memory_limiter:
             return not_applicable(f"memory is limited by: {capabilities.memory_limiter}")
         return None
@@ -107,7 +104,6 @@ def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
         CheckRun(name="undeployed-twice", experiment=few, plant="twice"),
         CheckRun(name=MANY, experiment=replace(specs.drawn(150), budget=Budget(trials=150, epochs_per_trial=1))),
         CheckRun(name="interrupted", experiment=interrupted, act="interrupt", is_alone=True),
-        CheckRun(name="continued", experiment=interrupted, continues="interrupted", is_alone=True),
         CheckRun(name="wall-clock", experiment=specs.wall_clock(), is_alone=True),
     ]
     return {run.name: run for run in runs}

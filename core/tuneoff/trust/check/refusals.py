@@ -24,7 +24,7 @@ from tuneoff.trust.check.footprint import Footprint, left_since
 
 UNKNOWN = "conformance_unknown"
 REFUSED, ACCEPTED, BROKEN = "refused", "accepted", "broken"
-_UNDECLARED, _ADAPTER_OPTIONS, _SAMPLER_OPTIONS, _RESUME = "undeclared", "adapter-options", "sampler-options", "resume"
+_UNDECLARED, _ADAPTER_OPTIONS, _SAMPLER_OPTIONS = "undeclared", "adapter-options", "sampler-options"
 
 
 def main(request: dict[str, Any]) -> dict[str, Any]:
@@ -40,8 +40,6 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
 
 def ask(spec: RunSpec, adapter: type[Adapter]) -> Iterator[RequestAnswer]:
     """Yield the answer to each request that must be refused, and to each that must be served."""
-    if adapter.capabilities.resume is not Support.YES:
-        yield _answer(_RESUME, "to go on inside a run", adapter.refuse_continue, spec)
     for family, request, changed in _requests(spec, adapter.capabilities):
         if family == _UNDECLARED:  # core refuses it before the adapter is asked
             yield _answer(family, request, SkipCheck().reason, changed, adapter)
@@ -115,8 +113,8 @@ def _answer(family: str, request: str, refuse: Callable[..., Any], *about: objec
         outcome = ACCEPTED if reason is None else REFUSED
         if reason is not None and not isinstance(reason, str):
             outcome, reason = BROKEN, f"it must return a text or None, but returned {reason!r}"
-    except ExperimentError as error:  # core asks `refuse_continue` for its text alone
-        outcome, reason = (BROKEN if family == _RESUME else REFUSED), str(error)
+    except ExperimentError as error:
+        outcome, reason = REFUSED, str(error)
     except Exception as error:  # an adapter's code may raise anything
         outcome, reason = BROKEN, f"{type(error).__name__}: {error}"
     return RequestAnswer(family=family, request=request, outcome=outcome, text=reason or "")

@@ -32,19 +32,18 @@ def out_of_order(history: RunHistory) -> Iterator[Breach]:
                     what = f"{name} was begun"
                     yield from _early(history, "retried-early", begun, [before.end], what, "the one before it ended")
             before = attempt
-    best = {moment.execution: moment for moment in history.reactions if isinstance(moment.event, schema.BestKnown)}
+    best = [moment for moment in history.reactions if isinstance(moment.event, schema.BestKnown)][-1:]
     for moment in history.reactions:
         event, named = moment.event, history.trials.get(moment.event.trial)
         if isinstance(event, schema.Tested):
-            causes = [best[moment.execution]] if moment.execution in best else []
-            yield from _early(history, "tested-early", moment, causes, "the test's result was there", "the best trial was known")
+            yield from _early(history, "tested-early", moment, best, "the test's result was there", "the best trial was known")
         elif named is None:
             continue
         elif isinstance(event, schema.Stage):
             what = f"the framework was told of trial {event.trial}"
             yield from _early(history, "told-early", moment, _known(named), what, "it had that result")
         elif isinstance(event, schema.StopDecided):
-            epochs = [one for one in _epochs(named) if (one.execution, one.event.epoch) == (moment.execution, event.epoch)]
+            epochs = [one for one in _epochs(named) if one.event.epoch == event.epoch]
             what = f"the stop of trial {event.trial} after epoch {event.epoch} was decided"
             yield from _early(history, "stopped-early", moment, epochs[:1], what, "that epoch was trained")
         else:
@@ -69,7 +68,7 @@ def _epochs(trial: Trial) -> Iterator[Moment]:
 def _early(history: RunHistory, rule: str, effect: Moment, causes: list[Moment], what: str, cause: str) -> Iterator[Breach]:
     """Yield the breach of an effect that was before its cause, by the clock of one host."""
     for first in causes:
-        if first.execution != effect.execution or history.slack_ns(first) or history.slack_ns(effect):
+        if history.slack_ns(first) or history.slack_ns(effect):
             continue
         early = history.at(first) - history.at(effect)
         if early > 0:

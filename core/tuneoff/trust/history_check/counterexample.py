@@ -17,9 +17,8 @@ MISSING = ("lost", "no-end", "budget-short", "given-point-never")  # rules whose
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnEvent:
-    """One event of a drawing; `seconds` since the start of its execution; `slot` where its process told one."""
+    """One event of a drawing; `seconds` since the run's start; `slot` where its process told one."""
 
-    execution: int  # of the run's, from 1
     seconds: float
     process: str
     slot: int | None
@@ -49,19 +48,16 @@ class Counterexample:
 
     def drawing(self) -> list[str]:
         """Return lines: a column of time, one per process, what is wrong marked by `<--`."""
-        lanes = list(dict.fromkeys((event.execution, event.process) for event in self.events))
-        slots = {(event.execution, event.process): event.slot for event in self.events if event.slot is not None}
-        is_one = len({execution for execution, _ in lanes}) == 1
-        heads = [
-            f"{'' if is_one else f'{lane[0]}: '}{lane[1]}{f' (slot {slots[lane]})' if lane in slots else ''}" for lane in lanes
-        ]
+        lanes = list(dict.fromkeys(event.process for event in self.events))
+        slots = {event.process: event.slot for event in self.events if event.slot is not None}
+        heads = [f"{lane}{f' (slot {slots[lane]})' if lane in slots else ''}" for lane in lanes]
         words = [
             f"{event.trial}{f'#{event.attempt}' if event.attempt is not None else ''} {event.event}" for event in self.events
         ]
         width = max(map(len, (*heads, *words)), default=0) + 2
         lines = [f"{'seconds':>10}  {''.join(head.ljust(width) for head in heads)}".rstrip()]
         for event, word in zip(self.events, words, strict=True):
-            own = lanes.index((event.execution, event.process))
+            own = lanes.index(event.process)
             cells = "".join((word if place == own else "|").ljust(width) for place in range(len(lanes)))
             lines.append(f"{event.seconds:>10.3f}  {cells}{'<--' if event.is_wrong else ''}".rstrip())
         return [*lines, f"{'':>10}  and nothing more of it"] if self.rule in MISSING else lines
@@ -79,8 +75,8 @@ class Breach(NamedTuple):
 def counterexample(history: RunHistory, breach: Breach, count: int) -> Counterexample:
     """Draw what shows a broken rule in order of time: the first events that are wrong, and of the others the latest."""
 
-    def order(moment: Moment) -> tuple[int, int, int]:
-        return moment.execution, history.at(moment), moment.event.seq
+    def order(moment: Moment) -> tuple[int, int]:
+        return history.at(moment), moment.event.seq
 
     ids = {id(moment) for moment in breach.wrong}
     marked = list(breach.wrong[:MOST_WRONG])
@@ -93,7 +89,6 @@ def counterexample(history: RunHistory, breach: Breach, count: int) -> Counterex
 def _drawn(history: RunHistory, moment: Moment, is_wrong: bool) -> DrawnEvent:
     event, process = moment.event, moment.process
     return DrawnEvent(
-        execution=moment.execution + 1,
         seconds=history.at(moment) / NANOSECONDS,
         process=f"{process.role} {process.pid}",
         slot=event.slot if isinstance(event, schema.TrialStarted) and process.role != "pod" else None,

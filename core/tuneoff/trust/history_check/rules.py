@@ -1,4 +1,4 @@
-"""The rules of a sound history, each with what legally looks like a breach: kills, limits, resumes, refusals."""
+"""The rules of a sound history, each with what legally looks like a breach: kills, limits, refusals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Event, Process
 from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.history import EARLIER
 from tuneoff.record.layout import POD
 from tuneoff.record.run_record import RunRecord
 from tuneoff.trust.history_check.causality import out_of_order
@@ -29,23 +28,21 @@ BEFORE = 4  # events of a process that are drawn before the one that is wrong
 
 
 def check_run(folder: Path, record: RunRecord) -> list[Counterexample]:
-    """Return what `check_history` finds in the events of a run's folder, those of the executions that it continues included.
+    """Return what `check_history` finds in the events of a run's folder.
 
     Raises:
         ResultsError: they cannot be read.
     """
-    before = record.continues.executions if record.continues is not None else ()
-    logs = [EventLog(path / EVENTS) for path in (*(folder / EARLIER / name for name in before), folder)]
-    return check_history(logs, record.run_spec(), is_done=record.status == "done")
+    return check_history(EventLog(folder / EVENTS), record.run_spec(), is_done=record.status == "done")
 
 
-def check_history(executions: Sequence[Iterable[tuple[Process, Event]]], spec: RunSpec, *, is_done: bool) -> list[Counterexample]:
+def check_history(events: Iterable[tuple[Process, Event]], spec: RunSpec, *, is_done: bool) -> list[Counterexample]:
     """Return one counter-example for each rule that a run's events break; time and memory are linear in the events.
 
-    `executions`: the events of the run's executions, the earlier ones that it continues first, each file's in its order;
-    `is_done`: the run came to its end, so that nothing may be open. What an execution that was killed left open is legal.
+    `events`: of a run, each file's in its order; `is_done`: the run came to its end, so that nothing may be open. What a run that
+    was killed left open is legal.
     """
-    history = RunHistory(executions)
+    history = RunHistory(events)
     breaches: dict[str, list[Breach]] = defaultdict(list)
     for trial in history.trials.values():
         for breach in _of_trial(history, trial, spec, is_done):
@@ -60,21 +57,18 @@ def check_history(executions: Sequence[Iterable[tuple[Process, Event]]], spec: R
 def _of_trial(history: RunHistory, trial: Trial, spec: RunSpec, is_done: bool) -> Iterator[Breach]:
     planned, is_limited = spec.experiment.budget.epochs_per_trial, _is_limited(spec)
     before: Attempt | None = None
-    first = 1
     for attempt in trial.attempts:
-        is_new = before is None or before.execution != attempt.execution
         expected = 1 if before is None else before.number + 1
-        first = expected if is_new else first
         name, seen = f"attempt {attempt.number} of trial {trial.name}", attempt.moments()
         if attempt.number != expected:
             yield Breach("attempt-numbers", f"{name} was begun, but attempt {expected} is the next", seen, seen[:1])
-        if attempt.number - first > spec.experiment.failures.retries:
-            text = f"{name} is retry {attempt.number - first}, but `failures.retries` is {spec.experiment.failures.retries}"
+        if attempt.number - 1 > spec.experiment.failures.retries:
+            text = f"{name} is retry {attempt.number - 1}, but `failures.retries` is {spec.experiment.failures.retries}"
             yield Breach("too-many-retries", text, seen, seen[:1])
         if before is not None:
-            yield from _after(trial, before, attempt, planned)
+            yield from _after(trial, before, attempt)
         yield from _of_attempt(name, attempt, seen)
-        is_cut = is_limited and (attempt.execution < history.last or not attempt.trainings)
+        is_cut = is_limited and not attempt.trainings
         if is_done and attempt is trial.attempts[-1] and attempt.end is None and not is_cut:
             yield from _open(name, attempt, seen, planned)
         for training in attempt.trainings:
@@ -90,19 +84,17 @@ def _of_trial(history: RunHistory, trial: Trial, spec: RunSpec, is_done: bool) -
         )
 
 
-def _after(trial: Trial, before: Attempt, attempt: Attempt, planned: int) -> Iterator[Breach]:
-    """An attempt follows another one only where that failed, by no doing of its workload; or was cut with its execution."""
+def _after(trial: Trial, before: Attempt, attempt: Attempt) -> Iterator[Breach]:
+    """An attempt follows another one only where that failed, by no doing of its workload."""
     seen = [*before.moments(), *attempt.moments()]
     begun = attempt.moments()[:1]
-    is_same = before.execution == attempt.execution
-    was_complete = not is_same and any(training.epochs >= planned for training in before.trainings)
-    if before.outcome in ("completed", "pruned") or was_complete:
+    if before.outcome in ("completed", "pruned"):
         text = f"trial {trial.name} had ended in attempt {before.number}, and was begun again"
         yield Breach("resurrected", text, seen, begun)
     elif before.outcome == "workload":
         text = f"attempt {before.number} of trial {trial.name} failed by its workload's doing, and was tried again"
         yield Breach("retried-own-failure", text, seen, begun)
-    elif is_same and before.end is None:
+    elif before.end is None:
         text = f"attempt {attempt.number} of trial {trial.name} was begun, though nobody saw the end of attempt {before.number}"
         yield Breach("retried-without-end", text, seen, begun)
 
@@ -200,8 +192,6 @@ def _at_once(history: RunHistory, trial: Trial) -> Iterator[Breach]:
     for before, after in itertools.pairwise(trainings):
         is_same = before.start.event.attempt == after.start.event.attempt
         seen = [before.start, before.last, after.start, after.last]
-        if before.start.execution != after.start.execution:
-            continue
         if _is_later(history, after.start, before.last):
             yield Breach("two-places", f"trial {trial.name} ran in two places at once", seen, [after.start])
         elif is_same:
@@ -211,12 +201,12 @@ def _at_once(history: RunHistory, trial: Trial) -> Iterator[Breach]:
 
 def _slots(history: RunHistory) -> Iterator[Breach]:
     """A slot holds one trial at a time; a pod knows none."""
-    places: dict[tuple[int, int], list[Training]] = defaultdict(list)
+    places: dict[int, list[Training]] = defaultdict(list)
     for trial in history.trials.values():
         for training in trial.trainings:
             if training.start.process.role != POD:
-                places[training.start.execution, training.start.event.slot].append(training)
-    for (_, slot), trainings in places.items():
+                places[training.start.event.slot].append(training)
+    for slot, trainings in places.items():
         trainings.sort(key=lambda training: history.at(training.start))
         for before, after in itertools.pairwise(trainings):
             names = before.start.event.trial, after.start.event.trial
@@ -234,7 +224,7 @@ def _budget(history: RunHistory, spec: RunSpec, listed: Listed, is_done: bool) -
     budget = spec.experiment.budget
     starts = sorted(
         (next(trial.trainings).start for trial in history.trials.values() if any(trial.trainings)),
-        key=lambda start: (start.execution, history.at(start)),
+        key=history.at,
     )
     if len(starts) > budget.trials:
         text = f"{len(starts)} trials were started, but the budget is {budget.trials}"
@@ -247,7 +237,7 @@ def _budget(history: RunHistory, spec: RunSpec, listed: Listed, is_done: bool) -
         trainings = [training for trial in history.trials.values() for training in trial.trainings]
         epochs = sum(training.epochs_trained for training in trainings)
         if epochs > budget.epochs_total:
-            trainings.sort(key=lambda training: (training.last.execution, history.at(training.last)))
+            trainings.sort(key=lambda training: history.at(training.last))
             lasts = [training.last for training in trainings[-3:]]
             text = f"{epochs} epochs were trained, but the budget is {budget.epochs_total}"
             yield Breach("budget-over-epochs", text, lasts, lasts[-1:])
@@ -266,7 +256,7 @@ def _given(history: RunHistory, spec: RunSpec, listed: Listed, is_done: bool) ->
     left = Counter(digests)
     last: dict[str, Moment] = {}
     firsts = [trial.first for trial in history.trials.values() if trial.first is not None]
-    for first in sorted(firsts, key=lambda moment: (moment.execution, history.at(moment))):
+    for first in sorted(firsts, key=history.at):
         digest, name = configuration_digest(first.event.configuration), first.event.trial
         left[digest] -= 1
         if digest not in last and left[digest] < 0:

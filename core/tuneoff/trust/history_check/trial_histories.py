@@ -1,8 +1,8 @@
-"""A run's events by trial and attempt, over all its executions: who handed it out, who trained it, who saw its end."""
+"""A run's events by trial and attempt: who handed it out, who trained it, who saw its end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,9 +16,8 @@ _IN_TRAINING = (schema.TrialLoaded, schema.Epoch, schema.Reported, schema.TrialE
 
 
 class Moment(NamedTuple):
-    """One event of a trial; `execution`: the number of the run's execution, from 0."""
+    """One event of a trial."""
 
-    execution: int
     process: Process
     event: Any
 
@@ -55,7 +54,6 @@ class Training:
 class Attempt:
     """All that was written of one attempt; `observed`: ends, kills and deaths, by others than its own process."""
 
-    execution: int
     number: int
     submitted: list[Moment] = field(default_factory=list)
     trainings: list[Training] = field(default_factory=list)
@@ -84,7 +82,7 @@ class Attempt:
 
 @dataclass(slots=True)
 class Trial:
-    """One trial: its attempts in the order of executions and numbers, and what was refused in its name."""
+    """One trial: its attempts by number, and what was refused in its name."""
 
     name: str
     attempts: list[Attempt] = field(default_factory=list)
@@ -102,30 +100,26 @@ class Trial:
 
 
 class RunHistory:
-    """The trials of a run by name, from the events of its executions in their order, each read once."""
+    """The trials of a run by name, from its events, which are read once."""
 
-    def __init__(self, executions: Sequence[Iterable[tuple[Process, Event]]]) -> None:
+    def __init__(self, events: Iterable[tuple[Process, Event]]) -> None:
         self.trials: dict[str, Trial] = {}
         self.flags: set[str] = set()
         self.reactions: list[Moment] = []  # what follows from trials: told, stopped, named best, tested
-        self.last = len(executions) - 1
-        self._timelines: list[Timeline] = []
-        for number, events in enumerate(executions):
-            self._read(number, events)
+        self._read(events)
 
     def at(self, moment: Moment) -> int:
-        """Return when a moment was, in nanoseconds since the start of its execution."""
-        return self._timelines[moment.execution].at(moment.process, moment.event.t)
+        """Return when a moment was, in nanoseconds since the run's start."""
+        return self._timeline.at(moment.process, moment.event.t)
 
     def slack_ns(self, moment: Moment) -> int:
         """Return by how much that may be wrong: another host's clock is known to an uncertainty only."""
-        return self._timelines[moment.execution].uncertainty_ns(moment.process)
+        return self._timeline.uncertainty_ns(moment.process)
 
-    def _read(self, execution: int, events: Iterable[tuple[Process, Any]]) -> None:
+    def _read(self, events: Iterable[tuple[Process, Any]]) -> None:
         found = Collected()
         attempts: dict[tuple[str, int], Attempt] = {}
         refused: dict[str, list[Moment]] = {}
-        reactions: list[Moment] = []
         current: Process | None = None
         opened: dict[int, dict[tuple[str, int], Training]] = {}
         running: dict[tuple[str, int], Training] = {}  # of the current process
@@ -137,13 +131,13 @@ class RunHistory:
                 running = opened.setdefault(id(process), {})
             kind = type(event)
             if kind is schema.Refused:
-                refused.setdefault(event.trial, []).append(Moment(execution, process, event))
+                refused.setdefault(event.trial, []).append(Moment(process, event))
             elif kind is schema.Flag:
                 self.flags.add(event.name)
             elif kind is schema.StepStarted:
                 found.steps_started.append(EventOfProcess(process, event))
             elif kind in _REACTIONS and event.trial is not None and getattr(event, "name", "tell") == "tell":
-                reactions.append(Moment(execution, process, event))
+                self.reactions.append(Moment(process, event))
             elif kind in _IN_TRAINING or kind in _OBSERVED or kind is schema.TrialSubmitted or kind is schema.TrialStarted:
                 if event.trial is None:
                     continue
@@ -151,10 +145,10 @@ class RunHistory:
                 if key in running and kind in _IN_TRAINING and getattr(event, "by", "trial") == "trial":
                     running[key].rest.append(event)
                     continue
-                moment = Moment(execution, process, event)
+                moment = Moment(process, event)
                 attempt = attempts.get(key)
                 if attempt is None:
-                    attempt = attempts[key] = Attempt(execution, event.attempt)
+                    attempt = attempts[key] = Attempt(event.attempt)
                 if kind is schema.TrialSubmitted:
                     attempt.submitted.append(moment)
                 elif kind is schema.TrialStarted:
@@ -164,12 +158,12 @@ class RunHistory:
                     attempt.observed.append(moment)
                 else:
                     attempt.strays.append(moment)
-        self._timelines.append(Timeline(found))
-        self.reactions += sorted(reactions, key=self.at)  # of several best ones the last counts
+        self._timeline = Timeline(found)
+        self.reactions.sort(key=self.at)  # of several best ones the last counts
         self._add(attempts, refused)
 
     def _add(self, attempts: dict[tuple[str, int], Attempt], refused: dict[str, list[Moment]]) -> None:
-        """Join an execution's attempts to those before. A trial that was only refused is none: its name is given anew."""
+        """Join attempts to their trials. A trial that was only refused is none."""
         trained = {name for (name, _), attempt in attempts.items() if attempt.trainings}
         for (name, _), attempt in sorted(attempts.items(), key=lambda item: item[0]):
             if name in trained or name not in refused:

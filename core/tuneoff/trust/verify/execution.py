@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,8 +14,6 @@ from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.measure.derived import Derived, derive_folder
 from tuneoff.record.endings import IN_NO_EVENT, Ruling
 from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.history import History
-from tuneoff.record.join import history_of
 from tuneoff.record.layout import FRAMEWORK, SealedFile
 from tuneoff.record.run_record import FORMAT_VERSION, RunRecord
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
@@ -25,7 +22,6 @@ from tuneoff.trust.history_check.rules import check_run
 from tuneoff.trust.verify.consistency import WatchedLog, clock_faults, wrong_sums
 from tuneoff.trust.verify.findings import (
     TOO_DEEP,
-    Fault,
     VerifiedExecution,
     count_values,
     is_same_text,
@@ -33,7 +29,7 @@ from tuneoff.trust.verify.findings import (
     record_differences,
     version_problem,
 )
-from tuneoff.trust.verify.other_files import earlier_faults, file_faults, history_faults
+from tuneoff.trust.verify.other_files import file_faults
 from tuneoff.trust.verify.planned import PlanExpectation, check_charge, check_frozen
 
 STATED = ("versions", "environment")
@@ -108,20 +104,12 @@ def _verify(folder: Path, content: bytes, given: _Given, expected: PlanExpectati
         outcome.samples = samples.power_samples + len(samples.usage)
     _compare(content, record, given, outcome)
     _check_times(log, derived, outcome)
-    outcome.add_all("file", _file_faults(folder, derived, outcome.notes))
+    outcome.add_all("file", file_faults(folder, record))
     for broken in check_run(folder, record):
         outcome.add("history", broken.rule, broken.line, shown_by=broken)
     check_charge(derived, expected, outcome)
     outcome.add_all("sum", wrong_sums(record.metrics, derived.account))
     check_frozen(given.environment, expected, outcome)
-
-
-def _file_faults(folder: Path, derived: Derived, notes: list[str]) -> Iterator[Fault]:
-    history = history_of(derived.earlier) if derived.earlier else History()
-    yield from file_faults(folder, derived.record, history)
-    if history:
-        yield from history_faults(folder, history)
-        yield from earlier_faults(folder, derived.earlier, notes)
 
 
 def _content(folder: Path, outcome: VerifiedExecution) -> bytes | None:

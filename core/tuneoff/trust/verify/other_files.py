@@ -1,38 +1,29 @@
-"""Do the other files of an execution say what its record says: specification, test result, checkpoint, what it continues?"""
+"""Do the other files of an execution say what its record says: specification, test result, checkpoint?"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from tuneoff.base.files import open_regular, read_regular
-from tuneoff.errors import ResultsError
 from tuneoff.experiment.trial_context import FILE_NAME as TRIAL_CONTEXT
-from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.history import EARLIER, History, read_history
-from tuneoff.record.history import FILE_NAME as CONTINUES
 from tuneoff.record.layout import BEST_CONFIGURATION, SPEC, TEST_RESULT, VERSIONS
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import power_of
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
-from tuneoff.record.store import FILE_NAME, seal
-from tuneoff.run.supervisor.execution import budget_left
 from tuneoff.run.trial.checkpoint import checkpoint_path
 from tuneoff.trust.verify.findings import Fault, differences, load_json, show
 
 
-def file_faults(folder: Path, record: RunRecord, history: History) -> Iterator[Fault]:
-    """Yield what the files beside the events contradict; a file that was never made contradicts nothing.
-
-    `history`: what earlier executions of the run did, as their events have it.
-    """
+def file_faults(folder: Path, record: RunRecord) -> Iterator[Fault]:
+    """Yield what the files beside the events contradict; a file that was never made contradicts nothing."""
     if not (folder / SPEC).exists():
         yield Fault(SPEC, "is missing: every run is given one")
     own = {"execution_id": record.execution_id, "run_id": record.run_id, "run": record.specification}
     yield from _whole(folder, SPEC, own, "run.json has")
-    yield from _part(folder, TRIAL_CONTEXT, _given_to_trials(record, history), "run.json has")
+    yield from _part(folder, TRIAL_CONTEXT, _given_to_trials(record), "run.json has")
     versions = yield from _json(folder, VERSIONS)
     if isinstance(versions, dict):
         yield from _held(VERSIONS, versions, {name: record.versions.get(name) for name in versions}, "run.json has")
@@ -48,11 +39,10 @@ def file_faults(folder: Path, record: RunRecord, history: History) -> Iterator[F
     yield from _checkpoint(folder, record)
 
 
-def _given_to_trials(record: RunRecord, history: History) -> dict[str, Any]:
+def _given_to_trials(record: RunRecord) -> dict[str, Any]:
     """Return what the trials' processes had to be given by the specification; paths and limits of this machine are their own."""
     spec = record.run_spec()
     experiment = spec.experiment
-    left = budget_left(experiment.budget, history)
     return {
         "execution_id": record.execution_id,
         "workload": experiment.workload.target,
@@ -60,13 +50,12 @@ def _given_to_trials(record: RunRecord, history: History) -> dict[str, Any]:
         "metric": experiment.objective.metric,
         "mode": experiment.objective.mode,
         "epochs": experiment.budget.epochs_per_trial,
-        "trials": left.trials,
-        "epochs_total": left.epochs_total,
-        "wall_clock_seconds": left.wall_clock_seconds,
+        "trials": experiment.budget.trials,
+        "epochs_total": experiment.budget.epochs_total,
+        "wall_clock_seconds": experiment.budget.wall_clock_seconds,
         "slots": experiment.workers.count,
         "threads": experiment.workers.threads,
         "seed": spec.seed,
-        **({"first_attempts": history.first_attempts()} if history else {}),
     }
 
 
@@ -129,30 +118,3 @@ def _json(folder: Path, name: str) -> Generator[Fault, None, Any]:
     except ValueError as error:
         yield Fault(name, f"is no JSON: {error}")
     return None
-
-
-def history_faults(folder: Path, history: History) -> Iterator[Fault]:
-    """Yield what the adapter was told otherwise than the earlier executions' events say."""
-    stored = read_history(folder)
-    for difference in differences(stored.to_json(), history.to_json()):
-        yield Fault(CONTINUES, f"{difference.path}: {difference.text}")
-
-
-def earlier_faults(folder: Path, earlier: Sequence[RunRecord], notes: list[str]) -> Iterator[Fault]:
-    """Yield what was taken over otherwise than it lies in the folder of its own execution, beside this one."""
-    for record in earlier:
-        beside = folder.parent / record.execution_id
-        copy = folder / EARLIER / record.execution_id
-        if not (beside / FILE_NAME).exists():
-            notes.append(f"the folder of execution {record.execution_id}, which it continues, is not there")
-            continue
-        try:
-            taken, own = ({one.name: one.sha256 for one in seal(where)} for where in (copy, beside))
-        except ResultsError as error:
-            yield Fault(f"{EARLIER}/{record.execution_id}", str(error))
-            continue
-        names = {name for name in (*taken, *own) if name.startswith(f"{EVENTS}/") or name == SAMPLES}
-        for name in sorted(names):
-            if taken.get(name) != own.get(name):
-                text = f"is not what execution {record.execution_id} has in its own folder"
-                yield Fault(f"{EARLIER}/{record.execution_id}/{name}", text)

@@ -74,8 +74,6 @@ CONTROLS = (
     Control("failing:StopsWhatIsTriedAgain", "retries.infrastructure", ("retried",)),
     Control("failing:OneRetryMore", "retries.at-most", ("retried",)),
     Control("failing:RetriesWhatRaised", "retries.workload-never", ("retried",)),
-    Control("failing:ContinuesUndeclared", "resume.as-declared", (REFUSALS,)),
-    Control("failing:BeginsFinishedAgain", "resume.keeps-trials", ("interrupted", "continued")),
     Control("proposing:Unseeded", "seeds.repeat", (*repetitions(1)[:2], TWO)),
     Control("proposing:IgnoresSeed", "seeds.differ", (ONE, "other-seed")),
     Control("proposing:SeedsByWorker", "seeds.trial-values", (ONE, TWO)),

@@ -1,4 +1,4 @@
-"""Defects in stops, failures, retries and resuming."""
+"""Defects in stops, failures and retries."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from trust.check.planted.base import Altered, Repeating, Task
-from tuneoff.capabilities import Capabilities, Support
+from tuneoff.capabilities import Capabilities
 from tuneoff.errors import StepError
-from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.pool import Worker
@@ -137,22 +136,3 @@ class BeginsCompletedAgain(Repeating):
 
     def is_repeated(self, task: Task, outcome: TrialOutcome) -> bool:
         return outcome.state == "completed" and task[2] == 1 and self.context.spec.experiment.sampler.name == "random"
-
-
-class ContinuesUndeclared(SerialAdapter):
-    """Declares that it cannot continue a run, and accepts it."""
-
-    capabilities: ClassVar[Capabilities] = replace(SerialAdapter.capabilities, resume=Support.NOT_BY_FRAMEWORK)
-
-    @classmethod
-    def refuse_continue(cls, spec: RunSpec) -> str | None:
-        return None
-
-
-class BeginsFinishedAgain(SerialAdapter):
-    """Of a continued run it trains a trial again that had ended."""
-
-    def propose(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        for finished in self.context.finished[:1]:
-            yield finished.trial_id, finished.configuration
-        yield from super().propose()

@@ -1,16 +1,12 @@
-"""Failed trials, retries, and what is declared about resuming."""
+"""Failed trials and retries."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from tuneoff.base.identity import configuration_digest
-from tuneoff.capabilities import Support
 from tuneoff.record.run_record import TrialRecord
 from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Finding, check, judged, not_applicable, not_tested, run_check
-from tuneoff.trust.check.planned_runs import REFUSALS
+from tuneoff.trust.check.model import Finding, check, judged, not_applicable, run_check
 
 FAULTY, RETRIED = "faulty", "retried"
 
@@ -131,56 +127,4 @@ def _workload_never(evidence: AdapterEvidence) -> Finding:
     )
 
 
-@check(
-    "resume.as-declared",
-    rule="what is declared as not offered is refused",
-    reason="a run that silently begins anew is not the one that was resumed",
-    way_out="declare `resume` as it is, and refuse what is not offered",
-    reads=(REFUSALS,),
-)
-def _resume_refused(evidence: AdapterEvidence) -> Finding:
-    assert evidence.refusals is not None
-    if evidence.subject.capabilities.resume is Support.YES:
-        return not_applicable("it is declared: resume.keeps-trials tests it")
-    asked = [answer for answer in evidence.refusals.answers if answer.family == "resume"]
-    return judged(f"{answer.request} was {answer.outcome}: {answer.text}" for answer in asked if answer.outcome != "refused")
-
-
-@check(
-    "resume.keeps-trials",
-    rule="a continued run keeps what had ended, trains nothing again, and keeps its budget",
-    reason="what an interrupted run has found is neither lost nor paid for twice",
-    way_out="begin with context.history: tell the framework its finished trials, and propose only the rest of the budget",
-    reads=("interrupted", "continued"),
-)
-def _keeps_trials(evidence: AdapterEvidence) -> Finding:
-    earlier, made = evidence.runs["interrupted"], evidence.runs["continued"]
-    kept = [trial for trial in earlier.record.trials if trial.state in ("completed", "pruned", "failed")]
-    if not kept:
-        return not_tested("no trial had ended before the interruption, so nothing could be kept")
-    return judged(_continuation_problems(kept, made), f"{len(kept)} of {len(made.record.trials)} trials were kept")
-
-
-def _continuation_problems(kept: Sequence[TrialRecord], made: Made) -> Iterator[str]:
-    record, planned = made.record, made.experiment.budget.trials
-    now = {trial.trial: trial for trial in record.trials}
-    for before in kept:
-        after = now.get(before.trial)
-        if after is None or (after.digest, after.state, after.value) != (before.digest, before.state, before.value):
-            text = f"{after.state} with {after.value}" if after is not None else "gone"
-            yield f"trial {before.trial} had {before.state} with {before.value}, and is {text}"
-        elif len(after.attempts) != len(before.attempts):
-            yield f"trial {before.trial} had ended, and was trained again"
-    begun = sum(trial.used_ticket for trial in record.trials) + len(record.refusals)
-    if begun != planned:
-        yield f"{begun} trials were asked for in all, but the budget is {planned}"
-    if made.experiment.sampler.name == "fixed":
-        given = Counter(configuration_digest(configuration) for configuration in made.experiment.configurations)
-        trained = Counter(trial.digest for trial in record.trials)
-        if given != trained:
-            yield f"{(trained - given).total()} configurations too many and {(given - trained).total()} too few in all"
-    if record.status != "done":
-        yield f"the continued run is {record.status}: {record.reason}"
-
-
-CHECKS = (_recorded, _intact, _infrastructure, _at_most, _workload_never, _resume_refused, _keeps_trials)
+CHECKS = (_recorded, _intact, _infrastructure, _at_most, _workload_never)
