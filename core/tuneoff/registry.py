@@ -117,7 +117,8 @@ def installed(kind: Kind, name: str) -> Plugin:
     if ":" in name:
         known = ", ".join(sorted({plugin.name for plugin in scan(kind)})) or "none"
         rule = f"a bundle brings no code, so {_label(kind)} {name!r} must be the name of an installed one"
-        raise UnknownNameError(f"{rule}; installed: {known}")
+        own = "; a module of your own: unpack the bundle beside it and run experiment.json" if kind == "workload" else ""
+        raise UnknownNameError(f"{rule}; installed: {known}{own}")
     return find(kind, name)
 
 

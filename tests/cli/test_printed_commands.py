@@ -12,6 +12,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -145,6 +146,18 @@ def test_what_is_printed_of_a_results_folder_can_be_pasted(
         words = shlex.split(one)
         if words[1] in CHEAP and words[0] == "tuneoff":
             assert call(*words[1:]).code in (0, 1, 4), one  # 4: made by hand, so it is not what its events give
+
+
+def test_of_a_reproduced_folder_only_the_bundle_is_run_again(call: Call) -> None:
+    results = made(Case(words=["compare", "--seeds", "0"], changes={**ALL_DISTURBED, 2: never}))
+    with tarfile.open("results/several.tar.gz", "w:gz") as archive:
+        archive.add("several.yaml")
+    plan = json.loads((results / PLAN).read_text())
+    (results / PLAN).write_text(json.dumps({**plan, "path": "results/several.tar.gz"}))
+    outputs = [call("report", "--text", results), call("recommend", results, "--must-resume"), call("watch", "--once", results)]
+    commands = [one for answer in outputs for text in (answer.out, answer.err) for one in printed(text)]
+    assert [one for one in commands if shlex.split(one)[1] in ("compare", "run")] == []
+    assert "tuneoff reproduce results/several.tar.gz" in commands
 
 
 def test_nothing_is_recommended_that_the_plan_refuses(call: Call) -> None:

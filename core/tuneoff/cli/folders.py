@@ -84,12 +84,12 @@ def newest_two(root: Path = RESULTS) -> tuple[Path, Path]:
     """
     from tuneoff.record.results_folder import read_plan
 
-    newest, *others = _newest_first(root) or [root]
-    name = read_plan(newest).name if others else ""
+    newest, *others = newest_folder(root), *_newest_first(root)[1:]
+    name = read_plan(newest).name
     for folder, plan in _plans(others):
         if plan.name == name:
             return folder, newest
-    raise ResultsError(f"there are no two results folders of the same file under {root.absolute()}; name two")
+    raise ResultsError(f"the newest results folder {newest} is the only one of {name!r}; name two")
 
 
 def resumed(plan: Plan, named: Path | None, *, adds_seeds: bool, root: Path = RESULTS) -> tuple[Path, Plan]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tuneoff.base.commands import command
 from tuneoff.base.format import counted
 from tuneoff.base.output import columns, note, one_line, plain_line, write, write_json
 from tuneoff.cli.bundle import MEGABYTE, add_limit
@@ -66,11 +67,14 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     results, ends = _run(request, arguments) if request.runnable else (None, [])
     found = compare(request, results)
-    code = INTERRUPTED if any(end.status in UNFINISHED for end in ends) else CODES[found.answer.value]
+    unfinished = sum(end.status in UNFINISHED for end in ends)
+    code = INTERRUPTED if unfinished else CODES[found.answer.value]
     if arguments.json:
         write_json({**found.to_json(), "exit_code": code})
     else:
-        write("\n".join(_after(found)))
+        write("\n".join(_after(found, len(ends) - unfinished)))
+    if unfinished:
+        note(f"tuneoff: interrupted; to begin again:\n{command(*arguments.argv)}")
     return code
 
 
@@ -108,7 +112,7 @@ def _before(request: ReproduceRequest) -> Iterator[str]:
         yield f"missing in the bundle: {counted(len(request.bundle.manifest.missing), 'thing')}, see its README.txt"
 
 
-def _after(found: Reproduction) -> Iterator[str]:
+def _after(found: Reproduction, ended: int) -> Iterator[str]:
     yield ""
     for tolerance, title in CLASSES.items():
         chosen = [column for column in found.columns if column.tolerance == tolerance]
@@ -120,7 +124,8 @@ def _after(found: Reproduction) -> Iterator[str]:
         yield str(found.results.resolve())
     if found.machine is not None:
         yield f"times, energy, cost, memory: {found.machine.value} (a band, not an equality; not in the answer below)"
-    yield plain_line(f"{found.answer.value}: {_what(found)}; {found.why}")
+    again = f"{counted(ended, 'run')} of {found.to_json()['eligible_runs']} run again"
+    yield plain_line(f"{found.answer.value}: {again}; {found.why}")
 
 
 def _rows(chosen: list[ReproducedColumn]) -> Iterator[tuple[str, str, str, str]]:
@@ -134,11 +139,6 @@ def _rows(chosen: list[ReproducedColumn]) -> Iterator[tuple[str, str, str, str]]
         for (answer, _), members in groups.items():
             runs = members[0].where if len(members) == 1 else f"{members[0].where} and {len(members) - 1} more"
             yield name, answer, runs, one_line(members[0].why)
-
-
-def _what(found: Reproduction) -> str:
-    ran = len(found.request.runnable) if found.results is not None else 0
-    return f"{counted(ran, 'run')} of {found.to_json()['eligible_runs']} run again"
 
 
 def _mark(is_same: bool | None) -> str:

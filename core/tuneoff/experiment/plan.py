@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -126,15 +127,27 @@ class Plan:
         return self._command("compare", results, {**options, **{f"--{name}": words for name, words in replaced.items()}}, more)
 
     def resume_command(self, results: Path, *more: object) -> str:
-        """Return the command that goes on with a results folder of this plan; a plan of `tuneoff run` is one run alone."""
+        """Return the command that goes on with a results folder of this plan, which for a part of a bundle begins anew.
+
+        A plan of `tuneoff run` is one run alone.
+        """
+        if self.is_of_bundle(results):
+            return command("reproduce", self._file(results))
         name = "run" if len(self.runs) == 1 else "compare"
         return self._command(name, results, self.options, ("--resume", *more, "--output", results))
 
     def _command(self, name: str, results: Path, options: Mapping[str, Sequence[object]], more: Sequence[object]) -> str:
         words = [word for option, values in options.items() for word in (_spelled(name, option), *values)]
+        return command(name, self._file(results), *words, *more)
+
+    def is_of_bundle(self, results: Path) -> bool:
+        """Tell whether its file is an archive: `tuneoff reproduce` runs that, no command runs it with other seeds."""
+        file = self._file(results)
+        return os.path.isfile(file) and tarfile.is_tarfile(file)
+
+    def _file(self, results: Path) -> str | Path:
         above = [Path(), *results.absolute().parents]
-        file = next((path for folder in above if os.path.isfile(path := folder / self.path)), self.path)
-        return command(name, file, *words, *more)
+        return next((path for folder in above if os.path.isfile(path := folder / self.path)), self.path)
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON values, for the results folder."""

@@ -123,7 +123,7 @@ def test_diff_finds_a_planted_change_and_exits_with_1(call: Call, results: Path,
 
 def test_diff_takes_the_two_newest_folders_of_the_same_file(call: Call, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(results.parents[1])
-    assert "no two results folders of the same file" in call(*diff.EXAMPLE.split()[1:]).line
+    assert "is the only one of" in call(*diff.EXAMPLE.split()[1:]).line
     newer = write_results(made_results(runs_of("ray-tune"), folder=results.with_name("new")))
     for place, folder in enumerate((results, newer)):
         os.utime(folder / PLAN, (place, place))

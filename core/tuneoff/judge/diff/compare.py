@@ -213,7 +213,7 @@ def check_some(found: Sequence[Matched], old: Results, new: Results) -> None:
     why = next((f": {', '.join(text)}" for text in _of_same_adapter(old, new) if text), "")
     raise ExperimentError(
         f"two folders with the same experiments are needed, but {old.folder} ({old.plan.name}) and {new.folder} "
-        f"({new.plan.name}) have no run in common{why}; run the same file twice"
+        f"({new.plan.name}) have no run in common{why}; run the same file twice, with the same options"
     )
 
 

@@ -135,11 +135,13 @@ def headline(recommendation: Recommendation) -> Iterator[str]:
 
 def how_to_measure(recommendation: Recommendation) -> Iterator[str]:
     """Yield which file to run, and with what, for what is not measured."""
+    own = [file for file, results in recommendation.files.items() if not results.plan.is_of_bundle(results.folder)]
     for one in recommendation.outside:
         for file in one.files:
-            yield f"to measure it: {_measuring(recommendation, file, one.beyond or tuple(recommendation.request.asked))}"
+            if file in own:
+                yield f"to measure it: {_measuring(recommendation, file, one.beyond or tuple(recommendation.request.asked))}"
     if recommendation.not_measured and not recommendation.outside:
-        yield from (f"to measure what was not: {_measuring(recommendation, file, ())}" for file in recommendation.files)
+        yield from (f"to measure what was not: {_measuring(recommendation, file, ())}" for file in own)
 
 
 def _measuring(recommendation: Recommendation, file: str, sizes: Sequence[str]) -> str:
