@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -28,6 +29,7 @@ from tuneoff.cli import run as run_command
 from tuneoff.cli.command import build_parser
 from tuneoff.cli.matrix import shown_ending
 from tuneoff.cli.selection import plan_of
+from tuneoff.experiment.plan import UNPACKED
 from tuneoff.judge.choice.choose import answered
 from tuneoff.judge.results import read_results
 from tuneoff.record.results_folder import PLAN
@@ -158,6 +160,16 @@ def test_of_a_reproduced_folder_only_the_bundle_is_run_again(call: Call) -> None
     commands = [one for answer in outputs for text in (answer.out, answer.err) for one in printed(text)]
     assert [one for one in commands if shlex.split(one)[1] in ("compare", "run")] == []
     assert "tuneoff reproduce results/several.tar.gz" in commands
+
+
+def test_in_an_unpacked_bundle_the_file_is_the_one_beside_the_results(call: Call) -> None:
+    results = made(Case(words=["compare", "--seeds", "0"]))
+    for name in UNPACKED:
+        shutil.copy("several.yaml", results.parent / name)
+    Path("several.yaml").unlink()
+    commands = printed(call("report", "--text", results).out)
+    (compare,) = [words for words in map(shlex.split, commands) if words[1] == "compare"]
+    assert Path(compare[2]) == (results.parent / UNPACKED[1]).absolute()
 
 
 def test_nothing_is_recommended_that_the_plan_refuses(call: Call) -> None:

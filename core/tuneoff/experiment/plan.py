@@ -23,6 +23,10 @@ from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.spec import LOCAL, RunSpec, Strategy, read_dataclass, run_spec_to_json
 
 FORMAT_VERSION = 3  # history: 1 = run ids of format 1, whose samplers had other seeds; 2 = with a second meter
+UNPACKED = (
+    "manifest.json",
+    "experiment.json",
+)  # of a bundle, beside its results folder: its list of files, and the file of the plan
 WARM_UP_BLOCK = -1
 
 
@@ -147,7 +151,10 @@ class Plan:
 
     def _file(self, results: Path) -> str | Path:
         above = [Path(), *results.absolute().parents]
-        return next((path for folder in above if os.path.isfile(path := folder / self.path)), self.path)
+        files = [folder / self.path for folder in above]
+        if all(os.path.isfile(above[1] / name) for name in UNPACKED):
+            files.append(above[1] / UNPACKED[1])
+        return next((path for path in files if os.path.isfile(path)), self.path)
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON values, for the results folder."""

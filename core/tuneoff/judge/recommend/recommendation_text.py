@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
+from tuneoff.base.commands import command
 from tuneoff.base.format import counted, figure, listed
 from tuneoff.base.output import printable
 from tuneoff.experiment.names import with_pruner
@@ -151,13 +152,17 @@ def _measuring(recommendation: Recommendation, file: str, sizes: Sequence[str]) 
         [_TRIAL.format(figure(request.asked[TRIAL_SECONDS]))] if TRIAL_SECONDS in sizes else []
     )
     changes += [f"sampler: {name}" for name in results.plan.options.get("--sampler", ()) if request.sampler is None]
-    names = [*recommendation.measured, *map(_real_name(recommendation), recommendation.not_measured)]
+    lacking = list(map(_real_name(recommendation), recommendation.not_measured))
+    names = [*recommendation.measured, *lacking]
+    for adapter, _, platform in (name.partition("@") for name in lacking if "@" in name):
+        shown = command("adapters", adapter)
+        changes.append(f"an entry {{name: {adapter}, platform: {platform}, options: ...}} ({shown} tells which)")
     replaced: dict[str, Sequence[object]] = {"adapter": names}
     replaced |= {name: (f"{request.asked[name]:g}",) for name in (TRIALS, WORKERS) if name in sizes}
     if len(results.plan.seeds) - len(results.plan.added_seeds) < FEWEST_SEEDS:
         replaced["seeds"] = more_seeds(results.plan, FEWEST_SEEDS)
-    command = results.plan.compare_command(results.folder, **replaced)
-    return f"set {' and '.join(changes)} in {file}, then: {command}" if changes else command
+    compare = results.plan.compare_command(results.folder, **replaced)
+    return f"set {' and '.join(changes)} in {file}, then: {compare}" if changes else compare
 
 
 def _real_name(recommendation: Recommendation) -> Callable[[str], str]:

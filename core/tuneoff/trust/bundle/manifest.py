@@ -12,13 +12,14 @@ import msgspec
 
 from tuneoff.base.files import PLAIN_NAME
 from tuneoff.errors import ResultsError
+from tuneoff.experiment.plan import UNPACKED
 
 FORMAT_VERSION = 1  # history: 1 = first
 KIND = "tuneoff bundle"
-MANIFEST = "manifest.json"
+MANIFEST, EXPERIMENT = UNPACKED
 README = "README.txt"
 LOCK_JSON, LOCK_TXT = "lock.json", "lock.txt"
-DATA, ENVIRONMENT, EXPERIMENT = "data.json", "environment.json", "experiment.json"
+DATA, ENVIRONMENT = "data.json", "environment.json"
 RESULTS = "results"  # a results folder inside the bundle
 LONGEST_MANIFEST = 64 * 1024 * 1024  # bytes; a file takes about 150
 BLOCK = 4096  # bytes that a folder, or the rest of a file's last block, takes at most
