@@ -164,6 +164,11 @@ class Setting:
     curves: tuple[ScalingCurve, ...]
 
     @property
+    def reference_name(self) -> str:
+        """The name of the row that is the reference; "" without one."""
+        return next((row.name for row in self.rows if row.label == self.reference), "")
+
+    @property
     def name(self) -> str:
         """The sampler and, where there is one, the pruner."""
         return with_pruner(self.sampler, self.pruner)

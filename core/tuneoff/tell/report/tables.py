@@ -203,7 +203,6 @@ def table(choice: Choice, width: int) -> list[str]:
 
 def _legend(setting: Setting) -> Iterator[str]:
     """Yield what the signs and ranges of the table mean."""
-    reference = next((row.name for row in setting.rows if row.label == setting.reference), "")
     ratios = [column.ratios.get(setting.reference or "") for row in setting.rows for column in row.columns.values()]
     known = [ratio for ratio in ratios if ratio is not None]
     signs = "".join(
@@ -213,9 +212,9 @@ def _legend(setting: Setting) -> Iterator[str]:
     )
     over = "its interval" if any(ratio.is_interval for ratio in known) else "lowest to highest"
     if any(len(row.columns) > 1 for row in setting.rows):
-        yield f"x: job time over that of {reference}, median of the tasks or variants (lowest to highest)."
+        yield f"x: job time over that of {setting.reference_name}, median of the tasks or variants (lowest to highest)."
     elif known:
-        yield f"x: job time over that of {reference}, median of the seeds' ratios ({over}){signs}."
+        yield f"x: job time over that of {setting.reference_name}, median of the seeds' ratios ({over}){signs}."
     yield "added: to a trial's training; to a job above no framework (base); reports of a trial x ms each. ~ estimated."
 
 
@@ -230,15 +229,13 @@ def _lengths(lengths: LengthTable) -> Iterator[str]:
 
 def _columns(choice: Choice, rows: Sequence[Row]) -> Iterator[tuple[str, Cell]]:
     """Yield heading and cell of each column, the most important first."""
-    first = choice.settings[0]
-    reference = next((row.name for row in first.rows if row.label == first.reference), "")
     yield "framework", lambda row, _: row.name
     if len(choice.settings) > 1:
         yield "sampler", lambda _, setting: setting.name
     if all(len(row.columns) == 1 for row in rows):
         yield "job time, s\nmedian (min-max)", lambda row, _: _job_time(row.first.group)
     if len(rows) > 1:
-        yield f"x {reference}", _ratio
+        yield f"x {choice.settings[0].reference_name}", _ratio
     yield "added\ns/trial", lambda row, _: _added(column.added.per_trial for column in row.columns.values())
     yield "added\ns/job", _added_to_jobs
     yield "added\nms/report", _added_by_reports
