@@ -49,14 +49,19 @@ def start(*arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def compare(case: Case, *options: str) -> None:
+def begin(case: Case, *options: str, output: str = "") -> subprocess.Popen[bytes]:
+    """Start a case."""
+    return start("compare", f"{case.name}.yaml", "--no-report", "--output", output or case.name, *options)
+
+
+def compare(case: Case, *options: str, output: str = "") -> None:
     """Run a case to its end, whatever that is."""
-    start("compare", f"{case.name}.yaml", "--no-report", "--output", case.name, *options).wait(LONGEST_SECONDS)
+    begin(case, *options, output=output).wait(LONGEST_SECONDS)
 
 
 def end_in(case: Case, run: int, number: signal.Signals, *options: str) -> None:
     """Start a case and send it a signal when that run of it has trained an epoch."""
-    process = start("compare", f"{case.name}.yaml", "--no-report", "--output", case.name, *options)
+    process = begin(case, *options)
     until = time.monotonic() + LONGEST_SECONDS
     while len(_trained(case)) < run:
         if process.poll() is not None or time.monotonic() > until:
@@ -94,7 +99,7 @@ def retry_failed(case: Case) -> None:
 def disturb(case: Case) -> None:
     """Run a case beside programs that only work, until its first two runs have ended."""
     hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
-    process = start("compare", f"{case.name}.yaml", "--no-report", "--output", case.name)
+    process = begin(case)
     while process.poll() is None:
         if len(list(Path(case.name).glob("runs/*/*/run.json"))) >= 2:
             for hog in hogs:
@@ -108,7 +113,7 @@ def disturb(case: Case) -> None:
 def reproduce(case: Case) -> None:
     """Run a case, bundle it, and run it again from the bundle: that is the folder."""
     original = f"{case.name}-original"
-    start("compare", f"{case.name}.yaml", "--no-report", "--output", original).wait(LONGEST_SECONDS)
+    compare(case, output=original)
     start("bundle", original, "--output", "bundle.tar.gz").wait(LONGEST_SECONDS)
     start("reproduce", "bundle.tar.gz", "--output", case.name).wait(LONGEST_SECONDS)
 
@@ -158,7 +163,8 @@ def make(case: Case) -> None:
 def derive_anew(folder: Path) -> None:
     """Write each record of a folder as it follows today from its raw files, and the tables where there are any."""
     for path in run_paths(folder):
-        record, spec = read_run(path), read_run(path).run_spec()
+        record = read_run(path)
+        spec = record.run_spec()
         known: dict[str, Any] = {"emulated": record.emulated, "versions": record.versions, "environment": record.environment}
         stated = Ruling(status=record.status, reason=record.reason, charged=record.charged)
         found = derive_folder(path.parent, spec, **known).record
