@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tuneoff.adapter import Best
 from tuneoff.capabilities import Capabilities, import_framework
+from tuneoff.experiment.strategies import LISTED
 from tuneoff_adapters.katib import offers
 from tuneoff_adapters.katib.options import EMULATED, katib_options
 from tuneoff_adapters.kubernetes.adapter import ClusterAdapter
@@ -75,7 +76,7 @@ class KatibAdapter(ClusterAdapter):
         plan = katib_plan(self.context)
         if self._server is not None:
             self._server.start()
-        needs = katib_needs(katib_options(spec), is_listed=spec.experiment.sampler.name in offers.LISTED)
+        needs = katib_needs(katib_options(spec), is_listed=spec.experiment.sampler.name in LISTED)
         self._make_place(plan, needs, True, lambda: config_map_manifest(plan))
 
     def setup(self) -> None:

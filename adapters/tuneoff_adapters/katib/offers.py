@@ -10,7 +10,7 @@ from tuneoff.base.packages import missing_modules
 from tuneoff.base.space import Categorical
 from tuneoff.capabilities import Capabilities, Offer, Option, Support
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.experiment.strategies import sampler_refusal
+from tuneoff.experiment.strategies import LISTED, sampler_refusal
 from tuneoff.experiment.translation import LIST_INDEX
 from tuneoff_adapters.katib.options import EMULATED, katib_options
 from tuneoff_adapters.katib.space import GRID, NUMBERS_ONLY
@@ -30,7 +30,6 @@ ALGORITHMS = {
     "cmaes": "cmaes",
     "sobol": "sobol",
 }
-LISTED = ("fixed", "grid")
 UNSEEDED = ("sobol",)  # algorithms without the setting `random_state`
 EMULATIONS = {  # what serves an algorithm on platform `emulated`
     "random": "emulated random: uniform draws of its own",

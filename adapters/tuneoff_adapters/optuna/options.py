@@ -12,6 +12,7 @@ from tuneoff.base.packages import installed_version, missing_modules, release
 from tuneoff.capabilities import Option
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.experiment.strategies import LISTED
 from tuneoff_adapters.kubernetes.options import KUBERNETES, ClusterOptions
 from tuneoff_adapters.optuna.plan import JOURNAL, Storage
 from tuneoff_adapters.slurm import SLURM
@@ -110,7 +111,7 @@ def storage_refusal(spec: RunSpec) -> str | None:
                 "every node reaches, without Optuna's heartbeat (a job's end is seen by itself)"
             )
         experiment = spec.experiment
-        enqueues = experiment.sampler.name in ("fixed", "grid") or experiment.failures.retries > 0
+        enqueues = experiment.sampler.name in LISTED or experiment.failures.retries > 0
         refusal = _package_refusal(storage) or (twice_refusal(spec) if enqueues else None)
         if refusal is None and storage.managed:
             from tuneoff_adapters.optuna.servers import server_refusal

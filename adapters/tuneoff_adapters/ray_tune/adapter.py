@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tuneoff.adapter import Adapter, Best
 from tuneoff.capabilities import Capabilities, import_framework
-from tuneoff.experiment.strategies import sampler_refusal
+from tuneoff.experiment.strategies import LISTED, sampler_refusal
 from tuneoff.experiment.translation import translation_of
 from tuneoff_adapters.optuna_samplers import flag_unused_model
 from tuneoff_adapters.ray_tune.cluster_options import ADDRESS, CLUSTER, OPTIONS, placement, refuse_cluster
@@ -86,7 +86,7 @@ class RayTuneAdapter(Adapter):
         translation = translation_of(spec)
         self._submissions = Submissions(self.context, translation)
         self._termination = DeferredTermination()
-        listed = experiment.sampler.name in ("grid", "fixed")  # the grid over the list's index is itself the budget
+        listed = experiment.sampler.name in LISTED  # the grid over the list's index is itself the budget
         self._tuner = tune.Tuner(
             tune.with_resources(TrialTrainable, {"cpu": 1}),
             param_space=param_space(translation, self._submissions.keys),

@@ -8,13 +8,13 @@ from tuneoff.base.identity import is_finite
 from tuneoff.capabilities import Capabilities, Offer, Option, Support
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.experiment.strategies import sampler_refusal
+from tuneoff.experiment.strategies import LISTED, sampler_refusal
 
 POLL_SECONDS = 0.05  # Syne Tune's default is 5 s: no trial of shorter epochs would ever be stopped in time
 POLL_OPTION = "poll_seconds"
 
 _BASELINES = "syne_tune.optimizer.baselines"
-DRAWN_AT_RANDOM = ("random", "default", "grid", "fixed")  # a list is Syne Tune's random search, given points to evaluate
+DRAWN_AT_RANDOM = ("random", "default", *LISTED)  # a list is Syne Tune's random search, given points to evaluate
 CLASSES = {
     **dict.fromkeys(DRAWN_AT_RANDOM, "RandomSearch"),
     "tpe": "TPE",

@@ -84,7 +84,7 @@ def newest_two(root: Path = RESULTS) -> tuple[Path, Path]:
     """
     from tuneoff.record.results_folder import read_plan
 
-    newest, *others = newest_folder(root), *_newest_first(root)[1:]
+    newest, *others = _newest_first(root) or [newest_folder(root)]
     name = read_plan(newest).name
     for folder, plan in _plans(others):
         if plan.name == name:

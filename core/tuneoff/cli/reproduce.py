@@ -124,7 +124,7 @@ def _after(found: Reproduction, ended: int) -> Iterator[str]:
         yield str(found.results.resolve())
     if found.machine is not None:
         yield f"times, energy, cost, memory: {found.machine.value} (a band, not an equality; not in the answer below)"
-    again = f"{counted(ended, 'run')} of {found.to_json()['eligible_runs']} run again"
+    again = f"{counted(ended, 'run')} of {found.eligible_runs} run again"
     yield plain_line(f"{found.answer.value}: {again}; {found.why}")
 
 

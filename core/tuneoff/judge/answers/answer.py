@@ -87,6 +87,10 @@ class EstimatedGroup(Group):
     estimates: Mapping[str, Estimate]  # by metric: those of the questions and those of the table
     conditions: Conditions = NO_CONDITIONS
 
+    def is_estimated(self, metric: str) -> bool:
+        """Whether any value of a metric is estimated, not measured."""
+        return metric in self.estimates and "estimated" in self.estimates[metric].kinds
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedDifference:

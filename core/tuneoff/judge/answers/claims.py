@@ -33,18 +33,13 @@ def claims(made: Answers) -> Iterator[Claim]:
         yield _plain(f"{NO_VERDICTS}{within}: {same}. {below}")
         return
     for question in made.questions:
-        heading = f"{question_text(question)}{', estimated' if _is_estimated(made, question) else ''}"
+        is_estimated = any(group.is_estimated(question.metric) for group in made.groups)
+        heading = f"{question_text(question)}{', estimated' if is_estimated else ''}"
         yield from _of_question(heading, [one for one in verdicts if one.question.name == question.name])
 
 
 def _plain(text: str) -> Claim:
     return Claim(question="", where="", text=text)
-
-
-def _is_estimated(made: Answers, question: Question) -> bool:
-    """Whether any value that a question is judged by is estimated, not measured."""
-    found = (group.estimates.get(question.metric) for group in made.groups)
-    return any("estimated" in one.kinds for one in found if one is not None)
 
 
 def _of_question(heading: str, verdicts: Sequence[Verdict]) -> Iterator[Claim]:

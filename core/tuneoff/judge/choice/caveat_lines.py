@@ -72,7 +72,7 @@ def caveat_lines(results: Results, answers: Answers, settings: Sequence[Setting]
     emulated = list(dict.fromkeys(names.get(group.label, group.label) for group in groups if group.emulated))
     if emulated:
         yield f"{listed(emulated)} ran on an emulated platform: in no comparison."
-    estimated = [question.name for question in answers.questions if _is_estimated(groups, question.metric)]
+    estimated = [question.name for question in answers.questions if any(group.is_estimated(question.metric) for group in groups)]
     if estimated:
         yield f"Estimated by a model, not measured (~): {listed(estimated)}."
 
@@ -126,10 +126,6 @@ def _failed_trials(groups: Sequence[EstimatedGroup], names: dict[str, str]) -> I
     if causes := Counter(trial.cause for trials in failed.values() for trial in trials):
         who = listed([f"{len(trials)} of {len(found[name])} of {name}" for name, trials in failed.items() if trials])
         yield f"Trials failed: {who}; most often: {causes.most_common(1)[0][0]}."
-
-
-def _is_estimated(groups: Sequence[EstimatedGroup], metric: str) -> bool:
-    return any("estimated" in group.estimates[metric].kinds for group in groups if metric in group.estimates)
 
 
 def deciding(results: Results, answers: Answers, settings: Sequence[Setting]) -> Deciding | None:

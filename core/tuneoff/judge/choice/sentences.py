@@ -24,11 +24,11 @@ from tuneoff.judge.choice.shown import Shown
 SHRINKING = ("time", "overhead", "energy", "carbon", "cost", "waste")  # kinds of metrics that matter less, the longer trials are
 MOST_PLACES = 3  # tasks that are named as those in which runs failed
 _DID = {  # what the better one did, by question or its metric
-    "quality": "found better models than",
-    "time": "was faster than",
-    "overhead.per_trial": "had less overhead per trial (start-up included) than",  # not what a table calls added
-    "energy": "needed less energy than",
-    "cost": "cost less than",
+    "quality": "found better models",
+    "time": "was faster",
+    "overhead.per_trial": "had less overhead per trial (start-up included)",  # not what a table calls added
+    "energy": "needed less energy",
+    "cost": "cost less",
 }
 _NOUNS = {
     "quality": "quality of the best model",
@@ -211,21 +211,11 @@ def _facts(rows: Mapping[str, Row], won: Mapping[Question, Sequence[str]]) -> st
     """Return what a framework was shown to do, questions with the same others together."""
     by_others: dict[tuple[str, ...], list[str]] = {}
     for question, beaten in won.items():
-        did = _DID.get(question.metric) or _DID.get(question.name, f"was better in {question.name.replace('_', ' ')} than")
-        if _is_estimated(rows.values(), question.metric):
-            did = f"{did.removesuffix(' than')} (estimated) than"
-        by_others.setdefault(tuple(beaten), []).append(did)
-    texts = []
-    for beaten, all_did in by_others.items():
-        *most, last = all_did
-        names = listed(rows[label].name for label in beaten)
-        texts.append(f"{listed([*(text.removesuffix(' than') for text in most), last])} {names}")
+        did = _DID.get(question.metric) or _DID.get(question.name, f"was better in {question.name.replace('_', ' ')}")
+        is_estimated = any(column.group.is_estimated(question.metric) for row in rows.values() for column in row.columns.values())
+        by_others.setdefault(tuple(beaten), []).append(f"{did} (estimated)" if is_estimated else did)
+    texts = (f"{listed(did)} than {listed(rows[label].name for label in beaten)}" for beaten, did in by_others.items())
     return "; it ".join(texts)
-
-
-def _is_estimated(rows: Iterable[Row], metric: str) -> bool:
-    estimates = (column.group.estimates.get(metric) for row in rows for column in row.columns.values())
-    return any("estimated" in estimate.kinds for estimate in estimates if estimate is not None)
 
 
 def _longer(rows: Mapping[str, Row], chosen: str) -> Iterator[tuple[Row, Ratio]]:

@@ -81,6 +81,11 @@ class Reproduction:
     columns: tuple[ReproducedColumn, ...]
     results: Path | None
 
+    @property
+    def eligible_runs(self) -> int:
+        """How many runs of the bundle can be asked for."""
+        return len(eligible(self.request.bundle))
+
     def to_json(self) -> dict[str, Any]:
         """Return all of it as JSON values."""
         request = self.request
@@ -94,7 +99,7 @@ class Reproduction:
             "plan_id": request.bundle.manifest.plan_id,
             "results": None if self.results is None else str(self.results.resolve()),
             "runs": [run.run_id for run in request.chosen],
-            "eligible_runs": len(eligible(request.bundle)),
+            "eligible_runs": self.eligible_runs,
             "not_run": request.not_here,
             "adapters": [{"name": name, "options": options} for name, options in request.adapters],
             "workloads": [{"name": name, "options": options} for name, options in request.workloads],
