@@ -9,15 +9,15 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from tuneoff.base.doctor_check import DoctorCheck
 from tuneoff.base.files import replacing
+from tuneoff.base.findings import Finding
 from tuneoff.base.process_limits import as_parent
 from tuneoff.base.processes import run_to_end
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import StepError
 from tuneoff.record.layout import BEST_CONFIGURATION, TEST_RESULT
 
-__all__ = ["Adapter", "Best", "DoctorCheck", "score_best"]
+__all__ = ["Adapter", "Best", "Finding", "score_best"]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -61,7 +61,7 @@ class Adapter(ABC):
 
     doctor: ClassVar[str | None] = None
     """`module:function` of what `tuneoff doctor` is to check of the framework beside its version, by `function(image)`: it yields
-    `DoctorCheck`s. `image`: of trials, as `--image` names it, or None."""
+    `Finding`s. `image`: of trials, as `--image` names it, or None."""
 
     logs: ClassVar[tuple[str, ...]] = ()
     """Patterns of files below `context.work_dir` or `context.temporary_dir` that what trials print goes to, where it does not go

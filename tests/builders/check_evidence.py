@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.findings import Finding
 from tuneoff.base.identity import configuration_digest
 from tuneoff.capabilities import Capabilities
 from tuneoff.experiment.spec import ExperimentSpec, RunSpec, run_spec_to_json
@@ -16,7 +17,6 @@ from tuneoff.record.run_record import AttemptRecord, BestRecord, EpochRecord, Ru
 from tuneoff.trust.check import specs
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.evidence import AdapterEvidence, Made, Refusals, Subject
-from tuneoff.trust.check.model import Finding
 
 SUBJECT = Subject(name="plain", target="m:C", platform="local", capabilities=Capabilities(framework="none"))
 PROCESS = Process(

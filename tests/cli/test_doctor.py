@@ -6,18 +6,20 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import fake_plugins
 from command_line import Call, File
-from tuneoff.base.doctor_check import DoctorCheck
+from tuneoff.base.findings import Finding
 from tuneoff.cli import doctor
 
 
-def _checks(call: Call, *arguments: str | Path) -> tuple[int, dict[str, DoctorCheck]]:
+def _checks(call: Call, *arguments: str | Path) -> tuple[int, dict[str, Any]]:
     answer = call("doctor", *arguments, "--json")
-    found = [DoctorCheck(**check) for check in json.loads(answer.out)]
+    found = [SimpleNamespace(**check) for check in json.loads(answer.out)]
     assert len({check.name for check in found}) == len(found)
     return answer.code, {check.name: check for check in found}
 
@@ -51,11 +53,11 @@ def test_what_the_file_needs_must_be_there(call: Call, healthy: None, file: File
     assert (code, found["data curve"].level) == (0, "ok")
 
 
-def checks_of_its_own(image: str | None) -> Iterator[DoctorCheck]:
-    yield DoctorCheck(name="own", level="warn" if image is None else "fail", text=f"asked with {image}", exit_code=1)
+def checks_of_its_own(image: str | None) -> Iterator[Finding]:
+    yield Finding(id="own", verdict="warning" if image is None else "failed", text=f"asked with {image}", exit_code=1)
 
 
-def faulty_checks(image: str | None) -> Iterator[DoctorCheck]:
+def faulty_checks(image: str | None) -> Iterator[Finding]:
     raise KeyError("oops")
 
 
@@ -119,16 +121,16 @@ def test_a_little_machine_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "MIN_MEMORY_BYTES", 2**60)
     monkeypatch.setattr(doctor, "MIN_SHARED_MEMORY_BYTES", 2**60)
     monkeypatch.setattr(doctor, "MIN_DISK_BYTES", 2**60)
-    found = {check.name: check for check in [*doctor.machine(), doctor.results_folder(Path("/"))]}
+    found = {check.id: check for check in [*doctor.machine(), doctor.results_folder(Path("/"))]}
     for name in ("memory", "/dev/shm", "results"):
-        assert found[name].level == "warn"
+        assert found[name].verdict == "warning"
         assert "; " in found[name].text
 
 
 def test_a_results_folder_that_cannot_be_written_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     check = doctor.results_folder(tmp_path / "results")
-    assert (check.level, check.exit_code) == ("fail", 5)
+    assert (check.verdict, check.exit_code) == ("failed", 5)
 
 
 def test_what_the_runs_of_a_file_will_not_have_is_said(call: Call, file: File, healthy: None, tmp_path: Path) -> None:

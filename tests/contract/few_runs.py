@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 import pytest
 
+from tuneoff.base.findings import chosen
 from tuneoff.capabilities import Capabilities
 from tuneoff.record.events.schema import Process
 from tuneoff.record.samples.reader import Samples, read_samples
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.contract import AdapterContract
-from tuneoff.trust.check.evidence import AdapterEvidence
-from tuneoff.trust.check.model import Check, chosen
+from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence
 from tuneoff.trust.check.planned_runs import planned_runs, repetitions
 
 ONE_OF_MANY = repetitions(2)[0]  # the one random run that many checks read
@@ -53,7 +53,7 @@ class FewRuns(AdapterContract):
     only = FEW_RUNS
 
     @pytest.mark.parametrize("check", chosen(CHECKS, ["stops.obeyed"]), ids=["scripted"])  # so that its run is made
-    def test_every_process_with_events_is_in_the_samples(self, check: Check, evidence: AdapterEvidence) -> None:
+    def test_every_process_with_events_is_in_the_samples(self, check: AdapterCheck, evidence: AdapterEvidence) -> None:
         """Whichever framework started it and however: by pid and start. Its epochs are longer than from look to look."""
         made = evidence.runs["scripted"]
         assert_sampled(read_samples(made.folder), made.of(Process))

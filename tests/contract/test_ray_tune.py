@@ -3,11 +3,11 @@ import json
 import pytest
 
 from contract.few_runs import FewRuns
+from tuneoff.base.findings import chosen
 from tuneoff.record.events.schema import WorkerDied
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.checks.failures import trials_by_act
-from tuneoff.trust.check.evidence import AdapterEvidence
-from tuneoff.trust.check.model import Check, chosen
+from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence
 from tuneoff.trust.check.probe_workload import EXIT_CODE
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -18,7 +18,7 @@ class Test(FewRuns):
     adapter = "ray-tune"
 
     @OF_FAULTY
-    def test_deaths_are_noted_with_what_is_known(self, check: Check, evidence: AdapterEvidence) -> None:
+    def test_deaths_are_noted_with_what_is_known(self, check: AdapterCheck, evidence: AdapterEvidence) -> None:
         made = evidence.runs["faulty"]
         deaths = {event.trial: event.exit_code for event in made.of(WorkerDied)}
         trials = trials_by_act(made)
@@ -28,7 +28,7 @@ class Test(FewRuns):
         assert not deaths.keys() & {trial.trial for act in ("sound", "raise", "nan") for trial in trials[act]}
 
     @OF_FAULTY
-    def test_the_record_says_what_was_set_but_not_the_token(self, check: Check, evidence: AdapterEvidence) -> None:
+    def test_the_record_says_what_was_set_but_not_the_token(self, check: AdapterCheck, evidence: AdapterEvidence) -> None:
         text = (evidence.runs["faulty"].folder / "framework" / "ray.json").read_text()
         record = json.loads(text)
         assert record["environment"]["set"]["RAY_AUTH_MODE"] == "token"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tuneoff.adapter import DoctorCheck
+from tuneoff.adapter import Finding
 from tuneoff.errors import StepError
 from tuneoff_adapters.katib.checks import katib_needs
 from tuneoff_adapters.katib.options import KatibOptions
@@ -18,7 +18,7 @@ SECONDS = 4.0  # per line
 _NAMESPACE = "tuneoff-doctor"  # of a run's own kind; nothing is made
 
 
-def checks(image: str | None) -> Iterator[DoctorCheck]:
+def checks(image: str | None) -> Iterator[Finding]:
     """Ask the kubeconfig's cluster, if one is named, a line each; the second and third only where it answers. Makes nothing.
 
     What `tuneoff_adapters.kubernetes.doctor` checks comes before it, by the adapters that have pods without Katib.
@@ -31,17 +31,17 @@ def checks(image: str | None) -> Iterator[DoctorCheck]:
         connection = Connection(None)
         version = check_cluster(connection, nothing, _NAMESPACE, SECONDS).server_version
     except StepError as error:
-        yield DoctorCheck(name="cluster", level="warn", text=str(error))
+        yield Finding(id="cluster", verdict="warning", text=str(error))
         return
-    yield DoctorCheck(name="cluster", level="ok", text=f"Kubernetes {version} answers at {connection.host}")
+    yield Finding(id="cluster", verdict="passed", text=f"Kubernetes {version} answers at {connection.host}")
     try:
         found = check_cluster(connection, replace(nothing, asked=whole.asked, judge=whole.judge), _NAMESPACE, SECONDS)
-        yield DoctorCheck(name="katib", level="ok", text=f"runs there ({found.katib_image or 'its image may not be read'})")
+        yield Finding(id="katib", verdict="passed", text=f"runs there ({found.katib_image or 'its image may not be read'})")
     except StepError as error:
-        yield DoctorCheck(name="katib", level="warn", text=str(error))
+        yield Finding(id="katib", verdict="warning", text=str(error))
     try:
         check_cluster(connection, replace(nothing, rights=(*whole.rights, *POOL_RIGHTS)), _NAMESPACE, SECONDS)
-        yield DoctorCheck(name="cluster rights", level="ok", text="the kubeconfig's user may run trials, with Katib and without")
+        yield Finding(id="cluster rights", verdict="passed", text="the kubeconfig's user may run trials, with Katib and without")
     except StepError as error:
-        yield DoctorCheck(name="cluster rights", level="warn", text=str(error))
+        yield Finding(id="cluster rights", verdict="warning", text=str(error))
     connection.close()

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import yaml
 
-from tuneoff.adapter import DoctorCheck
+from tuneoff.adapter import Finding
 from tuneoff.base.code_digest import code_digest
 from tuneoff.base.commands import install_command
 from tuneoff.base.files import read_regular
@@ -37,7 +37,7 @@ class Conflict:
     other: str
     below: str
     why: str
-    level: Literal["warn", "fail"] = "fail"
+    verdict: Literal["warning", "failed"] = "failed"
 
 
 CONFLICTS = (
@@ -47,22 +47,22 @@ CONFLICTS = (
         other="protobuf",
         below="5",
         why="its SDK declares that bound (only Optuna's gRPC storage, which tuneoff does not use, needs 5.28 or later)",
-        level="warn",
+        verdict="warning",
     ),
 )
 
 
-def checks(image: str | None) -> Iterator[DoctorCheck]:
+def checks(image: str | None) -> Iterator[Finding]:
     """Yield the checks; with an image of trials, also whether the tuneoff in it is this one, to the letter."""
     yield from conflicts()
     yield from cluster()
     if image is not None:
         problem, exit_code = problem_of(image)
         text = problem or f"{image} has this tuneoff"
-        yield DoctorCheck(name="image", level="fail" if problem else "ok", text=text, exit_code=exit_code)
+        yield Finding(id="image", verdict="failed" if problem else "passed", text=text, exit_code=exit_code)
 
 
-def conflicts() -> Iterator[DoctorCheck]:
+def conflicts() -> Iterator[Finding]:
     """Check installed distributions that are known not to go together."""
     found = False
     for conflict in CONFLICTS:
@@ -74,13 +74,13 @@ def conflicts() -> Iterator[DoctorCheck]:
             f"{conflict.package} needs {conflict.other} < {conflict.below}, but {version} is installed: {conflict.why}; "
             f"run: {install_command(f'{conflict.other}<{conflict.below}')}"
         )
-        code = MissingPackageError.exit_code if conflict.level == "fail" else 0
-        yield DoctorCheck(name=f"conflict {conflict.other}", level=conflict.level, text=text, exit_code=code)
+        code = MissingPackageError.exit_code if conflict.verdict == "failed" else 0
+        yield Finding(id=f"conflict {conflict.other}", verdict=conflict.verdict, text=text, exit_code=code)
     if not found:
-        yield DoctorCheck(name="conflict", level="ok", text="none known among the installed packages")
+        yield Finding(id="conflict", verdict="passed", text="none known among the installed packages")
 
 
-def cluster() -> Iterator[DoctorCheck]:
+def cluster() -> Iterator[Finding]:
     """Look at the kubeconfig, where the client is installed: whether one names a cluster."""
     if installed_version("kubernetes") is None:
         return
@@ -89,20 +89,20 @@ def cluster() -> Iterator[DoctorCheck]:
     found = [path for path in looked if path.is_file()]
     problem = kubeconfig_problem(found) if found else None
     if problem is not None:
-        yield DoctorCheck(name="kubeconfig", level="warn", text=problem)
+        yield Finding(id="kubeconfig", verdict="warning", text=problem)
     elif found:
-        yield DoctorCheck(name="kubeconfig", level="ok", text=f"{', '.join(map(str, found))}; platform kubernetes takes it")
+        yield Finding(id="kubeconfig", verdict="passed", text=f"{', '.join(map(str, found))}; platform kubernetes takes it")
     elif named:
         text = f"KUBECONFIG names {', '.join(map(str, named))}, but no such file is there; correct or unset it"
-        yield DoctorCheck(name="kubeconfig", level="warn", text=text)
+        yield Finding(id="kubeconfig", verdict="warning", text=text)
     else:
         text = f"none ({looked[0]}): platform kubernetes needs one"
-        yield DoctorCheck(name="kubeconfig", level="ok", text=text)
+        yield Finding(id="kubeconfig", verdict="passed", text=text)
 
 
 def names_cluster() -> bool:
     """Tell whether a kubeconfig names a cluster that could be asked."""
-    return any(check.level == "ok" and not check.text.startswith("none") for check in cluster())
+    return any(check.verdict == "passed" and not check.text.startswith("none") for check in cluster())
 
 
 def kubeconfig_problem(paths: Sequence[Path]) -> str | None:

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tuneoff.base.doctor_check import DoctorCheck
+from tuneoff.base.findings import Finding
 from tuneoff.record.environment import SECRET_NAME
 
 SETTINGS: Mapping[str, tuple[str, str]] = {
@@ -83,12 +83,12 @@ def _is_plain(name: str, value: str) -> bool:
     return _PLAIN.fullmatch(value) is not None and SECRET_NAME.search(name) is None
 
 
-def doctor(image: str | None = None) -> Iterator[DoctorCheck]:
+def doctor(image: str | None = None) -> Iterator[Finding]:
     """Say whether Ray asks the metadata service of a cloud: at each start, whatever its variables say (2.60: no switch)."""
     file = Path(CLUSTER_FILE).expanduser()
     if file.exists():
         text = f"{file} is there, so a start of Ray asks no cloud's metadata service"
-        yield DoctorCheck(name="ray's requests", level="ok", text=text)
+        yield Finding(id="ray's requests", verdict="passed", text=text)
         return
     text = "each start of Ray asks 169.254.169.254 and metadata.google.internal whether this is a cloud, and sends nothing else"
-    yield DoctorCheck(name="ray's requests", level="warn", text=f"{text}; to stop that, run: echo '{{}}' > {CLUSTER_FILE}")
+    yield Finding(id="ray's requests", verdict="warning", text=f"{text}; to stop that, run: echo '{{}}' > {CLUSTER_FILE}")

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.commands import command
-from tuneoff.base.output import columns, note, one_line, write, write_exactly, write_json
+from tuneoff.base.output import columns, note, write, write_exactly, write_json
 from tuneoff.cli.command import ListedAction
 from tuneoff.cli.folders import folder_path
 
 if TYPE_CHECKING:
-    from tuneoff.trust.check.evidence import Subject
-    from tuneoff.trust.check.model import Check, Named
-    from tuneoff.trust.check.run_checks import Report
+    from tuneoff.base.findings import Check, Report
+    from tuneoff.trust.check.evidence import AdapterCheck, Subject
+    from tuneoff.trust.workload_check.checks import WorkloadCheck
 
 NAME = "check"
 HELP = "test whether adapters keep their contract, by small real runs; with --workload, whether a training of your own does"
@@ -46,88 +46,55 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
+    from tuneoff.base.findings import FAILS, chosen, page
     from tuneoff.errors import ExperimentError
     from tuneoff.trust.check.checks import CHECKS
-    from tuneoff.trust.check.model import chosen
-    from tuneoff.trust.check.run_checks import FAILS
+    from tuneoff.trust.check.run_checks import SHOWN
+    from tuneoff.trust.workload_check.checks import CHECKS as OF_WORKLOADS
 
-    if arguments.workload is not None:
-        return _check_workload(arguments)
-    checks = chosen(CHECKS, arguments.only or ())
-    if arguments.list:
-        return _list(checks, arguments.json)
-    if not arguments.adapters:
-        raise ExperimentError(f"at least one adapter must be named, but got none; see: {command('adapters')}")
-    reports = _reports(arguments, checks)
+    file, only = arguments.workload, arguments.only or ()
+    if file is not None:
+        if arguments.adapters:
+            raise ExperimentError("--workload checks a workload alone, but adapters are named too; leave them out")
+        if arguments.keep or arguments.platform or arguments.options:
+            raise ExperimentError("--workload takes no option for adapters, but got one; leave it out")
+        of_workload = chosen(OF_WORKLOADS, only, listed=("--workload", "FILE"))
+        if arguments.list:
+            return _list(of_workload, arguments.json)
+        reports = [_of_workload(file, of_workload)]
+    else:
+        checks = chosen(CHECKS, only)
+        if arguments.list:
+            return _list(checks, arguments.json)
+        if not arguments.adapters:
+            raise ExperimentError(f"at least one adapter must be named, but got none; see: {command('adapters')}")
+        reports = _reports(arguments, checks)
     codes = {report.exit_code for report in reports}
     code = FAILS if FAILS in codes else max(codes)
     if arguments.json:
-        from tuneoff.trust.check.run_checks import to_json
-
-        write_json({"exit_code": code, "adapters": [to_json(report) for report in reports]})
+        entries = [report.to_json() for report in reports]
+        write_json({"exit_code": code, "adapters": entries} if file is None else entries[0])
     elif arguments.markdown:
-        from tuneoff.trust.check.run_checks import markdown
-
-        write_exactly("\n".join(markdown(reports)))
+        write_exactly("\n".join(page(reports, SHOWN if file is None else ())))
     else:
-        write("\n\n".join(_text(report) for report in reports))
+        write("\n\n".join(report.text() for report in reports))
     return code
 
 
-def _check_workload(arguments: argparse.Namespace) -> int:
+def _of_workload(file: Path, checks: Sequence[WorkloadCheck]) -> Report:
     from tuneoff.cli.selection import overridden_plan
-    from tuneoff.errors import ExperimentError
     from tuneoff.experiment.names import training_name
-    from tuneoff.trust.check.model import chosen
-    from tuneoff.trust.check.run_checks import CONFORMS, FAILS, NOT_KNOWN
-    from tuneoff.trust.workload_check.checks import CHECKS, check_workload
+    from tuneoff.trust.workload_check.checks import check_workload
 
-    if arguments.adapters:
-        raise ExperimentError("--workload checks a workload alone, but adapters are named too; leave them out")
-    if arguments.keep or arguments.platform or arguments.options or arguments.markdown:
-        raise ExperimentError("--workload takes --only, --list and --json alone, but got an option for adapters; leave it out")
-    chosen_checks = chosen(CHECKS, arguments.only or (), listed=("--workload", "FILE"))
-    if arguments.list:
-        return _list(chosen_checks, arguments.json)
-    plan = overridden_plan(arguments.workload)
+    plan = overridden_plan(file)
     experiment = plan.counted[0].spec.experiment
-    name = training_name(experiment.workload, plan.name)
-    every = check_workload(experiment, note)
-    found = [(check, of) for check, of in every if check in chosen_checks]
-    verdicts = [of.verdict for _, of in found]
-    cannot_train = all(of.verdict == "not tested" for _, of in every)
-    code = FAILS if "failed" in verdicts or cannot_train else NOT_KNOWN if set(verdicts) == {"not tested"} else CONFORMS
-    if arguments.json:
-        checks = [
-            {"id": check.id, "verdict": of.verdict, "text": of.text, "reason": check.reason, "way_out": check.way_out}
-            for check, of in found
-        ]
-        write_json({"workload": experiment.workload.name, "name": name, "exit_code": code, "checks": checks})
-        return code
-    is_whole = len(found) == len(CHECKS)
-    reasons = {of.text for _, of in found}
-    if set(verdicts) == {"not tested"} and len(reasons) == 1:  # for one reason
-        word = "NOT KNOWN" if code == NOT_KNOWN else "DOES NOT CONFORM" if is_whole else "NOT TESTED"
-        write(f"{name}: {word}: {one_line(reasons.pop())}")
-        return code
-    rows = [
-        (check.id, of.verdict.upper(), f"{of.text}; {check.way_out}")
-        if of.verdict == "failed"
-        else (check.id, of.verdict, of.text)
-        for check, of in found
-    ]
-    write(columns(("check", "verdict", "what was seen, or the way out"), rows))
-    untested = ", ".join(check.id for check, of in found if of.verdict == "not tested")
-    good = "CONFORMS" if is_whole else f"PASSED: {len(found)} of the {len(CHECKS)} checks were asked for"
-    answer = f"{good}{untested and f', as far as was tested (not: {untested})'}"
-    write(f"{name}: {({FAILS: 'DOES NOT CONFORM', NOT_KNOWN: 'NOT KNOWN'}).get(code, answer)}")
-    return code
+    return check_workload(experiment, training_name(experiment.workload, plan.name), checks, note)
 
 
-def _reports(arguments: argparse.Namespace, checks: Sequence[Check]) -> list[Report]:
+def _reports(arguments: argparse.Namespace, checks: Sequence[AdapterCheck]) -> list[Report]:
     from tuneoff.cli.selection import share_folder
     from tuneoff.trust.check.make import subject_of
-    from tuneoff.trust.check.run_checks import answer, check_adapter, make_empty
+    from tuneoff.trust.check.run_checks import check_adapter, make_empty
 
     options = _options(arguments.options)
     found = [subject_of(name, arguments.platform, options) for name in dict.fromkeys(arguments.adapters)]
@@ -142,7 +109,7 @@ def _reports(arguments: argparse.Namespace, checks: Sequence[Check]) -> list[Rep
         if len(subjects) == 1:
             return [check_adapter(subject, checks, keep, note)]
         reports.append(check_adapter(subject, checks, keep, functools.partial(_note_of, subject.label)))
-        note(answer(reports[-1]))  # the others may take long
+        note(reports[-1].answer())  # the others may take long
     return reports
 
 
@@ -182,14 +149,7 @@ def _options(texts: Sequence[str]) -> dict[str, Any]:
     return options
 
 
-def _text(report: Report) -> str:
-    from tuneoff.trust.check.run_checks import HEADER, answer, rows
-
-    table = [(name, verdict, one_line(text)) for name, verdict, text in rows(report)]
-    return f"{columns(HEADER, table)}\n{answer(report)}"
-
-
-def _list(checks: Sequence[Named], as_json: bool) -> int:
+def _list(checks: Sequence[Check[Any]], as_json: bool) -> int:
     if as_json:
         write_json([{"id": check.id, "reason": check.reason, "way_out": check.way_out} for check in checks])
     else:

@@ -9,9 +9,9 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from tuneoff.base.doctor_check import DoctorCheck
+from tuneoff.base.findings import Finding, Verdict
 from tuneoff.base.output import columns, one_line, write, write_json
 from tuneoff.base.terminal import output_as_errors
 from tuneoff.base.tracebacks import described
@@ -31,7 +31,7 @@ HELP = "check Python, machine, frameworks, conflicts, data and the results folde
 EXAMPLE = "tuneoff doctor digits"
 
 
-def all_checks(file: Path | None = None, image: str | None = None) -> list[DoctorCheck]:
+def all_checks(file: Path | None = None, image: str | None = None) -> list[Finding]:
     """Return every check; with a file, also those of what it needs; with an image of trials, also whether it fits.
 
     Raises:
@@ -42,7 +42,7 @@ def all_checks(file: Path | None = None, image: str | None = None) -> list[Docto
     return [*(check for group in checks for check in group), results_folder(RESULTS)]
 
 
-def machine() -> Iterator[DoctorCheck]:
+def machine() -> Iterator[Finding]:
     """Check Python, platform, cores, memory, control groups and shared memory."""
     version = ".".join(map(str, sys.version_info[:3]))
     yield _check("python", sys.version_info >= (3, 11), version, "tuneoff needs Python 3.11; make a new environment", exit_code=3)
@@ -57,7 +57,7 @@ def machine() -> Iterator[DoctorCheck]:
     )
 
 
-def power(plan: Plan | None) -> Iterator[DoctorCheck]:
+def power(plan: Plan | None) -> Iterator[Finding]:
     """Check which power meter the plan gets, or this host without one, and that every plugin is a meter."""
     from tuneoff.experiment.power_settings import PowerSettings
     from tuneoff.measure.power.metering import open_power
@@ -66,25 +66,25 @@ def power(plan: Plan | None) -> Iterator[DoctorCheck]:
     try:
         opened = open_power(plan.power if plan is not None else PowerSettings())
     except TuneoffError as error:
-        yield DoctorCheck(name="power", level="fail", text=str(error), exit_code=error.exit_code)
+        yield Finding(id="power", verdict="failed", text=str(error), exit_code=error.exit_code)
     else:
         has_all = opened.chosen is not None and not opened.problems
         text = opened.line().removeprefix("power: ")
         opened.close()
-        yield DoctorCheck(name="power", level="ok" if has_all else "warn", text=text)
+        yield Finding(id="power", verdict="passed" if has_all else "warning", text=text)
     for number, text in enumerate(broken_power_meters(), 1):
-        yield DoctorCheck(name=f"power meter {number}", level="warn", text=text)
+        yield Finding(id=f"power meter {number}", verdict="warning", text=text)
 
 
-def charges(plan: Plan | None) -> Iterator[DoctorCheck]:
+def charges(plan: Plan | None) -> Iterator[Finding]:
     """Say what of energy, carbon and cost the plan's runs will not have."""
     from tuneoff.run.provenance import uncharged_lines
 
     for number, line in enumerate(uncharged_lines(plan, time.time_ns()) if plan is not None else (), 1):
-        yield DoctorCheck(name=f"foreseen null {number}", level="warn", text=line)
+        yield Finding(id=f"foreseen null {number}", verdict="warning", text=line)
 
 
-def adapters(plan: Plan | None) -> Iterator[DoctorCheck]:
+def adapters(plan: Plan | None) -> Iterator[Finding]:
     """Check the framework of each installed adapter; one that the plan needs must be there."""
     from tuneoff.registry import list_adapters
 
@@ -93,15 +93,15 @@ def adapters(plan: Plan | None) -> Iterator[DoctorCheck]:
         name = f"adapter {listing.plugin.name}"
         if listing.state == "ready":
             text = f"{listing.framework} {listing.framework_version}".strip()
-            yield DoctorCheck(name=name, level="ok", text="no framework needed" if text == "none" else text)
+            yield Finding(id=name, verdict="passed", text="no framework needed" if text == "none" else text)
         elif listing.state == "missing" and listing.plugin.name not in needed:
-            yield DoctorCheck(name=name, level="warn", text=listing.text)
+            yield Finding(id=name, verdict="warning", text=listing.text)
         else:
             code = PluginError.exit_code if listing.state == "broken" else MissingPackageError.exit_code
-            yield DoctorCheck(name=name, level="fail", text=listing.text, exit_code=code)
+            yield Finding(id=name, verdict="failed", text=listing.text, exit_code=code)
 
 
-def of_adapters(image: str | None) -> Iterator[DoctorCheck]:
+def of_adapters(image: str | None) -> Iterator[Finding]:
     """Yield what adapters check of what their frameworks need beside a version; one function of several adapters once."""
     from tuneoff.base.targets import load_target
     from tuneoff.registry import adapter_class, list_adapters
@@ -112,10 +112,10 @@ def of_adapters(image: str | None) -> Iterator[DoctorCheck]:
             yield from load_target(target)(image)
         except (Exception, SystemExit) as error:
             code = error.exit_code if isinstance(error, TuneoffError) else PluginError.exit_code
-            yield DoctorCheck(name=target, level="fail", text=described(error), exit_code=code)
+            yield Finding(id=target, verdict="failed", text=described(error), exit_code=code)
 
 
-def data(plan: Plan | None) -> Iterator[DoctorCheck]:
+def data(plan: Plan | None) -> Iterator[Finding]:
     """Check each workload's packages and data: as the plan asks for it (fetched where missing), else with its defaults."""
     from tuneoff.base.identity import canonical_json
     from tuneoff.registry import list_workloads, workload_class
@@ -123,28 +123,28 @@ def data(plan: Plan | None) -> Iterator[DoctorCheck]:
     folder = os.environ.get("TUNEOFF_DATA_DIR")
     if folder is not None and not Path(folder).is_dir():
         text = f"TUNEOFF_DATA_DIR must be a folder, but {folder} is none; correct or unset it"
-        yield DoctorCheck(name="data folder", level="fail", text=text, exit_code=DataError.exit_code)
+        yield Finding(id="data folder", verdict="failed", text=text, exit_code=DataError.exit_code)
     else:
-        yield DoctorCheck(name="data folder", level="ok", text=folder or "TUNEOFF_DATA_DIR is not set: a cache folder is used")
+        yield Finding(id="data folder", verdict="passed", text=folder or "TUNEOFF_DATA_DIR is not set: a cache folder is used")
     specs = [run.spec.experiment.workload for run in plan.counted] if plan is not None else []
     asked = {canonical_json([spec.name, dict(spec.options)]): spec for spec in specs}
     for spec in asked.values():
-        yield _workload(f"data {spec.name}", workload_class(spec.name), spec.options, level="fail")
+        yield _workload(f"data {spec.name}", workload_class(spec.name), spec.options, verdict="failed")
     for listing in list_workloads():
         name = f"workload {listing.plugin.name}"
         if listing.workload is None:
-            yield DoctorCheck(name=name, level="fail", text=listing.text, exit_code=PluginError.exit_code)
+            yield Finding(id=name, verdict="failed", text=listing.text, exit_code=PluginError.exit_code)
         elif listing.plugin.name not in {spec.name for spec in specs}:
             options = {option: value for option, value in (listing.workload.default_options or {}).items() if value is not None}
-            yield _workload(name, listing.workload, options, level="warn")
+            yield _workload(name, listing.workload, options, verdict="warning")
 
 
-def results_folder(path: Path) -> DoctorCheck:
+def results_folder(path: Path) -> Finding:
     """Check that results can be written there, and the space that is left."""
     existing = next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
     if not os.access(existing, os.W_OK | os.X_OK):
         text = f"{existing} must be writable, but is not; go to another folder, or use --output"
-        return DoctorCheck(name="results", level="fail", text=text, exit_code=ResultsError.exit_code)
+        return Finding(id="results", verdict="failed", text=text, exit_code=ResultsError.exit_code)
     return _space("results", existing, MIN_DISK_BYTES, "free some, or use --output")
 
 
@@ -154,25 +154,25 @@ def _plan(file: Path) -> Plan:
     return overridden_plan(file)
 
 
-def _check(name: str, holds: bool, text: str, way_out: str, *, exit_code: int = 0) -> DoctorCheck:
+def _check(name: str, holds: bool, text: str, way_out: str, *, exit_code: int = 0) -> Finding:
     """Return a check that holds or not; it fails where it has an exit code, else it warns."""
     if holds:
-        return DoctorCheck(name=name, level="ok", text=text)
-    return DoctorCheck(name=name, level="fail" if exit_code else "warn", text=f"{text}; {way_out}", exit_code=exit_code)
+        return Finding(id=name, verdict="passed", text=text)
+    return Finding(id=name, verdict="failed" if exit_code else "warning", text=f"{text}; {way_out}", exit_code=exit_code)
 
 
-def _memory() -> DoctorCheck:
+def _memory() -> Finding:
     from tuneoff.record.environment import capture
 
     environment = capture()
     total, available = environment["memory_total_bytes"], environment["memory_available_bytes"]
     if total is None or available is None:
-        return DoctorCheck(name="memory", level="warn", text="unknown: /proc/meminfo cannot be read")
+        return Finding(id="memory", verdict="warning", text="unknown: /proc/meminfo cannot be read")
     text = f"{available / GIB:.1f} GiB available of {total / GIB:.1f} GiB"
     return _check("memory", available >= MIN_MEMORY_BYTES, text, "close other programs, or use fewer workers")
 
 
-def _cgroup() -> DoctorCheck:
+def _cgroup() -> Finding:
     from tuneoff.run.supervisor.cgroups import places
 
     found = places(("memory", "cpu"))
@@ -184,29 +184,29 @@ def _cgroup() -> DoctorCheck:
     return _check("cgroup", possible, text, way_out)
 
 
-def _space(name: str, path: Path, least: int, way_out: str) -> DoctorCheck:
+def _space(name: str, path: Path, least: int, way_out: str) -> Finding:
     try:
         free = shutil.disk_usage(path).free
     except OSError as error:
-        return DoctorCheck(name=name, level="warn", text=f"{path} cannot be read: {error.strerror}; {way_out}")
+        return Finding(id=name, verdict="warning", text=f"{path} cannot be read: {error.strerror}; {way_out}")
     return _check(name, free >= least, f"{free / GIB:.1f} GiB free in {path}", way_out)
 
 
-def _workload(name: str, workload: type[Workload], options: Mapping[str, Any], *, level: Literal["warn", "fail"]) -> DoctorCheck:
+def _workload(name: str, workload: type[Workload], options: Mapping[str, Any], *, verdict: Verdict) -> Finding:
     from tuneoff.base.commands import install_command
     from tuneoff.base.packages import missing_modules
 
     missing = missing_modules(workload.preload)
     if missing:
         text = f"needs {', '.join(missing)}; run: {install_command(*missing)}"
-        return DoctorCheck(name=name, level=level, text=text, exit_code=MissingPackageError.exit_code)
+        return Finding(id=name, verdict=verdict, text=text, exit_code=MissingPackageError.exit_code)
     try:
         with output_as_errors():
             found = workload(options).prepare()
     except TuneoffError as error:
-        return DoctorCheck(name=name, level=level, text=str(error), exit_code=error.exit_code)
+        return Finding(id=name, verdict=verdict, text=str(error), exit_code=error.exit_code)
     size = f", {found.size_bytes / 1e6:.1f} MB" if found.size_bytes else ""
-    return DoctorCheck(name=name, level="ok", text=f"{found.name} {found.version}{size}")
+    return Finding(id=name, verdict="passed", text=f"{found.name} {found.version}{size}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -223,8 +223,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     checks = all_checks(arguments.file, arguments.image)
+    levels = {"passed": "ok", "warning": "warn", "failed": "fail"}
+    rows = [(levels[check.verdict], check.id, check.text, check.exit_code) for check in checks]
     if arguments.json:
-        write_json(checks)
+        write_json([dict(zip(("level", "name", "text", "exit_code"), row, strict=True)) for row in rows])
     else:
-        write(columns(("level", "check", ""), [(check.level, check.name, one_line(check.text)) for check in checks]))
-    return next((check.exit_code for check in checks if check.level == "fail"), 0)
+        write(columns(("level", "check", ""), [(level, name, one_line(text)) for level, name, text, _ in rows]))
+    return next((check.exit_code for check in checks if check.verdict == "failed"), 0)

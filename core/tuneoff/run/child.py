@@ -94,6 +94,7 @@ def ask(
     environment: Mapping[str, str] = os.environ,
     *,
     look: Callable[[int], None] = lambda pid: None,
+    is_stopped: Callable[[], bool] = lambda: False,
     remains: Callable[[int], Iterable[int]] = in_session,
 ) -> tuple[Any, ChildEnd]:
     """Let a module answer a request in `folder`, and return its answer and how it ended; the answer is None where there is none.
@@ -103,7 +104,9 @@ def ask(
     path = folder / REQUEST
     path.write_text(json.dumps(request))
     command = [sys.executable, "-m", module, str(path)]
-    end = run_child(command, folder / LOG, seconds, {**environment, **as_parent()}, look=look, remains=remains)
+    end = run_child(
+        command, folder / LOG, seconds, {**environment, **as_parent()}, look=look, is_stopped=is_stopped, remains=remains
+    )
     answer = folder / ANSWER
     return (json.loads(answer.read_text()) if end.code is not None and answer.exists() else None), end
 

@@ -11,17 +11,17 @@ import pytest
 
 from adapters.katib.fake_api import Answer, FakeApi
 from adapters.katib.test_checks import DEPLOYMENTS, GROUP, REVIEWS, api, deployment, review
-from tuneoff.adapter import DoctorCheck
+from tuneoff.adapter import Finding
 from tuneoff_adapters.katib import doctor
 from tuneoff_adapters.katib.adapter import KatibAdapter
 
 __all__ = ["api"]  # a fixture
-ALL_OK = {"cluster": "ok", "katib": "ok", "cluster rights": "ok"}
+ALL_OK = {"cluster": "passed", "katib": "passed", "cluster rights": "passed"}
 
 
-def answers(monkeypatch: pytest.MonkeyPatch, kubeconfig: Path) -> dict[str, DoctorCheck]:
+def answers(monkeypatch: pytest.MonkeyPatch, kubeconfig: Path) -> dict[str, Finding]:
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
-    return {check.name: check for check in doctor.checks(None)}
+    return {check.id: check for check in doctor.checks(None)}
 
 
 def test_the_adapter_s_checks_are_these() -> None:
@@ -30,7 +30,7 @@ def test_the_adapter_s_checks_are_these() -> None:
 
 def test_a_cluster_that_can_take_runs_says_so_in_three_lines(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
     found = answers(monkeypatch, api.kubeconfig)
-    assert {name: found[name].level for name in ALL_OK} == ALL_OK
+    assert {name: found[name].verdict for name in ALL_OK} == ALL_OK
     assert found["cluster"].text.startswith("Kubernetes v1.36.2 answers at http")
     assert found["katib"].text == "runs there (katib-controller:v0.19.0)"
     assert {asked.method for asked in api.asked if asked.path != REVIEWS} == {"GET"}  # nothing is made
@@ -57,7 +57,7 @@ def test_what_is_amiss_is_a_line_of_its_own(
 ) -> None:
     change(api)
     found = answers(monkeypatch, api.kubeconfig)
-    assert {one: found[one].level for one in ALL_OK} == {**ALL_OK, name: "warn"}
+    assert {one: found[one].verdict for one in ALL_OK} == {**ALL_OK, name: "warning"}
     assert words in found[name].text
     assert "\n" not in found[name].text
 
@@ -74,7 +74,7 @@ def test_a_cluster_that_does_not_answer_is_one_line_and_costs_seconds(tmp_path: 
     found = answers(monkeypatch, tmp_path / "config")
     assert time.monotonic() - started < 3 * doctor.SECONDS
     assert set(found) == {"cluster"}
-    assert found["cluster"].level == "warn"
+    assert found["cluster"].verdict == "warning"
     assert "http://127.0.0.1:9 cannot be reached" in found["cluster"].text
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneoff.adapter import DoctorCheck
+from tuneoff.adapter import Finding
 from tuneoff.base.code_digest import code_digest
 from tuneoff_adapters.kubernetes import doctor
 from tuneoff_adapters.kubernetes.doctor import checks, kubeconfig_problem
@@ -20,30 +20,30 @@ KUBECONFIG = {
 }
 
 
-def _found(image: str | None = None) -> dict[str, DoctorCheck]:
-    return {check.name: check for check in checks(image)}
+def _found(image: str | None = None) -> dict[str, Finding]:
+    return {check.id: check for check in checks(image)}
 
 
 def test_packages_that_do_not_work_together_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     versions = {"kubeflow-katib": "0.19.0", "kubernetes": "36.0.0"}
     monkeypatch.setattr(doctor, "installed_version", versions.get)
     found = _found()
-    assert (found["conflict kubernetes"].level, found["conflict kubernetes"].exit_code) == ("fail", 3)
+    assert (found["conflict kubernetes"].verdict, found["conflict kubernetes"].exit_code) == ("failed", 3)
     assert found["conflict kubernetes"].text.startswith("kubeflow-katib needs kubernetes < 36, but 36.0.0 is installed: ")
     assert found["conflict kubernetes"].text.endswith("run: pip install 'kubernetes<36'")
     versions |= {"kubernetes": "35.0.0", "protobuf": "4.25.9"}
     found = _found()
-    assert found["conflict"].level == "ok"
+    assert found["conflict"].verdict == "passed"
 
 
 def test_a_protobuf_that_katib_does_not_want_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     versions = {"kubeflow-katib": "0.19.0", "kubernetes": "35.0.0", "protobuf": "5.28.0"}
     monkeypatch.setattr(doctor, "installed_version", versions.get)
     found = _found()
-    assert found["conflict protobuf"].level == "warn"
+    assert found["conflict protobuf"].verdict == "warning"
     assert found["conflict protobuf"].text.startswith("kubeflow-katib needs protobuf < 5, but 5.28.0 is installed: ")
     del versions["kubeflow-katib"]  # control: without Katib any protobuf is fine
-    assert _found()["conflict"].level == "ok"
+    assert _found()["conflict"].verdict == "passed"
 
 
 def test_a_kubeconfig_is_hinted_at_where_the_client_is_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -52,15 +52,15 @@ def test_a_kubeconfig_is_hinted_at_where_the_client_is_installed(monkeypatch: py
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBECONFIG", raising=False)
     check = _found()["kubeconfig"]
-    assert (check.level, check.text.startswith(f"none ({tmp_path}/.kube/config): ")) == ("ok", True)
+    assert (check.verdict, check.text.startswith(f"none ({tmp_path}/.kube/config): ")) == ("passed", True)
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "nowhere"))
     found = _found()
-    assert found["kubeconfig"].level == "warn"
+    assert found["kubeconfig"].verdict == "warning"
     assert found["kubeconfig"].text.endswith("correct or unset it")
     (tmp_path / "config").write_text(json.dumps(KUBECONFIG))
     monkeypatch.setenv("KUBECONFIG", os.pathsep.join([str(tmp_path / "nowhere"), str(tmp_path / "config")]))
     check = _found()["kubeconfig"]
-    assert (check.level, check.text.split(";")[0]) == ("ok", str(tmp_path / "config"))
+    assert (check.verdict, check.text.split(";")[0]) == ("passed", str(tmp_path / "config"))
     del versions["kubernetes"]
     assert "kubeconfig" not in _found()
 
@@ -85,7 +85,7 @@ def test_a_kubeconfig_that_names_no_cluster_is_warned_of(
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     monkeypatch.setenv("KUBECONFIG", str(path))
     found = _found()
-    assert found["kubeconfig"].level == "warn"
+    assert found["kubeconfig"].verdict == "warning"
     assert text in found["kubeconfig"].text
     assert "; " in found["kubeconfig"].text
     assert "\n" not in found["kubeconfig"].text
@@ -114,13 +114,13 @@ def test_an_image_fits_where_its_tuneoff_is_this_one_to_the_letter(monkeypatch: 
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     _container_tool(tmp_path / "bin", f'echo "$@" > {tmp_path}/asked; echo {code_digest()}')
     found = _found("registry.example/tuneoff:1")
-    assert found["image"].level == "ok"
+    assert found["image"].verdict == "passed"
     asked = (tmp_path / "asked").read_text().split()
     assert asked[:2] == ["run", "--rm"]
     assert {"--network=none", "--read-only", "--cap-drop=all", "registry.example/tuneoff:1"} < set(asked)
     _container_tool(tmp_path / "bin", f"echo {'0' * 64}")
     found = _found("registry.example/tuneoff:1")
-    assert (found["image"].level, found["image"].exit_code) == ("fail", 3)
+    assert (found["image"].verdict, found["image"].exit_code) == ("failed", 3)
     assert f"has tuneoff {'0' * 12}, and this is {code_digest()[:12]}; build it anew" in found["image"].text
     assert "image" not in _found()
 
@@ -128,11 +128,11 @@ def test_an_image_fits_where_its_tuneoff_is_this_one_to_the_letter(monkeypatch: 
 def test_an_image_that_cannot_be_asked_fails_with_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     found = _found("i")
-    assert (found["image"].level, found["image"].exit_code) == ("fail", 1)
+    assert (found["image"].verdict, found["image"].exit_code) == ("failed", 1)
     assert "asked by podman or docker, but none of them is here" in found["image"].text
     _container_tool(
         tmp_path / "bin", "echo 'docker: no such image.' >&2; echo >&2; echo \"Run 'docker run --help'\" >&2; exit 125"
     )
     found = _found("i")
-    assert (found["image"].level, found["image"].exit_code) == ("fail", 1)
+    assert (found["image"].verdict, found["image"].exit_code) == ("failed", 1)
     assert "i does not say which tuneoff it has (docker: no such image.); " in found["image"].text

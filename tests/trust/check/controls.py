@@ -13,9 +13,8 @@ import pytest
 from trust.check.planted.expected import Control
 from trust.check.planted.leaving import NAME, SHARED_MEMORY
 from tuneoff.trust.check.checks import CHECKS
-from tuneoff.trust.check.evidence import AdapterEvidence
+from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence
 from tuneoff.trust.check.make import make_evidence, subject_of
-from tuneoff.trust.check.model import Check, judge_all
 
 TESTS = Path(__file__).parents[2]
 
@@ -27,7 +26,9 @@ def make_some(control: Control, folder: Path) -> AdapterEvidence:
     return make(control.target, [replace(own, reads=control.runs)], folder)
 
 
-def make(target: str, checks: Sequence[Check], folder: Path, tell: Callable[[str], None] = lambda text: None) -> AdapterEvidence:
+def make(
+    target: str, checks: Sequence[AdapterCheck], folder: Path, tell: Callable[[str], None] = lambda text: None
+) -> AdapterEvidence:
     folder.mkdir(parents=True, exist_ok=True)
     evidence = make_evidence(subject_of(target), checks, folder, tell)
     for made in evidence.runs.values():  # its own alone: other tests of planted adapters may run beside
@@ -35,10 +36,10 @@ def make(target: str, checks: Sequence[Check], folder: Path, tell: Callable[[str
     return evidence
 
 
-def failures(checks: Iterable[Check], evidence: AdapterEvidence) -> dict[str, str]:
+def failures(checks: Iterable[AdapterCheck], evidence: AdapterEvidence) -> dict[str, str]:
     """Return what the checks that fail say, by their ids; what the runs that were made do not tell is no failure."""
-    results = judge_all(tuple(checks), evidence)
-    return {result.check.id: result.finding.text for result in results if result.finding.verdict == "failed"}
+    findings = [check.finding(evidence) for check in checks]
+    return {finding.id: finding.text for finding in findings if finding.verdict == "failed"}
 
 
 @contextmanager

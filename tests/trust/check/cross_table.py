@@ -17,11 +17,11 @@ from pathlib import Path
 TESTS = Path(__file__).parents[2]
 sys.path.insert(0, str(TESTS))  # as pytest does
 
+
 from trust.check.controls import make, planted_surroundings  # noqa: E402
 from trust.check.planted.expected import CONTROLS  # noqa: E402
 from tuneoff.registry import adapter_class  # noqa: E402
 from tuneoff.trust.check.checks import CHECKS  # noqa: E402
-from tuneoff.trust.check.model import judge_all  # noqa: E402
 
 HONEST = {"serial": "the reference", "trust.check.planted.base:Altered": "the base of planted adapters, without a defect"}
 ROWS: Mapping[str, str | None] = {**dict.fromkeys(HONEST), **{control.target: control.check for control in CONTROLS}}
@@ -52,7 +52,7 @@ def _known(results: Path) -> dict[str, Findings]:
 def _findings(target: str) -> Findings:
     with tempfile.TemporaryDirectory(prefix="cross-") as folder, planted_surroundings(Path(folder) / "home"):
         evidence = make(target, CHECKS, Path(folder) / "runs")
-        return {result.check.id: [result.finding.verdict, result.finding.text] for result in judge_all(CHECKS, evidence)}
+        return {finding.id: [finding.verdict, finding.text] for finding in (check.finding(evidence) for check in CHECKS)}
 
 
 def _failed(findings: Findings) -> list[str]:

@@ -11,14 +11,14 @@ import pytest
 
 from builders.check_evidence import evidence, made, trial
 from trust.check.controls import planted_surroundings
+from tuneoff.base.findings import Finding, chosen, failed
 from tuneoff.measure.use import SHARE
 from tuneoff.record.metric_value import known
 from tuneoff.record.run_record import RunStatus
 from tuneoff.trust.check.checks import CHECKS
-from tuneoff.trust.check.evidence import AdapterEvidence
+from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence
 from tuneoff.trust.check.make import subject_of
-from tuneoff.trust.check.model import Check, CheckResult, Finding, chosen, failed, judge_all
-from tuneoff.trust.check.run_checks import AGAIN, check_adapter, told_of_others, tried_again
+from tuneoff.trust.check.run_checks import AGAIN, check_adapter, tried_again
 
 BUSY, QUIET = 93.0, 1.0  # % of the processors that others used
 SILENT = trial(0, None, "timed_out", level=0.5, cause="timed out: silent for 4 s")
@@ -51,14 +51,14 @@ def test_what_fails_at_a_limit_of_time_is_tried_again_and_its_text_has_both_trie
 ) -> None:
     asked: list[str] = []
 
-    def make(late: Sequence[Check]) -> AdapterEvidence:
+    def make(late: Sequence[AdapterCheck]) -> AdapterEvidence:
         asked.extend(one.id for one in late)
         return second
 
-    (result,) = tried_again(judge_all([*chosen(CHECKS, [check_id])], first), first, make)
-    assert (result.finding.verdict, asked) == (verdict, [check_id] * is_made_again)
+    (finding,) = tried_again(chosen(CHECKS, [check_id]), first, make)
+    assert (finding.verdict, asked) == (verdict, [check_id] * is_made_again)
     for word in words:
-        assert word in result.finding.text
+        assert word in finding.text
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,10 @@ def test_a_failure_over_a_run_that_timed_out_tells_of_a_busy_machine(status: Run
     assert run.stored is not None
     found = evidence(replace(run, stored=replace(run.stored, status=status, reason="why")))
     check = next(one for one in CHECKS if "faulty" in one.reads and not one.has_time_limit)
-    (result,) = told_of_others([CheckResult(check=check, finding=failed("nothing came"))], found)
-    assert result.finding.text.startswith("nothing came")
-    assert ("other programs used 93 % of" in result.finding.text) == is_told
+    check = replace(check, judge=lambda evidence: failed("nothing came"))
+    (finding,) = tried_again([check], found, lambda late: pytest.fail("it has no time limit"))
+    assert finding.text.startswith("nothing came")
+    assert ("other programs used 93 % of" in finding.text) == is_told
 
 
 @pytest.mark.slow
@@ -81,7 +82,7 @@ def test_a_planted_defect_in_a_check_with_a_limit_of_time_fails_at_both_tries(tm
     with planted_surroundings(tmp_path / "home"):
         subject = subject_of("trust.check.planted.undeploying:RemovesTwice")
         report = check_adapter(subject, chosen(CHECKS, ["undeploy.twice"]), keep)
-    (result,) = report.results
-    assert result.finding.verdict == "failed"
-    assert result.finding.text.count("other programs used") == 2
+    (finding,) = report.findings
+    assert finding.verdict == "failed"
+    assert finding.text.count("other programs used") == 2
     assert (keep / AGAIN / "undeployed-twice" / "answer.json").exists()

@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 
+from tuneoff.base.findings import not_tested
+from tuneoff.base.interrupting import asked_to_end
 from tuneoff.trust.check import make
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.make import make_evidence, subject_of
-from tuneoff.trust.check.model import not_tested
-from tuneoff.trust.check.one_run import Children
+from tuneoff.trust.check.one_run import ask_run
 from tuneoff.trust.check.planned_runs import DRAWS
+from tuneoff.trust.space_test.draw import FAILED, Drawing
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 (INSIDE,) = [replace(check, reads=(DRAWS,)) for check in CHECKS if check.id == "space.inside"]
@@ -35,27 +37,14 @@ def _handlers_as_before() -> Iterator[None]:
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_ends_the_drawing(number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def draw(*arguments: object) -> None:
+    def draw(*arguments: Any) -> Drawing:
         signal.raise_signal(number)
-        pytest.fail("it draws on")
+        assert arguments[-1]()  # it is stopped
+        return Drawing(state=FAILED)
 
     monkeypatch.setattr(make, "draw_in_process", draw)
     with pytest.raises(KeyboardInterrupt):
         make_evidence(subject_of("serial"), [INSIDE], tmp_path)
-
-
-def test_a_signal_that_came_before_the_drawing_ends_it_too() -> None:
-    with Children() as children:
-        signal.raise_signal(signal.SIGTERM)
-        with pytest.raises(KeyboardInterrupt), children.interrupting():
-            pytest.fail("it draws")
-
-
-def test_a_second_signal_does_not_disturb_what_the_first_one_ends() -> None:
-    with Children() as children, children.interrupting():
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGTERM)
-        signal.raise_signal(signal.SIGTERM)
 
 
 def test_a_signal_while_a_process_is_started_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,10 +56,9 @@ def test_a_signal_while_a_process_is_started_is_passed_on(tmp_path: Path, monkey
         return process
 
     monkeypatch.setattr(subprocess, "Popen", interrupted)
-    with Children() as children:
-        assert children.ask("any.module", tmp_path, {}, seconds=5) == "its process ended with exit code -15: it printed nothing"
-        with pytest.raises(KeyboardInterrupt):
-            children.check()
+    with asked_to_end() as asked:
+        assert ask_run(asked, "any.module", tmp_path, {}, 5) == "its process ended with exit code -15: it printed nothing"
+        assert ask_run(asked, "any.module", tmp_path, {}, 5) == "interrupted"
 
 
 def test_a_run_that_a_signal_ended_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from builders.check_evidence import SUBJECT
 from fake_plugins import Plain, Rich, Twofold
 from tuneoff.adapter import Adapter
 from tuneoff.ask_tell import AskTellAdapter
+from tuneoff.base.findings import out_of_reach
 from tuneoff.base.targets import load_target
 from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.errors import PluginError
@@ -22,7 +23,6 @@ from tuneoff.trust.check.evidence import flagged_left
 from tuneoff.trust.check.fault_injection import PLANTS, Plant, PlantedFailure, wrapped_target
 from tuneoff.trust.check.footprint import Left, ListeningSocket, own_folders
 from tuneoff.trust.check.make import run_spec
-from tuneoff.trust.check.model import out_of_reach
 from tuneoff.trust.check.planned_runs import CheckRun, planned_runs, repetitions
 from tuneoff.trust.check.probe_workload import CURVE, METRIC, NOTES, Probe, ProbeError
 from tuneoff.trust.check.refusals import ACCEPTED, REFUSED, ask

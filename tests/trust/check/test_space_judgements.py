@@ -10,13 +10,13 @@ import pytest
 from scipy.stats import binom
 
 from builders.check_evidence import SUBJECT, begun, evidence, finding, made
+from tuneoff.base.findings import not_applicable, out_of_reach
 from tuneoff.capabilities import Offer
 from tuneoff.experiment.strategies import draws
 from tuneoff.record.events import schema
 from tuneoff.trust.check import specs
 from tuneoff.trust.check.checks.space import _at_most
 from tuneoff.trust.check.evidence import AdapterEvidence, Drawn
-from tuneoff.trust.check.model import not_applicable, out_of_reach
 from tuneoff.trust.check.planned_runs import planned_runs
 
 

@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 
 import pytest
 
+from tuneoff.base.findings import chosen
 from tuneoff.trust.check.checks import CHECKS
-from tuneoff.trust.check.evidence import AdapterEvidence
+from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence
 from tuneoff.trust.check.make import make_evidence, subject_of
-from tuneoff.trust.check.model import Check, CheckResult, chosen
 from tuneoff.trust.check.run_checks import ONE_AT_A_TIME, tried_again
 
 
@@ -44,14 +44,15 @@ class AdapterContract:
         if metafunc.function.__name__ == "test_adapter_conforms":
             metafunc.parametrize("check", chosen(CHECKS, self.only), ids=lambda check: check.id)
 
-    def test_adapter_conforms(self, check: Check, evidence: AdapterEvidence, tmp_path_factory: pytest.TempPathFactory) -> None:
+    def test_adapter_conforms(
+        self, check: AdapterCheck, evidence: AdapterEvidence, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
         """The adapter keeps one rule of the contract."""
 
-        def again(late: Sequence[Check]) -> AdapterEvidence:
+        def again(late: Sequence[AdapterCheck]) -> AdapterEvidence:
             return make_evidence(evidence.subject, late, tmp_path_factory.mktemp("again"), at_once=ONE_AT_A_TIME)
 
-        (result,) = tried_again([CheckResult(check=check, finding=check.finding(evidence))], evidence, again)
-        finding = result.finding
+        (finding,) = tried_again([check], evidence, again)
         if finding.is_good and finding.verdict != "passed":
             pytest.skip(finding.text)
         assert finding.verdict == "passed", (

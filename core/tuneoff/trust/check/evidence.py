@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tuneoff.adapter import Adapter
+from tuneoff.base.findings import Check, Finding, judged
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import TuneoffError
 from tuneoff.experiment.spec import ExperimentSpec, RunSpec
@@ -23,7 +24,6 @@ from tuneoff.record.store import read_run
 from tuneoff.run.finish import finish
 from tuneoff.trust.check.fault_injection import RAISED
 from tuneoff.trust.check.footprint import Left, ListeningSocket
-from tuneoff.trust.check.model import Finding
 from tuneoff.trust.check.probe_workload import NOTES
 from tuneoff.trust.history_check.counterexample import Counterexample
 from tuneoff.trust.history_check.rules import check_run
@@ -156,6 +156,21 @@ class AdapterEvidence:
     def some(self, *names: str) -> Iterator[Made]:
         """Yield those of the runs that were made."""
         return (self.runs[name] for name in names if name in self.runs)
+
+
+AdapterCheck = Check[AdapterEvidence]
+
+
+def run_check(id: str, *, reads: tuple[str, ...], **about: Any) -> Callable[[Callable[[Made], Iterable[str]]], AdapterCheck]:
+    """Make a check of the function below, which yields the problems of one run: it judges those of `reads` that were made."""
+
+    def made_of(problems: Callable[[Made], Iterable[str]]) -> AdapterCheck:
+        def judge(evidence: AdapterEvidence) -> Finding:
+            return judged(problem for made in evidence.some(*reads) for problem in problems(made))
+
+        return Check(id=id, judge=judge, reads=reads, **about)
+
+    return made_of
 
 
 def finished(name: str, spec: RunSpec, notes: Path, answer: Mapping[str, Any], adapter: type[Adapter]) -> Made:

@@ -13,7 +13,9 @@ from typing import Any
 import msgspec
 
 from tuneoff import registry
+from tuneoff.base.findings import Finding, failed, not_tested, out_of_reach
 from tuneoff.base.format import duration_text
+from tuneoff.base.interrupting import asked_to_end
 from tuneoff.base.targets import load_target
 from tuneoff.capabilities import framework_status
 from tuneoff.errors import ExperimentError, MissingPackageError, UnsupportedError
@@ -21,11 +23,10 @@ from tuneoff.experiment.expand import SkipCheck
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.run.supervisor.guardian import Announce
 from tuneoff.trust.check import specs
-from tuneoff.trust.check.evidence import AdapterEvidence, Drawn, Made, Refusals, Subject, finished
+from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence, Drawn, Made, Refusals, Subject, finished
 from tuneoff.trust.check.fault_injection import wrapped_target
 from tuneoff.trust.check.footprint import own_folders
-from tuneoff.trust.check.model import Check, Finding, failed, not_tested, out_of_reach
-from tuneoff.trust.check.one_run import Children
+from tuneoff.trust.check.one_run import ask_run
 from tuneoff.trust.check.planned_runs import DRAWS, MANY, REFUSALS, CheckRun, planned_runs
 from tuneoff.trust.space_test.draw import DRAWN, FAILED, NOT_OFFERED
 from tuneoff.trust.space_test.verify import draw_in_process
@@ -84,7 +85,7 @@ def run_spec(subject: Subject, run: CheckRun, notes: Path | None = None) -> RunS
 
 def make_evidence(
     subject: Subject,
-    checks: Sequence[Check],
+    checks: Sequence[AdapterCheck],
     folder: Path,
     tell: Tell = lambda text: None,
     announce: Announce = lambda folder: None,
@@ -110,13 +111,13 @@ def make_evidence(
             missing[run.name] = absence
         elif run.name in names:
             runs.append(run)
-    with Children() as children:
-        refusals = _refusals(subject, folder, children) if REFUSALS in names else None
-        with children.interrupting():
-            drawn = _drawn(subject, tell, announce) if DRAWS in names else None
+    with asked_to_end() as asked:
+        refusals = _refusals(subject, folder, asked) if REFUSALS in names else None
+        drawn = _drawn(subject, asked, tell, announce) if DRAWS in names else None
+        _check(asked)
         if drawn is None and DRAWS in names:
             runs.append(planned[MANY])
-        ended = _make_all(subject, runs, folder, children, tell, announce, at_once)
+        ended = _make_all(subject, runs, folder, asked, tell, announce, at_once)
     made = {name: item for name, item in ended.items() if isinstance(item, Made)}
     found = {name: item if isinstance(item, Finding) else _without_trials(planned[name], item) for name, item in ended.items()}
     if all(one is not None for one in found.values()):  # none came to a trial: where the adapter failed, that is no "not known"
@@ -136,20 +137,25 @@ def make_evidence(
     )
 
 
+def _check(asked: threading.Event) -> None:
+    if asked.is_set():
+        raise KeyboardInterrupt
+
+
 def _make_all(
-    subject: Subject, runs: Sequence[CheckRun], folder: Path, children: Children, tell: Tell, announce: Announce, at_once: int
+    subject: Subject, runs: Sequence[CheckRun], folder: Path, asked: threading.Event, tell: Tell, announce: Announce, at_once: int
 ) -> dict[str, Made | Finding]:
     found: dict[str, Made | Finding] = {}
     started = time.monotonic()
 
     def tell_of(name: str) -> None:
-        children.check()  # a run that a signal ended is not made
+        _check(asked)  # a run that a signal ended is not made
         left = _time_left(len(found), len(runs), time.monotonic() - started)
         tell(f"{len(found)} of {len(runs)} runs made; {name}{left}")
 
     def make(together: Sequence[CheckRun]) -> None:
         with ThreadPoolExecutor(at_once) as pool:
-            waiting = {pool.submit(_make, subject, run, folder, children, announce): run.name for run in together}
+            waiting = {pool.submit(_make, subject, run, folder, asked, announce): run.name for run in together}
             for future in as_completed(waiting):
                 found[waiting[future]] = future.result()
                 tell_of(waiting[future])
@@ -166,9 +172,9 @@ def _make_all(
         if is_hopeless and run.name not in found:
             found[run.name] = not_tested(f"not made: the first {HOPELESS_RUNS} runs came to no trial")
         elif run.is_alone:
-            found[run.name] = _make(subject, run, folder, children, announce)
+            found[run.name] = _make(subject, run, folder, asked, announce)
             tell_of(run.name)
-    children.check()
+    _check(asked)
     return found
 
 
@@ -177,7 +183,7 @@ def _time_left(made: int, runs: int, seconds: float) -> str:
     return f"; about {duration_text(seconds * (runs - made) / made)} left" if runs <= 2 * made < 2 * runs else ""
 
 
-def _make(subject: Subject, run: CheckRun, folder: Path, children: Children, announce: Announce) -> Made | Finding:
+def _make(subject: Subject, run: CheckRun, folder: Path, asked: threading.Event, announce: Announce) -> Made | Finding:
     place = folder / run.name
     notes = place / "notes"
     notes.mkdir(parents=True)
@@ -190,29 +196,29 @@ def _make(subject: Subject, run: CheckRun, folder: Path, children: Children, ann
         "without_groups": run.without_groups,
     }
     with own_folders(announce) as own:
-        answer = children.ask("tuneoff.trust.check.one_run", place, {**request, "folders": asdict(own)})
+        answer = ask_run(asked, "tuneoff.trust.check.one_run", place, {**request, "folders": asdict(own)})
     if isinstance(answer, str):
         return not_tested(f"run {run.name} was not made: {answer}")
     with _FINISHING:
         return replace(finished(run.name, spec, notes, answer, load_target(subject.target)), is_loaded=run.is_loaded)
 
 
-def _refusals(subject: Subject, folder: Path, children: Children) -> Refusals | Finding:
+def _refusals(subject: Subject, folder: Path, asked: threading.Event) -> Refusals | Finding:
     place = folder / REFUSALS
     place.mkdir(parents=True)
     spec = run_spec(subject, CheckRun(name=REFUSALS, experiment=specs.drawn(8)))
-    answer = children.ask("tuneoff.trust.check.refusals", place, {"run": run_spec_to_json(spec)}, REFUSAL_SECONDS)
+    answer = ask_run(asked, "tuneoff.trust.check.refusals", place, {"run": run_spec_to_json(spec)}, REFUSAL_SECONDS)
     if isinstance(answer, str):
         return not_tested(f"nothing could be asked: {answer}")
     return msgspec.convert(answer, Refusals)
 
 
-def _drawn(subject: Subject, tell: Tell, announce: Announce) -> Drawn | Finding | None:
+def _drawn(subject: Subject, asked: threading.Event, tell: Tell, announce: Announce) -> Drawn | Finding | None:
     """Return draws of the adapter's own sampler; None where it cannot draw without running trials."""
     tell(f"drawing {DRAW_COUNT} configurations")
     spec = run_spec(subject, CheckRun(name=DRAWS, experiment=specs.drawn(DRAW_COUNT)))
     way_out = f"let it give {DRAW_COUNT} in that time"
-    answer = draw_in_process(spec, DRAW_COUNT, spec.seed, DRAW_SECONDS, way_out, announce)
+    answer = draw_in_process(spec, DRAW_COUNT, spec.seed, DRAW_SECONDS, way_out, announce, asked.is_set)
     if answer.state == NOT_OFFERED:
         return None
     if answer.state == FAILED and not answer.configurations:

@@ -2,7 +2,7 @@
 
 The record is derived by who asked: what that imports would cost every run some tenths of a second.
 
-Its parent, `Children`, tells it of the signals that end a check.
+Its parent, which calls `ask_run`, passes on the signals that end a check.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from tuneoff.base.process_limits import die_with_parent
@@ -39,60 +38,24 @@ LOOK_SECONDS = 0.3
 BUSY = "while True: pass"
 
 
-class Children:
-    """The processes that make runs. A signal is passed on: each un-deploys its run and ends."""
+def ask_run(asked: threading.Event, module: str, folder: Path, request: Mapping[str, Any], seconds: float = RUN_SECONDS) -> Any:
+    """Run a module on a request in `folder` and return its answer; a text says why there is none.
 
-    def __init__(self) -> None:
-        self._told = threading.Event()
-        self._raises = False  # a signal raises KeyboardInterrupt at once
-        self._before: list[tuple[int, Any]] = []
+    Once `asked` is set, the process has a SIGTERM: it un-deploys its run and ends. None begins then.
+    """
+    if asked.is_set():
+        return "interrupted"
+    signalled: list[int] = []
 
-    def __enter__(self) -> Children:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                self._before.append((number, signal.signal(number, self._tell)))
-        return self
+    def pass_on(pid: int) -> None:
+        if asked.is_set() and not signalled:
+            signalled.append(pid)
+            kill(pid, signal.SIGTERM)
 
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before:
-            signal.signal(number, handler)
-
-    def check(self) -> None:
-        """Raise KeyboardInterrupt if a signal came."""
-        if self._told.is_set():
-            raise KeyboardInterrupt
-
-    @contextlib.contextmanager
-    def interrupting(self) -> Iterator[None]:
-        """Let the first signal end the block, in which the main thread waits for a process that is none of these."""
-        self._raises = True
-        try:
-            self.check()
-            yield
-        finally:
-            self._raises = False
-
-    def ask(self, module: str, place: Path, request: Mapping[str, Any], seconds: float = RUN_SECONDS) -> Any:
-        """Run a module on a request in `place` and return its answer; a text says why there is none."""
-        if self._told.is_set():
-            return "interrupted"
-        told: list[int] = []
-
-        def pass_on(pid: int) -> None:
-            if self._told.is_set() and not told:
-                told.append(pid)
-                kill(pid, signal.SIGTERM)
-
-        answer, end = ask(module, place, request, seconds, look=pass_on)
-        if end.code is None:
-            return f"it took longer than {seconds:g} s"
-        return f"its process {end.text}" if answer is None else answer
-
-    def _tell(self, signum: int, frame: FrameType | None) -> None:
-        is_first = not self._told.is_set()
-        self._told.set()
-        if self._raises and is_first:  # a second one may not disturb what the first one ends
-            raise KeyboardInterrupt
+    answer, end = ask(module, folder, request, seconds, look=pass_on)
+    if end.code is None:
+        return f"it took longer than {seconds:g} s"
+    return f"its process {end.text}" if answer is None else answer
 
 
 @dataclass

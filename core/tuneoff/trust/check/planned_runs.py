@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from tuneoff.base.findings import Finding, not_applicable, out_of_reach
 from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Strategy, Workers
 from tuneoff.trust.check import specs
 from tuneoff.trust.check.fault_injection import Plant
-from tuneoff.trust.check.model import Finding, not_applicable, out_of_reach
 from tuneoff.trust.check.probe_workload import Act
 
 Outside = Literal["interrupt", "kill-coordinator"]  # what is done to a run from outside

@@ -50,6 +50,7 @@ def draw_in_process(
     seconds: float,
     way_out: str = "raise --timeout, or lower --draws",
     announce: Announce = lambda folder: None,
+    is_stopped: Callable[[], bool] = lambda: False,
 ) -> Drawing:
     """Have the adapter of `spec` draw `count` configurations under `seed`, in a fresh process of its own session.
 
@@ -77,6 +78,7 @@ def draw_in_process(
                 request,
                 seconds,
                 environment,
+                is_stopped=is_stopped,
                 remains=lambda pid: {*with_mark(MARK, execution.execution_id), *in_session(pid)},
             )
         drawn = _draws(execution.folder / DRAWS)

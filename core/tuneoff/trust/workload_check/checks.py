@@ -6,12 +6,13 @@ import contextlib
 import os
 import random
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.findings import Check, Finding, Report, check, failed, judged, not_applicable, not_tested, out_of_reach, passed
 from tuneoff.base.format import counted
 from tuneoff.base.identity import is_finite
 from tuneoff.base.interrupting import interrupting
@@ -21,7 +22,6 @@ from tuneoff.experiment.spec import ExperimentSpec
 from tuneoff.experiment.strategies import draw
 from tuneoff.run.child import ask
 from tuneoff.run.supervisor.guardian import temporary_folder, watching
-from tuneoff.trust.check.model import Finding, failed, judged, not_applicable, not_tested, passed
 from tuneoff.workload import workload_at
 
 EPOCHS = 3  # of a training, at most; one is trained through `budget.epochs_per_trial`
@@ -32,6 +32,7 @@ NOT_AGAIN = "a second training in the same process failed: see trials.again"
 LONG_END = 1.0  # s, of a training that has trained all its epochs
 SHORTEST = 0.2  # s: of a shorter training the use of processors tells nothing
 TRAIN = "tuneoff.trust.workload_check.train"  # the module that trains, in a process of its own
+ONCE, ALL = "first training", "all trainings"  # what checks read
 Tell = Callable[[str], None]
 TRAINED, CUT = "trained.safetensors", "cut.safetensors"  # the state after all epochs, and after all but the last
 
@@ -56,20 +57,14 @@ class WorkloadEvidence:
     processes: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     temporary: list[str] = field(default_factory=list)  # files in the temporary folder, which a run removes at its end
+    missing: dict[str, Finding] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadCheck:
-    """One rule of the contract of workloads."""
-
-    id: str
-    reason: str  # one line: why a comparison needs it
-    way_out: str
-    judge: Callable[[WorkloadEvidence], Finding]
+WorkloadCheck = Check[WorkloadEvidence]
 
 
-def check_workload(experiment: ExperimentSpec, tell: Tell) -> list[tuple[WorkloadCheck, Finding]]:
-    """Train two configurations of an experiment in up to four processes, one after another, and return what each check says.
+def check_workload(experiment: ExperimentSpec, name: str, checks: Sequence[WorkloadCheck], tell: Tell) -> Report:
+    """Train two configurations of an experiment in up to four processes, one after another, and return what the checks say.
 
     `tell`: takes a line of progress before each training.
 
@@ -89,11 +84,18 @@ def check_workload(experiment: ExperimentSpec, tell: Tell) -> list[tuple[Workloa
     with interrupting(), watching() as announce, temporary_folder(announce, "tuneoff-check-") as folder:
         _make(evidence, experiment, folder, tell)
     evidence.files += sorted(str(path) for path, when in _written(Path.cwd()).items() if before.get(path) != when)
-    if evidence.problem and not evidence.fails_again:
-        return [(check, not_tested(evidence.problem)) for check in CHECKS]
-    if evidence.problem:
-        return [(check, check.judge(evidence) if check is _again else not_tested(NOT_AGAIN)) for check in CHECKS]
-    return [(check, check.judge(evidence)) for check in CHECKS]
+    failure = "" if evidence.fails_again else evidence.problem
+    if failure:
+        evidence.missing = dict.fromkeys((ONCE, ALL), not_tested(failure))
+    elif evidence.problem:
+        evidence.missing = {ALL: not_tested(NOT_AGAIN)}
+    return Report(
+        label=name,
+        findings=[check.finding(evidence) for check in checks],
+        check_count=len(CHECKS),
+        failure=failure,
+        values={"workload": experiment.workload.name, "name": name},
+    )
 
 
 def _make(evidence: WorkloadEvidence, experiment: ExperimentSpec, folder: Path, tell: Tell) -> None:
@@ -183,11 +185,6 @@ def _written(folder: Path) -> dict[Path, int]:
     return found
 
 
-def _check(id: str, reason: str, way_out: str) -> Callable[[Callable[[WorkloadEvidence], Finding]], WorkloadCheck]:
-    """Make a check of the function below."""
-    return lambda judge: WorkloadCheck(id=id, reason=reason, way_out=way_out, judge=judge)
-
-
 def _differences(evidence: WorkloadEvidence, one: str, other: str) -> Iterator[str]:
     trained, again = evidence.trainings[one]["metrics"], evidence.trainings[other]["metrics"]
     if len(trained) != len(again):
@@ -198,10 +195,11 @@ def _differences(evidence: WorkloadEvidence, one: str, other: str) -> Iterator[s
                 yield f"epoch {epoch}: {name} {first[name]}, then {second.get(name)}"
 
 
-@_check(
+@check(
     "metric.given",
-    "samplers and pruners decide by the objective of each epoch",
-    "return the file's objective from each epoch, as a finite number",
+    reason="samplers and pruners decide by the objective of each epoch",
+    way_out="return the file's objective from each epoch, as a finite number",
+    reads=(ALL,),
 )
 def _given(evidence: WorkloadEvidence) -> Finding:
     return judged(
@@ -222,10 +220,11 @@ def _is_number(text: str) -> bool:
         return False
 
 
-@_check(
+@check(
     "epochs.planned",
-    "a trial is to get to its end as often as the budget plans, not only at first",
-    "train through `budget.epochs_per_trial`, or end the training by itself: tuneoff explain docs/workloads.md",
+    reason="a trial is to get to its end as often as the budget plans, not only at first",
+    way_out="train through `budget.epochs_per_trial`, or end the training by itself: tuneoff explain docs/workloads.md",
+    reads=(ALL,),
 )
 def _planned(evidence: WorkloadEvidence) -> Finding:
     if isinstance(evidence.whole, str):
@@ -237,37 +236,41 @@ def _planned(evidence: WorkloadEvidence) -> Finding:
     return passed(f"ends by itself after {trained} of {counted(evidence.planned, 'epoch')}")
 
 
-@_check(
+@check(
     "seeds.repeat",
-    "the same configuration and seed are to give the same values in each framework",
-    "seed every generator with `seed` (a class: `seeds.split`, `seeds.trial`), and give no times as metrics",
+    reason="the same configuration and seed are to give the same values in each framework",
+    way_out="seed every generator with `seed` (a class: `seeds.split`, `seeds.trial`), and give no times as metrics",
+    reads=(ALL,),
 )
 def _repeats(evidence: WorkloadEvidence) -> Finding:
     return judged(_differences(evidence, "first", "again"))
 
 
-@_check(
+@check(
     "trials.again",
-    "a worker trains many trials, one after another, in one process",
-    "do what a process allows once when the module is imported, or ask first whether it was done",
+    reason="a worker trains many trials, one after another, in one process",
+    way_out="do what a process allows once when the module is imported, or ask first whether it was done",
+    reads=(ONCE,),
 )
 def _again(evidence: WorkloadEvidence) -> Finding:
     return failed(f"after another one in its process {evidence.problem}") if evidence.fails_again else passed()
 
 
-@_check(
+@check(
     "trials.isolated",
-    "a trial's values must not depend on the trials before it in its process",
-    "keep nothing in modules and classes; make all anew in each trial (in a class: in `load`)",
+    reason="a trial's values must not depend on the trials before it in its process",
+    way_out="keep nothing in modules and classes; make all anew in each trial (in a class: in `load`)",
+    reads=(ALL,),
 )
 def _isolated(evidence: WorkloadEvidence) -> Finding:
     return judged(_differences(evidence, "again", "after the other"))
 
 
-@_check(
+@check(
     "state.restores",
-    "the best model is tested in a fresh process, from its checkpoint",
-    "let `state_dict` return all that `test` needs",
+    reason="the best model is tested in a fresh process, from its checkpoint",
+    way_out="let `state_dict` return all that `test` needs",
+    reads=(ALL,),
 )
 def _restores(evidence: WorkloadEvidence) -> Finding:
     if not evidence.has_test:
@@ -277,16 +280,17 @@ def _restores(evidence: WorkloadEvidence) -> Finding:
     return judged(_changed(evidence.trainings["first"]["scores"], evidence.trainings["restored"]["scores"]))
 
 
-@_check(
+@check(
     "state.resumes",
-    "a retry goes on from the trial's checkpoint, as if it had never stopped",
-    "let `state_dict` return model, optimizer and random generators, or leave out `restores_training`",
+    reason="a retry goes on from the trial's checkpoint, as if it had never stopped",
+    way_out="let `state_dict` return model, optimizer and random generators, or leave out `restores_training`",
+    reads=(ALL,),
 )
 def _resumes(evidence: WorkloadEvidence) -> Finding:
     if not evidence.restores_training:
         return not_applicable("a retry begins at the first epoch: the workload has no state, or does not set `restores_training`")
     if "resumed" not in evidence.trainings:
-        return not_tested("a trial has one epoch, so nothing is left to train after it")
+        return out_of_reach("a trial has one epoch, so nothing is left to train after it")
     (resumed,), expected = evidence.trainings["resumed"]["metrics"], evidence.trainings["first"]["metrics"][-1]
     return judged(f"last epoch: {text}" for text in _changed(expected, resumed))
 
@@ -297,38 +301,45 @@ def _changed(trained: Mapping[str, str], from_state: Mapping[str, str]) -> Itera
             yield f"{name} {trained[name]}, from the state {from_state.get(name)}"
 
 
-@_check(
+@check(
     "threads.limited",
-    "trials run side by side: one that takes the others' processors slows them, not equally for all frameworks",
-    "limit your library's threads in `limit_threads`",
+    reason="trials run side by side: one that takes the others' processors slows them, not equally for all frameworks",
+    way_out="limit your library's threads in `limit_threads`",
+    reads=(ALL,),
 )
 def _threads(evidence: WorkloadEvidence) -> Finding:
     used = [one for one in evidence.trainings.values() if one["seconds"] >= SHORTEST]
     if not used:
-        return not_tested(
+        return out_of_reach(
             f"trainings took less than {SHORTEST:g} s, which tells nothing of processors; train on more data to see"
         )
     if (os.cpu_count() or 1) <= evidence.threads:
-        return not_tested(f"a trial may have {evidence.threads} threads, and this machine has no more processors")
+        return out_of_reach(f"a trial may have {evidence.threads} threads, and this machine has no more processors")
     most = max(one["cpu_seconds"] / one["seconds"] for one in used)
     text = f"at most {most:.2f} processors in use, {evidence.threads} allowed"
     if most > MOST_USE * evidence.threads:
         return failed(text)
     idle = max(one["idle_seconds"] / one["seconds"] for one in used)
     if idle < LEAST_IDLE:
-        return not_tested(f"{text}, but other programs left {idle:.2f} processors idle; free the machine to see")
+        return out_of_reach(f"{text}, but other programs left {idle:.2f} processors idle; free the machine to see")
     return passed(text)
 
 
-@_check("left.processes", "what a trial leaves running disturbs those after it", "end them in `finally` (in a class: in `close`)")
+@check(
+    "left.processes",
+    reason="what a trial leaves running disturbs those after it",
+    way_out="end them in `finally` (in a class: in `close`)",
+    reads=(ALL,),
+)
 def _processes(evidence: WorkloadEvidence) -> Finding:
     return judged(evidence.processes)
 
 
-@_check(
+@check(
     "left.files",
-    "what a trial writes where it was called is its neighbour's too, who runs beside it",
-    "write to a `tempfile.TemporaryDirectory()` that ends with the trial",
+    reason="what a trial writes where it was called is its neighbour's too, who runs beside it",
+    way_out="write to a `tempfile.TemporaryDirectory()` that ends with the trial",
+    reads=(ALL,),
 )
 def _left_files(evidence: WorkloadEvidence) -> Finding:
     temporary = evidence.temporary
@@ -338,10 +349,11 @@ def _left_files(evidence: WorkloadEvidence) -> Finding:
     return judged(evidence.files, kept if temporary else "")
 
 
-@_check(
+@check(
     "splits.disjoint",
-    "a test on cases of the training or of the selection is too good",
-    "take the test cases away before you split off validation",
+    reason="a test on cases of the training or of the selection is too good",
+    way_out="take the test cases away before you split off validation",
+    reads=(ALL,),
 )
 def _disjoint(evidence: WorkloadEvidence) -> Finding:
     cases: Mapping[str, Iterable[str]] = evidence.trainings["first"]["cases"]

@@ -15,7 +15,7 @@ from tuneoff.trust.check.checks import (
     steps,
     workers,
 )
-from tuneoff.trust.check.model import Check
+from tuneoff.trust.check.evidence import AdapterCheck
 
 _FAMILIES = (
     steps.CHECKS,
@@ -33,4 +33,4 @@ _FAMILIES = (
     refusal.CHECKS,
     best.TESTED,
 )
-CHECKS: tuple[Check, ...] = tuple(check for family in _FAMILIES for check in family)
+CHECKS: tuple[AdapterCheck, ...] = tuple(check for family in _FAMILIES for check in family)

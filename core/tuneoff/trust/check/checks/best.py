@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tuneoff.base.findings import Finding, check, judged, not_tested, out_of_reach
 from tuneoff.base.identity import is_finite
 from tuneoff.record.derive import VALUE_TOLERANCE
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import TrialRecord
 from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
-from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Finding, check, judged, not_tested, out_of_reach, run_check
+from tuneoff.trust.check.evidence import AdapterEvidence, Made, run_check
 
 BOTH = ("honest-max", "honest-min")
 ODD = "odd-values"

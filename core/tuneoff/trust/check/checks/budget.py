@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tuneoff.base.findings import Finding, check, judged
 from tuneoff.record.events import schema
-from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Finding, check, judged, run_check
+from tuneoff.trust.check.evidence import AdapterEvidence, Made, run_check
 from tuneoff.trust.check.probe_workload import early_end
 from tuneoff.trust.check.specs import WALL_CLOCK_SECONDS
 

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tuneoff.base.findings import Finding, check, judged, not_tested, out_of_reach
 from tuneoff.base.identity import canonical_json, configuration_digest
 from tuneoff.record.events import schema
 from tuneoff.trust.check.checks.failures import trials_by_act
 from tuneoff.trust.check.checks.records import BROKEN
-from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Finding, check, judged, not_tested, out_of_reach, run_check
+from tuneoff.trust.check.evidence import AdapterEvidence, Made, run_check
 from tuneoff.trust.check.specs import CHOICES
 
 RUN = "careless"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tuneoff.base.findings import Finding, check, judged, not_tested
 from tuneoff.record.events import schema
-from tuneoff.trust.check.evidence import AdapterEvidence, Made
+from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence, Made, run_check
 from tuneoff.trust.check.footprint import Kind
-from tuneoff.trust.check.model import Check, Finding, check, judged, not_tested, run_check
 
 RUN = "interrupted"
 SECONDS = 15.0
@@ -91,7 +91,7 @@ def _loopback(evidence: AdapterEvidence) -> Finding:
     return judged(sorted(beyond), f"{ports} ports seen, all on loopback" if ports else "no port was seen")
 
 
-def _left(name: str, kind: Kind, rule: str, reason: str, way_out: str) -> Check:
+def _left(name: str, kind: Kind, rule: str, reason: str, way_out: str) -> AdapterCheck:
     @run_check(f"left.{name}", rule=rule, reason=reason, way_out=way_out, reads=READ, needs_all=False)
     def nothing(made: Made) -> Iterator[str]:
         return (f"{made.name}: {left.text}" for left in made.left if left.kind == kind)

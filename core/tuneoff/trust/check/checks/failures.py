@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from tuneoff.base.findings import Finding, check, judged, not_applicable
 from tuneoff.record.run_record import TrialRecord
-from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Finding, check, judged, not_applicable, run_check
+from tuneoff.trust.check.evidence import AdapterEvidence, Made, run_check
 
 FAULTY, RETRIED = "faulty", "retried"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Finding, check, judged, run_check
+from tuneoff.base.findings import Finding, check, judged
+from tuneoff.trust.check.evidence import AdapterEvidence, Made, run_check
 
 READ = ("honest-max", "honest-min", "random-2-workers-1", "scripted", "faulty", "retried")
 ANNOUNCED = {"handed-out-twice", "never-handed-out", "started-early"}  # rules of a history that have a check of their own

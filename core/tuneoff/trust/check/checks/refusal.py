@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tuneoff.base.findings import Check, Finding, check, judged, not_tested
 from tuneoff.trust.check.evidence import AdapterEvidence
-from tuneoff.trust.check.model import Check, Finding, check, judged, not_tested
 from tuneoff.trust.check.planned_runs import REFUSALS
 
 

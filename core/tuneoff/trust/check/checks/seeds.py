@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tuneoff.base.findings import Finding, check, judged
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.space import SearchSpace
 from tuneoff.record.run_record import RunRecord
 from tuneoff.trust.check.evidence import AdapterEvidence
-from tuneoff.trust.check.model import Finding, check, judged
 from tuneoff.trust.check.planned_runs import repetitions
 
 ALARM = 1e-4  # p-value below which two halves are not of the same distribution

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tuneoff.base.dimension import typed
+from tuneoff.base.findings import Finding, check, judged, not_applicable, passed
 from tuneoff.base.identity import canonical_json, configuration_digest
 from tuneoff.base.space import Dimension, IntegerLog, SearchSpace, points
 from tuneoff.record.events import schema
-from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Finding, check, judged, not_applicable, passed, run_check
+from tuneoff.trust.check.evidence import AdapterEvidence, Made, run_check
 from tuneoff.trust.check.planned_runs import DRAWS, not_offered, repetitions
 
 FIXED = ("honest-max", "honest-min")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tuneoff.base.findings import Finding, check, judged, not_tested
 from tuneoff.measure.spans import partition_ns
 from tuneoff.record.events import schema
 from tuneoff.run.lifecycle import INTERRUPTED_SECONDS
-from tuneoff.trust.check.evidence import AdapterEvidence, Made
+from tuneoff.trust.check.evidence import AdapterEvidence, Made, run_check
 from tuneoff.trust.check.footprint import Kind
-from tuneoff.trust.check.model import Finding, check, judged, not_tested, run_check
 
 HONEST = ("honest-max", "random-2-workers-1")
 DEFAULT = "default-sampler"

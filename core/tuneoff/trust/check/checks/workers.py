@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from tuneoff.base.findings import Finding, check, judged, out_of_reach
 from tuneoff.base.process_limits import NOT_JOINED, NOT_PINNED
 from tuneoff.trust.check.checks.failures import trials_by_act
-from tuneoff.trust.check.evidence import AdapterEvidence, Made
-from tuneoff.trust.check.model import Finding, check, judged, out_of_reach, run_check
+from tuneoff.trust.check.evidence import AdapterEvidence, Made, run_check
 from tuneoff.trust.check.specs import SILENCE_SECONDS, TRIAL_SECONDS
 
 READ = ("honest-max", "scripted", "random-1-workers-1", "random-2-workers-1")
