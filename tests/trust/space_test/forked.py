@@ -29,10 +29,12 @@ def _ask(
     seconds: float,
     environment: Mapping[str, str],
     *,
+    is_stopped: Callable[[], bool],
     remains: Callable[[int], Iterable[int]],
 ) -> tuple[Any, ChildEnd]:
     """Answer as `tuneoff.run.child.ask` does, without a limit of time."""
     assert module == draw.__name__
+    assert not is_stopped()
     answer = folder / ANSWER
     pid = os.fork()
     if pid == 0:
