@@ -2,15 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from builders.event_logs import Log, example_a, example_b, ns
 from builders.specs import make_spec
-from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.spec import Objective, RunSpec
 from tuneoff.record.derive import best_trial, derive
-from tuneoff.record.endings import Ruling
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import RunRecord, TrialRecord
 
@@ -49,44 +46,6 @@ def test_the_worked_examples_derive_without_flags_and_as_done() -> None:
         assert run.best.core_trial == run.best.trial == "1"
 
 
-def test_the_order_of_files_changes_nothing() -> None:
-    log, spec = example_b()
-    orders = ([0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 4, 1, 3])
-    records = [derive(log.pairs(order), spec) for order in orders]
-    assert records[0] == records[1] == records[2]
-
-
-def test_processes_begin_at_the_same_moments_on_a_host_that_was_suspended_before() -> None:
-    starts = []
-    for slept_ns in (0, 3600 * 10**9):
-        log, spec = example_b()
-        for writer in log.writers:
-            since_boot = writer.process.process_started_ns + slept_ns
-            writer.process = msgspec.structs.replace(writer.process, process_started_ns=since_boot, slept_ns=slept_ns)
-            writer.events[0] = writer.process
-        trials = derive(log.pairs(), spec).trials
-        starts.append([attempt.process_started_ns for trial in trials for attempt in trial.attempts])
-    assert starts[0] == starts[1]
-
-
-def test_a_platform_that_was_found_to_be_an_emulation_is_in_the_record() -> None:
-    log, _ = one_trial()
-    assert not derive(log.pairs(), make_spec()).emulated
-    log.coordinator.add(schema.Flag, 1, name=schema.EMULATED_FLAG, text="it says so")
-    assert derive(log.pairs(), make_spec()).emulated
-
-
-def test_the_value_is_the_best_finite_one_with_its_first_epoch() -> None:
-    log, worker = one_trial(epochs=0)
-    for epoch, value in enumerate([0.3, None, 0.7, 0.7], 1):
-        worker.epoch("1", epoch, 3 + epoch, reported=3 + epoch, metrics={"validation_accuracy": value, "validation_loss": 0.4})
-    worker.end("1", 9, "completed", 4)
-    record = trial(log)
-    assert (record.value, record.value_epoch, record.tie_loss) == (0.7, 3, 0.4)
-    spec = make_spec(objective=Objective(metric="validation_loss", mode="min"))
-    assert trial(log, spec).value_epoch == 1
-
-
 def test_ties_are_broken_by_validation_loss_and_then_by_canonical_hash() -> None:
     objective = Objective(metric="validation_accuracy", mode="max")
 
@@ -102,14 +61,6 @@ def test_ties_are_broken_by_validation_loss_and_then_by_canonical_hash() -> None
     assert best == best_trial(objective, trials[::-1])
 
 
-def test_a_retry_supersedes_the_attempt_before_it() -> None:
-    log, spec = example_b()
-    record = next(item for item in derive(log.pairs(), spec).trials if item.trial == "2")
-    assert [(attempt.attempt, attempt.state) for attempt in record.attempts] == [(1, "superseded"), (2, "completed")]
-    assert (record.attempts[0].cause, record.attempts[0].charged) == ("OSError: load", "infrastructure")
-    assert (record.state, record.cause) == ("completed", None)
-
-
 def test_a_refused_trial_is_no_trial() -> None:
     log, worker = one_trial()
     worker.end("1", 9, "completed", 4)
@@ -121,14 +72,6 @@ def test_a_refused_trial_is_no_trial() -> None:
     assert flags(run) == {"over_budget": 1}
 
 
-def test_a_trial_that_no_process_took_up_is_cancelled_and_used_no_ticket() -> None:
-    log = Log()
-    log.submit("1", 2)
-    record = trial(log)
-    assert (record.state, record.used_ticket, record.configuration) == ("cancelled", False, {"x": 0.5})
-    assert record.digest == configuration_digest({"x": 0.5})
-
-
 def test_an_attempt_run_again_under_its_number_is_kept_and_flagged() -> None:
     log, _ = one_trial()
     again = log.process("worker", 8)
@@ -137,14 +80,6 @@ def test_an_attempt_run_again_under_its_number_is_kept_and_flagged() -> None:
     run = derive(log.pairs(), make_spec())
     assert [(attempt.slot, attempt.state) for attempt in run.trials[0].attempts] == [(0, "superseded"), (1, "failed")]
     assert flags(run) == {"attempt_repeated": 1}
-
-
-def test_the_losing_epoch_is_the_scripted_one_even_if_no_stop_came() -> None:
-    log, worker = one_trial(epochs=4)
-    worker.end("1", 9, "completed", 4)
-    spec = make_spec(pruner="scripted", stops={configuration_digest({"x": 0.5}): 2})
-    assert trial(log, spec).stop_epoch == 2
-    assert trial(log).stop_epoch is None
 
 
 def test_a_process_of_another_boot_is_aligned_by_its_anchor() -> None:
@@ -215,14 +150,6 @@ def test_the_status_follows_from_the_events() -> None:
     assert status(without(schema.StepEnded))[0] == "interrupted"
     assert status(failing("boom")) == ("failed", "step deploy failed: boom", "framework")
     assert status(failing("interrupted"))[0] == "interrupted"
-
-
-def test_a_ruling_of_the_supervisor_stands() -> None:
-    log, spec = example_a()
-    ruling = Ruling(status="timeout", reason="longer than 10 s", charged="framework")
-    run = derive(log.pairs(), spec, ruling=ruling, versions={"tuneoff": "1"}, environment={"cpu": "x"})
-    assert (run.status, run.reason, run.charged) == ("timeout", "longer than 10 s", "framework")
-    assert (run.versions, run.environment) == ({"tuneoff": "1"}, {"cpu": "x"})
 
 
 def test_no_events_at_all_still_give_a_record() -> None:

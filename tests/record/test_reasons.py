@@ -18,7 +18,7 @@ def end_of(*causes: str | None) -> tuple[str, str | None, str | None]:
         if cause is None:
             worker.end(f"t{number}", 9, "pruned", 0)
         else:
-            worker.end(f"t{number}", 9, "failed", 0, cause=cause, charged="workload")
+            worker.end(f"t{number}", 9, "failed", 0, cause=cause, charged="framework" if cause == "c" else "workload")
     log.step("undeploy", 10, 11)
     run = derive(log.pairs(), make_spec())
     return run.status, run.reason, run.charged
@@ -27,14 +27,8 @@ def end_of(*causes: str | None) -> tuple[str, str | None, str | None]:
 def test_a_run_of_failed_trials_names_their_most_frequent_cause_and_charges_who_they_charge() -> None:
     assert end_of("a", "a", "a") == ("failed", "no trial completed: 3 of 3 failed: a", "workload")
     assert end_of("b", "a", "a", None) == ("failed", "no trial completed: 3 of 4 failed, 2 of them: a", "workload")
+    assert end_of("c", "c", "a")[2] == "framework"
     assert end_of(None, None) == ("failed", "no trial completed", "framework")
-
-
-def test_a_framework_that_took_no_trial_up_is_charged() -> None:
-    log = Log()
-    log.submit("t0", 1)
-    log.step("undeploy", 10, 11)
-    assert derive(log.pairs(), make_spec()).charged == "framework"
 
 
 def with_best(trial: str, error: str | None) -> tuple[str, str | None, str | None]:

@@ -17,12 +17,6 @@ def stolen(percent: float) -> Samples:
     return Samples(header=rapl(), usage=usage)
 
 
-def test_a_run_without_trouble_has_no_flag() -> None:
-    assert sample_flags(None) == ()
-    assert sample_flags(stolen(2.0)) == ()
-    assert sample_flags(Samples(header=rapl())) == ()
-
-
 def test_stolen_processor_time_is_flagged() -> None:
     flags = sample_flags(stolen(2.1))
     assert [flag.name for flag in flags] == ["steal"]

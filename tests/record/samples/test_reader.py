@@ -26,25 +26,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def peak_of_reading(folder: Path) -> int:
-    """Return how many bytes more were held at most while the samples of a folder were read."""
-    tracemalloc.start()
-    try:
-        read_samples(folder)
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
-def test_samples_are_read_line_by_line(folder: Path) -> None:
-    size = (folder / FILE_NAME).stat().st_size
-    assert peak_of_reading(folder) < 1.5 * size  # two numbers of each line are kept; the text and its lines would be 3 times that
-    found = read_samples(folder)
-    assert found is not None
-    assert (found.power_samples, found.torn_lines) == (ROWS, 0)
-    assert found.power["package-0"].joules[-1] == 1.5 * (ROWS - 1)
-
-
 def test_a_last_line_that_is_not_whole_is_counted_and_left_out(folder: Path) -> None:
     path = folder / FILE_NAME
     os.truncate(path, path.stat().st_size - 3)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from builders.limits import at_most_bytes
 from builders.worked_examples import header
 from tuneoff.record.samples.reader import power_of, read_samples
 from tuneoff.record.samples.schema import FILE_NAME, MOST_NOTES, Header, PowerSample, SampleWriter
@@ -112,10 +111,3 @@ def test_a_file_that_a_kill_left_without_a_whole_line_holds_no_samples(tmp_path:
     (tmp_path / FILE_NAME).write_bytes(content)
     assert read_samples(tmp_path) is None
     assert power_of(tmp_path) is None
-
-
-def test_a_first_line_without_end_is_no_rapl(tmp_path: Path) -> None:
-    with (tmp_path / FILE_NAME).open("wb") as file:
-        file.truncate(10**12)
-    with at_most_bytes(4 * 10**9):
-        assert power_of(tmp_path) is None
