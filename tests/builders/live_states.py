@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tell.live.test_picture import row
 from tuneoff.run.progress import LiveRun
-from tuneoff.tell.live.state import Activity, Current, LiveState, counted_statuses
+from tuneoff.tell.live.state import Activity, Current, LiveState, SeedCell, SeedRow, counted_statuses
+from tuneoff.tell.live.terminal import SIGNS
 
 LIVE = LiveRun(
     run_id="serial0",
@@ -34,6 +34,16 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+def row(text: str, statuses: str, adapter: str = "serial") -> SeedRow:
+    """Return a row by its signs; a blank is no run."""
+    of = {sign: status for status, sign in SIGNS.items()}
+    cells = [
+        SeedCell(run_id=f"{text}{seed}", name=text, seed=seed, status=of[sign]) if sign in of else None
+        for seed, sign in enumerate(statuses)
+    ]
+    return SeedRow(text=text, adapter=adapter, cells=tuple(cells))
 
 
 def state(signs: Sequence[str] = ("##F>.", "#T-I."), **changes: Any) -> LiveState:

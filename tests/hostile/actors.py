@@ -21,7 +21,7 @@ from tuneoff.record.store import write_bytes
 from tuneoff.run.finish import recover
 from tuneoff.run.supervisor.execution import new_execution, undeploy_outside, write_inputs
 from tuneoff.run.supervisor.leftovers import clean_results
-from tuneoff.tell.live.site import Site
+from tuneoff.tell.live.site import LIVE, Site
 from tuneoff.tell.live.watcher import Watcher
 from tuneoff.trust.verify.results import verify
 
@@ -95,7 +95,7 @@ def _drawn(folder: Results, out: Path) -> bytes:
 
 
 def _served(folder: Results, out: Path) -> bytes:
-    site = Site(Watcher(folder.path), lambda path: "")
+    site = Site(Watcher(folder.path), lambda path: LIVE)
     paths = [f"/{path.relative_to(folder.path)}" for path in folder.path.glob("runs/*/*/run.json")]
     return b"".join(site.answer(path).body for path in ("/", "/state.json", *paths))
 

@@ -44,7 +44,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
     from tuneoff.record.run_record import FAILED as FAILURES
     from tuneoff.run.execute import PlanRequest, execute
     from tuneoff.run.progress import Listener
-    from tuneoff.tell.report.progress import progress
+    from tuneoff.tell.live.display import progress
 
     check_something_runs(plan)
     resume = arguments.resume or arguments.retry is not None

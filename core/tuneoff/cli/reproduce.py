@@ -81,7 +81,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def _run(request: ReproduceRequest, arguments: argparse.Namespace) -> tuple[Path, list[RunEnd]]:
     from tuneoff.run.execute import PlanRequest
     from tuneoff.run.execute import execute as execute_plan
-    from tuneoff.tell.report.progress import progress
+    from tuneoff.tell.live.display import progress
 
     plan = request.plan()
     results = arguments.output or new_folder(plan)

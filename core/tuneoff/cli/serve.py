@@ -1,4 +1,4 @@
-"""`tuneoff serve`: the live state and the report of a results folder in a browser."""
+"""`tuneoff serve`: the report of a results folder in a browser, live while its matrix runs."""
 
 from __future__ import annotations
 

@@ -1,16 +1,16 @@
-"""`tuneoff status`: what each planned run of a results folder came to, and what was declared beside what was found."""
+"""`tuneoff status`: one look at a results folder, with what was declared beside what was found."""
 
 from __future__ import annotations
 
 import argparse
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.format import counted
-from tuneoff.base.output import filled_columns, printable, write, write_json
+from tuneoff.base.output import filled_columns, plain_line, printable, write, write_json
 from tuneoff.cli.folders import add_results, newest_folder
 
 if TYPE_CHECKING:
@@ -57,8 +57,20 @@ def execute(arguments: argparse.Namespace) -> int:
     summary = f"{counts['done']} of {counted(len(ends), 'run')} done" + "".join(
         f", {count} {status}" for status, count in counts.items() if status != "done"
     )
-    write(f"{_table(plan, ends)}{_reasons(plan, ends)}\n\n{_by_framework(plan, results)}\n\n{summary}; {results.resolve()}")
+    now = "".join(f"{plain_line(line)}\n" for line in _now(plan, results))
+    write(f"{_table(plan, ends)}{_reasons(plan, ends)}\n\n{_by_framework(plan, results)}\n\n{now}{summary}; {results.resolve()}")
     return 0
+
+
+def _now(plan: Plan, results: Path) -> Iterator[str]:
+    """Yield what goes on in the folder, or how to go on; nothing where all planned runs have ended."""
+    from tuneoff.tell.live.sentences import now
+    from tuneoff.tell.live.state import Activity
+    from tuneoff.tell.live.watcher import Watcher
+
+    state = Watcher(results, plan).look()
+    if state.activity is not Activity.FINISHED:
+        yield from now(state)
 
 
 def _table(plan: Plan, ends: Sequence[RunEnd]) -> str:

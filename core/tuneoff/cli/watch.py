@@ -22,9 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.tell.live import sentences
+    from tuneoff.tell.live.display import watch
     from tuneoff.tell.live.sentences import to_json
     from tuneoff.tell.live.watcher import Watcher
-    from tuneoff.tell.live.watching import watch
 
     if arguments.json and not arguments.once:
         raise ExperimentError("`--json` needs `--once`: it is the state at one moment; add --once")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from builders.live_folders import Folder
 from tuneoff.tell.live.server import Server
-from tuneoff.tell.live.site import Site
+from tuneoff.tell.live.site import LIVE, Site
 from tuneoff.tell.live.watcher import Watcher
 
 DEADLINE_SECONDS = 20.0
@@ -59,4 +59,4 @@ def made_folder(path: Path) -> Folder:
 
 
 def made_site(folder: Folder) -> Site:
-    return Site(Watcher(folder.path), lambda path: f"<h1>report of {path.name}</h1>")
+    return Site(Watcher(folder.path), lambda path: f"{LIVE}<h1>report of {path.name}</h1>")

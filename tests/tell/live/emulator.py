@@ -41,10 +41,8 @@ class Emulator(io.StringIO):
             elif kind == "A":
                 self.row = max(0, self.row - int(number or 1))
             elif kind == "K":
-                self.rows[self.row] = (self.rows[self.row][0][: self.column], False)
-            elif kind == "J":
-                self.rows[self.row] = (self.rows[self.row][0][: self.column], False)
-                del self.rows[self.row + 1 :]
+                assert number == "2"
+                self.rows[self.row] = ("", False)
             else:
                 assert kind == "m", f"an unknown sequence: {number}{kind}"
         return len(text)
@@ -52,7 +50,7 @@ class Emulator(io.StringIO):
     def _put(self, character: str) -> None:
         if character == "\r":
             self.column = 0
-        elif character == "\n":
+        elif character == "\n":  # of a terminal that returns the carriage, too
             self._next()
         else:
             if self.column >= self.columns:

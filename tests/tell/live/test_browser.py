@@ -1,4 +1,4 @@
-"""The live page in a browser: it follows the folder, asks no other host, and shows hostile names as text."""
+"""The page of `tuneoff serve` in a browser: it follows the folder, asks no other host, and shows hostile names as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from builders.live_folders import Folder
 from tuneoff.tell.live.server import Server, serving
-from tuneoff.tell.live.site import Site
+from tuneoff.tell.live.site import Site, rendered
 from tuneoff.tell.live.watcher import Watcher
 
 pytestmark = pytest.mark.slow
@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Folder:
 
 @pytest.fixture
 def server(folder: Folder) -> Iterator[Server]:
-    with serving(Site(Watcher(folder.path), lambda path: "<p>report</p>"), "127.0.0.1", 0) as made:
+    with serving(Site(Watcher(folder.path), rendered), "127.0.0.1", 0) as made:
         yield made
 
 
@@ -53,26 +53,32 @@ def shows(page: Any, selector: str, text: str) -> None:
     expect(page.locator(selector)).to_contain_text(text, timeout=20_000)
 
 
-def test_the_page_follows_the_matrix(browser: Any, server: Server, folder: Folder) -> None:
+def test_the_page_follows_the_matrix_and_keeps_open_what_the_reader_opened(browser: Any, server: Server, folder: Folder) -> None:
     page, problems = open_page(browser, server.url)
     assert page.text_content("#ended") == "0 of 6 runs ended"
-    assert page.text_content("#announce") == ""
+    page.click("#runs summary")
     running = folder.begin("serial", 0)
     running.trial("1", value=0.25)
     shows(page, "#run-incumbent", "0.25")
-    assert page.get_attribute("td >> nth=0", "data-status") == "running"
-    assert page.text_content("#announce") == ""  # figures are not read out
     folder.end("serial", 0, "failed", execution="9")
     shows(page, "#ended", "1 failed")
-    assert page.get_attribute("td >> nth=0", "data-status") == "failed"
-    assert "serial random seed 0: failed" in page.text_content("#failed")
-    assert "1 of 6 runs ended, 1 failed" in page.text_content("#announce")
+    shows(page, ".runs .status.failed", "failed")
+    assert page.get_attribute("#runs", "open") is not None
+    assert page.get_attribute("#figures", "open") is None
+    assert "serial random seed 0: failed" in page.text_content("#live")
     assert problems == []
+
+
+def test_a_server_that_is_gone_is_said_to_be(browser: Any, folder: Folder) -> None:
+    with serving(Site(Watcher(folder.path), rendered), "127.0.0.1", 0) as server:
+        page, _ = open_page(browser, server.url)
+        assert not page.is_visible("#connection")
+    page.wait_for_selector("#connection", state="visible", timeout=20_000)
 
 
 def test_hostile_names_are_text_and_their_scripts_do_not_run(browser: Any, server: Server) -> None:
     page, problems = open_page(browser, server.url)
-    assert page.text_content("h1") == HOSTILE.replace("\x1b", "\\x1b")
+    assert HOSTILE.replace("\x1b", "\\x1b") in page.text_content("header.top")
     assert page.title().startswith("<script>")
     assert page.evaluate("document.scripts.length") == 1
     assert problems == []
@@ -83,26 +89,29 @@ def test_hostile_names_are_text_and_their_scripts_do_not_run(browser: Any, serve
 
 @pytest.mark.parametrize("width", [320, 1200])
 def test_the_page_is_no_wider_than_the_screen(browser: Any, tmp_path: Path, width: int) -> None:
-    folder = Folder(tmp_path / "wide", ("a-long-name-of-an-adapter", "b"), seeds=60)  # the map is wider, and scrolls by itself
-    with serving(Site(Watcher(folder.path), lambda path: ""), "127.0.0.1", 0) as server:
+    folder = Folder(tmp_path / "wide", ("a-long-name-of-an-adapter", "b"), seeds=60)
+    folder.take()
+    folder.end("b", 3, "failed")
+    folder.begin("a-long-name-of-an-adapter", 0).trial("1", value=0.25)
+    with serving(Site(Watcher(folder.path), rendered), "127.0.0.1", 0) as server:
         page, _ = open_page(browser, server.url, viewport={"width": width, "height": 700})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert page.evaluate("document.getElementById('map').scrollWidth") > width
 
 
 def test_without_script_the_state_is_there(browser: Any, server: Server) -> None:
     page, _ = open_page(browser, server.url, java_script_enabled=False)
     assert page.text_content("#ended") == "0 of 6 runs ended"
-    assert page.locator("td").count() == 6
+    assert page.locator(".runs tbody tr").count() == 6
 
 
 def test_the_token_does_not_stay_in_the_address(browser: Any, folder: Folder) -> None:
-    with serving(Site(Watcher(folder.path), lambda path: "<p>report</p>"), "0.0.0.0", 0) as server:
+    with serving(Site(Watcher(folder.path), rendered), "0.0.0.0", 0) as server:
         url = server.url.replace(server.url.partition("//")[2].partition(":")[0], "127.0.0.1", 1)
         page, problems = open_page(browser, url)
         assert "token" not in page.url
         folder.end("serial", 0)
         shows(page, "#ended", "1 of 6")  # by the cookie
-        page.click("a")
-        assert page.text_content("p") == "report"
+        page.click("#runs summary")
+        page.click("text=run.json")
+        assert '"status": "done"' in page.text_content("body") or '"status":"done"' in page.text_content("body")
         assert problems == []

@@ -1,10 +1,9 @@
-"""What the addresses answer: errors as one line, the report made once per state of the folder, all text escaped."""
+"""What the addresses answer: the report made once per state of the folder, errors as one line, all text escaped."""
 
 from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -14,18 +13,35 @@ from builders.live_folders import Folder
 from builders.live_states import state
 from tell.page.documents import Document
 from tuneoff.errors import MissingPackageError
+from tuneoff.judge.choice.choose import answered
+from tuneoff.judge.results import read_results
 from tuneoff.tell.live import site as module
 from tuneoff.tell.live.sentences import to_json
-from tuneoff.tell.live.site import POLICY, SCRIPT, STYLE, Site, page
-from tuneoff.tell.live.state import Activity
+from tuneoff.tell.live.site import LIVE, Site, rendered
+from tuneoff.tell.live.state import Activity, LiveState
 from tuneoff.tell.live.watcher import Watcher
+from tuneoff.tell.page.render import LIVE_SCRIPT, content_hash, live_section, resource
+from tuneoff.tell.page.report import composed
 
-HOSTILE = "<script>alert(1)</script>\"'&\x1b[2J\x00\u202e"
+HOSTILE = "<script>alert(1)</script>\"'&\x1b[2J\x00\u202e<!-- live -->"
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path / "results")
+
+
+@pytest.fixture(autouse=True)
+def _look_whenever_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LOOK_EVERY_SECONDS", 0.0)
+
+
+def page_of(folder: Folder) -> str:
+    return Site(Watcher(folder.path), rendered).answer("/").body.decode()
+
+
+def section(shown: LiveState) -> str:
+    return live_section(to_json(shown), "1")
 
 
 class Renderer:
@@ -34,16 +50,34 @@ class Renderer:
 
     def __call__(self, results: Path) -> str:
         self.count += 1
-        return f"report {self.count}"
+        return f"report {self.count}{LIVE}"
 
 
-def test_the_report_is_made_once_per_state_of_the_folder(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LOOK_EVERY_SECONDS", 0.0)
-    render = Renderer()
-    site = Site(Watcher(folder.path), render)
-    assert [site.answer("/report/").body for _ in range(3)] == [b"report 1"] * 3
+def test_the_report_is_made_once_per_state_of_the_folder_and_has_the_state_of_the_moment(folder: Folder) -> None:
+    folder.take()
+    site = Site(Watcher(folder.path), Renderer())
+    assert all(b"report 1<" in site.answer("/").body for _ in range(3))
+    running = folder.begin("serial", 0)
+    running.trial("1", value=0.25)
+    page = site.answer("/").body
+    assert b"report 1<" in page
+    assert b"0.25" in page
+    folder.end("serial", 0, execution="9")
+    assert all(b"report 2<" in site.answer("/").body for _ in range(2))
+    folder.leave(ended=False)
+    assert b"report 3<" in site.answer("/").body
+
+
+def test_the_script_sees_by_the_version_that_the_report_is_another_one(folder: Folder) -> None:
+    site = Site(Watcher(folder.path), Renderer())
+
+    def versions() -> set[str]:
+        return {Document(site.answer(path).body.decode()).all("section")[0].attributes["data-version"] for path in ("/", "/live")}
+
+    before = versions()
     folder.end("serial", 0)
-    assert [site.answer("/report/").body for _ in range(2)] == [b"report 2"] * 2
+    assert len(before) == len(versions()) == 1
+    assert before != versions()
 
 
 def test_a_record_that_has_become_a_link_out_of_the_folder_is_not_served(folder: Folder, tmp_path: Path) -> None:
@@ -62,10 +96,10 @@ def test_a_record_that_has_become_a_link_out_of_the_folder_is_not_served(folder:
     assert b"a secret" not in answer.body
 
 
-def test_many_who_ask_cost_one_look(folder: Folder) -> None:
+def test_many_who_ask_cost_one_look(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LOOK_EVERY_SECONDS", 0.5)
     now = 0.0
-    watcher = Watcher(folder.path)
-    site = Site(watcher, Renderer(), lambda: now)
+    site = Site(Watcher(folder.path), Renderer(), lambda: now)
     first = site.answer("/state.json").body
     folder.end("serial", 0)
     assert site.answer("/state.json").body == first
@@ -73,18 +107,16 @@ def test_many_who_ask_cost_one_look(folder: Folder) -> None:
     assert site.answer("/state.json").body != first
 
 
-def test_an_error_is_one_line(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LOOK_EVERY_SECONDS", 0.0)
-
+def test_an_error_is_one_line(folder: Folder) -> None:
     def lacks(results: Path) -> str:
         raise MissingPackageError("the report needs x; run: pip install x")
 
     def breaks(results: Path) -> str:
         raise KeyError("<planted>\n")
 
-    lacking = Site(Watcher(folder.path), lacks).answer("/report/")
+    lacking = Site(Watcher(folder.path), lacks).answer("/")
     assert (lacking.status, lacking.body) == (503, b"the report needs x; run: pip install x\n")
-    broken = Site(Watcher(folder.path), breaks).answer("/report/")
+    broken = Site(Watcher(folder.path), breaks).answer("/")
     assert (broken.status, broken.body.count(b"\n")) == (500, 1)
     assert broken.content_type.startswith("text/plain")
     site = Site(Watcher(folder.path), Renderer())
@@ -94,18 +126,14 @@ def test_an_error_is_one_line(folder: Folder, monkeypatch: pytest.MonkeyPatch) -
     assert b"is gone" in gone.body
 
 
-def hostile_page() -> str:
-    made = state(name=HOSTILE, folder=HOSTILE, file=HOSTILE, problems=(HOSTILE,), activity=Activity.STOPPED)
-    rows = tuple(
-        replace(
-            row,
-            text=HOSTILE,
-            adapter=HOSTILE,
-            cells=tuple(cell and replace(cell, run_id=HOSTILE, name=HOSTILE, reason=HOSTILE) for cell in row.cells),
-        )
-        for row in made.rows
-    )
-    return page(to_json(replace(made, rows=rows)))
+def test_a_damaged_record_is_named_below_the_live_state(folder: Folder) -> None:
+    folder.end("serial", 0)
+    folder.end("optuna", 0).write_text("{<script>")
+    page = page_of(folder)
+    assert "There is no report" in page
+    assert "run.json is no run record" in page
+    assert "1 of 6 runs ended" in page
+    assert len(Document(page).all("script")) == 1
 
 
 def names_of(document: Document) -> set[str]:
@@ -113,46 +141,50 @@ def names_of(document: Document) -> set[str]:
     return {name for one in document.elements for name in one.attributes}
 
 
-def test_what_comes_from_the_folder_is_text() -> None:
-    text = hostile_page()
-    found, plain = Document(text), Document(page(to_json(state(problems=("x",), activity=Activity.STOPPED))))
-    assert len(found.all("script")) == len(plain.all("script")) == 1
-    assert names_of(found) == names_of(plain)
-    assert "<script>alert" not in text
-    assert "<script>alert(1)</script>" in unescape(text)
-    assert not re.search("[\x00\x1b\u202e]", text)
-    assert "\\x1b" in text
-    assert len(Document(unescape(text)).all("script")) > 1  # the planted one would be seen
+def test_what_comes_from_the_folder_is_text(folder: Folder) -> None:
+    folder.end("serial", 0, "failed", reason=HOSTILE)
+    plain = Document(page_of(folder))
+    folder.write_plan(name=HOSTILE)
+    text = page_of(folder)
+    assert len(Document(text).all("script")) == len(plain.all("script")) == 1
+    hostile = section(
+        state(folder=HOSTILE, file=HOSTILE, problems=(HOSTILE,), activity=Activity.ELSEWHERE, host=HOSTILE, name=HOSTILE)
+    )
+    found, expected = Document(hostile), Document(section(state(problems=("x",), activity=Activity.ELSEWHERE)))
+    assert names_of(found) == names_of(expected)
+    for shown in (text, hostile):
+        assert "<script>alert" not in shown
+        assert "<script>alert(1)</script>" in unescape(shown)
+        assert not re.search("[\x00\x1b\u202e]", shown)
+        assert shown.count('id="live"') == 1
+        assert len(Document(unescape(shown)).all("script")) > len(Document(shown).all("script"))  # the planted one would be seen
 
 
-def test_ids_are_used_once_and_the_script_finds_them() -> None:
-    found = [one.attributes["id"] for one in Document(page(to_json(state()))).elements if "id" in one.attributes]
+def test_the_policy_allows_the_own_script_alone_and_the_page_loads_nothing(folder: Folder) -> None:
+    folder.end("serial", 0)
+    page = page_of(folder)
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    assert script.endswith(resource(LIVE_SCRIPT))
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="(.*?)"', page)
+    assert f"script-src '{content_hash(script)}'" in policy
+    assert "connect-src 'self'" in policy
+    assert not re.search(r"\son[a-z]+=", page)
+    assert "https://" not in page.replace(script, "")
+
+
+def test_ids_are_used_once_and_the_script_finds_them(folder: Folder) -> None:
+    folder.end_all()
+    found = [one.attributes["id"] for one in Document(page_of(folder)).elements if "id" in one.attributes]
     assert len(found) == len(set(found))
-    assert set(re.findall(r'at\("([a-z-]+)"\)', SCRIPT)) <= set(found)
-    assert {f"run-{key}" for key in to_json(state())["texts"]["figures"]} <= set(found)
-    without = Document(page(to_json(state(current=None, problems=("x",)))))
-    assert found == [one.attributes["id"] for one in without.elements if "id" in one.attributes], "what is put in has its place"
+    assert set(re.findall(r'at\("([a-z-]+)"\)', resource(LIVE_SCRIPT))) == {"live", "connection"} <= set(found)
 
 
-def test_the_policy_allows_the_own_script_and_style_alone() -> None:
-    text = page(to_json(state()))
-    assert f"<script>{SCRIPT}</script>" in text
-    assert f"<style>{STYLE}</style>" in text
-    assert POLICY.count("sha256-") == 2
-    assert " style=" not in text
-    assert not re.search(r"\son[a-z]+=", text)
-    assert "http://" not in text.replace("http-equiv", "")
-    assert "https://" not in text
+def test_without_script_the_page_reloads_itself_and_a_report_in_a_file_does_not(folder: Folder) -> None:
+    assert re.search(r'<noscript><meta http-equiv="refresh" content="\d+"></noscript>', page_of(folder))
+    report = composed(answered(read_results(folder.path)), folder.path / "report")
+    assert not re.search("http-equiv=.refresh|connect-src|<section class=.live|fetch", report)
 
 
-def test_without_script_the_page_reloads_itself() -> None:
-    assert re.search(r'<noscript><meta http-equiv="refresh" content="\d+"></noscript>', page(to_json(state())))
-
-
-@pytest.mark.parametrize(
-    ("activity", "judged"), [(Activity.WORKING, "Not judged yet"), (Activity.FINISHED, "the verdicts are in")]
-)
-def test_no_verdict_is_given_before_the_end(activity: Activity, judged: str) -> None:
-    shown = page(to_json(state(activity=activity)))
-    assert judged in shown
-    assert ("Report</a> of what has ended" in shown) is (activity is Activity.WORKING)
+@pytest.mark.parametrize("activity", [Activity.WORKING, Activity.FINISHED])
+def test_it_is_said_that_no_verdict_is_given_before_the_end(activity: Activity) -> None:
+    assert ("Not judged yet" in section(state(activity=activity))) is (activity is Activity.WORKING)

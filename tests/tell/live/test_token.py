@@ -40,7 +40,7 @@ def test_without_the_token_nothing_is_shown(guarded: Server) -> None:
         get(guarded, f"/?Token={token}"),
         get(guarded, "/?token=%ff%fe"),
         get(guarded, "/?" + "&".join(f"a{number}=1" for number in range(50)) + f"&token={token}"),
-        get(guarded, "/report/", f"Cookie: tuneoff_1={token}"),
+        get(guarded, "/live", f"Cookie: tuneoff_1={token}"),
         get(guarded, "/nothing", f"Cookie: {guarded.access.cookie}=x; {guarded.access.cookie}="),
     ]
     for reply in wrong:

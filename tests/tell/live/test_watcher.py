@@ -17,7 +17,7 @@ from tuneoff.record.endings import KILLED
 from tuneoff.record.events import reader, tail
 from tuneoff.record.results_folder import LOCK
 from tuneoff.tell import record_head
-from tuneoff.tell.live import executions
+from tuneoff.tell.live import watcher as module
 from tuneoff.tell.live.sentences import lines
 from tuneoff.tell.live.state import Activity, LiveState, cells_of
 from tuneoff.tell.live.watcher import Watcher
@@ -123,7 +123,7 @@ def test_nothing_is_read_twice(folder: Folder, monkeypatch: pytest.MonkeyPatch) 
         decoded.append(len(chunk))
         return decode_lines(chunk, *arguments)
 
-    monkeypatch.setattr(executions, "read_head", counted_record)
+    monkeypatch.setattr(module, "read_head", counted_record)
     monkeypatch.setattr(tail, "decode_lines", counted_lines)
     folder.end("serial", 0)
     folder.take()

@@ -1,6 +1,6 @@
-"""The live display of the matrix that this process runs, from what its listener is told.
+"""Progress: of the matrix that this process runs, by its listener, and of one that is watched until it has ended.
 
-The map and the current run stay, runs that ended scroll above.
+On a terminal it is a live display, plain lines anywhere else.
 """
 
 from __future__ import annotations
@@ -12,141 +12,170 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
-from tuneoff.base.format import wrapped
-from tuneoff.base.output import printable
+from tuneoff.base.output import plain_line, printable
 from tuneoff.experiment.plan import Plan
 from tuneoff.run.progress import Listener, LiveRun
-from tuneoff.tell.live.footer import Footer
-from tuneoff.tell.live.overview import Overview
-from tuneoff.tell.live.screen import STYLES, screen
-from tuneoff.tell.live.state import Activity, Current, Ended, LiveState
-from tuneoff.tell.report.progress import end_text
+from tuneoff.tell.live import sentences
+from tuneoff.tell.live.state import LiveState, cells_of
+from tuneoff.tell.live.watcher import NOT_ENDED, Watcher
 
-SHOW_EVERY_SECONDS = 0.5
+if TYPE_CHECKING:
+    from tuneoff.tell.live.terminal import Terminal
 
+DRAW_EVERY_SECONDS, LINE_EVERY_SECONDS = 0.5, 10.0
+LOOK_EVERY_SECONDS = 1.0  # of who watches
+AGAIN_SECONDS = 0.2  # an end is believed when it is seen twice: a command may be between two writes to the lock
+END_STYLES = {"done": "green", "interrupted": "yellow"}
 
-class Board:
-    """Takes in what happens. `results`: the records of what ended, in this command and earlier ones, are read from there."""
-
-    def __init__(self, plan: Plan, results: Path) -> None:
-        self._overview = Overview(plan, results)
-        self._overview.executions.look()
-        self._current: Current | None = None
-
-    def begun(self, run_ids: Sequence[str]) -> None:
-        """Take in which runs this command runs: some are done already, and are repeated."""
-        self._overview.to_run = frozenset(run_ids)
-
-    def started(self, run_id: str, position: int, total: int, label: str) -> None:
-        """Take in that a run starts."""
-        experiment = self._overview.specs[run_id].experiment
-        budget = experiment.budget
-        live = LiveRun(run_id=run_id, step="deploy", seconds=0.0, trials=budget.trials, epochs_per_trial=budget.epochs_per_trial)
-        self._current = Current(
-            run_id=run_id,
-            execution_id="",
-            name=label,
-            position=position,
-            total=total,
-            metric=experiment.objective.metric,
-            live=live,
-        )
-
-    def progressed(self, live: LiveRun) -> None:
-        """Take in where the current run stands."""
-        if self._current is not None:
-            self._current = replace(self._current, live=live)
-
-    def ended(self, status: str, reason: str | None, seconds: float) -> None:
-        """Take in that the current run ended; its record says more."""
-        assert self._current is not None
-        self._overview.executions.look()
-        self._overview.end(self._current.run_id, Ended(status, reason, seconds))
-        self._current = None
-
-    def state(self) -> LiveState:
-        """Return the state now."""
-        rows = self._overview.rows(self._current.run_id if self._current is not None else None)
-        return self._overview.state(rows, Activity.WORKING, self._current, pid=os.getpid())
+Clock = Callable[[], float]
 
 
-class LiveProgress(Listener):
-    """A listener that draws. It draws a few times per second at most, and only what differs."""
+class Lines:
+    """Plain lines: what ended, when another run begins, and every ten seconds where it stands."""
 
-    def __init__(self, footer: Footer, board: Board, clock: Callable[[], float] = time.monotonic) -> None:
-        self._footer, self._board, self._clock = footer, board, clock
-        self._shown: float | None = None
+    def __init__(self, stream: TextIO, clock: Clock = time.monotonic) -> None:
+        self._stream, self._clock = stream, clock
+        self._next = -1.0  # when the state is shown again
+        self._run_id = ""
+
+    def line(self, text: str, style: str = "") -> None:
+        """Write a line."""
+        self._stream.write(f"{text}\n")
+        self._stream.flush()
+
+    def show(self, state: LiveState) -> None:
+        """Write where the matrix stands, if it is time to."""
+        current = state.current
+        is_next = current is not None and current.run_id != self._run_id
+        if state.exit_code is not None or not (is_next or self._clock() >= self._next):
+            return
+        self._run_id = current.run_id if current is not None else ""
+        self._next = self._clock() + LINE_EVERY_SECONDS
+        title = f"{sentences.current_title(current)} ({current.run_id}): {sentences.current_text(current)}" if current else ""
+        self.line("; ".join(filter(None, (sentences.headline(state), title, sentences.left(state)))))
+
+    def close(self) -> None:
+        """Do nothing: lines stay."""
+
+
+def output_on(stream: TextIO, clock: Clock = time.monotonic) -> Terminal | Lines:
+    """Return what shows a state on a stream: a terminal on which lines can be replaced, or any other."""
+    if not (stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"):
+        return Lines(stream, clock)
+    from tuneoff.tell.live.terminal import Terminal
+
+    return Terminal(stream)
+
+
+class Progress(Listener):
+    """Shows the matrix that this process runs. A reader that went away must not end it."""
+
+    def __init__(self, output: Terminal | Lines, watcher: Watcher, clock: Clock = time.monotonic) -> None:
+        self._output, self._watcher, self._clock = output, watcher, clock
+        self._shown = 0.0
 
     def noted(self, text: str) -> None:
-        for line in wrapped([printable(text)], self._footer.size()[0]):
-            self._footer.print(line, "bad" if text.startswith("! ") else "")
+        self._line(printable(text), "red" if text.startswith("! ") else "")
 
     def begun(self, run_ids: Sequence[str]) -> None:
-        self._board.begun(run_ids)
+        self._watcher.to_run.update(run_ids)
 
     def run_started(self, position: int, total: int, label: str, run_id: str) -> None:
-        self._board.started(run_id, position, total, label)
-        self._show()
+        self._watcher.begin(run_id, label, position, total)
+        self._show(self._watcher.look())
 
     def run_progress(self, live: LiveRun) -> None:
-        self._board.progressed(live)
-        if self._is_due():
-            self._show()
+        if self._watcher.current is not None and self._clock() - self._shown >= DRAW_EVERY_SECONDS:
+            self._watcher.current = replace(self._watcher.current, live=live)
+            self._show(self._watcher.state())
 
     def run_ended(self, position: int, total: int, label: str, status: str, reason: str | None, seconds: float) -> None:
         if seconds:  # what this command does not run is on the map already
-            self._board.ended(status, reason, seconds)
-            text = printable(f"[{position}/{total}] {label}: {end_text(status, reason, seconds)}")
-            self._footer.print(text, STYLES.get(status, "bad"))
-            self._show()
+            self._watcher.current = None
+            text = printable(f"[{position}/{total}] {label}: {sentences.end_text(status, reason, seconds)}")
+            self._line(text, END_STYLES.get(status, "red"))
+            self._show(self._watcher.look())
 
-    def close(self) -> None:
-        """Take the display away."""
-        self._footer.close()
+    def _line(self, text: str, style: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._output.line(text, style)
 
-    def _is_due(self) -> bool:
-        return self._shown is None or self._clock() - self._shown >= SHOW_EVERY_SECONDS
-
-    def _show(self) -> None:
+    def _show(self, state: LiveState) -> None:
         self._shown = self._clock()
-        self._footer.show(screen(self._board.state(), *self._footer.size()))
+        with contextlib.suppress(OSError, ValueError):
+            self._output.show(state)
 
 
 class Above(io.TextIOBase):
-    """What is written to it appears above a footer, line by line: log messages, warnings of libraries."""
+    """What is written to it appears above the display, line by line: log messages, warnings of libraries."""
 
-    def __init__(self, footer: Footer) -> None:
-        self._footer, self._rest = footer, ""
+    def __init__(self, output: Terminal | Lines) -> None:
+        self._output, self._rest = output, ""
 
     def writable(self) -> bool:
         return True
 
     def write(self, text: str) -> int:
         *lines, self._rest = (self._rest + text).split("\n")
-        for line in lines:
-            self._footer.print(_visible(line))
+        for line in lines:  # without what would move the cursor; of one that was written over, what stood there last
+            self._output.line(printable(line.rstrip("\r").rpartition("\r")[2].expandtabs()))
         return len(text)
 
     def end(self) -> None:
         """Write what has no end of line."""
-        if self._rest:
-            self._footer.print(_visible(self._rest))
-            self._rest = ""
-
-
-def _visible(line: str) -> str:
-    """Return a line without what would move the cursor; of one that was written over, what stood there last."""
-    return printable(line.rstrip("\r").rpartition("\r")[2].expandtabs())
+        self.write("\n" if self._rest else "")
 
 
 @contextlib.contextmanager
-def shown(footer: Footer, board: Board) -> Iterator[LiveProgress]:
-    """Yield the display; until the block ends, standard error goes above it."""
-    live, above = LiveProgress(footer, board), Above(footer)
+def progress(stream: TextIO, plan: Plan, results: Path) -> Iterator[Listener]:
+    """Yield what shows progress on `stream`; until the block ends, standard error goes above a display."""
+    output = output_on(stream)
+    listener = Progress(output, Watcher(results, plan))
+    if isinstance(output, Lines):
+        yield listener
+        return
+    above = Above(output)
     try:
         with contextlib.redirect_stderr(above):
-            yield live
+            yield listener
     finally:
         above.end()
-        live.close()
+        output.close()
+
+
+def watch(watcher: Watcher, stream: TextIO, wait: Callable[[float], None] = time.sleep, clock: Clock = time.monotonic) -> int:
+    """Show the folder's state until nobody works there any more, and return the exit code of that.
+
+    Raises:
+        ResultsError: the folder is gone, or its plan is damaged.
+    """
+    before: LiveState | None = None
+    with contextlib.closing(output_on(stream, clock)) as output:
+        while True:
+            state = watcher.look()
+            for text, style in _ends(before, state):
+                output.line(text, style)
+            output.show(state)
+            if state.exit_code is not None and before is not None and before.exit_code is not None:
+                break
+            wait(LOOK_EVERY_SECONDS if state.exit_code is None else AGAIN_SECONDS)
+            before = state
+    for line in sentences.lines(state):
+        stream.write(f"{plain_line(line)}\n")
+    stream.flush()
+    return state.exit_code
+
+
+def _ends(before: LiveState | None, state: LiveState) -> list[tuple[str, str]]:
+    """Return line and style of each run that ended between two looks."""
+    unended = {cell.run_id for cell in cells_of(before.rows if before is not None else ()) if cell.status in NOT_ENDED}
+    return [
+        (
+            printable(f"{cell.name}: {sentences.end_text(cell.status, cell.reason, cell.seconds or 0.0)}"),
+            END_STYLES.get(cell.status, "red"),
+        )
+        for cell in cells_of(state.rows)
+        if cell.status not in NOT_ENDED and cell.run_id in unended
+    ]

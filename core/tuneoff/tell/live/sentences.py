@@ -14,8 +14,8 @@ from tuneoff.base.format import MISSING, counted, duration_text
 from tuneoff.base.json_values import values as json_values
 from tuneoff.base.output import printable
 from tuneoff.record.run_record import FAILED
+from tuneoff.run.progress import LiveRun
 from tuneoff.tell.live.state import Activity, Current, LiveState, SeedCell
-from tuneoff.tell.report.progress import end_text, rate_text, trials_text
 
 NOT_JUDGED = "Not judged yet: the report judges when the seeds that the plan names have ended."
 JUDGED = "All planned runs have ended: the verdicts are in the report."
@@ -93,18 +93,54 @@ def failures(state: LiveState) -> Iterator[str]:
         yield printable(f"{cell.name}: {end_text(cell.status, cell.reason, 0.0)}")
 
 
+def trials_text(live: LiveRun) -> str:
+    """Return where a run stands: trials, incumbent, rate, time left."""
+    parts = [f"{live.ended}/{live.trials} trials"]
+    kinds = {"running": live.running, "pruned": live.pruned, "failed": live.failed, "cancelled": live.cancelled}
+    parts += [f"{count} {name}" for name, count in kinds.items() if count]
+    if live.incumbent is not None:
+        parts.append(f"best {live.incumbent:.5g}")
+    if rate := rate_text(live):
+        parts.append(rate)
+    if live.step not in ("", "trial"):
+        parts.append(f"step {live.step}")
+    elif live.seconds_left is not None:
+        parts.append(f"{duration_text(live.seconds_left)} left")
+    return ", ".join(parts)
+
+
+def rate_text(live: LiveRun) -> str:
+    """Return how fast trials end; nothing before the first."""
+    if not live.ended or live.seconds <= 0:
+        return ""
+    rate = live.ended / live.seconds
+    return f"{rate:.1f} trials/s" if rate >= 1 else f"{60 * rate:.1f} trials/min"
+
+
+def end_text(status: str, reason: str | None, seconds: float) -> str:
+    """Return how a run ended, in one line."""
+    took = f" in {duration_text(seconds)}" if seconds else ""
+    why = f": {' '.join(reason.split())}" if reason and reason != status else ""
+    return f"{status}{took}{why}"
+
+
 def lines(state: LiveState) -> Iterator[str]:
     """Yield the state as plain lines, of any length."""
     yield "; ".join(filter(None, (headline(state), left(state))))
     if state.so_far:
         yield f"so far: {'; '.join(so_far(state))}"
+    yield from now(state)
+    yield from failures(state)
+    yield from (printable(f"cannot be read: {problem}") for problem in state.problems)
+
+
+def now(state: LiveState) -> Iterator[str]:
+    """Yield who works in the folder or how to go on, and the current run."""
     yield activity(state)
     if state.current is not None:
         yield f"{current_title(state.current)}: {current_text(state.current)}"
     elif text := between(state):
         yield text
-    yield from failures(state)
-    yield from (printable(f"cannot be read: {problem}") for problem in state.problems)
 
 
 def to_json(state: LiveState) -> dict[str, Any]:

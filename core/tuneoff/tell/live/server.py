@@ -1,4 +1,4 @@
-"""The server of the live page, and who may read: on loopback by the name asked for, anywhere else by a token."""
+"""The server of the page, and who may read: on loopback by the name asked for, anywhere else by a token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live state of a matrix at a moment, with its map and how long the rest will take, by what ended before.
+"""The live state of a matrix at a moment, and how long the rest of it will take, by what ended before.
 
 Terminal, text, JSON and page show this, and compute nothing.
 """
@@ -11,11 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from tuneoff.experiment.names import cell_name, emulated_label, label_texts, run_name
-from tuneoff.experiment.plan import Plan, PlannedRun
-from tuneoff.judge.results import in_file_order
-from tuneoff.judge.runs import run_of
-from tuneoff.judge.summary_rows import came_to
+from tuneoff.experiment.plan import PlannedRun
 from tuneoff.record.run_ends import UNFINISHED
 from tuneoff.record.run_record import FAILED, RunRecord
 from tuneoff.run.progress import LiveRun
@@ -44,8 +40,7 @@ class SeedCell:
     seconds: float | None = None  # how long it took; None: not known
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SoFar:
+class SoFar(NamedTuple):
     """What the runs of a framework came to: the median job time, infinite where most failed, and the best validation value."""
 
     label: str
@@ -64,7 +59,7 @@ class SeedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Current:
-    """The run that runs now. `position`: its place among all runs of the plan, warm-ups included, from 1."""
+    """The run that runs now. `position`: from 1, among all runs of the plan or of the command, warm-ups included."""
 
     run_id: str
     execution_id: str
@@ -120,73 +115,15 @@ class LiveState:
         return 1 if any(self.counts[status] for status in FAILED) else 0
 
 
-def cells_of(rows: Sequence[SeedRow]) -> list[SeedCell]:
+def cells_of(rows: Iterable[SeedRow]) -> list[SeedCell]:
     """Return the cells of all rows."""
     return [cell for row in rows for cell in row.cells if cell is not None]
 
 
-def counted_statuses(rows: Sequence[SeedRow]) -> dict[str, int]:
+def counted_statuses(rows: Iterable[SeedRow]) -> dict[str, int]:
     """Return the number of runs by status, in the order of `STATUSES`."""
-    found = Counter(cell.status for cell in cells_of(rows))
-    return {status: found[status] for status in STATUSES}
-
-
-class Ended(NamedTuple):
-    """What a run came to."""
-
-    status: str
-    reason: str | None = None
-    seconds: float | None = None
-
-
-class Grid:
-    """The rows of a plan in the file's order. `names`: of each run, as progress has them, warm-ups included."""
-
-    def __init__(self, plan: Plan) -> None:
-        labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
-        shown = {
-            run.run_id: emulated_label(labels[run.label], run.spec) if run.emulated else labels[run.label] for run in plan.runs
-        }
-        self.names = {run.run_id: run_name(shown[run.run_id], run.spec) for run in plan.runs}
-        self.seeds = plan.seeds
-        self._skipped = {run.run_id: run.skip_reason for run in plan.counted if run.skip_reason is not None}
-        self._frameworks: dict[str, list[PlannedRun]] = {}  # by label
-        rows: dict[tuple[str, str], tuple[str, str, dict[int, str]]] = {}  # text, adapter, run id by seed
-        for run in in_file_order(plan):
-            if run.same_as is not None:
-                continue
-            text = cell_name(shown[run.run_id], run.spec.experiment)
-            row = rows.setdefault((run.label, run.spec.scope_key()), (text, shown[run.run_id], {}))
-            row[2][run.spec.seed] = run.run_id
-            self._frameworks.setdefault(shown[run.run_id], []).append(run)
-        self._rows = list(rows.values())
-
-    def so_far(self, records: Mapping[str, RunRecord]) -> tuple[SoFar, ...]:
-        """Return what the frameworks came to of which a run is done."""
-        found = ((label, came_to([run_of(run, records, {}) for run in runs])) for label, runs in self._frameworks.items())
-        return tuple(SoFar(label=label, seconds=time, best=best) for label, (time, best) in found if (time, best) != (None, None))
-
-    def rows(self, ended: Mapping[str, Ended], running: str | None) -> tuple[SeedRow, ...]:
-        """Return the rows with what each run came to. `running`: the run that runs now."""
-
-        def cell(run_id: str, seed: int) -> SeedCell:
-            if run_id == running:
-                end = Ended("running")
-            elif run_id in self._skipped:
-                end = Ended("skipped", self._skipped[run_id])
-            else:
-                end = ended.get(run_id, Ended("planned"))
-            name = self.names[run_id]
-            return SeedCell(run_id=run_id, name=name, seed=seed, status=end.status, reason=end.reason, seconds=end.seconds)
-
-        return tuple(
-            SeedRow(
-                text=text,
-                adapter=adapter,
-                cells=tuple(cell(by_seed[seed], seed) if seed in by_seed else None for seed in self.seeds),
-            )
-            for text, adapter, by_seed in self._rows
-        )
+    counts = Counter(cell.status for cell in cells_of(rows))
+    return {status: counts[status] for status in STATUSES}
 
 
 class Estimate:
@@ -233,12 +170,12 @@ class Estimate:
                     sums[key][1] += 1
 
         def likely(run_id: str) -> float | None:
-            found = next((sums[key] for key in self._keys.get(run_id, ()) if key in sums), None)
-            return found[0] / found[1] if found is not None else None
+            nearest = next((sums[key] for key in self._keys.get(run_id, ()) if key in sums), None)
+            return nearest[0] / nearest[1] if nearest is not None else None
 
         parts = [likely(run_id) for run_id in to_come]
         if live is not None:
             whole = likely(live.run_id) if live.seconds_left is None else None
             parts.append(live.seconds_left if whole is None else max(0.0, whole - live.seconds))
-        known = [part for part in parts if part is not None]
-        return sum(known) if len(known) == len(parts) else None
+        seconds_left = [part for part in parts if part is not None]
+        return sum(seconds_left) if len(seconds_left) == len(parts) else None

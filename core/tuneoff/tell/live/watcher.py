@@ -1,30 +1,216 @@
-"""Watch a results folder in which another process works: every look gives its state, and nothing is written.
+"""Watch a results folder, whoever works in it: every look gives its live state, and nothing is written.
 
-Who works there is found out without touching the lock: even to try it could refuse a command that starts. Of the event files
-each look reads only what was appended since the last one.
+Who works there is found out without touching the lock: even to try it could refuse a command that starts. A record's head is read
+once, and of the event files each look reads only what was appended since the last one.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tuneoff.base import clock
 from tuneoff.errors import ResultsError
+from tuneoff.experiment.names import cell_name, emulated_label, label_texts, run_name
+from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.judge.results import in_file_order
+from tuneoff.judge.runs import Run, run_of
+from tuneoff.judge.summary_rows import came_to
 from tuneoff.record.events.schema import Process
-from tuneoff.record.events.tail import Tail
+from tuneoff.record.events.tail import SETTLED_NS, Tail
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.results_folder import PLAN, read_plan
-from tuneoff.record.run_ends import UNFINISHED, Holder, holder, newest
+from tuneoff.record.run_ends import RUNNING, UNFINISHED, Holder, begun_ns, holder, newest
 from tuneoff.record.run_record import RunRecord
+from tuneoff.record.store import FILE_NAME, RUNS, standing
 from tuneoff.run.progress import LiveRun, Tracker
-from tuneoff.tell.live.overview import Overview
-from tuneoff.tell.live.state import Activity, Current, LiveState, counted_statuses
+from tuneoff.tell.live.state import Activity, Current, Estimate, LiveState, SeedCell, SeedRow, SoFar, cells_of, counted_statuses
+from tuneoff.tell.record_head import read_head
 
 MOST_PROBLEMS = 5
+WAITING = ("planned", "interrupted")
+NOT_ENDED = ("planned", RUNNING)  # statuses that have no reason
+
+
+class Watcher:
+    """Looks at a results folder again and again.
+
+    `current`, set by the command that works there itself: the run that it runs, which is then not followed by its events.
+    `to_run`: the runs that such a command has still to begin, also those that were done before.
+    """
+
+    def __init__(self, results: Path, plan: Plan | None = None) -> None:
+        """Take the plan, or read it.
+
+        Raises:
+            ResultsError: it is no results folder.
+        """
+        self.results = results
+        self.current: Current | None = None
+        self.to_run = set[str]()
+        self._plan_ns: int | None = None
+        self._following: Following | None = None
+        self._key: tuple[int, Holder, str] | None = None  # what the rows follow from
+        self._use(plan or self._read_plan())
+
+    @property
+    def version(self) -> str:
+        """A text that differs once the plan, any record, or whether somebody works there does."""
+        return f"{self._plan_ns}-{len(self.ended)}-{len(self._executions.problems)}-{self._holder.works}"
+
+    @property
+    def ended(self) -> Mapping[str, RunRecord]:
+        """The records without what is large, by the path of the execution's folder."""
+        return self._executions.ended
+
+    def look(self) -> LiveState:
+        """Return the state now.
+
+        Raises:
+            ResultsError: the folder is gone, or its plan is damaged.
+        """
+        if self._plan_ns is not None and self._plan_modified() != self._plan_ns:
+            self._use(self._read_plan())
+        self._holder = holder(self.results)
+        self._executions.look()
+        return self.state()
+
+    def state(self) -> LiveState:
+        """Return the state by the last look, with the current run as it is now."""
+        current, host = (self.current, None) if self.current is not None else self._followed()
+        running = current.run_id if current is not None else ""
+        key = (self._executions.changes, self._holder, running)
+        if key != self._key:
+            self._key, self._rows = key, self._read_rows(running)
+        counts = counted_statuses(self._rows)
+        if self.current is not None or self._holder.works:
+            activity = Activity.WORKING
+        elif host is not None:
+            activity = Activity.ELSEWHERE
+        else:
+            activity = Activity.STOPPED if any(counts[status] for status in UNFINISHED) else Activity.FINISHED
+        again = self.to_run - {running}
+        waiting = [cell.run_id for cell in cells_of(self._rows) if cell.status in WAITING or cell.run_id in again]
+        left = self._estimate.seconds(waiting, self._took, current.live if current is not None else None)
+        unread = [*self._executions.problems.values(), *(self._following.problems if self._following is not None else [])]
+        more = [f"and {len(unread) - MOST_PROBLEMS} more"] if len(unread) > MOST_PROBLEMS else []
+        return LiveState(
+            name=self._plan.name,
+            plan_id=self._plan.plan_id,
+            folder=str(self.results),
+            file=self._plan.path,
+            resume_command=self._plan.resume_command(self.results),
+            activity=activity,
+            seeds=self._plan.seeds,
+            rows=self._rows,
+            counts=counts,
+            current=current,
+            seconds_left=left if activity is Activity.WORKING else None,
+            pid=self._holder.pid,
+            host=host,
+            problems=(*unread[:MOST_PROBLEMS], *more),
+            so_far=self._so_far,
+        )
+
+    def begin(self, run_id: str, name: str, position: int, total: int) -> None:
+        """Take in that the command of this process begins a run, the `position`-th (from 1) of the `total` that it runs."""
+        budget = self._specs[run_id].experiment.budget
+        live = LiveRun(run_id=run_id, step="deploy", seconds=0.0, trials=budget.trials, epochs_per_trial=budget.epochs_per_trial)
+        self.current = self._current(live, "", name, position, total)
+        self.to_run.discard(run_id)
+
+    def _current(self, live: LiveRun, execution_id: str, name: str, position: int, total: int) -> Current:
+        return Current(
+            run_id=live.run_id,
+            execution_id=execution_id,
+            name=name,
+            position=position,
+            total=total,
+            metric=self._specs[live.run_id].experiment.objective.metric,
+            live=live,
+        )
+
+    def _followed(self) -> tuple[Current | None, str | None]:
+        """Return the run that another command has under way, and on which host if that is not this one.
+
+        It is the newest execution without a record, begun by the command that works here.
+        """
+        folder = newest(self._holder, self._executions.open)
+        if folder is None:
+            self._following = None
+            return None, None
+        path = Path(folder)
+        if self._following is None or self._following.folder != path:
+            self._following = Following(path, self._specs[path.parent.name])
+        live, host = self._following.look(), self._following.host
+        is_elsewhere = not self._holder.works and self._holder.pid is not None and host not in (None, os.uname().nodename)
+        if not self._holder.works and not is_elsewhere:
+            return None, None
+        run_id, to_run = live.run_id, self._plan.to_run
+        position = next(position for position, run in enumerate(to_run, 1) if run.run_id == run_id)
+        name = run_name(self._labels[run_id], self._specs[run_id])
+        return self._current(live, path.name, name, position, len(to_run)), host if is_elsewhere else None
+
+    def _read_rows(self, running: str) -> tuple[SeedRow, ...]:
+        """Return the rows by the records, and note what the runs took and what the frameworks came to."""
+        left = (self._holder.left.status, self._holder.left.reason)
+        without = {Path(folder).parent.name: left for folder in self._executions.open}
+        records = standing(self._executions.ended.values())
+        taken = ((run_id, self._estimate.taken(one)) for run_id, one in records.items() if one.status != "interrupted")
+        self._took = {run_id: seconds for run_id, seconds in taken if seconds is not None}
+        rows: dict[tuple[str, str], tuple[PlannedRun, dict[int, SeedCell]]] = {}
+        frameworks: dict[str, list[Run]] = {}
+        for planned in in_file_order(self._plan):
+            if planned.same_as is not None:
+                continue
+            run, label, run_id = run_of(planned, records, without), self._labels[planned.run_id], planned.run_id
+            frameworks.setdefault(label, []).append(run)
+            status = RUNNING if run_id == running else run.status
+            rows.setdefault((planned.label, run.spec.scope_key()), (planned, {}))[1][run.seed] = SeedCell(
+                run_id=run_id,
+                name=run_name(label, run.spec),
+                seed=run.seed,
+                status=status,
+                reason=run.reason if status not in NOT_ENDED else None,
+                seconds=self._took.get(run_id),
+            )
+        so_far = (SoFar(label, *came_to(runs)) for label, runs in frameworks.items())
+        self._so_far = tuple(one for one in so_far if (one.seconds, one.best) != (None, None))
+        return tuple(
+            SeedRow(
+                text=cell_name(self._labels[first.run_id], first.spec.experiment),
+                adapter=self._labels[first.run_id],
+                cells=tuple(cells.get(seed) for seed in self._plan.seeds),
+            )
+            for first, cells in rows.values()
+        )
+
+    def _read_plan(self) -> Plan:
+        plan = read_plan(self.results)
+        self._plan_ns = self._plan_modified()
+        return plan
+
+    def _plan_modified(self) -> int:
+        try:
+            return os.stat(self.results / PLAN).st_mtime_ns
+        except OSError as error:
+            raise ResultsError(f"{self.results} is gone: {PLAN} cannot be read ({error.strerror})") from error
+
+    def _use(self, plan: Plan) -> None:
+        self._plan = plan
+        labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
+        self._labels = {
+            run.run_id: emulated_label(labels[run.label], run.spec) if run.emulated else labels[run.label] for run in plan.runs
+        }
+        self._specs = {run.run_id: run.spec for run in plan.runs}
+        self._estimate = Estimate(plan.runs)
+        self._executions = Executions(self.results, self._specs)
+        self._following = None
+        self._holder = holder(self.results)
+        self._key = None
 
 
 class Following:
@@ -52,101 +238,63 @@ class Following:
             if self._coordinator is None or (process.role == "coordinator" and self._coordinator.role != "coordinator"):
                 self._coordinator = process
             self._tracker.take(process, event)
-        return self._tracker.live(self._now_ns())
-
-    def _now_ns(self) -> int:
-        """Return the moment on the monotonic clock of the run's host: by its anchor, where that is not this boot of this host."""
         there = self._coordinator
         if there is None or there.boot_id == clock.boot_id():
-            return clock.monotonic_ns()
-        return there.anchor_monotonic_ns + (time.time_ns() - there.anchor_wall_ns)
+            return self._tracker.live(clock.monotonic_ns())
+        # the moment on the monotonic clock of the run's host, by its anchor
+        return self._tracker.live(there.anchor_monotonic_ns + time.time_ns() - there.anchor_wall_ns)
 
 
-class Watcher:
-    """Looks at a results folder again and again; what has been read is not read again."""
+class Executions:
+    """Follows the folders of the planned runs. A look costs one `stat` per run, and one more per execution without record."""
 
-    def __init__(self, results: Path) -> None:
-        """Read the plan.
+    def __init__(self, results: Path, run_ids: Iterable[str]) -> None:
+        self.ended: dict[str, RunRecord] = {}  # by the path of the execution's folder
+        self.open: dict[str, int] = {}  # the same -> when it was begun (wall clock, ns): those without a record
+        self.problems: dict[str, str] = {}
+        self.changes = 0  # how often anything was different
+        self._folders = {run_id: os.path.join(results, RUNS, run_id) for run_id in run_ids}
+        self._scanned: dict[str, tuple[int, int]] = {}  # run id -> the folder's modification time, and when it was scanned
 
-        Raises:
-            ResultsError: it is no results folder.
-        """
-        self.results = results
-        self._following: Following | None = None
-        self._read_plan()
+    def look(self) -> None:
+        """Take in what is new."""
+        for run_id, folder in self._folders.items():
+            try:
+                modified = os.stat(folder).st_mtime_ns
+            except OSError:
+                continue  # not begun
+            before = self._scanned.get(run_id)
+            if before is None or before[0] != modified or before[1] - modified <= SETTLED_NS:
+                self._scan(run_id, folder, modified)
+        for folder in list(self.open):
+            self._look_for_record(folder)
 
-    @property
-    def version(self) -> tuple[int, int]:
-        """A value that differs once the plan or any record does."""
-        return (self._plan_ns, self._overview.executions.changes)
-
-    @property
-    def ended(self) -> Mapping[str, RunRecord]:
-        """The records without what is large, by the path of the execution's folder."""
-        return self._overview.executions.ended
-
-    def look(self) -> LiveState:
-        """Return the state now.
-
-        Raises:
-            ResultsError: the folder is gone, or its plan is damaged.
-        """
-        if self._plan_changed():
-            self._read_plan()
-        held = holder(self.results)
-        overview = self._overview
-        overview.executions.look()
-        self._follow(held)
-        live = self._following.look() if self._following is not None else None
-        host = self._following.host if self._following is not None and not held.works and held.pid is not None else None
-        is_elsewhere = host is not None and host != os.uname().nodename
-        running = self._following.folder if self._following is not None and (held.works or is_elsewhere) else None
-        rows = overview.rows(running.parent.name if running is not None else None)
-        counts = counted_statuses(rows)
-        if held.works:
-            activity = Activity.WORKING
-        elif is_elsewhere:
-            activity = Activity.ELSEWHERE
-        else:
-            activity = Activity.STOPPED if any(counts[status] for status in UNFINISHED) else Activity.FINISHED
-        current = None
-        if running is not None and live is not None:
-            run_id = running.parent.name
-            current = Current(
-                run_id=run_id,
-                execution_id=running.name,
-                name=overview.grid.names[run_id],
-                position=self._positions[run_id],
-                total=len(self._positions),
-                metric=overview.specs[run_id].experiment.objective.metric,
-                live=live,
-            )
-        host = host if is_elsewhere else None
-        return overview.state(rows, activity, current, pid=held.pid, host=host, problems=self._problems())
-
-    def _follow(self, held: Holder) -> None:
-        """Choose the execution that is under way: the newest without a record, begun by the command that works here."""
-        found = newest(held, self._overview.executions.open)
-        if found is None:
-            self._following = None
-        elif self._following is None or self._following.folder != Path(found):
-            self._following = Following(Path(found), self._overview.specs[Path(found).parent.name])
-
-    def _problems(self) -> tuple[str, ...]:
-        found = list(self._overview.executions.problems.values())
-        found += self._following.problems if self._following is not None else []
-        more = len(found) - MOST_PROBLEMS
-        return (*found[:MOST_PROBLEMS], *([f"and {more} more"] if more > 0 else []))
-
-    def _plan_changed(self) -> bool:
+    def _scan(self, run_id: str, folder: str, modified: int) -> None:
+        now = time.time_ns()
         try:
-            return os.stat(self.results / PLAN).st_mtime_ns != self._plan_ns
-        except OSError as error:
-            raise ResultsError(f"{self.results} is gone: {PLAN} cannot be read ({error.strerror})") from error
+            with os.scandir(folder) as entries:
+                found = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            return
+        for path in found:
+            if path not in self.ended and path not in self.open and path not in self.problems:
+                self.open[path] = begun_ns(path)
+                self.changes += 1
+        self._scanned[run_id] = (modified, now)
 
-    def _read_plan(self) -> None:
-        plan = read_plan(self.results)
-        self._plan_ns = os.stat(self.results / PLAN).st_mtime_ns
-        self._positions = {run.run_id: position for position, run in enumerate(plan.to_run, 1)}
-        self._overview = Overview(plan, self.results)
-        self._following = None
+    def _look_for_record(self, folder: str) -> None:
+        path = os.path.join(folder, FILE_NAME)
+        if not os.path.lexists(path):
+            if not os.path.isdir(folder):  # it was removed
+                del self.open[folder]
+                self.changes += 1
+            return
+        try:
+            record = read_head(Path(path))
+            if (record.run_id, record.execution_id) != tuple(folder.split(os.sep)[-2:]):
+                raise ResultsError(f"{path} is the record of another place: {record.run_id}/{record.execution_id}")
+            self.ended[folder] = record
+        except ResultsError as error:
+            self.problems[folder] = str(error)
+        del self.open[folder]
+        self.changes += 1

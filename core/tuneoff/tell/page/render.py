@@ -25,7 +25,7 @@ from tuneoff.tell.plots import drawing, shares
 from tuneoff.tell.report.tables import FigureCell
 
 LEAST_P = 0.001  # that is shown
-STYLE, SCRIPT = "report.css", "report.js"
+STYLE, SCRIPT, LIVE_SCRIPT = "report.css", "report.js", "live.js"
 
 
 def mean_difference(pair: OverTasks, one: AcrossTasks) -> FigureCell:
@@ -68,19 +68,25 @@ _FILTERS = (  # `{{ verdict | pair_cell }}`
 )
 
 
-def render(page: Mapping[str, Any]) -> str:
-    """Return the HTML of what `build.page` gives."""
-    script = resource(SCRIPT)
+def render(page: Mapping[str, Any], *, live: str = "", template: str = "report.html") -> str:
+    """Return the HTML of what `report.page` gives. `live`: the markup that stands above it; then the page follows that."""
+    script = resource(SCRIPT) + (resource(LIVE_SCRIPT) if live else "")
     return (
         environment()
-        .get_template("report.html")
+        .get_template(template)
         .render(
             page,
+            live=Markup(live),  # our own, so nothing to escape
             style=Markup(style()),  # our own, so nothing to escape
             script=Markup(script),  # our own, so nothing to escape
             script_hash=content_hash(script),
         )
     )
+
+
+def live_section(state: Mapping[str, Any], version: str) -> str:
+    """Return the HTML of a live state, as `sentences.to_json` gives it. `version`: differs once the report below it does."""
+    return environment().get_template("live.html").render(state=state, version=version)
 
 
 @functools.cache

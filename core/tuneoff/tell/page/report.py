@@ -64,11 +64,11 @@ def write_report(results_folder: Path, output: Path | None = None, found: Answer
     return path
 
 
-def composed(found: Answered, folder: Path) -> str:
-    """Return the HTML of a report that will lie in `folder`."""
+def composed(found: Answered, folder: Path, live: str = "") -> str:
+    """Return the HTML of a report that will lie in `folder`. `live`: see `render`."""
     from tuneoff.tell.page.render import render
 
-    return render(page(found, folder))
+    return render(page(found, folder), live=live)
 
 
 def make_folder(folder: Path) -> None:
@@ -93,6 +93,7 @@ def page(of: Answered, folder: Path) -> dict[str, Any]:
     drawn, left_out = _anytime(results, main)
     runs = {run.run_id: (group, run) for group in answers.groups for run in group.runs}
     return {
+        "name": choice.name,
         "results": results,
         "answers": answers,
         "choice": choice,

@@ -1,0 +1,232 @@
+"""The live state on a terminal: the matrix and its current run stay at the bottom, what ended scrolls above.
+
+The map of the matrix: a row per cell where they fit, else lines per adapter, else all in one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import TextIO, cast
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.control import Control
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.segment import ControlType, Segment
+from rich.table import Table
+from rich.text import Text
+
+from tuneoff.base.format import wrapped
+from tuneoff.base.output import has_colour, printable
+from tuneoff.tell.live import sentences
+from tuneoff.tell.live.state import Activity, LiveState, SeedRow
+
+# Letters and shapes that every terminal has: they tell the statuses apart without colour.
+SIGNS = {"done": "#", "failed": "F", "timeout": "T", "interrupted": "I", "skipped": "-", "running": ">", "planned": "."}
+IMPORTANCE = ("running", "failed", "timeout", "interrupted", "planned", "done", "skipped")  # which shows of several runs
+STYLES = {
+    "done": "green",
+    "failed": "red",
+    "timeout": "red",
+    "interrupted": "yellow",
+    "skipped": "dim",
+    "running": "cyan",
+    "planned": "dim",
+}
+GAP = "  "
+LEAST_LABEL = 8  # characters of a label that is cut
+MAP_SHARE = 3  # the map may have a third of the height
+BAR = 20  # columns of the trials' bar
+BAR_FROM = 100  # columns of a terminal that has room for it
+
+
+class Terminal:
+    """Writes to a terminal. One that went away is no error: what it shows must not end a matrix.
+
+    `size`: columns and rows; None: those that it has.
+    """
+
+    def __init__(self, stream: TextIO, size: tuple[int, int] | None = None) -> None:
+        columns, rows = size or (None, None)
+        self.console = _Console(
+            file=cast(TextIO, _Lasting(stream)),
+            force_terminal=True,
+            color_system="auto" if has_colour() else None,
+            width=columns,
+            height=rows,
+        )
+        self._live = Live(console=self.console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False)
+        self._view: View | None = None
+        self._width = 0  # of the terminal, when it was drawn
+
+    def line(self, text: str, style: str = "") -> None:
+        """Write a line above the display, broken at blanks where it is longer than the terminal is wide."""
+        self._leave_old_lines()
+        self.console.print(Text("\n".join(wrapped([text], self.console.width - 1)), style), soft_wrap=True)
+
+    def show(self, state: LiveState) -> None:
+        """Show a state in place of the one before."""
+        if self._view is not None and (self._view.state, self._width) == (state, self.console.width):
+            return
+        self._leave_old_lines()
+        self._view = View(state)
+        self._live.start()
+        self._live.update(self._view, refresh=True)
+
+    def close(self) -> None:
+        """Take the display away."""
+        self._leave_old_lines()
+        self._live.stop()
+
+    def _leave_old_lines(self) -> None:
+        """Move up by the rows into which a terminal that became narrower has wrapped the lines that were drawn."""
+        width, lines = self.console.width, self._view.lines if self._view is not None else []
+        if width < self._width:
+            more = sum(max(1, -(-length // width)) for length in lines) - len(lines)
+            up = ((ControlType.ERASE_IN_LINE, 2), (ControlType.CURSOR_UP, 1)) * more
+            self.console.control(Control(ControlType.CARRIAGE_RETURN, *up))
+        self._width = width
+
+
+class _Console(Console):
+    def show_cursor(self, show: bool = True) -> bool:
+        """Leave the cursor as it is: a command that is killed could not show it again."""
+        return False
+
+
+class _Lasting(io.TextIOBase):
+    """A terminal to which can be written when it is gone."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._stream.encoding or "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.flush()
+
+
+class View:
+    """A state in no more lines than the terminal has rows but one, the least important left out first.
+
+    The last column stays free, as some terminals wrap there. `lines`: how many columns each line has that was drawn last.
+    """
+
+    def __init__(self, state: LiveState) -> None:
+        self.state = state
+        self.lines: list[int] = []
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width, room = max(1, options.max_width - 1), max(1, options.size.height - 1)
+        options = options.update(width=width, height=None, no_wrap=False, overflow="fold")
+        parts = [console.render_lines(part, options, pad=False) for part in _parts(self.state, width, room)]
+        kept: list[list[list[Segment]]] = [[] for _ in parts]
+        for index in (4, 0, 5, 1, 3, 2, 6):  # the most important first
+            if len(parts[index]) <= room:
+                kept[index] = parts[index]
+                room -= len(parts[index])
+        lines = [line for part in kept for line in part]
+        self.lines = [Segment.get_line_length(line) for line in lines]
+        for number, line in enumerate(lines):
+            yield from [Segment.line()] if number else []
+            yield from line
+
+
+def _parts(state: LiveState, width: int, height: int) -> list[RenderableType]:
+    """Return the parts of the display from top to bottom."""
+    drawn, per_sign = map_lines(state.rows, width, max(1, height // MAP_SHARE))
+    legend = [Text(f"{SIGNS[status]} {count} {status}", STYLES[status]) for status, count in state.counts.items() if count]
+    legend += [Text(f"(a sign is {per_sign} runs)", "dim")] if per_sign > 1 else []
+    gone = state.activity in (Activity.STOPPED, Activity.ELSEWHERE)
+    return [
+        Text("; ".join(filter(None, (sentences.headline(state), sentences.left(state)))), "bold"),
+        Group(*drawn),
+        Text(GAP).join(legend),
+        Text(f"so far: {'; '.join(sentences.so_far(state))}") if state.so_far else Group(),
+        _current(state, width),
+        Text(sentences.activity(state), "yellow") if gone else Group(),
+        Group(*(Text(printable(f"cannot be read: {problem}"), "yellow") for problem in state.problems[:1])),
+    ]
+
+
+def _current(state: LiveState, width: int) -> RenderableType:
+    """Return the current run: its name, a bar of its trials, and its figures."""
+    current = state.current
+    if current is None:
+        text = sentences.between(state)
+        return Text(text, "dim") if text else Group()
+    grid = Table.grid(padding=(0, 1))
+    cells: list[RenderableType] = ["", Text(sentences.current_text(current))]
+    if width >= BAR_FROM:
+        bar = ProgressBar(current.live.trials, current.live.ended, width=BAR, complete_style="cyan", finished_style="cyan")
+        cells.insert(1, bar)
+    grid.add_row(*cells)
+    return Group(Text(sentences.current_title(current), "cyan"), grid)
+
+
+def map_lines(rows: Sequence[SeedRow], width: int, most: int) -> tuple[list[Text], int]:
+    """Return the map in at most `most` lines (at least 1) of at most `width` columns, and for how many runs a sign stands."""
+    seeds = max((len(row.cells) for row in rows), default=0)
+    texts = [printable(row.text) for row in rows]
+    longest = max(map(cell_len, texts), default=0)
+    columns = max(1, -(-len(rows) // most))
+    for label in dict.fromkeys((longest, min(longest, max(LEAST_LABEL, width - 1 - seeds)), min(longest, LEAST_LABEL))):
+        if columns * (label + 1 + seeds + len(GAP)) - len(GAP) <= width:
+            height = -(-len(rows) // columns)
+            blocks = [
+                _line(text, label, [cell.status if cell is not None else None for cell in row.cells])
+                for text, row in zip(texts, rows, strict=True)
+            ]
+            return [Text(GAP).join(blocks[start::height]) for start in range(height)], 1
+    return _by_adapter(rows, width, most)
+
+
+def _by_adapter(rows: Sequence[SeedRow], width: int, most: int) -> tuple[list[Text], int]:
+    """Return some lines per adapter, with signs for one or more runs each; of too many adapters all in one, without a name."""
+    runs: dict[str, list[str]] = {}
+    for row in rows:
+        runs.setdefault(printable(row.adapter), []).extend(cell.status for cell in row.cells if cell is not None)
+    label = min(max(map(cell_len, runs), default=0), max(LEAST_LABEL, width // 3))
+    if len(runs) > most or width - label - 1 < LEAST_LABEL:
+        runs, label = {"": [status for statuses in runs.values() for status in statuses]}, 0
+    room = width - label - bool(label)
+    per_sign = max(1, *(-(-len(statuses) // (room * (most // len(runs)))) for statuses in runs.values()))
+    lines = []
+    for adapter, statuses in runs.items():
+        signs = [most_important(statuses[start : start + per_sign]) for start in range(0, len(statuses), per_sign)]
+        for start in range(0, len(signs), room):
+            lines.append(_line("" if start else adapter, label, signs[start : start + room]))
+    return lines, per_sign
+
+
+def most_important(statuses: Iterable[str]) -> str:
+    """Return the status that a sign for several runs shows: what needs attention is never hidden by what does not."""
+    return min(statuses, key=IMPORTANCE.index)
+
+
+def _line(name: str, label: int, statuses: Sequence[str | None]) -> Text:
+    """Return a name in so many columns, without its middle where it is too long (names differ at both ends), and signs."""
+    if cell_len(name) > label >= LEAST_LABEL:
+        end = (label - 2) // 2
+        name = f"{name[: label - 2 - end]}..{name[len(name) - end :]}"
+    text = Text(name, no_wrap=True)
+    text.truncate(label, overflow="crop", pad=True)
+    text.append(" " if label else "")
+    for status, group in groupby(statuses):
+        text.append((SIGNS[status] if status is not None else " ") * len(list(group)), STYLES.get(status or ""))
+    return text
