@@ -134,8 +134,3 @@ def finding(check_id: str, given: AdapterEvidence) -> Finding:
     """Return what one check says."""
     (check,) = [check for check in CHECKS if check.id == check_id]
     return check.judge(given)
-
-
-def begun(name: str, number: int = 1, seq: int = 0, **fields: Any) -> schema.TrialStarted:
-    values = {"slot": 0, "configuration": {"level": 0.5}, "digest": "d", "seed": 1, "threads": 1, **fields}
-    return schema.TrialStarted(seq=seq, t=seq, trial=name, attempt=number, **values)

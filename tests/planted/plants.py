@@ -19,6 +19,7 @@ class Plant:
     old: str
     new: str
     breaks: str
+    replaces: str = ""  # a test file that caught it, and is gone
 
     def planted(self, root: Path) -> str:
         """Return the text of the file with the defect.

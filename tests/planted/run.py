@@ -33,6 +33,22 @@ CONTRACTS: Mapping[
     "core/tuneoff/ask_tell.py": ("tests/contract/test_nevergrad.py",),
     "core/tuneoff/tell/live/": ("tests/tell/live", "-m", "not slow"),
     "core/tuneoff/trust/": ("tests/trust", "-m", "not slow"),
+    **{
+        f"core/tuneoff/trust/check/checks/{checks}.py": ("tests/trust/check/test_planted.py", "-k", planted)
+        for checks, planted in {
+            "best": "choosing",
+            "budget": "spending",
+            "careless": "careless",
+            "ending": "leaving or working",
+            "failures": "failing",
+            "records": "recording",
+            "refusal": "refusing",
+            "seeds": "proposing",
+            "space": "proposing",
+            "steps": "stepping or undeploying",
+            "workers": "working",
+        }.items()
+    },
     "workloads/": ("tests/contract/test_serial.py",),
     "adapters/tuneoff_adapters/": ("tests/contract/test_serial.py",),
     "adapters/tuneoff_adapters/optuna/": ("tests/contract/test_optuna.py",),

@@ -34,6 +34,7 @@ class Finding:
     way_out: str = ""  # of the check
     is_out_of_reach: bool = False
     exit_code: int = 0  # of a command that ends over it, where its kind has one
+    values: Mapping[str, Any] = field(default_factory=dict)  # what it was judged by, for programs
 
     @property
     def is_good(self) -> bool:

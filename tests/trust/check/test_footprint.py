@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from multiprocessing import shared_memory
 from pathlib import Path
 from uuid import uuid4
 
@@ -101,24 +100,6 @@ def test_nothing_planted_is_nothing_left(temporary: Path) -> None:
     assert left(Footprint.now([temporary]), temporary) == []
 
 
-def test_a_process_that_was_left_is_found_with_its_listener(temporary: Path, start: Start) -> None:
-    before = Footprint.now([temporary])
-    process = start(LISTEN, "127.0.0.1", str(int(socket.AF_INET)))
-    (found,) = left(before, temporary)  # its port tells more than its being there
-    assert found.kind == "port"
-    process.kill()
-    process.wait()
-    assert left(before, temporary) == []
-
-
-def test_a_process_that_was_left_is_found(temporary: Path, start: Start) -> None:
-    before = Footprint.now([temporary])
-    process = start(WAIT)
-    (found,) = left(before, temporary)
-    assert found.kind == "process"
-    assert f"process {process.pid}:" in found.text
-
-
 def test_a_port_of_the_run_that_still_listens_is_found_whoever_holds_it(temporary: Path) -> None:
     before = Footprint.now([temporary])
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -127,20 +108,6 @@ def test_a_port_of_the_run_that_still_listens_is_found_whoever_holds_it(temporar
         assert left(before, temporary) == []  # another program's
         assert left(before, temporary, (listener,)) == [Left("port", f"127.0.0.1:{port}")]
     assert left(before, temporary, (listener,)) == []
-
-
-def test_shared_memory_that_was_left_is_found_if_it_was_the_run_s(temporary: Path) -> None:
-    before = Footprint.now([temporary])
-    memory = shared_memory.SharedMemory(create=True, size=4096)
-    seen = RunTraces()
-    seen.look([os.getpid()])
-    memory.close()
-    try:
-        found = left_since(before, "e", seen, [temporary])
-        assert Left("shared memory", f"/dev/shm/{memory.name.lstrip('/')}") in found
-        assert "shared memory" not in {item.kind for item in left(before, temporary)}  # nobody saw the run use it
-    finally:
-        memory.unlink()
 
 
 @pytest.mark.parametrize("name", ["session_{run}-abcdef", "psm_{pid}"])

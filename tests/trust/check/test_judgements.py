@@ -1,4 +1,4 @@
-"""Checks on records made by hand: each sees what is wrong, and only that."""
+"""What no planted adapter shows of a check: what it leaves to another one, what it must not count, and its arithmetic."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from scipy.stats import binom
 
 from builders.check_evidence import attempt, evidence, finding, made, trial
 from tuneoff.record.events import schema
-from tuneoff.record.run_record import FlagRecord, RefusalRecord
+from tuneoff.record.run_record import RefusalRecord
 from tuneoff.trust.check import specs
+from tuneoff.trust.check.checks.space import _at_most
 from tuneoff.trust.check.evidence import AdapterEvidence, Made, Refusals, RequestAnswer
-from tuneoff.trust.check.footprint import Left, ListeningSocket
-
-
-def ended(name: str, state: Any = "completed", seq: int = 0) -> schema.TrialEnded:
-    return schema.TrialEnded(seq=seq, t=seq, trial=name, state=state, epochs=3)
+from tuneoff.trust.check.footprint import Left
 
 
 @pytest.mark.parametrize(
@@ -32,72 +30,6 @@ def test_the_budget_counts_what_was_asked_for(trials: int, refused: int, verdict
         record_fields={"refusals": refusals},
     )
     assert finding("budget.trials", evidence(given)).verdict == verdict
-
-
-def test_an_epoch_too_many_is_seen() -> None:
-    long = trial(0, 0.5, attempts=(attempt(1, epochs=4),))
-    assert finding("budget.epochs", evidence(made("honest-max", [long]))).verdict == "failed"
-
-
-def test_stops_are_compared_trial_by_trial() -> None:
-    spec = specs.scripted()
-    stopped = list(spec.stops.values())
-
-    def scripted(first: int, state: Any = "pruned", other: Any = "completed") -> Made:
-        trials = []
-        for number, configuration in enumerate(spec.configurations):
-            item = trial(number, 0.5, level=configuration["level"])
-            last = spec.stops.get(item.digest)
-            if last is not None:
-                epochs = first if last == stopped[0] else last
-                item = replace(item, state=state, attempts=(attempt(1, state, epochs=epochs),))
-            elif number == 0:
-                item = replace(item, state=other)
-            trials.append(item)
-        return made("scripted", trials, spec=spec)
-
-    names = ("stops.obeyed", "stops.only-scripted")
-    for run, wrong in (
-        (scripted(stopped[0]), []),
-        (scripted(stopped[0] + 1), ["stops.obeyed"]),
-        (scripted(6, "completed"), ["stops.obeyed"]),
-        (scripted(stopped[0], other="pruned"), ["stops.only-scripted"]),
-    ):
-        assert [name for name in names if finding(name, evidence(run)).verdict != "passed"] == wrong
-
-
-def faulty(**changes: Any) -> AdapterEvidence:
-    """The faulty run as it has to be; `changes`: trials by their act, None to leave one out."""
-    words = {"raise": "planted fault", "no-report": "each epoch must give level, but epoch 1 gave nothing"}
-    trials: dict[str, Any] = {
-        act: trial(
-            number,
-            None,
-            "failed",
-            level=number,
-            act=act,
-            cause=words.get(act, "must be a finite number"),
-            charged="infrastructure" if act == "kill" else "workload",
-        )
-        for number, act in enumerate(("raise", "nan", "inf", "no-report", "exit", "kill"))
-    }
-    trials["sound"] = trial(9, 0.5)
-    trials.update({name.replace("_", "-"): value for name, value in changes.items()})
-    return evidence(made("faulty", [item for item in trials.values() if item is not None], "t00009"))
-
-
-def test_each_failed_trial_is_expected_with_its_cause_and_charge() -> None:
-    assert finding("failures.recorded", faulty()).verdict == "passed"
-    wrong: list[dict[str, Any]] = [
-        {"raise": None},
-        {"raise": trial(20, 0.5, act="raise")},
-        {"nan": trial(20, None, "failed", level=1, act="nan", cause="something else", charged="workload")},
-        {"kill": trial(20, None, "failed", level=1, act="kill", cause="killed", charged="workload")},
-    ]
-    for change in wrong:
-        assert finding("failures.recorded", faulty(**change)).verdict == "failed", change
-    assert finding("failures.others-intact", faulty()).verdict == "passed"
-    assert finding("failures.others-intact", faulty(sound=trial(9, None, "failed"))).verdict == "failed"
 
 
 RETRY_CHECKS = ("retries.infrastructure", "retries.at-most", "retries.workload-never")
@@ -153,50 +85,6 @@ def test_too_many_trials_at_once_and_idle_workers_are_told_apart() -> None:
         assert [name for name in names if finding(name, given).verdict != "passed"] == wrong
 
 
-def test_threads_are_counted_in_every_way() -> None:
-    trials = [trial(0, 0.5)]
-    load = {"what": "load", "t": 1, "threads_told": 1, "variables": {"OMP_NUM_THREADS": "1"}}
-    train = {"what": "train", "t": 2, "busy_threads": 1}
-    assert finding("threads.per-trial", evidence(made("honest-max", trials, notes=[load, train]))).verdict == "passed"
-    assert finding("threads.per-trial", evidence(made("honest-max", trials))).is_out_of_reach
-    for wrong in (
-        [load, {**train, "busy_threads": 2}],
-        [{**load, "threads_told": 2}],
-        [{**load, "variables": {"OMP_NUM_THREADS": "2"}}],
-        [{**load, "variables": {"OMP_NUM_THREADS": None}}],
-    ):
-        assert finding("threads.per-trial", evidence(made("honest-max", trials, notes=wrong))).verdict == "failed", wrong
-    told = trial(0, 0.5, attempts=(attempt(1, threads=2),))
-    assert finding("threads.per-trial", evidence(made("honest-max", [told]))).verdict == "failed"
-
-
-def test_what_is_left_fails_in_the_check_of_its_kind() -> None:
-    kinds = {
-        "left.processes": "process",
-        "left.ports": "port",
-        "left.shared-memory": "shared memory",
-        "left.temporary-files": "temporary file",
-        "left.home-files": "home file",
-        "left.outside": "outside",
-    }
-    for kind in kinds.values():
-        given = evidence(made("honest-max", left=(Left(kind, "x"),)))  # type: ignore[arg-type]
-        assert [kinds[name] for name in kinds if finding(name, given).verdict != "passed"] == [kind]
-
-
-def test_a_port_that_others_can_reach_is_seen() -> None:
-    for address, verdict in (("127.0.0.1", "passed"), ("0.0.0.0", "failed")):
-        given = evidence(made("honest-max", listeners=(ListeningSocket("1", address, 80),)))
-        assert finding("ports.loopback-only", given).verdict == verdict
-
-
-def test_flags_of_damaged_event_files_are_failures() -> None:
-    flags = (FlagRecord(name="missing_lines", text="lines are missing"),)
-    assert finding("records.no-gaps", evidence(made("honest-max", record_fields={"flags": flags}))).verdict == "failed"
-    assert finding("records.no-gaps", evidence(made("honest-max", record_fields={"torn_lines": 1}))).verdict == "failed"
-    assert finding("records.no-gaps", evidence(made("honest-max"))).verdict == "passed"
-
-
 def test_what_is_declared_must_be_served() -> None:
     refused = RequestAnswer(family="undeclared", request="sampler 'gp'", outcome="refused", text="not offered")
     served = RequestAnswer(family="declared", request="declared sampler 'grid'", outcome="accepted")
@@ -209,28 +97,6 @@ def test_what_is_declared_must_be_served() -> None:
         given = evidence(refusals=Refusals(answers=answers, framework_imported=False))
         found = finding("refusal.undeclared", given)
         assert (found.verdict, found.text) == (verdict, text)
-
-
-def test_what_must_be_refused_is_refused_in_one_line() -> None:
-    def given(outcome: str, text: str) -> AdapterEvidence:
-        asked = RequestAnswer(family="adapter-options", request="option", outcome=outcome, text=text)
-        return evidence(refusals=Refusals(answers=[asked], framework_imported=False))
-
-    for outcome, text, verdict in (
-        ("refused", "no such option", "passed"),
-        ("refused", "no\nsuch option", "failed"),
-        ("accepted", "", "failed"),
-        ("broken", "KeyError", "failed"),
-    ):
-        assert finding("refusal.adapter-options", given(outcome, text)).verdict == verdict
-    imported = Refusals(answers=[], framework_imported=True)
-    assert finding("refusal.starts-nothing", evidence(refusals=imported)).verdict == "failed"
-
-
-def test_a_test_split_that_trials_read_is_seen() -> None:
-    for t, verdict in ((5, "failed"), (50, "passed")):
-        given = evidence(made("honest-max", events=[ended("t0", seq=10)], notes=[{"what": "test", "t": t}]))
-        assert finding("test.split-unseen", given).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -249,3 +115,95 @@ def test_trials_that_may_use_fewer_processors_than_there_are_need_a_limit_in_the
     trials = [trial(0, 0.5, attempts=(attempt(1, cpus_allowed=allowed),))]
     given = made("honest-max", trials, record_fields={"environment": {"limits": {"memory": "none", "cpus": limit}}})
     assert finding("limits.processors", evidence(given)).verdict == verdict
+
+
+LEVELS = (0.4, 0.9, 0.2, 0.6)
+BEST, WORST = "t00001", "t00002"
+
+
+def both(**changes: Any) -> AdapterEvidence:
+    """Two honest runs: the same trials, the best one under max and the best one under min named."""
+    trials = changes.pop("trials", [trial(number, value) for number, value in enumerate(LEVELS)])
+    best_max, best_min = changes.pop("best", (BEST, WORST))
+    return evidence(made("honest-max", trials, best_max, **changes), made("honest-min", trials, best_min, mode="min", **changes))
+
+
+BEST_CHECKS = ("best.among-trials", "best.is-best", "best.direction", "best.value")
+
+
+@pytest.mark.parametrize(
+    ("best", "wrong"),
+    [
+        ((BEST, WORST), None),
+        (("t00003", WORST), "best.is-best"),
+        ((BEST, "t00003"), "best.is-best"),
+        ((WORST, BEST), "best.direction"),
+        ((BEST, BEST), "best.direction"),
+        (("t00009", WORST), "best.among-trials"),
+        ((None, WORST), "best.among-trials"),
+        ((None, BEST), "best.among-trials best.direction"),
+        ((WORST, "t00003"), "best.is-best"),
+        (("t00003", BEST), "best.is-best"),
+    ],
+)
+def test_a_wrong_best_trial_fails_in_one_check(best: tuple[str | None, str], wrong: str | None) -> None:
+    given = both(best=best)
+    found = [name for name in BEST_CHECKS if finding(name, given).verdict == "failed"]
+    assert found == (wrong.split() if wrong else [])
+
+
+@pytest.mark.parametrize("best", [(None, None), (BEST, None), (None, WORST), (BEST, "t00009")])
+def test_where_no_trial_is_named_nothing_is_said_of_it(best: tuple[str | None, str | None]) -> None:
+    for name in ("best.is-best", "best.direction", "best.value"):
+        said = finding(name, both(best=best))
+        assert (said.verdict, said.text) == ("not tested", "no trial was named: see best.among-trials")
+
+
+def test_the_worst_trial_passes_neither_as_the_best_nor_by_its_direction() -> None:
+    reversed_direction, by_chance = both(best=(WORST, BEST)), both(best=(WORST, "t00003"))
+    assert "see best.direction" in finding("best.is-best", reversed_direction).text
+    assert finding("best.is-best", reversed_direction).verdict == "not tested"
+    assert "see best.is-best" in finding("best.direction", by_chance).text
+    assert finding("best.direction", by_chance).verdict == "not tested"
+
+
+def undeploys(*calls: tuple[float, str | None] | None, began: float = 2.0) -> list[schema.Event]:
+    """Return the events of calls of undeploy: how long each took and how it failed; None: it never ended."""
+    events: list[schema.Event] = [schema.RunStopped(seq=0, t=10**9, cause="by the user", charged="user", cancels=True)]
+    at = int(began * 1e9)
+    for call in calls:
+        events.append(schema.StepStarted(seq=0, t=at, step="undeploy"))
+        if call is not None:
+            at += int(call[0] * 1e9)
+            events.append(schema.StepEnded(seq=0, t=at, step="undeploy", error=call[1]))
+    return events
+
+
+GOOD = (0.1, None)
+PLANTED = (0.1, "PlantedFailure: planted in step undeploy")
+
+
+def test_undeploy_is_judged_after_each_failure_less_what_every_run_leaves() -> None:
+    names = [f"failed-{step}" for step in ("deploy", "setup", "trial", "collect", "test", "metrics", "undeploy")]
+    process = (Left("process", "x"),)
+
+    def given(
+        *calls: tuple[float, str | None] | None, left: tuple[Left, ...] = (), usual: tuple[Left, ...] = ()
+    ) -> AdapterEvidence:
+        sound = [made(name, events=undeploys(GOOD)) for name in names if name != "failed-setup"]
+        return evidence(made("honest-max", left=usual), made("failed-setup", events=undeploys(*calls), left=left), *sound)
+
+    for evidence_given, verdict in (
+        (given(GOOD), "passed"),
+        (given(GOOD, left=process), "failed"),
+        (given(GOOD, left=process, usual=process), "passed"),
+        (given((0.1, "KeyError: x"), GOOD), "failed"),  # that a fresh process succeeded is no excuse
+        (given(PLANTED, PLANTED), "passed"),
+        (given(None), "failed"),
+    ):
+        assert finding("undeploy.after-failure", evidence_given).verdict == verdict
+
+
+@pytest.mark.parametrize(("count", "draws", "share"), [(0, 10, 0.3), (250, 1000, 1 / 3), (1000, 1000, 0.5)])
+def test_the_binomial_tail_is_exact(count: int, draws: int, share: float) -> None:
+    assert _at_most(count, draws, share) == pytest.approx(binom.cdf(count, draws, share), rel=1e-9)

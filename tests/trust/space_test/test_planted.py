@@ -39,11 +39,11 @@ def judged(adapter: type[planted.Honest], count: int = DRAWS) -> SpaceJudgement:
 def strong_kinds(judgement: SpaceJudgement) -> set[str]:
     """Return the kinds of what is certain, or would be rejected alone: of all that is rejected one in fifty may be chance."""
     alone = FALSE_DISCOVERY_RATE / len(judgement.p_values)
-    return {finding.kind for finding in judgement.findings if finding.p is None or finding.p <= alone}
+    return {finding.id for finding in judgement.findings if (p := finding.values["p"]) is None or p <= alone}
 
 
 def rejected_names(judgement: SpaceJudgement, kind: str) -> set[str]:
-    return {name for finding in judgement.findings if finding.kind == kind for name in finding.names}
+    return {name for finding in judgement.findings if finding.id == kind for name in finding.values["dimensions"]}
 
 
 def test_an_adapter_without_a_defect_is_accepted() -> None:
@@ -81,7 +81,7 @@ def test_a_defect_is_named_with_its_dimensions_alone() -> None:
 
 @pytest.mark.parametrize("adapter", [planted.ExclusiveUpper, planted.PassesOnAnother], ids=lambda adapter: adapter.__name__)
 def test_a_finding_of_the_mapping_says_what_becomes_of_which_value(adapter: type[planted.Honest]) -> None:
-    texts = [finding.text for finding in judged(adapter, 400).findings if "probe_ten" in finding.names]
+    texts = [finding.text for finding in judged(adapter, 400).findings if "probe_ten" in finding.values["dimensions"]]
     if adapter is planted.PassesOnAnother:
         assert "the framework's least value 0 becomes 9, but must become 0" in texts
     else:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tuneoff.base.findings import Finding
 from tuneoff.base.space import Dimension, SearchSpace, describe
 from tuneoff.trust.space_test.mapping import WHOLE
 from tuneoff.trust.space_test.statistics import (
@@ -24,18 +25,8 @@ Configurations = Sequence[Mapping[str, Any]]
 FEWEST_DRAWS = 100  # of a dimension; with fewer nothing is tested
 CHANCE_REPEATS = 1e-6  # expected equal configurations by chance, above which a repeat proves nothing
 
-CheckKind = Literal["draws", "bounds", "received", "mapping", "seeds", "distribution", "ends", "independence"]
+SpaceCheck = Literal["draws", "bounds", "received", "mapping", "seeds", "distribution", "ends", "independence"]
 SpaceVerdict = Literal["accepted", "rejected", "failed"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejection:
-    """One reason to reject: which check, of which dimensions (none: of the whole), in words; `p` is None where it is certain."""
-
-    kind: CheckKind
-    names: tuple[str, ...]
-    text: str
-    p: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +34,7 @@ class SpaceJudgement:
     """An adapter's verdict with everything that led to it."""
 
     verdict: SpaceVerdict
-    findings: tuple[Rejection, ...] = ()
+    findings: tuple[Finding, ...] = ()
     draws: int = 0
     tests: tuple[Test, ...] = ()
     threshold: float = 0.0  # p-values up to this one are rejected
@@ -88,6 +79,11 @@ def judge(space: SearchSpace, sample: Sample, rate: float = FALSE_DISCOVERY_RATE
     )
 
 
+def _rejected(check: SpaceCheck, text: str, *dimensions: str, p: float | None = None) -> Finding:
+    """Return a reason to reject: of which dimensions (none: of the whole); `p` is None where it is certain."""
+    return Finding(verdict="failed", id=check, text=text, values={"dimensions": dimensions, "p": p})
+
+
 def _tests(
     space: SearchSpace, columns: Mapping[str, Sequence[float]], outside: Mapping[str, int], notes: list[str]
 ) -> list[Test]:
@@ -105,17 +101,17 @@ def _tests(
     return tests + independence_tests(tested, columns)
 
 
-def _certain(sample: Sample) -> list[Rejection]:
+def _certain(sample: Sample) -> list[Finding]:
     found = []
     if sample.failure is not None:
-        found.append(Rejection(kind="draws", names=(), text=sample.failure))
+        found.append(_rejected("draws", sample.failure))
     if sample.outside is not None:
-        found.append(Rejection(kind="bounds", names=(), text=f"the framework left the space: {sample.outside}"))
+        found.append(_rejected("bounds", f"the framework left the space: {sample.outside}"))
     if sample.changed:
         text = f"{sample.changed} trials got another configuration than the one that was handed over"
-        found.append(Rejection(kind="received", names=(), text=text))
+        found.append(_rejected("received", text))
     for name, texts in (sample.mapping or {}).items():
-        found += [Rejection(kind="mapping", names=(name,) if name != WHOLE else (), text=text) for text in texts]
+        found += [_rejected("mapping", text, *((name,) if name != WHOLE else ())) for text in texts]
     return found
 
 
@@ -128,7 +124,7 @@ def _not_tested(sample: Sample) -> list[str]:
 
 def _columns(
     space: SearchSpace, configurations: Sequence[Mapping[str, Any]]
-) -> tuple[dict[str, list[float]], dict[str, int], list[Rejection]]:
+) -> tuple[dict[str, list[float]], dict[str, int], list[Finding]]:
     """Return the places of the values inside by dimension, how many were not, and one finding per dimension with such."""
     columns: dict[str, list[float]] = {name: [] for name, _ in space}
     place = {name: ValuePlaces(dimension) for name, dimension in space}
@@ -145,21 +141,19 @@ def _columns(
                 outside[name] = outside.get(name, 0) + 1
                 examples.setdefault(name, repr(configuration[name]) if name in configuration else "no value at all")
     findings = [
-        Rejection(
-            kind="bounds",
-            names=(name,),
-            text=f"{count} of {len(configurations)} values are outside {describe(space.dimensions[name])}: {examples[name]}",
+        _rejected(
+            "bounds",
+            f"{count} of {len(configurations)} values are outside {describe(space.dimensions[name])}: {examples[name]}",
+            name,
         )
         for name, count in outside.items()
     ]
     if strangers:
-        findings.append(
-            Rejection(kind="bounds", names=(), text=f"the draws name what is not in the space: {', '.join(sorted(strangers))}")
-        )
+        findings.append(_rejected("bounds", f"the draws name what is not in the space: {', '.join(sorted(strangers))}"))
     return columns, outside, findings
 
 
-def _seed_findings(space: SearchSpace, sample: Sample, notes: list[str]) -> list[Rejection]:
+def _seed_findings(space: SearchSpace, sample: Sample, notes: list[str]) -> list[Finding]:
     """Look for configurations that come again: under other seeds they must not, under the same seed they must."""
     findings = []
     if sample.again is not None:
@@ -169,7 +163,7 @@ def _seed_findings(space: SearchSpace, sample: Sample, notes: list[str]) -> list
             text = (
                 f"seed {first[0]} was drawn twice, and {len(sample.again) - equal} of {len(sample.again)} configurations differ"
             )
-            findings.append(Rejection(kind="seeds", names=(), text=text))
+            findings.append(_rejected("seeds", text))
     drawn = len(sample.configurations)
     if space.cardinality is not None and drawn * drawn / (2 * space.cardinality) > CHANCE_REPEATS:
         notes.append("repeats were not tested: the space is so small that configurations come again by chance")
@@ -180,10 +174,10 @@ def _seed_findings(space: SearchSpace, sample: Sample, notes: list[str]) -> list
         texts = Counter(map(_text, configurations))
         if len(texts) < len(configurations):
             text = f"under seed {seed} only {len(texts)} of {len(configurations)} configurations are different"
-            findings.append(Rejection(kind="seeds", names=(), text=text))
+            findings.append(_rejected("seeds", text))
         shared.update((before, seed) for text in texts if (before := seen.setdefault(text, seed)) != seed)
     for (before, seed), count in shared.items():
-        findings.append(Rejection(kind="seeds", names=(), text=f"seeds {before} and {seed} gave {count} equal configurations"))
+        findings.append(_rejected("seeds", f"seeds {before} and {seed} gave {count} equal configurations"))
     return findings
 
 
@@ -192,7 +186,7 @@ def _distinct(configurations: Sequence[Mapping[str, Any]]) -> list[Mapping[str, 
     return list({_text(configuration): configuration for configuration in configurations}.values())
 
 
-def _finding(test: Test, space: SearchSpace) -> Rejection:
+def _finding(test: Test, space: SearchSpace) -> Finding:
     what = {
         "distribution": "the values do not follow core's distribution",
         "ends": "the ends do not have their probability",
@@ -203,7 +197,7 @@ def _finding(test: Test, space: SearchSpace) -> Rejection:
     if test.ends is not None:
         (low, low_expected), (high, high_expected) = test.ends
         text += f"; {low} draws at the low end ({low_expected:.0f} expected), {high} at the high end ({high_expected:.0f})"
-    return Rejection(kind=test.kind, names=test.names, text=text, p=test.p)
+    return _rejected(test.kind, text, *test.names, p=test.p)
 
 
 def _text(configuration: Mapping[str, Any]) -> str:

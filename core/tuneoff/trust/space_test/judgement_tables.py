@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tuneoff.base.space import describe
-from tuneoff.trust.space_test.judge import Rejection, SpaceJudgement
+from tuneoff.trust.space_test.judge import SpaceJudgement
 from tuneoff.trust.space_test.statistics import FALSE_DISCOVERY_RATE, Kind, Test
 from tuneoff.trust.space_test.verify import TargetJudgement
 
@@ -22,7 +22,7 @@ def rows(outcome: TargetJudgement) -> Iterator[tuple[str, ...]]:
         return
     label = f"{target.label} {target.variant}".rstrip()
     for name, dimension in target.space.searched.items():
-        wrong = [finding for finding in judgement.findings if name in finding.names]
+        wrong = [finding for finding in judgement.findings if name in finding.values["dimensions"]]
         distribution = _of(judgement, "distribution", name)
         method = distribution[0].method if distribution else ""
         yield (
@@ -34,7 +34,7 @@ def rows(outcome: TargetJudgement) -> Iterator[tuple[str, ...]]:
             _least(judgement, _of(judgement, "ends", name)),
             _least(judgement, _of(judgement, "independence", name)),
             _mapping(judgement, name),
-            f"REJECTED: {', '.join(dict.fromkeys(finding.kind for finding in wrong))}" if wrong else _verdict(judgement),
+            f"REJECTED: {', '.join(dict.fromkeys(finding.id for finding in wrong))}" if wrong else _verdict(judgement),
         )
 
 
@@ -52,7 +52,7 @@ def lines(outcome: TargetJudgement) -> Iterator[str]:
     least = f", the least {min(values):.2g}; {_limit(judgement)}" if values else ""
     yield f"{label}: {word}{emulated}: {judgement.draws} configurations ({seeds}), {len(values)} p-values{least}"
     for finding in judgement.findings:
-        yield f"  {finding.kind}: {finding.text}"
+        yield f"  {finding.id}: {finding.text}"
     for text in (*judgement.notes, *filter(None, (target.unprobed,))):
         yield f"  note: {text}"
 
@@ -77,7 +77,7 @@ def to_json(outcome: TargetJudgement) -> dict[str, Any]:
         "source": outcome.source,
         "seeds": list(outcome.seeds),
         "draws": judgement.draws,
-        "findings": [_finding(finding) for finding in judgement.findings],
+        "findings": [{"check": finding.id, "text": finding.text, **finding.values} for finding in judgement.findings],
         "notes": [*judgement.notes, *filter(None, (target.unprobed,))],
         "p_values": len(judgement.p_values),
         "rejected_up_to": judgement.threshold,
@@ -95,10 +95,6 @@ def to_json(outcome: TargetJudgement) -> dict[str, Any]:
         ],
         "pairs": [_test(judgement, test) for test in judgement.tests if len(test.names) > 1],
     }
-
-
-def _finding(finding: Rejection) -> dict[str, Any]:
-    return {"check": finding.kind, "dimensions": list(finding.names), "text": finding.text, "p": finding.p}
 
 
 def _test(judgement: SpaceJudgement, test: Test) -> dict[str, Any]:
@@ -126,8 +122,8 @@ def _least(judgement: SpaceJudgement, tests: Sequence[Test]) -> str:
 def _mapping(judgement: SpaceJudgement, name: str) -> str:
     if not judgement.mapping_tested:
         return _NOT_TESTED
-    found = [finding.names for finding in judgement.findings if finding.kind == "mapping"]
-    return "wrong" if any(not names or name in names for names in found) else "exact"
+    wrong = [finding.values["dimensions"] for finding in judgement.findings if finding.id == "mapping"]
+    return "wrong" if any(not names or name in names for names in wrong) else "exact"
 
 
 def _verdict(judgement: SpaceJudgement) -> str:
