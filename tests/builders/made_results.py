@@ -14,7 +14,6 @@ from tuneoff.base.identity import digest
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting
 from tuneoff.experiment.plan import PlannedRun
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
-from tuneoff.judge.answers.answer import Answers, Verdict
 from tuneoff.judge.results import Results
 from tuneoff.measure.use import DISTURBED, SHARE
 from tuneoff.record.metric_value import Kind, MetricValue, known, missing
@@ -83,12 +82,6 @@ def over_tasks(
     """Return entries of these adapters in so many tasks; `of`: what else an entry has, by label and task."""
     places = [(label, task) for task in range(tasks) for label in labels]
     return [Entry(label, draw(label, task), variant={"task": f"t{task}"}, **of(label, task)) for label, task in places]
-
-
-def verdict_on(found: Answers, question: str = "time") -> Verdict:
-    """Return the only verdict on a question."""
-    (verdict,) = [one for one in found.verdicts if one.question.name == question]
-    return verdict
 
 
 def results(

@@ -65,8 +65,3 @@ def failed(status: RunStatus, reason: str) -> Change:
 def never(run: RunRecord) -> RunRecord | None:
     """Make a run one that was not begun."""
     return None
-
-
-def without_trials(run: RunRecord) -> RunRecord:
-    """Make a run one that failed before its first trial."""
-    return replace(run, status="failed", reason="no trial completed", charged="framework", trials=(), metrics={})

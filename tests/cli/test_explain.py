@@ -14,7 +14,8 @@ import pytest
 
 from builders.event_logs import example_a
 from command_line import Call
-from judge.choice.test_choose import chosen_of, different
+from corpus.scenarios import FOUR
+from corpus.scenarios import choice as choice_among
 from tuneoff.adapter import Adapter
 from tuneoff.adapter_parts import Pool
 from tuneoff.base.process_limits import NOT_JOINED, NOT_PINNED
@@ -26,6 +27,7 @@ from tuneoff.experiment.metric_catalogue import metric, metric_names
 from tuneoff.experiment.schema import json_schema
 from tuneoff.experiment.strategies import PRUNERS, SAMPLERS
 from tuneoff.judge.answers.answer import Outcome
+from tuneoff.judge.choice.choose import answered
 from tuneoff.judge.summary_rows import COLUMNS
 from tuneoff.measure.declared_experiment import with_declared
 from tuneoff.measure.energy import RESIDUAL_FLAG
@@ -226,8 +228,8 @@ def test_words_of_tables_are_explained(call: Call, words: list[str]) -> None:
 
 
 def test_each_heading_of_the_first_table_is_explained(call: Call) -> None:
-    entries = [*different(), replace(different()[1], sampler="tpe", status={3: "failed"})]
-    choice = chosen_of(entries)
+    entries = [*FOUR, replace(FOUR[1], sampler="tpe", status={3: "failed"})]
+    choice = answered(choice_among(*entries)).choice
     rows = [row for setting in choice.settings for row in setting.rows]
     headings = [heading.replace("valid-\nation", "validation") for heading, _ in _columns(choice, rows)]
     assert "runs\nfailed" in headings

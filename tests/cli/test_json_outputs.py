@@ -10,15 +10,13 @@ from typing import Any
 
 import pytest
 
-from builders.made_results import Entry, Metrics, results
-from builders.made_runs import write_results
-from command_line import Call
+from corpus.conftest import Recorded, recorded
+from corpus.figures import JSON_COMMANDS, call
 from tuneoff.base.json_values import BEYOND, UNDEFINED
 from tuneoff.base.output import write_json
 from tuneoff.judge.stats.location import Interval
 
-pytest.importorskip("scipy")
-TELLING = ("report", "controls", "recommend", "status", "watch --once", "verify")  # of a results folder
+__all__ = ["recorded"]
 
 
 def not_finite(value: Any, path: str = "") -> Iterator[str]:
@@ -33,38 +31,10 @@ def not_finite(value: Any, path: str = "") -> Iterator[str]:
         yield path
 
 
-def draw(seed: int) -> Metrics:
-    return {"time.jct": 1000.0 + seed, "quality.test": 0.9 - seed / 30, "quality.validation": 0.9}
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Two results folders of the same runs; in the second nine of twelve failed."""
-    place = tmp_path_factory.mktemp("results")
-
-    def made(name: str, failed: range) -> Path:
-        entries = [Entry("optuna", draw, status=dict.fromkeys(failed, "failed")), Entry("serial", draw)]
-        return write_results(results(entries, seeds=range(12), folder=place / name))
-
-    return made("old", range(0)), made("new", range(9))
-
-
-def told(call: Call, *arguments: str | Path) -> Any:
-    return json.loads(call(*arguments, "--json").out)
-
-
-@pytest.mark.parametrize("command", TELLING)
-def test_no_number_of_a_folder_with_failed_runs_is_a_text(call: Call, folders: tuple[Path, Path], command: str) -> None:
-    assert not list(not_finite(told(call, *command.split(), folders[1])))
-
-
-def test_infinite_changes_are_null_beside_their_reason(call: Call, folders: tuple[Path, Path]) -> None:
-    found = told(call, "diff", *folders)
-    assert not list(not_finite(found))
-    (time,) = [one for one in found["changes"] if (one["adapter"], one["question"]) == ("optuna", "time")]
-    first = time["differences"][0]
-    assert (first["difference"], first["difference_reason_if_null"], first["reason"]) == (None, BEYOND, "one failed")
-    assert (time["interval"]["high"], time["interval"]["high_reason_if_null"]) == (None, BEYOND)
+@pytest.mark.parametrize("command", JSON_COMMANDS)
+def test_no_number_of_a_folder_with_failed_runs_is_a_text(recorded: Recorded, command: str) -> None:
+    name, *options = command.split()
+    assert not list(not_finite(json.loads(call(recorded("failed"), name, str(recorded("failed")), *options, "--json").out)))
 
 
 def test_what_any_command_writes_has_null_for_what_json_has_not(capsys: pytest.CaptureFixture[str]) -> None:

@@ -75,14 +75,14 @@ def figures(folder: Path, scratch: Path) -> dict[str, Any]:
     return {**told, "export": {"code": code, "out": tables}}
 
 
-def figure(value: Any) -> Any:
+def figure(value: Any, most_rows: int = MOST_ROWS) -> Any:
     """Return a JSON value with each text as the numbers in it, each number to ten digits, and many like rows as their columns."""
     if isinstance(value, dict):
-        found = {_name(key): figure(item) for key, item in value.items() if key not in LEFT_OUT}
+        found = {_name(key): figure(item, most_rows) for key, item in value.items() if key not in LEFT_OUT}
         return {key: item for key, item in found.items() if item != _NO_NUMBER}
     if isinstance(value, list):
-        is_table = len(value) > MOST_ROWS and all(isinstance(row, dict) for row in value)
-        return {"rows": len(value), **_columns(value)} if is_table else [figure(item) for item in value]
+        is_table = len(value) > most_rows and all(isinstance(row, dict) for row in value)
+        return {"rows": len(value), **_columns(value)} if is_table else [figure(item, most_rows) for item in value]
     if isinstance(value, str):
         return _name(value)
     return float(f"{value:.10g}") if isinstance(value, float) else value

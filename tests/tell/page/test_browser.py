@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from builders.page_folders import failed, folder, never, specs
-from judge.choice.test_curve import ADDED, LENGTHS, results_of
+from corpus.scenarios import ADDED, LENGTHS
+from corpus.scenarios import curve as curve_of
 from tell.page.browsing import CONTRAST, CUT, FOCUSED, LOW_CONTRAST, OVERFLOW, UNFOLD, WIDE, WORDS
 from tuneoff.judge.choice.choose import answered
 from tuneoff.tell.page.report import composed, write_report
@@ -39,7 +40,7 @@ def curve(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the page of a matrix over the length of its trials."""
     folder = tmp_path_factory.mktemp("curve")
     report = folder / "curve.html"
-    report.write_text(composed(answered(results_of(*LENGTHS)), folder))
+    report.write_text(composed(answered(curve_of(*LENGTHS)), folder))
     return report
 
 

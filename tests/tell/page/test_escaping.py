@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from builders.page_folders import ENVIRONMENT, folder, specs
-from tell.page.conftest import made_page
 from tell.page.documents import Document, faults
+from tell.page.test_page import made_page
 from tuneoff.record.run_record import FlagRecord, RunRecord
 from tuneoff.tell.page.texts import path_link, visible
 

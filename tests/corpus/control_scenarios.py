@@ -1,0 +1,321 @@
+"""Results in memory, one for each situation that the controls and a recommendation must tell apart."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from builders.made_choices import FROZEN, SEEDS, listing, made_folder, runs_of
+from builders.made_runs import METRIC, Curve, made_run, made_spec, planned, results_of
+from tuneoff.capabilities import Offer, Support
+from tuneoff.judge.choice.choose import Answered
+from tuneoff.judge.fault_results import NO_SUCH_PART, FaultResult
+from tuneoff.judge.recommend.request import Request
+from tuneoff.judge.results import Results
+from tuneoff.record.run_record import RunRecord, TestRecord
+from tuneoff.registry import AdapterListing
+
+# --- controls ---
+
+ANALYSIS = {"quality_margin": 0.01, "confidence": 0.95, "primary_metric": "time.jct"}
+CURVES: list[Curve] = [[{METRIC: 0.5, "loss": 1.25}, {METRIC: 0.75, "loss": 0.5}], [{METRIC: 0.1, "loss": 2.0}] * 2]
+
+
+def run(adapter: str, curves: Sequence[Curve] = CURVES, *, replicate: int = 0, seed: int = 0, **changes: Any) -> RunRecord:
+    """Return a run of listed configurations."""
+    return made_run(
+        made_spec(adapter, sampler="fixed", listed=len(CURVES), epochs=2, replicate=replicate, seed=seed), curves, **changes
+    )
+
+
+def with_value(trial: int, epoch: int, metric: str, value: float | None) -> list[Curve]:
+    """Return the curves with one value replaced."""
+    curves = [[dict(metrics) for metrics in curve] for curve in CURVES]
+    curves[trial][epoch - 1][metric] = value
+    return [list(curve) for curve in curves]
+
+
+def drawn(
+    adapter: str,
+    *,
+    shift: float = 0.0,
+    scores: float = 0.0,
+    jct: float = 1000.0,
+    seeds: Sequence[int] = range(12),
+    failed: Sequence[int] = (),
+    **more: Any,
+) -> list[RunRecord]:
+    """Return random searches of quality 0.9 and scores of 0.5, both with chance of their own, moved by the shifts."""
+    emulated = more.pop("emulated", False)
+    found = []
+    for seed in seeds:
+        chance = random.Random(f"{adapter} {more.get('replicate', 0)} {more.get('sampler', 'random')} {seed}")
+        curves = [[{METRIC: 0.5 + scores + chance.gauss(0, 0.1)}] for _ in range(6)]
+        spec = made_spec(adapter, seed=seed, **{"sampler": "random", **more})
+        times = {"time.jct": jct + chance.gauss(0, 5)}
+        made = made_run(spec, curves, 0.9 + shift + chance.gauss(0, 0.004), metrics=times, emulated=emulated)
+        found.append(replace(made, status="failed", reason="planted", metrics={}) if seed in failed else made)
+    return found
+
+
+def counted(adapter: str, right: Sequence[int], more: float = 0.0) -> list[RunRecord]:
+    """Return runs that differ in their seed and in how many of 360 test images they name right."""
+    return [made_run(made_spec(adapter, seed=seed), [], count / 360 + more) for seed, count in enumerate(right)]
+
+
+def control(*runs: RunRecord | list[RunRecord], analysis: Mapping[str, Any] = ANALYSIS) -> Results:
+    records = [record for one in runs for record in (one if isinstance(one, list) else [one])]
+    return results_of(records, planned(records), analysis, folder=Path("made"))
+
+
+def stopped() -> Results:
+    ended = made_spec("serial", sampler="fixed", listed=1, epochs=3, pruner="median")
+    other = made_run(replace(ended, adapter="optuna"), [CURVES[0][:1]])
+    return control(made_run(ended, CURVES[:1]), replace(other, trials=(replace(other.trials[0], state="pruned"),)))
+
+
+def tested(*digests: str) -> Results:
+    tests = [TestRecord(trial="t0", scores={}, tested_ns=1, checkpoint_sha256=digest) for digest in digests]
+    return control(*(run(name, test=test) for name, test in zip(("serial", "optuna", "ray-tune"), tests, strict=True)))
+
+
+def turned() -> RunRecord:
+    made = run("optuna")
+    return made_run(made.run_spec(), CURVES, trials=made.trials[::-1])
+
+
+LOSS_9 = with_value(0, 1, "loss", 9.0)
+CONTROLS: Mapping[str, Callable[[], Results]] = {
+    "equal bits": lambda: control(turned(), run("serial"), run("ray-tune")),
+    "a training that ends by itself": lambda: control(run("serial", [CURVES[0], CURVES[1][:1]]), run("optuna")),
+    "a trial that was stopped": stopped,
+    "the next number": lambda: control(
+        run("serial"), run("optuna"), run("ray-tune", with_value(0, 2, "loss", math.nextafter(0.5, 1)))
+    ),
+    "a value that is not finite": lambda: control(run("serial"), run("optuna", with_value(0, 2, "loss", None))),
+    "values that are not finite": lambda: control(run("serial", [[{METRIC: None}]]), run("optuna", [[{METRIC: None}]])),
+    "zeros of two signs": lambda: control(
+        run("serial", with_value(0, 1, METRIC, 0.0)), run("optuna", with_value(0, 1, METRIC, -0.0))
+    ),
+    "a metric of one alone": lambda: control(run("serial"), run("optuna", with_value(1, 1, "another", 1.0))),
+    "an emulated one differs": lambda: control(run("serial"), run("optuna"), run("katib", LOSS_9, emulated=True)),
+    "an emulated one differs too": lambda: control(run("serial"), run("katib", LOSS_9, emulated=True), run("optuna", LOSS_9)),
+    "an emulated one is first": lambda: control(run("katib", emulated=True), run("optuna"), run("ray-tune")),
+    "they differ where the reference failed": lambda: control(
+        *(run(name, seed=1) for name in ("serial", "optuna", "ray-tune")),
+        run("serial", status="failed", reason="boom"),
+        run("optuna"),
+        run("ray-tune", with_value(0, 2, "loss", 0.9)),
+    ),
+    "they are equal where the reference failed": lambda: control(
+        run("serial", seed=1), run("serial", status="failed", reason="boom"), run("optuna"), run("ray-tune")
+    ),
+    "a configuration is lacking": lambda: control(run("serial"), run("optuna", CURVES[:1])),
+    "a run is not done": lambda: control(run("serial"), run("optuna"), run("ray-tune", status="failed", reason="boom")),
+    "nothing in common": lambda: control(run("serial"), run("optuna", [])),
+    "the same entry again": lambda: control(
+        *(run("serial", LOSS_9 if seed else CURVES, seed=seed, replicate=again) for seed in (0, 1) for again in (0, 1))
+    ),
+    "models that were tested": lambda: tested("aa", "aa", "bb"),
+    "many values differ": lambda: control(run("serial"), run("optuna", [[{METRIC: 0.0, "loss": 0.0}] * 2] * 2)),
+    "equal searches": lambda: control(drawn("serial"), drawn("optuna"), drawn("ray-tune")),
+    "another quality": lambda: control(drawn("serial"), drawn("optuna"), drawn("broken", shift=-0.05)),
+    "another quality within the margin": lambda: control(drawn("serial"), drawn("optuna", shift=0.006)),
+    "another quality of two seeds": lambda: control(drawn("serial", seeds=[0, 1]), drawn("optuna", seeds=[0, 1], shift=0.02)),
+    "the same images in two seeds": lambda: control(counted("serial", (320, 180)), counted("optuna", (315, 175))),
+    "equal images but for rounding": lambda: control(counted("serial", (320, 180), 2**-53), counted("optuna", (320, 180))),
+    "other scores": lambda: control(drawn("serial"), drawn("optuna"), drawn("skewed", scores=0.1)),
+    "other seeds": lambda: control(drawn("serial", seeds=range(5)), drawn("optuna", seeds=range(3, 9))),
+    "failed searches": lambda: control(
+        drawn("serial", failed=[3]), drawn("optuna", failed=[3, 4]), drawn("ray-tune"), drawn("other", failed=[3])
+    ),
+    "a search again": lambda: control(drawn("serial"), drawn("serial", replicate=1), drawn("optuna")),
+    "a search again that differs": lambda: control(drawn("serial"), drawn("serial", replicate=1, shift=0.1)),
+    "an emulated search": lambda: control(drawn("serial"), drawn("optuna"), drawn("katib", emulated=True, shift=-0.5)),
+    "only an emulated one to compare": lambda: control(drawn("serial"), drawn("katib", emulated=True)),
+    "searches with a pruner": lambda: control(drawn("optuna", pruner="asha"), drawn("ray-tune", pruner="asha")),
+    "effects": lambda: control(
+        drawn("serial"), drawn("optuna", jct=1500), drawn("optuna", sampler="default", shift=0.03, jct=1600), drawn("ray-tune")
+    ),
+    "no margin of quality": lambda: control(drawn("serial"), drawn("optuna"), analysis={}),
+    "a confidence that no interval has": lambda: control(
+        drawn("serial"), drawn("optuna"), analysis={**ANALYSIS, "confidence": 0.3}
+    ),
+    "a seed": lambda: control(drawn("serial", seeds=[0]), drawn("optuna", seeds=[0])),
+    "one search": lambda: control(drawn("optuna", sampler="default")),
+}
+
+# --- recommendations ---
+
+KNOWN = [listing("plain"), listing("optuna"), listing("ray-tune")]
+KATIB = listing("katib", platforms=("kubernetes", "emulated"), emulated_platforms=("emulated",))
+CLUSTER = listing("katib", platforms=("kubernetes",))
+BOTH = {"none": Offer(), "asha": Offer()}
+NO_MARGIN = {key: value for key, value in FROZEN.items() if key != "quality_margin"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is asked of folders. `known`: the adapters here; `faults`: what was found under faults."""
+
+    folders: Callable[[], Sequence[Answered]]
+    request: Mapping[str, Any]
+    known: Sequence[AdapterListing]
+    faults: Sequence[FaultResult]
+
+    @property
+    def request_of(self) -> Request:
+        return Request(**self.request)
+
+
+def asked(
+    *folders: Callable[[], Answered],
+    known: Sequence[AdapterListing] = KNOWN,
+    faults: Sequence[FaultResult] = (),
+    **request: Any,
+) -> Asked:
+    return Asked(folders=lambda: [folder() for folder in folders], request=request, known=known, faults=faults)
+
+
+def folder(*groups: tuple[str, Mapping[str, Any]], **more: Any) -> Callable[[], Answered]:
+    """Return a folder by (adapter, what its runs are); `more`: of the folder."""
+    return lambda: made_folder(*(runs_of(name, **of) for name, of in groups), **more)
+
+
+def by_time(*adapters: str, **more: Any) -> Callable[[], Answered]:
+    """Return a folder in which each adapter takes twice as long as the one before, and no margin says what is as good."""
+    return folder(*((name, {"seconds": 2.0**place, **more}) for place, name in enumerate(adapters)), analysis=NO_MARGIN)
+
+
+def sized(plain: float, optuna: float, workers: int, **more: Any) -> Callable[[], Answered]:
+    variant: dict[str, Any] = {"workers": workers, "variant": {"workers.count": workers}}
+    groups = (("plain", {"seconds": plain, **variant}), ("optuna", {"seconds": optuna, **variant}))
+    return folder(*groups, folder=Path(f"of{workers}"), **more)
+
+
+def unfinished(waiting: int, begun: bool = False) -> Callable[[], Answered]:
+    def made() -> Answered:
+        optuna = [
+            (
+                spec,
+                (replace(record, status="interrupted", reason="planted") if begun else None) if spec.seed < waiting else record,
+            )
+            for spec, record in runs_of("optuna")
+        ]
+        return made_folder(runs_of("plain"), optuna)
+
+    return made
+
+
+def fault(adapter: str, outcome: str | None, kind: str = "sigkill", by: str = "adapter", reason: str = "why") -> FaultResult:
+    return FaultResult(adapter=adapter, setting=by, fault=kind, outcome=outcome, reason=reason, seconds=1.0, file="faults.json")
+
+
+FAST = folder(("plain", {}), ("optuna", {"seconds": 2.0}), ("ray-tune", {"seconds": 2.01}))
+EQUAL = folder(("plain", {"spread": 0.001}), ("optuna", {"spread": 0.001}))
+ALONE = folder(("plain", {}))
+EMULATED = folder(("plain", {}), ("katib", {"seconds": 0.1, "platform": "emulated"}), emulated=("emulated",))
+MISSING = listing("optuna", state="missing", text="adapter 'optuna' needs the optuna package; run: pip install optuna")
+SIGKILL = ("sigkill",)
+STRUCK = [
+    fault("plain", "recovered"),
+    fault("optuna", "run aborted"),
+    fault("optuna", "recovered", by="defaults"),
+    fault('ray-tune{"storage":"redis"}', "trial lost"),
+]
+RECOMMENDED: Mapping[str, Asked] = {
+    "one dominates": asked(FAST),
+    "the preferred question": asked(FAST, prefer="quality"),
+    "equal": asked(EQUAL),
+    "weighed against each other": asked(folder(("plain", {"quality": 0.8}), ("optuna", {"seconds": 2.0}))),
+    "not decided": asked(folder(("plain", {"spread": 0.5}), ("optuna", {"spread": 0.5}))),
+    "nine seeds": asked(folder(("plain", {"seeds": SEEDS[:9]}), ("optuna", {"seconds": 99.0, "seeds": SEEDS[:9]}))),
+    "the faster one fails": asked(folder(("plain", {"failed": (3,)}), ("optuna", {"seconds": 2.0}))),
+    "the faster one fails, thirty seeds": asked(
+        folder(
+            ("plain", {"seeds": range(30), "failed": (3,), "spread": 0.001}),
+            ("optuna", {"seconds": 2.0, "seeds": range(30), "spread": 0.001}),
+        )
+    ),
+    "not by the framework": asked(FAST, known=[listing("plain", retry=Support.NOT_BY_FRAMEWORK), *KNOWN[1:]], must_retry=True),
+    "not by tuneoff": asked(FAST, known=[listing("plain", retry=Support.NOT_BY_TUNEOFF), *KNOWN[1:]], must_retry=True),
+    "not on the platform": asked(FAST, known=[listing("plain", platforms=("cluster",)), *KNOWN[1:]], platform="local"),
+    "not with the sampler": asked(
+        FAST,
+        known=[listing("plain", samplers={"random": Offer(support=Support.NOT_BY_FRAMEWORK, note="why")}), *KNOWN[1:]],
+        sampler="random",
+    ),
+    "nobody": asked(FAST, known=[listing("plain", retry=Support.NOT_BY_FRAMEWORK)], must_retry=True),
+    "of one sampler": asked(
+        folder(("plain", {}), ("plain", {"sampler": "grid", "variant": {"sampler": "grid"}})),
+        known=[listing("plain", samplers={"random": Offer(), "grid": Offer()})],
+        sampler="grid",
+    ),
+    "only on a stand-in": asked(EMULATED, known=[*KNOWN, KATIB], platform="kubernetes"),
+    "a stand-in beside": asked(EMULATED, known=[*KNOWN, KATIB]),
+    "an entry again": asked(folder(("plain", {}), ("plain", {"replicate": 1}), ("optuna", {}))),
+    "not installed here": asked(FAST, known=[KNOWN[0], MISSING, KNOWN[2]]),
+    "neither installed nor measured": asked(ALONE, known=[KNOWN[0], MISSING]),
+    "without its plugin": asked(FAST, known=KNOWN[:2]),
+    "a package that a sampler needs": asked(
+        folder(("plain", {"sampler": "cmaes"})),
+        known=[listing("plain", samplers={"cmaes": Offer(needs=("no_such_module",))})],
+        sampler="cmaes",
+    ),
+    "names that hold control characters": asked(
+        folder(("<script>\nx", {}), ("plain", {})), known=[listing("<script>\nx"), KNOWN[0]]
+    ),
+    "the file's own pruner": asked(
+        folder(("plain", {"pruner": "asha"}), ("optuna", {"pruner": "asha"})),
+        known=[
+            *(listing(name, pruners={"none": Offer(), "asha": Offer()}) for name in ("plain", "optuna")),
+            listing("nevergrad"),
+        ],
+    ),
+    "behind without a margin": asked(by_time("plain", "optuna", "ray-tune")),
+    "behind the pool": asked(by_time("serial", "optuna")),
+    "a pool elsewhere": asked(
+        folder(("serial", {}), ("katib", {"seconds": 2.0, "platform": "kubernetes"})), known=[CLUSTER], platform="kubernetes"
+    ),
+    "a cluster that was not asked for": asked(ALONE, known=[*KNOWN, CLUSTER]),
+    "a cluster that was measured": asked(folder(("plain", {}), ("katib", {"platform": "kubernetes"})), known=[*KNOWN, CLUSTER]),
+    "a cluster that was asked for": asked(ALONE, known=[*KNOWN, CLUSTER], platform="kubernetes"),
+    "also here": asked(ALONE, known=[KNOWN[0], listing("both", platforms=("kubernetes", "local"))]),
+    "begun": asked(unfinished(3, begun=True)),
+    "not begun": asked(unfinished(3)),
+    "one of two folders is at work": asked(ALONE, unfinished(2)),
+    "beyond the workers": asked(FAST, workers=8),
+    "below the workers": asked(FAST, workers=1),
+    "beyond the trials": asked(FAST, trials=1000),
+    "beyond the length": asked(FAST, trial_seconds=60.0),
+    "between": asked(sized(1, 2, 1), sized(1, 2, 4), sized(1, 2, 16), workers=2),
+    "at a size": asked(sized(1, 2, 1), sized(2, 1, 4), workers=4),
+    "turned between": asked(sized(1, 2, 1), sized(2, 1, 4), workers=2),
+    "turned without a margin": asked(sized(1, 2, 1, analysis=NO_MARGIN), sized(2, 1, 4, analysis=NO_MARGIN)),
+    "less without a margin": asked(sized(1, 2, 1, analysis=NO_MARGIN), sized(1, 1, 4, analysis=NO_MARGIN)),
+    "measured on one side": asked(sized(1, 1, 1), folder(("plain", {"workers": 4})), workers=2),
+    "other samplers do not surround": asked(
+        *(folder(("plain", {"workers": count, "sampler": name})) for count, name in ((1, "random"), (4, "fixed"))), workers=2
+    ),
+    "faults": asked(FAST, faults=STRUCK, must_survive=SIGKILL),
+    "faults by defaults": asked(FAST, faults=STRUCK, faults_by="defaults", must_survive=SIGKILL),
+    "no part to strike": asked(
+        FAST, faults=[fault("plain", None, reason=NO_SUCH_PART), fault("optuna", None)], must_survive=SIGKILL
+    ),
+    "silently wrong": asked(
+        FAST,
+        faults=[
+            *(fault(name, "run aborted", kind) for name in ("plain", "optuna") for kind in ("nan", "inf", "none")),
+            fault("optuna", "silently wrong", "late_report"),
+            fault("ray-tune", "recovered", "none"),
+        ],
+        never_silently_wrong=True,
+    ),
+    "faults on a stand-in": asked(
+        EMULATED, known=[KATIB], faults=[fault("katib@emulated", "recovered")], platform="kubernetes", must_survive=SIGKILL
+    ),
+}

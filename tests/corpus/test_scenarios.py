@@ -1,0 +1,108 @@
+"""What is said of results in memory, word for word and figure by figure: answers, choice, the table of figures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from corpus.control_scenarios import CONTROLS, RECOMMENDED
+from corpus.figures import figure, written
+from corpus.scenarios import SCENARIOS
+from corpus.test_texts import page_text
+from tuneoff.judge.answers.answers_json import choice_to_json, to_json
+from tuneoff.judge.answers.phrases import lines
+from tuneoff.judge.choice.choose import Answered, answered
+from tuneoff.judge.choice.curve import curve_lines
+from tuneoff.judge.controls.compute import controls
+from tuneoff.judge.controls.controls_output import headlines
+from tuneoff.judge.controls.controls_output import lines as control_lines
+from tuneoff.judge.controls.controls_output import to_json as controls_to_json
+from tuneoff.judge.recommend.recommend import recommend
+from tuneoff.judge.recommend.recommend import to_json as recommendation_to_json
+from tuneoff.judge.recommend.recommendation_text import lines as recommendation_lines
+from tuneoff.judge.summary_rows import summary_rows
+from tuneoff.tell.page.report import composed
+from tuneoff.tell.report.interference import interference, interference_json, interference_lines
+from tuneoff.tell.report.tables import ending, render
+
+WIDTH = 130
+TABLES = {  # what the table of figures is shown of too
+    "runs that failed",
+    "most failed",
+    "skipped",
+    "interrupted and not begun",
+    "emulated at run time",
+    "a sampler that is another one",
+    "flags",
+    "other limits",
+    "a missing metric",
+    "hostile names",
+    "modelled energy",
+    "energies of two kinds",
+    "caveats",
+    "frameworks, tpe and asha",
+    "over workers",
+}
+PAGES = (
+    "four frameworks",
+    "caveats",
+    "over trial length",
+    "utilization over workers",
+    "an adapter with few tasks",
+    "a control over tasks that differs",
+    "several that failed",
+    "modelled energy",
+)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_scenario_is_told(name: str, snapshot: SnapshotAssertion) -> None:
+    found = answered(SCENARIOS[name]())
+    table = render(summary_rows(found.results), WIDTH) if name in TABLES else ""
+    assert "\n".join([*text(found), table, figures(found)]) == snapshot
+
+
+def text(found: Answered) -> list[str]:
+    """Return what `report --text` says."""
+    curves = [line for setting in found.choice.settings for line in curve_lines(setting)]
+    return [*ending(found.choice, WIDTH), "", *curves, *lines(found.answers)]
+
+
+def figures(found: Answered) -> str:
+    """Return the columns of what `report --json` has beside texts: settings, groups, verdicts and claims over tasks."""
+    told = {**to_json(found.answers), "settings": choice_to_json(found.choice)["settings"]}
+    json.dumps(told, allow_nan=False)
+    asked = {question["metric"] for question in told["questions"]}
+    for group in told["groups"]:
+        group["estimates"] = {name: one["median"] for name, one in group["estimates"].items() if name in asked}
+    for setting in told["settings"]:
+        setting["rows"] = [
+            {**row, "columns": list(row["columns"].values()), "column": list(row["columns"])} for row in setting["rows"]
+        ]
+    return written(figure({name: told[name] for name in ("settings", "groups", "verdicts", "across")}, 0))
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_controls_are_told(name: str, snapshot: SnapshotAssertion) -> None:
+    results = CONTROLS[name]()
+    found = controls(results)
+    between = interference(results)
+    told = {"is_empty": found.is_empty, **controls_to_json(found), "interference": interference_json(between)}
+    said = [*headlines(found, results.folder), "", *control_lines(found), *interference_lines(between)]
+    assert "\n".join([*said, written(figure(json.loads(json.dumps(told, allow_nan=False))))]) == snapshot
+
+
+@pytest.mark.parametrize("name", RECOMMENDED)
+def test_a_recommendation_is_told(name: str, snapshot: SnapshotAssertion) -> None:
+    asked = RECOMMENDED[name]
+    found = recommend(asked.folders(), asked.known, asked.faults, asked.request_of)
+    told = written(figure(json.loads(json.dumps(recommendation_to_json(found), allow_nan=False, default=str))))
+    assert "\n".join([*recommendation_lines(found, with_runs=False), told]) == snapshot
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_of_a_scenario(name: str, snapshot: SnapshotAssertion) -> None:
+    assert page_text(composed(answered(SCENARIOS[name]()), Path("made/report"))) == snapshot

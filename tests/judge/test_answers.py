@@ -1,0 +1,244 @@
+"""Arithmetic and properties of the answers; what they say of each situation is in tests/corpus/scenarios.py."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tuneoff
+from builders.made_results import Draw, Entry, Metrics, results, steady
+from builders.made_runs import METRIC, made_run
+from builders.present import present
+from builders.results_folders import write_examples
+from corpus.scenarios import billed, pair, tasks
+from metric_directions import DIRECTIONS
+from tuneoff.errors import ResultsError
+from tuneoff.experiment.matrix_parts import AnchorsPart
+from tuneoff.experiment.metric_catalogue import QUESTIONS
+from tuneoff.judge.answers.answer import Answers, Outcome, Verdict
+from tuneoff.judge.answers.anytime import Clock, curves
+from tuneoff.judge.answers.compute import answers
+from tuneoff.judge.answers.over_tasks import bounded, normalised
+from tuneoff.judge.answers.run_values import better, bounds, default_unit, is_of_objective, log_billing_step, scale
+from tuneoff.judge.results import Results, read_results
+from tuneoff.judge.runs import grouped
+from tuneoff.measure.spans import boundaries
+from tuneoff.record.metric_value import known
+
+pytest.importorskip("scipy")
+OBJECTIVE = "validation_accuracy"
+FOUR = ("a", "b", "c", "d")
+MEANS = st.fixed_dictionaries({name: st.sampled_from([1000.0, 1010.0, 1200.0]) for name in FOUR})
+
+
+def among(made: Answers, names: tuple[str, ...]) -> list[Verdict]:
+    """Return the verdicts between these adapters."""
+    return [verdict for verdict in made.verdicts if verdict.one in names and verdict.other in names]
+
+
+@pytest.mark.slow
+@settings(max_examples=5, deadline=None)
+@given(means=MEANS, fails=st.booleans())
+def test_a_fifth_and_a_sixth_adapter_change_no_verdict_between_the_other_four(means: Mapping[str, float], fails: bool) -> None:
+    four = [
+        Entry(name, steady(mean, spread=0.05, key=name), status={3: "failed"} if fails and name == "a" else {})
+        for name, mean in means.items()
+    ]
+    more = [Entry("fifth", steady(10.0, key="5")), Entry("sixth", steady(5000.0, key="6"), status={3: "failed"})]
+    alone = answers(results(four))
+    for together in ([*four, *more], [four[0], more[0], *four[1:], more[1]]):
+        assert among(answers(results(together)), FOUR) == list(alone.verdicts)
+    seven = [*four, *(Entry(name, steady(key=name)) for name in "efg")]  # control: beyond the family
+    assert among(answers(results(seven)), FOUR) != list(alone.verdicts)
+
+
+@settings(max_examples=8, deadline=None)
+@given(values=st.lists(st.floats(min_value=0.5, max_value=1e6), min_size=10, max_size=12), kinds=st.booleans())
+def test_identical_data_are_equivalent_and_never_give_a_win(values: list[float], kinds: bool) -> None:
+    def draw(seed: int) -> Metrics:
+        return {"time.jct": values[seed], "quality.test": round(values[seed] % 1, 2) if kinds else 0.5}
+
+    made = answers(results([Entry(name, draw) for name in FOUR], seeds=range(len(values))))
+    assert len(made.verdicts) == 12
+    assert {verdict.outcome for verdict in made.verdicts} == {Outcome.EQUIVALENT}
+
+
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 10**6), count=st.integers(10, 15))
+def test_the_order_of_the_file_only_turns_verdicts_round(seed: int, count: int) -> None:
+    turned = {Outcome.BETTER: Outcome.WORSE, Outcome.WORSE: Outcome.BETTER}
+    two = [Entry(name, steady(mean, spread=0.1, key=f"{name} {seed}")) for name, mean in (("a", 1000), ("b", 1100))]
+    forth, back = (answers(results(entries, seeds=range(count))).verdicts for entries in (two, two[::-1]))
+    assert [turned.get(verdict.outcome, verdict.outcome) for verdict in forth] == [verdict.outcome for verdict in back]
+
+
+@pytest.mark.slow
+def test_equal_distributions_give_few_wins_and_a_planted_difference_is_found_in_most_experiments() -> None:
+    """At most 5 % of 120 experiments have a win among the six pairs of four; one standard deviation is found in 80 % of 60."""
+
+    def draw(key: str, shift: float = 0.0) -> Draw:
+        return lambda seed: {"time.jct": 1000 * math.exp(0.1 * random.Random(f"{key} {seed}").gauss(0, 1) + shift)}
+
+    wins = 0
+    for number in range(120):
+        made = answers(results([Entry(name, draw(f"{name} {number}")) for name in FOUR], questions={"time": "time.jct"}))
+        wins += any(verdict.outcome in (Outcome.BETTER, Outcome.WORSE) for verdict in made.verdicts)
+    assert wins <= 0.05 * 120
+    found = 0
+    for number in range(60):
+        two = [Entry("a", draw(f"a {number}")), Entry("b", draw(f"b {number}", shift=0.1 * 2**0.5))]
+        made = answers(results(two, seeds=range(20), questions={"time": "time.jct"}, margin_percent=0.01))
+        found += made.verdicts[0].outcome is Outcome.BETTER
+    assert found >= 0.7 * 60  # 80 % and the chance of 60 experiments
+
+
+@pytest.mark.slow
+def test_further_adapters_change_no_claim_over_tasks_between_the_others() -> None:
+    """Also one that fails everywhere, and one that is skipped in most tasks."""
+    four = {"a": (0.97, 1000.0), "b": (0.96, 1100.0), "c": (0.955, 1500.0), "d": (0.95, 2000.0)}
+    fewer, more = (answers(tasks(12, means)).across for means in (four, {**four, "e": (0.9, 900.0), "f": (0.99, 5000.0)}))
+    for one, other in zip(fewer, more, strict=True):
+        assert set(one.compared) < set(other.compared)
+        assert {label: other.iqm_regret[label] for label in one.iqm_regret} == dict(one.iqm_regret)
+        assert any(pair.p is not None and pair.p < 0.05 for pair in one.compared)
+
+
+@pytest.mark.slow
+def test_answers_of_a_hundred_thousand_trials_take_a_few_seconds() -> None:
+    """Nothing in them grows with the number of trials; 4 s of CPU time are twice of what is aimed at."""
+
+    def drawn(key: str) -> Draw:
+        return lambda seed: {metric: 1 + 0.1 * random.Random(f"{key} {seed}").random() for metric in QUESTIONS.values()}
+
+    entries = [Entry(name, drawn(f"{name} {task}"), variant={"task": f"t{task}"}) for task in range(12) for name in FOUR]
+    made = results(entries, seeds=range(10), questions=dict(QUESTIONS))
+    trials = made_run(made.records[0].run_spec(), [[{METRIC: 0.5}]] * 210).trials
+    records = tuple(replace(record, trials=trials) for record in made.records)
+    made = replace(made, records=records, standing={record.run_id: record for record in records})
+    begin = time.process_time()
+    answers(made)
+    assert time.process_time() - begin < 4.0
+
+
+@pytest.mark.parametrize(("search", "best"), [(0.9, 0.98), (0.5, 0.1)])
+def test_regret_is_one_at_random_search_and_zero_at_the_best_known(search: float, best: float) -> None:
+    anchors = AnchorsPart(random_search=search, best_known=best, source="made")
+    assert [normalised(value, anchors) for value in (search, best)] == [1, 0]
+    assert normalised((search + best) / 2, anchors) == pytest.approx(0.5)
+
+
+def test_a_failure_is_never_better_than_a_success_that_is_worse_than_random_search() -> None:
+    assert bounded([0.2, 1.7, math.inf]) == [0.2, 1.7, 1.7]
+    assert bounded([0.2, math.inf]) == [0.2, 1.0]
+
+
+def test_a_run_that_has_no_cost_to_compare_makes_the_billing_step_of_the_others_no_greater() -> None:
+    """A run that failed after half a second is a failure, and no cost of one second."""
+    made = billed(100.0, 110.0)
+    prices = made.plan.accounting.prices
+    cells = grouped(made)
+    record = present(cells[0].runs[3].record)
+    metrics = {**record.metrics, "time.jct": known(500.0, "ms")}
+
+    def step(**changes: Any) -> float:
+        run = replace(cells[0].runs[3], record=replace(record, **changes))
+        runs = (*cells[0].runs[:3], run, *cells[0].runs[4:])
+        return log_billing_step([replace(cells[0], runs=runs), *cells[1:]], "cost.job", prices)
+
+    usual = -2 * math.log1p(-1 / 101 / 2)
+    assert step() == step(status="failed", reason="planted", metrics=metrics) == pytest.approx(usual)
+    assert step(metrics={"time.jct": metrics["time.jct"]}) == pytest.approx(usual)
+    assert step(metrics=metrics) == pytest.approx(2 * math.log(2))  # control: a cost of one second
+
+
+@pytest.mark.parametrize("metric", [name for name in DIRECTIONS if not name.startswith("quality.")])
+def test_what_is_used_up_is_better_small_and_what_is_done_is_better_great(metric: str) -> None:
+    assert better(metric, OBJECTIVE, "max") == {"lower": "min", "higher": "max"}[DIRECTIONS[metric].better]
+
+
+@pytest.mark.parametrize("mode", ["min", "max"])
+def test_quality_follows_the_objective_and_its_test_score_too(mode: Any) -> None:
+    for metric in ("quality.test", "quality.validation", "test.test_accuracy"):
+        assert (better(metric, OBJECTIVE, mode), is_of_objective(metric, OBJECTIVE)) == (mode, True)
+    assert better("test.test_loss", OBJECTIVE, "max") == "min"
+    assert better("test.test_macro_f1", "validation_loss", "min") == "max"
+    assert better("quality.optimism", OBJECTIVE, "max") == "min"
+    assert not is_of_objective("test.test_loss", OBJECTIVE)
+
+
+def test_what_has_a_true_zero_and_is_no_share_is_compared_by_its_ratio() -> None:
+    ratios = ("time.jct", "trials.per_second", "energy.per_completed_trial_without_test", "waste.default.cost")
+    differences = ("quality.test", "slots.idle_share", "slots.utilization", "trials.failed", "goal.trials")
+    assert {scale(metric) for metric in ratios} == {"ratio"}
+    assert {scale(metric) for metric in differences} == {"difference"}
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [{"confidence": "high"}, {"questions": []}, {"margin_percent": -1}, {"family_size": 0}, {"anchors": {"": 3}}],
+)
+def test_a_damaged_analysis_is_refused_and_no_default_decides_in_its_place(broken: dict[str, Any]) -> None:
+    with pytest.raises(ResultsError, match=rf"the analysis of a plan is damaged: {next(iter(broken))}.*; begin a new folder"):
+        answers(pair(**broken))
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    folder: Path = tmp_path_factory.mktemp("anytime") / "r"
+    write_examples(folder, seeds=range(2))
+    return read_results(folder)
+
+
+def test_values_of_records_have_the_unit_of_their_metric_and_are_within_its_bounds(examples: Results) -> None:
+    for record in examples.records:
+        objective = record.run_spec().experiment.objective.metric
+        for name, value in record.metrics.items():
+            low, high = bounds(name, objective)
+            assert value.unit == default_unit(name, objective), name
+            assert value.value is None or low <= value.value <= high, name
+
+
+def test_a_curve_never_gets_worse_and_moves_on_on_every_clock(examples: Results) -> None:
+    found = [curve for curve in curves(examples) if curve.steps]
+    assert [curve.steps for curve in tuneoff.curves(str(examples.folder)) if curve.steps] == [curve.steps for curve in found]
+    for curve in found:
+        values = [step.value for step in curve.steps]
+        assert values == sorted(values, reverse=curve.group.spec.experiment.objective.mode == "min")
+        for clock in get_args(Clock):
+            reached = [place for step in curve.steps if (place := step.at(clock)) is not None]
+            assert reached == sorted(reached)
+            assert not reached or reached[-1] <= curve.ends[clock]
+
+
+def test_energy_of_a_curve_is_that_of_the_parts_before_and_grows_evenly_in_one(examples: Results) -> None:
+    curve = next(curve for curve in curves(examples) if "kwh" in curve.ends)
+    record = curve.record
+    energy, cost = (
+        {part: record.metrics[f"{kind}.step.{part}"].value or 0.0 for part in ("deploy", "setup", "trial")}
+        for kind in ("energy", "cost")
+    )
+    assert curve.ends["kwh"] * 3.6e6 == pytest.approx(sum(energy.values()))
+    assert curve.ends["usd"] == pytest.approx(sum(cost.values()))
+    marks = boundaries(record)
+    start, end = present(marks.first_submitted_ns), present(marks.last_ended_ns)
+    share = (present(curve.steps[0].job_seconds) * 1e9 - start) / (end - start)
+    before = energy["deploy"] + energy["setup"]
+    assert present(curve.steps[0].kwh) * 3.6e6 == pytest.approx(before + share * energy["trial"])
+
+
+def test_a_run_without_energy_has_no_such_clock_and_says_why() -> None:
+    made = results([Entry("a", steady())], seeds=[0])
+    record = made_run(made.records[0].run_spec(), [[{METRIC: 0.5}], [{METRIC: 0.7}]])
+    (curve,) = curves(replace(made, records=(record,), standing={record.run_id: record}))
+    assert set(curve.ends) == {"trials", "seconds"}
+    assert curve.reasons == {"kwh": "the run has no energy of its parts", "usd": "the run has no cost of its parts"}
+    assert all(step.kwh is None for step in curve.steps)
