@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from builders import made_results
 from builders.made_results import Entry, steady
 from command_line import Call, File
+from corpus.scenarios import SCENARIOS
 from tuneoff.judge.answers import compute as all_answers
 from tuneoff.judge.detectable import detectable_lines, spreads
 from tuneoff.judge.results import Results
@@ -34,25 +36,25 @@ def test_the_line_has_the_seeds_the_effect_and_the_questions() -> None:
     assert "in 80 % of the cases (for each of time, quality; family of 15)" in line
 
 
-def test_below_ten_seeds_it_says_that_no_verdict_is_made() -> None:
-    (line,) = detectable_lines(planned(9).plan, {})
-    assert "with 9 seeds no verdict will be made: below 10" in line
+PAIRS = [{"variant": {}, "adapters": [f"a{number}", "b"]} for number in range(20)]
 
 
-def test_a_large_family_costs_seeds() -> None:
-    """At ten seeds nothing can be found: the least p is 2 / 1024, above 0.05 / 30."""
-    (line,) = detectable_lines(planned(10, family_size=30).plan)
-    assert "with 10 seeds nothing can be found: a verdict needs at least 11 (for each of time, quality; family of 30)" in line
-
-
-def test_more_pairs_than_the_family_size_make_the_family() -> None:
-    pairs = [{"variant": {}, "adapters": [f"a{k}", "b"]} for k in range(20)]
-    other = [{"variant": {"task": "t"}, "adapters": ["a", "b"]}]
-    assert "family of 20)" in detectable_lines(planned(20, comparisons=[*pairs, *other]).plan)[0]
-
-
-def test_a_plan_that_compares_nothing_has_no_line() -> None:
-    assert detectable_lines(planned(20, comparisons=[]).plan) == []
+@pytest.mark.parametrize(
+    ("seeds", "changes", "earlier"),
+    [
+        (9, {}, None),
+        (10, {"family_size": 30}, None),
+        (20, {"comparisons": [*PAIRS, {"variant": {"task": "t"}, "adapters": ["a", "b"]}]}, None),
+        (20, {"comparisons": []}, None),
+        (20, {}, "a single seed"),
+        (20, {}, "several that are not decided"),
+        (20, {}, "no margin"),
+    ],
+)
+def test_what_can_be_found_is_told(seeds: int, changes: dict[str, Any], earlier: str | None, snapshot: SnapshotAssertion) -> None:
+    """Two seeds have no spread, three pairs spread differently, and pairs of one draw have no spread."""
+    measured = spreads(all_answers.answers(SCENARIOS[earlier]())) if earlier else None
+    assert detectable_lines(planned(seeds, **changes).plan, measured, "DIR" if earlier else "") == snapshot
 
 
 def test_measured_spreads_give_the_metrics_unit() -> None:
@@ -68,26 +70,6 @@ def test_measured_spreads_give_the_metrics_unit() -> None:
     (quality,) = measured["quality.test"]
     line = next(line for line in lines if line.startswith("  quality (quality.test): "))
     assert float(line.split(": ")[1].split(" (")[0]) == pytest.approx(detectable(20, ALPHA) * quality.deviation, abs=1e-4)
-
-
-def test_a_question_without_a_measured_pair_says_so() -> None:
-    lines = detectable_lines(planned(20).plan, spreads(all_answers.answers(planned(2))), "results/earlier")
-    assert "  time (time.jct): no pair of results/earlier has 3 seeds with it" in lines
-
-
-def test_pairs_that_spread_differently_give_a_range_and_those_without_a_spread_nothing() -> None:
-    entries = [Entry(name, steady(key=name, spread=spread)) for name, spread in (("a", 0.01), ("b", 0.02), ("c", 0.2))]
-    measured = spreads(all_answers.answers(made_results.results(entries, seeds=range(10))))
-    line = detectable_lines(planned(20).plan, measured, "DIR")[1]
-    least, most = (float(text.split("x")[0]) for text in line.split(" (")[2].split(" to "))
-    expected = sorted(math.exp(detectable(20, ALPHA) * one.deviation) for one in measured["time.jct"])
-    assert least == pytest.approx(expected[0], abs=0.006)
-    assert most == pytest.approx(expected[-1], abs=0.06)
-    assert "by 3 pairs in DIR, 10 seeds; correlation of pairs " in line
-    entries = [Entry(name, steady(key=name, spread=0.0)) for name in "ab"]
-    measured = spreads(all_answers.answers(made_results.results(entries, seeds=range(10))))
-    line = detectable_lines(planned(20).plan, measured, "DIR")[1]
-    assert line == "  time (time.jct): not known: the differences of 1 pair in DIR, 10 seeds, have no spread"
 
 
 def test_failed_seeds_are_in_no_spread() -> None:
@@ -106,11 +88,6 @@ def test_the_command_prints_it_and_reads_earlier_results(
     answer = call("plan", path, "--from", tmp_path / "earlier")
     assert answer.code == 0
     assert f"in {tmp_path / 'earlier'}, 12 seeds" in answer.out
-
-
-def test_a_folder_that_is_no_results_folder_is_one_line(call: Call, file: File, fakes: None, tmp_path: Path) -> None:
-    answer = call("plan", file(), "--from", tmp_path / "nowhere")
-    assert (answer.code != 0, answer.out, len(answer.err.splitlines())) == (True, "", 1)
 
 
 def test_pairs_of_zeros_have_a_spread_and_no_correlation() -> None:
