@@ -8,8 +8,7 @@ import numpy as np
 import torch
 
 from tuneoff_workloads.mnist_mlp import MnistMlp
-from tuneoff_workloads.mnist_mlp.layers import Layout
-from tuneoff_workloads.mnist_mlp.mlp import Mlp
+from tuneoff_workloads.mnist_mlp.model import Mlp, layer_views
 
 CPU = torch.device("cpu")
 
@@ -29,7 +28,7 @@ def predictions_by_hand(workload: MnistMlp, images: np.ndarray) -> tuple[np.ndar
     flat = torch.frombuffer(bytearray(tensors["parameters"].data), dtype=torch.float32)
     data = parts(workload)._data
     hidden = (images.astype(np.float64) - data.mean) / data.deviation
-    *layers, (last, bias) = Layout.of((64, 128, 128, 10)).views(flat)
+    *layers, (last, bias) = layer_views(flat, (64, 128, 128, 10))
     for weight, hidden_bias in layers:
         hidden = np.maximum(hidden @ weight.numpy() + hidden_bias.numpy(), 0)
     logits = hidden @ last.numpy().T + bias.numpy()

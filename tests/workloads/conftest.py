@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from tuneoff.workload import TrialSeeds
-from tuneoff_workloads.mnist_mlp import MnistMlp
-from tuneoff_workloads.mnist_mlp.data import loaded
-from tuneoff_workloads.mnist_mlp.data.catalog import DIGITS
-from tuneoff_workloads.mnist_mlp.data.prepare import prepare
+from tuneoff_workloads.mnist_mlp import MnistMlp, data
+from tuneoff_workloads.mnist_mlp.catalog import DIGITS
+from tuneoff_workloads.mnist_mlp.prepare import prepare
 
 SEEDS = TrialSeeds(split=11, trial=22)
 
@@ -41,7 +40,7 @@ def digits(cache_dir: Path) -> Path:
 def own_digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Digits prepared in a cache folder of this test alone, which may damage it; nothing is remembered in the process."""
     monkeypatch.setenv("TUNEOFF_CACHE_DIR", str(tmp_path / "cache"))
-    loaded._kept.clear()
+    data._split.cache_clear()
     return prepare(DIGITS)
 
 

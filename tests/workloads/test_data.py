@@ -10,11 +10,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tuneoff_workloads.mnist_mlp.data.catalog import CATALOG, DIGITS
-from tuneoff_workloads.mnist_mlp.data.loaded import load_test_data, load_training_data
-from tuneoff_workloads.mnist_mlp.data.moments import mean_and_deviation
-from tuneoff_workloads.mnist_mlp.data.splits import split_indices
-from tuneoff_workloads.mnist_mlp.options import parse_options
+from tuneoff_workloads.mnist_mlp.catalog import CATALOG, DIGITS
+from tuneoff_workloads.mnist_mlp.data import load_test_data, load_training_data, mean_and_deviation, split_indices
+from tuneoff_workloads.mnist_mlp.specification import parse_options
 
 CPU = torch.device("cpu")
 
@@ -92,7 +90,7 @@ def test_a_split_never_changes_between_versions() -> None:
 
 @given(st.lists(st.integers(0, 255), min_size=1, max_size=200))
 def test_mean_and_deviation_equal_numpy_s(values: list[int]) -> None:
-    mean, deviation = mean_and_deviation(sum(values), sum(value * value for value in values), len(values))
+    mean, deviation = mean_and_deviation(torch.tensor(values, dtype=torch.uint8).unsqueeze(1), torch.arange(len(values)))
     assert mean == pytest.approx(np.mean(values))
     assert deviation == pytest.approx(np.std(values) or 1.0)
 

@@ -8,9 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from tuneoff_workloads.mnist_mlp.activations import LEAKY_SLOPE
-from tuneoff_workloads.mnist_mlp.layers import Layout
-from tuneoff_workloads.mnist_mlp.mlp import Mlp
+from tuneoff_workloads.mnist_mlp.model import LEAKY_SLOPE, Mlp, layer_views
 from tuneoff_workloads.mnist_mlp.specification import ACTIVATIONS, Activation
 
 CPU = torch.device("cpu")
@@ -33,7 +31,7 @@ def reference_gradient(
 ) -> tuple[torch.Tensor, float]:
     """Return gradient and loss by autograd; `masks` are the dropout masks, empty without dropout."""
     flat = model.parameters.clone().requires_grad_()
-    *layers, (last, last_bias) = Layout.of(sizes).views(flat)
+    *layers, (last, last_bias) = layer_views(flat, sizes)
     hidden = images
     for index, (weight, bias) in enumerate(layers):
         hidden = AUTOGRAD[activation](hidden @ weight + bias)
@@ -75,7 +73,7 @@ def test_control_a_missing_factor_would_be_seen() -> None:
 
 def test_initial_parameters_are_uniform_within_one_over_root_of_the_inputs() -> None:
     model = Mlp((400, 300, 10), "relu", 0.0, seed=1, device=CPU)
-    (weight, bias), (last, _) = Layout.of((400, 300, 10)).views(model.parameters)
+    (weight, bias), (last, _) = layer_views(model.parameters, (400, 300, 10))
     assert float(weight.abs().max()) <= 1 / 20
     assert float(weight.std()) == pytest.approx(1 / 20 / 3**0.5, rel=0.02)
     assert float(bias.abs().max()) <= 1 / 20
@@ -86,11 +84,11 @@ def test_padding_between_parameters_stays_zero() -> None:
     sizes = (20, 13, 10)
     model = Mlp(sizes, "relu", 0.0, seed=1, device=CPU)
     model.train_on(torch.randn(4, 20), torch.arange(4) * 4 + torch.arange(4), torch.empty(10, 4), torch.Generator())
-    used = sum(weight.numel() + bias.numel() for weight, bias in Layout.of(sizes).views(model.gradients))
+    used = sum(weight.numel() + bias.numel() for weight, bias in layer_views(model.gradients, sizes))
     assert used < model.gradients.numel()
     for vector in (model.parameters, model.gradients):
         rest = vector.clone()
-        for weight, bias in Layout.of(sizes).views(rest):
+        for weight, bias in layer_views(rest, sizes):
             weight.zero_()
             bias.zero_()
         assert not rest.any()

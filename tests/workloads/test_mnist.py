@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from tuneoff.workload import TrialSeeds
-from tuneoff_workloads.mnist_mlp import MnistMlp
-from tuneoff_workloads.mnist_mlp.data import loaded
-from tuneoff_workloads.mnist_mlp.data.cache import map_file
-from tuneoff_workloads.mnist_mlp.data.catalog import MNIST, DataFile
-from tuneoff_workloads.mnist_mlp.data.sources import data_folder
+from tuneoff_workloads.mnist_mlp import MnistMlp, data
+from tuneoff_workloads.mnist_mlp.catalog import MNIST, DataFile
+from tuneoff_workloads.mnist_mlp.data import map_file
+from tuneoff_workloads.mnist_mlp.prepare import data_folder
 
 pytestmark = pytest.mark.skipif(not os.environ.get("TUNEOFF_DATA_DIR"), reason="TUNEOFF_DATA_DIR is not set")
 SEEDS = TrialSeeds(split=1, trial=2)
@@ -45,7 +44,7 @@ def test_the_second_load_in_a_process_reads_no_file(mnist: MnistMlp, monkeypatch
         read.append(file)
         return map_file(folder, file)
 
-    monkeypatch.setattr(loaded, "map_file", counted)
+    monkeypatch.setattr(data, "map_file", counted)
     mnist.load({}, TrialSeeds(split=11, trial=2))
     first = len(read)
     assert first == 2, "images and labels"
@@ -56,7 +55,7 @@ def test_the_second_load_in_a_process_reads_no_file(mnist: MnistMlp, monkeypatch
 
 def test_the_normalisation_is_that_of_the_55_000_training_images(mnist: MnistMlp) -> None:
     mnist.load({}, SEEDS)
-    data = mnist._training._data  # type: ignore[union-attr]
-    assert len(data.train_indices) == 55_000
-    assert data.mean / 255 == pytest.approx(0.1307, abs=5e-4)
-    assert data.deviation / 255 == pytest.approx(0.3081, abs=5e-4)
+    split = mnist._training._data  # type: ignore[union-attr]
+    assert len(split.train_indices) == 55_000
+    assert split.mean / 255 == pytest.approx(0.1307, abs=5e-4)
+    assert split.deviation / 255 == pytest.approx(0.3081, abs=5e-4)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 
 from tuneoff_workloads.mnist_mlp import optimizer
-from tuneoff_workloads.mnist_mlp.optimizer import Adam, FusedAdam, Optimizer, Sgd, fused_kernel, make_optimizer
+from tuneoff_workloads.mnist_mlp.optimizer import OPTIMIZERS, adam_update
 from tuneoff_workloads.mnist_mlp.specification import Hyperparameters
 
 STEPS = 50
-needs_fused = pytest.mark.skipif(fused_kernel() is None, reason="this torch has no fused AdamW kernel")
 
 
 def gradients() -> list[torch.Tensor]:
@@ -20,13 +19,13 @@ def gradients() -> list[torch.Tensor]:
     return [torch.randn(64, generator=generator) for _ in range(STEPS)]
 
 
-def run(make: Callable[[torch.Tensor, torch.Tensor], Optimizer]) -> torch.Tensor:
+def run(name: Any, **hyperparameters: float) -> torch.Tensor:
     parameters, gradient = torch.linspace(-1, 1, 64), torch.zeros(64)
-    chosen = make(parameters, gradient)
+    values = Hyperparameters(learning_rate=0.01, optimizer=name, **hyperparameters)  # type: ignore[arg-type]
+    chosen = OPTIMIZERS[name](values, parameters, gradient)
     for value in gradients():
         gradient.copy_(value)
         chosen.step()
-    assert chosen.steps == STEPS
     return parameters
 
 
@@ -43,13 +42,7 @@ def adam_by_hand(rate: float, decay: float) -> torch.Tensor:
 
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 def test_adam_follows_its_formula(decay: float) -> None:
-    torch.testing.assert_close(run(lambda p, g: Adam(p, g, 0.01, decay)), adam_by_hand(0.01, decay), rtol=1e-4, atol=1e-6)
-
-
-@needs_fused
-@pytest.mark.parametrize("decay", [0.0, 0.1])
-def test_fused_adam_follows_the_same_formula(decay: float) -> None:
-    torch.testing.assert_close(run(lambda p, g: FusedAdam(p, g, 0.01, decay)), adam_by_hand(0.01, decay), rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(run("adam", weight_decay=decay), adam_by_hand(0.01, decay), rtol=1e-4, atol=1e-6)
 
 
 def test_control_weight_decay_in_the_gradient_would_be_seen() -> None:
@@ -65,17 +58,20 @@ def test_sgd_follows_its_formula(momentum: float, decay: float) -> None:
     for gradient in gradients():
         velocity = momentum * velocity + gradient
         p = p * (1 - 0.01 * decay) - 0.01 * velocity
-    torch.testing.assert_close(run(lambda w, g: Sgd(w, g, 0.01, decay, momentum)), p.float(), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(run("sgd", weight_decay=decay, momentum=momentum), p.float(), rtol=1e-4, atol=1e-5)
 
 
-def test_without_a_known_fused_kernel_the_plain_form_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    hyperparameters = Hyperparameters()
-    vectors = torch.zeros(16), torch.zeros(16)
-    monkeypatch.setattr(optimizer, "fused_kernel", lambda: None)
-    assert type(make_optimizer(hyperparameters, *vectors)) is Adam
+def test_torch_s_kernel_is_used_where_it_does_what_the_public_function_does() -> None:
+    assert adam_update() is optimizer._kernel
 
 
 @pytest.mark.parametrize("kernel", [None, lambda p: None, lambda *_, **__: None], ids=["missing", "other signature", "no effect"])
-def test_an_unknown_fused_kernel_is_not_trusted(kernel: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_trusted_kernel_the_public_function_does_the_same(kernel: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    by_kernel = run("adam", weight_decay=0.1)
     monkeypatch.setattr(torch, "_fused_adamw_", kernel)
-    assert fused_kernel.__wrapped__() is None
+    adam_update.cache_clear()
+    try:
+        assert adam_update() is not optimizer._kernel
+        torch.testing.assert_close(run("adam", weight_decay=0.1), by_kernel, rtol=1e-4, atol=1e-6)
+    finally:
+        adam_update.cache_clear()

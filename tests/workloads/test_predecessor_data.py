@@ -13,11 +13,10 @@ import torch
 
 from mlp_by_hand import parts
 from tuneoff.errors import DataError
-from tuneoff_workloads.mnist_mlp import MnistMlp
-from tuneoff_workloads.mnist_mlp.data import loaded
-from tuneoff_workloads.mnist_mlp.data.cache import map_file
-from tuneoff_workloads.mnist_mlp.data.catalog import DataFile
-from tuneoff_workloads.mnist_mlp.mlp import Mlp
+from tuneoff_workloads.mnist_mlp import MnistMlp, data
+from tuneoff_workloads.mnist_mlp.catalog import DataFile
+from tuneoff_workloads.mnist_mlp.data import map_file
+from tuneoff_workloads.mnist_mlp.model import Mlp
 
 Load = Callable[..., MnistMlp]
 
@@ -45,11 +44,11 @@ def test_the_model_trains_on_normalised_images(load: Load, monkeypatch: pytest.M
 
 
 def test_normalisation_is_fitted_on_the_images_trained_on_alone(load: Load) -> None:
-    data = parts(load())._data
-    trained_on = data.pool.images.numpy()[data.train_indices.numpy()]
-    assert data.mean == pytest.approx(trained_on.mean(), rel=1e-12)
-    assert data.deviation == pytest.approx(trained_on.std(), rel=1e-12)
-    assert data.mean != pytest.approx(data.pool.images.numpy().mean(), rel=1e-9)  # not those of training + validation
+    split = parts(load())._data
+    trained_on = split.pool.images.numpy()[split.train_indices.numpy()]
+    assert split.mean == pytest.approx(trained_on.mean(), rel=1e-12)
+    assert split.deviation == pytest.approx(trained_on.std(), rel=1e-12)
+    assert split.mean != pytest.approx(split.pool.images.numpy().mean(), rel=1e-9)  # not those of training + validation
 
 
 # 5. The test images were the training images.
@@ -66,7 +65,7 @@ def test_spoiled_test_files_change_nothing_before_the_test(own_digits: Path, loa
         content = bytearray(path.read_bytes())
         content[16:] = bytes(255 - byte for byte in content[16:])
         path.write_bytes(content)
-    loaded._kept.clear()
+    data._split.cache_clear()
     workload = load()
     assert figures(workload) == before
     with pytest.raises(DataError, match="were changed"):
@@ -79,7 +78,7 @@ def test_control_spoiled_training_images_do_change_the_figures(own_digits: Path,
     content = bytearray(path.read_bytes())
     content[16:] = bytes(16 - byte for byte in content[16:])
     path.write_bytes(content)
-    loaded._kept.clear()
+    data._split.cache_clear()
     assert figures(load()) != before
 
 
@@ -90,8 +89,8 @@ def test_no_test_file_is_opened_before_the_test(load: Load, monkeypatch: pytest.
         opened.append(file.name)
         return map_file(folder, file)
 
-    monkeypatch.setattr(loaded, "map_file", spy)
-    loaded._kept.clear()
+    monkeypatch.setattr(data, "map_file", spy)
+    data._split.cache_clear()
     workload = load()
     figures(workload)
     assert opened == ["train-images-idx3-ubyte", "train-labels-idx1-ubyte"]

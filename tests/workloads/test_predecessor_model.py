@@ -10,8 +10,7 @@ import torch
 from mlp_by_hand import network, parts
 from tuneoff.errors import ExperimentError
 from tuneoff_workloads.mnist_mlp import MnistMlp, specification
-from tuneoff_workloads.mnist_mlp.activations import FUNCTIONS, ActivationFunction
-from tuneoff_workloads.mnist_mlp.mlp import Mlp
+from tuneoff_workloads.mnist_mlp.model import ACTIVATIONS, ActivationFunction, Mlp
 
 Load = Callable[..., MnistMlp]
 
@@ -33,8 +32,8 @@ def test_every_activation_makes_the_model_non_linear(activation: specification.A
 
 
 def test_control_a_model_without_activation_is_found_affine(monkeypatch: pytest.MonkeyPatch) -> None:
-    identity = ActivationFunction(is_in_place=True, forward=lambda z, _h: z, backward=lambda gradient, _z, _h: gradient)
-    monkeypatch.setitem(FUNCTIONS, "relu", identity)
+    identity = ActivationFunction(lambda z, h: h.copy_(z), lambda gradient, _z, _h: gradient)
+    monkeypatch.setitem(ACTIVATIONS, "relu", identity)
     assert is_affine(network("relu"))
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from mlp_by_hand import CPU, parts, predictions_by_hand
 from tuneoff_workloads.mnist_mlp import MnistMlp
-from tuneoff_workloads.mnist_mlp.data import loaded
-from tuneoff_workloads.mnist_mlp.mlp import Mlp
+from tuneoff_workloads.mnist_mlp.data import load_test_data
+from tuneoff_workloads.mnist_mlp.model import Mlp
 
 Load = Callable[..., MnistMlp]
 
@@ -52,7 +52,7 @@ def test_the_checkpoint_itself_is_tested_without_any_training(load: Load, monkey
     scores = fresh.test()
     assert scores == best_scores
     assert scores != last_scores  # testing the last model instead of the best would be seen
-    test = loaded.load_test_data(parts(fresh)._dataset, CPU)
+    test = load_test_data(parts(fresh)._dataset, CPU)
     predicted, _ = predictions_by_hand(fresh, test.images.numpy())
     assert scores.values["test_accuracy"] == pytest.approx((predicted == test.labels.numpy()).mean())
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuneoff_workloads.mnist_mlp.scores import accuracy, class_report, macro_f1
+from tuneoff_workloads.mnist_mlp.training import Evaluation
 
 matrices = st.integers(2, 5).flatmap(
     lambda size: st.lists(st.lists(st.integers(0, 9), min_size=size, max_size=size), min_size=size, max_size=size)
@@ -15,9 +15,9 @@ matrices = st.integers(2, 5).flatmap(
 
 def test_a_worked_example() -> None:
     confusion = [[3, 1], [2, 4]]
-    assert accuracy(confusion) == 0.7
-    assert macro_f1(confusion) == pytest.approx((6 / 9 + 8 / 11) / 2)
-    assert class_report(confusion, ["a", "b"])["a"] == {
+    assert Evaluation(0.0, confusion).accuracy == 0.7
+    assert Evaluation(0.0, confusion).macro_f1 == pytest.approx((6 / 9 + 8 / 11) / 2)
+    assert Evaluation(0.0, confusion).class_report(["a", "b"])["a"] == {
         "precision": 0.6,
         "recall": 0.75,
         "f1": pytest.approx(6 / 9),
@@ -26,13 +26,13 @@ def test_a_worked_example() -> None:
 
 
 def test_a_class_that_is_never_predicted_has_f1_zero() -> None:
-    assert macro_f1([[5, 0], [5, 0]]) == pytest.approx((10 / 15) / 2)
+    assert Evaluation(0.0, [[5, 0], [5, 0]]).macro_f1 == pytest.approx((10 / 15) / 2)
 
 
 @given(matrices)
 def test_scores_lie_in_zero_to_one(confusion: list[list[int]]) -> None:
-    assert 0 <= accuracy(confusion) <= 1
-    assert 0 <= macro_f1(confusion) <= 1
+    assert 0 <= Evaluation(0.0, confusion).accuracy <= 1
+    assert 0 <= Evaluation(0.0, confusion).macro_f1 <= 1
 
 
 def test_scores_equal_scikit_learn_s() -> None:
@@ -40,7 +40,7 @@ def test_scores_equal_scikit_learn_s() -> None:
     truth = [0, 0, 1, 1, 2, 2, 2, 1, 0, 2, 2]
     predicted = [0, 1, 1, 1, 2, 0, 2, 1, 0, 1, 2]
     confusion = metrics.confusion_matrix(truth, predicted).tolist()
-    assert accuracy(confusion) == pytest.approx(metrics.accuracy_score(truth, predicted))
-    assert macro_f1(confusion) == pytest.approx(metrics.f1_score(truth, predicted, average="macro"))
+    assert Evaluation(0.0, confusion).accuracy == pytest.approx(metrics.accuracy_score(truth, predicted))
+    assert Evaluation(0.0, confusion).macro_f1 == pytest.approx(metrics.f1_score(truth, predicted, average="macro"))
     weighted_precision = metrics.precision_score(truth, predicted, average="weighted")
-    assert macro_f1(confusion) != pytest.approx(weighted_precision)
+    assert Evaluation(0.0, confusion).macro_f1 != pytest.approx(weighted_precision)

@@ -9,8 +9,13 @@ import pytest
 from tuneoff.base.space import Categorical, Constant, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.errors import ExperimentError
 from tuneoff_workloads.mnist_mlp import MnistMlp
-from tuneoff_workloads.mnist_mlp.options import parse_options
-from tuneoff_workloads.mnist_mlp.specification import Hyperparameters, check_space, default_space, parse_configuration
+from tuneoff_workloads.mnist_mlp.specification import (
+    Hyperparameters,
+    check_space,
+    default_space,
+    parse_configuration,
+    parse_options,
+)
 
 
 def test_missing_hyperparameters_take_the_documented_defaults() -> None:

@@ -37,7 +37,7 @@ FACTS = """
 import json, os
 from pathlib import Path
 from tuneoff.run.supervisor.cgroups import own_quota
-from tuneoff_workloads.mnist_mlp.data.cache import cache_root
+from tuneoff_workloads.mnist_mlp.prepare import cache_root
 
 def is_writable(folder):
     try:

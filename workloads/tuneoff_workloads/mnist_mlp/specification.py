@@ -1,4 +1,4 @@
-"""Hyperparameters of the MLP: their names, defaults and ranges, and which search spaces make sense. No torch here."""
+"""What an experiment file may write: options, hyperparameters with defaults and ranges, search spaces. No torch here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from typing import Any, Literal
 
 from tuneoff.base.space import Categorical, Constant, Dimension, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.errors import ExperimentError
+from tuneoff_workloads.mnist_mlp.catalog import CATALOG, Dataset
 
+Device = Literal["cpu", "cuda", "auto"]
+DEVICES: tuple[Device, ...] = ("cpu", "cuda", "auto")
+DEFAULTS: Mapping[str, Any] = {"dataset": "digits", "device": "cpu", "validation_size": None, "train_limit": None}
 Activation = Literal["relu", "leaky_relu", "tanh", "sigmoid", "gelu"]
 ACTIVATIONS: tuple[Activation, ...] = ("relu", "leaky_relu", "tanh", "sigmoid", "gelu")
 OptimizerName = Literal["adam", "sgd"]
@@ -17,6 +21,22 @@ OPTIMIZERS: tuple[OptimizerName, ...] = ("adam", "sgd")
 MAX_LAYERS = 16
 MAX_WIDTH = 8192
 MAX_BATCH = 65536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Checked options."""
+
+    dataset: Dataset
+    device: Device = "cpu"
+    validation_size: int  # images taken from the training part for validation; the rest is trained on
+    train_limit: int | None = None  # train on so many images only; None: on all
+
+    @property
+    def train_size(self) -> int:
+        """Number of images trained on."""
+        available = self.dataset.train_size - self.validation_size
+        return available if self.train_limit is None else min(available, self.train_limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +88,31 @@ RULES: dict[str, _Rule] = {
     "optimizer": _Rule(f"one of {', '.join(OPTIMIZERS)}", lambda value: value in OPTIMIZERS),
     "momentum": _Rule("a number from 0 to below 1", lambda value: _is_number(value) and 0 <= value < 1),
 }
+
+
+def parse_options(options: Mapping[str, Any]) -> Options:
+    """Check `options` and fill in the defaults: dataset digits, device cpu, the dataset's own validation size, no limit.
+
+    Raises:
+        ExperimentError: an unknown name, or a value outside its range.
+    """
+    unknown = sorted(set(options) - set(DEFAULTS))
+    if unknown:
+        raise ExperimentError(f"mnist_mlp has no option {unknown[0]!r}; its options: {', '.join(DEFAULTS)}")
+    name = options.get("dataset", DEFAULTS["dataset"])
+    if not isinstance(name, str) or name not in CATALOG:
+        raise ExperimentError(f"mnist_mlp: `dataset` must be one of {', '.join(CATALOG)}, but got {name!r}")
+    dataset = CATALOG[name]
+    device = options.get("device", DEFAULTS["device"])
+    if device not in DEVICES:
+        raise ExperimentError(f"mnist_mlp: `device` must be one of {', '.join(DEVICES)}, but got {device!r}")
+    largest = dataset.train_size - len(dataset.classes)
+    validation_size = options.get("validation_size", dataset.validation_size)
+    _check_count("validation_size", validation_size, len(dataset.classes), largest)
+    train_limit = options.get("train_limit")
+    if train_limit is not None:
+        _check_count("train_limit", train_limit, 1, dataset.train_size)
+    return Options(dataset=dataset, device=device, validation_size=validation_size, train_limit=train_limit)
 
 
 def parse_configuration(configuration: Mapping[str, Any]) -> Hyperparameters:
@@ -139,3 +184,8 @@ def _extreme_values(dimension: Dimension) -> Sequence[Any]:
     if isinstance(dimension, Float | IntegerLog):
         return [dimension.low, dimension.high]
     return [dimension.value_at(0), dimension.value_at(dimension.size - 1)]
+
+
+def _check_count(name: str, value: Any, low: int, high: int) -> None:
+    if not _is_integer(value, low, high):
+        raise ExperimentError(f"mnist_mlp: `{name}` must be an integer from {low} to {high}, but got {value!r}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy.random  # noqa: F401 (else the first split of a process loads it, in a trial's load time)
 import torch
@@ -15,26 +16,14 @@ from torch import Tensor
 from tuneoff.base.identity import derive_seed
 from tuneoff.errors import CheckpointError, ExperimentError
 from tuneoff.workload import Scores, StateTensor, TrialSeeds
-from tuneoff_workloads.mnist_mlp import scores
-from tuneoff_workloads.mnist_mlp.data.loaded import LabelledImages, load_test_data, load_training_data
-from tuneoff_workloads.mnist_mlp.mlp import Mlp
-from tuneoff_workloads.mnist_mlp.optimizer import make_optimizer
-from tuneoff_workloads.mnist_mlp.options import Device, Options
-from tuneoff_workloads.mnist_mlp.specification import Hyperparameters
-from tuneoff_workloads.mnist_mlp.state import restore, to_state
+from tuneoff_workloads.mnist_mlp.data import LabelledImages, load_test_data, load_training_data
+from tuneoff_workloads.mnist_mlp.model import Mlp
+from tuneoff_workloads.mnist_mlp.optimizer import OPTIMIZERS
+from tuneoff_workloads.mnist_mlp.specification import Device, Hyperparameters, Options
 
 EVALUATION_BATCH = 1024  # larger ones leave the cache
 _SMALLEST_NORMAL, _TWO = sys.float_info.min, 2.0  # two names, so that the quotient is computed when it is asked for
-
-
-class _Evaluation(NamedTuple):
-    loss: float  # mean cross-entropy
-    confusion: list[list[int]]  # [true class][predicted class]
-
-
-def limit_threads(threads: int) -> None:
-    """Limit torch's compute threads in this process and in the calling thread."""
-    torch.set_num_threads(threads)
+_DTYPES = {torch.float32: "F32", torch.uint8: "U8"}
 
 
 @contextmanager
@@ -57,13 +46,44 @@ def choose_device(device: Device) -> torch.device:
     Raises:
         ExperimentError: CUDA is asked for and there is none.
     """
-    if device == "cpu":
-        return torch.device("cpu")
-    if torch.cuda.is_available():
+    if device != "cpu" and torch.cuda.is_available():
         return torch.device("cuda")
     if device == "cuda":
         raise ExperimentError("mnist_mlp: `device: cuda` needs a CUDA device, but torch finds none; use cpu or auto")
     return torch.device("cpu")
+
+
+class Evaluation(NamedTuple):
+    """How a model does on some images."""
+
+    loss: float  # mean cross-entropy
+    confusion: Sequence[Sequence[int]]  # [true class][predicted class] -> number of images
+
+    @property
+    def accuracy(self) -> float:
+        """The fraction of images whose predicted class is the true one."""
+        total = sum(map(sum, self.confusion))
+        return sum(row[index] for index, row in enumerate(self.confusion)) / total if total else 0.0
+
+    @property
+    def macro_f1(self) -> float:
+        """The unweighted mean of the classes' F1."""
+        return sum(f1 for _, _, f1 in self._ratios()) / len(self.confusion)
+
+    def class_report(self, classes: Sequence[str]) -> dict[str, Any]:
+        """Return precision, recall, F1 and support (number of images) per class name, as JSON values."""
+        return {
+            name: {"precision": precision, "recall": recall, "f1": f1, "support": sum(row)}
+            for name, row, (precision, recall, f1) in zip(classes, self.confusion, self._ratios(), strict=True)
+        }
+
+    def _ratios(self) -> Iterator[tuple[float, float, float]]:
+        """Yield precision, recall and F1 per class; a ratio with denominator 0 is 0."""
+        for index, (row, column) in enumerate(zip(self.confusion, zip(*self.confusion, strict=True), strict=True)):
+            hits, actual, predicted = row[index], sum(row), sum(column)
+            counts = (hits, predicted), (hits, actual), (2 * hits, predicted + actual)
+            precision, recall, f1 = (part / whole if whole else 0.0 for part, whole in counts)
+            yield precision, recall, f1
 
 
 class Training:
@@ -81,21 +101,29 @@ class Training:
         self._data = load_training_data(options, seeds.split, self.device)
         self._scale = 1 / self._data.deviation
         self._shift = torch.tensor(-self._data.mean / self._data.deviation, device=self.device)
-        count, pixels = len(self._data.train_indices), options.dataset.pixels
-        self._batch_size = min(hyperparameters.batch_size, count)
+        pixels, classes, count = options.dataset.pixels, len(options.dataset.classes), len(self._data.train_indices)
         self._model = Mlp(
-            sizes=(pixels, *hyperparameters.hidden_widths, len(options.dataset.classes)),
+            sizes=(pixels, *hyperparameters.hidden_widths, classes),
             activation=hyperparameters.activation,
             dropout=hyperparameters.dropout,
             seed=derive_seed("initialization", seeds.trial),
             device=self.device,
         )
-        self._optimizer = make_optimizer(hyperparameters, self._model.parameters, self._model.gradients)
+        self._optimizer = OPTIMIZERS[hyperparameters.optimizer](hyperparameters, self._model.parameters, self._model.gradients)
         self._order = torch.Generator().manual_seed(derive_seed("order", seeds.trial))
         self._dropout = torch.Generator(self.device).manual_seed(derive_seed("dropout", seeds.trial))
-        self._raw = torch.empty(self._batch_size, pixels, dtype=torch.uint8, device=self.device)
-        self._images = torch.empty(self._batch_size, pixels, device=self.device)
-        self._make_epoch_buffers(count, len(options.dataset.classes))
+
+        size = self._batch_size = min(hyperparameters.batch_size, count)
+        self._raw = torch.empty(size, pixels, dtype=torch.uint8, device=self.device)
+        self._images = torch.empty(size, pixels, device=self.device)
+        # The log-probabilities of an epoch, (classes, batch) per batch in one vector, and where each image's lie.
+        self._log_probabilities = torch.empty(count * classes, device=self.device)
+        chunks = torch.split(self._log_probabilities, size * classes)
+        self._batch_log_probabilities = [chunk.view(classes, -1) for chunk in chunks]
+        position = torch.arange(count, device=self.device)
+        self._batch_starts = position // size * size
+        self._batch_positions = position - self._batch_starts
+        self._batch_lengths = (count - self._batch_starts).clamp_(max=size)
 
     @flushed_denormals()
     @torch.inference_mode()
@@ -105,7 +133,7 @@ class Training:
         permutation = torch.randperm(len(self._data.train_indices), generator=self._order).to(self.device)
         indices = self._data.train_indices.index_select(0, permutation)
         targets = pool.labels.index_select(0, indices) * self._batch_lengths + self._batch_positions
-        batches = zip(torch.split(indices, size), torch.split(targets, size), self._log_probabilities, strict=True)
+        batches = zip(torch.split(indices, size), torch.split(targets, size), self._batch_log_probabilities, strict=True)
         for batch_indices, batch_targets, log_probabilities in batches:
             raw, images = self._raw, self._images
             if len(batch_indices) < size:
@@ -113,33 +141,22 @@ class Training:
             torch.index_select(pool.images, 0, batch_indices, out=raw)
             self._model.train_on(self._normalised(raw, images), batch_targets, log_probabilities, self._dropout)
             self._optimizer.step()
-        likelihoods = self._all_log_probabilities.index_select(0, targets + self._batch_starts * classes)
+        likelihoods = self._log_probabilities.index_select(0, targets + self._batch_starts * classes)
         return {"train_loss": -float(likelihoods.mean())}
 
     def validate(self) -> Mapping[str, float]:
         """Return loss, accuracy and macro-F1 on the validation split."""
-        evaluation = self._evaluate(self._data.validation)
-        return {
-            "validation_loss": evaluation.loss,
-            "validation_accuracy": scores.accuracy(evaluation.confusion),
-            "validation_macro_f1": scores.macro_f1(evaluation.confusion),
-        }
+        return self._scores("validation", self._evaluate(self._data.validation))
 
     def test(self) -> Scores:
         """Return the scores on the test split, which is opened here and nowhere else."""
-        loss, confusion = self._evaluate(load_test_data(self._dataset, self.device))
-        return Scores(
-            values={
-                "test_loss": loss,
-                "test_accuracy": scores.accuracy(confusion),
-                "test_macro_f1": scores.macro_f1(confusion),
-            },
-            details={
-                "classes": list(self._dataset.classes),
-                "per_class": scores.class_report(confusion, self._dataset.classes),
-                "confusion_matrix": confusion,
-            },
-        )
+        evaluation = self._evaluate(load_test_data(self._dataset, self.device))
+        details = {
+            "classes": list(self._dataset.classes),
+            "per_class": evaluation.class_report(self._dataset.classes),
+            "confusion_matrix": evaluation.confusion,
+        }
+        return Scores(values=self._scores("test", evaluation), details=details)
 
     def cases(self) -> Mapping[str, list[str]]:
         """Return a digest of each image in each split."""
@@ -149,17 +166,9 @@ class Training:
         return {name: [blake2b(image.tobytes()).hexdigest() for image in images.cpu().numpy()] for name, images in splits.items()}
 
     def state_dict(self) -> tuple[Mapping[str, StateTensor], Mapping[str, str]]:
-        """Return model, optimizer and random generators."""
-        tensors = {"parameters": to_state(self._model.parameters)}
-        tensors |= {f"optimizer.{name}": to_state(tensor) for name, tensor in self._optimizer.moments().items()}
-        tensors["random.order"] = to_state(self._order.get_state())
-        tensors["random.dropout"] = to_state(self._dropout.get_state())
-        texts = {
-            "optimizer": type(self._optimizer).__name__,  # the form: fused and plain Adam differ in the last bits
-            "optimizer_steps": str(self._optimizer.steps),
-            "device": self.device.type,
-        }
-        return tensors, texts
+        """Return model, optimizer and random generators, as copies."""
+        tensors = self._float_state() | {name: generator.get_state() for name, generator in self._generators().items()}
+        return {name: _to_state(tensor) for name, tensor in tensors.items()}, {"device": self.device.type}
 
     def load_state_dict(self, tensors: Mapping[str, StateTensor], texts: Mapping[str, str]) -> None:
         """Restore what `state_dict` returned, exactly.
@@ -172,28 +181,27 @@ class Training:
                 f"the checkpoint was written on device {texts.get('device')!r}, but this is {self.device.type!r}; "
                 f"set the option `device` to the first"
             )
-        try:
-            steps = int(texts["optimizer_steps"])
-        except (KeyError, ValueError) as error:
-            raise CheckpointError(f"the checkpoint must tell `optimizer_steps`, but has {dict(texts)!r}") from error
-        restore("parameters", tensors.get("parameters"), self._model.parameters)
-        for name, tensor in self._optimizer.moments().items():
-            restore(f"optimizer.{name}", tensors.get(f"optimizer.{name}"), tensor)
-        for name, generator in (("random.order", self._order), ("random.dropout", self._dropout)):
+        for name, tensor in self._float_state().items():
+            _restore(name, tensors.get(name), tensor)
+        for name, generator in self._generators().items():
             state = generator.get_state()
-            restore(name, tensors.get(name), state)
+            _restore(name, tensors.get(name), state)
             generator.set_state(state)
-        self._optimizer.set_steps(steps)
 
-    def _make_epoch_buffers(self, count: int, classes: int) -> None:
-        """Make the log-probabilities of an epoch, (classes, batch) per batch in one vector, and where each image's lie."""
-        places, size = torch.arange(count, device=self.device), self._batch_size
-        self._batch_starts = places // size * size
-        self._batch_positions = places - self._batch_starts
-        self._batch_lengths = (count - self._batch_starts).clamp_(max=size)
-        self._all_log_probabilities = torch.empty(count * classes, device=self.device)
-        chunks = torch.split(self._all_log_probabilities, size * classes)
-        self._log_probabilities = [chunk.view(classes, -1) for chunk in chunks]
+    def _float_state(self) -> dict[str, Tensor]:
+        optimizer = {f"optimizer.{name}": tensor for name, tensor in self._optimizer.state().items()}
+        return {"parameters": self._model.parameters, **optimizer}
+
+    def _generators(self) -> dict[str, torch.Generator]:
+        return {"random.order": self._order, "random.dropout": self._dropout}
+
+    @staticmethod
+    def _scores(split: str, evaluation: Evaluation) -> dict[str, float]:
+        return {
+            f"{split}_loss": evaluation.loss,
+            f"{split}_accuracy": evaluation.accuracy,
+            f"{split}_macro_f1": evaluation.macro_f1,
+        }
 
     def _normalised(self, raw: Tensor, out: Tensor) -> Tensor:
         """Return (raw - mean) / deviation as float32 in `out`."""
@@ -201,7 +209,7 @@ class Training:
 
     @flushed_denormals()
     @torch.inference_mode()
-    def _evaluate(self, data: LabelledImages) -> _Evaluation:
+    def _evaluate(self, data: LabelledImages) -> Evaluation:
         classes = len(self._dataset.classes)
         size = min(EVALUATION_BATCH, len(data))
         buffer = torch.empty(size, self._dataset.pixels, device=self.device)
@@ -212,4 +220,27 @@ class Training:
             loss -= torch.log_softmax(logits, 0).gather(0, labels.unsqueeze(0)).sum(dtype=torch.float64)
             predictions.append(logits.argmax(0))
         pairs = torch.bincount(data.labels * classes + torch.cat(predictions), minlength=classes * classes)
-        return _Evaluation(float(loss) / len(data), pairs.view(classes, classes).tolist())
+        return Evaluation(float(loss) / len(data), pairs.view(classes, classes).tolist())
+
+
+def _to_state(tensor: Tensor) -> StateTensor:
+    """Return a copy of the tensor's values as bytes (little-endian, as every machine that torch supports here)."""
+    values = tensor.detach().cpu().contiguous()
+    data = ctypes.string_at(values.data_ptr(), values.numel() * values.element_size())
+    return StateTensor(dtype=_DTYPES[values.dtype], shape=tuple(values.shape), data=data)
+
+
+def _restore(name: str, state: StateTensor | None, target: Tensor) -> None:
+    """Write saved values into `target`.
+
+    Raises:
+        CheckpointError: there are none, or they have another type or shape.
+    """
+    if state is None:
+        raise CheckpointError(f"the checkpoint has no tensor {name!r}; it was written by another workload or version")
+    if state.dtype != _DTYPES[target.dtype] or tuple(state.shape) != tuple(target.shape):
+        raise CheckpointError(
+            f"tensor {name!r} of the checkpoint must be {_DTYPES[target.dtype]} {tuple(target.shape)}, "
+            f"but is {state.dtype} {tuple(state.shape)}; it belongs to another configuration"
+        )
+    target.copy_(torch.frombuffer(bytearray(state.data), dtype=target.dtype).view(target.shape))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tuneoff.base.space import SearchSpace
 from tuneoff.workload import Configuration, DataDescription, Mode, Scores, StateTensor, TrialSeeds, Workload
 from tuneoff_workloads.mnist_mlp import specification
-from tuneoff_workloads.mnist_mlp.data.prepare import prepare
-from tuneoff_workloads.mnist_mlp.options import DEFAULTS, parse_options
+from tuneoff_workloads.mnist_mlp.prepare import prepare
+from tuneoff_workloads.mnist_mlp.specification import DEFAULTS
 
 if TYPE_CHECKING:
     from tuneoff_workloads.mnist_mlp.training import Training
@@ -39,7 +39,7 @@ class MnistMlp(Workload):
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)
-        self._options = parse_options(options)
+        self._options = specification.parse_options(options)
         self._training: Training | None = None
 
     @classmethod
@@ -65,9 +65,11 @@ class MnistMlp(Workload):
         )
 
     def limit_threads(self, threads: int) -> None:
-        from tuneoff_workloads.mnist_mlp.training import limit_threads
+        import torch
 
-        limit_threads(threads)
+        import tuneoff_workloads.mnist_mlp.training  # noqa: F401 (before the load time of a trial is taken)
+
+        torch.set_num_threads(threads)
 
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
         hyperparameters = specification.parse_configuration(configuration)

@@ -1,15 +1,23 @@
-"""The data sets: sizes, classes, and the SHA-256 of the content of each file."""
+"""The data sets: sizes, classes, and the SHA-256 of the content of each file, which has the IDX format of MNIST.
+
+An IDX file: two zero bytes, a type code, the number of dimensions, each dimension as a big-endian uint32, then the values. Only
+unsigned bytes (type 0x08) occur in these data sets.
+
+Source: the page of the MNIST database, section "file formats".
+"""
 
 from __future__ import annotations
 
 import math
+import struct
 from dataclasses import dataclass
 from typing import Literal
 
 from tuneoff.base.identity import digest
-from tuneoff_workloads.mnist_mlp.data.idx import header
+from tuneoff.errors import DataError
 
 Role = Literal["train_images", "train_labels", "test_images", "test_labels"]
+UNSIGNED_BYTE = 0x08
 DIGIT_CLASSES = tuple("0123456789")
 FASHION_CLASSES = (
     "T-shirt/top",
@@ -23,6 +31,11 @@ FASHION_CLASSES = (
     "Bag",
     "Ankle boot",
 )
+
+
+def header(shape: tuple[int, ...]) -> bytes:
+    """Return the header of an unsigned-byte IDX file of that shape."""
+    return struct.pack(f">HBB{len(shape)}I", 0, UNSIGNED_BYTE, len(shape), *shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +55,29 @@ class DataFile:
     def size_bytes(self) -> int:
         return self.offset + math.prod(self.shape)
 
+    def check_form(self, content: bytes | memoryview, source: str) -> None:
+        """Check that `content` is an IDX file of unsigned bytes with exactly this shape and length.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+        Raises:
+            DataError: the magic number, a dimension or the length is another one; the text names `source`.
+        """
+        shape, start = self.shape, self.offset
+        if len(content) < start:
+            raise DataError(f"{source}: an IDX header needs {start} bytes, but the file has {len(content)}; get the file again")
+        expected, actual = header(shape), bytes(content[:start])
+        if actual[:4] != expected[:4]:
+            rule = f"the magic number must be {expected[:4].hex()}, but got {actual[:4].hex()}"
+            raise DataError(f"{source}: {rule}; it is not the expected IDX file")
+        if actual != expected:
+            dimensions = struct.unpack_from(f">{len(shape)}I", actual, 4)
+            raise DataError(f"{source}: the dimensions must be {shape}, but got {dimensions}; it is another data set")
+        if len(content) != self.size_bytes:
+            state = "truncated" if len(content) < self.size_bytes else "too long"
+            rule = f"must have {self.size_bytes} bytes, but has {len(content)} ({state})"
+            raise DataError(f"{source}: {rule}; get the file again")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Dataset:
     """A data set of four files. The test files never change and are opened by the test alone."""
 

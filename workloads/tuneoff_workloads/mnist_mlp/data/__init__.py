@@ -1,1 +1,0 @@
-"""Data of the workload: where it comes from, how it is checked, cached, split and normalised."""
