@@ -44,8 +44,8 @@ def execute(arguments: argparse.Namespace) -> int:
     plan = read_plan(results)
     ends = run_ends(results, plan)
     if arguments.json:
-        known = to_json(plan, results, ends)
-        write_json(_with_declared(known, ends) if arguments.declared else known)
+        values = to_json(plan, results, ends)
+        write_json(_with_declared(values, ends) if arguments.declared else values)
         return 0
     if arguments.tables:
         write(f"{table(plan, results)}\n{results.resolve()}")
@@ -122,11 +122,11 @@ def _reasons(plan: Plan, ends: Sequence[RunEnd]) -> str:
     from tuneoff.cli.matrix import names, reason
     from tuneoff.tell.report.declared import together
 
-    named, found = names(plan, ends), dict[str, list[str]]()
+    named, runs_by_reason = names(plan, ends), dict[str, list[str]]()
     for end in ends:
         if reason(end):
-            found.setdefault(f"{end.status}: {reason(end)}", []).append(named[end.run_id])
-    return "".join(f"\n{printable(f'{together(runs)}: {why}')}" for why, runs in found.items())
+            runs_by_reason.setdefault(f"{end.status}: {reason(end)}", []).append(named[end.run_id])
+    return "".join(f"\n{printable(f'{together(runs)}: {why}')}" for why, runs in runs_by_reason.items())
 
 
 def _declared(plan: Plan, ends: Sequence[RunEnd]) -> str:
@@ -140,20 +140,20 @@ def _declared(plan: Plan, ends: Sequence[RunEnd]) -> str:
     if not rows:
         return "no run has a record of declared variables"
     lines = mismatches(runs)
-    found = (
+    summary = (
         [f"{len(lines)} {'mismatch' if len(lines) == 1 else 'mismatches'}:", *(f"  {line}" for line in lines)]
         if lines
         else ["no mismatch"]
     )
-    return "\n".join([filled_columns(HEADER, rows, optional=("runs",)), "", *found])
+    return "\n".join([filled_columns(HEADER, rows, optional=("runs",)), "", *summary])
 
 
-def _with_declared(known: dict[str, Any], ends: Sequence[RunEnd]) -> dict[str, Any]:
+def _with_declared(values: dict[str, Any], ends: Sequence[RunEnd]) -> dict[str, Any]:
     from tuneoff.record.store import read_run
     from tuneoff.tell.report.declared import declared_json
 
     folders = {end.run_id: end.folder for end in ends}
-    for run in known["runs"]:
+    for run in values["runs"]:
         folder = folders[run["run_id"]]
         run["declared"] = declared_json(read_run(folder)) if folder is not None else []
-    return known
+    return values

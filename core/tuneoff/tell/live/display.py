@@ -24,7 +24,6 @@ from tuneoff.tell.live.watcher import NOT_ENDED, Watcher
 if TYPE_CHECKING:
     from tuneoff.tell.live.terminal import Terminal
 
-DRAW_EVERY_SECONDS, LINE_EVERY_SECONDS = 0.5, 10.0
 LOOK_EVERY_SECONDS = 1.0  # of who watches
 AGAIN_SECONDS = 0.2  # an end is believed when it is seen twice: a command may be between two writes to the lock
 END_STYLES = {"done": "green", "interrupted": "yellow"}
@@ -34,6 +33,8 @@ Clock = Callable[[], float]
 
 class Lines:
     """Plain lines: what ended, when another run begins, and every ten seconds where it stands."""
+
+    every_seconds = 10.0  # a state is shown, at most
 
     def __init__(self, stream: TextIO, clock: Clock = time.monotonic) -> None:
         self._stream, self._clock = stream, clock
@@ -52,7 +53,7 @@ class Lines:
         if state.exit_code is not None or not (is_next or self._clock() >= self._next):
             return
         self._run_id = current.run_id if current is not None else ""
-        self._next = self._clock() + LINE_EVERY_SECONDS
+        self._next = self._clock() + self.every_seconds
         title = f"{sentences.current_title(current)} ({current.run_id}): {sentences.current_text(current)}" if current else ""
         self.line("; ".join(filter(None, (sentences.headline(state), title, sentences.left(state)))))
 
@@ -87,7 +88,7 @@ class Progress(Listener):
         self._show(self._watcher.look())
 
     def run_progress(self, live: LiveRun) -> None:
-        if self._watcher.current is not None and self._clock() - self._shown >= DRAW_EVERY_SECONDS:
+        if self._watcher.current is not None and self._clock() - self._shown >= self._output.every_seconds:
             self._watcher.current = replace(self._watcher.current, live=live)
             self._show(self._watcher.state())
 

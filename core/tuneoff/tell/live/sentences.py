@@ -37,8 +37,8 @@ def ended(state: LiveState) -> str:
 def so_far(state: LiveState) -> list[str]:
     """Return the median job time and the best validation value of each framework, as `tuneoff status` has them, one text each."""
     return [
-        printable(f"{one.label} {_time(one.seconds)}{f', best {one.best:.5g}' if one.best is not None else ''}")
-        for one in state.so_far
+        printable(f"{group.label} {_time(group.seconds)}{f', best {group.best:.5g}' if group.best is not None else ''}")
+        for group in state.so_far
     ]
 
 
@@ -86,10 +86,10 @@ def between(state: LiveState) -> str:
 
 def failures(state: LiveState) -> Iterator[str]:
     """Yield one line per run that failed or timed out; of many, the last ones."""
-    found = state.failures
-    if len(found) > MOST_FAILURES:
-        yield f"{len(found) - MOST_FAILURES} failures more"
-    for cell in found[-MOST_FAILURES:]:
+    cells = state.failures
+    if len(cells) > MOST_FAILURES:
+        yield f"{len(cells) - MOST_FAILURES} failures more"
+    for cell in cells[-MOST_FAILURES:]:
         yield printable(f"{cell.name}: {end_text(cell.status, cell.reason, 0.0)}")
 
 
@@ -168,7 +168,7 @@ def to_json(state: LiveState) -> dict[str, Any]:
             }
             for row in state.rows
         ],
-        "so_far": [{"name": one.label, **json_values(one, ("seconds", "best"))} for one in state.so_far],
+        "so_far": [{"name": group.label, **json_values(group, ("seconds", "best"))} for group in state.so_far],
         "current": _current(state.current) if state.current is not None else None,
         "problems": list(state.problems),
         "texts": _texts(state),

@@ -83,8 +83,7 @@ def access_of(address: str, port: int) -> Access:
     cookie = f"tuneoff_{port}"
     if not ipaddress.ip_address(address.partition("%")[0]).is_loopback:
         return Access(hosts=None, token=secrets.token_urlsafe(32), cookie=cookie)
-    own = f"[{address}]" if ":" in address else address
-    names = {*LOOPBACK_NAMES, own}
+    names = {*LOOPBACK_NAMES, f"[{address}]" if ":" in address else address}
     hosts = {f"{name}:{port}" for name in names} | (names if port == HTTP_PORT else set())
     return Access(hosts=frozenset(hosts), token=None, cookie=cookie)
 
@@ -96,12 +95,12 @@ class Server(ThreadingHTTPServer):
     block_on_close = False  # a slow client does not hold up the end
     request_queue_size = 2 * MOST_REQUESTS
 
-    def __init__(self, place: tuple[Any, ...], family: socket.AddressFamily, site: Site) -> None:
+    def __init__(self, address: tuple[Any, ...], family: socket.AddressFamily, site: Site) -> None:
         self.address_family = family
         self.site = site
         self._begun: dict[Any, float] = {}  # when each connection was taken (monotonic, seconds), the oldest first
         self._lock = threading.Lock()
-        super().__init__(place[:2], Handler)
+        super().__init__(address[:2], Handler)
         self.access = access_of(str(self.server_address[0]), self.server_port)
 
     def server_bind(self) -> None:
@@ -190,8 +189,12 @@ class Handler(BaseHTTPRequestHandler):
     def _send(self, answer: Answer, *headers: tuple[str, str]) -> None:
         self.connection.settimeout(ANSWER_SECONDS)
         self.send_response(answer.status)
-        own = (("Content-Type", answer.content_type), ("Content-Length", str(len(answer.body))))
-        for name, value in (*own, ("Content-Security-Policy", answer.policy), *COMMON, *answer.headers, *headers):
+        of_answer = (
+            ("Content-Type", answer.content_type),
+            ("Content-Length", str(len(answer.body))),
+            ("Content-Security-Policy", answer.policy),
+        )
+        for name, value in (*of_answer, *COMMON, *answer.headers, *headers):
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
@@ -216,8 +219,8 @@ def serving(site: Site, address: str, port: int) -> Iterator[Server]:
         ExperimentError: the address or the port cannot be used.
     """
     try:
-        family, _, _, _, place = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        server = Server(place, family, site)
+        family, _, _, _, endpoint = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        server = Server(endpoint, family, site)
     except (OSError, OverflowError, UnicodeError) as error:
         raise ExperimentError(_unusable(address, port, error)) from error
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, name="serve", daemon=True)

@@ -50,6 +50,8 @@ class Terminal:
     `size`: columns and rows; None: those that it has.
     """
 
+    every_seconds = 0.5  # a state is shown, at most
+
     def __init__(self, stream: TextIO, size: tuple[int, int] | None = None) -> None:
         columns, rows = size or (None, None)
         self.console = _Console(

@@ -159,7 +159,7 @@ class Watcher:
         left = (self._holder.left.status, self._holder.left.reason)
         without = {Path(folder).parent.name: left for folder in self._executions.open}
         records = standing(self._executions.ended.values())
-        taken = ((run_id, self._estimate.taken(one)) for run_id, one in records.items() if one.status != "interrupted")
+        taken = ((run_id, self._estimate.taken(record)) for run_id, record in records.items() if record.status != "interrupted")
         self._took = {run_id: seconds for run_id, seconds in taken if seconds is not None}
         rows: dict[tuple[str, str], tuple[PlannedRun, dict[int, SeedCell]]] = {}
         frameworks: dict[str, list[Run]] = {}
@@ -178,7 +178,7 @@ class Watcher:
                 seconds=self._took.get(run_id),
             )
         so_far = (SoFar(label, *came_to(runs)) for label, runs in frameworks.items())
-        self._so_far = tuple(one for one in so_far if (one.seconds, one.best) != (None, None))
+        self._so_far = tuple(figures for figures in so_far if (figures.seconds, figures.best) != (None, None))
         return tuple(
             SeedRow(
                 text=cell_name(self._labels[first.run_id], first.spec.experiment),
@@ -238,11 +238,11 @@ class Following:
             if self._coordinator is None or (process.role == "coordinator" and self._coordinator.role != "coordinator"):
                 self._coordinator = process
             self._tracker.take(process, event)
-        there = self._coordinator
-        if there is None or there.boot_id == clock.boot_id():
+        writer = self._coordinator
+        if writer is None or writer.boot_id == clock.boot_id():
             return self._tracker.live(clock.monotonic_ns())
         # the moment on the monotonic clock of the run's host, by its anchor
-        return self._tracker.live(there.anchor_monotonic_ns + time.time_ns() - there.anchor_wall_ns)
+        return self._tracker.live(writer.anchor_monotonic_ns + time.time_ns() - writer.anchor_wall_ns)
 
 
 class Executions:
@@ -273,10 +273,10 @@ class Executions:
         now = time.time_ns()
         try:
             with os.scandir(folder) as entries:
-                found = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+                paths = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
         except OSError:
             return
-        for path in found:
+        for path in paths:
             if path not in self.ended and path not in self.open and path not in self.problems:
                 self.open[path] = begun_ns(path)
                 self.changes += 1

@@ -1,21 +1,21 @@
 (() => {
-  // Asks for the live state again, and loads the page anew once the report is another one; the server has escaped all of it
+  // Asks for the live state again, and loads the page anew once the report has changed; the server has escaped all of it
   const every = 2000, afterEnd = 15000;
   const at = (id) => document.getElementById(id);
   const folds = [...document.querySelectorAll("details[id]")];
   const kept = (sessionStorage.getItem("open") || "").split(" ");
-  for (const one of folds) one.open = one.open || kept.includes(one.id);
+  for (const fold of folds) fold.open = fold.open || kept.includes(fold.id);
   let waiting = null;
   const again = (after) => { clearTimeout(waiting); waiting = setTimeout(poll, after); };
   const show = (text) => {
-    const found = new DOMParser().parseFromString(text, "text/html").getElementById("live");
-    if (found.dataset.version !== at("live").dataset.version) {
-      sessionStorage.setItem("open", folds.filter((one) => one.open).map((one) => one.id).join(" "));
+    const section = new DOMParser().parseFromString(text, "text/html").getElementById("live");
+    if (section.dataset.version !== at("live").dataset.version) {
+      sessionStorage.setItem("open", folds.filter((fold) => fold.open).map((fold) => fold.id).join(" "));
       location.reload();
       return;
     }
-    at("live").replaceWith(found);
-    again(["finished", "stopped"].includes(found.dataset.activity) ? afterEnd : every);
+    at("live").replaceWith(section);
+    again(["finished", "stopped"].includes(section.dataset.activity) ? afterEnd : every);
   };
   const poll = () => {
     if (document.hidden) return;
