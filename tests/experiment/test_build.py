@@ -16,7 +16,7 @@ from tuneoff.base.identity import configuration_digest
 from tuneoff.errors import PluginError, UnknownNameError
 from tuneoff.experiment.build import build_experiments
 from tuneoff.experiment.load import load_matrix
-from tuneoff.experiment.spec import ExperimentSpec, RunSpec, run_spec_from_json, run_spec_to_json
+from tuneoff.experiment.spec import ExperimentSpec
 
 Build = Callable[[dict[str, Any]], list[ExperimentSpec]]
 LEAST: dict[str, Any] = {"workload": "curve", "adapters": ["plain"], "budget": {"trials": 5}}
@@ -43,30 +43,6 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
     return from_content
 
 
-def test_the_workload_gives_space_objective_and_epochs(build: Build) -> None:
-    (experiment,) = build(LEAST)
-    assert list(experiment.search_space.dimensions) == ["rate", "width"]
-    assert (experiment.objective.metric, experiment.objective.mode) == ("accuracy", "max")
-    assert (experiment.budget.trials, experiment.budget.epochs_per_trial) == (5, 9)
-    assert experiment.workload.target == "fake_plugins:Curve"
-
-
-def test_a_metric_brings_its_own_mode(build: Build) -> None:
-    (experiment,) = build({**LEAST, "objective": {"metric": "loss"}})
-    assert experiment.objective.mode == "min"
-
-
-def test_anchors_the_right_way_round_are_taken_for_either_direction(build: Build) -> None:
-    great = {"random_search": 0.9, "best_known": 0.99, "source": "planted"}
-    assert build({**LEAST, "anchors": great})
-    assert build({**LEAST, "objective": {"metric": "loss"}, "anchors": {**great, "best_known": 0.1}})
-
-
-def test_pruner_options_have_the_same_defaults_everywhere(build: Build) -> None:
-    (experiment,) = build({**LEAST, "pruner": {"name": "asha", "reduction_factor": 4}})
-    assert experiment.pruner.options == {"first_rung_epochs": 1, "reduction_factor": 4}
-
-
 def test_fixed_configurations_are_completed_and_bound_the_trials(build: Build) -> None:
     content = {**LEAST, **FIXED, "budget": {}}
     (experiment,) = build({**content, "configurations": [{"rate": 1, "width": 2}, {"rate": 0.5, "width": 3, "fixed": 7}]})
@@ -82,37 +58,9 @@ def test_drawn_configurations_are_the_same_each_time_and_differ(build: Build) ->
     assert len({configuration_digest(item) for item in one.configurations}) == 20
 
 
-def test_a_grid_gives_the_trials(build: Build) -> None:
-    (experiment,) = build({**LEAST, "search_space": FINITE_SPACE, "sampler": "grid", "budget": {}})
-    assert experiment.budget.trials == 20
-
-
-def test_lists_belong_to_the_variants_that_read_them(build: Build) -> None:
-    content = {
-        **LEAST,
-        "search_space": SMALL_SPACE,
-        "configurations": {"sample": 5},
-        "stops": [{"index": 1, "after_epoch": 3}],
-        "matrix": {"sampler": ["random", "fixed"], "pruner": ["none", "scripted"]},
-    }
-    random_none, random_scripted, fixed_none, fixed_scripted = build(content)
-    assert not random_none.configurations
-    assert not random_none.stops
-    assert not fixed_none.stops
-    assert fixed_scripted.stops == random_scripted.stops == {configuration_digest(fixed_none.configurations[1]): 3}
-
-
 def test_a_stop_may_name_its_configuration(build: Build) -> None:
     (experiment,) = build({**LEAST, **SCRIPTED, "stops": [STOP]})
     assert experiment.stops == {configuration_digest({"rate": 1.0, "width": 2, "fixed": 7}): 2}
-
-
-def test_a_specification_survives_json_with_the_same_run_id(build: Build) -> None:
-    for experiment in build({**LEAST, **FIXED, "configurations": {"sample": 5}}):
-        spec = RunSpec(experiment=experiment, adapter="plain", adapter_target="fake_plugins:Plain", seed=3)
-        again = run_spec_from_json(json.loads(json.dumps(run_spec_to_json(spec))))
-        assert again == spec
-        assert again.run_id == spec.run_id
 
 
 def test_rungs_follow_the_factor_and_leave_out_the_last_epoch() -> None:
@@ -193,11 +141,6 @@ def test_parts_that_do_not_fit_are_one_line(build: Build, content: dict[str, Any
 def test_an_adapters_own_strategy_keeps_its_options(build: Build) -> None:
     (experiment,) = build({**LEAST, "sampler": {"name": "own", "depth": 3}, "pruner": {"name": "own", "width": 1}})
     assert (experiment.sampler.options, experiment.pruner.options) == ({"depth": 3}, {"width": 1})
-
-
-def test_an_unknown_name_is_told_apart_from_other_errors(build: Build) -> None:
-    with pytest.raises(UnknownNameError):
-        build({**LEAST, "workload": "none"})
 
 
 def test_a_strategy_of_another_installed_adapter_names_that_adapter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,26 +5,16 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
-from tuneoff.base.identity import canonical_json, configuration_digest, derive_seed, is_finite
+from tuneoff.base.identity import canonical_json, configuration_digest, derive_seed
 from tuneoff.errors import ExperimentError
 
 values = st.dictionaries(st.text(max_size=4), st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.booleans())
 
 
-@given(values)
-def test_the_order_of_keys_changes_no_digest(value: dict[str, object]) -> None:
-    assert configuration_digest(dict(reversed(value.items()))) == configuration_digest(value)
-
-
 def test_an_integer_and_a_float_are_different_configurations() -> None:
     assert configuration_digest({"a": 1}) != configuration_digest({"a": 1.0})
-
-
-def test_text_is_identified_by_its_characters() -> None:
-    assert canonical_json({"ä": "ß", "a": [1, 0.1, None, True]}) == '{"a":[1,0.1,null,true],"ä":"ß"}'
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, {1, 2}, b"x", "\ud800", {("a",): 1}])
@@ -38,8 +28,3 @@ def test_seeds_of_different_axes_are_unrelated_and_stable() -> None:
     assert len(seeds) == 300
     assert all(0 <= seed < 2**31 for seed in seeds)
     assert derive_seed("split", 0) == derive_seed("split", 0)
-
-
-@pytest.mark.parametrize(("value", "expected"), [(1, True), (0.5, True), (True, False), (math.nan, False), ("1", False)])
-def test_only_finite_numbers_are_finite(value: object, expected: bool) -> None:
-    assert is_finite(value) is expected

@@ -25,11 +25,6 @@ def test_the_including_file_wins_and_mappings_are_merged(tmp_path: Path) -> None
     assert read_merged(path) == {"budget": {"trials": 9, "epochs_per_trial": 3}, "seeds": [1, 2]}
 
 
-def test_later_includes_win_over_earlier_ones_and_lists_are_replaced(tmp_path: Path) -> None:
-    path = _write(tmp_path, one="a: 1\nb: [1, 2]", two="a: 2\nb: [3]", main="include: [one.yaml, two.yaml]")
-    assert read_merged(path) == {"a": 2, "b": [3]}
-
-
 def test_paths_are_relative_to_the_including_file(tmp_path: Path) -> None:
     path = _write(tmp_path, parts__inner="a: 1", parts__outer="include: inner.yaml\nb: 2", main="include: parts/outer.yaml")
     assert read_merged(path) == {"a": 1, "b": 2}
@@ -42,16 +37,6 @@ def test_another_type_or_name_replaces_the_whole_mapping(tmp_path: Path) -> None
         main="include: base.yaml\nsearch_space: {x: {type: constant, value: 1}}\nsampler: random",
     )
     assert read_merged(path) == {"search_space": {"x": {"type": "constant", "value": 1}}, "sampler": {"name": "random"}}
-
-
-def test_a_name_of_the_experiment_does_not_replace_the_file(tmp_path: Path) -> None:
-    path = _write(tmp_path, base="name: base\nseeds: [1]", main="include: base.yaml\nname: main")
-    assert read_merged(path) == {"name": "main", "seeds": [1]}
-
-
-def test_a_file_included_twice_without_a_cycle_is_fine(tmp_path: Path) -> None:
-    path = _write(tmp_path, base="a: 1", one="include: base.yaml", two="include: base.yaml", main="include: [one.yaml, two.yaml]")
-    assert read_merged(path) == {"a": 1}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from builders.present import present
 from builders.refusals import refusal
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.load import MatrixFile, load_matrix
@@ -32,52 +31,6 @@ def load(tmp_path: Path) -> Load:
 
 def _space(**dimension: Any) -> dict[str, Any]:
     return {"search_space": {"rate": dimension}}
-
-
-def test_the_least_file_has_every_default(load: Load) -> None:
-    file = load(LEAST)
-    assert (file.name, file.seeds, file.warm_up, len(file.variants)) == ("digits", (0,), True, 1)
-    content = file.variants[0].file
-    assert (content.sampler.name, content.pruner.name, content.workers.count) == ("random", "none", 1)
-
-
-def test_a_whole_file_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "file.yaml"
-    path.write_text(
-        """
-name: whole
-workload: {name: curve, options: {noise: 1e-4}}
-search_space:
-  rate: {type: float, low: 1e-5, high: 1e-1, log: true}
-  share: {type: float, low: 0, high: 1, step: 0.25}
-  width: {type: int, low: 16, high: 64, step: 16}
-  units: {type: int, low: 1, high: 512, log: true}
-  kind: {type: categorical, choices: [yes, no, null, [1, 2]]}
-  size: {type: ordered, values: [1, 2, 4]}
-  fixed: {type: constant, value: 3}
-objective: {metric: accuracy, mode: max, threshold: 0.9}
-sampler: {name: tpe, n_startup_trials: 5}
-pruner: asha
-budget: {trials: 20, epochs_per_trial: 9, wall_clock_seconds: 60, epochs_total: 100}
-workers: {count: 2, cpus: 1.5, memory_mb: 600}
-timeouts: {trial_seconds: 30}
-failures: {retries: 1, max_failed_trials: 3}
-seeds: {count: 3, first: 7}
-adapters: [plain, {name: rich, options: {storage: sqlite}, platform: cluster}, "package.module:Class"]
-platform: local
-warm_up: false
-matrix: {workers.count: [1, 2]}
-"""
-    )
-    file = load_matrix(path)
-    content = file.variants[1].file
-    assert file.seeds == (7, 8, 9)
-    assert content.workload.options == {"noise": 1e-4}
-    assert content.sampler.options == {"n_startup_trials": 5}
-    assert content.workers.count == 2
-    assert present(content.search_space)["kind"].to_core().cardinality == 4
-    assert [entry.name for entry in file.adapters] == ["plain", "rich", "package.module:Class"]
-    assert file.variants[1].label == "workers.count=2"
 
 
 @pytest.mark.parametrize(
@@ -231,11 +184,6 @@ def test_overrides_replace_keys_and_their_axes(load: Load) -> None:
     assert {variant.file.sampler.name for variant in file.variants} == {"grid"}
 
 
-def test_an_override_may_leave_a_list_unused(load: Load) -> None:
-    content = {**LEAST, "sampler": "fixed", "configurations": {"sample": 3}}
-    assert load(content, sampler="random").variants[0].file.sampler.name == "random"
-
-
 def test_the_json_schema_accepts_what_the_loader_accepts(load: Load) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     schema = json_schema()
@@ -259,11 +207,6 @@ def test_the_json_schema_accepts_what_the_loader_accepts(load: Load) -> None:
     ):
         with pytest.raises(jsonschema.ValidationError):
             validator.validate(bad)
-
-
-def test_the_json_schema_says_when_failed_trials_end_a_run() -> None:
-    described = json_schema()["$defs"]["FailuresPart"]["properties"]["max_failed_trials"]["description"]
-    assert described.startswith("More failed trials than this end the run")
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from builders.event_logs import example_a
-from tuneoff.experiment.names import emulated_label, label_texts, run_name, short_label, variant_text
+from tuneoff.experiment.names import emulated_label, run_name, variant_text
 from tuneoff.experiment.spec import Strategy
 
 
@@ -39,16 +39,6 @@ def test_a_run_is_named_by_all_that_tells_it_apart() -> None:
     assert run_name("optuna", run) == "optuna tpe + asha workload=null seed 3"
     plain = replace(experiment, pruner=Strategy(name="none"), variant={"sampler": "tpe"})
     assert run_name("optuna", replace(run, experiment=plain, warm_up=True)) == "optuna tpe seed 3 (warm-up)"
-
-
-def test_a_class_beside_the_file_is_named_without_its_module() -> None:
-    assert short_label('my.package:Mine@k8s{"a":"b:c"}#2', "my.package:Mine") == 'Mine@k8s{"a":"b:c"}#2'
-    assert short_label("optuna#2", "optuna") == "optuna#2"
-
-
-def test_equal_classes_of_two_modules_keep_their_modules() -> None:
-    labels = [("old:Mine", "old:Mine"), ("new:Mine", "new:Mine"), ("new:Other", "new:Other")]
-    assert label_texts(labels) == {"old:Mine": "old:Mine", "new:Mine": "new:Mine", "new:Other": "Other"}
 
 
 @pytest.mark.parametrize(

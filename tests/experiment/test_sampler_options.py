@@ -8,7 +8,6 @@ import pytest
 
 from builders.present import present
 from builders.specs import make_spec
-from fake_plugins import Plain
 from tuneoff.base.space import Categorical, Constant, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.capabilities import Capabilities, Offer, Option
 from tuneoff.experiment.spec import RunSpec, Strategy
@@ -49,19 +48,6 @@ def test_an_option_admits_its_type_within_its_bounds(
     assert option.text == text
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"cuont": 3}, "has no option 'cuont'; did you mean 'count'?; it has: count, width, joint"),
-        ({"width": 0}, "option `width` of sampler 'tpe' of adapter 'toy' must be a number > 0, but got 0"),
-    ],
-)
-def test_an_option_that_is_not_declared_so_is_refused_in_one_line(options: dict[str, Any], words: str) -> None:
-    reason = present(sampler_refusal(run_spec("tpe", **options), CAPABILITIES))
-    assert words in reason
-    assert "\n" not in reason
-
-
 def test_declared_options_are_not_refused() -> None:
     assert sampler_refusal(run_spec("tpe", count=5, width=1, joint=True), CAPABILITIES) is None
 
@@ -77,7 +63,3 @@ def test_a_sampler_gets_the_dimensions_with_an_order_that_it_needs() -> None:
     assert sampler_refusal(run_spec("gp", {"x": NUMBER, "size": ORDERED}), CAPABILITIES) is None
     too_few = {"x": NUMBER, "kind": Categorical(choices=("a", "b")), "constant": Constant(value=3)}
     assert "needs at least 2 numeric or ordered" in (sampler_refusal(run_spec("gp", too_few), CAPABILITIES) or "")
-
-
-def test_an_adapter_that_checks_nothing_itself_refuses_what_it_does_not_declare() -> None:
-    assert "it has none" in (Plain.refuse(run_spec("tpe", count=5)) or "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import pickle
 
 import pytest
 from hypothesis import given
@@ -56,24 +55,6 @@ def test_every_native_log_integer_maps_into_the_dimension(low: int, width: int, 
     assert low <= kind.decode(least * (most / least) ** unit) <= low + width
 
 
-def test_each_dimension_has_its_exact_kind() -> None:
-    assert SpaceTranslation(SPACE).native == {
-        "rate": NativeFloat(low=1e-5, high=1e-1, log=True),
-        "width": NativeLogInteger(low=2, high=64),
-        "dropout": NativeIndex(size=6, ordered=True),
-        "widths": NativeIndex(size=2, ordered=False),
-        "size": NativeIndex(size=3, ordered=True),
-    }
-
-
-def test_single_values_are_left_out_and_come_back() -> None:
-    translation = SpaceTranslation(SPACE)
-    native = {"rate": 1e-3, "width": 2.2, "dropout": 3, "widths": 1, "size": 2, "something_of_the_framework": 9}
-    assert translation.decode(native) == {
-        "rate": 1e-3, "width": 2, "dropout": 0.3, "widths": [64, 64], "size": "l", "epochs": 3, "single": "only",
-    }  # fmt: skip
-
-
 def test_a_bound_missed_by_rounding_is_the_bound() -> None:
     kind = NativeFloat(low=1e-5, high=1e-1, log=True)
     assert kind.decode(math.nextafter(1e-1, 1.0)) == 1e-1
@@ -118,15 +99,6 @@ def test_a_list_is_one_index_and_maps_back() -> None:
     for index, configuration in enumerate(listed):
         assert translation.encode(configuration) == {LIST_INDEX: index}
         assert translation.decode({LIST_INDEX: index}) == configuration
-
-
-@pytest.mark.parametrize(
-    "translation", [SpaceTranslation(SearchSpace({"a": Float(low=0.0, high=1.0)})), ListTranslation([{"a": 0.5}])]
-)
-def test_a_translation_may_be_pickled_to_a_worker(translation: SpaceTranslation | ListTranslation) -> None:
-    found = pickle.loads(pickle.dumps(translation))
-    assert found.native == translation.native
-    assert found.decode(translation.encode({"a": 0.5})) == {"a": 0.5}
 
 
 def test_what_is_not_on_the_list_is_refused() -> None:

@@ -10,10 +10,6 @@ from builders.refusals import refusal
 from tuneoff.experiment.variants import expand, without
 
 
-def test_a_file_without_axes_is_one_variant() -> None:
-    assert expand({"a": 1}) == [({}, {"a": 1})]
-
-
 def test_lists_multiply_and_the_last_varies_fastest() -> None:
     variants = expand({"budget": {"trials": 1}, "matrix": {"budget.trials": [5, 10], "workers.count": [1, 2]}})
     assert [values for values, _ in variants] == [
@@ -35,31 +31,12 @@ def test_groups_of_zip_pair_and_multiply_with_the_rest() -> None:
     ]
 
 
-def test_a_bare_name_becomes_a_mapping_under_a_dotted_key() -> None:
-    content = {"workload": "curve", "matrix": {"workload.options.noise": [0, 1]}}
-    assert [variant["workload"] for _, variant in expand(content)] == [
-        {"name": "curve", "options": {"noise": 0}},
-        {"name": "curve", "options": {"noise": 1}},
-    ]
-
-
-def test_variants_share_nothing() -> None:
-    content: dict[str, Any] = {"search_space": {"x": {"low": 1}}, "matrix": {"search_space.x.high": [2, 3]}}
-    (_, one), (_, other) = expand(content)
-    one["search_space"]["x"]["low"] = 9
-    assert other["search_space"]["x"]["low"] == content["search_space"]["x"]["low"] == 1
-
-
 def test_overridden_keys_leave_the_axes() -> None:
     content = {
         "matrix": {"sampler.n": [1], "workers.count": [1]},
         "zip": [{"sampler": ["a"]}, {"pruner": ["none"], "sampler": ["b"]}],
     }
     assert without(content, {"sampler": "random"}) == {"matrix": {"workers.count": [1]}, "zip": [{"pruner": ["none"]}]}
-
-
-def test_axes_that_overrides_empty_are_gone() -> None:
-    assert without({"a": 0, "matrix": {"sampler": ["x"]}, "zip": [{"sampler": ["y"]}]}, {"sampler": "random"}) == {"a": 0}
 
 
 @pytest.mark.parametrize(

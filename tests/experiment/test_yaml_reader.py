@@ -117,13 +117,3 @@ def test_merge_keys_that_multiply_are_refused(tmp_path: Path) -> None:
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
     assert "pipe.yaml: the file cannot be read: it is a pipe, a socket or a device" in refusal(read_yaml, tmp_path / "pipe.yaml")
-
-
-def test_a_folder_a_missing_and_an_unreadable_file_are_told_apart(tmp_path: Path) -> None:
-    assert "this is a folder; name a file in it" in refusal(read_yaml, tmp_path)
-    assert "none.yaml: the file cannot be read: No such file" in refusal(read_yaml, tmp_path / "none.yaml")
-    assert "cannot be read" in refusal(read_yaml, Path("a\0b"))
-    if os.geteuid() != 0:
-        locked = tmp_path / "locked.yaml"
-        locked.touch(mode=0o000)
-        assert "Permission denied" in refusal(read_yaml, locked)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,8 @@ from builders.refusals import refusal
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.load import MatrixFile, load_matrix
 from tuneoff.experiment.plan import Plan, make_plan
-from tuneoff.experiment.power_settings import PowerSettings
-from tuneoff.experiment.schema import json_schema
 from tuneoff.measure.power.metering import check_meters
 
-jsonschema: Any = importlib.import_module("jsonschema")  # it has no types
 LEAST: dict[str, Any] = {"workload": "curve", "adapters": ["plain"], "budget": {"trials": 2}}
 
 
@@ -32,44 +28,6 @@ def load(folder: Path, **parts: Any) -> MatrixFile:
 def price_file(path: Path, name: str = "ours") -> Path:
     path.write_text(f"name: {name}\nsource: the invoice\ndate: 2026-03\nusd_per_vcpu_hour: 0.05\n")
     return path
-
-
-def test_without_them_the_best_meter_the_mean_of_the_world_and_the_shipped_prices_are_taken(tmp_path: Path) -> None:
-    file = load(tmp_path)
-    assert file.power == PowerSettings(meter="auto", interval_seconds=0.2)
-    intensity = present(file.accounting.intensity)
-    assert (intensity.zone, intensity.kind) == ("WORLD", "zone")
-    assert present(file.accounting.prices).name.startswith("AWS Fargate")
-
-
-def test_a_bare_name_is_a_meter(tmp_path: Path) -> None:
-    assert load(tmp_path, power="rapl").power == load(tmp_path, power={"meter": "rapl"}).power == PowerSettings(meter="rapl")
-
-
-def test_a_meter_has_options_and_an_interval(tmp_path: Path) -> None:
-    power = {"meter": "constant", "options": {"watts": 3}, "interval_seconds": 1}
-    assert load(tmp_path, power=power).power.to_json() == power
-
-
-def test_carbon_is_a_zone_a_constant_a_series_or_none(tmp_path: Path) -> None:
-    (tmp_path / "grid.csv").write_text("time,g_per_kwh\n2026-05-01T00:00:00Z,100\n2026-05-01T01:00:00Z,300\n")
-    zone, constant, series = (
-        present(load(tmp_path, carbon=carbon).accounting.intensity)
-        for carbon in ({"zone": "ESP"}, {"g_per_kwh": 250, "source": "x", "date": "2025"}, {"series": "grid.csv"})
-    )
-    assert (zone.zone, zone.values, zone.date) == ("ESP", (174.05,), "2023")
-    assert (constant.values, constant.source, constant.date) == ((250.0,), "x", "2025")
-    assert series.values == (100.0, 300.0)
-    none = load(tmp_path, carbon="none").accounting
-    assert none.intensity is None
-    assert none.intensity_reason == "the experiment file says `carbon: none`"
-
-
-def test_prices_are_a_file_beside_the_experiment_or_none(tmp_path: Path) -> None:
-    price_file(tmp_path / "ours.yaml")
-    assert present(load(tmp_path, prices="ours.yaml").accounting.prices).name == "ours"
-    none = load(tmp_path, prices="none").accounting
-    assert (none.prices, none.prices_reason) == (None, "the experiment file says `prices: none`")
 
 
 def test_a_path_belongs_to_the_file_that_gives_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,23 +150,3 @@ def test_a_wrong_part_is_refused_in_one_line(tmp_path: Path, parts: dict[str, An
     assert message in said
     assert said.startswith(str(tmp_path / "file.yaml"))
     assert "function-" not in said
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
-        {"power": "rapl"},
-        {"power": {"meter": "codecarbon"}},
-        {"carbon": {"zone": "DEU"}},
-        {"carbon": "none"},
-        {"prices": "a.yaml"},
-    ],
-)
-def test_the_json_schema_knows_them(parts: dict[str, Any]) -> None:
-    jsonschema.validate({**LEAST, **parts}, json_schema())
-
-
-@pytest.mark.parametrize("parts", [{"power": 3}, {"carbon": 250}, {"carbon": {"zon": "DEU"}}, {"prices": {"a": 1}}])
-def test_the_json_schema_refuses_what_the_file_may_not_have(parts: dict[str, Any]) -> None:
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({**LEAST, **parts}, json_schema())

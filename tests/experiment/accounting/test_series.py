@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from builders.present import present
 from builders.refusals import refusal
-from tuneoff.experiment.accounting.declared import series_window
 from tuneoff.experiment.accounting.resolve import read_series
 
 HOUR = 3_600_000_000_000
@@ -44,11 +42,6 @@ def test_zones_are_told_apart_and_a_clock_that_is_set_back_loses_no_hour(tmp_pat
     assert [later - earlier for earlier, later in zip(series.times, series.times[1:], strict=False)] == [HOUR] * 3
     utc = read_series(write(tmp_path, "2026-10-24T23:30:00Z,1", "2026-10-25T00:30:00Z,2"))
     assert utc.times == series.times[:2]
-
-
-def test_a_clock_that_is_set_forward_makes_no_gap(tmp_path: Path) -> None:
-    series = read_series(write(tmp_path, "2026-03-29T01:30:00+01:00,1", "2026-03-29T03:30:00+02:00,2"))
-    assert series.times[1] - series.times[0] == HOUR
 
 
 def test_columns_may_be_in_either_order_and_lines_may_be_empty_or_begin_with_a_mark(tmp_path: Path) -> None:
@@ -94,18 +87,6 @@ def test_a_bad_row_is_refused_with_its_line(tmp_path: Path, rows: list[str], mes
     said = refusal(read_series, write(tmp_path, *rows))
     assert message in said
     assert said.startswith(str(tmp_path / "grid.csv"))
-
-
-def test_what_the_refusal_of_a_time_without_zone_says_to_write_is_then_taken(tmp_path: Path) -> None:
-    refused = refusal(read_series, write(tmp_path, "2026-05-01,100", "2026-05-02,200"))
-    said = refused.partition("; write ")[2].partition(" ")[0]
-    assert read_series(write(tmp_path, f"{said},100", "2026-05-02T00:00:00Z,200")).times[0] == MAY
-
-
-def test_the_longest_series_that_is_taken_ends_in_64_bits_and_has_its_times_in_words(tmp_path: Path) -> None:
-    series = read_series(write(tmp_path, "1970-01-01T00:00:00Z,1e5", "2099-12-31T23:59:59Z,+.5"))
-    assert present(series.end) < 1 << 63
-    assert series_window(series) == ("1970-01-01T00:00:00Z", "2230-01-01T23:59:58Z")
 
 
 @pytest.mark.parametrize("header", ["", "time", "time,intensity", "time,g_per_kwh,zone", "2026-05-01T01:00:00Z,1"])
