@@ -1,92 +1,42 @@
-"""Which method attributes a run's energy, what its kind and coverage are, and what it says where it cannot know."""
+"""Which method attributes a run's energy, on accelerators too, its kind and coverage, and what it says where it cannot know."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping
 from dataclasses import replace
 
 import msgspec
 import pytest
-from hypothesis import given, settings
 
-from builders.energy_runs import (
-    IDLE_WATTS,
-    Simulation,
-    account_of,
-    figures,
-    metered,
-    one_trial,
-    sampled,
-    simulations,
-    with_header,
-)
+from builders.energy_runs import IDLE_WATTS, Simulation, account_of, figures, left_over, metered, one_trial, sampled, with_header
 from builders.event_logs import Log, ns
 from builders.specs import make_spec
-from builders.worked_examples import header
 from tuneoff.measure.attribution.account import energy_account
 from tuneoff.measure.attribution.methods import _CpuCosts
 from tuneoff.measure.attribution.slots import CpuPiece, EnergyPiece, joules, slot_uses
-from tuneoff.measure.energy import NO_NODE_METER, residual_flags
+from tuneoff.measure.energy import residual, residual_flags
 from tuneoff.measure.presence import presence_of
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
+from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.samples.reader import Evidence, Samples
-from tuneoff.record.samples.schema import EnergySeries, Header, UsageSample
+from tuneoff.record.samples.schema import EnergySeries
 
-
-def test_a_run_without_samples_says_so_and_still_knows_its_trials_cpu_time() -> None:
-    values = figures(None)
-    for name, value in values.items():
-        if name.startswith("energy.") and "seconds" not in name:
-            assert (value.value, value.reason_if_null) == (None, "no power was sampled in this run"), name
-    assert values["energy.trial_cpu_seconds"].value == pytest.approx(7.5)
-    assert values["energy.trial_core_seconds"].value == pytest.approx(10)
-    assert values["energy.cpu_seconds"].value is None
-
-
-def test_no_meter_says_why_none_was_found() -> None:
-    head = header("none", "estimated", reason="no counter, no model")
-    values = figures(Samples(header=head))
-    assert values["energy.job"].reason_if_null == "no power meter could be read: no counter, no model"
-
-
-def test_counters_are_measured_as_a_node_and_derived_as_trials() -> None:
-    values = figures(sampled())
-    assert values["energy.node"].kind == "measured"
-    assert {values[name].kind for name in ("energy.trial", "energy.job", "energy.idle", "energy.residual")} == {"derived"}
-    assert "attributed" in values["energy.trial"].source
-    assert values["energy.trial"].coverage == 1.0
-
-
-BUSY = "the idle power was read while 72 % of the processors' time was in use"
+LOADED = "the idle power was read while 72 % of the processors' time was in use"
 
 
 def test_what_rests_on_an_idle_power_that_is_known_to_be_wrong_is_an_estimate_and_says_why() -> None:
-    values = figures(with_header(sampled(), idle_problem=BUSY))
+    values = figures(with_header(sampled(), idle_problem=LOADED))
     honest = figures(sampled())
     split = [name for name, value in honest.items() if value.kind == "derived" and name.startswith("energy.")]
     for name in ("energy.trial", "energy.job", "energy.window.idle", "energy.residual", "energy.step.trial", "energy.idle_share"):
         assert name in split
         assert (values[name].kind, values[name].value) == ("estimated", honest[name].value), name
-        assert BUSY in values[name].source
-        assert BUSY not in honest[name].source
+        assert LOADED in values[name].source
+        assert LOADED not in honest[name].source
     assert values["carbon.job"].kind == values["waste.default.energy"].kind == "estimated"
     assert (values["energy.node"].kind, values["energy.cpu_seconds"].kind) == ("measured", "derived"), "they do not rest on it"
-
-
-def test_the_energies_of_the_slot_window_give_wr() -> None:
-    for meter in ("counter", "model"):
-        values = figures(sampled(meter=meter))
-        busy, overhead, idle = (values[f"energy.window.{name}"].value or 0.0 for name in ("busy", "overhead", "idle"))
-        assert busy > 0
-        assert 100 * idle / (busy + overhead + idle) == values["energy.idle_share"].value
-        assert idle == pytest.approx(values["energy.idle"].value)
-
-
-def test_without_a_slot_window_its_energies_are_null_with_the_reason_of_wr() -> None:
-    values = figures(None)
-    for name in ("busy", "overhead", "idle"):
-        found = values[f"energy.window.{name}"]
-        assert (found.value, found.reason_if_null) == (None, values["energy.idle_share"].reason_if_null)
 
 
 def test_samples_of_less_than_95_percent_of_the_run_give_estimates() -> None:
@@ -98,14 +48,6 @@ def test_samples_of_less_than_95_percent_of_the_run_give_estimates() -> None:
         assert values["energy.trial"].kind == ("derived" if kind == "measured" else "estimated")
         assert values["energy.job"].coverage == pytest.approx(last / 20)
     assert "samples cover 92% of the run" in values["energy.job"].source
-
-
-def test_a_gap_in_the_samples_is_not_covered() -> None:
-    series = sampled().power["package-0"]
-    kept = [t for t in series.times if not ns(3) < t < ns(15)]
-    with_gap = EnergySeries(kept, [series.at(t) for t in kept])
-    assert account_of(metered(with_gap)).coverage == pytest.approx(8 / 20)
-    assert account_of(metered(with_gap, longest_gap_ns=ns(15))).coverage == 1.0, "a meter that reads more rarely says so"
 
 
 def test_parts_that_used_more_cpu_time_than_the_host_are_a_negative_residual() -> None:
@@ -125,13 +67,6 @@ def test_samples_that_miss_the_run_are_no_energy() -> None:
     assert account_of(samples).reason == "no power sample lies in the run"
 
 
-def test_without_an_idle_baseline_the_node_is_known_and_nothing_is_split() -> None:
-    values = figures(with_header(sampled(), idle_watts={}))
-    assert values["energy.node"].value is not None
-    assert values["energy.job"].reason_if_null == "the idle power of the host is not known, so its energy cannot be split"
-    assert values["energy.residual"].value is None
-
-
 def test_a_host_that_draws_less_than_its_baseline_has_no_dynamic_energy() -> None:
     times = sampled().power["package-0"].times
     account = account_of(metered(EnergySeries(times, [IDLE_WATTS / 2 * (t - times[0]) / 1e9 for t in times])))
@@ -140,26 +75,6 @@ def test_a_host_that_draws_less_than_its_baseline_has_no_dynamic_energy() -> Non
     assert account.node is not None
     everything = sum(map(joules, account.parts.values())) + sum(map(joules, account.attempts.values()))
     assert everything == pytest.approx(joules(account.node))
-
-
-def test_trials_on_another_host_have_modelled_energy_and_none_by_this_hosts_counters() -> None:
-    simulation = one_trial()
-    process = simulation.log.writers[1].process
-    simulation.log.writers[1].process = msgspec.structs.replace(process, host="pod-1")
-    modelled = figures(sampled(simulation, "model"), simulation)
-    assert modelled["energy.trial"].value == pytest.approx((7.5 * 20 + 10 * 5) / 3.6e6)
-    assert modelled["energy.node"].reason_if_null == "trials ran on other hosts than the one that was metered"
-    counted = figures(sampled(simulation), simulation)
-    for name in ("energy.trial", "energy.job", "energy.idle"):
-        assert counted[name].reason_if_null == "trials ran on other hosts than the one that was metered", name
-    assert counted["energy.node"].kind == "measured"
-
-
-def test_domains_named_by_their_only_host_are_this_hosts() -> None:
-    samples = sampled()
-    named = replace(samples, power={"node-1:9100/package-0": samples.power["package-0"]})
-    named = with_header(named, idle_watts={"node-1:9100/package-0": IDLE_WATTS})
-    assert account_of(named).attempts == account_of(samples).attempts
 
 
 def test_two_trials_that_overlap_on_a_slot_share_its_idle_power() -> None:
@@ -194,15 +109,6 @@ def test_an_attempt_that_nobody_read_leaves_trials_and_job_unknown_and_says_so()
     assert values["waste.default.energy"].value is None
 
 
-def test_a_run_whose_undeploy_never_ended_has_trials_but_no_job() -> None:
-    simulation = one_trial()
-    events = simulation.log.coordinator.events
-    events[:] = [event for event in events if getattr(event, "step", "") != "undeploy"]
-    values = figures(sampled(simulation, "model"), simulation)
-    assert values["energy.trial"].value is not None
-    assert values["energy.job"].reason_if_null == "un-deploy did not end"
-
-
 def test_without_use_samples_the_model_knows_trials_and_slots_alone() -> None:
     simulation = one_trial()
     values = figures(replace(sampled(simulation, "model"), usage=()), simulation)
@@ -213,29 +119,145 @@ def test_without_use_samples_the_model_knows_trials_and_slots_alone() -> None:
         assert values[name].reason_if_null == "no use of processes was sampled", name
 
 
-def test_the_model_has_no_residual_and_no_flag_of_one() -> None:
-    simulation = one_trial()
-    samples = with_header(sampled(simulation, "model"), cpus=1)  # fewer than the slots reserve
-    ticks = tuple(msgspec.structs.replace(sample, busy_ns=sample.busy_ns // 2) for sample in samples.usage)
-    values = figures(replace(samples, usage=ticks), simulation)
-    for name in ("energy.residual", "energy.residual_share"):
-        assert (values[name].value, values[name].reason_if_null) == (None, NO_NODE_METER)
-    assert values["energy.node"].value is not None
-    assert residual_flags(account_of(replace(samples, usage=ticks), simulation)) == ()
-    assert values["energy.unreserved"].value == 0
-    counted = figures(with_header(sampled(simulation), cpus=1), simulation)
-    assert counted["energy.residual"].value == pytest.approx(0, abs=1e-6)
-
-
-@given(simulations())
-@settings(max_examples=20, deadline=None)
-def test_no_sample_at_all_is_no_error_either(simulation: Simulation) -> None:
-    head: Header = header("model", "estimated")
-    usage = (UsageSample(t=0, busy_ns=0),)
-    for samples in (Samples(header=head), Samples(header=head, usage=usage)):
-        assert figures(samples, simulation)["energy.job"].value is None
-
-
 def test_processor_time_that_lies_in_two_intervals_costs_what_each_of_them_does() -> None:
     costs = _CpuCosts([0, 10, 20], [100.0, 300.0], [CpuPiece(0, 20, 20.0)])  # 10 and 30 J per ns of CPU time
     assert costs.pieces([CpuPiece(5, 15, 10.0)]) == [EnergyPiece(5, 10, 50.0), EnergyPiece(10, 15, 150.0)]
+
+
+ENERGY = ("energy.node", "energy.trial", "energy.trials", "energy.job", "energy.idle", "energy.residual", "energy.idle_share")
+
+
+def between(start: float, end: float) -> EnergySeries:
+    """Return the counter as a meter saw it that was there for a part of the run."""
+    whole = sampled().power["package-0"]
+    times = sorted({ns(start), ns(end), *(t for t in whole.times if ns(start) < t < ns(end))})
+    return EnergySeries(times, [whole.at(t) for t in times])
+
+
+def check_unknown(values: Mapping[str, MetricValue], reason: str) -> None:
+    """Check that no energy that the meter tells has a value, and why."""
+    for name in ENERGY:
+        assert (values[name].value, values[name].reason_if_null) == (None, reason), name
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "reason"),
+    [
+        (-1, 4, "package-0 was sampled only up to 4.0 s of the run's 20.0 s"),
+        (-1, 9, "package-0 was sampled only up to 9.0 s of the run's 20.0 s"),
+        (16, 21, "package-0 was sampled only from 16.0 s of the run on"),
+    ],
+)
+def test_a_meter_that_was_there_for_a_part_of_the_run_tells_no_energy(start: float, end: float, reason: str) -> None:
+    values = figures(metered(between(start, end)))
+    check_unknown(values, reason)
+    assert values["waste.default.energy"].value is None
+    assert values["energy.cpu_seconds"].value is not None, "the CPU time is known all the same"
+    # the control: what the samples themselves hold is less than the truth, and no 0
+    whole = figures(sampled())["energy.node"].value
+    assert whole is not None
+    assert 0 < between(start, end).energy(0, ns(20)) < 0.7 * whole
+
+
+def test_the_power_at_an_end_is_a_mean_over_a_second() -> None:
+    stepped = EnergySeries([ns(0), ns(9), ns(9.9), ns(10)], [0.0, 900.0, 900.0, 1000.0])  # the counter moves once a second
+    assert stepped.reaching(ns(-2), ns(12)).energy(ns(-2), ns(12)) == pytest.approx(1400)
+    assert stepped.reaching(ns(-2), ns(12)).energy(ns(2), ns(7)) == stepped.energy(ns(2), ns(7))
+    assert stepped.reaching(ns(1), ns(10)) is stepped
+    single = EnergySeries([ns(3)], [0.0])
+    assert single.reaching(0, ns(9)) is single
+
+
+def test_a_domain_that_gave_no_sample_is_not_left_out_of_the_hosts_energy() -> None:
+    both = {"package-0": IDLE_WATTS, "package-1": IDLE_WATTS}
+    silent = with_header(sampled(), domains=tuple(both), idle_watts=both)
+    check_unknown(figures(silent), "the meter gave no sample of package-1 in this run")
+
+
+def test_counters_that_stand_still_are_no_host_that_uses_nothing() -> None:
+    times = sampled().power["package-0"].times
+    still = figures(metered(EnergySeries(times, [0.0] * len(times))))
+    check_unknown(still, "the meter does not count: package-0 stood still over the run")
+
+
+def test_a_meter_that_is_asked_for_every_10_seconds_covers_a_run_that_it_reads_a_little_late() -> None:
+    rare = EnergySeries([ns(-0.2), ns(9.9), ns(20.1)], [0.0, 1010.0, 2030.0])
+    assert account_of(metered(rare, longest_gap_ns=ns(10))).reason is not None
+    every = metered(rare, interval_ns=ns(10), longest_gap_ns=ns(30))  # as the sampler writes it
+    assert account_of(every).coverage == 1.0
+
+
+IDLE, BUSY = 70.0, 300.0  # W of the device
+PID = 101  # of the trial's process; it starts at 3 s, trains from 5 s to 15 s and ends at 16 s
+OF_CPU = 7.5 * 20 + 10 * 5
+
+
+def on_gpu(device: str = "cuda") -> Simulation:
+    simulation = one_trial()
+    events = simulation.log.writers[1].events
+    index = next(position for position, event in enumerate(events) if isinstance(event, schema.TrialStarted))
+    loaded = schema.TrialLoaded(seq=index + 1, t=events[index].t + 1, trial="t00", device=device)
+    events.insert(index + 1, loaded)
+    return simulation
+
+
+def samples_of(simulation: Simulation, users: dict[int, float], *, idle: bool = True, meter: str = "model") -> Samples:
+    """Return samples in which the device is busy from 5 s to 15 s, by these processes."""
+    samples = sampled(simulation, meter)
+    usage = [
+        msgspec.structs.replace(sample, gpu=tuple(("gpu-0", pid, share) for pid, share in users.items()))
+        if ns(5) < sample.t <= ns(15)
+        else sample
+        for sample in samples.usage
+    ]
+    times = [sample.t for sample in usage]
+    watts = [BUSY if ns(5) < t <= ns(15) else IDLE for t in times[1:]]
+    energies = itertools.accumulate((power for power in watts), initial=0.0)
+    watts_idle = {**samples.header.idle_watts, **({"gpu-0": IDLE} if idle else {})}
+    power = {**samples.power, "gpu-0": EnergySeries(times, list(energies))}
+    beside = with_header(samples, idle_watts=watts_idle, domains=(*samples.header.domains, "gpu-0"))
+    return replace(beside, usage=tuple(usage), power=power)
+
+
+@pytest.mark.parametrize("meter", ["model", "counter"])
+def test_a_trial_has_the_dynamic_energy_of_its_process_and_its_slots_idle_power(meter: str) -> None:
+    simulation = on_gpu()
+    account = account_of(samples_of(simulation, {PID: 0.8}, meter=meter), simulation)
+    assert joules(account.attempts["t00", 0]) == pytest.approx(OF_CPU + 10 * BUSY)
+    assert left_over(account)[1] == pytest.approx(0, abs=1e-6)
+    assert (residual(account) is None) == (meter == "model")
+    assert account.kind == ("estimated" if meter == "model" else "derived")
+    assert "accelerators by device time" in account.source
+    plain = account_of(sampled(meter=meter))
+    more = {name: joules(account.parts[name]) - joules(plain.parts[name]) for name in ("overhead", "idle", "outside")}
+    assert more == pytest.approx({"overhead": 3 * IDLE, "idle": (3 - 2 + 19 - 16) * IDLE, "outside": (2 + 1) * IDLE})
+
+
+def test_a_device_that_no_trial_uses_is_unreserved() -> None:
+    simulation = on_gpu("cpu")
+    account = account_of(samples_of(simulation, {4242: 0.6}), simulation)
+    assert joules(account.attempts["t00", 0]) == pytest.approx(OF_CPU)
+    assert joules(account.parts["unreserved"]) == pytest.approx(20 * IDLE + 2 * 5 * 20)
+
+
+@pytest.mark.parametrize(
+    ("users", "idle", "reason"),
+    [
+        ({}, True, "which processes used the accelerators is not known"),
+        ({4242: 0.5}, True, "which processes used the accelerators is not known"),
+        ({PID: 0.5}, False, "the idle power of the accelerators is not known"),
+    ],
+)
+def test_a_trials_energy_is_unknown_where_its_share_of_the_device_is(users: dict[int, float], idle: bool, reason: str) -> None:
+    simulation = on_gpu()
+    values = figures(samples_of(simulation, users, idle=idle), simulation)
+    for name in ("energy.trial", "energy.job", "energy.overhead", "energy.residual"):
+        assert (values[name].value, values[name].reason_if_null) == (None, reason), name
+    assert values["energy.node"].value is not None
+
+
+def test_a_device_that_no_trial_uses_and_that_cannot_be_split_is_left_out() -> None:
+    simulation = on_gpu("cpu")
+    account = account_of(samples_of(simulation, {}, idle=False), simulation)
+    assert account.node == account_of(sampled(meter="model")).node
+    assert left_over(account)[1] == pytest.approx(0, abs=1e-6)

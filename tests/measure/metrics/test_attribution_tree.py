@@ -8,7 +8,7 @@ from builders.event_logs import T0, Log, Writer, ns
 from builders.specs import make_spec
 from builders.worked_examples import header
 from tuneoff.measure.attribution.attempts import cpu_use
-from tuneoff.measure.attribution.slots import CpuPiece, cpu_seconds
+from tuneoff.measure.attribution.slots import cpu_seconds
 from tuneoff.measure.attribution.tree import TreeUse, tree_use
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
@@ -75,36 +75,6 @@ def seconds(use: TreeUse, name: str) -> float:
     return cpu_seconds(use.parts[name])
 
 
-def attempt_seconds(run: RunRecord, use: TreeUse) -> tuple[float, float]:
-    """Return CPU seconds of the attempt, and of its process besides."""
-    used = cpu_use(run, use.sampled)
-    return cpu_seconds(used.attempts["a", 0]), cpu_seconds(piece for pieces in used.around.values() for piece in pieces)
-
-
-def test_a_child_that_comes_and_goes_between_samples_is_its_parents() -> None:
-    tree = begun()
-    tree.look(1, c=(COORDINATOR, 99, 0.25, 0.5))
-    assert seconds(tree.use(RUN), "coordinator") == pytest.approx(0.75)
-
-
-def test_what_a_process_used_before_the_first_look_at_it_it_used_since_its_start() -> None:
-    """And not since the look before, which was before the job's start: most of it would be left out there."""
-    tree = Tree()
-    tree.look(-0.9, coordinator=(COORDINATOR, 99, 0.1, 0.0))
-    tree.look(0.1, coordinator=(COORDINATOR, 99, 0.1, 0.0), service=((102, 0.0), 100, 0.08, 0.0))
-    assert tree.use(RUN).parts["services"] == [CpuPiece(0, ns(0.1), ns(0.08))]
-
-
-def test_a_child_that_was_seen_is_not_counted_again_when_it_is_waited_for() -> None:
-    helper = (300, 0.5)
-    tree = begun()
-    tree.look(1, c=(COORDINATOR, 99, 0.0, 0.0), h=(helper, 100, 0.5, 0.0))
-    tree.look(2, gone=(helper,), c=(COORDINATOR, 99, 0.0, 0.7))
-    use = tree.use(RUN)
-    assert seconds(use, "services") == pytest.approx(0.7)  # its last moments too
-    assert seconds(use, "coordinator") == 0
-
-
 def test_a_process_that_could_not_be_read_for_a_moment_is_not_counted_twice() -> None:
     helper = (300, 0.5)
     tree = begun()
@@ -131,27 +101,6 @@ def test_children_waited_for_one_sample_later_or_out_of_order_are_known_again() 
     use = tree.use(RUN)
     assert seconds(use, "services") == pytest.approx(0.7)
     assert seconds(use, "coordinator") == 0
-
-
-def test_a_trial_that_no_sample_saw_has_its_own_clock_and_is_not_its_parents_child_too() -> None:
-    log, _ = log_of(1.2, 0.25, ends=1.5)
-    tree = begun()
-    tree.look(2, c=(COORDINATOR, 99, 0.0, 0.8))  # 0.75 by the trial's clock, and its exit
-    run = derive(log.pairs(), make_spec())
-    use = tree.use(run)
-    assert attempt_seconds(run, use) == pytest.approx((0.25, 0.5))
-    assert seconds(use, "coordinator") == pytest.approx(0.05)
-
-
-def test_a_killed_trial_has_what_was_seen_of_it_and_its_last_moments() -> None:
-    log, worker = log_of(2, 0, is_read=False, ends=4.5)
-    pid = (worker.process.pid, 1.0)
-    tree = begun()
-    for t, cpu in ((2, 0.5), (3, 1.0), (4, 1.5)):
-        tree.look(t, w=(pid, 100, cpu, 0.0))
-    tree.look(5, gone=(pid,), c=(COORDINATOR, 99, 0.0, 1.75))
-    run = derive(log.pairs(), make_spec())
-    assert attempt_seconds(run, tree.use(run)) == pytest.approx((1.25, 0.5))
 
 
 def test_what_a_process_used_that_died_in_its_imports_is_overhead_and_no_service() -> None:
@@ -193,29 +142,6 @@ def test_the_model_continues_a_killed_trial_at_its_own_mean_rate() -> None:
     assert cpu_seconds(used.attempts["a", 0]) == pytest.approx(2.0)
 
 
-def test_what_a_trials_own_processes_use_is_the_trials_and_no_service() -> None:
-    log, worker = log_of(2, 0, is_read=False, ends=4)
-    pid, loader = (worker.process.pid, 1.0), (400, 2.5)
-    tree = begun()
-    tree.look(2, w=(pid, 100, 0.5, 0.0))
-    tree.look(3, w=(pid, 100, 0.75, 0.0), d=(loader, pid[0], 0.25, 0.0))
-    tree.look(4, w=(pid, 100, 1.0, 0.5), gone=(loader,))
-    run = derive(log.pairs(), make_spec())
-    use = tree.use(run)
-    assert attempt_seconds(run, use)[0] == pytest.approx(1.0)
-    assert seconds(use, "services") == 0
-
-
-def test_the_supervising_process_is_the_suites_and_what_it_waits_for_is_the_coordinators_end() -> None:
-    tree = Tree()
-    tree.look(0, s=(SUPERVISOR, 1, 50.0, 7.0), c=(COORDINATOR, 99, 1.0, 0.0))
-    tree.look(1, s=(SUPERVISOR, 1, 50.1, 7.0), c=(COORDINATOR, 99, 1.5, 0.0))
-    tree.look(2, s=(SUPERVISOR, 1, 50.1, 8.6), gone=(COORDINATOR,))
-    use = tree.use(RUN)
-    assert seconds(use, "suite") == pytest.approx(0.1)
-    assert seconds(use, "coordinator") == pytest.approx(1.6)  # of it 1.0 since its own start, before the first sample
-
-
 @pytest.mark.parametrize("is_seen", [False, True])
 def test_the_test_has_its_own_process_seen_or_not(is_seen: bool) -> None:
     log, _ = log_of(2, 1.0)
@@ -232,15 +158,6 @@ def test_the_test_has_its_own_process_seen_or_not(is_seen: bool) -> None:
     use = tree.use(derive(log.pairs(), make_spec()))
     assert seconds(use, "test") == pytest.approx(1.0)
     assert (seconds(use, "coordinator"), seconds(use, "services")) == (0, 0)
-
-
-def test_other_is_the_hosts_time_without_the_tree() -> None:
-    tree = Tree()
-    for t in range(4):
-        tree.look(t, c=(COORDINATOR, 99, 0.5 * t, 0.25 * t))
-    use = tree.use(RUN)
-    assert cpu_seconds(use.node) == pytest.approx(3.0)
-    assert seconds(use, "other") == pytest.approx(3.0 - 2.25)
 
 
 def test_processes_that_vanish_together_are_counted_once() -> None:

@@ -53,15 +53,6 @@ def metrics(
     return carbon_metrics(run or run_a(), Evidence(accounting=accounting), account or account_a())
 
 
-def test_carbon_names_its_kind_its_unit_its_meter_and_its_grid() -> None:
-    found = metrics(series(200, 400, run=run_a()))
-    assert found["carbon.job"].kind == "declared"
-    assert found["carbon.job"].unit == "g"
-    assert found["carbon.job_intensity"].unit == "g/kWh"
-    grid = "series of 2 values, 200 to 400 gCO2eq/kWh, 2023-11-14T22:13:20Z to 2023-11-14T22:16:16Z (grid.csv)"
-    assert found["carbon.job"].source == f"slots metered one by one; {grid}"
-
-
 def test_the_steps_have_what_was_used_in_them_and_sum_to_the_job() -> None:
     found = metrics(series(200, 400, run=run_a()))
     steps = {name: value.value for name, value in found.items() if name.startswith("carbon.step.")}
@@ -71,31 +62,6 @@ def test_the_steps_have_what_was_used_in_them_and_sum_to_the_job() -> None:
     assert steps["carbon.step.undeploy"] == pytest.approx(150 * 400 / KWH)
     assert len(steps) == 7
     assert sum(value for value in steps.values() if value is not None) == pytest.approx(found["carbon.job"].value)
-
-
-def test_a_constant_intensity_is_the_mean_of_everything_and_is_declared() -> None:
-    found = metrics(Intensity(kind="zone", values=(174.05,), zone="ESP", source="table", date="2023"))
-    for name in ("trial_intensity", "trial_intensity_weighted", "job_intensity"):
-        assert found[f"carbon.{name}"].value == 174.05
-        assert found[f"carbon.{name}"].kind == "declared"
-    assert found["carbon.job"].value == pytest.approx(10_530 / KWH * 174.05)
-    assert "174.05 gCO2eq/kWh, zone ESP, 2023 (table)" in found["carbon.job"].source
-
-
-def test_what_rests_on_a_model_is_estimated() -> None:
-    found = metrics(series(200, 400, run=run_a()), dataclasses.replace(account_a(), kind="estimated"))
-    assert {found[name].kind for name in ("carbon.job", "carbon.trials", "carbon.trial_intensity")} == {"estimated"}
-
-
-def test_a_trial_without_energy_is_left_out_of_the_mean_and_counted() -> None:
-    account = account_a()
-    found = metrics(series(200, 400, run=run_a()), dataclasses.replace(account, attempts={**account.attempts, ("2", 0): ()}))
-    assert found["carbon.trials_left_out"].value == 1
-    assert found["carbon.trial_intensity"].value == pytest.approx((200 + 400) / 2)
-    assert found["carbon.trial_intensity"].n_samples == 2
-    none = metrics(series(200, 400, run=run_a()), dataclasses.replace(account, attempts={}))
-    assert none["carbon.trials_left_out"].value == 3
-    assert none["carbon.trial_intensity"].reason_if_null == "no trial used energy that the meter saw"
 
 
 def test_all_attempts_of_a_trial_count_for_it() -> None:
@@ -126,34 +92,6 @@ def test_a_run_whose_start_is_not_known_has_no_place_in_a_series_but_meets_a_con
     found = metrics(series(200, 400, run=run_a()), run=run)
     assert "the run's start on the wall clock is not known" in str(found["carbon.job"].reason_if_null)
     assert metrics(Intensity(kind="constant", values=(100.0,)), run=run)["carbon.job"].value == pytest.approx(10_530 / KWH * 100)
-
-
-def test_without_energy_or_intensity_everything_is_null_with_its_reason() -> None:
-    names = set(metrics(series(200, 400, run=run_a())))
-    no_energy = metrics(series(200, 400, run=run_a()), EnergyAccount(reason="no power was sampled"))
-    no_intensity = metrics(None)
-    for found, reason in ((no_energy, "no power was sampled"), (no_intensity, "none was asked for")):
-        assert set(found) == names
-        assert {value.reason_if_null for value in found.values()} == {reason}
-
-
-def test_a_meter_that_does_not_see_the_coordinator_knows_the_trials_alone() -> None:
-    found = metrics(series(200, 400, run=run_a()), dataclasses.replace(account_a(), job_reason="the meter sees slots only"))
-    assert found["carbon.trials"].value == pytest.approx(0.5778, rel=1e-4)
-    assert found["carbon.job"].reason_if_null == "the meter sees slots only"
-    assert found["carbon.step.trial"].reason_if_null == "the meter sees slots only"
-    unknown = dataclasses.replace(account_a(), reasons={"trials": "two trials have no clock readings"})
-    found = metrics(series(200, 400, run=run_a()), unknown)
-    assert found["carbon.trials"].reason_if_null == "two trials have no clock readings"
-    assert found["carbon.job"].value == pytest.approx(0.7611, rel=1e-4)
-
-
-def test_no_completed_trial_has_no_share_of_the_job() -> None:
-    run = run_a()
-    failed = tuple(dataclasses.replace(trial, state="failed", cause="lost") for trial in run.trials)
-    found = metrics(series(200, 400, run=run), run=dataclasses.replace(run, trials=failed))
-    assert found["carbon.per_completed_trial"].reason_if_null == "no trial completed"
-    assert found["carbon.job"].value is not None
 
 
 @given(cuts=st.lists(st.floats(0, 176), max_size=5), watts=st.floats(0.1, 500))

@@ -7,12 +7,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from builders.event_logs import ns, run_a, run_b
-from tuneoff.capabilities import Capabilities
-from tuneoff.experiment.accounting.declared import Accounting, Prices, of_run
+from tuneoff.experiment.accounting.declared import Accounting, Prices
 from tuneoff.measure.attribution.account import EnergyAccount
 from tuneoff.measure.attribution.slots import EnergyPiece
 from tuneoff.measure.cost import billed_ns, cost_metrics, unpriced, waste_cost_metrics
@@ -70,16 +67,6 @@ def test_what_the_slots_of_worked_example_a_cost_by_step() -> None:
     assert found["waste.post_goal.cost"].reason_if_null == "no goal"
 
 
-def test_steps_are_rent_by_time_and_sum_to_the_job_where_nothing_is_rounded() -> None:
-    found = metrics(run_a(), A)
-    steps = [value.value for name, value in found.items() if name.startswith("cost.step.")]
-    assert len(steps) == 7
-    assert sum(value for value in steps if value is not None) == pytest.approx(found["cost.job"].value)
-    rounded = metrics(run_a(), msgspec.structs.replace(A, billing_granularity_seconds=3600))
-    assert rounded["cost.job"].value == pytest.approx(0.20)
-    assert rounded["cost.step.trial"].value == found["cost.step.trial"].value
-
-
 @pytest.mark.parametrize(
     ("seconds", "granularity", "minimum", "billed"),
     [
@@ -95,16 +82,6 @@ def test_steps_are_rent_by_time_and_sum_to_the_job_where_nothing_is_rounded() ->
 def test_billed_time_is_rounded_up_and_has_a_minimum(seconds: float, granularity: float, minimum: float, billed: float) -> None:
     prices = msgspec.structs.replace(A, billing_granularity_seconds=granularity, billing_minimum_seconds=minimum)
     assert billed_ns(ns(seconds), prices) == ns(billed)
-
-
-@given(seconds=st.floats(0, 1e6), granularity=st.floats(0, 86_400), minimum=st.floats(0, 86_400), longer=st.floats(0, 1e5))
-def test_nobody_pays_for_less_than_was_used_and_longer_is_never_cheaper(
-    seconds: float, granularity: float, minimum: float, longer: float
-) -> None:
-    prices = msgspec.structs.replace(A, billing_granularity_seconds=granularity, billing_minimum_seconds=minimum)
-    billed = billed_ns(ns(seconds), prices)
-    assert billed >= ns(seconds)
-    assert billed <= billed_ns(ns(seconds) + ns(longer), prices)
 
 
 def test_memory_that_is_not_given_is_assumed_and_said_so_else_not_known() -> None:
@@ -128,13 +105,6 @@ def test_a_price_that_the_file_lacks_makes_what_needs_it_null() -> None:
     assert metrics(thrifty, prices)["waste.default.cost"].reason_if_null == reason
     no_memory = metrics(run_a(), msgspec.structs.replace(A, usd_per_gb_hour=None))
     assert "has no `usd_per_gb_hour`, but a slot has memory" in str(no_memory["cost.job"].reason_if_null)
-
-
-def test_memory_that_is_free_need_not_be_known() -> None:
-    free = msgspec.structs.replace(A, assumed_gb_per_vcpu=None)
-    found = metrics(with_memory(run_a(), None), free)
-    assert found["cost.job"].value == pytest.approx(0.009778, rel=1e-4)
-    assert "assumed" not in found["cost.job"].source
 
 
 @pytest.mark.parametrize(
@@ -191,12 +161,6 @@ def test_a_head_node_and_a_database_are_paid_where_the_framework_needs_them() ->
     assert metrics(run_a(), prices)["cost.head_node"].reason_if_null == f"{run_a().run_spec().adapter} needs no head node"
 
 
-def test_what_a_framework_needs_is_stored_with_the_run() -> None:
-    accounting = Accounting(prices=A)
-    needs = of_run(accounting, Capabilities(framework="x", head_node=True))
-    assert (needs.head_node, needs.database, needs.prices) == (True, False, A)
-
-
 def test_on_own_premises_energy_is_paid_in_place_of_rent() -> None:
     found = metrics(run_a(), OWN)
     assert found["cost.job"].value == pytest.approx(8960 / 3.6e6 * 0.3)
@@ -210,37 +174,3 @@ def test_on_own_premises_energy_is_paid_in_place_of_rent() -> None:
     for account in (EnergyAccount(reason="no power"), dataclasses.replace(ENERGY, job_reason="no power")):
         unknown = metrics(run_a(), OWN, account)
         assert unknown["cost.job"].reason_if_null == unknown["cost.step.trial"].reason_if_null == "no power"
-
-
-def test_rent_needs_no_energy() -> None:
-    assert metrics(run_a(), A, EnergyAccount(reason="no power"))["cost.job"].value == pytest.approx(0.009778, rel=1e-4)
-
-
-def test_a_run_without_a_completed_trial_enters_no_cost_ranking() -> None:
-    run = run_a()
-    run = dataclasses.replace(run, trials=tuple(dataclasses.replace(trial, state="failed", cause="x") for trial in run.trials))
-    found = metrics(run, A)
-    assert found["cost.per_completed_trial"].reason_if_null == "no trial completed, so the run enters no cost ranking"
-    assert found["cost.job"].value == pytest.approx(0.009778, rel=1e-4)
-
-
-def test_a_run_that_was_never_given_back_has_no_cost() -> None:
-    run = run_a()
-    found = metrics(dataclasses.replace(run, steps=tuple(step for step in run.steps if step.step != "undeploy")), A)
-    assert found["cost.job"].reason_if_null == "un-deploy did not end"
-    assert found["cost.step.undeploy"].reason_if_null == "un-deploy did not end"
-    assert found["cost.step.deploy"].value is not None
-
-
-def test_without_prices_everything_is_null_with_its_reason() -> None:
-    found = metrics(run_a(), None)
-    assert set(found) == set(metrics(run_a(), A))
-    assert {value.reason_if_null for value in found.values()} == {"none were asked for"}
-
-
-def test_other_prices_give_another_cost_of_the_same_record() -> None:
-    run = run_a()
-    dear = msgspec.structs.replace(A, usd_per_vcpu_hour=1.0)
-    before = metrics(run, A)
-    assert metrics(run, dear)["cost.job"].value == pytest.approx(10 * (before["cost.job"].value or 0))
-    assert metrics(run, A) == before

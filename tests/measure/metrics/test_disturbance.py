@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from builders.event_logs import T0, Log, example_b, ns
+from builders.event_logs import T0, Log, ns
 from builders.specs import make_spec
-from builders.worked_examples import COORDINATOR_B, PROCESSES_B, header, samples_b, used
+from builders.worked_examples import header
 from tuneoff.measure.derived import with_metrics
 from tuneoff.measure.use import DISTURBED, SHARE
 from tuneoff.record.derive import derive
@@ -127,24 +127,6 @@ def test_others_disturb_a_run_where_and_as_far_as_they_take_its_processors(
     assert (flags, source) == ([DISTURBED] * flagged, window)
 
 
-def test_workers_services_test_and_supervision_are_not_others() -> None:
-    """Worked example B: four processes of trials, a coordinator, the test and the sampler, and 0.01 s of others a second."""
-    log, spec = example_b()
-    head, *lines = samples_b()
-    usage = tuple(replace_time(line) for line in lines if isinstance(line, UsageSample))
-    evidence = Evidence(samples=Samples(header=head, usage=usage))  # type: ignore[arg-type]
-    share, flags, _ = judged(derive(log.pairs(), spec), evidence)
-    own = sum(used(points, 44) for points in (COORDINATOR_B, *PROCESSES_B.values()))
-    assert own > 40
-    assert share == pytest.approx(100 * 0.01 / 2, abs=0.2)
-    assert flags == []
-
-
-def replace_time(line: UsageSample) -> UsageSample:
-    fields = {name: getattr(line, name) for name in line.__struct_fields__}
-    return UsageSample(**{**fields, "t": line.t - T0})
-
-
 @pytest.mark.parametrize(
     ("run", "evidence", "reason"),
     [
@@ -160,12 +142,6 @@ def test_where_samples_do_not_tell_it_is_unknown_and_not_flagged(run: RunRecord,
     assert share is None
     assert flags == []
     assert why.startswith(reason)
-
-
-def test_a_flag_that_the_samples_do_not_bear_out_is_taken_away() -> None:
-    flagged = replace(a_run(), flags=(FlagRecord(name=DISTURBED, text="edited"),))
-    assert judged(flagged, sampled(idle))[1] == []
-    assert judged(flagged, sampled(between(0, 30, 1.0)))[1] == [DISTURBED]
 
 
 # --- who is charged with a framework that did not start ---

@@ -1,6 +1,8 @@
+"""Memory of trials with what they started, and the use of nodes that another meter watches."""
+
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import pytest
@@ -8,11 +10,12 @@ import pytest
 from builders.event_logs import run_a
 from builders.worked_examples import header
 from tuneoff.measure.attribution.account import EnergyAccount
+from tuneoff.measure.derived import node_metrics
 from tuneoff.measure.use import memory_metrics
-from tuneoff.record.metric_value import Metrics
+from tuneoff.record.metric_value import Metrics, MetricValue
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import NO_EVIDENCE, Evidence, Samples
-from tuneoff.record.samples.schema import ProcessUsage, UsageSample
+from tuneoff.record.samples.schema import EnergySeries, ProcessUsage, UsageSample
 
 SECOND = 1_000_000_000
 MB = 1_000_000
@@ -22,32 +25,6 @@ RUN = run_a()
 
 def of(evidence: Evidence, run: RunRecord = RUN) -> Metrics:
     return memory_metrics(run, evidence, EnergyAccount())
-
-
-def sampled() -> Evidence:
-    """Two looks, two seconds apart, at a process that trains, at the supervisor, and at a process of someone else."""
-    name = RUN.trials[0].attempts[0].process
-    assert name is not None
-    _, pid, started = name.rsplit(":", 2)
-
-    def look(t: int, pss: int | None, rss: int, cpu: int, own: int) -> UsageSample:
-        processes = (
-            ProcessUsage(int(pid), int(started), 1, 0, 0, rss, pss),
-            ProcessUsage(7, 70, 1, cpu, 0, 50 * MB, None),
-            ProcessUsage(8, 80, 1, 0, 0, 9000 * MB, 9000 * MB),
-        )
-        return UsageSample(t=t, busy_ns=0, own_cpu_ns=own, processes=processes, rss_bytes=rss + 50 * MB)
-
-    usage = (look(0, 300 * MB, 400 * MB, 3 * SECOND, 0), look(2 * SECOND, 200 * MB, 350 * MB, 5 * SECOND, 10_000_000))
-    return Evidence(samples=Samples(header=HEADER, usage=usage))
-
-
-def test_peaks_are_the_greatest_of_the_trials_and_of_the_tree() -> None:
-    values = of(sampled())
-    assert values["memory.peak_rss"].value == 400
-    assert values["memory.peak_pss"].value == 300
-    assert values["memory.tree_peak_rss"].value == 450
-    assert {value.unit for name, value in values.items() if name.startswith("memory.")} == {"MB"}
 
 
 def in_trees(*looks: tuple[ProcessUsage, ...], gone: tuple[tuple[int, int], ...] = ()) -> Metrics:
@@ -80,36 +57,53 @@ def test_what_a_trial_started_counts_with_it_and_what_it_did_not_start_does_not(
     assert in_trees((worker, child), (again, worker), gone=((501, 5),))["memory.trial_tree_peak_rss"].value == 400
 
 
-def test_the_peak_that_a_process_read_of_itself_is_taken_before_samples() -> None:
-    trial = RUN.trials[0]
-    attempts = tuple(msgspec.structs.replace(one, peak_rss_bytes=700 * MB) for one in trial.attempts)
-    value = of(sampled(), replace(RUN, trials=(replace(trial, attempts=attempts), *RUN.trials[1:])))["memory.peak_rss"]
-    assert (value.value, value.source, value.kind) == (700, "trial_ended", "measured")
+END = 176.0  # s of the run
 
 
-def test_the_suites_own_use_is_told() -> None:
-    values = of(sampled())
-    assert values["suite.sampler_cpu_share"].value == pytest.approx(0.5)
-    assert values["suite.cpu_seconds"].value == 2
+def metrics(
+    cpu: Mapping[str, Sequence[tuple[float, float]]],
+    memory: Mapping[str, Sequence[tuple[float, int]]] | None = None,
+) -> tuple[MetricValue, MetricValue]:
+    """Return both metrics; `cpu`: (seconds, CPU seconds) and `memory`: (seconds, MB) by node."""
+    samples = Samples(
+        header=HEADER,
+        node_cpu={node: EnergySeries([round(t * SECOND) for t, _ in seen], [u for _, u in seen]) for node, seen in cpu.items()},
+        node_memory={node: tuple((round(t * SECOND), mb * MB) for t, mb in seen) for node, seen in (memory or {}).items()},
+    )
+    values = node_metrics(RUN, Evidence(samples=samples), EnergyAccount())
+    return values["nodes.cpu_seconds"], values["nodes.peak_memory"]
 
 
-def test_the_driver_is_the_coordinator_and_the_suites_share_is_of_the_job() -> None:
-    driven = replace(RUN, coordinators=("h:7:70",))
-    values = memory_metrics(driven, sampled(), EnergyAccount(cpu_seconds=8.0))
-    assert values["memory.driver_peak_rss"].value == 50
-    assert values["suite.cpu_share"].value == 25
-    elsewhere = of(sampled(), replace(RUN, coordinators=("other:7:70",)))
-    assert elsewhere["memory.driver_peak_rss"].value is None
-    assert elsewhere["suite.cpu_share"].value is None
+def steady(start: float, last: float, processors: float) -> list[tuple[float, float]]:
+    """Return samples every 5 s of a node with so many processors in use."""
+    count = int((last - start) // 5)
+    return [(start + 5 * number, processors * 5 * number) for number in range(count + 1)]
 
 
-def test_without_samples_everything_is_null_with_its_reason() -> None:
-    for value in of(NO_EVIDENCE).values():
-        assert value.value is None
-        assert "no power was sampled" in (value.reason_if_null or "")
+def test_the_cpu_seconds_of_all_nodes_in_the_run_are_summed() -> None:
+    cpu, _ = metrics({"a": steady(-10, END + 10, 1.5), "b": steady(-12, END + 10, 0.25)})
+    assert cpu.value == pytest.approx(1.75 * END)
+    assert (cpu.unit, cpu.kind, cpu.coverage) == ("s", "measured", 1.0)
 
 
-def test_a_process_that_no_sample_saw_has_no_peak() -> None:
-    values = of(Evidence(samples=Samples(header=HEADER)))
-    assert {name: value.value for name, value in values.items()} == dict.fromkeys(values)
-    assert "no sample saw" in (values["memory.peak_rss"].reason_if_null or "")
+def test_a_node_that_was_not_seen_for_a_part_of_the_run_makes_it_an_estimate() -> None:
+    cpu, _ = metrics({"a": steady(-10, END + 10, 1.0), "b": steady(-10, END / 2, 1.0)})
+    assert cpu.kind == "estimated"
+    assert cpu.coverage is not None
+    assert cpu.coverage < 0.6
+
+
+def test_the_peak_memory_is_that_of_one_node_while_the_run_ran() -> None:
+    seen = {"a": [(-1.0, 9000), (1.0, 500), (2.0, 700), (END + 1, 9000)], "b": [(1.0, 650)]}
+    _, memory = metrics({}, seen)
+    assert (memory.value, memory.unit, memory.n_samples) == (700, "MB", 3)
+
+
+def test_what_is_not_known_is_null_with_its_reason() -> None:
+    for values in (metrics({}), tuple(node_metrics(RUN, NO_EVIDENCE, EnergyAccount()).values())):
+        assert [one.value for one in values] == [None, None]
+        assert all(one.reason_if_null for one in values)
+    cpu, memory = metrics({"a": [(1.0, 0.0)]}, {"a": [(-5.0, 100)]})
+    assert (cpu.value, memory.value) == (None, None)
+    assert cpu.reason_if_null == "too few samples of a node's CPU time: none of the run lies between two of them"
+    assert memory.reason_if_null == "no sample of a node's memory lies in the run"

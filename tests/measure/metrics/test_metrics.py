@@ -6,13 +6,12 @@ import pytest
 
 from builders.event_logs import Log, example_a, example_b, ns
 from builders.specs import make_spec
-from tuneoff.base.identity import configuration_digest
-from tuneoff.experiment.spec import Objective, RunSpec
+from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.derived import with_metrics
-from tuneoff.measure.incumbent import incumbents, test_counterpart
+from tuneoff.measure.incumbent import test_counterpart
 from tuneoff.measure.presence import presence_of
 from tuneoff.measure.slots import slot_times, slots_of
-from tuneoff.measure.spans import NO_BEST, partition_ns
+from tuneoff.measure.spans import partition_ns
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
 from tuneoff.record.metric_value import MetricValue
@@ -89,37 +88,6 @@ def test_a_long_lived_worker_is_overhead_between_its_trials_and_idle_after_the_l
     assert (second.overhead_ns, second.busy_ns) == (ns(1), ns(1))
 
 
-def test_a_report_that_never_returned_is_waited_for_to_the_end() -> None:
-    log = Log()
-    log.submit("a", 0)
-    worker = log.process("trial", 0)
-    worker.start("a", 0, slot=0)
-    worker.epoch("a", 1, 4, reported=None)
-    log.coordinator.add(schema.TrialEnded, 9, trial="a", state="pruned", epochs=1, by="coordinator")
-    run = derive(log.pairs(), make_spec())
-    assert value(run, "trial_execution.max") == 4000
-    assert value(run, "stop_latency.max") == 5000
-
-
-def test_a_stop_that_never_came_is_counted_and_wasted() -> None:
-    log, spec = example_a()
-    stops = {configuration_digest({"x": 0.2}): 2}
-    scripted = replace(spec.experiment.pruner, name="scripted")
-    spec = replace(spec, experiment=replace(spec.experiment, pruner=scripted, stops=stops))
-    run = derive(log.pairs(), spec)
-    assert value(run, "stop.ignored") == 1
-    assert value(run, "stop.epochs_after_decision") == 2
-    assert value(run, "stop.busy_after_decision") == 30_000
-    assert value(run, "waste.default.time") == 110_000  # as of any trial that was stopped: no less because the stop never came
-
-
-def test_without_a_stop_the_stop_figures_are_null() -> None:
-    run = run_of(example_b())
-    run = replace(run, trials=tuple(trial for trial in run.trials if trial.state != "pruned"))
-    for name in ("stop_latency.median", "stop.epochs_after_decision", "stop.busy_after_decision", "stop.ignored"):
-        assert (value(run, name), reason(run, name)) == (None, "no trial was stopped early")
-
-
 def test_without_a_completed_trial_what_needs_a_best_is_null_and_the_jct_stays() -> None:
     log, spec = example_a()
     events = log.coordinator.events
@@ -142,36 +110,6 @@ def test_without_a_completed_trial_what_needs_a_best_is_null_and_the_jct_stays()
     assert value(run, "time.unassigned") == 8_000  # from the last trial's end to the start of metric collection
 
 
-def test_without_any_trial_per_trial_figures_are_null() -> None:
-    log = Log()
-    log.step("deploy", 0, 1, error="RuntimeError: no", charged="framework")
-    log.step("undeploy", 1.5, 2)
-    run = derive(log.pairs(), make_spec())
-    for name in ("overhead.per_trial", "trial_execution.mean", "slots.utilization", "time.setup", "trials.per_second"):
-        assert value(run, name) is None, name
-    assert partition_ns(run)["undeploy"] == ns(0.5)
-    assert value(run, "time.unassigned") == 500
-    assert value(run, "trials.used") == 0
-
-
-def test_a_run_whose_undeploy_never_ended_has_no_jct() -> None:
-    log = Log()
-    log.step("deploy", 0, 1)
-    run = derive(log.pairs(), make_spec())
-    assert (value(run, "time.jct"), reason(run, "time.jct")) == (None, "un-deploy did not end")
-    assert (value(run, "time.jct_without_test"), reason(run, "time.jct_without_test")) == (None, "un-deploy did not end")
-    assert value(run, "time.deploy") == 1000
-
-
-def test_a_run_without_a_test_has_no_jct_without_it() -> None:
-    log = Log()
-    log.step("deploy", 0, 1)
-    log.step("undeploy", 1, 2)
-    run = derive(log.pairs(), make_spec())
-    assert value(run, "time.jct") == 2000
-    assert (value(run, "time.jct_without_test"), reason(run, "time.jct_without_test")) == (None, NO_BEST)
-
-
 def test_a_trial_seen_to_end_after_the_best_was_known_makes_no_part_negative() -> None:
     log, spec = example_a()
     late = log.process("supervisor", 0)
@@ -179,37 +117,6 @@ def test_a_trial_seen_to_end_after_the_best_was_known_makes_no_part_negative() -
     log.writers[1].events.pop()  # its own end
     parts = partition_ns(derive(log.pairs(), spec))
     assert (parts["result_collection"], parts["test"], parts["unassigned"]) == (0, ns(4), 0)
-
-
-def test_the_incumbent_is_told_over_seconds_trials_and_epochs() -> None:
-    steps = incumbents(run_of(example_a()))
-    assert [(step.seconds, step.trials, step.epochs, step.trial, step.epoch, step.value) for step in steps] == [
-        (15, 2, 1, "2", 1, 0.61),
-        (30, 2, 3, "2", 2, 0.62),
-        (45, 2, 4, "2", 3, 0.63),
-        (50, 2, 5, "1", 2, 0.9),
-        (100, 3, 8, "1", 4, 0.95),  # trial 3 starts at that moment
-    ]
-
-
-def test_the_time_to_goal_is_the_first_improvement_that_meets_the_threshold() -> None:
-    log, spec = example_a()
-    goal = Objective(metric="validation_accuracy", mode="max", threshold=0.8)
-    run = derive(log.pairs(), replace(spec, experiment=replace(spec.experiment, objective=goal)))
-    assert [value(run, f"goal.{axis}") for axis in ("seconds", "trials", "epochs")] == [50, 2, 5]
-    # after second 62: 50 s of trial 1 lead to the checkpoint, 10 s of trial 2 and 50 s of trial 3 do not
-    assert value(run, "waste.post_goal.time") == 60_000
-    never = replace(goal, threshold=0.99)
-    run = derive(log.pairs(), replace(spec, experiment=replace(spec.experiment, objective=never)))
-    assert reason(run, "goal.seconds") == "the threshold was not reached"
-
-
-def test_the_optimism_is_positive_where_validation_looked_better_whatever_the_direction() -> None:
-    log, spec = example_a()
-    assert value(run_of((log, spec)), "quality.optimism") == pytest.approx(0.02)
-    loss = replace(spec.experiment, objective=Objective(metric="validation_accuracy", mode="min"))
-    run = derive(log.pairs(), replace(spec, experiment=loss))
-    assert value(run, "quality.optimism") == pytest.approx(0.93 - 0.5)
 
 
 @pytest.mark.parametrize(
@@ -227,30 +134,6 @@ def test_the_objective_finds_its_counterpart_among_the_test_scores(
     assert test_counterpart(metric, scores) == counterpart
 
 
-def test_a_test_score_that_is_not_finite_is_null_with_its_reason() -> None:
-    log, spec = example_a()
-    events = [pair for pair in log.pairs() if not isinstance(pair[1], schema.Tested)]
-    tested = schema.Tested(
-        seq=99,
-        t=log.coordinator.shift + ns(169),
-        trial="1",
-        scores={"test_accuracy": None, "test_loss": 0.5},
-        non_finite={"test_accuracy": "nan"},
-    )
-    run = derive([*events, (log.coordinator.process, tested)], spec)
-    assert (run.status, value(run, "test.test_loss")) == ("done", 0.5)
-    for name in ("test.test_accuracy", "quality.test", "quality.optimism"):
-        assert (value(run, name), reason(run, name)) == (None, "the test gave nan")
-
-
-def test_an_exit_that_nobody_saw_is_null_and_never_zero() -> None:
-    log, spec = example_b()
-    assert value(derive(log.pairs(), spec), "overhead.exit") is not None
-    unseen = derive([pair for pair in log.pairs() if not isinstance(pair[1], schema.ProcessExited)], spec)
-    assert value(unseen, "overhead.exit") is None
-    assert reason(unseen, "overhead.exit") == "no exit of a trial's own process was seen"
-
-
 def test_refusals_and_submitted_trials_that_never_started_are_counted_apart() -> None:
     log, spec = example_a()
     log.submit("4", 113, x=0.4)
@@ -260,11 +143,3 @@ def test_refusals_and_submitted_trials_that_never_started_are_counted_apart() ->
     counts = [value(run, f"trials.{name}") for name in ("submitted", "used", "never_started", "refused", "cancelled")]
     assert counts == [5, 3, 1, 1, 0]
     assert value(run, "trials.of_budget") == 100
-
-
-def test_stages_that_the_coordinator_timed_are_means() -> None:
-    log, spec = example_a()
-    for took in (2_000_000, 4_000_000):
-        log.coordinator.add(schema.Stage, 20, name="ask", duration_ns=took)
-    metrics = with_metrics(derive(log.pairs(), spec)).metrics
-    assert (metrics["stage.ask"].value, metrics["stage.ask"].n_samples) == (3, 2)

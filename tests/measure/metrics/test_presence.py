@@ -7,10 +7,9 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from builders.event_logs import Log, example_b, example_c, example_c_of_one_slot, ns
+from builders.event_logs import Log, example_c, example_c_of_one_slot, ns
 from builders.specs import make_spec
 from tuneoff.experiment.spec import RunSpec, Workers
-from tuneoff.measure.attribution.slots import core_seconds, slot_uses
 from tuneoff.measure.derived import with_metrics
 from tuneoff.measure.presence import presence_of
 from tuneoff.measure.slots import slot_times, slots_of
@@ -64,12 +63,6 @@ def test_every_figure_of_worked_example_c_is_met_whatever_slot_its_short_trials_
     assert flags(run) == []
 
 
-def test_each_process_of_worked_example_c_has_the_slot_of_its_trial() -> None:
-    times = slot_times(slots_of(presence_of(derived(example_c()))), (ns(10), ns(30)))
-    assert [time.busy_ns for time in times] == [ns(0.2), ns(0.2)]
-    assert [time.overhead_ns for time in times] == [ns(8 - 0.1 + 7.8 - 0.1), ns(7.5 - 0.1 + 7.5 - 0.1)]
-
-
 @pytest.mark.parametrize("role", ["trial", "pod"])
 def test_a_process_that_imports_beside_a_trial_on_the_only_slot_shares_what_is_left(role: str) -> None:
     """Example C's one slot: from 9 to 10 one process exits while the other imports, half of the slot each."""
@@ -85,14 +78,6 @@ def test_a_process_that_imports_beside_a_trial_on_the_only_slot_shares_what_is_l
     }
     assert {name: metrics[name].value for name in expected} == pytest.approx(expected, rel=1e-12)
     assert flags(run) == ["more_processes_than_workers"]
-
-
-def test_the_energy_of_slots_follows_the_same_presence() -> None:
-    for example, overhead, idle in ((example_c(), 30.4, 9.2), (example_c_of_one_slot(), 7, 1)):
-        run = derived(example)
-        uses = slot_uses(run, presence_of(run), ns(40))
-        assert sum(core_seconds(use.parts["overhead"]) for use in uses) == pytest.approx(overhead, rel=1e-12)
-        assert sum(core_seconds(use.parts["idle"]) for use in uses) == pytest.approx(idle, rel=1e-12)
 
 
 def test_a_process_that_dies_in_its_imports_occupies_a_slot_and_is_in_the_record() -> None:
@@ -114,21 +99,6 @@ def test_a_process_that_nobody_saw_exit_was_there_up_to_its_last_line() -> None:
     refused.add(schema.Refused, 28.1, trial="5", reason="trials")
     (one,) = derive(log.pairs(), spec).without_attempt
     assert (one.started_ns, one.ended_ns) == (ns(27.6), ns(28.1))
-
-
-def test_a_long_lived_worker_without_a_trial_occupies_nothing() -> None:
-    log, spec = example_c()
-    log.process("worker", 10)
-    run = derive(log.pairs(), spec)
-    assert run.without_attempt == ()
-    assert with_metrics(run).metrics["slots.overhead"].value == pytest.approx(30.4)
-
-
-def test_the_first_of_several_sights_of_an_exit_counts() -> None:
-    """An observer is never early."""
-    log, spec = example_c()
-    log.writers[1].exit(21, by=log.coordinator)
-    assert derive(log.pairs(), spec).trials[0].attempts[0].exited_ns == ns(19)
 
 
 def test_trials_that_overlap_on_a_slot_while_another_is_empty_break_the_sum_and_are_flagged() -> None:
@@ -190,9 +160,3 @@ def test_more_processes_than_slots_share_them_all_evenly() -> None:
     assert sum(time.busy_ns for time in times) == ns(3)
     assert sum(time.busy_ns + time.overhead_ns for time in times) == ns(2 * 6 + 2 + 2 + 1)
     assert [flag.name for flag in with_metrics(derive(log.pairs(), make_spec())).flags] == ["more_processes_than_workers"]
-
-
-def test_a_slot_is_vacant_only_as_long_as_processes_with_trials_are_to_come() -> None:
-    """Example B's 2 slot-s, and none of the 10 after its second slot's last exit."""
-    found = [(start, end, slots) for start, end, slots in presence_of(derived(example_b())).vacant if start >= ns(6)]
-    assert found == [(ns(9), ns(10), 1), (ns(29), ns(30), 1)]

@@ -16,10 +16,10 @@ from builders.specs import make_spec
 from tuneoff.experiment.spec import Objective, RunSpec, Workers
 from tuneoff.measure.derived import with_metrics
 from tuneoff.measure.incumbent import incumbents
-from tuneoff.measure.overhead import SLOT_STAGES, Reports, of_longer_jobs, slot_stages_ns
+from tuneoff.measure.overhead import slot_stages_ns
 from tuneoff.measure.presence import presence_of
 from tuneoff.measure.slots import slot_times, slot_window, slots_of, trial_window
-from tuneoff.measure.spans import PARTS, busy, busy_ns, jct_ns, partition_ns, started_attempts
+from tuneoff.measure.spans import PARTS, busy_ns, jct_ns, partition_ns
 from tuneoff.measure.waste import wasted_segments
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
@@ -110,40 +110,6 @@ def test_busy_overhead_and_idle_time_are_the_slot_time(example: tuple[Log, RunSp
             assert min(time.busy_ns, time.overhead_ns, time.idle_ns, time.overlapped_ns) >= 0
 
 
-@given(runs(), st.integers(0, 100))
-@settings(max_examples=60, deadline=None)
-def test_a_window_s_times_are_those_of_its_two_parts(example: tuple[Log, RunSpec], cut: int) -> None:
-    run = derived(example)
-    slots = slots_of(presence_of(run))
-    whole, *parts = (slot_times(slots, window) for window in ((-1, 10**13), (-1, cut * 10**9), (cut * 10**9, 10**13)))
-    if not any(time.overlapped_ns for time in whole):
-        for one, *two in zip(whole, *parts, strict=True):
-            assert one.busy_ns == sum(part.busy_ns for part in two)
-            assert one.idle_ns == sum(part.idle_ns for part in two)
-    for _, attempt in started_attempts(run):
-        assert busy_ns(attempt) == sum(end - start for start, end in busy(attempt))
-
-
-@given(st.one_of(runs(), runs(overlapping=True)))
-@settings(max_examples=80, deadline=None)
-def test_as_many_slots_are_taken_as_processes_are_present_up_to_the_workers(example: tuple[Log, RunSpec]) -> None:
-    """Second by second: all moments of these runs are whole seconds."""
-    run, workers = derived(example), example[1].experiment.workers.count
-    lives: dict[str | None, list[int]] = {}
-    for _, attempt in started_attempts(run):
-        times = (attempt.process_started_ns, attempt.started_ns, attempt.ended_ns, attempt.exited_ns)
-        lives.setdefault(attempt.process, []).extend(t // 10**9 for t in times if t is not None)
-    first, last = (end(t for life in lives.values() for t in life) if lives else 0 for end in (min, max))
-    present = [sum(min(life) <= second < max(life) for life in lives.values()) for second in range(first, last)]
-    times_of_slots = slot_times(slots_of(presence_of(run)), (first * 10**9, last * 10**9))
-    taken = sum(time.busy_ns + time.overhead_ns for time in times_of_slots)
-    expected = sum(min(workers, count) for count in present) * 10**9
-    lost = sum(end - start for start, end in presence_of(run).doubled)
-    assert expected - workers * lost <= taken <= expected
-    if not lost:
-        assert taken == expected
-
-
 @given(runs())
 @settings(max_examples=60, deadline=None)
 def test_the_stages_of_overhead_sum_to_the_overhead_of_the_slots(example: tuple[Log, RunSpec]) -> None:
@@ -154,36 +120,6 @@ def test_the_stages_of_overhead_sum_to_the_overhead_of_the_slots(example: tuple[
             vacant = stages.pop("vacant")
             assert sum(stages.values()) == sum(time.overhead_ns for time in times)
             assert 0 <= vacant <= sum(time.idle_ns for time in times)
-
-
-@given(runs())
-@settings(max_examples=60, deadline=None)
-def test_what_a_job_and_its_further_trials_add_makes_up_the_overhead(example: tuple[Log, RunSpec]) -> None:
-    """The first processes of the workers, all further trials, what the first ones add besides their processes, all reports."""
-    run, workers = derived(example), example[1].experiment.workers.count
-    found = {name.removeprefix("overhead."): one.value for name, one in with_metrics(run).metrics.items()}
-    used = sum(trial.used_ticket for trial in run.trials)
-    if used <= workers:
-        assert found["further_trial"] is None
-        return
-    processes = len({attempt.process for _, attempt in started_attempts(run)})
-    names = ("per_trial", "between", "dispatch", "report", "job_start", "further_trial", "per_report", "reports")
-    parts = {name: found[name] or 0.0 for name in names}
-    first = min(processes, workers)
-    of_reports = parts["reports"] * parts["per_report"]
-    of_trials = parts["between"] + parts["dispatch"] + parts["report"] - of_reports
-    whole = workers * parts["job_start"] + (used - first) * parts["further_trial"] + first * of_trials + used * of_reports
-    assert whole == pytest.approx(used * parts["per_trial"], rel=1e-9, abs=1e-9)
-
-
-@pytest.mark.parametrize(("own_process", "job", "further"), [(True, 3.0, 3.5), (False, 3.0, 0.5)])
-def test_what_long_lived_workers_need_once_is_not_added_to_each_trial(own_process: bool, job: float, further: float) -> None:
-    """Two workers, six trials; a process needs 3 s to start, and each trial is dispatched 0.5 s after it is submitted."""
-    processes = 6 if own_process else 2
-    stages = {**dict.fromkeys(SLOT_STAGES, 0), "process_start": processes * 3 * 10**9, "dispatch": 6 * 5 * 10**8}
-    found = of_longer_jobs(stages, Reports(0, None), used=6, processes=processes, workers=2)
-    values = [found[f"overhead.{name}"].value for name in ("job_start", "further_trial", "per_report", "reports")]
-    assert values == [1000 * job, 1000 * further, None, 0]
 
 
 @pytest.mark.slow

@@ -1,8 +1,23 @@
+"""Values of metrics: their names, kinds and weights, ranges over several rows, and bounds of energy."""
+
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import pytest
 
+from builders.event_logs import example_a, example_b, ns, run_b
+from tuneoff.experiment.metric_catalogue import general_name, is_metric, metric_names, unknown_metric
+from tuneoff.measure.attribution.account import EnergyAccount
+from tuneoff.measure.attribution.slots import EnergyPiece
+from tuneoff.measure.derived import with_metrics
+from tuneoff.measure.energy import energy_metrics
+from tuneoff.measure.power.cpu_table import WeightRange, weight_range, widest
+from tuneoff.measure.slots import slot_window
+from tuneoff.record.derive import derive
 from tuneoff.record.metric_value import Kind, MetricValue, known, weakest
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.samples.schema import Coefficients
 
 
 @pytest.mark.parametrize(
@@ -27,7 +42,70 @@ def test_a_value_that_overflowed_is_missing_and_takes_no_other_with_it(value: fl
         MetricValue(value=value, unit="USD")
 
 
-def test_a_known_value_says_how_much_of_its_window_was_covered() -> None:
-    assert known(1.0, "J", coverage=0.9).coverage == 0.9
-    with pytest.raises(ValueError, match="coverage"):
-        known(1.0, "J", coverage=1.1)
+def differences(computed: Iterable[str], listed: Iterable[str]) -> set[str]:
+    """Return the names that only one side has."""
+    return {general_name(name) for name in computed} ^ set(listed)
+
+
+def computed_names() -> set[str]:
+    return {name for log, spec in (example_a(), example_b()) for name in with_metrics(derive(log.pairs(), spec)).metrics}
+
+
+def test_the_listed_names_are_the_computed_ones() -> None:
+    assert differences(computed_names(), metric_names()) == set()
+    assert all(map(is_metric, computed_names()))
+
+
+def test_a_metric_that_is_not_listed_and_one_that_is_not_computed_are_found() -> None:
+    assert differences(computed_names() | {"energy.joules"}, metric_names()) == {"energy.joules"}
+    assert differences(computed_names(), (*metric_names(), "cost.total")) == {"cost.total"}
+
+
+@pytest.mark.parametrize(
+    "name", ["time", "time.", "test.", "slots.busy[N]", "slots.busy[x]", "time.jct[0]", "", "no.such.metric"]
+)
+def test_other_names_are_none(name: str) -> None:
+    assert not is_metric(name)
+    assert unknown_metric(name).startswith(f"no metric named {name!r}")
+
+
+WEIGHTS = weight_range(())
+
+
+def test_an_empty_range_is_refused() -> None:
+    with pytest.raises(ValueError, match="but got"):
+        WeightRange(low=0.5, high=0.1, servers="x")
+
+
+def test_the_range_without_a_row_is_that_of_servers_since_2023() -> None:
+    assert (round(WEIGHTS.low, 3), round(WEIGHTS.high, 3)) == (0.190, 0.937)  # worked out from the results by themselves
+    assert WEIGHTS.servers == "287 servers published since 2023"
+
+
+def test_of_several_rows_the_widest_range_is_taken_with_all_their_servers() -> None:
+    low, high = WeightRange(low=0.1, high=0.3, servers="a"), WeightRange(low=0.2, high=0.5, servers="b")
+    assert widest([low, high, low]) == WeightRange(low=0.1, high=0.5, servers="a and b")
+    assert widest([]) == WEIGHTS
+
+
+MODEL = Coefficients(joules_per_cpu_second=20.0, watts_per_core=5.0, low=(10.0, 2.5), high=(40.0, 10.0), cpu="x", source="x")
+
+
+def metrics(run: RunRecord, *pieces: EnergyPiece) -> dict[str, MetricValue]:
+    """Return the energies of a run of 57.5 CPU seconds and 104 reserved core seconds, with these pieces outside of the trials."""
+    parts = {"idle": pieces, "outside": ()} if slot_window(run) is not None else {"idle": (), "outside": pieces}
+    account = EnergyAccount(kind="estimated", source="x", parts=parts, model=MODEL, cpu_seconds=57.5, core_seconds=104.0)
+    return energy_metrics(run, account)
+
+
+def job(*pieces: EnergyPiece) -> tuple[float | None, ...]:
+    """Return the energy of a job and its bounds."""
+    found = metrics(run_b(), *pieces)
+    return tuple(found[f"energy.job{name}"].value for name in ("", "_low", "_high"))
+
+
+def test_an_accelerators_energy_is_in_both_bounds_so_that_the_job_lies_between_them() -> None:
+    energy, low, high = job(EnergyPiece(0, ns(52), 1670.0), EnergyPiece(0, ns(52), 9000.0))
+    assert energy == 10_670.0
+    assert low == pytest.approx(835 + 9000)
+    assert high == pytest.approx(3340 + 9000)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,21 +51,6 @@ def test_without_counters_the_model_is_taken_and_says_why(host: dict[str, Any]) 
     chosen.close()
 
 
-def test_counters_of_the_cpu_are_measured(host: dict[str, Any]) -> None:
-    two_sockets(Path(host["rapl"]["root"]))
-    chosen = choose(options=host)
-    assert (chosen.name, chosen.description.kind, chosen.reason) == ("rapl", "measured", "")
-
-
-def test_a_gpu_that_cannot_be_read_is_said_beside_the_counters(
-    host: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    two_sockets(Path(host["rapl"]["root"]))
-    (tmp_path / "gpus" / "0000:01:00.0").mkdir(parents=True)
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert "pip install nvidia-ml-py" in choose(options=host).reason
-
-
 def test_counters_and_gpus_are_one_meter(host: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     zones = two_sockets(Path(host["rapl"]["root"]))
     gpu = Gpu()
@@ -84,29 +67,12 @@ def test_counters_and_gpus_are_one_meter(host: dict[str, Any], monkeypatch: pyte
     assert calls.stops == 1
 
 
-def test_measured_gpus_beside_a_modelled_cpu_are_an_estimate_as_a_whole(
-    host: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    install(monkeypatch, [Gpu()])
-    chosen = choose(options=host)
-    assert (chosen.name, chosen.description.kind, chosen.description.domains) == ("nvml+model", "estimated", ("gpu-0",))
-    assert chosen.description.coefficients is not None
-    assert chosen.reason.startswith("no RAPL")
-
-
 def test_psys_holds_the_gpus_already(host: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     set_energy(write_zone(Path(host["rapl"]["root"]), "intel-rapl:0", "psys", 1), 2)
     calls = install(monkeypatch, [Gpu()])
     chosen = choose(options=host)
     assert (chosen.name, chosen.description.domains, calls.starts) == ("rapl", ("psys",), 0)
     assert "psys is the whole platform" in chosen.reason
-
-
-def test_a_meter_by_name_that_cannot_be_used_is_an_error_and_no_other_is_taken(tmp_path: Path) -> None:
-    with pytest.raises(MeterError, match="no-powercap"):
-        choose("rapl", {"root": str(tmp_path / "nowhere")})
-    with pytest.raises(MeterError, match="no power meter named 'rappel'; did you mean 'rapl'"):
-        choose("rappel")
 
 
 @pytest.mark.parametrize(
@@ -206,28 +172,6 @@ def test_a_broken_meter_is_one_line_and_hurts_no_other(host: dict[str, Any]) -> 
     assert len(registry.broken_power_meters()) == 3  # what is only seen when it is opened is not
     assert choose("plug", {"watts": 3}).meter.read()[0].watts == 3
     assert choose(options=host).name == "model"
-
-
-@pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Install a distribution that brings a meter, as pip would."""
-    folder = tmp_path / "site" / "smart_plug-2.1.dist-info"
-    folder.mkdir(parents=True)
-    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: smart-plug\nVersion: 2.1\n")
-    (folder / "entry_points.txt").write_text("[tuneoff.power_meters]\nsmart-plug = measure.power.third_party:Plug\n")
-    monkeypatch.syspath_prepend(folder.parent)
-    importlib.invalidate_caches()
-    registry.scan.cache_clear()
-    yield
-    registry.scan.cache_clear()
-
-
-@pytest.mark.usefixtures("installed")
-def test_a_meter_of_another_distribution_is_found_by_its_entry_point() -> None:
-    (plugin,) = [plugin for plugin in registry.scan("power_meter") if plugin.name == "smart-plug"]
-    assert (plugin.distribution, plugin.version) == ("smart-plug", "2.1")
-    chosen = choose("smart-plug", {"watts": 12})
-    assert (chosen.name, chosen.description.source, chosen.meter.read()[0].watts) == ("smart-plug", "plug 7", 12)
 
 
 def test_a_meter_can_be_given_as_module_and_class() -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from tuneoff.base import clock
 from tuneoff.base.processes import is_alive
 from tuneoff.meter import MeterError
 from tuneoff.record.samples.schema import PowerSample
@@ -62,20 +61,6 @@ def _until(count: int, meter: CommandMeter) -> list[PowerSample]:
     return samples
 
 
-def test_lines_become_samples_of_the_node(program: Callable[..., CommandMeter]) -> None:
-    before = clock.monotonic_ns()
-    meter = program("say(1000, 50)\nsay(1000.25, 60.5)\nsay(1001, 70)\ntime.sleep(60)")
-    samples = _until(3, meter)
-    assert meter.description.kind == "measured"
-    assert meter.description.domains == ("node",)
-    assert meter.description.source.startswith("command: ")
-    assert [sample.watts for sample in samples] == [50, 60.5, 70]
-    first, second, third = (sample.t for sample in samples)
-    assert before < first < second < third
-    # the program runs ahead of our clock: nothing is put into the future
-    assert third <= clock.monotonic_ns()
-
-
 def test_lines_that_come_late_keep_their_own_distance(program: Callable[..., CommandMeter]) -> None:
     meter = program("say(0, 5)\ntime.sleep(0.4)\nsay(0.1, 6)\ntime.sleep(60)")
     first, second = _until(2, meter)
@@ -101,22 +86,6 @@ def test_lines_that_are_too_many_are_taken_together_with_the_same_energy(program
     assert last.t > samples[-1].t
 
 
-def test_a_program_that_prints_without_an_end_of_line_is_no_meter_and_fills_no_memory(tmp_path: Path) -> None:
-    source = "import sys, time\nfor _ in range(10): sys.stdout.write('7' * 100_000); sys.stdout.flush()\ntime.sleep(60)"
-    with pytest.raises(MeterError, match="printed '7777"):
-        CommandMeter({"command": [sys.executable, "-c", source], "timeout_seconds": 5})
-
-
-def test_a_text_is_split_as_a_shell_would_but_no_shell_is_started(tmp_path: Path) -> None:
-    meter = CommandMeter(
-        {"command": f"'{sys.executable}' -c \"import time; print('1 $HOME;5'[0], 7, flush=True); time.sleep(60)\""}
-    )
-    try:
-        assert [sample.watts for sample in _until(1, meter)] == [7]
-    finally:
-        meter.close()
-
-
 def test_the_program_ends_with_its_children(program: Callable[..., CommandMeter], tmp_path: Path) -> None:
     source = f"child = subprocess.Popen(['sleep', '60'])\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(child.pid))\n"
     meter = program(source + "say(1, 1)\ntime.sleep(60)")
@@ -126,13 +95,6 @@ def test_the_program_ends_with_its_children(program: Callable[..., CommandMeter]
     until(lambda: not is_alive(child))
     with pytest.raises(MeterError, match="was ended by SIGTERM"):
         meter.read()
-
-
-def test_a_program_that_ends_is_said_once_with_its_last_words(program: Callable[..., CommandMeter]) -> None:
-    meter = program("say(1, 1)\nprint('first', file=sys.stderr)\nprint('no BMC at 10.0.0.1', file=sys.stderr)\nsys.exit(3)")
-    watts, (text,) = _drive(meter, 1, 1)
-    assert watts == [1]
-    assert "ended with exit code 3; it said: no BMC at 10.0.0.1; it must print" in text
 
 
 def test_a_program_that_stalls_is_said_once(program: Callable[..., CommandMeter]) -> None:

@@ -1,15 +1,20 @@
-"""The table of watts per hardware thread: its figures, its plausibility, and which entry a host gets."""
+"""The table of processors, how it is made, and the model of power that takes its rows."""
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tuneoff.measure.power.cpu_table import KNOWN_SPREAD, TABLE, Cpu, load_table, named_entry, problems, this_cpu, watts_for
-from tuneoff.measure.power.generations import AMD, GENERATIONS, INTEL, all_named, plain
+from benchmarks import power_table
+from tuneoff.measure.power.cpu_table import KNOWN_SPREAD, TABLE, Cpu, load_table, problems, this_cpu, watts_for
+from tuneoff.measure.power.generations import AMD, GENERATIONS, INTEL
+from tuneoff.measure.power.model_meter import ModelMeter
+from tuneoff.meter import MeterError
+from tuneoff.record.samples.schema import Coefficients
 
 AVX512 = frozenset({"avx2", "avx512f"})
 
@@ -72,35 +77,6 @@ def test_an_implausible_row_is_named(changes: dict[str, Any], problem: str) -> N
     (found,) = problems(_table(**changes))
     assert found.startswith("EPYC 9005 (Turin): ")
     assert problem in found
-
-
-def test_each_name_is_of_one_generation() -> None:
-    names = {
-        "AMD EPYC 7742 64-Core Processor": "EPYC 7002 (Rome)",
-        "AMD EPYC 7H12 64-Core Processor": "EPYC 7002 (Rome)",
-        "AMD EPYC 7R13 Processor": "EPYC 7003 (Milan)",
-        "AMD EPYC 7773X 64-Core Processor": "EPYC 7003 (Milan)",
-        "AMD EPYC 9654 96-Core Processor": "EPYC 9004 (Genoa)",
-        "AMD EPYC 9V74 80-Core Processor": "EPYC 9004 (Genoa)",
-        "AMD EPYC 9754 128-Core Processor": "EPYC 9704 (Bergamo)",
-        "AMD EPYC 8534P 64-Core Processor": "EPYC 8004 (Siena)",
-        "AMD EPYC 9755 128-Core Processor": "EPYC 9005 (Turin)",
-        "AMD EPYC 9965 192-Core Processor": "EPYC 9005 (Turin Dense)",
-        "Intel(R) Xeon(R) CPU E5-2670 0 @ 2.60GHz": "Xeon E5 (Sandy Bridge)",
-        "Intel(R) Xeon(R) CPU E5-2699 v4 @ 2.20GHz": "Xeon E5 v4 (Broadwell)",
-        "Intel(R) Xeon(R) Platinum 8175M CPU @ 2.50GHz": "Xeon Scalable 1 (Skylake)",
-        "Intel(R) Xeon(R) Platinum 8259CL CPU @ 2.50GHz": "Xeon Scalable 2 (Cascade Lake)",
-        "Intel(R) Xeon(R) Platinum 8380HL CPU @ 2.90GHz": "Xeon Scalable 3 (Cooper Lake)",
-        "Intel(R) Xeon(R) Platinum 8370C CPU @ 2.80GHz": "Xeon Scalable 3 (Ice Lake)",
-        "Intel(R) Xeon(R) Platinum 8488C": "Xeon Scalable 4 (Sapphire Rapids)",
-        "INTEL(R) XEON(R) GOLD 6538Y+": "Xeon Scalable 5 (Emerald Rapids)",
-        "Intel(R) Xeon(R) 6787P": "Xeon 6 P-cores (Granite Rapids)",
-        "Intel(R) Xeon(R) 6780E": "Xeon 6 E-cores (Sierra Forest)",
-        "Intel(R) Xeon(R) E-2388G CPU @ 3.20GHz": "Xeon E-2300 (Rocket Lake)",
-    }
-    assert {name: [one.key for one in all_named(plain(name))] for name in names} == {name: [key] for name, key in names.items()}
-    for name in ("Intel Xeon 5160", "Intel(R) Core(TM) i7-8700 CPU @ 3.20GHz", "AMD Ryzen 9 7950X 16-Core Processor", "AMD EPYC"):
-        assert all_named(plain(name)) == []
 
 
 @pytest.mark.parametrize(
@@ -190,8 +166,110 @@ def test_cpuinfo_is_read_on_intel_and_on_arm(tmp_path: Path) -> None:
     assert this_cpu(tmp_path / "nowhere") == Cpu()
 
 
-def test_an_entry_can_be_taken_by_its_key() -> None:
-    found = named_entry("EPYC 7003 (Milan)")
+def test_the_model_is_an_estimate_and_has_no_domains(tmp_path: Path) -> None:
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text("vendor_id : AuthenticAMD\ncpu family : 25\nmodel : 1\nmodel name : AMD EPYC\n\n")
+    meter = ModelMeter({"cpuinfo": str(cpuinfo)})
+    about, row = meter.description, load_table().generations["EPYC 7003 (Milan)"]
+    assert (about.kind, about.domains, list(meter.read())) == ("estimated", (), [])
+    assert about.coefficients is not None
+    assert about.coefficients.watts_per_core == row.idle[1]
+    assert about.coefficients.joules_per_cpu_second == pytest.approx(row.full[1] - row.idle[1])
+    assert about.coefficients.low < (about.coefficients.joules_per_cpu_second, 0) < about.coefficients.high
+    assert load_table().date in about.coefficients.source
+    assert about.source == "watts per core of EPYC 7003 (Milan)"
+    assert about.detail.startswith("EPYC 7003 (Milan): 1.49 (")
+    meter.close()
+
+
+def test_an_unknown_cpu_is_said_in_the_source_and_its_figures_beside_it(tmp_path: Path) -> None:
+    about = ModelMeter({"cpuinfo": str(tmp_path / "none")}).description
+    assert about.source == "watts per core of the default server"
+    assert about.detail.startswith("default (287 servers published since 2023): 2.09 (0.914 to 4.05) J per CPU second, 0.66 (")
+    assert about.detail.endswith("; unnamed CPU (no family and model) is not in the table")
+    assert ModelMeter({"joules_per_cpu_second": 20, "watts_per_core": 5}).description.source == "watts per core as given"
+
+
+def coefficients(**options: Any) -> Coefficients:
+    found = ModelMeter(options).description.coefficients
     assert found is not None
-    assert found.entry == "EPYC 7003 (Milan)"
-    assert named_entry("EPYC 6003") is None
+    return found
+
+
+def test_another_cpu_of_the_table_can_be_taken() -> None:
+    assert coefficients(cpu="EPYC 7002 (Rome)").cpu == "EPYC 7002 (Rome)"
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"watts_per_core": 5}, "needs the option `joules_per_cpu_second`"),
+        ({"joules_per_cpu_second": -1, "watts_per_core": 5}, "must be a number >= 0, but got -1"),
+        ({"joules_per_cpu_second": True, "watts_per_core": 5}, "must be a number >= 0, but got True"),
+        ({"joules_per_cpu_second": 1, "watts_per_core": 5, "low": 3}, "`low` must be two numbers"),
+        ({"joules_per_cpu_second": 1, "watts_per_core": 5, "low": [2, 2]}, "low <= value <= high"),
+        ({"joules_per_cpu_second": 1, "watts_per_core": 5, "cpu": "x"}, "either `cpu` or coefficients"),
+        ({"cpu": "EPYC 7002"}, "no CPU 'EPYC 7002' in the table; did you mean"),
+        ({"cpu": 7}, "`cpu` must be a text"),
+        ({"wats": 5}, "has no option 'wats'"),
+    ],
+)
+def test_a_wrong_option_is_one_line(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(MeterError, match=problem) as caught:
+        ModelMeter(options)
+    assert "\n" not in str(caught.value)
+
+
+MILAN, TURIN = "AMD EPYC 7763", "AMD EPYC 9755"
+
+
+def _file(path: Path, *rows: tuple[str, float, float, int, str]) -> Path:
+    """Write results of (CPU, idle watts, full watts, threads, month of publication)."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(power_table.COLUMNS)
+        for cpu, idle, full, threads, published in rows:
+            writer.writerow([cpu, idle, full, threads, 2, published])
+    return path
+
+
+def _enough(cpu: str, year: int, count: int = 5) -> list[tuple[str, float, float, int, str]]:
+    return [(cpu, 50 + number, 200 + number, 100, f"May-{year}") for number in range(count)]
+
+
+def test_watts_are_per_thread_and_rows_by_generation(tmp_path: Path) -> None:
+    rows = [
+        *_enough(MILAN, 2022),
+        *_enough(TURIN, 2024),
+        *_enough("Intel Xeon X5570", 2009),
+        ("AMD EPYC 9654", 50, 200, 100, "May-2023"),
+    ]
+    table = power_table.derive(power_table.read_results(_file(tmp_path / "results.csv", *rows)))
+    assert list(table["generations"]) == ["EPYC 7003 (Milan)", "EPYC 9005 (Turin)"]  # one Genoa is too few, Nehalem too old
+    assert table["generations"]["EPYC 7003 (Milan)"] == {
+        "results": 5,
+        "first": 2022,
+        "last": 2022,
+        "idle_mean": 0.52,
+        "full_mean": 2.02,
+        "idle": [0.502, 0.52, 0.538],
+        "full": [2.002, 2.02, 2.038],
+        "dynamic": [1.5, 1.5, 1.5],
+        "ratio": [0.3347, 0.3467, 0.3587],  # 0.50 to 0.54 over 1.5, at 5, 50 and 95 %
+    }
+    assert table["default"]["results"] == 6
+
+
+def test_the_command_writes_the_table_as_it_ships(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _file(tmp_path / "results.csv", *_enough(MILAN, 2023), *_enough(TURIN, 2024))
+    assert power_table.main([str(path)]) == 0
+    assert json.loads(capsys.readouterr().out) == power_table.derive(power_table.read_results(path))
+
+
+def test_wrong_results_are_refused(tmp_path: Path) -> None:
+    path = _file(tmp_path / "results.csv", (MILAN, 200, 100, 10, "May-2022"))
+    with pytest.raises(ValueError, match="line 2: `0 < idle < full` must hold"):
+        power_table.read_results(path)
+    path.write_text("CPU Description,Published\n")
+    with pytest.raises(ValueError, match=r"lacks avg\. watts @ active idle"):
+        power_table.read_results(path)

@@ -73,14 +73,6 @@ def test_each_way_to_have_no_gpu_is_one_line(monkeypatch: pytest.MonkeyPatch) ->
     assert (calls.starts, calls.stops) == (1, 1)
 
 
-def test_nvml_is_let_go_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = install(monkeypatch, [Gpu()])
-    meter = NvmlMeter({})
-    meter.close()
-    meter.close()
-    assert (calls.starts, calls.stops) == (1, 1)
-
-
 def test_a_real_gpu_counts_energy() -> None:
     try:
         meter = NvmlMeter({})

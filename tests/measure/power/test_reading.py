@@ -40,18 +40,6 @@ class Reading:
         return self.reader.wait(seconds)
 
 
-def test_a_meter_is_read_again_and_again_and_once_more_at_the_end() -> None:
-    meter = Counter()
-    reading = Reading(meter)
-    until(lambda: meter.readings >= 3)
-    before = meter.readings
-    assert reading.stop()
-    assert meter.readings > before
-    assert len(reading.samples) == meter.readings
-    assert reading.notes == []
-    assert reading.reader.cpu_ns > 0
-
-
 @pytest.mark.parametrize(
     ("problem", "note"),
     [
@@ -100,19 +88,6 @@ def test_a_meter_that_hangs_is_left_alone_and_not_read_by_the_next_run() -> None
     meter.released.set()
     assert reading.stop()
     assert not lock.locked()
-
-
-class Gpus(Counter):
-    def gpu_shares(self) -> list[tuple[str, int, float]]:
-        return [("gpu-0", 77, 0.25)]
-
-
-def test_shares_of_gpus_are_taken_from_meters_that_know_them() -> None:
-
-    with_gpus, without = Reading(Gpus()), Reading(Counter())
-    assert with_gpus.stop()
-    assert without.stop()
-    assert (with_gpus.reader.shares, without.reader.shares) == ((("gpu-0", 77, 0.25),), ())
 
 
 def test_mean_power_is_that_of_a_counter_or_of_power_samples_weighted_by_time() -> None:

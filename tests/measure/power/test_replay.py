@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tuneoff.meter import MeterError
-from tuneoff.record.samples.schema import Coefficients, Header, Note, PowerSample, UsageSample
+from tuneoff.record.samples.schema import Coefficients, Header, PowerSample
 from tuneoff_meters.replay import ReplayMeter
 
 SECOND = 1_000_000_000
@@ -41,41 +41,6 @@ def _csv(path: Path, text: str) -> ReplayMeter:
 
 def _power(seconds: float, domain: str = "package-0", *, joules: float | None = None, watts: float | None = None) -> PowerSample:
     return PowerSample(t=round((500 + seconds) * SECOND), domain=domain, joules=joules, watts=watts)
-
-
-def test_a_recording_is_put_on_the_time_of_the_run(tmp_path: Path) -> None:
-    lines = (_power(-1, joules=5), _power(1, joules=30), UsageSample(t=501 * SECOND, busy_ns=1), _power(2, joules=60))
-    meter = _write(tmp_path / "power.jsonl", HEADER, *lines, Note(t=1, text="x"), _power(3, joules=90), _power(4, joules=99))
-    assert meter.collects
-    assert meter.idle_watts is not None
-    about = meter.description
-    assert (about.kind, about.domains, about.coefficients) == ("measured", ("package-0",), None)
-    assert about.source == "replay of power.jsonl: powercap: package-0"
-    assert dict(meter.idle_watts) == {"package-0": 12.5}
-    assert list(meter.read()) == []
-    found = [((sample.t - START) / SECOND, sample.joules) for sample in meter.collect(START, START + 2 * SECOND + 1)]
-    assert found == [(-1, 5), (1, 30), (2, 60), (3, 90)]  # and the one behind the end, which it is interpolated to
-    again = meter.collect(START + 77 * SECOND, START + 79 * SECOND)
-    assert again[0].t == START + 76 * SECOND
-
-
-def test_a_csv_file_says_what_it_is(tmp_path: Path) -> None:
-    text = (
-        "# kind: measured\n# source: wall plug 7\n# idle node: 20\n\nseconds,domain,watts\n0,node,0\n1.5, node ,80\n3,node,60\n"
-    )
-    meter = _csv(tmp_path / "plug.csv", text)
-    about = meter.description
-    assert (about.kind, about.source, about.domains) == ("measured", "replay of plug.csv: wall plug 7", ("node",))
-    assert meter.idle_watts == {"node": 20}
-    found = [((sample.t - START) / SECOND, sample.watts) for sample in meter.collect(START, START + 9 * SECOND)]
-    assert found == [(0, 0), (1.5, 80), (3, 60)]
-
-
-def test_a_csv_file_that_does_not_say_is_an_estimate(tmp_path: Path) -> None:
-    meter = _csv(tmp_path / "x.csv", "seconds,domain,joules\n0,slot-0,0\n60,slot-0,80\n120,slot-0,90\n")
-    assert meter.description.kind == "estimated"
-    assert meter.description.longest_gap_seconds == 150
-    assert [sample.joules for sample in meter.collect(0, 200 * SECOND)] == [0, 80, 90]
 
 
 def test_a_recorded_model_is_a_model_again(tmp_path: Path) -> None:

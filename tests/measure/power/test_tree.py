@@ -1,22 +1,20 @@
-"""Which processes are the run's, and what they have used."""
+"""The process tree of a run, and what the kernel tells of processes."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
-from builders.waiting_processes import waiting
 from fake_proc import FakeProc, FakeProcess
 from tuneoff.base import clock
-from tuneoff.base.processes import MARK, kill
+from tuneoff.base.processes import pss_bytes
+from tuneoff.measure.power.procfs import HostClock, HostTimes, carries, parse_stat, read_stat
 from tuneoff.measure.power.tree import LITTLE_NS, ProcessTree, TreeLook
-from tuneoff.record.events.writer import process_started_ns
-from waiting import until
 
 TICK = clock.NANOSECONDS // os.sysconf("SC_CLK_TCK")
-PAGE = os.sysconf("SC_PAGE_SIZE")
 SECOND = clock.NANOSECONDS
 RUN, SUPERVISOR, COORDINATOR = "run-1", 100, 200
 
@@ -52,37 +50,6 @@ def test_descendants_of_the_coordinator_are_found_and_others_are_not(proc: FakeP
     look = tree_of(proc).look(10 * SECOND)
     assert pids(look) == {COORDINATOR, 201, 180}
     assert {process.name for process in look.processes if process.pid == 180} == {"a (b) c"}
-
-
-def test_a_process_is_told_as_its_own_event_tells_it(proc: FakeProc) -> None:
-    proc.change(
-        COORDINATOR, user=7, system=5, children_user=3, children_system=1, started=123457, rss_pages=11, session=COORDINATOR
-    )
-    usage = next(process for process in tree_of(proc).look(10 * SECOND).processes if process.pid == COORDINATOR)
-    assert (usage.parent, usage.cpu_ns, usage.children_cpu_ns) == (SUPERVISOR, 12 * TICK, 4 * TICK)
-    assert usage.started_ns == 123457 * TICK
-    assert (usage.rss_bytes, usage.pss_bytes, usage.name) == (11 * PAGE, None, "python3")
-
-
-def test_a_process_that_used_nothing_is_left_out_of_the_next_look(proc: FakeProc) -> None:
-    proc.add(FakeProcess(pid=201, parent=COORDINATOR))
-    tree = tree_of(proc)
-    assert pids(tree.look(10 * SECOND)) == {COORDINATOR, 201}
-    proc.change(201, user=1)
-    look = tree.look(11 * SECOND)
-    assert pids(look) == {201}
-    assert look.processes[0].name is None
-    assert look.rss_bytes == 20 * PAGE  # of the whole tree, without the supervising process
-
-
-def test_the_supervising_process_is_listed_with_what_it_waited_for(proc: FakeProc) -> None:
-    tree = tree_of(proc)
-    assert next(process.pid for process in tree.look(10 * SECOND).processes) == SUPERVISOR
-    proc.remove(COORDINATOR)
-    proc.change(SUPERVISOR, children_user=9)
-    look = tree.look(11 * SECOND)
-    assert [(process.pid, process.children_cpu_ns) for process in look.processes] == [(SUPERVISOR, 9 * TICK)]
-    assert look.gone == ((COORDINATOR, 100 * TICK),)
 
 
 def test_a_process_that_is_gone_is_told_once_and_its_pid_may_be_used_again(proc: FakeProc) -> None:
@@ -133,37 +100,12 @@ def test_an_orphan_without_a_mark_is_known_by_its_session(proc: FakeProc) -> Non
     assert pids(tree.look(11 * SECOND)) == {301}
 
 
-def test_a_child_that_does_not_run_its_own_program_yet_is_asked_again(proc: FakeProc) -> None:
-    proc.add(FakeProcess(pid=301, parent=SUPERVISOR, session=301, started=1000))
-    tree = tree_of(proc)
-    assert pids(tree.look(1000 * TICK + SECOND)) == {COORDINATOR}
-    proc.remove(301)
-    proc.add(FakeProcess(pid=301, parent=SUPERVISOR, session=301, started=1000), run=RUN)
-    assert pids(tree.look(1000 * TICK + SECOND + 1, proc.forks)) == {301}
-
-
 def test_a_process_whose_parent_just_ended_is_decided_when_it_is_adopted(proc: FakeProc) -> None:
     tree = looked_at(proc)
     proc.add(FakeProcess(pid=301, parent=299, session=301), run=RUN)
     assert pids(tree.look(11 * SECOND, 7)) == set()
     proc.change(301, parent=SUPERVISOR)
     assert pids(tree.look(12 * SECOND, 7)) == {301}
-
-
-def test_no_process_is_searched_for_while_the_host_has_made_none(proc: FakeProc) -> None:
-    tree = tree_of(proc)
-    tree.look(10 * SECOND, 5)
-    proc.add(FakeProcess(pid=201, parent=COORDINATOR))
-    assert pids(tree.look(11 * SECOND, 5)) == set()
-    assert pids(tree.look(12 * SECOND, 6)) == {201}
-
-
-def test_a_zombie_stays_until_it_is_waited_for(proc: FakeProc) -> None:
-    proc.add(FakeProcess(pid=201, parent=COORDINATOR))
-    tree = looked_at(proc)
-    proc.change(201, state="Z", user=4, rss_pages=0)
-    look = tree.look(11 * SECOND)
-    assert (look.gone, look.processes[0].cpu_ns) == ((), 4 * TICK)
 
 
 def test_a_process_that_used_little_is_read_again_after_a_second_or_when_it_has_waited_for_a_child(proc: FakeProc) -> None:
@@ -209,36 +151,50 @@ def test_pss_is_looked_at_of_large_processes_one_at_a_time_and_rarely(proc: Fake
     assert seen == [(201, 5 * 1024), (202, 6 * 1024), (201, 5 * 1024), (202, 6 * 1024)]
 
 
-def test_a_look_at_pss_is_paid_off_before_the_next_one(proc: FakeProc, monkeypatch: pytest.MonkeyPatch) -> None:
-    cost_ns = SECOND // 50
-    readings = iter(range(0, 1000 * cost_ns, cost_ns))
-    monkeypatch.setattr("tuneoff.measure.power.tree.time.thread_time_ns", lambda: next(readings))
-    proc.add(FakeProcess(pid=201, parent=COORDINATOR, rss_pages=100_000))
-    proc.pss(201, 5)
-    tree = tree_of(proc)
-    looks = [tree.look(second * SECOND, 1) for second in range(10, 40)]
-    seen = [second for second, look in enumerate(looks) if any(process.pss_bytes is not None for process in look.processes)]
-    assert seen == [0, 10, 20]  # 20 ms each are 0.2 % of 10 s
-
-
 def test_nothing_is_seen_where_there_is_no_proc(tmp_path: Path) -> None:
     tree = ProcessTree(RUN, 99999, tmp_path / "nowhere")
     assert tree.look(10 * SECOND) == TreeLook((), (), 0)
 
 
-CHILD = "import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', 'input()']).pid, flush=True); input()"
+def test_a_name_with_blanks_and_brackets_does_not_shift_the_fields() -> None:
+    line = b"7 (a) (b c) S 3 1 9 0 -1 0 0 0 0 0 11 12 13 14 20 0 1 0 500 0 2 0 0\n"
+    stat = parse_stat(line)
+    assert stat is not None
+    assert (stat.name, stat.parent, stat.session, stat.started_ns) == ("a) (b c", 3, 9, 500 * TICK)
+    assert (stat.cpu_ns, stat.children_cpu_ns) == (23 * TICK, 27 * TICK)
 
 
-def test_a_real_tree_has_the_identities_of_process_events() -> None:
-    with waiting(CHILD, lines=0, env={**os.environ, MARK: "real-run"}, start_new_session=True) as child:
-        assert child.stdout is not None
-        grandchild = int(child.stdout.readline())
-        tree = ProcessTree("real-run")
-        look = tree.look(clock.monotonic_ns())
-        found = {process.pid: process.started_ns for process in look.processes}
-        expected = {pid: process_started_ns(pid) for pid in (os.getpid(), child.pid, grandchild)}
-        assert {pid: found.get(pid) for pid in expected} == expected
-        kill(grandchild)
-        kill(child.pid)
-        child.wait()
-        until(lambda: {pid for pid, _ in tree.look(clock.monotonic_ns()).gone} >= {child.pid})
+def test_what_is_no_stat_line_is_nothing() -> None:
+    assert parse_stat(b"") is None
+    assert parse_stat(b"7 (cut off) S 3") is None
+
+
+def test_a_process_that_is_not_there_has_no_stat_no_mark_and_no_memory(tmp_path: Path) -> None:
+    assert read_stat(7, str(tmp_path)) is None
+    assert not carries(7, b"A=b", str(tmp_path))
+    assert pss_bytes(7, str(tmp_path)) is None
+
+
+def test_a_mark_is_a_whole_line_of_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "environ").write_bytes(b"RUN=abc\0X=RUN=ab\0")
+    assert carries(7, b"RUN=abc", str(tmp_path))
+    assert not carries(7, b"RUN=ab", str(tmp_path))
+
+
+def read(folder: Path, text: str, usable: Collection[int] = ()) -> HostTimes:
+    """Return what a host says whose /proc/stat is so."""
+    (folder / "stat").write_text(text)
+    host = HostClock(folder, usable)
+    times = host.read()
+    host.close()
+    return times
+
+
+def test_the_host_s_busy_time_leaves_out_idle_waiting_and_steal_and_counts_guests_once(tmp_path: Path) -> None:
+    times = read(tmp_path, "cpu  100 20 30 5000 600 4 5 70 8 9\ncpu0 1 2\nintr 5 6\nprocesses 1234\nprocs_running 1\n")
+    assert (times.busy_ns, times.steal_ns, times.forks) == (159 * TICK, 70 * TICK, 1234)
+
+
+def test_a_long_stat_file_is_read_to_its_end(tmp_path: Path) -> None:
+    assert read(tmp_path, f"cpu  1 0 0 0 0 0 0 0 0 0\nintr {'0 ' * 200_000}\nprocesses 77\n").forks == 77

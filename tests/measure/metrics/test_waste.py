@@ -1,4 +1,4 @@
-"""A retry that went on from its trial's checkpoint: what was trained up to there is neither lost nor counted twice."""
+"""Waste of retries that went on from a checkpoint, and of a run that was killed whole."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from builders.event_logs import Log
+from builders.event_logs import Log, Writer
 from builders.specs import make_spec
 from tuneoff.experiment.spec import Budget
 from tuneoff.measure.derived import with_metrics
-from tuneoff.measure.incumbent import incumbents
+from tuneoff.measure.waste import LOWER_BOUND_FLAG
 from tuneoff.record.derive import derive
 from tuneoff.record.endings import KILLED
 from tuneoff.record.events import schema
@@ -83,28 +83,29 @@ def test_what_a_retry_took_over_is_wasted_only_if_the_retry_is(again: list[Again
     assert milliseconds(run_of(*again, is_best=is_best), "waste.default.time") == pytest.approx(wasted)
 
 
-def test_a_trial_that_was_stopped_is_wasted_with_what_a_retry_took_over() -> None:
-    run = run_of(Again(8, 10, 2, {}, "pruned"), stop=1)
-    assert milliseconds(run, "waste.default.time") == pytest.approx(4000 + 2000)  # 3 to 7 s, 8 to 10 s
-    assert milliseconds(run, "stop.busy_after_decision") == 1500
-    assert run.metrics["stop.epochs_after_decision"].value == 0
+def _begun() -> tuple[Log, Writer]:
+    """Return a run whose only trial is in its second epoch: its last event is at 4.5 s."""
+    log = Log()
+    log.step("deploy", 0, 1)
+    log.submit("1", 2)
+    worker = log.process("worker", 1)
+    worker.start("1", 3, slot=0)
+    worker.epoch("1", 1, 4, 0.5, reported=4.5)
+    return log, worker
 
 
-def test_restored_epochs_are_not_trained_twice() -> None:
-    run = run_of(DONE, is_best=True)
-    assert [trial.epochs_trained for trial in run.trials] == [3]
-    assert incumbents(run)[-1].epochs == 3
-    assert run.trials[0].value == 0.3
+def _flags(run: RunRecord) -> dict[str, int]:
+    return {flag.name: flag.count for flag in run.flags}
 
 
-def test_an_epoch_whose_event_was_lost_was_trained_all_the_same() -> None:
-    run = run_of(DONE, first={1: 4})
-    assert [trial.epochs_trained for trial in run.trials] == [3]
-
-
-def test_what_pruning_saved_is_reckoned_by_epochs_that_were_trained() -> None:
-    run = run_of(Again(8, 10, 1, {2: 9}, "pruned"))
-    assert milliseconds(run, "pruning.saved_time") == 1000  # 8 to 9 s, for one epoch; the third was left out
-    assert run.metrics["pruning.saved_time"].kind == "estimated"
-    run = run_of(Again(8, 10, 2, {}, "pruned"))
-    assert milliseconds(run, "pruning.saved_time") == 1500  # 3 to 6 s, for two: the first attempt's
+def test_the_waste_of_a_killed_run_is_a_lower_bound() -> None:
+    log, _ = _begun()
+    run = with_metrics(derive(log.pairs(), make_spec(), ruling=KILLED))
+    (attempt,) = run.trials[0].attempts
+    assert attempt.ended_by == "derivation"
+    assert _flags(run) == {LOWER_BOUND_FLAG: 1}
+    for name in ("waste.default.time", "waste.default.core_time"):
+        assert (run.metrics[name].kind, run.metrics[name].value) == ("estimated", 1000.0), "3 to 4 s: 0.5 s waited in report"
+        assert "lower bound" in run.metrics[name].source
+    assert run.metrics["waste.post_goal.time"].value is None
+    assert run.metrics["trial_execution.mean"].kind == "derived"
