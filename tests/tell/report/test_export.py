@@ -1,3 +1,5 @@
+"""Exports: formats, texts that are formulas, errors, and what the trials of the worked examples are charged."""
+
 from __future__ import annotations
 
 import csv
@@ -5,89 +7,62 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, Literal
 
+import msgspec
 import pytest
 
-from builders.event_logs import example_a, example_b
+from builders.results_folders import write_examples
+from builders.worked_examples import write_example
 from tuneoff.errors import MissingPackageError, ResultsError
-from tuneoff.measure.declared_experiment import with_declared
-from tuneoff.measure.derived import with_metrics
-from tuneoff.record.derive import derive
+from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices, write_accounting
+from tuneoff.measure.derived import derive_folder
+from tuneoff.measure.spans import PARTS
 from tuneoff.record.run_record import FlagRecord
 from tuneoff.record.store import read_run, write_run
 from tuneoff.tell.frames.columns import TABLES
 from tuneoff.tell.frames.export import Format, export
+from tuneoff.tell.report.export_rows import trial_rows
+
+Rows = list[dict[str, Any]]
 
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    for number, (log, spec) in enumerate((example_a(), example_b())):
-        run = with_declared(with_metrics(derive(log.pairs(), replace(spec, seed=number))))
-        run = replace(run, execution_id=f"execution-{number}")
-        folder = tmp_path / "results" / "runs" / run.run_id / run.execution_id
-        folder.mkdir(parents=True)
-        write_run(folder, run)
-    return tmp_path / "results"
+    return write_examples(tmp_path / "results").path
 
 
-def read(path: Path) -> list[dict[str, object]]:
+def read(path: Path) -> Rows:
     if path.suffix == ".csv":
         with path.open(newline="") as file:
             return [{name: value or None for name, value in row.items()} for row in csv.DictReader(file)]
     if path.suffix == ".json":
-        loaded: list[dict[str, object]] = json.loads(path.read_text())
+        loaded: Rows = json.loads(path.read_text())
         return loaded
-    parquet = pytest.importorskip("pyarrow.parquet")
-    rows: list[dict[str, object]] = parquet.read_table(path).to_pylist()
-    return rows
+    return list(pytest.importorskip("pyarrow.parquet").read_table(path).to_pylist())
+
+
+def first_record(results: Path) -> Path:
+    return sorted(results.glob("runs/*/*/run.json"))[0].parent
 
 
 @pytest.mark.parametrize("format", ["csv", "json", "parquet"])
 def test_every_format_has_every_table_with_every_row(results: Path, tmp_path: Path, format: Format) -> None:
     paths = export(results, tmp_path / "out", format)
     assert sorted((tmp_path / "out").iterdir()) == sorted(paths)
-    tables = [read(path) for path in paths]
-    assert all(list(row) == list(TABLES[path.stem]) for path, table in zip(paths, tables, strict=True) for row in table)
-    runs, trials, epochs, metrics, steps, declared = tables
-    assert [len(runs), len(trials), len(epochs), len(steps), len(declared)] == [2, 6, 20, 14, 28]
-    assert {row["name"] for row in metrics} >= {"time.jct", "slots.idle", "quality.test"}
-    assert {str(row["execution_id"]) for row in runs} == {"execution-0", "execution-1"}
-    assert all(str(row["is_selected"]) == "True" for row in runs)
-    assert all((row["value"] is None) == (row["reason_if_null"] is not None) for row in metrics)
-    assert [row["value"] for row in metrics if row["name"] == "waste.post_goal.time"] == [None, None]
-    assert [row["reason_if_null"] for row in metrics if row["name"] == "waste.post_goal.time"] == ["no goal", "no goal"]
-
-
-def test_every_table_says_which_run_a_row_belongs_to(results: Path, tmp_path: Path) -> None:
-    runs, *others = (read(path) for path in export(results, tmp_path / "out", "json"))
+    tables = {path.stem: read(path) for path in paths}
+    assert all(list(row) == list(TABLES[name]) for name, table in tables.items() for row in table)
+    assert [len(tables[name]) for name in ("runs", "trials", "epochs", "steps", "declared")] == [2, 6, 20, 14, 28]
     keys = ("execution_id", "adapter", "sampler", "pruner", "seed", "warm_up", "is_selected")
-    known = {tuple(run[key] for key in keys) for run in runs}
-    for table in others:
-        assert {tuple(row[key] for key in keys) for row in table} == known
-
-
-def test_counts_are_integers_and_times_are_not(results: Path, tmp_path: Path) -> None:
-    text = (export(results, tmp_path / "out", "csv")[3]).read_text()
-    rows = {str(row["name"]): row["value"] for row in csv.DictReader(text.splitlines())}
-    assert rows["trials.completed"] == "2"
-    assert "." in rows["time.jct"]
+    known = {tuple(run[key] for key in keys) for run in tables["runs"]}
+    assert all({tuple(row[key] for key in keys) for row in table} == known for table in tables.values())
 
 
 def test_rows_are_in_the_order_of_the_plan(results: Path, tmp_path: Path) -> None:
     ids = [str(row["run_id"]) for row in read(export(results, tmp_path / "out", "json")[0])]
     for order in (ids, ids[::-1]):
-        tables = [read(path) for path in export(results, tmp_path / "out", "json", order)]
-        for table in tables:
+        for table in map(read, export(results, tmp_path / "out", "json", order)):
             assert list(dict.fromkeys(row["run_id"] for row in table)) == order
-
-
-def test_a_run_has_the_names_of_its_flags(results: Path, tmp_path: Path) -> None:
-    path = sorted(results.glob("runs/*/*/run.json"))[0]
-    run = read_run(path)
-    flags = tuple(FlagRecord(name=name, text="x") for name in ("disturbed", "best_tied", "disturbed"))
-    write_run(path.parent, replace(run, flags=flags))
-    rows = read(export(results, tmp_path / "out", "json")[0])
-    assert {row["run_id"]: row["flags"] for row in rows}[run.run_id] == "disturbed,best_tied"
 
 
 FORMULAS = ("=HYPERLINK(1)", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\r=1", "\n=1", "＝1", "-", "=")
@@ -95,10 +70,9 @@ FORMULAS = ("=HYPERLINK(1)", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", 
 
 @pytest.mark.parametrize("text", FORMULAS)
 def test_no_text_in_csv_is_a_formula_to_a_spreadsheet(text: str, results: Path, tmp_path: Path) -> None:
-    path = sorted(results.glob("runs/*/*/run.json"))[0]
-    run = read_run(path)
+    run = read_run(first_record(results))
     trials = tuple(replace(trial, cause=text) for trial in run.trials)
-    write_run(path.parent, replace(run, status="failed", reason=text, trials=trials, charged="framework"))
+    write_run(first_record(results), replace(run, status="failed", reason=text, trials=trials, charged="framework"))
     runs, attempts, *_ = (read(path) for path in export(results, tmp_path / "csv", "csv"))
     plain = read(export(results, tmp_path / "json", "json")[0])
     assert f"'{text}" in {row["reason"] for row in runs}
@@ -106,47 +80,42 @@ def test_no_text_in_csv_is_a_formula_to_a_spreadsheet(text: str, results: Path, 
     assert text in {row["reason"] for row in plain}, "JSON is for programs: as it is"
 
 
-def test_numbers_in_csv_stay_numbers(results: Path, tmp_path: Path) -> None:
-    path = sorted(results.glob("runs/*/*/run.json"))[0]
-    run = read_run(path)
-    write_run(
-        path.parent,
-        replace(run, reason="-1.5e-3", trials=tuple(replace(trial, value=-0.25, value_epoch=1) for trial in run.trials)),
-    )
-    runs, trials, *_ = (read(path) for path in export(results, tmp_path / "csv", "csv"))
+def test_numbers_in_csv_stay_numbers_and_flags_are_names(results: Path, tmp_path: Path) -> None:
+    run = read_run(first_record(results))
+    trials = tuple(replace(trial, value=-0.25, value_epoch=1) for trial in run.trials)
+    flags = tuple(FlagRecord(name=name, text="x") for name in ("disturbed", "best_tied", "disturbed"))
+    write_run(first_record(results), replace(run, reason="-1.5e-3", trials=trials, flags=flags))
+    runs, attempts, _, metrics, *_ = (read(path) for path in export(results, tmp_path / "csv", "csv"))
     assert {row["reason"] for row in runs} >= {"-1.5e-3"}
-    assert "-0.25" in {row["value"] for row in trials}
+    assert {row["flags"] for row in runs} >= {"disturbed,best_tied"}
+    assert "-0.25" in {row["value"] for row in attempts}
+    values = {row["name"]: row["value"] for row in metrics}
+    assert values["trials.completed"] == "2"
+    assert "." in values["time.jct"]
 
 
 def test_a_workload_named_null_is_read_where_pandas_is_told_that_only_an_empty_field_is_missing(
     results: Path, tmp_path: Path
 ) -> None:
     pandas = pytest.importorskip("pandas")
-    path = sorted(results.glob("runs/*/*/run.json"))[0]
-    run = read_run(path)
+    run = read_run(first_record(results))
     experiment = {**run.specification["experiment"], "workload": {"name": "null", "target": "x:Null"}}
-    write_run(path.parent, replace(run, specification={**run.specification, "experiment": experiment}))
+    write_run(first_record(results), replace(run, specification={**run.specification, "experiment": experiment}))
     runs, *_ = export(results, tmp_path / "csv", "csv")
     assert "null" in set(pandas.read_csv(runs, keep_default_na=False, na_values=[""])["workload"])
     assert "null" not in set(pandas.read_csv(runs)["workload"]), "control: by default the workload `null` is lost"
 
 
-def test_an_export_of_no_runs_is_empty_tables(tmp_path: Path) -> None:
-    (tmp_path / "results").mkdir()
-    assert [read(path) for path in export(tmp_path / "results", tmp_path / "out", "json")] == [[]] * 6
-
-
-def test_a_corrupt_record_stops_the_export_and_leaves_nothing(results: Path, tmp_path: Path) -> None:
-    sorted(results.glob("runs/*/*/run.json"))[-1].write_text("{")
-    with pytest.raises(ResultsError, match="is no run record"):
-        export(results, tmp_path / "out")
-    assert not (tmp_path / "out").exists() or list((tmp_path / "out").iterdir()) == []
-
-
-def test_a_destination_that_cannot_be_written_is_one_line(results: Path, tmp_path: Path) -> None:
+def test_an_export_of_no_runs_is_empty_tables_and_one_that_fails_leaves_nothing(results: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert [read(path) for path in export(tmp_path / "empty", tmp_path / "out", "json")] == [[]] * 6
     (tmp_path / "file").write_text("")
     with pytest.raises(ResultsError, match="cannot be written"):
         export(results, tmp_path / "file")
+    (first_record(results) / "run.json").write_text("{")
+    with pytest.raises(ResultsError, match="is no run record"):
+        export(results, tmp_path / "other")
+    assert not list(tmp_path.glob("other/*"))
 
 
 def test_parquet_without_its_package_says_how_to_install_it(
@@ -156,3 +125,99 @@ def test_parquet_without_its_package_says_how_to_install_it(
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(MissingPackageError, match=r"pip install pyarrow"):
         export(results, tmp_path / "out", "parquet")
+
+
+# --- what trials and steps are charged ---
+
+
+def tables(
+    tmp_path: Path, name: Literal["A", "B"], damage: str | None = None, accounting: Accounting | None = None
+) -> dict[str, Rows]:
+    """Return the tables of a results folder with one example; `damage`: a file of it that is cut; `accounting`: its own."""
+    folder = tmp_path / "results" / "runs" / "r" / "e"
+    spec = write_example(folder, name)
+    if accounting is not None:
+        write_accounting(folder, accounting)
+    write_run(folder, derive_folder(folder, spec).record)
+    if damage is not None:
+        (folder / damage).write_text("{\n")
+    return {path.stem: read(path) for path in export(tmp_path / "results", tmp_path / "out", "json")}
+
+
+def column(rows: Rows, name: str) -> list[Any]:
+    return [row[name] for row in rows]
+
+
+def on_own_premises(usd_per_kwh: float, g_per_kwh: float) -> Accounting:
+    own = Prices(name="own", source="bill", date="2026-05", premises="own", usd_per_kwh=usd_per_kwh)
+    return Accounting(prices=own, intensity=Intensity(kind="constant", values=(g_per_kwh,)))
+
+
+def test_the_trials_of_example_a_have_their_energy_carbon_and_cost(tmp_path: Path) -> None:
+    trials = tables(tmp_path, "A")["trials"]
+    assert column(trials, "busy_seconds") == [100, 60, 50]
+    assert column(trials, "energy_joules") == pytest.approx([4000, 2400, 2000])
+    assert {(row["energy_kind"], row["co2e_kind"], row["cost_kind"]) for row in trials} == {("derived", "declared", "declared")}
+    assert sum(column(trials, "co2e_g")) == pytest.approx(0.5778, abs=5e-5)
+    assert trials[0]["cost_usd"] == pytest.approx(100 * 0.10 / 3600)
+    assert column(trials, "waste_default_seconds") == [0, 0, 50]
+
+
+def test_the_trials_of_example_b_sum_to_its_metrics(tmp_path: Path) -> None:
+    found = tables(tmp_path, "B")
+    metrics = {row["name"]: row["value"] for row in found["metrics"]}
+    assert column(found["trials"], "energy_joules") == pytest.approx([430, 495, 265])
+    assert sum(column(found["trials"], "energy_joules")) == pytest.approx(metrics["energy.trials"])
+    assert {(row["energy_kind"], row["co2e_g"], row["co2e_kind"]) for row in found["trials"]} == {("estimated", None, None)}
+    assert sum(column(found["trials"], "waste_default_seconds")) * 1e3 == pytest.approx(metrics["waste.default.time"])
+    declared = {row["symbol"]: row for row in found["declared"]}
+    assert (json.loads(declared["wn"]["declared"]), declared["wn"]["agrees"], declared["pS"]["agrees"]) == (2, True, None)
+
+
+@pytest.mark.parametrize("name", ["A", "B"])
+def test_the_steps_sum_to_the_job(tmp_path: Path, name: Literal["A", "B"]) -> None:
+    found = tables(tmp_path, name)
+    metrics = {row["name"]: row["value"] for row in found["metrics"]}
+    assert column(found["steps"], "step") == list(PARTS)
+    sums = {"milliseconds": "time.jct", "energy_joules": "energy.job", "cost_usd": "cost.job"}
+    for of_step, of_job in (sums | ({"co2e_g": "carbon.job"} if name == "A" else {})).items():
+        assert sum(column(found["steps"], of_step)) == pytest.approx(metrics[of_job])
+
+
+@pytest.mark.parametrize("damage", ["power.jsonl", "accounting.json"])
+def test_a_damaged_file_leaves_the_other_columns(tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture) -> None:
+    trials = tables(tmp_path, "B", damage)["trials"]
+    assert column(trials, "busy_seconds") == pytest.approx([18, 21, 11])
+    has_energy, has_cost = damage != "power.jsonl", damage != "accounting.json"
+    for name, is_there in (("energy", has_energy), ("cost", has_cost)):
+        amounts = column(trials, {"energy": "energy_joules", "cost": "cost_usd"}[name])
+        assert {value is not None for value in (*amounts, *column(trials, f"{name}_kind"))} == {is_there}
+    assert damage in caplog.text
+
+
+def test_on_own_premises_what_a_modelled_trial_costs_is_estimated_and_what_overflows_is_null(tmp_path: Path) -> None:
+    found = tables(tmp_path, "B", accounting=on_own_premises(usd_per_kwh=0.3, g_per_kwh=300.0))
+    kinds = {(row["co2e_kind"], row["cost_kind"]) for row in (*found["trials"], *found["steps"])}
+    assert kinds == {("estimated", "estimated")}
+    assert sum(column(found["trials"], "cost_usd")) == pytest.approx(1190 / 3.6e6 * 0.3)
+    found = tables(tmp_path / "b", "B", accounting=on_own_premises(usd_per_kwh=1e308, g_per_kwh=1e308))
+    assert column(found["trials"], "co2e_g") == [None] * 3
+    assert column(found["trials"], "energy_joules") == pytest.approx([430, 495, 265])
+    metrics = {row["name"]: row for row in found["metrics"]}
+    assert metrics["carbon.job"]["reason_if_null"] == "it came out as inf: what it is computed from is too large"
+
+
+@pytest.mark.parametrize(("first", "expected"), [(10**9, [1.0, 3.0, 1.0]), (None, [None] * 3)])
+def test_a_trial_has_the_cpu_time_of_all_its_attempts_or_none(tmp_path: Path, first: int | None, expected: Rows) -> None:
+    """The first attempt of each trial used `first` ns, and a further one 2 s."""
+    run = derive_folder(tmp_path, write_example(tmp_path, "B")).record
+    trials = tuple(
+        replace(
+            trial,
+            attempts=tuple(
+                msgspec.structs.replace(one, cpu_ns=2 * 10**9 if index else first) for index, one in enumerate(trial.attempts)
+            ),
+        )
+        for trial in run.trials
+    )
+    assert column(list(trial_rows(replace(run, trials=trials), True, {})), "cpu_seconds") == expected
