@@ -489,6 +489,13 @@ SCENARIOS: Mapping[str, Scenario] = {
     "another confidence": lambda: pair(seeds=range(20), confidence=0.9),
     "more pairs than the family": lambda: results([Entry(name, steady(1000, key=name)) for name in "abc"], family_size=2),
     "a noise floor": lambda: repeated(1000, 2000),
+    "two noise floors": lambda: results(
+        [
+            Entry(name, steady(jct, spread=0.02, key=f"{name} {again}"), replicate=again)
+            for name, jct, later in (("a", 1000, 1010), ("b", 1100, 1500))
+            for again, jct in ((0, jct), (1, later))
+        ]
+    ),
     "no larger than the noise floor": lambda: repeated(2000, 1500),
     "one seed that decides": lambda: given(LATE),
     "no seed that decides": lambda: given([value - 100 for value in LATE[:9]] + [856.0]),
