@@ -21,12 +21,9 @@ from tuneoff.cli.matrix import reason, resume_command
 from tuneoff.cli.plan import expected_duration
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.errors import ExperimentError
-from tuneoff.measure.declared_experiment import with_declared
-from tuneoff.record.derive import derive
 from tuneoff.record.results_folder import PLAN, read_plan
 from tuneoff.record.run_ends import RunEnd
 from tuneoff.record.run_record import StepRecord
-from tuneoff.record.store import write_run
 from tuneoff.run import execute as execution
 
 Outcome = Callable[..., None]
@@ -153,13 +150,6 @@ def test_json_replaces_the_table(call: Call, file: File, outcome: Outcome) -> No
     assert Path(data["results"]).parent == Path.cwd() / "results"
 
 
-def test_run_is_compare_on_one_run(call: Call, file: File, outcome: Outcome) -> None:
-    outcome("done")
-    answer = call("run", file(adapters=["plain", "rich"], seeds=[0, 1]), "--adapter", "rich", "--seed", "1", "--json")
-    assert answer.code == 0
-    assert [run["label"] for run in json.loads(answer.out)["runs"]] == ["rich"]
-
-
 def test_run_takes_the_only_adapter_of_the_file(call: Call, file: File, outcome: Outcome) -> None:
     outcome("done")
     answer = call("run", file(adapters=["rich"]), "--json")
@@ -199,43 +189,12 @@ def test_the_printed_path_has_no_detours(call: Call, file: File, outcome: Outcom
     assert answer.out.rstrip().splitlines()[-1] == str(Path.cwd() / "results" / "x")
 
 
-def test_status_shows_what_was_declared_beside_what_was_found(call: Call, file: File, outcome: Outcome) -> None:
-    outcome("done")
-    call("compare", file(), "--output", "results/x")
-    assert "no run has a record of declared variables" in call("status", "results/x", "--declared").out
-    plan = read_plan(Path("results/x"))
-    spec = plan.counted[0].spec
-    record = with_declared(replace(derive([], spec), execution_id="e1", status="done", reason=None))
-    folder = Path("results/x/runs") / record.run_id / "e1"
-    folder.mkdir(parents=True)
-    odd = replace(record.declared[0], agrees=False, how="3 trials overlapped")
-    write_run(folder, replace(record, declared=(odd, *record.declared[1:])))
-    answer = call("status", "results/x", "--declared")
-    assert answer.code == 0
-    assert "1 mismatch:" in answer.out
-    assert "  plain random seed 0: wn (number of workers): 3 trials overlapped" in answer.out.splitlines()
-    (run,) = json.loads(call("status", "results/x", "--declared", "--json").out)["runs"]
-    assert [variable["symbol"] for variable in run["declared"]][:3] == ["wn", "at", "wcpu"]
-    assert run["declared"][0]["agrees"] is False
-    assert "declared" not in json.loads(call("status", "results/x", "--json").out)["runs"][0]
-
-
 def test_status_shows_the_tables_of_a_folder_again(call: Call, file: File, outcome: Outcome) -> None:
     outcome("done")
     ended = call("compare", file(), "--output", "results/x", "--verbose")
     again = call("status", "results/x", "--tables")
     assert (again.code, again.out) == (0, ended.out.lstrip("\n"))
     assert "trials" in again.out
-
-
-def test_export_writes_tables(call: Call, file: File, outcome: Outcome) -> None:
-    outcome("done")
-    call("compare", file(), "--output", "results/x")
-    answer = call("export", "--format", "json", "--output", "tables")
-    assert answer.code == 0
-    names = [Path(line).name for line in answer.out.splitlines()]
-    assert names == [f"{table}.json" for table in ("runs", "trials", "epochs", "metrics", "steps", "declared")]
-    assert all(Path(line).is_file() for line in answer.out.splitlines())
 
 
 def test_a_new_folder_is_new(file: File, fakes: None, tmp_path: Path) -> None:

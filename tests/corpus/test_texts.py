@@ -29,7 +29,7 @@ OF_FOLDERS = (
     ),
     *(("watch --once", name) for name in ("digits", "interrupted", "killed", "late", "pruners")),
     *(("status --tables", name) for name in ("digits", "judged", "tasks", "retries", "katib", "energy")),
-    *(("status --declared", name) for name in ("digits", "workers", "katib")),
+    *(("status --declared", name) for name in ("digits", "workers", "katib", "listed")),
     *(("controls", name) for name in ("digits", "judged", "listed", "tasks", "damaged-record")),
     *(("recommend", name) for name in ("judged", "tasks", "workers")),
     ("recommend --must-retry --workers 2 --runs", "digits"),
