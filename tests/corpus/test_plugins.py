@@ -14,6 +14,7 @@ import yaml
 from syrupy.assertion import SnapshotAssertion
 
 import fake_plugins
+import tuneoff
 from command_line import LEAST, Answer, Call, forbid_runs, write_file
 from tuneoff import registry
 from tuneoff.cli.run import first_run
@@ -114,6 +115,7 @@ def file(**replaced: Any) -> Path:
 
 def told(answer: Answer) -> str:
     text = f"{answer.out}{answer.err}exit code {answer.code}"
+    text = text.replace(str(Path(tuneoff.__file__).parent), "TUNEOFF")
     return text.replace(str(Path.cwd()), "DIR").replace(yaml.__version__, "VERSION")
 
 
