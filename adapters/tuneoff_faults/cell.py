@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from tuneoff.base.process_limits import thread_environment
+from tuneoff.base.process_limits import fresh_environment
 from tuneoff.base.processes import MARK, command_line, end_all, kill, with_mark_and_sessions
 from tuneoff.base.tracebacks import LOG
 from tuneoff.experiment.spec import RunSpec
@@ -99,6 +99,10 @@ def run_cell(cell: FaultCell, place: CellPlace, command: Sequence[str], seconds:
     if is_wrapped:
         disk = [str(place.folder), str(place.kept), str(DISK_MEGABYTES)]
         command = python("-m", "tuneoff_faults.small_disk", *disk, *command)
+
+    def end_parts(pid: int) -> None:  # not what made the disk: that keeps its files
+        end_all(lambda: [other for other in cell.processes if other != pid])
+
     return run_child(
         command,
         place.folder / LOG,
@@ -107,7 +111,7 @@ def run_cell(cell: FaultCell, place: CellPlace, command: Sequence[str], seconds:
         cwd=place.folder,
         look=functools.partial(_look, cell, place),
         is_stopped=place.stopping.is_set,
-        end_parts=functools.partial(_end_wrapped, cell) if is_wrapped else None,
+        end_parts=end_parts if is_wrapped else None,
     )
 
 
@@ -119,20 +123,8 @@ def python(*arguments: str) -> list[str]:
 def _environment(cell: FaultCell, place: CellPlace) -> dict[str, str]:
     temporary = place.folder / "t"
     temporary.mkdir(exist_ok=True)
-    return {
-        **{name: value for name, value in os.environ.items() if name != MARK},
-        **thread_environment(1),
-        CELL: cell.name,
-        "TMPDIR": str(temporary),
-        "HOME": str(place.folder),
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONHASHSEED": "0",
-    }
-
-
-def _end_wrapped(cell: FaultCell, pid: int) -> None:
-    """End what runs on the small disk, but not what made the disk: that keeps its files."""
-    end_all(lambda: [other for other in cell.processes if other != pid])
+    environment = fresh_environment(1, temporary, HOME=str(place.folder), PYTHONUNBUFFERED="1", **{CELL: cell.name})
+    return {name: value for name, value in environment.items() if name != MARK}
 
 
 def is_on_disk(cell: FaultCell, place: CellPlace) -> bool:

@@ -7,7 +7,7 @@ import logging
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,8 +54,9 @@ def run_matrix(
     """
     if keep is not None:
         _make_writable(keep)
-    values = clean_values(plan.counted[0].spec.experiment, _clean_options(plan))
-    faulty = best_of({index: of[-1] for index, of in enumerate(values)}, plan.counted[0].spec.experiment.objective)
+    experiment = plan.counted[0].spec.experiment
+    values = clean_values(experiment, {**experiment.workload.options, "configurations": [], "epoch_seconds": 0.0})
+    faulty = best_of({index: of[-1] for index, of in enumerate(values)}, experiment.objective)
     assert faulty is not None
     cells = _cells(plan, [NO_FAULT, *(fault for fault in faults if fault is not NO_FAULT)], settings, faulty)
     with interrupting(), watching() as announce, temporary_folder(announce, "tf") as root:  # short: Ray's sockets
@@ -65,7 +66,9 @@ def run_matrix(
         with ThreadPoolExecutor(at_once) as pool:
             try:
                 results = list(pool.map(runner.run, [cell for cell in cells if cell.fault is NO_FAULT]))
-                runner.take_controls(results)
+                runner.controls = {
+                    one.adapter: one.seconds for one in results if one.setting == DEFAULTS and one.seconds is not None
+                }
                 results += pool.map(runner.run, [cell for cell in cells if cell.fault is not NO_FAULT])
             except BaseException:  # Ctrl-C: no further cell begins, and those that run are ended
                 runner.stopping.set()
@@ -94,10 +97,6 @@ def _keep(root: Path, folder: Path) -> None:
         files = error.args[0] if isinstance(error, shutil.Error) else []
         reason = f"{len(files)} files, the first: {files[0][2]}" if files else error
         log.warning("not all files of the runs are kept in %s: %s", folder, reason)
-
-
-def _clean_options(plan: Plan) -> dict[str, Any]:
-    return {**plan.counted[0].spec.experiment.workload.options, "configurations": [], "epoch_seconds": 0.0}
 
 
 def _cells(plan: Plan, faults: Sequence[Fault], settings: Sequence[Setting], faulty: int) -> list[FaultCell]:
@@ -136,13 +135,7 @@ class _Runner:
     stopping: threading.Event = field(default_factory=threading.Event)
     _done: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _controls: dict[str, float] = field(default_factory=dict)
-
-    def take_controls(self, results: Sequence[FaultResult]) -> None:
-        """Learn from the controls how long a plain program takes without a fault: that bounds those with one."""
-        for result in results:
-            if result.setting == DEFAULTS and result.seconds is not None:
-                self._controls[result.adapter] = result.seconds
+    controls: Mapping[str, float] = field(default_factory=dict)  # seconds of each plain program without a fault
 
     def run(self, cell: FaultCell) -> FaultResult:
         skipped = _skipped(self.plan, cell)
@@ -176,7 +169,7 @@ class _Runner:
     def _limit(self, cell: FaultCell) -> float:
         """Return the seconds of a plain program: twice its control's and some more, never more than the experiment's limit."""
         longest = cell.spec.experiment.timeouts.trials_seconds
-        control = self._controls.get(cell.label)
+        control = self.controls.get(cell.label)
         return longest if control is None else min(longest, 2 * control + MORE_SECONDS)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +99,8 @@ def _run(cell: FaultCell, place: CellPlace, group: Path | None, allocate_mb: flo
     ).write()
     command = python("-m", cell.tools.plain, str(place.folder))
     if group is not None:
-        command = entering(group, command)
+        enter = 'echo $$ > "$0" && exec "$@"'  # the process enters the group before it becomes the program
+        command = ["/bin/sh", "-c", enter, str(group / "cgroup.procs"), *command]
     return run_cell(cell, place, command, limit)
 
 
@@ -141,11 +142,6 @@ def memory_group(cell: str, limit_bytes: int, announce: Announce = lambda folder
     finally:
         if folder is not None:
             remove_cgroup(folder)
-
-
-def entering(folder: Path, command: Sequence[str]) -> list[str]:
-    """Return a command whose process enters the group before it becomes `command`."""
-    return ["/bin/sh", "-c", 'echo $$ > "$0" && exec "$@"', str(folder / "cgroup.procs"), *command]
 
 
 def run_by_adapter(cell: FaultCell, place: CellPlace, content: Mapping[str, Any]) -> SeenRun:

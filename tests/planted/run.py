@@ -34,7 +34,7 @@ CONTRACTS: Mapping[
     "core/tuneoff/tell/live/": ("tests/tell/live", "-m", "not slow"),
     "core/tuneoff/trust/": ("tests/trust", "-m", "not slow"),
     **{
-        f"core/tuneoff/trust/check/checks/{checks}.py": ("tests/trust/check/test_planted.py", "-k", planted)
+        f"core/tuneoff/trust/check/checks/{checks}.py": ("tests/trust/check", "-k", f"judgements or {planted}")
         for checks, planted in {
             "best": "choosing",
             "budget": "spending",

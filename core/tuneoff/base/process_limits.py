@@ -64,6 +64,12 @@ def thread_environment(threads: int) -> dict[str, str]:
     return dict.fromkeys(THREAD_VARIABLES, str(threads))
 
 
+def fresh_environment(threads: int, temporary: Path, **more: str) -> dict[str, str]:
+    """Return the environment of a fresh process: this one's with limited threads, no random hashes, its own temporary folder."""
+    limits = {**thread_environment(threads), "TMPDIR": str(temporary), "PYTHONHASHSEED": "0"}
+    return {**os.environ, **limits, **more}
+
+
 def join_cgroup(folder: str) -> str | None:
     """Move this process with all its threads into a control group; return why it failed, or None."""
     try:

@@ -99,6 +99,22 @@ def test_what_is_declared_must_be_served() -> None:
         assert (found.verdict, found.text) == (verdict, text)
 
 
+def test_what_must_be_refused_is_refused_in_one_line() -> None:
+    def given(outcome: str, text: str) -> AdapterEvidence:
+        asked = RequestAnswer(family="adapter-options", request="option", outcome=outcome, text=text)
+        return evidence(refusals=Refusals(answers=[asked], framework_imported=False))
+
+    for outcome, text, verdict in (
+        ("refused", "no such option", "passed"),
+        ("refused", "no\nsuch option", "failed"),
+        ("accepted", "", "failed"),
+        ("broken", "KeyError", "failed"),
+    ):
+        assert finding("refusal.adapter-options", given(outcome, text)).verdict == verdict
+    imported = Refusals(answers=[], framework_imported=True)
+    assert finding("refusal.starts-nothing", evidence(refusals=imported)).verdict == "failed"
+
+
 @pytest.mark.parametrize(
     ("allowed", "limit", "verdict"),
     [

@@ -23,8 +23,8 @@ from tuneoff.trust.check.evidence import flagged_left
 from tuneoff.trust.check.fault_injection import PLANTS, Plant, PlantedFailure, wrapped_target
 from tuneoff.trust.check.footprint import Left, ListeningSocket, own_folders
 from tuneoff.trust.check.make import run_spec
-from tuneoff.trust.check.planned_runs import CheckRun, planned_runs, repetitions
-from tuneoff.trust.check.probe_workload import CURVE, METRIC, NOTES, Probe, ProbeError
+from tuneoff.trust.check.planned_runs import CheckRun, planned_runs
+from tuneoff.trust.check.probe_workload import CURVE, METRIC, NOTES, Probe
 from tuneoff.trust.check.refusals import ACCEPTED, REFUSED, ask
 from tuneoff.workload import TrialSeeds
 
@@ -53,12 +53,6 @@ def test_a_failure_is_planted_after_the_steps_own_work() -> None:
         adapter.collect_results()
     adapter.undeploy()
     assert type(adapter).calls == 11  # type: ignore[attr-defined]
-
-
-def test_undeploy_is_called_twice() -> None:
-    adapter = wrapped("twice")
-    adapter.undeploy()
-    assert type(adapter).calls == 2  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("plant", PLANTS)
@@ -99,14 +93,6 @@ def test_runs_are_made_of_what_an_adapter_offers() -> None:
     assert runs["retried"].experiment.failures.retries == 1
     limited = replace(Plain.capabilities, memory_limiter="container")
     assert "container" in str(runs["without-groups"].absence(limited))
-
-
-def test_half_of_the_repetitions_are_made_under_load() -> None:
-    runs = planned_runs(Plain.capabilities)
-    for workers in (1, 2):
-        loaded = [runs[name].is_loaded for name in repetitions(workers)]
-        assert loaded == [False] * 3 + [True] * 3
-        assert {runs[name].experiment.workers.count for name in repetitions(workers)} == {workers}
 
 
 def asked(adapter: type[Adapter], *, declared: bool = False, platform: str = "local") -> dict[str, str]:
@@ -162,17 +148,6 @@ def test_an_offer_is_supported_or_not_by_somebody() -> None:
         Offer(support=True)  # type: ignore[arg-type]
 
 
-def test_an_adapter_that_takes_everything_is_seen() -> None:
-    class Greedy(Plain):
-        @classmethod
-        def refuse(cls, spec: Any) -> str | None:
-            return None
-
-    answers = asked(Greedy)
-    assert answers["option 'conformance_unknown'"] == ACCEPTED
-    assert answers["sampler 'random' with conformance_unknown=1"] == ACCEPTED
-
-
 def trained(configuration: dict[str, Any], epochs: int = 3, **options: Any) -> list[float]:
     probe = Probe(options)
     probe.limit_threads(1)
@@ -191,12 +166,6 @@ def test_the_best_epoch_of_the_probe_is_neither_its_first_nor_its_last() -> None
     assert trained({"level": 0.5}) == values
     assert trained({"level": 0.5}, noise=0.0) == [pytest.approx(0.5 + change) for change in CURVE]
     assert trained({"x": 1}) != trained({"x": 2})
-
-
-def test_the_probe_fails_as_it_is_told() -> None:
-    with pytest.raises(ProbeError):
-        trained({"level": 0.5, "act": "raise"})
-    assert trained({"level": 0.5, "act": "calm"}, noise=0.0) == trained({"level": 0.5}, noise=0.0)
 
 
 def test_the_probe_notes_what_is_done_with_it_and_keeps_its_state(tmp_path: Path) -> None:

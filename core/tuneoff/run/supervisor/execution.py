@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from tuneoff.base.files import odd_entries, open_to_change, pinned, read_json, replacing
-from tuneoff.base.process_limits import SlotLimits, as_parent, thread_environment
+from tuneoff.base.process_limits import SlotLimits, as_parent, fresh_environment
 from tuneoff.base.process_state import umask
 from tuneoff.base.processes import (
     COORDINATOR,
@@ -137,17 +137,9 @@ class Coordinator:
     def __init__(self, execution: Execution, results: Path, temporary: Path, undeploy: Undeploy | None = None) -> None:
         self._execution_id = execution.execution_id
         command = [sys.executable, "-m", COORDINATOR, str(execution.folder)]
-        environment = {
-            **{name: value for name, value in os.environ.items() if name != _COMPILES_ANEW},
-            **thread_environment(execution.spec.experiment.workers.threads),
-            MARK: execution.execution_id,
-            RESULTS_MARK: str(results.resolve()),
-            "TMPDIR": str(temporary),
-            "PYTHONHASHSEED": "0",
-            "PYTHONUNBUFFERED": "1",
-            **import_path(),
-            **as_parent(),
-        }
+        marks = {MARK: execution.execution_id, RESULTS_MARK: str(results.resolve()), **import_path(), **as_parent()}
+        environment = fresh_environment(execution.spec.experiment.workers.threads, temporary, PYTHONUNBUFFERED="1", **marks)
+        environment.pop(_COMPILES_ANEW, None)
         self._not_adopted = set(children(os.getpid()))
         with contextlib.ExitStack() as opened:
             stdin: IO[str] | int = subprocess.DEVNULL

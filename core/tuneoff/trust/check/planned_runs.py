@@ -70,6 +70,8 @@ def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
     honest = specs.listed(specs.sound(8)) if has_fixed else specs.drawn(8)
     few, long = specs.drawn(3, state=True), specs.drawn(16, options={"epoch_seconds": 0.5})
     interrupted = _with_options(honest, epoch_seconds=0.3)
+    # Each epoch computes for a moment, so that its threads are seen, and leaves a checkpoint.
+    computing = _with_options(replace(honest, workload=specs.with_state(honest.workload)), compute_seconds=0.03)
     random = specs.drawn(8)
     alone = replace(random, workers=Workers(count=1))
     runs = [
@@ -85,7 +87,7 @@ def planned_runs(capabilities: Capabilities) -> dict[str, CheckRun]:
             for number, name in enumerate(repetitions(experiment.workers.count))
         ),
         CheckRun(name="other-seed", experiment=alone, seed=OTHER_SEED),
-        CheckRun(name="honest-max", experiment=_computing(honest)),
+        CheckRun(name="honest-max", experiment=computing),
         CheckRun(
             name="honest-min",
             experiment=replace(honest, objective=replace(honest.objective, mode="min")),
@@ -117,11 +119,6 @@ _ODD: list[tuple[float, Act]] = [
     (0.2, "sound"),
     (0.7, "calm"),
 ]
-
-
-def _computing(spec: ExperimentSpec) -> ExperimentSpec:
-    """Let each epoch compute for a moment, so that its threads are seen, and leave checkpoints."""
-    return _with_options(replace(spec, workload=specs.with_state(spec.workload)), compute_seconds=0.03)
 
 
 def _with_options(spec: ExperimentSpec, **options: float) -> ExperimentSpec:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.clock import NANOSECONDS
 from tuneoff.base.format import counted
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.spec import RunSpec
@@ -19,7 +20,6 @@ from tuneoff.record.events.schema import Event, Process
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.layout import POD
 from tuneoff.record.run_record import RunRecord
-from tuneoff.trust.history_check.causality import out_of_order
 from tuneoff.trust.history_check.counterexample import Breach, Counterexample, counterexample
 from tuneoff.trust.history_check.trial_histories import Attempt, Moment, RunHistory, Training, Trial
 
@@ -48,7 +48,7 @@ def check_history(events: Iterable[tuple[Process, Event]], spec: RunSpec, *, is_
         for breach in _of_trial(history, trial, spec, is_done):
             breaches[breach.rule].append(breach)
     listed = listed_configurations(spec)
-    rest = (*_slots(history), *out_of_order(history))
+    rest = (*_slots(history), *_out_of_order(history))
     for breach in (*rest, *_budget(history, spec, listed, is_done), *_given(history, spec, listed, is_done)):
         breaches[breach.rule].append(breach)
     return [counterexample(history, found[0], len(found)) for found in breaches.values()]
@@ -270,3 +270,70 @@ def _given(history: RunHistory, spec: RunSpec, listed: Listed, is_done: bool) ->
     if is_done and never and not _is_limited(spec):
         text = f"never handed out: {counted(len(never), 'given point')}, first {never[0]}, and the run is done"
         yield Breach("given-point-never", text, firsts[-3:])
+
+
+def _out_of_order(history: RunHistory) -> Iterator[Breach]:
+    """Yield what was before its cause: of attempts, then of what the framework, the coordinator and the test made of them.
+
+    A trial is handed out, started, trained, ended; then it is told, retried, named best, tested. Clocks of one host tell that
+    exactly. What another host wrote is not judged: nobody knows by how much its clock is off.
+    """
+    for trial in history.trials.values():
+        before: Attempt | None = None
+        for attempt in trial.attempts:
+            name = f"attempt {attempt.number} of trial {trial.name}"
+            starts = [training.start for training in attempt.trainings[:1]]
+            for start in starts:
+                yield from _early(
+                    history, "started-early", start, attempt.submitted[:1], f"{name} was started", "it was handed out"
+                )
+                for seen in attempt.observed[:1]:
+                    what = f"the end of {name} was seen"
+                    yield from _early(history, "ended-before-start", seen, [start], what, "it was started")
+            if before is not None and before.end is not None:
+                for begun in [*attempt.submitted, *starts][:1]:
+                    what = f"{name} was begun"
+                    yield from _early(history, "retried-early", begun, [before.end], what, "the one before it ended")
+            before = attempt
+    best = [moment for moment in history.reactions if isinstance(moment.event, schema.BestKnown)][-1:]
+    for moment in history.reactions:
+        event, named = moment.event, history.trials.get(moment.event.trial)
+        if isinstance(event, schema.Tested):
+            yield from _early(history, "tested-early", moment, best, "the test's result was there", "the best trial was known")
+        elif named is None:
+            continue
+        elif isinstance(event, schema.Stage):
+            what = f"the framework was told of trial {event.trial}"
+            yield from _early(history, "told-early", moment, _latest_known(named), what, "it had that result")
+        elif isinstance(event, schema.StopDecided):
+            epochs = [one for one in _epochs_of(named) if one.event.epoch == event.epoch]
+            what = f"the stop of trial {event.trial} after epoch {event.epoch} was decided"
+            yield from _early(history, "stopped-early", moment, epochs[:1], what, "that epoch was trained")
+        else:
+            lasts = [training.end or training.last for training in named.trainings]
+            yield from _early(history, "best-early", moment, lasts[-1:], f"trial {event.trial} was named best", "it ended")
+
+
+def _latest_known(trial: Trial) -> list[Moment]:
+    """Return what a framework cannot know before: the last epoch of a trial that completed at once, else its first start."""
+    trainings = list(trial.trainings)
+    if len(trainings) == 1 and trial.attempts[-1].outcome == "completed" and (epochs := list(_epochs_of(trial))):
+        return epochs[-1:]
+    return [training.start for training in trainings[:1]]
+
+
+def _epochs_of(trial: Trial) -> Iterator[Moment]:
+    """Yield the epochs of a trial."""
+    for training in trial.trainings:
+        yield from (training.moment(event) for event in training.rest if isinstance(event, schema.Epoch))
+
+
+def _early(history: RunHistory, rule: str, effect: Moment, causes: list[Moment], what: str, cause: str) -> Iterator[Breach]:
+    """Yield the breach of an effect that was before its cause, by the clock of one host."""
+    for first in causes:
+        if history.slack_ns(first) or history.slack_ns(effect):
+            continue
+        early = history.at(first) - history.at(effect)
+        if early > 0:
+            text = f"{what} {early / NANOSECONDS:.3f} s before {cause}"
+            yield Breach(rule, text, [first, effect], [effect])

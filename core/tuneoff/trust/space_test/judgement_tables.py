@@ -1,60 +1,78 @@
-"""Verdicts as lines for people and as JSON values: one row per adapter and dimension, then one verdict per adapter."""
+"""Verdicts as text and as JSON values: one row per adapter and dimension, then one verdict per adapter."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tuneoff.base.format import counted
+from tuneoff.base.output import columns, one_line
 from tuneoff.base.space import describe
 from tuneoff.trust.space_test.judge import SpaceJudgement
 from tuneoff.trust.space_test.statistics import FALSE_DISCOVERY_RATE, Kind, Test
 from tuneoff.trust.space_test.verify import TargetJudgement
 
 HEADER = ("adapter", "dimension", "range", "outside", "distribution", "ends", "pairs", "mapping", "verdict")
+REJECTED, NOT_KNOWN = 1, 7  # exit codes
 _NOT_TESTED = "-"
 _RANGE = 34  # characters of a range in the table
 
 
-def rows(outcome: TargetJudgement) -> Iterator[tuple[str, ...]]:
+def exit_code(outcomes: Sequence[TargetJudgement]) -> int:
+    """Return 0 where each adapter is accepted, or was skipped for a stated reason; not where all were skipped."""
+    verdicts = {item.judgement.verdict for item in outcomes if item.judgement is not None}
+    return NOT_KNOWN if not verdicts else REJECTED if verdicts != {"accepted"} else 0
+
+
+def text(outcomes: Sequence[TargetJudgement]) -> str:
+    """Return the table, the verdict of each adapter with its reasons, and the answer."""
+    table = [row for outcome in outcomes for row in _rows(outcome)]
+    parts = [columns(HEADER, table), ""] if table else []
+    parts += [line for outcome in outcomes for line in _lines(outcome)]
+    verdicts = [outcome.judgement.verdict for outcome in outcomes if outcome.judgement is not None]
+    skipped, accepted = len(outcomes) - len(verdicts), verdicts.count("accepted")
+    answer = "ACCEPTED: no draw speaks against core's space" if accepted == len(verdicts) else "NOT ACCEPTED"
+    answer = answer if verdicts else "NOT KNOWN: nothing was drawn"
+    more = f", {skipped} skipped" if skipped else ""
+    return "\n".join([*parts, f"{answer}: {accepted} of {counted(len(verdicts), 'framework')} accepted{more}"])
+
+
+def _rows(outcome: TargetJudgement) -> Iterator[tuple[str, ...]]:
     """Yield one row per searched dimension; p-values, of the pairs the least one that the dimension is in."""
     target, judgement = outcome.target, outcome.judgement
     if judgement is None:
         return
-    label = f"{target.label} {target.variant}".rstrip()
     for name, dimension in target.space.searched.items():
-        wrong = [finding for finding in judgement.findings if name in finding.values["dimensions"]]
-        distribution = _of(judgement, "distribution", name)
-        method = distribution[0].method if distribution else ""
+        wrong = [finding.id for finding in judgement.findings if name in finding.values["dimensions"]]
+        distribution, values = _of(judgement, "distribution", name), describe(dimension)
+        verdict = "not tested" if judgement.verdict == "failed" else "ok"
         yield (
-            label,
+            target.title,
             name,
-            _short(describe(dimension)),
+            values if len(values) <= _RANGE else f"{values[: _RANGE - 3]}...",
             str(judgement.outside.get(name, 0)),
-            f"{method} {_least(judgement, distribution)}".strip(),
+            " ".join([*(test.method for test in distribution[:1]), _least(judgement, distribution)]),
             _least(judgement, _of(judgement, "ends", name)),
             _least(judgement, _of(judgement, "independence", name)),
             _mapping(judgement, name),
-            f"REJECTED: {', '.join(dict.fromkeys(finding.id for finding in wrong))}" if wrong else _verdict(judgement),
+            f"REJECTED: {', '.join(dict.fromkeys(wrong))}" if wrong else verdict,
         )
 
 
-def lines(outcome: TargetJudgement) -> Iterator[str]:
+def _lines(outcome: TargetJudgement) -> Iterator[str]:
     """Yield an adapter's verdict, then one line per reason and per thing that was not tested."""
     target, judgement = outcome.target, outcome.judgement
-    label = f"{target.label} {target.variant}".rstrip()
     if judgement is None:
-        yield f"{label}: skipped: {target.run.skip_reason}"
+        yield one_line(f"{target.title}: skipped: {target.run.skip_reason}")
         return
     word = judgement.verdict if judgement.verdict == "accepted" else judgement.verdict.upper()
     emulated = ", emulated" if target.run.emulated else ""
     seeds = f"seeds {', '.join(map(str, outcome.seeds))}" if outcome.seeds else "no seed"
     values = judgement.p_values
     least = f", the least {min(values):.2g}; {_limit(judgement)}" if values else ""
-    yield f"{label}: {word}{emulated}: {judgement.draws} configurations ({seeds}), {len(values)} p-values{least}"
-    for finding in judgement.findings:
-        yield f"  {finding.id}: {finding.text}"
-    for text in (*judgement.notes, *filter(None, (target.unprobed,))):
-        yield f"  note: {text}"
+    yield one_line(f"{target.title}: {word}{emulated}: {judgement.draws} configurations ({seeds}), {len(values)} p-values{least}")
+    yield from (f"  {one_line(f'{finding.id}: {finding.text}')}" for finding in judgement.findings)
+    yield from (f"  {one_line(f'note: {note}')}" for note in (*judgement.notes, target.unprobed) if note)
 
 
 def to_json(outcome: TargetJudgement) -> dict[str, Any]:
@@ -78,7 +96,7 @@ def to_json(outcome: TargetJudgement) -> dict[str, Any]:
         "seeds": list(outcome.seeds),
         "draws": judgement.draws,
         "findings": [{"check": finding.id, "text": finding.text, **finding.values} for finding in judgement.findings],
-        "notes": [*judgement.notes, *filter(None, (target.unprobed,))],
+        "notes": [note for note in (*judgement.notes, target.unprobed) if note],
         "p_values": len(judgement.p_values),
         "rejected_up_to": judgement.threshold,
         "dimensions": [
@@ -126,15 +144,7 @@ def _mapping(judgement: SpaceJudgement, name: str) -> str:
     return "wrong" if any(not names or name in names for names in wrong) else "exact"
 
 
-def _verdict(judgement: SpaceJudgement) -> str:
-    return "not tested" if judgement.verdict == "failed" else "ok"
-
-
 def _limit(judgement: SpaceJudgement) -> str:
     if any(judgement.rejected(test) for test in judgement.tests):
         return f"those up to {judgement.threshold:.2g} are rejected"
     return f"the first to be rejected is one of {FALSE_DISCOVERY_RATE / len(judgement.p_values):.2g} or less"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _RANGE else f"{text[: _RANGE - 3]}..."

@@ -45,6 +45,11 @@ class SpaceTarget:
     unprobed: str = ""
 
     @property
+    def title(self) -> str:
+        """The adapter's label, and the variant where there are several."""
+        return f"{self.label} {self.variant}".rstrip()
+
+    @property
     def space(self) -> SearchSpace:
         return self.run.spec.experiment.search_space
 

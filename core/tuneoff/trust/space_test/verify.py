@@ -6,7 +6,6 @@ The process in which an adapter draws has a time limit, and nothing of it is lef
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from typing import Any
 
 from tuneoff.base.format import counted, duration_text
 from tuneoff.base.interrupting import interrupting
-from tuneoff.base.process_limits import thread_environment
+from tuneoff.base.process_limits import fresh_environment
 from tuneoff.base.processes import MARK, in_session, with_mark
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING
 from tuneoff.experiment.plan import Plan, PlannedRun
@@ -63,14 +62,8 @@ def draw_in_process(
         write_inputs(execution)
         with short_path(folder) as short:
             (short / "tmp").mkdir()
-            environment = {
-                **os.environ,
-                **thread_environment(spec.experiment.workers.threads),
-                MARK: execution.execution_id,
-                RESULTS_MARK: str(folder),
-                "TMPDIR": str(short / "tmp"),
-                "PYTHONHASHSEED": "0",  # as in a run
-            }
+            marks = {MARK: execution.execution_id, RESULTS_MARK: str(folder)}
+            environment = fresh_environment(spec.experiment.workers.threads, short / "tmp", **marks)
             request = {"run_dir": str(execution.folder), "count": count}
             answer, end = ask(
                 "tuneoff.trust.space_test.draw",
@@ -81,20 +74,14 @@ def draw_in_process(
                 is_stopped=is_stopped,
                 remains=lambda pid: {*with_mark(MARK, execution.execution_id), *in_session(pid)},
             )
-        drawn = _draws(execution.folder / DRAWS)
+        lines = path.read_text().splitlines(keepends=True) if (path := execution.folder / DRAWS).exists() else ()
+        drawn = [json.loads(line) for line in lines if line.endswith("\n")]  # one that a killed process was writing has no end
     if answer is None:
         text = f"the process that draws {end.text}"
         if end.code is None:
             text = f"after {seconds:g} s the process that draws had given {counted(len(drawn), 'configuration')}; {way_out}"
         return Drawing(state=FAILED, text=text, configurations=drawn)
     return Drawing(**{**answer, "configurations": drawn})
-
-
-def _draws(path: Path) -> list[dict[str, Any]]:
-    """Return the configurations of the whole lines; a line that a killed process was writing has no end."""
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from tuneoff.base.findings import Check, Finding, Report, check, failed, judged,
 from tuneoff.base.format import counted
 from tuneoff.base.identity import is_finite
 from tuneoff.base.interrupting import interrupting
-from tuneoff.base.process_limits import thread_environment
+from tuneoff.base.process_limits import fresh_environment
 from tuneoff.base.processes import MARK, in_session, process_text, with_mark
 from tuneoff.experiment.spec import ExperimentSpec
 from tuneoff.experiment.strategies import draw
@@ -142,7 +142,7 @@ def _ask(evidence: WorkloadEvidence, experiment: ExperimentSpec, place: Path, tr
     """Return what a process answers, None where it failed; note what outlived it."""
     mark = f"check-{secrets.token_hex(8)}"
     threads = experiment.workers.threads
-    environment = {**os.environ, **thread_environment(threads), MARK: mark, "TMPDIR": str(place / "tmp"), "PYTHONHASHSEED": "0"}
+    environment = fresh_environment(threads, place / "tmp", **{MARK: mark})
 
     def remaining(pid: int) -> set[int]:
         found = {*with_mark(MARK, mark), *in_session(pid)}

@@ -38,17 +38,12 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
             workload_type(own_copy(request["options"])).prepare()
             for module in workload_type.preload:
                 importlib.import_module(module)
-        trainings += (_train(workload_type, request, one, state) for one in request["trainings"])
+        for one in request["trainings"]:
+            with state.entered():
+                trainings.append(_trained(workload_type, request, one))
     except BaseException as error:  # a user's own code may fail in any way
         return {"error": described(error), "trainings": trainings}
     return {"trainings": trainings}
-
-
-def _train(
-    workload_type: type[Workload], request: Mapping[str, Any], one: Mapping[str, Any], state: TrainingState
-) -> dict[str, Any]:
-    with state.entered():
-        return _trained(workload_type, request, one)
 
 
 def _trained(workload_type: type[Workload], request: Mapping[str, Any], one: Mapping[str, Any]) -> dict[str, Any]:

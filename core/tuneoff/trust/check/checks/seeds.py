@@ -104,7 +104,7 @@ def classify(records: Sequence[RunRecord]) -> Determinism:
     """
     if len({_everything(record) for record in records}) == 1:
         return Determinism(name="D0", text="D0 (bit-equal)")
-    if len({_contents(record) for record in records}) == 1:
+    if len({canonical_json(sorted(trial.digest for trial in record.trials)) for record in records}) == 1:
         return Determinism(name="D1", text="D1 (the same configurations, in another order)")
     half = len(records) // 2
     one, other = _distinct(records[:half]), _distinct(records[half:])
@@ -121,10 +121,6 @@ def _everything(record: RunRecord) -> str:
     named = record.best.trial if record.best is not None else None
     best = next((number for number, trial in enumerate(record.trials) if trial.trial == named), None)
     return canonical_json([trials, best, dict(record.test.scores) if record.test is not None else None])
-
-
-def _contents(record: RunRecord) -> str:
-    return canonical_json(sorted(trial.digest for trial in record.trials))
 
 
 def _content(trial: Any) -> tuple[str, Any]:
