@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from tuneoff.base.targets import load_target
 from tuneoff.capabilities import Capabilities
@@ -16,7 +16,21 @@ from tuneoff.run.trial.run_trial import Report, TrialOutcome, run_trial
 from tuneoff.workload import Configuration
 from tuneoff_adapters.serial import SerialAdapter
 
-__all__ = ["Altered", "Repeating", "Task"]
+__all__ = ["Altered", "PlannedTrial", "Repeating", "Task"]
+
+
+class PlannedTrial(NamedTuple):
+    """A trial that a worker is to run."""
+
+    context: TrialContext
+    trial_id: str
+    configuration: Configuration
+    report: Report
+    attempt: int
+
+    def run(self) -> TrialOutcome:
+        """Run it as `serial` does."""
+        return run_trial(self.context, self.trial_id, self.configuration, self.report, attempt=self.attempt)
 
 
 class Altered(SerialAdapter):
@@ -30,11 +44,9 @@ class Altered(SerialAdapter):
         """Change what this worker's process has."""
 
     @classmethod
-    def run(
-        cls, context: TrialContext, trial_id: str, configuration: Configuration, report: Report, *, attempt: int
-    ) -> TrialOutcome:
+    def run(cls, trial: PlannedTrial) -> TrialOutcome:
         """Run one trial."""
-        return run_trial(context, trial_id, configuration, report, attempt=attempt)
+        return trial.run()
 
     def deploy(self) -> None:
         context, experiment = self.context, self.context.spec.experiment
@@ -78,6 +90,6 @@ def work(worker: Worker, target: str, stops: Mapping[str, int]) -> None:
 
     class Planted(Worker):
         def run(self, trial_id: str, configuration: Configuration, report: Report, **identity: Any) -> TrialOutcome:
-            return planted.run(self.context, trial_id, configuration, report, **identity)
+            return planted.run(PlannedTrial(self.context, trial_id, configuration, report, **identity))
 
     pool_worker.work(Planted(worker.index, worker.context, worker.pipe), stops)

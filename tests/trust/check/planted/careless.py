@@ -9,15 +9,13 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import tuneoff.run.trial.run_trial as core
-from trust.check.planted.base import Altered
+from trust.check.planted.base import Altered, PlannedTrial
 from trust.check.planted.recording import rewrite, whole_events, worker_files
-from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.pool import Worker
-from tuneoff.run.trial.run_trial import Report, TrialOutcome
+from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff.run.trial.trial_process import trial_process
 from tuneoff.trust.check.probe_workload import ProbeEnd, ProbeWithoutState
 from tuneoff.trust.check.specs import CHOICES
-from tuneoff.workload import Configuration
 from tuneoff_adapters.serial import SerialAdapter
 
 
@@ -47,12 +45,10 @@ class SharesItsChoices(Altered):
         core.own_copy = lambda value: value  # type: ignore[attr-defined]
 
     @classmethod
-    def run(
-        cls, context: TrialContext, trial_id: str, configuration: Configuration, report: Report, *, attempt: int
-    ) -> TrialOutcome:
-        if "layers" in configuration:
-            configuration = {**configuration, "layers": cls.shared}
-        return super().run(context, trial_id, configuration, report, attempt=attempt)
+    def run(cls, trial: PlannedTrial) -> TrialOutcome:
+        if "layers" in trial.configuration:
+            trial = trial._replace(configuration={**trial.configuration, "layers": cls.shared})
+        return super().run(trial)
 
 
 class LooksChoicesUp(SerialAdapter):

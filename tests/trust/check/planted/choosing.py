@@ -6,12 +6,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from trust.check.planted.base import Altered, Repeating, Task
+from trust.check.planted.base import Altered, PlannedTrial, Repeating, Task
 from tuneoff.adapter import Best, score_best
-from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.checkpoint import checkpoint_path, write_checkpoint
-from tuneoff.run.trial.run_trial import Decision, Report, TrialOutcome, run_trial
-from tuneoff.workload import Configuration
+from tuneoff.run.trial.run_trial import Decision, TrialOutcome
 from tuneoff_adapters.serial import SerialAdapter
 
 
@@ -100,16 +98,14 @@ class TakesTheLastReport(Altered):
     """Takes the value of a trial's last epoch for that of the trial."""
 
     @classmethod
-    def run(
-        cls, context: TrialContext, trial_id: str, configuration: Configuration, report: Report, *, attempt: int
-    ) -> TrialOutcome:
+    def run(cls, trial: PlannedTrial) -> TrialOutcome:
         last: list[float] = []
 
         def note(epoch: int, metrics: Mapping[str, float]) -> Decision:
-            last.append(metrics[context.metric])
-            return report(epoch, metrics)
+            last.append(metrics[trial.context.metric])
+            return trial.report(epoch, metrics)
 
-        outcome = run_trial(context, trial_id, configuration, note, attempt=attempt)
+        outcome = trial._replace(report=note).run()
         return replace(outcome, value=last[-1]) if outcome.state == "completed" else outcome
 
 
@@ -163,11 +159,9 @@ class PeeksAtTheTest(Altered):
     """Looks at the test split in each trial."""
 
     @classmethod
-    def run(
-        cls, context: TrialContext, trial_id: str, configuration: Configuration, report: Report, *, attempt: int
-    ) -> TrialOutcome:
-        workload = context.make_workload()
-        workload.limit_threads(context.threads)
-        workload.load(configuration, context.seeds(configuration))
+    def run(cls, trial: PlannedTrial) -> TrialOutcome:
+        workload = trial.context.make_workload()
+        workload.limit_threads(trial.context.threads)
+        workload.load(trial.configuration, trial.context.seeds(trial.configuration))
         workload.test()
-        return run_trial(context, trial_id, configuration, report, attempt=attempt)
+        return trial.run()

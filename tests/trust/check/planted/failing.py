@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from trust.check.planted.base import Altered, Repeating, Task
+from trust.check.planted.base import Altered, PlannedTrial, Repeating, Task
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import StepError
-from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.pool import Worker
-from tuneoff.run.trial.run_trial import Decision, Report, TrialOutcome, run_trial
+from tuneoff.run.trial.run_trial import Decision, TrialOutcome
 from tuneoff.run.trial.trial_process import trial_process
 from tuneoff.trust.check.probe_workload import METRIC, ProbeError, ProbeWithoutState
 from tuneoff.workload import Configuration
@@ -27,13 +26,11 @@ class _Deciding(Altered):
         raise NotImplementedError
 
     @classmethod
-    def run(
-        cls, context: TrialContext, trial_id: str, configuration: Configuration, report: Report, *, attempt: int
-    ) -> TrialOutcome:
+    def run(cls, trial: PlannedTrial) -> TrialOutcome:
         def decided(epoch: int, metrics: Mapping[str, float]) -> Decision:
-            return cls.redecide(report(epoch, metrics), configuration, attempt, epoch)
+            return cls.redecide(trial.report(epoch, metrics), trial.configuration, trial.attempt, epoch)
 
-        return run_trial(context, trial_id, configuration, decided, attempt=attempt)
+        return trial._replace(report=decided).run()
 
 
 class IgnoresStops(_Deciding):

@@ -8,14 +8,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from trust.check.planted.base import Altered, Task
-from tuneoff.experiment.trial_context import TrialContext
+from trust.check.planted.base import Altered, PlannedTrial, Task
 from tuneoff.record.events.writer import FOLDER
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.pool import Death
-from tuneoff.run.trial.run_trial import Report, TrialOutcome, run_trial
+from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff.run.trial.trial_process import trial_process
-from tuneoff.workload import Configuration
 from tuneoff_adapters.serial import SerialAdapter
 
 
@@ -102,11 +100,9 @@ class EndsTwice(Altered):
     """Writes the end of trials that has been written."""
 
     @classmethod
-    def run(
-        cls, context: TrialContext, trial_id: str, configuration: Configuration, report: Report, *, attempt: int
-    ) -> TrialOutcome:
-        events = trial_process(context).events
-        outcome = run_trial(context, trial_id, configuration, report, attempt=attempt)
+    def run(cls, trial: PlannedTrial) -> TrialOutcome:
+        events = trial_process(trial.context).events
+        outcome = trial.run()
         if outcome.state == "completed":
-            events.write("trial_ended", trial=trial_id, attempt=attempt, state=outcome.state, epochs=outcome.epochs)
+            events.write("trial_ended", trial=trial.trial_id, attempt=trial.attempt, state=outcome.state, epochs=outcome.epochs)
         return outcome

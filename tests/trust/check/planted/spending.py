@@ -7,12 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from trust.check.planted.base import Altered
-from tuneoff.experiment.trial_context import TrialContext
+from trust.check.planted.base import Altered, PlannedTrial
 from tuneoff.run.trial.pool import Worker
-from tuneoff.run.trial.run_trial import Report, TrialOutcome
+from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff.run.trial.trial_process import TrialBudget, trial_process
-from tuneoff.workload import Configuration
 from tuneoff_adapters.serial import SerialAdapter
 
 
@@ -40,22 +38,18 @@ class PrunesEarlyEnds(Altered):
     """Takes a trial that reported fewer epochs than planned for a stopped one."""
 
     @classmethod
-    def run(
-        cls, context: TrialContext, trial_id: str, configuration: Configuration, report: Report, *, attempt: int
-    ) -> TrialOutcome:
-        outcome = super().run(context, trial_id, configuration, report, attempt=attempt)
-        return outcome if outcome.epochs >= context.epochs else replace(outcome, state="pruned")
+    def run(cls, trial: PlannedTrial) -> TrialOutcome:
+        outcome = super().run(trial)
+        return outcome if outcome.epochs >= trial.context.epochs else replace(outcome, state="pruned")
 
 
 class AwaitsAllEpochs(Altered):
     """Waits for reports that do not come."""
 
     @classmethod
-    def run(
-        cls, context: TrialContext, trial_id: str, configuration: Configuration, report: Report, *, attempt: int
-    ) -> TrialOutcome:
-        outcome = super().run(context, trial_id, configuration, report, attempt=attempt)
-        while outcome.state == "completed" and outcome.epochs < context.epochs:
+    def run(cls, trial: PlannedTrial) -> TrialOutcome:
+        outcome = super().run(trial)
+        while outcome.state == "completed" and outcome.epochs < trial.context.epochs:
             time.sleep(1)
         return outcome
 

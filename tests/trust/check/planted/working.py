@@ -8,15 +8,13 @@ import threading
 import time
 from dataclasses import replace
 
-from trust.check.planted.base import Altered, Task
+from trust.check.planted.base import Altered, PlannedTrial, Task
 from trust.check.planted.recording import rewrite, whole_events, worker_files
 from tuneoff.base.process_limits import SlotLimits
 from tuneoff.base.processes import kill_from_outside
-from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.pool import Death, Worker, WorkerPool
-from tuneoff.run.trial.run_trial import Report, TrialOutcome, run_trial
+from tuneoff.run.trial.run_trial import TrialOutcome
 from tuneoff.run.trial.trial_process import trial_process
-from tuneoff.workload import Configuration
 from tuneoff_adapters.serial import SerialAdapter
 
 NO_PROCESSOR = 4095
@@ -47,14 +45,12 @@ class TwoThreads(Altered):
     """Computes in a second thread while a trial runs."""
 
     @classmethod
-    def run(
-        cls, context: TrialContext, trial_id: str, configuration: Configuration, report: Report, *, attempt: int
-    ) -> TrialOutcome:
+    def run(cls, trial: PlannedTrial) -> TrialOutcome:
         done = threading.Event()
         thread = threading.Thread(target=_compute, args=(done,), daemon=True)
         thread.start()
         try:
-            return run_trial(context, trial_id, configuration, report, attempt=attempt)
+            return trial.run()
         finally:
             done.set()
             thread.join()
@@ -78,14 +74,12 @@ class OwnTimeLimit(Altered):
     """Ends trials that hang or are slow before their limit of time."""
 
     @classmethod
-    def run(
-        cls, context: TrialContext, trial_id: str, configuration: Configuration, report: Report, *, attempt: int
-    ) -> TrialOutcome:
+    def run(cls, trial: PlannedTrial) -> TrialOutcome:
         limit = threading.Timer(OWN_SECONDS, kill_from_outside)
-        if configuration.get("act") in ("hang", "slow"):  # others take as long on a busy machine
+        if trial.configuration.get("act") in ("hang", "slow"):  # others take as long on a busy machine
             limit.start()
         try:
-            return run_trial(context, trial_id, configuration, report, attempt=attempt)
+            return trial.run()
         finally:
             limit.cancel()
 
