@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from trust.check.controls import failures, make_some, planted_surroundings
+from trust.check.controls import ALL_RUNS, failures, make_some, planted_surroundings
 from trust.check.planted.expected import CONTROLS, EXPECTED, Control
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.evidence import AdapterEvidence
@@ -48,7 +49,7 @@ def test_controls_are_named_once() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(0 if ALL_RUNS in os.environ else 600)
 @pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control.adapter)
 class TestControls:
     def test_it_fails_in_its_own_check_alone(self, control: Control, evidence_of: MakeEvidence) -> None:
