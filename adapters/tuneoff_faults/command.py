@@ -11,7 +11,7 @@ from tuneoff.base.commands import command
 from tuneoff.base.output import note_on_terminal, write, write_exactly, write_json
 from tuneoff.base.targets import unknown_name
 from tuneoff.cli.command import ListedAction
-from tuneoff.cli.folders import folder_path
+from tuneoff.cli.folders import folder_path, make_empty
 from tuneoff.cli.selection import add_adapters, check_something_runs, overridden_plan
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by", choices=("defaults", "adapter"), help="only by the framework's own defaults, or only through the adapter"
     )
     parser.add_argument("--at-once", metavar="N", type=int, default=AT_ONCE, help=f"runs at the same time; default: {AT_ONCE}")
-    parser.add_argument("--keep", metavar="DIR", type=folder_path, help="keep the files of all runs in this folder")
+    parser.add_argument("--keep", metavar="DIR", type=folder_path, help="keep the files of all runs in this new folder")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="write JSON: each run with its outcome, reason and times")
     form.add_argument("--markdown", action="store_true", help="write tables in Markdown, for a page as docs/faults.md")
@@ -55,6 +55,8 @@ def execute(arguments: argparse.Namespace) -> int:
     plan = overridden_plan(FILE, adapters=arguments.adapters)
     if all(skip_reason(run) for run in plan.counted):
         check_something_runs(plan)
+    if arguments.keep is not None:
+        make_empty(arguments.keep, "--keep")
     settings = [setting for setting in SETTINGS if arguments.by in (None, setting)]
     results = run_matrix(plan, faults, settings, arguments.at_once, note_on_terminal, arguments.keep)
     is_missed = any(result.is_missed for result in results)

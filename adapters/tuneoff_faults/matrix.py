@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import logging
 import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +17,6 @@ from msgspec import structs
 from tuneoff.base.interrupting import interrupting
 from tuneoff.base.output import one_line
 from tuneoff.base.targets import load_target
-from tuneoff.errors import ResultsError
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.judge.fault_results import CONTROL, DEFAULTS, NO_SUCH_PART, SURVIVED, FaultResult, Outcome
 from tuneoff.registry import adapter_class
@@ -46,14 +44,11 @@ def run_matrix(
 ) -> list[FaultResult]:
     """Run all cells, at most `at_once` at the same time; where a setting has faults, its control runs too.
 
-    The files of the cells are removed, unless `keep` is a folder for them.
+    The files of the cells are removed, unless `keep` is an empty folder for them.
 
     Raises:
-        ResultsError: `keep` cannot be written.
         KeyboardInterrupt: SIGINT, SIGTERM or SIGHUP; every process is ended and every folder removed then.
     """
-    if keep is not None:
-        _make_writable(keep)
     experiment = plan.counted[0].spec.experiment
     values = clean_values(experiment, {**experiment.workload.options, "configurations": [], "epoch_seconds": 0.0})
     faulty = best_of({index: of[-1] for index, of in enumerate(values)}, experiment.objective)
@@ -77,16 +72,6 @@ def run_matrix(
         if keep is not None:
             _keep(root, keep)
     return _with_waste(results)
-
-
-def _make_writable(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        reason = error.strerror or error
-        raise ResultsError(f"--keep must be a folder that can be written, but got {folder}: {reason}") from error
 
 
 def _keep(root: Path, folder: Path) -> None:

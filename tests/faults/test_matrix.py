@@ -148,7 +148,7 @@ def test_a_folder_that_cannot_be_kept_in_is_refused_before_the_first_run(faults:
     (tmp_path / "file").touch()
     answer = faults("raise", break_a_rule, "--keep", tmp_path / "file")
     assert answer.code == 5
-    assert answer.line == f"tuneoff: --keep must be a folder that can be written, but got {tmp_path / 'file'}: File exists"
+    assert answer.line == f"tuneoff: {tmp_path / 'file'} cannot be written: File exists; choose another --keep"
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), shutil.Error([("a", "b", "No space left")])])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tuneoff.base.commands import command
 from tuneoff.base.output import columns, note, write, write_exactly, write_json
 from tuneoff.cli.command import ListedAction
-from tuneoff.cli.folders import folder_path
+from tuneoff.cli.folders import folder_path, make_empty
 
 if TYPE_CHECKING:
     from tuneoff.base.findings import Check, Report
@@ -94,7 +94,7 @@ def _of_workload(file: Path, checks: Sequence[WorkloadCheck]) -> Report:
 def _reports(arguments: argparse.Namespace, checks: Sequence[AdapterCheck]) -> list[Report]:
     from tuneoff.cli.selection import share_folder
     from tuneoff.trust.check.make import subject_of
-    from tuneoff.trust.check.run_checks import check_adapter, make_empty
+    from tuneoff.trust.check.run_checks import check_adapter
 
     options = _options(arguments.options)
     found = [subject_of(name, arguments.platform, options) for name in dict.fromkeys(arguments.adapters)]
@@ -102,7 +102,7 @@ def _reports(arguments: argparse.Namespace, checks: Sequence[AdapterCheck]) -> l
     folders = _folders(arguments.keep, subjects)
     for folder in folders:
         if folder is not None:
-            make_empty(folder)  # before the first run: what is found later costs finished reports
+            make_empty(folder, "--keep")  # before the first run: what is found later costs finished reports
     share_folder()
     reports = []
     for subject, keep in zip(subjects, folders, strict=True):

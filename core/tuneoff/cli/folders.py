@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -26,6 +27,22 @@ RESULTS = Path("results")
 def folder_path(text: str) -> Path:
     """Return the path to a folder that a person named: links may lead to it, and below it none is followed."""
     return without_links(Path(text))
+
+
+def make_empty(folder: Path, option: str) -> None:
+    """Make a new folder, or see that one is empty and can be written; `option`: that named it.
+
+    Raises:
+        ResultsError: it has files already, or cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise ResultsError(f"{folder} must be a new or empty folder, but has files; choose another {option}")
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ResultsError(f"{folder} cannot be written: {error.strerror}; choose another {option}") from error
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:

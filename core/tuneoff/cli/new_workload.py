@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from tuneoff.base.commands import command, install_command, pip
 from tuneoff.base.output import write
 from tuneoff.base.packages import missing_libraries
+from tuneoff.cli.folders import make_empty
 from tuneoff.errors import ExperimentError, ResultsError
 
 if TYPE_CHECKING:
@@ -65,9 +66,7 @@ def write_templates(
     """
     written = []
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise ResultsError(f"{folder} must be a new or empty folder, but has files; choose another --output")
+        make_empty(folder, "--output")
         for base, template in [(one, path) for one in sources for path in sorted(one.rglob(f"*{SUFFIX}"))]:
             name = _filled(str(template.relative_to(base)).removesuffix(SUFFIX), words)
             path = folder / (moved or {}).get(name, name)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from tuneoff.base.findings import Finding, Report
 from tuneoff.base.packages import installed_version
-from tuneoff.errors import ResultsError
 from tuneoff.measure.use import LARGEST_SHARE
 from tuneoff.run.supervisor.guardian import temporary_folder, watching
 from tuneoff.trust.check.checks import CHECKS
@@ -27,7 +26,7 @@ def check_adapter(
 ) -> Report:
     """Make the runs that these checks read, and return what they say; what fails at a time limit is tried again, once.
 
-    `keep`: a new folder for the runs (see `make_empty`), else they are removed.
+    `keep`: an empty folder for the runs, else they are removed.
     """
     started = time.monotonic()
     with (
@@ -60,20 +59,6 @@ def check_adapter(
             "seconds": round(seconds, 1),
         },
     )
-
-
-def make_empty(keep: Path) -> None:
-    """Make a folder for runs that are kept.
-
-    Raises:
-        ResultsError: it has files already, or cannot be made.
-    """
-    try:
-        keep.mkdir(parents=True, exist_ok=True)
-        if any(keep.iterdir()):
-            raise ResultsError(f"{keep} must be a new or empty folder, but has files; choose another --keep")
-    except OSError as error:
-        raise ResultsError(f"{keep} cannot be made: {error.strerror}; choose another --keep") from error
 
 
 def tried_again(
