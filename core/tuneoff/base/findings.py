@@ -231,13 +231,10 @@ def page(reports: Sequence[Report], shown: Sequence[str] = ()) -> Iterator[str]:
         rows.append((report.label, *(str(report.values[name]) for name in shown), word, *map(str, report.counts.values())))
     yield from markdown_table(("", *shown, "conforms", *ORDER), rows)
     yield ""
-    yield from markdown_table(
-        ("check", "why", *(report.label for report in reports)),
-        [
-            (f"`{of[0].id}`", of[0].reason, *(_SIGNS[finding.verdict] for finding in of))
-            for of in zip(*(report.findings for report in reports), strict=True)
-        ],
-    )
+    by_check = zip(*(report.findings for report in reports), strict=True)
+    signs = [(f"`{row[0].id}`", row[0].reason, *(_SIGNS[finding.verdict] for finding in row)) for row in by_check]
+    yield from markdown_table(("check", "why", *(report.label for report in reports)), signs)
     for report in reports:
-        if lines := [f"- `{one.id}`: {one.verdict}: {one_line(one.text)}" for one in report.findings if one.text]:
-            yield from ("", f"**{report.label}**", "", *lines)
+        texts = [(finding.id, finding.verdict, one_line(finding.text)) for finding in report.findings if finding.text]
+        if texts:
+            yield from ("", f"**{report.label}**", "", *(f"- `{name}`: {verdict}: {text}" for name, verdict, text in texts))
