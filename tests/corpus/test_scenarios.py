@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -99,7 +100,7 @@ def test_controls_are_told(name: str, snapshot: SnapshotAssertion) -> None:
 def test_a_recommendation_is_told(name: str, snapshot: SnapshotAssertion) -> None:
     asked = RECOMMENDED[name]
     found = recommend(asked.folders(), asked.known, asked.faults, asked.request_of)
-    told = written(figure(json.loads(json.dumps(recommendation_to_json(found), allow_nan=False, default=str))))
+    told = written(figure(json.loads(json.dumps(recommendation_to_json(found), allow_nan=False, default=os.path.relpath))))
     assert "\n".join([*recommendation_lines(found, with_runs=False), told]) == snapshot
 
 
