@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from builders.specs import make_spec
 from tuneoff.record.layout import VERSIONS
 from tuneoff.record.run_context import note_versions, noted_versions
@@ -19,12 +17,6 @@ def test_notes_add_up_and_the_later_one_counts(tmp_path: Path) -> None:
     note_versions(tmp_path, {"image": "b", "digests": ["sha256:0"]})
     assert noted_versions(tmp_path) == {"server": "1", "image": "b", "digests": ["sha256:0"]}
     assert [path.name for path in tmp_path.iterdir()] == [VERSIONS]
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{", "null"])
-def test_a_file_that_holds_no_notes_is_none(tmp_path: Path, text: str) -> None:
-    (tmp_path / VERSIONS).write_text(text)
-    assert noted_versions(tmp_path) == {}
 
 
 def test_the_record_has_them(tmp_path: Path) -> None:

@@ -201,22 +201,6 @@ def test_seeds_are_added_to_a_folder_whose_analysis_stays(tmp_path: Path, plan: 
     assert few.added_seeds == ()
 
 
-@pytest.mark.parametrize(
-    ("parts", "key"),
-    [
-        ("power: 'one:Meter'", "power"),
-        ("carbon: {zone: ESP}", "carbon"),
-        ("prices: none", "prices"),
-        ("analysis: {margin_percent: 1}", "analysis"),
-    ],
-)
-def test_a_resume_with_another_meter_intensity_or_prices_is_refused(tmp_path: Path, plan: Plan, parts: str, key: str) -> None:
-    ResultsFolder(tmp_path / "r", plan, resume=False).close()
-    other = make_plan(load_matrix(write_file(tmp_path / "other.yaml", f"{FILE}{parts}\n")))
-    with pytest.raises(ResultsError, match=f"begun with another `{key}`, which is frozen since; undo that change"):
-        ResultsFolder(tmp_path / "r", other, resume=True)
-
-
 def test_files_that_are_not_tuneoff_s_stay_and_runs_without_a_plan_are_refused(tmp_path: Path, plan: Plan) -> None:
     (tmp_path / "log").write_text("of the shell")
     ResultsFolder(tmp_path, plan, resume=False).close()

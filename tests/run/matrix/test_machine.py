@@ -52,19 +52,6 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "LOOK_NS", 1)  # one sentinel
 
 
-class Sleeping:
-    """A digest during which this thread does not run, as if another program had its core."""
-
-    SECONDS = 0.05
-
-    def update(self, _: bytes) -> None:
-        """Do nothing."""
-
-    def digest(self) -> bytes:
-        time.sleep(self.SECONDS)
-        return b""
-
-
 def names(found: list[tuple[str, str]]) -> list[str]:
     return [name for name, _ in found]
 
@@ -80,11 +67,6 @@ def test_each_defect_of_the_machine_has_its_flag_and_no_other(change: dict[str, 
     ((found, text),) = notes(now, [QUIET, now])
     assert found == name
     assert len(text) > 20
-
-
-def test_a_slow_clock_source_is_flagged_though_it_was_there_from_the_begin() -> None:
-    hpet = replace(QUIET, clock_source="hpet")
-    assert names(notes(hpet, [hpet])) == ["slow_clock_source"]
 
 
 def test_memory_is_held_to_what_the_workers_may_use() -> None:
@@ -118,13 +100,6 @@ def test_no_look_is_flagged_for_being_faster_than_a_slow_start(tmp_path: Path, m
     monkeypatch.setattr(machine, "look", lambda *_, **__: next(looks))
     guard = Guard(tmp_path)
     assert [names(guard.look()[1]) for _ in range(4)] == [[], [], ["machine_drift"], []]
-
-
-def test_other_programs_before_a_run_are_no_flag_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shared = replace(QUIET, load_1min=20.0)
-    monkeypatch.setattr(machine, "look", lambda *_, **__: shared)
-    guard = Guard(tmp_path)
-    assert [names(guard.look()[1]) for _ in range(3)] == [[], [], []]
 
 
 @pytest.mark.parametrize(("share", "text"), [(0.525, "at least 50 %"), (0.12, None), (0.0, None)])
@@ -170,11 +145,6 @@ def test_a_busy_machine_is_told_once_before_the_first_run(
     listener = Notes()
     execute(PlanRequest(plan=make_plan(load_matrix(file)), results=tmp_path / "results", listener=listener))
     assert listener.busy == told
-
-
-def test_a_sentinel_that_waits_for_its_core_takes_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuneoff.run.machine.hashlib.sha256", Sleeping)
-    assert machine._sentinel() < 0.2 * Sleeping.SECONDS * 1e9
 
 
 # --- what later looks are held to ---

@@ -1,10 +1,12 @@
-"""The plan: ids, skips with reasons, runs that are the same, warm-ups, totals, the frozen analysis."""
+"""From a file to a plan: cells and their order, ids, skips with reasons, what is emulated, the frozen analysis."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,13 @@ import pytest
 import fake_plugins
 from builders.specs import make_spec
 from command_line import write_file
+from tuneoff.capabilities import Capabilities, Reports
 from tuneoff.errors import ExperimentError, PluginError, ResultsError
 from tuneoff.experiment.analysis import difference
-from tuneoff.experiment.expand import SkipCheck
+from tuneoff.experiment.expand import Cell, SkipCheck, entries, expand, rotated, williams_rows
 from tuneoff.experiment.load import load_matrix
-from tuneoff.experiment.plan import Plan, make_plan, seconds_at_most
-from tuneoff.experiment.spec import Workers
+from tuneoff.experiment.plan import Plan, make_plan
+from tuneoff.experiment.spec import Workers, run_spec_from_json, run_spec_to_json
 from tuneoff_adapters.katib.adapter import KatibAdapter
 
 MakePlan = Callable[[dict[str, Any]], Plan]
@@ -27,27 +30,12 @@ LEAST: dict[str, Any] = {"workload": "curve", "adapters": ["plain", "rich"], "bu
 
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakePlan:
-    fake_plugins.register(monkeypatch)
-
+    fake_plugins.register(monkeypatch, fake_plugins.plugin("twofold", "fake_plugins:Twofold"))
     return lambda content: make_plan(load_matrix(write_file(tmp_path / "file.yaml", content)))
 
 
 def _reasons(plan: Plan) -> dict[str, str | None]:
     return {run.spec.adapter: run.skip_reason for run in plan.counted}
-
-
-def test_the_same_file_gives_the_same_plan(plan: MakePlan) -> None:
-    content = {**LEAST, "seeds": [1, 2], "warm_up": True}
-    assert plan(content) == plan(content)
-    assert plan(content).plan_id == plan({**content, "timeouts": {"trial_seconds": 5}}).plan_id
-    assert plan(content).plan_id != plan({**content, "seeds": [1, 3]}).plan_id
-
-
-def test_the_limit_of_processors_is_part_of_what_identifies_a_run(plan: MakePlan) -> None:
-    plans = [plan({**LEAST, "workers": {"cpu_limit": limit}}) for limit in ("none", "quota", "affinity")]
-    assert len({one.plan_id for one in plans}) == 3
-    assert plan(LEAST).plan_id == plans[0].plan_id
-    assert Plan.from_json(plans[1].to_json()) == plans[1]
 
 
 @pytest.mark.parametrize(
@@ -135,27 +123,6 @@ def test_a_check_that_fails_is_a_broken_plugin(plan: MakePlan) -> None:
         plan({**LEAST, "adapters": ["failing"]})
 
 
-def test_a_default_that_is_random_is_run_once_and_says_so(plan: MakePlan) -> None:
-    made = plan({**LEAST, "matrix": {"sampler": ["random", "default", "tpe"]}})
-    runs = {(run.spec.adapter, run.spec.experiment.sampler.name): run for run in made.runs}
-    twin = runs["plain", "random"].run_id
-    assert runs["plain", "default"].skip_reason == f"same as sampler 'random': run {twin}"
-    assert runs["plain", "default"].same_as == twin
-    assert runs["rich", "default"].same_as == runs["rich", "tpe"].run_id
-
-
-def test_a_default_alone_is_run(plan: MakePlan) -> None:
-    assert all(run.skip_reason is None for run in plan({**LEAST, "sampler": "default"}).runs)
-
-
-def test_a_default_whose_twin_is_skipped_is_skipped_for_its_own_reason(plan: MakePlan) -> None:
-    made = plan({**LEAST, "adapters": ["missing"], "matrix": {"sampler": ["tpe", "default"]}})
-    assert {run.skip_reason for run in made.runs} == {
-        "adapter 'missing' needs the nowhere-tune package; run: pip install nowhere-tune"
-    }
-    assert all(run.same_as is None for run in made.runs)
-
-
 def test_two_runs_of_one_identity_are_refused(plan: MakePlan) -> None:
     with pytest.raises(
         ExperimentError,
@@ -183,54 +150,11 @@ def test_one_short_warm_up_per_kind_of_adapter_comes_first(plan: MakePlan) -> No
     assert not {run.run_id for run in warm} & {run.run_id for run in made.counted}
 
 
-def test_totals_count_what_is_run(plan: MakePlan) -> None:
-    content = {**LEAST, "adapters": ["plain", "rich", "missing"], "seeds": [1, 2], "budget": {"trials": 5, "epochs_per_trial": 3}}
-    totals = plan(content).totals
-    assert (totals.runs, totals.skipped, totals.warm_ups, totals.trials, totals.epochs) == (4, 2, 0, 20, 60)
-    limited = plan({**content, "budget": {"trials": 5, "epochs_per_trial": 3, "epochs_total": 7}}).totals
-    assert limited.epochs == 28
-
-
-def test_the_bound_in_seconds_follows_timeouts_and_budget(plan: MakePlan) -> None:
-    steps = ("deploy", "setup", "collect", "test", "metrics", "undeploy")
-    timeouts = {f"{step}_seconds": 1 for step in steps} | {"trial_seconds": 10}
-    content = {**LEAST, "adapters": ["plain"], "timeouts": timeouts, "workers": {"count": 2}, "failures": {"retries": 1}}
-    assert seconds_at_most(plan(content).runs[0].spec) == 6 + 3 * 2 * 10
-    budget = {"trials": 5, "wall_clock_seconds": 4}
-    assert seconds_at_most(plan({**content, "budget": budget}).runs[0].spec) == 6 + 4 + 10
-    assert plan({**content, "seeds": [1, 2]}).totals.seconds_at_most == 2 * (6 + 60)
-
-
 @pytest.mark.parametrize(("metric", "is_said"), [("energy.job", True), ("waste.default.carbon", True), ("time.jct", False)])
 def test_what_is_decided_by_energy_is_never_compared_across_kinds(plan: MakePlan, metric: str, is_said: bool) -> None:
     made = plan({**LEAST, "analysis": {"primary_metric": metric, "questions": {"time": "time.jct"}}})
     assert ("kind_rule" in made.analysis) is is_said
     assert difference({**made.analysis, "margin_percent": 1.0}, made.analysis) == "analysis"
-
-
-def test_the_analysis_is_frozen_with_its_family(plan: MakePlan) -> None:
-    content = {
-        **LEAST,
-        "adapters": ["plain", "plain", "rich", "missing"],
-        "seeds": [1, 2],
-        "matrix": {"sampler": ["random", "tpe"]},
-    }
-    made = plan({**content, "analysis": {"primary_metric": "overhead.per_trial", "margin_percent": 10}})
-    analysis = made.analysis
-    assert (analysis["primary_metric"], analysis["margin_percent"], analysis["seeds"]) == ("overhead.per_trial", 10.0, [1, 2])
-    assert analysis["comparisons"] == [{"variant": {"sampler": "random"}, "adapters": ["plain", "rich"]}]
-    assert (analysis["family_size"], analysis["questions"]["quality"]) == (15, "quality.test")
-    assert analysis["noise_floor"] == ["plain#2"]
-    assert made.analysis_digest != plan(content).analysis_digest
-
-
-def test_a_plan_survives_json(plan: MakePlan) -> None:
-    made = plan(
-        {**LEAST, "adapters": ["plain", "rich", "missing"], "matrix": {"sampler": ["random", "default"]}, "warm_up": True}
-    )
-    again = Plan.from_json(json.loads(json.dumps(made.to_json())))
-    assert again == made
-    assert (again.plan_id, again.analysis_digest, again.totals) == (made.plan_id, made.analysis_digest, made.totals)
 
 
 def test_another_format_a_damaged_and_a_changed_plan_are_refused(plan: MakePlan) -> None:
@@ -248,21 +172,6 @@ def test_another_format_a_damaged_and_a_changed_plan_are_refused(plan: MakePlan)
         Plan.from_json(changed)
 
 
-def test_what_differs_between_frozen_analyses_is_named(plan: MakePlan) -> None:
-    made = plan(LEAST).analysis
-    assert difference(made, made) is None
-    assert difference({**made, "family_size": 3}, made) == "analysis"
-    assert difference({**made, "carbon": None}, made) == "carbon"
-
-
-def test_anchors_are_frozen_by_task(plan: MakePlan) -> None:
-    anchors = {"random_search": 0.9, "best_known": 0.99, "source": "planted"}
-    tasks = {"one": {"budget.trials": 3, "anchors": anchors}, "other": {"budget.trials": 4}}
-    assert plan({**LEAST, "tasks": tasks}).analysis["anchors"] == {"one": anchors}
-    assert plan({**LEAST, "anchors": anchors}).analysis["anchors"] == {"": anchors}
-    assert "anchors" not in plan(LEAST).analysis
-
-
 @pytest.mark.parametrize(
     ("part", "problem"),
     [
@@ -277,3 +186,130 @@ def test_anchors_are_frozen_by_task(plan: MakePlan) -> None:
 def test_an_analysis_that_cannot_hold_is_refused(plan: MakePlan, part: dict[str, Any], problem: str) -> None:
     with pytest.raises(ExperimentError, match=problem):
         plan({**LEAST, **part})
+
+
+Cells = Callable[[dict[str, Any]], list[Cell]]
+SEEDS = [1765982946, 354935541, 154201120]  # of (seed, replicate) (0, 0), (7, 0), (0, 1), as run id format 1 had them
+
+
+@pytest.fixture
+def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cells:
+    fake_plugins.register(
+        monkeypatch,
+        fake_plugins.plugin("broken", "fake_plugins:Nothing"),
+        fake_plugins.plugin("twice", "fake_plugins:Plain", "one"),
+        fake_plugins.plugin("twice", "fake_plugins:Rich", "other"),
+    )
+
+    def from_content(content: dict[str, Any]) -> list[Cell]:
+        file = load_matrix(write_file(tmp_path / "file.yaml", content))
+        return expand(file, entries(file))
+
+    return from_content
+
+
+def test_local_options_are_no_part_of_the_run(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+    def line(**options: Any) -> dict[str, Any]:
+        return {"name": "rich", "options": options}
+
+    def runs(*adapters: Any) -> dict[str, str]:
+        return {cell.entry.label: cell.spec.run_id for cell in cells({**LEAST, "adapters": list(adapters)})}
+
+    (before,) = runs(line(a=1)).values()
+    assert runs(line(a=1, address="x")) != {"rich": before}
+    monkeypatch.setattr(fake_plugins.Rich, "local_options", frozenset({"address"}))
+    assert runs(line(a=1)) == runs(line(a=1, address="x")) == runs(line(a=1, address="y")) == {"rich": before}
+    assert runs(line(a=2, address="x")) != {"rich": before}
+    two = runs(line(a=1, address="x"), line(a=1, address="y"))
+    assert list(two) == ["rich", "rich#2"]
+    assert len(set(two.values())) == 2
+    (cell,) = cells({**LEAST, "adapters": [line(a=1, address="x")]})
+    assert cell.spec.options == {"a": 1, "address": "x"}  # the adapter has it all the same
+    again = run_spec_from_json(json.loads(json.dumps(run_spec_to_json(cell.spec))))
+    assert (again, again.run_id) == (cell.spec, before)
+
+
+@pytest.mark.parametrize(("needed", "pruner", "told"), [("none", "none", "none"), ("none", "asha", "every_epoch")])
+def test_a_framework_is_told_what_it_needs_unless_the_file_says_every_epoch(
+    cells: Cells, monkeypatch: pytest.MonkeyPatch, needed: Reports, pruner: str, told: Reports
+) -> None:
+    monkeypatch.setattr(fake_plugins.Rich, "capabilities", replace(fake_plugins.Rich.capabilities, reports=needed))
+    content = {**LEAST, "adapters": ["rich"], "pruner": pruner, "matrix": {"reports": ["needed", "every_epoch"]}}
+    if pruner != "none":  # both are the same run
+        content["matrix"]["reports"].pop()
+    by_needed, *by_all = cells(content)
+    assert by_needed.spec.reports == told
+    assert [cell.spec.reports for cell in by_all] == (["every_epoch"] if pruner == "none" else [])
+    before = {**run_spec_to_json(by_needed.spec)}
+    del before["reports"]  # as a run of a tuneoff that told every epoch
+    assert run_spec_from_json(before).run_id == replace(by_needed.spec, reports="every_epoch").run_id
+    assert (run_spec_from_json(before).run_id == by_needed.spec.run_id) is (told == "every_epoch")
+
+
+@pytest.mark.parametrize(("name", "problem"), [("broken", "adapter 'broken' is broken"), ("twice", "one 1.0 and other 1.0")])
+def test_a_broken_or_ambiguous_plugin_stops_the_plan(cells: Cells, name: str, problem: str) -> None:
+    with pytest.raises(PluginError, match=problem):
+        cells({**LEAST, "adapters": [name]})
+
+
+def streams(found: list[Cell], key: str) -> dict[object, int]:
+    """Return the sampler seed of each variant's cells of `plain`, by what its values call `key`."""
+    return {cell.spec.experiment.variant.get(key): cell.spec.sampler_seed for cell in found if cell.entry.label == "plain"}
+
+
+def test_a_file_without_tasks_keeps_its_sampler_seeds_bit_for_bit(cells: Cells) -> None:
+    """The figures are those of run id format 1: other variants share their streams on purpose."""
+    found = cells({**LEAST, "adapters": ["plain", "plain"], "seeds": [0, 7], "matrix": {"workers.count": [1, 2]}})
+    seeds = {(cell.spec.seed, cell.spec.replicate): cell.spec.sampler_seed for cell in found}
+    assert [seeds[0, 0], seeds[7, 0], seeds[0, 1]] == SEEDS
+    assert len({cell.spec.sampler_seed for cell in found}) == len(seeds) == 4
+
+
+def test_a_sampler_stream_follows_what_a_task_changes_and_not_its_name_or_its_anchors(cells: Cells) -> None:
+    def stream(tasks: dict[str, object], **base: object) -> dict[object, int]:
+        return streams(cells({**LEAST, **base, "tasks": tasks}), "task")
+
+    anchors = {"random_search": 0.5, "best_known": 0.9, "source": "planted"}
+    one = stream({"a": {"budget.trials": 3, "workers.count": 2}})
+    assert list(stream({"b": {"workers.count": 2, "budget.trials": 3, "anchors": anchors}}).values()) == list(one.values())
+    assert list(stream({"a": {"budget.trials": 3, "timeouts.trial_seconds": 9}}).values()) == list(
+        stream({"a": {"budget.trials": 3}}).values()
+    )
+    assert stream({"a": {"budget.trials": 3, "workers.count": 1}}) != one
+    as_base = stream({"a": {"budget.trials": 3}}, budget={"trials": 3})
+    assert list(as_base.values()) == list(streams(cells(LEAST), "task").values()), "what the base has is no change"
+
+
+@pytest.mark.parametrize("size", range(1, 9))
+def test_each_adapter_stands_equally_often_in_each_place(size: int) -> None:
+    rows = williams_rows(size)
+    for place in range(size):
+        assert set(Counter(row[place] for row in rows).values()) == {len(rows) // size}
+    assert all(sorted(row) == list(range(size)) for row in rows)
+
+
+@pytest.mark.parametrize("size", range(2, 9))
+def test_each_adapter_follows_each_other_equally_often(size: int) -> None:
+    follows = Counter(pair for row in williams_rows(size) for pair in pairwise(row))
+    assert len(follows) == size * (size - 1)
+    assert len(set(follows.values())) == 1
+
+
+def test_a_plain_rotation_would_not_balance_neighbours() -> None:
+    follows = Counter(pair for shift in range(4) for pair in pairwise(rotated(4, shift)))
+    assert len(follows) < 4 * 3
+
+
+def test_the_mark_survives_json_and_is_read_from_the_adapter_where_a_plan_has_none(plan: MakePlan) -> None:
+    made = plan({**LEAST, "adapters": ["plain", {"name": "twofold", "platform": "emulated"}]})
+    data = json.loads(json.dumps(made.to_json()))
+    assert Plan.from_json(data) == made
+    for run in data["runs"]:
+        del run["emulated"]
+    older = Plan.from_json(data)
+    assert (older.plan_id, [run.emulated for run in older.runs]) == (made.plan_id, [False, True])
+
+
+def test_an_emulated_platform_is_one_of_the_platforms() -> None:
+    with pytest.raises(ValueError, match="`emulated_platforms` must be among"):
+        Capabilities(framework="none", platforms=("local",), emulated_platforms=("elsewhere",))

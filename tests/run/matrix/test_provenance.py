@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,12 +62,6 @@ def test_a_file_that_is_no_code_changes_no_digest(package: Path) -> None:
     assert found["workload"]["sha256"] == found["after"]["code"]
 
 
-def test_data_files_are_read_again_after_a_run(package: Path) -> None:
-    found = prepare(SPEC).environment()["after"]
-    assert found["data"] == {"a": hashlib.sha256(b"abc").hexdigest(), "b": None}
-    assert found["data_bytes"] is None  # one cannot be read
-
-
 CONFIG = """[core]
 	bare = false
 [remote "upstream"]
@@ -95,13 +88,6 @@ def test_the_remotes_url_comes_without_credentials(tmp_path: Path, url: str, fou
     (tmp_path / ".git" / "config").write_text(CONFIG.format(url=url))
     (tmp_path / "below").mkdir()
     assert git_remote(tmp_path / "below") == found
-
-
-def test_a_work_tree_without_a_remote_has_no_url(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
-    assert git_remote(tmp_path) is None
-    (tmp_path / ".git" / "config").write_text("[core]\n\tbare = false\n")
-    assert git_remote(tmp_path) is None
 
 
 def test_the_repository_of_the_code_has_its_url_and_commit(package: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from builders.killed_logs import SPEC, killed_log
 from builders.results_folders import Results, edit
 from tuneoff.experiment.spec import run_spec_to_json
 from tuneoff.record.endings import KILLED
-from tuneoff.record.store import FILE_NAME, read_run
+from tuneoff.record.store import FILE_NAME
 from tuneoff.run.finish import recover
 
 EXECUTION = f"{SPEC.run_id}-0a1b2c"
@@ -25,24 +24,6 @@ def killed(tmp_path: Path, execution: str = EXECUTION) -> tuple[Results, Path]:
     folder = results.add_log(SPEC, killed_log(execution), KILLED)
     (folder / FILE_NAME).unlink()
     return results, folder
-
-
-def test_the_record_has_the_planned_run_and_the_timeouts_that_were_in_force(tmp_path: Path) -> None:
-    results, folder = killed(tmp_path)
-    experiment = SPEC.experiment
-    timeouts = replace(experiment.timeouts, trial_seconds=7.0)
-    workload = replace(experiment.workload, target="subprocess:run")
-    theirs = replace(
-        SPEC,
-        adapter_target="subprocess:Popen",
-        experiment=replace(experiment, workload=workload, timeouts=timeouts),
-        options={"kubeconfig": "theirs"},
-        local_options=("kubeconfig",),
-    )
-    assert theirs.run_id == SPEC.run_id
-    edit(folder / "spec.json", lambda text: json.dumps({**json.loads(text), "run": run_spec_to_json(theirs)}))
-    recover(results.path, results.plan, KILLED)
-    assert read_run(folder).run_spec() == replace(SPEC, experiment=replace(experiment, timeouts=timeouts))
 
 
 @pytest.mark.parametrize("execution", ["run1-one", f"{SPEC.run_id}-xyz", f"{SPEC.run_id}-0a1b2c3"])

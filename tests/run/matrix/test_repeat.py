@@ -64,15 +64,6 @@ def test_a_flagged_run_repeats_all_runs_of_its_seed(plan: Plan) -> None:
     assert (repeat.number, repeat.seed, repeat.because) == (1, 1, {"disturbed": 1})
 
 
-@pytest.mark.parametrize("name", ["best_differs", "steal", "slow_clock_source", "frequency_limited", "left_behind"])
-def test_flags_of_results_and_of_the_machine_as_it_is_repeat_nothing(plan: Plan, name: str) -> None:
-    assert to_repeat(plan, flagged(all_done(), "optuna", 1, name), flagged=True) == {}
-
-
-def test_nothing_is_repeated_unless_it_is_asked_for(plan: Plan) -> None:
-    assert to_repeat(plan, flagged(all_done(), "optuna", 1, "disturbed"), flagged=False) == {}
-
-
 def test_the_decision_sees_names_of_flags_and_no_result(plan: Plan) -> None:
     assert list(inspect.signature(flagged_blocks).parameters) == ["plan", "flags", "numbers"]
     good = flagged(all_done(), "serial", 0, "machine_drift")
@@ -113,11 +104,6 @@ def test_a_repetition_stands_whatever_it_came_to() -> None:
     assert [
         record.execution_id for record in standing([execution("serial", 1, 2), execution("serial", 1, 1), first]).values()
     ] == [execution("serial", 1, 2).execution_id]
-
-
-def test_without_repetitions_the_latest_that_is_done_stands() -> None:
-    done, later = execution("serial", 1), execution("serial", 1, status="interrupted", reason="cut", started_at="2027")
-    assert [record.status for record in standing([done, replace(later, execution_id="z")]).values()] == ["done"]
 
 
 def test_what_was_repeated_is_counted_below_the_table(plan: Plan) -> None:

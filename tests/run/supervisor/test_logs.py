@@ -83,9 +83,3 @@ def test_what_stands_in_the_place_of_a_log_stays(folder: Path, plant: str) -> No
     watched.look()
     assert (watched.shorten(), shorten(path)) == (None, 0)
     assert mine.read_bytes() == lines(0, 130_000)
-
-
-def test_a_log_within_the_bound_stays_as_it_is(folder: Path) -> None:
-    (folder / "log.txt").write_bytes(lines(0, 50_000))
-    assert Logs(folder, folder, ()).shorten() is None
-    assert (folder / "log.txt").read_bytes() == lines(0, 50_000)

@@ -1,9 +1,11 @@
-"""Limits on trials and the ends that the supervisor writes."""
+"""The watchdog: limits, deaths and exits, and the trees of trials' processes."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,13 +14,18 @@ import msgspec
 import pytest
 
 from builders.event_logs import Log
-from run.supervisor.watching import watched
+from builders.waiting_processes import started
+from run.supervisor.watching import experiment, watched
 from trial_runs import events_of
-from tuneoff.base import clock
+from tuneoff.base import clock, processes
 from tuneoff.record.events import schema
+from tuneoff.record.events.writer import process_started_ns
 from tuneoff.record.layout import POD
+from tuneoff.run.progress import Tracker
 from tuneoff.run.supervisor import watch
-from tuneoff.run.trial.faults import asked_kills, kill_cause, watched_memory
+from tuneoff.run.supervisor.watch import TrialWatch
+from tuneoff.run.trial.faults import asked_kills, kill_cause, out_of_memory_kills, watched_memory
+from waiting import until
 
 
 @pytest.mark.parametrize(
@@ -159,13 +166,6 @@ def test_a_death_before_the_kernel_s_kill_on_the_same_slot_is_not_charged_to_mem
     assert [event.trial for event in events_of(tmp_path, schema.TrialEnded)] == ["t0", "t1"]
 
 
-def test_a_trial_within_its_limits_is_left_alone(tmp_path: Path, process: subprocess.Popen[str]) -> None:
-    trial_watch, _ = watched(tmp_path, process.pid, trial_seconds=100.0, silence_seconds=100.0, memory=10**9)
-    trial_watch.look()
-    assert process.poll() is None
-    assert kill_cause(tmp_path, "t0", 1) is None
-
-
 def test_a_trial_in_a_pod_is_its_adapter_s_matter_until_the_run_is_over(
     tmp_path: Path, process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,3 +206,161 @@ def test_the_end_of_a_dead_trial_is_written_once_it_has_settled(
     trial_watch.look()
     (end,) = events_of(tmp_path, schema.TrialEnded)
     assert (end.state, end.epochs, end.by) == (state, epochs, "supervisor")
+
+
+def living(tmp_path: Path, process: subprocess.Popen[str], boot_id: str | None = None) -> tuple[TrialWatch, Tracker, str]:
+    """A process that was started for a trial, of which only its first line is known; and its name."""
+    trial_watch, tracker = watched(tmp_path, process.pid)
+    tracker.open.clear()
+    writer = Log().process("trial", 0, pid=process.pid, boot=boot_id or clock.boot_id())
+    header = msgspec.structs.replace(writer.process, process_started_ns=process_started_ns(process.pid))
+    tracker.take(header, header)
+    return trial_watch, tracker, header.name
+
+
+def exits_in(folder: Path) -> list[schema.ProcessExited]:
+    return list(events_of(folder, schema.ProcessExited))
+
+
+def test_the_exit_of_a_trial_s_process_is_timed_when_it_happens_and_not_when_it_is_looked_for(
+    tmp_path: Path, process: subprocess.Popen[str]
+) -> None:
+    """It may have had no attempt: it then ended in its imports."""
+    trial_watch, _, name = living(tmp_path, process)
+    trial_watch.look()
+    assert exits_in(tmp_path) == []
+    before = clock.monotonic_ns()
+    process.kill()
+    process.wait()
+    after = clock.monotonic_ns()
+    deadline = time.monotonic() + 5
+    while not (exits := exits_in(tmp_path)) and time.monotonic() < deadline:
+        trial_watch.look()
+    assert [one.process for one in exits] == [name]
+    assert before <= exits[0].t <= after + 50_000_000
+    trial_watch.bury_all()
+    assert len(exits_in(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("boot_id", [None, "another"])
+def test_an_exit_just_before_the_run_s_end_is_written_unless_another_kernel_s_process_has_that_pid(
+    tmp_path: Path, process: subprocess.Popen[str], boot_id: str | None
+) -> None:
+    trial_watch, _, name = living(tmp_path, process, boot_id)
+    trial_watch.look()
+    process.kill()
+    process.wait()
+    trial_watch.bury_all()
+    assert [one.process for one in exits_in(tmp_path)] == ([name] if boot_id is None else [])
+
+
+@pytest.mark.parametrize(("role", "arrived"), [("trial", 1), ("pod", 1), ("worker", 0), ("coordinator", 0)])
+def test_only_a_process_that_was_started_for_one_trial_is_expected_to_exit(role: str, arrived: int) -> None:
+    tracker = Tracker(experiment=experiment(), run_id="r")
+    writer = Log().process(role, 0)
+    for event in writer.events:
+        tracker.take(writer.process, event)
+    assert len(tracker.arrived) == arrived
+
+
+BLOCK = "block = bytearray(b'x') * 80_000_000; print('up', flush=True); import sys; sys.stdin.read()"
+CHILD = "import subprocess, sys; sys.exit(subprocess.run([sys.executable, '-c', {script!r}]).returncode)"
+GRANDCHILD = CHILD.format(script=CHILD.format(script=BLOCK))
+# tells of its child's death, as a trial that waits for one would
+MOURNER = """import subprocess, sys
+subprocess.run([sys.executable, "-c", {script!r}])
+open({path!r}, "w").close()
+sys.stdin.read()
+"""
+FORKED = """import mmap, os, signal, sys
+shared = mmap.mmap(-1, 80_000_000)
+shared.write(b"x" * 80_000_000)
+for _ in range(4):
+    if os.fork() == 0:
+        sum(shared[position] for position in range(0, 80_000_000, 4096))
+        os.write(1, b"up\\n")
+        signal.pause()
+sys.stdin.read()
+"""
+
+
+def ended(process: subprocess.Popen[str]) -> None:
+    processes.kill_tree(process.pid)
+    process.communicate()
+
+
+@pytest.fixture
+def grandparent() -> Iterator[subprocess.Popen[str]]:
+    process = started(GRANDCHILD)
+    yield process
+    ended(process)
+
+
+def test_the_memory_of_a_child_s_child_counts_and_it_ends_with_the_trial(
+    tmp_path: Path, grandparent: subprocess.Popen[str]
+) -> None:
+    below = processes.descendants(grandparent.pid)
+    trial_watch, _ = watched(tmp_path, grandparent.pid, memory=70_000_000)
+    trial_watch.look()
+    assert grandparent.wait(5) == -9
+    assert kill_cause(tmp_path, "t0", 1) == "out of memory: more than 70 MB (watchdog)"
+    until(lambda: not any(map(processes.is_alive, below)))  # they are someone else's children now
+
+
+def test_a_process_is_killed_before_those_below_it_so_it_cannot_tell_their_death_as_its_own_fault(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    process = started(MOURNER.format(script=BLOCK, path=str(told)))
+    processes.kill_tree(process.pid)
+    process.communicate()
+    assert not told.exists()
+    process = started(MOURNER.format(script=BLOCK, path=str(told)))  # negative control: the child alone
+    (child,) = processes.children(process.pid)
+    processes.kill(child)
+    until(told.exists)
+    ended(process)
+
+
+def test_pages_that_forked_processes_share_count_once(tmp_path: Path) -> None:
+    process = started(FORKED, lines=4)
+    try:
+        pids = [process.pid, *processes.descendants(process.pid)]
+        assert sum(map(processes.rss_bytes, pids)) > 300_000_000  # negative control: by RSS alone it would be over
+        trial_watch, _ = watched(tmp_path, process.pid, memory=250_000_000)
+        trial_watch.look()
+        assert process.poll() is None
+        assert kill_cause(tmp_path, "t0", 1) is None
+    finally:
+        ended(process)
+
+
+def test_a_trial_whose_child_the_kernel_ended_is_out_of_memory_though_it_lives(
+    tmp_path: Path, grandparent: subprocess.Popen[str]
+) -> None:
+    group = tmp_path / "group"
+    group.mkdir()
+    (group / "memory.events").write_text("oom_kill 1\n")  # before the first look: perhaps of the trial before it on the slot
+    trial_watch, _ = watched(tmp_path, grandparent.pid, memory=10**9, cgroups=[str(group)])
+    trial_watch.look()
+    trial_watch.look()
+    assert out_of_memory_kills(group) == 1
+    assert kill_cause(tmp_path, "t0", 1) is None
+    (group / "memory.events").write_text("oom_kill 2\n")
+    trial_watch.look()
+    assert grandparent.wait(5) == -9
+    (killed,) = events_of(tmp_path, schema.TrialKilled)
+    assert (killed.cause, killed.charged) == ("out of memory: more than 1000 MB (control group)", "workload")
+
+
+def test_an_end_that_was_seen_late_is_uncertain_by_the_time_since_its_process_was_seen_alive(
+    tmp_path: Path, grandparent: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuneoff.run.supervisor.watch.SETTLE_NS", 0)
+    trial_watch, tracker = watched(tmp_path, grandparent.pid)
+    trial_watch.look()
+    seen = tracker.open["t0", 1].seen_ns
+    assert seen is not None
+    ended(grandparent)
+    trial_watch.look()
+    trial_watch.look()
+    (end,) = events_of(tmp_path, schema.TrialEnded)
+    assert end.uncertainty_ns == end.t - seen

@@ -1,31 +1,15 @@
-"""What an adapter asks before it proposes a trial."""
+"""Tickets of the budget and slots: who may train, and where."""
 
 from __future__ import annotations
 
+import multiprocessing
 from pathlib import Path
 
 import pytest
 
 from trial_runs import trial_context
 from tuneoff.base import clock
-from tuneoff.run.trial.trial_process import TrialBudget
-
-
-def test_without_limits_the_budget_is_never_used_up(tmp_path: Path) -> None:
-    budget = TrialBudget(trial_context(tmp_path, trials=1))
-    budget.tickets.take()
-    assert budget.epoch_tickets.take() == 0
-    assert not budget.is_used_up()
-
-
-def test_the_last_epoch_ticket_uses_the_budget_up_for_every_process(tmp_path: Path) -> None:
-    context = trial_context(tmp_path, epochs_total=2)
-    proposer, trial = TrialBudget(context), TrialBudget(context)
-    trial.epoch_tickets.take()
-    assert not proposer.is_used_up()
-    trial.epoch_tickets.take()
-    assert proposer.is_used_up()
-    assert not proposer.is_over_time()
+from tuneoff.run.trial.trial_process import Slots, Tickets, TrialBudget
 
 
 def test_the_deadline_counts_from_the_first_ticket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,3 +24,68 @@ def test_the_deadline_counts_from_the_first_ticket(tmp_path: Path, monkeypatch: 
     budget.tickets.take()
     now += 1
     assert budget.is_used_up()
+
+
+def test_a_slot_is_held_by_one_holder_and_the_preferred_one_comes_first(tmp_path: Path) -> None:
+    first, second = Slots(tmp_path, 2), Slots(tmp_path, 2)
+    assert first.take(preferred=1)[0] == 1
+    assert second.take(preferred=1)[0] == 0
+    with pytest.raises(TimeoutError, match="no free slot of 2"):
+        Slots(tmp_path, 2).take(timeout_seconds=0.01)
+    first.free(1)
+    assert Slots(tmp_path, 2).take()[0] == 1
+
+
+def test_a_reservation_waits_for_nothing_and_is_what_is_taken_next(tmp_path: Path) -> None:
+    first, second, third = (Slots(tmp_path, 2) for _ in range(3))
+    for slots in (first, second, third):
+        slots.reserve(preferred=1)
+    assert first.take()[0] == 1
+    assert second.take(preferred=1)[0] == 0
+    with pytest.raises(TimeoutError):
+        third.take(timeout_seconds=0.01)
+    second.free(0)
+    assert third.take(preferred=1)[0] == 0
+    third.free(0)
+    assert third.take()[0] == 0, "a reservation is used up by the first take"
+
+
+def _hold(folder: str, ready, leave) -> None:  # type: ignore[no-untyped-def]
+    Slots(folder, 1).take()
+    ready.set()
+    leave.wait()
+
+
+def test_a_killed_holder_frees_its_slot(tmp_path: Path) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    ready, leave = spawn.Event(), spawn.Event()
+    holder = spawn.Process(target=_hold, args=(str(tmp_path), ready, leave))
+    holder.start()
+    assert ready.wait(30)
+    slots = Slots(tmp_path, 1)
+    with pytest.raises(TimeoutError):
+        slots.take(timeout_seconds=0.01)
+    holder.kill()
+    holder.join()
+    assert slots.take(timeout_seconds=5)[0] == 0
+
+
+def _take_all(path: str, taken) -> None:  # type: ignore[no-untyped-def]
+    tickets = Tickets(path, 200)
+    numbers = []
+    while (number := tickets.take()) is not None:
+        numbers.append(number)
+    taken.put(numbers)
+
+
+@pytest.mark.slow
+def test_concurrent_takers_share_the_tickets_exactly(tmp_path: Path) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    taken = spawn.Queue()
+    takers = [spawn.Process(target=_take_all, args=(str(tmp_path / "tickets"), taken)) for _ in range(3)]
+    for taker in takers:
+        taker.start()
+    numbers = [number for _ in takers for number in taken.get(timeout=60)]
+    for taker in takers:
+        taker.join()
+    assert sorted(numbers) == list(range(200))

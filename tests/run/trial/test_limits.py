@@ -16,7 +16,6 @@ from tuneoff.base.process_limits import NOT_JOINED, NOT_PINNED, SlotLimits, run_
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events import schema
 from tuneoff.run.trial.run_trial import Decision, run_trial
-from tuneoff.run.trial.trial_process import trial_process
 
 ALL = sorted(os.sched_getaffinity(0))
 NOWHERE = 100_000  # no machine has a processor of this number
@@ -56,39 +55,6 @@ def test_all_threads_of_the_process_and_later_ones_run_on_the_slot_s_processors(
     finally:
         done.set()
         earlier.join()
-
-
-@needs_two
-def test_a_process_that_changes_its_slot_changes_its_processors(tmp_path: Path) -> None:
-    context = trial_context(tmp_path, slots=2, limits=pinned_to(*ALL[:2]))
-    for slot in (0, 1, 0):
-        trial_process(context, slot=slot).preferred_slot = slot
-        run(context, f"t{slot}")
-        assert os.sched_getaffinity(0) == {ALL[slot]}
-    assert [event.slot for event in events_of(tmp_path, schema.TrialStarted)] == [0, 1, 0]
-    assert {event.cpus_allowed for event in events_of(tmp_path, schema.TrialStarted)} == {1}
-
-
-@needs_two
-def test_a_process_keeps_to_its_slot_where_it_is_free(tmp_path: Path) -> None:
-    context = trial_context(tmp_path, slots=2, limits=pinned_to(*ALL[:2]))
-    trial_process(context, slot=1)
-    for trial in ("t0", "t1"):
-        run(context, trial)
-    assert [event.slot for event in events_of(tmp_path, schema.TrialStarted)] == [1, 1]
-
-
-def test_without_limits_a_process_stays_as_it_is(tmp_path: Path) -> None:
-    run(trial_context(tmp_path, slots=2))
-    assert sorted(os.sched_getaffinity(0)) == ALL
-    assert list(events_of(tmp_path, schema.Flag)) == []
-
-
-def test_a_group_that_limits_both_is_entered_once(tmp_path: Path) -> None:
-    group = tmp_path / "group"
-    group.mkdir()
-    assert SlotLimits(memory_cgroup=str(group), cpu_cgroup=str(group)).put_in_force() == []
-    assert (group / "cgroup.procs").read_text() == str(os.getpid())
 
 
 @pytest.mark.parametrize("kind", ["memory_cgroup", "cpu_cgroup"])
@@ -135,10 +101,3 @@ def test_a_process_whose_parent_died_before_it_could_ask_the_kernel_dies_too(sta
         [sys.executable, "-c", STARTER, ORPHAN, state, told], stdout=subprocess.PIPE, text=True, check=True, timeout=60
     )
     assert done.stdout == output
-
-
-def test_limits_survive_the_trip_to_a_trial_s_process(tmp_path: Path) -> None:
-    limits = (SlotLimits(processors=(2, 3), memory_cgroup="/a"), SlotLimits(cpu_cgroup="/b"))
-    context = trial_context(tmp_path, limits=limits)
-    assert TrialContext.read(context.path) == context
-    assert context.memory_cgroups == ("/a",)

@@ -1,4 +1,4 @@
-"""A retry that goes on from its trial's checkpoint, and one that cannot."""
+"""Checkpoints, attempts that go on from them, and trainings that end by themselves."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ from typing import Any
 
 import pytest
 
+from builders.event_logs import Log
+from builders.specs import make_spec
+from record.test_derive import one_trial, trial
 from trial_runs import events_of, run, trial_context
+from tuneoff.errors import CheckpointError
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events import schema
-from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
-from tuneoff.run.trial.run_trial import Decision
+from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint, write_checkpoint
+from tuneoff.run.trial.run_trial import Decision, TrialOutcome
+from tuneoff.run.trial.trial_process import TrialBudget
+from tuneoff.workload import StateTensor
 
 
 def walk(folder: Path, **changes: Any) -> TrialContext:
@@ -34,24 +40,6 @@ def cut(context: TrialContext, after: int) -> None:
 
 def epochs_of(folder: Path, attempt: int) -> list[tuple[int, bool]]:
     return [(event.epoch, event.restored) for event in events_of(folder, schema.Epoch) if event.attempt == attempt]
-
-
-def test_a_retry_goes_on_from_the_checkpoint_as_if_never_interrupted(tmp_path: Path) -> None:
-    whole = run(walk(tmp_path / "whole"))
-    context = walk(tmp_path / "cut")
-    cut(context, after=3)
-    told: list[int] = []
-    again = run(context, report=lambda epoch, _: told.append(epoch) or Decision.CONTINUE, attempt=2)  # type: ignore[func-returns-value]
-    assert again == whole
-    assert told == [1, 2, 3, 4, 5]
-    assert epochs_of(tmp_path / "cut", 2) == [(1, True), (2, True), (3, True), (4, False), (5, False)]
-    metrics = [
-        [(event.metrics, event.non_finite) for event in events_of(tmp_path / name, schema.Epoch) if event.attempt == attempt]
-        for name, attempt in (("whole", 1), ("cut", 2))
-    ]
-    assert metrics[0] == metrics[1]
-    checkpoints = [read_checkpoint(checkpoint_path(tmp_path / name, "t0")).sha256 for name in ("whole", "cut")]
-    assert checkpoints[0] == checkpoints[1]
 
 
 def test_a_retry_trains_again_what_came_after_the_best_epoch(tmp_path: Path) -> None:
@@ -97,3 +85,118 @@ def test_where_there_is_nothing_to_go_on_from_a_trial_begins_anew(tmp_path: Path
     assert again.state == "completed"
     assert not [event for event in events_of(tmp_path, schema.Epoch) if event.restored]
     assert [flag.name for flag in events_of(tmp_path, schema.Flag)] == ["checkpoint_lost"] * is_flagged
+
+
+TENSORS = {
+    "weights": StateTensor(dtype="F32", shape=(2, 3), data=bytes(range(24))),
+    "generator": StateTensor(dtype="U8", shape=(5,), data=b"12345"),
+    "step": StateTensor(dtype="I64", shape=(), data=(7).to_bytes(8, "little")),
+}
+
+
+def write(path: Path, epoch: int = 4) -> None:
+    write_checkpoint(path, TENSORS, {"optimizer": "adam"}, epoch=epoch, configuration={"x": 1})
+
+
+@pytest.mark.parametrize("damage", ["missing", "truncated", "garbage", "empty"])
+def test_an_unreadable_checkpoint_is_an_error_and_never_a_restart(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "t0.safetensors"
+    write(path)
+    content = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes({"truncated": content[:-3], "garbage": b"x" * 40, "empty": b""}[damage])
+    with pytest.raises(CheckpointError, match="must be readable"):
+        read_checkpoint(path)
+
+
+PLANNED = 9  # of specs and contexts here
+
+
+def stopping(tmp_path: Path, last: int, **changes: Any) -> Any:
+    options = {"last": last, **changes.pop("workload_options", {})}
+    return trial_context(tmp_path, epochs=PLANNED, workload_options=options, **changes)
+
+
+def test_it_is_completed_and_says_so_itself(tmp_path: Path) -> None:
+    assert run(stopping(tmp_path, 2)) == TrialOutcome(state="completed", epochs=2, value=0.3, best_epoch=2)
+    (end,) = events_of(tmp_path, schema.TrialEnded)
+    assert (end.state, end.epochs, end.ended_early) == ("completed", 2, True)
+
+
+def test_one_that_trains_nothing_fails_with_the_rule(tmp_path: Path) -> None:
+    outcome = run(stopping(tmp_path, 0))
+    assert (outcome.state, outcome.epochs) == ("failed", 0)
+    (end,) = events_of(tmp_path, schema.TrialEnded)
+    assert (end.cause, end.charged) == (outcome.cause, "workload")
+    assert outcome.cause == "the training ended before its first epoch; a trial needs the metrics of at least one"
+
+
+def test_one_that_ends_within_an_epoch_fails_with_the_rule(tmp_path: Path) -> None:
+    outcome = run(stopping(tmp_path, 2, workload_options={"ends_in_validate": True}))
+    assert outcome.state == "failed"
+    assert outcome.cause is not None
+    assert "only `train_epoch` may raise it" in outcome.cause
+    assert "(trial_runs.py:" in outcome.cause
+
+
+def test_a_decision_to_stop_at_its_last_epoch_prunes_it(tmp_path: Path) -> None:
+    outcome = run(stopping(tmp_path, 2), report=lambda epoch, _: Decision.STOP if epoch == 2 else Decision.CONTINUE)
+    assert (outcome.state, outcome.epochs) == ("pruned", 2)
+
+
+def test_the_budget_of_epochs_is_used_by_trained_epochs_alone(tmp_path: Path) -> None:
+    context = stopping(tmp_path, 2, epochs_total=5)
+    assert [run(context, f"t{number}").state for number in range(2)] == ["completed", "completed"]
+    budget = TrialBudget(context)
+    assert (budget.epoch_tickets.taken, budget.is_used_up()) == (4, False)
+    last = run(context, "t2")
+    assert (last.state, last.epochs) == ("cancelled", 1)
+    assert (budget.epoch_tickets.taken, budget.is_used_up()) == (5, True)
+    budget.close()
+
+
+def test_a_retry_goes_on_from_the_checkpoint_and_ends_where_the_training_ends(tmp_path: Path) -> None:
+    context = stopping(tmp_path, 4, workload="trial_runs:Walk", retries=1)
+
+    def lost(epoch: int, metrics: Any) -> Decision:
+        if epoch == 3:
+            raise RuntimeError("the framework is gone")
+        return Decision.CONTINUE
+
+    with pytest.raises(RuntimeError):
+        run(context, report=lost)
+    outcome = run(context, attempt=2)
+    assert (outcome.state, outcome.epochs) == ("completed", 4)
+    again = [event for event in events_of(tmp_path, schema.Epoch) if event.attempt == 2]
+    assert [event.restored for event in again] == [True, True, True, False]
+
+
+def test_one_whose_checkpoint_has_its_last_epoch_completes_without_training(tmp_path: Path) -> None:
+    context = stopping(tmp_path, 2, workload="trial_runs:Walk", retries=1)
+    run(context)
+    assert run(context, attempt=2).epochs == 2
+
+
+def ended_early(epochs: int = 2, **more: Any) -> tuple[Log, Any]:
+    log, worker = one_trial(epochs=epochs)
+    worker.end("1", 7, "completed", epochs, ended_early=True, **more)
+    return log, worker
+
+
+def spec(**more: Any) -> Any:
+    return make_spec(epochs=PLANNED, **more)
+
+
+def test_a_record_keeps_it_as_completed(tmp_path: Path) -> None:
+    record = trial(ended_early()[0], spec())
+    assert (record.state, record.stop_epoch, record.epochs_trained) == ("completed", None, 2)
+
+
+@pytest.mark.parametrize("more", [{"by": "coordinator"}, {"by": "supervisor"}, {"ended_early": False}])
+def test_only_its_own_word_counts(more: dict[str, Any]) -> None:
+    log, worker = one_trial()
+    writer = worker if "by" not in more else log.coordinator
+    writer.end("1", 7, "completed", 2, **more)
+    assert trial(log, spec()).state == "pruned"

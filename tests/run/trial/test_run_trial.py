@@ -14,8 +14,7 @@ import trial_runs
 from trial_runs import events_of, go_on, run, trial_context
 from tuneoff.base.process_limits import SlotLimits
 from tuneoff.record.events import schema
-from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
-from tuneoff.run.trial.run_trial import Decision, TrialOutcome, run_trial
+from tuneoff.run.trial.run_trial import Decision, run_trial
 from tuneoff.run.trial.trial_process import CpuClock, Slots, trial_process
 
 
@@ -23,43 +22,6 @@ def line_of(text: str) -> int:
     """Return the number of the line of trial_runs.py that holds a text."""
     lines = inspect.getsource(trial_runs).splitlines()
     return next(number for number, line in enumerate(lines, 1) if text in line)
-
-
-def test_a_trial_logs_every_stage_once_and_in_order(tmp_path: Path) -> None:
-    outcome = run(trial_context(tmp_path))
-    assert outcome == TrialOutcome(state="completed", epochs=3, value=0.6 / 3, best_epoch=3)
-    kinds = [type(event).__name__ for event in events_of(tmp_path)]
-    assert kinds == ["Process", "TrialStarted", "TrialLoaded", *["Epoch", "Reported"] * 3, "TrialEnded"]
-    assert [event.seq for event in events_of(tmp_path)] == list(range(len(kinds)))
-
-
-def test_the_value_is_the_best_epoch_and_its_checkpoint_is_kept(tmp_path: Path) -> None:
-    outcome = run(trial_context(tmp_path, workload_options={"rises": True}))
-    assert (outcome.value, outcome.best_epoch) == (0.6, 1)
-    checkpoint = read_checkpoint(checkpoint_path(tmp_path, "t0"))
-    assert checkpoint.epoch == 1
-    assert checkpoint.texts == {"note": "curve"}
-    assert [epoch.saved for epoch in events_of(tmp_path, schema.Epoch)] == [True, False, False]
-
-
-def test_no_more_trials_than_tickets_run_whatever_the_framework_asks_for(tmp_path: Path) -> None:
-    context = trial_context(tmp_path, trials=2)
-    states = [run(context, f"t{number}").state for number in range(4)]
-    assert states == ["completed", "completed", "refused", "refused"]
-    assert [(event.trial, event.reason) for event in events_of(tmp_path, schema.Refused)] == [("t2", "trials"), ("t3", "trials")]
-
-
-def test_a_retry_uses_the_ticket_of_its_trial(tmp_path: Path) -> None:
-    context = trial_context(tmp_path, trials=1)
-    assert run(context, "t0").state == "completed"
-    assert run(context, "t0", attempt=2).state == "completed"
-    assert [event.attempt for event in events_of(tmp_path, schema.TrialStarted)] == [1, 2]
-
-
-def test_the_budget_of_epochs_ends_a_trial_between_epochs(tmp_path: Path) -> None:
-    context = trial_context(tmp_path, epochs_total=4)
-    assert [run(context, f"t{number}").state for number in range(2)] == ["completed", "cancelled"]
-    assert len(list(events_of(tmp_path, schema.Epoch))) == 4
 
 
 def test_the_wall_clock_budget_refuses_trials_and_cancels_running_ones(tmp_path: Path) -> None:
@@ -102,25 +64,6 @@ def test_a_fault_of_report_is_charged_to_the_framework_and_raised_again(tmp_path
     assert re.fullmatch(r"report failed: ConnectionError: storage is gone \(test_run_trial\.py:\d+\)", end.cause)
 
 
-@pytest.mark.parametrize(
-    ("options", "configuration", "cause"),
-    [
-        ({}, {"x": 0.5, "fail": "load"}, f"ValueError: no data (trial_runs.py:{line_of('no data')})"),
-        ({"nan_at": 2}, {"x": 0.5}, "loss must be a finite number, but epoch 2 gave nan"),
-        ({"memory_error_at": 2}, {"x": 0.5}, "out of memory"),
-    ],
-)
-def test_a_fault_of_the_workload_is_a_failed_trial_with_its_cause(
-    tmp_path: Path, options: dict[str, int], configuration: dict[str, object], cause: str
-) -> None:
-    context = trial_context(tmp_path, workload_options=options)
-    outcome = run_trial(context, "t0", configuration, go_on)
-    assert (outcome.state, outcome.cause) == ("failed", cause)
-    (end,) = events_of(tmp_path, schema.TrialEnded)
-    assert (end.charged, end.cause) == ("workload", cause)
-    assert run(context, "t1", 0.4).state == ("failed" if options else "completed")
-
-
 def test_the_traceback_of_a_failed_trial_is_in_the_log_of_its_execution(tmp_path: Path) -> None:
     assert run_trial(trial_context(tmp_path), "t0", {"x": 0.5, "fail": "load"}, go_on).state == "failed"
     assert run(trial_context(tmp_path, workload_options={"memory_error_at": 1}), "t1").state == "failed"
@@ -150,25 +93,6 @@ def test_a_metric_that_is_not_finite_is_stored_as_null_with_its_text(tmp_path: P
     (epoch,) = events_of(tmp_path, schema.Epoch)
     assert epoch.metrics == {"train_loss": 1.2, "loss": None}
     assert epoch.non_finite == {"loss": "nan"}
-
-
-def test_seeds_depend_on_the_configuration_and_not_on_the_order(tmp_path: Path) -> None:
-    context = trial_context(tmp_path)
-    for trial, x in (("t0", 0.1), ("t1", 0.2), ("t2", 0.1)):
-        run(context, trial, x)
-    first, second, third = (event.seed for event in events_of(tmp_path, schema.TrialStarted))
-    assert first == third != second
-
-
-def test_imports_come_before_the_start_of_a_process_s_first_trial(tmp_path: Path) -> None:
-    context = trial_context(tmp_path, workload="trial_runs:SlowToImport")
-    assert run(context).state == "completed"
-    (process, started, loaded) = (
-        next(events_of(tmp_path, kind)) for kind in (schema.Process, schema.TrialStarted, schema.TrialLoaded)
-    )
-    assert process.t < started.imported_ns <= started.t
-    assert started.imported_ns - process.t > 50_000_000
-    assert loaded.t - started.t < 50_000_000
 
 
 def test_a_slot_is_reserved_before_the_imports_and_kept_for_the_first_trial(
@@ -230,15 +154,6 @@ def test_the_cpu_clock_is_read_where_busy_time_begins_and_ends(tmp_path: Path) -
     for epoch, reported in zip(epochs, reports, strict=True):
         assert burnt_ns <= reported.cpu_ns - epoch.cpu_ns < burnt_ns + 20_000_000
     assert ended.cpu_ns - 3 * burnt_ns < 100_000_000
-
-
-def test_the_clock_of_the_next_trial_goes_on_where_that_of_the_last_one_ended(tmp_path: Path) -> None:
-    context = trial_context(tmp_path)
-    for trial in ("t0", "t1"):
-        run(context, trial)
-    first, second = events_of(tmp_path, schema.TrialStarted)
-    end = next(events_of(tmp_path, schema.TrialEnded))
-    assert 0 <= second.process_cpu_ns - (first.process_cpu_ns + end.cpu_ns) < 20_000_000
 
 
 def test_children_of_the_workload_count_as_the_trial(tmp_path: Path) -> None:
