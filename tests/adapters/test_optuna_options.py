@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from builders.specs import make_context, toy_spec
+from builders.specs import toy_spec
 from tuneoff.base.space import Categorical, Float, SearchSpace
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
 
@@ -35,20 +34,6 @@ def test_what_cannot_be_served_is_refused_in_one_line(changes: dict[str, Any], w
     assert all(word in reason for word in words), reason
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"sampler": "tpe", "sampler_options": {"n_startup_trials": 5, "multivariate": False}},
-        {"sampler": "cmaes", "sampler_options": {"popsize": 8}},
-        {"sampler": "sobol", "sampler_options": {"scramble": False}},
-        {"pruner": "hyperband", "pruner_options": {"brackets": 5}, "epochs": 8},
-    ],
-)
-def test_what_can_be_served_is_not_refused(changes: dict[str, Any]) -> None:
-    assert OptunaAdapter.refuse(toy_spec("optuna", **changes)) is None
-
-
 def test_the_packages_own_name_does_not_hide_the_framework() -> None:
     import optuna
 
@@ -56,9 +41,3 @@ def test_the_packages_own_name_does_not_hide_the_framework() -> None:
 
     assert vars(study)["optuna"] is optuna
     assert hasattr(optuna, "create_study")
-
-
-def test_undeploying_an_instance_that_did_nothing_is_harmless(tmp_path: Path) -> None:
-    adapter = OptunaAdapter(make_context(toy_spec("optuna"), tmp_path))
-    adapter.undeploy()
-    adapter.undeploy()

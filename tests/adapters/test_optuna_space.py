@@ -6,7 +6,6 @@ import optuna
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from adapters.framework_objects import plan_of
 from builders.spaces import SPACE, spaces, units
@@ -19,18 +18,6 @@ from tuneoff_adapters.optuna.distributions import distributions
 from tuneoff_adapters.optuna.samplers import make_sampler
 
 DRAWS = 3000
-
-
-def test_each_native_kind_has_its_distribution() -> None:
-    assert distributions(SpaceTranslation(SPACE).native) == {
-        "linear": FloatDistribution(-1.0, 3.0),
-        "log": FloatDistribution(1e-5, 1e-1, log=True),
-        "log_integer": FloatDistribution(0.5, 8.5, log=True),
-        "integer": IntDistribution(0, 3),
-        "float_step": IntDistribution(0, 4),
-        "unordered": CategoricalDistribution((0, 1, 2, 3)),
-        "ordered": IntDistribution(0, 3),
-    }
 
 
 @pytest.mark.slow

@@ -126,12 +126,6 @@ def test_a_password_is_not_shown_where_another_part_is_wrong() -> None:
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("rest", ["[::1]:5432/db", "h", "u@h", "h/db?sslmode=require&sslrootcert=/etc/a.pem", "a%40b:${A}@h/db"])
-def test_these_urls_are_read(rest: str) -> None:
-    for scheme in ("postgresql", "postgresql+psycopg", "postgresql+psycopg2", "redis"):
-        assert storage_of(f"{scheme}://{rest}").is_shared
-
-
 def test_a_written_password_ends_the_command_before_a_folder_is_made(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,11 +167,6 @@ def test_a_study_in_redis_is_removed_without_reading_it(tmp_path: Path, monkeypa
     assert left == ["other:log:1"]
 
 
-def test_other_options_than_storage_are_of_a_cluster() -> None:
-    assert "image" in str(OptunaAdapter.refuse(toy_spec("optuna", options={"storage": "sqlite", "image": "any"})))
-    assert OptunaAdapter.refuse(toy_spec("optuna", options={"storage": "sqlite"})) is None
-
-
 @pytest.mark.parametrize("enqueued", [{"sampler": "grid"}, {"retries": 1}])
 def test_sqlite_enqueues_for_one_worker_alone(enqueued: dict[str, Any]) -> None:
     spec = toy_spec("optuna", options={"storage": "sqlite"}, workers=Workers(count=2), **enqueued)
@@ -187,12 +176,6 @@ def test_sqlite_enqueues_for_one_worker_alone(enqueued: dict[str, Any]) -> None:
     assert "SQLite" not in str(OptunaAdapter.refuse(replace(spec, options={})))
     random = toy_spec("optuna", options={"storage": "sqlite"}, workers=Workers(count=2))
     assert OptunaAdapter.refuse(random) is None
-
-
-def test_another_storage_is_another_run() -> None:
-    runs = [toy_spec("optuna", options=given) for given in ({}, {"storage": "sqlite"}, {"storage": URL})]
-    assert len({run.run_id for run in runs}) == 3
-    assert "storage" not in OptunaAdapter.local_options
 
 
 @pytest.mark.parametrize(("protobuf", "katib", "words"), [("4.25.9", "0.19.0", "kubeflow-katib 0.19.0"), ("5.28.0", None, "own")])

@@ -47,19 +47,6 @@ def test_a_signal_that_nobody_checked_for_comes_at_the_end_whatever_was_raised()
     assert signal.getsignal(signal.SIGTERM) is interrupt
 
 
-def test_without_a_signal_nothing_happens() -> None:
-    termination = DeferredTermination()
-    with termination.in_force():
-        termination.check()
-    assert signal.getsignal(signal.SIGTERM) is interrupt
-
-
-def test_the_handler_that_a_block_replaced_is_put_back() -> None:
-    with kept_handler():
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    assert signal.getsignal(signal.SIGTERM) is interrupt
-
-
 def test_the_exit_of_a_foreign_handler_becomes_an_interruption() -> None:
     with pytest.raises(Interrupted), kept_handler():
         raise SystemExit(15)

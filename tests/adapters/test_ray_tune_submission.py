@@ -18,7 +18,6 @@ from tuneoff.record.events.schema import Event, StopDecided, TrialSubmitted, Wor
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import note_kill
 from tuneoff.run.trial.trial_process import Tickets
-from tuneoff_adapters.ray_tune.keys import TASK
 from tuneoff_adapters.ray_tune.signals import DeferredTermination
 from tuneoff_adapters.ray_tune.submission import Submissions
 
@@ -48,23 +47,6 @@ def observer_of(submissions: Submissions) -> Any:
 
 def events(context: RunContext, kind: type[Event]) -> list[Any]:
     return [event for _, event in EventLog(context.run_dir / "events").merged() if isinstance(event, kind)]
-
-
-def test_trials_are_numbered_in_the_order_of_their_submission(tmp_path: Path) -> None:
-    context, submissions = make(tmp_path)
-    trials = submitted(submissions, 3)
-    announced = [(event.trial, event.framework_id, event.configuration) for event in events(context, TrialSubmitted)]
-    assert announced == [(f"t{number:05d}", f"ray{number}", LISTED[number]) for number in range(3)]
-    assert [trial.config[TASK]["configuration"] for trial in trials] == LISTED
-    assert [trial.config["p0"] for trial in trials] == [0, 1, 2]  # Ray's own value stays
-
-
-def test_the_next_attempt_keeps_the_trial_id(tmp_path: Path) -> None:
-    context, submissions = make(tmp_path)
-    (trial,) = submitted(submissions)
-    submissions.submit_again("ray0")
-    assert [(event.trial, event.attempt) for event in events(context, TrialSubmitted)] == [("t00000", 1), ("t00000", 2)]
-    assert trial.config[TASK]["attempt"] == 2
 
 
 @pytest.mark.parametrize(

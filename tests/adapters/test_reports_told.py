@@ -10,7 +10,6 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
 from adapters.lifecycle_run import run_lifecycle
-from tuneoff.base.targets import load_target
 from tuneoff.capabilities import Reports
 from tuneoff.record.events import schema
 
@@ -24,24 +23,6 @@ NEEDED: dict[str, Reports] = {
     "nevergrad:NevergradAdapter": "none",
 }
 TRIALS, EPOCHS = 4, 3
-
-
-@pytest.mark.parametrize("name", NEEDED)
-def test_a_framework_needs_what_its_documents_have_it_told(name: str) -> None:
-    capabilities = load_target(f"tuneoff_adapters.{name}").capabilities
-    assert capabilities.reports_with("none") == NEEDED[name]
-    assert capabilities.reports_with("asha") == "every_epoch"
-    for platform in capabilities.platforms:
-        assert capabilities.on(platform).reports == NEEDED[name]
-
-
-def test_who_has_no_pruner_cannot_be_told_of_every_epoch() -> None:
-    told = {name: load_target(f"tuneoff_adapters.{name}").capabilities.reports_with("none", "every_epoch") for name in NEEDED}
-    assert [name for name, reports in told.items() if reports == "none"] == [
-        "serial:SerialAdapter",
-        "rustuna:RustunaAdapter",
-        "nevergrad:NevergradAdapter",
-    ]
 
 
 @pytest.mark.slow

@@ -13,7 +13,6 @@ from tuneoff.errors import ExperimentError, InfrastructureError
 from tuneoff.experiment.spec import Budget, RunSpec, Workers
 from tuneoff.registry import adapter_class
 from tuneoff_adapters.slurm import jobs
-from tuneoff_adapters.slurm.options import slurm_options
 
 pytest.importorskip("submitit", reason="needs submitit")
 
@@ -34,12 +33,6 @@ def spec_of(adapter: str = "serial", options: dict[str, Any] | None = None, **fi
 def reason(adapter: str = "serial", options: dict[str, Any] | None = None, **fields: Any) -> str | None:
     spec = spec_of(adapter, options, **fields)
     return adapter_class(adapter).refuse(spec)
-
-
-@pytest.mark.parametrize("adapter", ["serial", "optuna"])
-def test_what_can_be_served_is_not_refused(adapter: str) -> None:
-    options = {"sbatch": {"partition": "short", "time": 30, "exclusive": True}, "setup": ["module load x"]}
-    assert reason(adapter, options, workers=Workers(count=2, memory_mb=500)) is None
 
 
 def test_the_plan_says_what_is_submitted() -> None:
@@ -75,12 +68,6 @@ def test_what_slurm_cannot_serve_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
         assert "a journal in the shared results folder" in (reason("optuna", {"storage": storage}) or "")
     monkeypatch.setenv("PATH", "/nowhere")
     assert "sbatch is not here" in (reason() or "")
-
-
-def test_the_defaults_are_of_this_machine() -> None:
-    options = slurm_options(spec_of())
-    assert options.submit_host
-    assert Path(options.host_python).exists()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import pytest
 from builders.specs import toy_spec
 from tuneoff.adapter import Adapter
 from tuneoff.base.targets import load_target
-from tuneoff.errors import ExperimentError
 
 ADAPTERS = {
     "serial": "tuneoff_adapters.serial:SerialAdapter",
@@ -30,12 +29,3 @@ def test_workers_are_fresh_interpreters_unless_a_run_says_otherwise(name: str) -
     assert refusal is not None
     assert "`start` must be forkserver" in refusal
     assert "'fork'" in refusal
-
-
-@pytest.mark.parametrize("platform", ["slurm", "kubernetes"])
-@pytest.mark.parametrize("name", ["serial", "optuna"])
-def test_workers_elsewhere_are_fresh_interpreters_always(name: str, platform: str) -> None:
-    adapter: type[Adapter] = load_target(ADAPTERS[name])
-    spec = toy_spec(name, platform=platform, options={"start": "forkserver"})
-    with pytest.raises(ExperimentError, match="no option start"):
-        adapter.refuse(spec)

@@ -30,12 +30,6 @@ def with_options(options: dict[str, Any]) -> RunSpec:
 
 
 @pytest.mark.parametrize("sampler", YES)
-def test_every_offered_sampler_runs_without_a_pruner_and_with_a_script(sampler: str) -> None:
-    assert refusal(sampler) is None
-    assert refusal(sampler, "scripted") is None
-
-
-@pytest.mark.parametrize("sampler", YES)
 def test_every_offer_names_a_class_that_exists(sampler: str) -> None:
     from syne_tune.optimizer import baselines
 

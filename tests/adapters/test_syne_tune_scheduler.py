@@ -13,7 +13,6 @@ from builders.specs import make_context, toy_spec
 from tuneoff.base.identity import configuration_digest
 from tuneoff.base.space import Categorical, Float, SearchSpace, stepped
 from tuneoff.experiment.spec import Budget, RunSpec, Strategy
-from tuneoff.experiment.strategies import listed_configurations
 from tuneoff.experiment.translation import translation_of
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
@@ -104,21 +103,6 @@ def test_exactly_the_budget_is_proposed(make: Make) -> None:
     assert [task.trial_id for task in driver.dispatch.tasks.values()] == [f"t{number:05d}" for number in range(7)]
 
 
-@pytest.mark.parametrize("sampler", ["random", "tpe", "rea"])
-@pytest.mark.parametrize("pruner", ["none", "scripted"])
-def test_the_same_seed_proposes_the_same_configurations(make: Make, sampler: str, pruner: str) -> None:
-    options = {"tpe": {"num_min_data_points": 5}, "rea": {"population_size": 5, "sample_size": 3}}.get(sampler, {})
-    runs = []
-    for seed in (1, 1, 2):
-        driver = make(16, sampler=sampler, sampler_options=options, pruner=pruner, seed=seed)
-        while (trial := driver.start()) is not None:
-            driver.report(trial, 3, float(trial.config["x"]))
-            driver.scheduler.on_trial_complete(trial, {"epoch": 3, OBJECTIVE: float(trial.config["x"])})
-        runs.append(proposals(driver))
-    assert runs[0] == runs[1]
-    assert runs[0] != runs[2]
-
-
 def test_tpe_with_its_model_is_not_random_search(make: Make) -> None:
     found = []
     for sampler in (Strategy(name="random"), Strategy(name="tpe", options={"num_min_data_points": 5})):
@@ -139,32 +123,6 @@ def test_a_given_list_is_proposed_in_its_order_and_nothing_else(make: Make, prun
     while (trial := driver.start()) is not None:
         driver.report(trial, 1, 0.5)
     assert proposals(driver) == list(configurations)
-
-
-def test_a_grid_is_proposed_in_cores_order(make: Make) -> None:
-    space = SearchSpace({"depth": stepped(1, 4, 1, integer=True), "kind": Categorical(choices=("a", "b"))})
-    driver = make(6, space=space, sampler="grid")
-    driver.start_all()
-    assert proposals(driver) == listed_configurations(driver.context.spec)
-
-
-def test_a_space_of_constants_can_be_run(make: Make) -> None:
-    space = SearchSpace({"kind": Categorical(choices=("a",))})
-    for pruner in ("none", "asha", "median"):
-        driver = make(1, space=space, pruner=pruner)
-        assert len(driver.start_all()) == 1
-        assert proposals(driver) == [{"kind": "a"}]
-
-
-def test_scripted_stops_come_at_their_epoch_and_are_logged(make: Make) -> None:
-    configurations = tuple({"x": index / 10, "rate": 0.5, "depth": 1, "kind": "b"} for index in range(3))
-    stops = {configuration_digest(configurations[1]): 2, configuration_digest(configurations[2]): 3}
-    driver = make(3, sampler="fixed", configurations=configurations, stops=stops, pruner="scripted")
-    first, second, third = driver.start_all()
-    assert [driver.report(first, epoch, 9.0) for epoch in (1, 2, 3)] == ["CONTINUE"] * 3
-    assert [driver.report(second, epoch, 0.0) for epoch in (1, 2)] == ["CONTINUE", "STOP"]
-    assert [driver.report(third, epoch, 0.0) for epoch in (1, 2, 3)] == ["CONTINUE"] * 3  # 3 is the last epoch
-    assert [(event.trial, event.epoch) for event in driver.events(schema.StopDecided)] == [("t00001", 2)]
 
 
 @pytest.mark.parametrize("mode", ["min", "max"])

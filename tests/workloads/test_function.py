@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from trial_runs import events_of, trial_context
+from trial_runs import trial_context
 from tuneoff.errors import ExperimentError, PluginError
 from tuneoff.experiment.build import build_experiments
 from tuneoff.experiment.load import load_matrix
-from tuneoff.record.events import schema
 from tuneoff.registry import workload_class
 from tuneoff.run.trial.run_trial import Decision, TrialOutcome, run_trial
 from tuneoff.workload import Workload, workload_at
@@ -59,27 +58,10 @@ def run(folder: Path, name: str, stop_at: int = 99, **context: Any) -> TrialOutc
     return run_trial(trial_context(folder, workload=f"workloads.test_function:{name}", **context), "t0", {"x": 0.5}, report)
 
 
-def test_each_yield_is_an_epoch_and_the_generator_is_closed(tmp_path: Path) -> None:
-    closed = tmp_path / "closed"
-    assert run(tmp_path, "curve", workload_options={"closed": str(closed)}) == TrialOutcome(
-        state="completed", epochs=3, value=0.5 / 3, best_epoch=3
-    )
-    epochs = list(events_of(tmp_path, schema.Epoch))
-    assert [epoch.metrics["loss"] for epoch in epochs] == [0.5, 0.25, 0.5 / 3]
-    assert epochs[0].metrics["seed"] == next(iter(events_of(tmp_path, schema.TrialStarted))).seed
-    assert closed.exists()
-
-
 def test_a_generator_is_closed_where_its_trial_is_stopped(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     assert run(tmp_path, "curve", stop_at=1, workload_options={"closed": str(closed)}).state == "pruned"
     assert closed.exists()
-
-
-@pytest.mark.parametrize("metric", ["value", "val_loss"])
-def test_a_number_is_an_epoch_with_the_objective(tmp_path: Path, metric: str) -> None:
-    outcome = run(tmp_path, "square", metric=metric, mode="min", epochs=1)
-    assert outcome == TrialOutcome(state="completed", epochs=1, value=0.25, best_epoch=1)
 
 
 def test_where_the_function_ends_the_training_has_ended(tmp_path: Path) -> None:
@@ -114,11 +96,6 @@ def test_the_file_says_which_direction_is_better(tmp_path: Path) -> None:
     assert (objective.metric, objective.mode) == ("value", "min")
     with pytest.raises(ExperimentError, match="mode: it must be given for 'value'"):
         built(tmp_path, "workloads.test_function:square", "{metric: value}")
-
-
-def test_without_an_objective_it_is_the_accuracy(tmp_path: Path) -> None:
-    objective = built(tmp_path, "workloads.test_function:curve", "{}").objective
-    assert (objective.metric, objective.mode) == ("validation_accuracy", "max")
 
 
 def test_a_class_without_a_test_must_say_so() -> None:

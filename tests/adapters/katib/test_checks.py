@@ -74,11 +74,6 @@ def problem(api: FakeApi, options: KatibOptions = DEFAULTS) -> str:
     return str(caught.value)
 
 
-def test_good_cluster_passes_and_nothing_is_created(api: FakeApi) -> None:
-    assert check(api) == Cluster(server_version="v1.36.2", katib_image="katib-controller:v0.19.0")
-    assert {(one.method, one.path) for one in api.asked if one.method != "GET"} == {("POST", REVIEWS)}
-
-
 def test_reviews_ask_about_the_namespace_to_be(api: FakeApi) -> None:
     check(api)
     asked = [one.body["spec"]["resourceAttributes"] for one in api.asked if one.path == REVIEWS]

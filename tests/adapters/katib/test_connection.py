@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.katib.fake_api import Answer, Cut, FakeApi, Silent, failure, listing, thing, write_kubeconfig
+from adapters.katib.fake_api import Answer, Cut, FakeApi, Silent, failure, thing, write_kubeconfig
 from tuneoff.errors import InfrastructureError, StepError
 from tuneoff_adapters.kubernetes.api_errors import ApiError, Conflict, Missing, Unreachable
 from tuneoff_adapters.kubernetes.connection import Connection, Limits
@@ -39,17 +39,6 @@ def test_missing_object_is_missing_for_get_and_none_for_find(connection: Connect
     assert connection.delete(PODS, "p", "n") is False
 
 
-def test_labels_become_one_selector(api: FakeApi, connection: Connection) -> None:
-    api.on("GET", "/api/v1/namespaces/n/pods", listing(thing("p")))
-    assert [pod["metadata"]["name"] for pod in connection.items(PODS, "n", {"b": "2", "a/x": "1"})] == ["p"]
-    assert api.asked[0].query["labelSelector"] == "a/x=1,b=2"
-
-
-def test_list_across_namespaces_leaves_the_namespace_out(api: FakeApi, connection: Connection) -> None:
-    api.on("GET", "/api/v1/pods", listing())
-    assert connection.items(PODS) == []
-
-
 def test_servers_own_message_is_the_error_in_one_line(api: FakeApi, connection: Connection) -> None:
     api.on("POST", EXPERIMENT_PATH, failure(400, "", 'admission webhook "v" denied\nthe request: spec.x: must be greater than 0'))
     with pytest.raises(ApiError) as caught:
@@ -57,12 +46,6 @@ def test_servers_own_message_is_the_error_in_one_line(api: FakeApi, connection: 
     assert caught.value.status == 400
     assert 'admission webhook "v" denied the request: spec.x: must be greater than 0' in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_answer_of_a_proxy_that_is_no_json_is_shown(api: FakeApi, connection: Connection) -> None:
-    api.on("GET", "/api/v1/namespaces/n/pods/p", Answer(403, b"<h1>go\n away</h1>"))
-    with pytest.raises(ApiError, match="answered 403: <h1>go away</h1>"):
-        connection.get(PODS, "p", "n")
 
 
 @pytest.mark.parametrize("code", [429, 500, 502, 503, 504])
@@ -88,27 +71,6 @@ def test_server_with_retry_after_is_not_asked_again_by_the_http_library(api: Fak
     with pytest.raises(ApiError, match="busy"):
         connection.read("/version")
     assert connection.requests == len(api.asked) == 1
-
-
-@pytest.mark.parametrize("status", [429, 500, 503])
-def test_server_that_goes_on_failing_is_charged_to_the_infrastructure(api: FakeApi, status: int) -> None:
-    api.on("GET", "/version", failure(status, "Unavailable", "overloaded"))
-    with pytest.raises(InfrastructureError, match=f"answered {status} Unavailable: overloaded"):
-        Connection(api.kubeconfig, limits=IMPATIENT).read("/version")
-    assert 3 < len(api.asked) < 40
-
-
-def test_cut_connection_is_tried_again(api: FakeApi, connection: Connection) -> None:
-    api.on("GET", "/version", Cut(), Cut(), Answer(200, {"gitVersion": "v1"}))
-    assert connection.read("/version") == {"gitVersion": "v1"}
-
-
-def test_server_that_is_away_is_unreachable_in_one_line(api: FakeApi) -> None:
-    api.close()
-    with pytest.raises(Unreachable) as caught:
-        Connection(api.kubeconfig, limits=IMPATIENT).read("/version")
-    assert f"GET /version: the API server at {api.url} cannot be reached (connection refused)" in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.slow
@@ -178,12 +140,6 @@ def test_sdks_call_without_a_timeout_gets_one(api: FakeApi, gate: threading.Even
     with pytest.raises(Unreachable):
         Connection(api.kubeconfig, limits=IMPATIENT).create_experiment(experiment())
     assert time.monotonic() - start < 10.0  # it would be silent for 30 s
-
-
-def test_older_experiment_of_the_name_is_a_conflict(api: FakeApi, connection: Connection) -> None:
-    api.on("POST", EXPERIMENT_PATH, failure(409, "AlreadyExists", 'experiments.kubeflow.org "e" already exists'))
-    with pytest.raises(Conflict, match="already exists"):
-        connection.create_experiment(experiment())
 
 
 @pytest.mark.parametrize(("labels", "is_ours"), [({"run": "1", "more": "x"}, True), ({"run": "2"}, False)])

@@ -8,8 +8,8 @@ from itertools import islice
 
 import pytest
 
-from adapters.katib.fake_api import Answer, Cut, FakeApi, Streamed, event, failure, listing, thing
-from tuneoff_adapters.kubernetes.api_errors import ApiError, Unreachable
+from adapters.katib.fake_api import Answer, FakeApi, Streamed, event, failure, listing, thing
+from tuneoff_adapters.kubernetes.api_errors import ApiError
 from tuneoff_adapters.kubernetes.connection import Connection, Limits
 from tuneoff_adapters.kubernetes.resources import PODS
 from waiting import until
@@ -39,16 +39,6 @@ def script(api: FakeApi) -> Script:
 def changes(connection: Connection, count: int) -> list[tuple[str, str, str]]:
     found = islice(connection.watch(PODS, "n", {"a": "b"}), count)
     return [(change, obj["metadata"]["name"], obj["metadata"]["resourceVersion"]) for change, obj in found]
-
-
-def test_list_comes_first_and_the_watch_goes_on_from_its_version(script: Script, connection: Connection) -> None:
-    script.lists = [listing(thing("p", 3), version="7")]
-    script.watches = [Streamed([event("MODIFIED", thing("p", 8)), event("ADDED", thing("q", 9))], threading.Event())]
-    assert changes(connection, 3) == [("ADDED", "p", "3"), ("MODIFIED", "p", "8"), ("ADDED", "q", "9")]
-    asked = script.api.asked
-    assert [one.query.get("resourceVersion") for one in asked] == [None, "7"]
-    assert {one.query["labelSelector"] for one in asked} == {"a=b"}
-    assert asked[1].query["timeoutSeconds"] == "1"
 
 
 def test_events_that_share_a_chunk_or_span_two_are_whole(script: Script, connection: Connection) -> None:
@@ -125,14 +115,6 @@ def test_watch_that_ends_regularly_at_once_does_not_flood_the_server(script: Scr
     threading.Timer(1.0, watch.close).start()
     assert list(watch) == []
     assert 2 < len(script.api.asked) < 8
-
-
-def test_server_that_stays_away_ends_the_watch(script: Script) -> None:
-    script.lists = [listing()]
-    script.watches = [Cut()]
-    connection = Connection(script.api.kubeconfig, limits=Limits(api=0.2, call=0.1, pause=0.01))
-    with pytest.raises(Unreachable, match="the connection was cut"):
-        changes(connection, 1)
 
 
 def test_close_in_another_thread_ends_a_waiting_watch(script: Script, connection: Connection) -> None:

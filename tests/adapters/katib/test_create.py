@@ -36,14 +36,6 @@ def problem(connection: Connection, plan: KatibPlan) -> str:
     return str(caught.value)
 
 
-def test_in_a_given_namespace_no_namespace_is_made(cluster: Served, to_cluster: Connection, plan: KatibPlan) -> None:
-    before = [item["metadata"]["name"] for item in cluster.store.list(kinds.NAMESPACES)]
-    make_all(to_cluster, plan)
-    assert [item["metadata"]["name"] for item in cluster.store.list(kinds.NAMESPACES)] == before
-    for kind in (kinds.EXPERIMENTS, kinds.CONFIG_MAPS):
-        assert cluster.store.get(kind, plan.experiment, "team")["metadata"]["labels"] == dict(plan.labels)
-
-
 def test_older_experiment_of_the_name_is_one_line_and_survives_undeploy(
     cluster: Served, to_cluster: Connection, plan: KatibPlan
 ) -> None:

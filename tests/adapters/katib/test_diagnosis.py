@@ -28,12 +28,6 @@ DONE = trial("aaaaaaaa", condition("Running", status="False"), condition("Succee
 STOPPED = trial("aaaaaaaa", condition("Running"), condition("EarlyStopped"), condition("Failed"))
 NO_NODE = condition("PodScheduled", "Unschedulable", "0/3 nodes are available: 3 Insufficient cpu.", status="False")
 QUOTA = 'Error creating: pods "x" is forbidden: exceeded quota: q, requested: limits.cpu=1'
-HEALTHY = View(
-    experiment=experiment(RUNNING),
-    suggestion=suggestion(condition("Running")),
-    trials={NAME: OPEN},
-    pods={"p": pod("aaaaaaaa", "Running", container(running={}))},
-)
 
 
 def waiting(reason: str, message: str = "") -> View:
@@ -137,21 +131,10 @@ def test_a_run_that_stands_still_is_told_in_one_line(case: str) -> None:
     assert found[0].is_final == any(finding.is_final for finding in found) == (case in FINAL)
 
 
-def test_a_healthy_run_gives_no_finding() -> None:
-    assert findings(HEALTHY) == []
-    completed = experiment(condition("Succeeded", "ExperimentMaxTrialsReached"))
-    assert findings(view(experiment=completed, trials={NAME: DONE}, pods={"p": pod("aaaaaaaa", "Succeeded", ended(0))})) == []
-
-
 def test_a_node_that_came_back_is_no_finding() -> None:
     back = pod("aaaaaaaa", "Running", container(running={}), conditions=[condition("Ready")])
     told = event("Pod", f"{NAME}-x7k2m", "NodeNotReady", "Node is not ready")
     assert findings(view(trials={NAME: OPEN}, pods={"p": back}, events=(told,))) == []
-
-
-@pytest.mark.parametrize("reason", ["InvalidImageName", "ErrImageNeverPull"])
-def test_an_image_that_can_never_be_pulled_is_final(reason: str) -> None:
-    assert findings(waiting(reason))[0].is_final
 
 
 def test_a_long_message_is_cut_and_its_lines_are_joined() -> None:
@@ -209,7 +192,3 @@ def test_a_finding_that_was_gone_begins_anew() -> None:
     assert patience.overdue([finding("pod a")], 11 * second) is None
     patience.forget()
     assert patience.overdue([finding("pod a")], 22 * second) is None
-
-
-def test_a_final_finding_counts_at_once() -> None:
-    assert Patience(10.0).overdue([finding("a"), finding("b", is_final=True)], 0) == finding("b", is_final=True)

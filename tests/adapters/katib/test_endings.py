@@ -19,12 +19,6 @@ def end(thing: Object | None, its_pod: Object | None, epochs: int = 2, **more: A
     return ending_of(thing, its_pod, LIMITS, epochs, **more)
 
 
-def test_a_container_out_of_memory_is_charged_to_the_workload() -> None:
-    ending = end(FAILED, pod("a", "Failed", ended(137, "OOMKilled")))
-    assert (ending.state, ending.charged, ending.limit) == ("failed", "workload", "memory")
-    assert ending.cause == "out of memory: more than 500 MB (container)"
-
-
 def test_a_signal_without_a_reason_is_charged_to_the_infrastructure() -> None:
     ending = end(FAILED, pod("a", "Failed", ended(137)))
     assert (ending.charged, ending.exit_code, ending.limit) == ("infrastructure", -9, None)
@@ -35,18 +29,6 @@ def test_a_signal_without_a_reason_is_charged_to_the_infrastructure() -> None:
 def test_a_signal_of_the_code_that_runs_is_charged_to_the_workload() -> None:
     ending = end(FAILED, pod("a", "Failed", ended(139)))
     assert (ending.charged, ending.exit_code) == ("workload", -11)
-
-
-def test_an_exit_code_is_charged_to_the_workload() -> None:
-    ending = end(FAILED, pod("a", "Failed", ended(3)))
-    assert (ending.charged, ending.exit_code) == ("workload", 3)
-    assert (ending.cause or "").endswith("training ended with exit code 3")
-
-
-def test_a_trial_that_never_began_shows_the_last_line_of_its_process() -> None:
-    ending = end(FAILED, pod("a", "Failed", ended(1)), epochs=0, last_line="ImportError: no x in y")
-    assert (ending.cause or "").endswith("exit code 1; its last line: ImportError: no x in y")
-    assert ending.charged == "workload"
 
 
 @pytest.mark.parametrize(

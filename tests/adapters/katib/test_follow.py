@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from adapters.katib.fake_cluster import FakeCluster
-from adapters.katib.followed_run import DONE, FAILED, FIRST, SECOND, THIRD, Run, follower_of
+from adapters.katib.followed_run import DONE, FAILED, FIRST, SECOND, THIRD, Run
 from adapters.katib.katib_objects import RUNNING, condition, container, ended
 from adapters.katib.pod_lines import own_end, whole_log
-from builders.katib_specs import spec_of
-from builders.specs import make_context
 from tuneoff.errors import StepError
 from tuneoff.experiment.spec import Budget, Timeouts
 from tuneoff.record.events import schema
@@ -61,20 +56,6 @@ def test_a_pod_takes_the_slot_that_was_freed(make: Callable[..., Run]) -> None:
     run.begins(THIRD)
     assert until(lambda: len(run.events(schema.TrialStarted)) == 3)
     assert {item.trial: item.attempts[0].slot for item in run.record().trials} == {FIRST: 0, SECOND: 1, THIRD: 0}
-
-
-def test_a_trial_that_is_seen_late_is_submitted_no_later_than_it_started(run: Run) -> None:
-    lines = whole_log(FIRST, [0.5, 0.5], {"x": 0.5}, run.context.execution_id)  # its times are before the first sight of it
-    run.runs(FIRST, *lines)
-    assert until(lambda: bool(run.events(schema.TrialSubmitted)))
-    assert run.record().trials[0].attempts[0].submitted_ns == run.record().trials[0].attempts[0].started_ns
-
-
-def test_the_exit_of_a_pod_that_said_its_end_is_timed(run: Run) -> None:
-    run.completes(FIRST, [0.5, 0.25])
-    assert until(lambda: bool(run.events(schema.ProcessExited)))
-    (record,) = run.record().trials
-    assert record.attempts[0].exited_ns >= record.attempts[0].ended_ns
 
 
 @pytest.mark.parametrize(
@@ -199,14 +180,6 @@ def test_trials_beyond_the_budget_are_refused_and_their_pods_deleted(run: Run) -
     assert [refusal.trial for refusal in run.record().refusals] == [THIRD]
 
 
-def test_a_pod_that_waits_too_long_ends_the_run_with_its_reason(make: Callable[..., Run]) -> None:
-    run = make(options={"pending_seconds": 0.3})
-    run.trial(FIRST, condition("Running"))
-    no_node = condition("PodScheduled", "Unschedulable", "0/3 nodes are available", status="False")
-    run.pod(FIRST, "Pending", conditions=[no_node])
-    assert "pod p-aaaaaaaa: Unschedulable: 0/3 nodes are available; " in failure_of(run)
-
-
 def test_pods_that_had_to_wait_for_room_are_flagged(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(followed, "_NOTICEABLE_NS", 0)
     run.trial(FIRST, condition("Running"))
@@ -245,17 +218,6 @@ def test_an_experiment_that_somebody_deletes_ends_the_run(run: Run) -> None:
     assert "was deleted by someone else" in failure_of(run)
 
 
-def test_an_interrupted_run_keeps_the_logs_of_trials_that_have_ended(run: Run) -> None:
-    run.begins(SECOND, 0.5)
-    run.completes(FIRST, [0.5, 0.25])
-    assert until(lambda: bool(run.events(schema.TrialStarted)))
-    run.follower.stop(5.0)
-    assert run.ends()[FIRST].state == "completed"
-    assert SECOND not in run.ends()
-    assert {item.trial for item in run.events(schema.TrialSubmitted)} == {FIRST, SECOND}
-    run.follower.stop(5.0)  # a second time changes nothing
-
-
 def test_a_fault_of_the_thread_is_raised_and_not_waited_for(run: Run) -> None:
     name = f"{run.plan.experiment}-{FIRST}"
     run.cluster.feeds["trials"].put(("ADDED", {"metadata": {"name": name}, "spec": {"parameterAssignments": []}}))
@@ -286,9 +248,3 @@ def test_a_rotated_log_is_flagged(run: Run) -> None:
     feed.was_rotated = True
     run.completes(FIRST, [0.5, 0.25])
     assert until(lambda: any(item.name == "pod_log_rotated" for item in run.events(schema.Flag)))
-
-
-def test_stopping_before_the_start_is_no_error(tmp_path: Path) -> None:
-    context = make_context(spec_of(), tmp_path)
-    with contextlib.closing(context.events):
-        follower_of(context, FakeCluster()).stop(1.0)

@@ -74,11 +74,6 @@ def test_a_killed_trial_with_rules_is_not_charged_to_its_workload(killed: Seen) 
     assert layout.FAILED not in (ending.cause or "")
 
 
-def test_without_rules_its_signal_is_known(tmp_path: Path) -> None:
-    ending = run(tmp_path, "sigkill", []).ending()
-    assert (ending.charged, ending.exit_code) == ("infrastructure", -9)
-
-
 def test_a_workload_that_fails_has_said_so_itself(tmp_path: Path) -> None:
     seen = run(tmp_path, "raise", [LATE_RULE])
     assert seen.kinds[-1] == "TrialEnded"

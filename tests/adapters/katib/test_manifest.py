@@ -15,14 +15,12 @@ from adapters.katib.sdk_fields import unknown_fields
 from builders.katib_specs import IMAGE, plan_of, spec_of
 from builders.spaces import NUMBERS, SPACE
 from katib_emulation.admission import admit_experiment
-from tuneoff.base.identity import configuration_digest
 from tuneoff.base.space import SearchSpace
 from tuneoff.errors import UnsupportedError
-from tuneoff.experiment.spec import Budget, Objective, Strategy, Timeouts, Workers
+from tuneoff.experiment.spec import Budget, Strategy, Timeouts, Workers
 from tuneoff_adapters.katib.manifest import config_map_manifest, experiment_manifest
 from tuneoff_adapters.katib.offers import ALGORITHMS, EMULATED_SAMPLERS
 from tuneoff_adapters.katib.plan import KatibPlan
-from tuneoff_adapters.kubernetes import layout
 from tuneoff_adapters.kubernetes.manifest import namespace_manifest
 
 FULL = {
@@ -116,28 +114,6 @@ def test_a_default_that_the_webhook_fills_in_would_be_seen(tmp_path: Path) -> No
 # --- what the fields say ---
 
 
-def test_names_are_the_executions_own_and_short_enough(tmp_path: Path) -> None:
-    plan = plan_of(spec_of(), tmp_path)
-    assert plan.experiment == plan.config_map == f"r{plan.execution_id}"
-    assert len(plan.experiment) <= 40
-    assert plan.namespace == f"tuneoff-{plan.execution_id}"
-    assert plan.is_own_namespace
-    experiment = experiment_manifest(plan)
-    labels = [at(experiment, "metadata", "labels"), at(experiment, *POD[:-1], "metadata", "labels")]
-    labels += [manifest["metadata"]["labels"] for manifest in (namespace_manifest(plan), config_map_manifest(plan))]
-    assert all(item["tuneoff.io/execution"] == plan.execution_id for item in labels)
-    assert layout.trial_id(f"{plan.experiment}-x7k2m9qp") == "x7k2m9qp"
-
-
-def test_a_given_namespace_is_where_everything_goes(tmp_path: Path) -> None:
-    plan = full_plan(tmp_path)
-    assert (plan.namespace, plan.is_own_namespace) == ("team", False)
-    experiment, config_map = experiment_manifest(plan), config_map_manifest(plan)
-    assert experiment["metadata"]["namespace"] == config_map["metadata"]["namespace"] == "team"
-    assert config_map["metadata"]["name"] == plan.experiment  # unique there too
-    assert pod_of(experiment)["volumes"][0]["configMap"]["name"] == plan.experiment
-
-
 def test_a_trial_is_tried_once_and_its_log_stays(tmp_path: Path) -> None:
     spec = spec_of(timeouts=Timeouts(trial_seconds=10.5), options={"image": IMAGE, "pending_seconds": 20})
     experiment = experiment_manifest(plan_of(spec, tmp_path))
@@ -183,15 +159,6 @@ def test_a_data_claim_is_mounted_read_only_where_workloads_look(tmp_path: Path) 
     assert {"name": "TUNEOFF_CACHE_DIR", "value": "/data"} in container["env"]
 
 
-def test_a_trial_counts_by_its_best_epoch_in_the_right_direction(tmp_path: Path) -> None:
-    for mode, direction in (("min", "minimize"), ("max", "maximize")):
-        objective = Objective(metric="validation_accuracy", mode=mode)  # type: ignore[arg-type]
-        written = experiment_manifest(plan_of(spec_of(objective=objective), tmp_path))["spec"]["objective"]
-        assert written["type"] == direction
-        assert written["metricStrategies"] == [{"name": "objective", "value": mode}]
-        assert "goal" not in written
-
-
 def test_median_stopping_has_its_settings_and_is_left_out_where_it_could_stop_nothing(tmp_path: Path) -> None:
     pruner = Strategy(name="median", options={"first_epoch": 2, "min_trials": 4})
     spec = experiment_manifest(plan_of(spec_of(pruner=pruner), tmp_path))["spec"]
@@ -203,25 +170,11 @@ def test_median_stopping_has_its_settings_and_is_left_out_where_it_could_stop_no
     assert "earlyStopping" not in experiment_manifest(plan_of(last, tmp_path))["spec"]
 
 
-@pytest.mark.parametrize("sampler", [name for name in ALGORITHMS if name != "sobol"])
-def test_every_algorithm_that_takes_a_seed_gets_the_samplers(tmp_path: Path, sampler: str) -> None:
-    spec = spec_of(sampler, search_space=space_of(sampler))
-    settings = experiment_manifest(plan_of(spec, tmp_path))["spec"]["algorithm"]["algorithmSettings"]
-    assert {"name": "random_state", "value": str(spec.sampler_seed)} in settings
-
-
 def test_settings_are_texts(tmp_path: Path) -> None:
     sampler = Strategy(name="tpe", options={"gamma": 0.25, "n_EI_candidates": 12})
     settings = experiment_manifest(plan_of(spec_of(sampler), tmp_path))["spec"]["algorithm"]["algorithmSettings"]
     assert {"name": "gamma", "value": "0.25"} in settings
     assert {"name": "n_EI_candidates", "value": "12"} in settings
-
-
-def test_a_list_bounds_the_number_of_trials(tmp_path: Path) -> None:
-    finite = SearchSpace({"unordered": SPACE.dimensions["unordered"]})
-    spec = spec_of("grid", search_space=finite, budget=Budget(trials=50, epochs_per_trial=1), workers=Workers(count=9))
-    written = experiment_manifest(plan_of(spec, tmp_path))["spec"]
-    assert (written["maxTrialCount"], written["parallelTrialCount"]) == (4, 4)
 
 
 # --- the command and the config map ---
@@ -234,19 +187,6 @@ def test_the_command_survives_an_unquoted_shell_line(tmp_path: Path) -> None:
             assert not re.search(r"[\s'\"`;|&<>()*?\\]", word)
         assert command[1:4] == ["-m", "tuneoff_adapters.katib.pod", "${trialParameters.trial-name}"]
         assert command[4:] == [f"{name}=${{trialParameters.{name}}}" for name in plan.space.dimensions]
-
-
-def test_the_config_map_has_what_a_pod_reads(tmp_path: Path) -> None:
-    spec = spec_of("fixed", pruner=Strategy(name="scripted"))
-    digest = configuration_digest(spec.experiment.configurations[1])
-    spec = replace(spec, experiment=replace(spec.experiment, stops={digest: 2}))
-    data = config_map_manifest(plan_of(spec, tmp_path))["data"]
-    context = json.loads(data["trial_context.json"])
-    assert (context["run_dir"], context["events_to_stdout"], context["trials"]) == ("/tuneoff/run", True, 1)
-    settings = json.loads(data["translation.json"])
-    assert settings["configurations"] == [dict(item) for item in spec.experiment.configurations]
-    assert settings["stops"] == {digest: 2}
-    assert str(tmp_path) not in json.dumps(data)  # no path of the machine that submits
 
 
 def test_a_list_that_no_config_map_can_hold_is_refused(tmp_path: Path) -> None:

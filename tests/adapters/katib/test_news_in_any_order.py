@@ -143,20 +143,6 @@ def test_news_in_any_order_and_however_late_give_the_same_record(
     assert all((one.submitted_ns or 0) <= (one.started_ns or 0) for one in attempts.values())
 
 
-def test_a_trial_whose_pod_is_told_late_is_ended_by_its_own_word(make: Callable[..., Run]) -> None:
-    run = make(budget=Budget(trials=1, epochs_per_trial=2))
-    shown = pod(FIRST, "Succeeded", ended(0))
-    shown["metadata"] = {"name": f"p-{FIRST}", "labels": {"job-name": f"{run.plan.experiment}-{FIRST}"}}
-    run.cluster.pods[f"p-{FIRST}"] = shown
-    run.trial(FIRST, *DONE)
-    assert until(lambda: run.cluster.listings > 3)  # the server has the pod, the watch does not tell
-    assert run.ends() == {}
-    run.completes(FIRST, [0.5, 0.25])
-    run.succeeds(1)
-    (end,) = run.events(schema.TrialEnded)
-    assert (end.by, end.state) == ("trial", "completed")
-
-
 def test_a_trial_that_never_had_a_pod_gets_its_end(make: Callable[..., Run]) -> None:
     run = make(budget=Budget(trials=1, epochs_per_trial=2))
     run.trial(FIRST, condition("Failed", "TrialFailed", "no room"))

@@ -14,7 +14,7 @@ from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import Budget, RunSpec, Strategy
 from tuneoff.experiment.strategies import PRUNERS, SAMPLERS
 from tuneoff_adapters.katib import offers
-from tuneoff_adapters.katib.plan import algorithm_of, early_stopping_of
+from tuneoff_adapters.katib.plan import algorithm_of
 
 YES = [name for name, offer in offers.CAPABILITIES.samplers.items() if offer.support is Support.YES]
 PLATFORMS = ("kubernetes", "emulated")
@@ -54,12 +54,6 @@ def test_what_katib_lacks_is_told_from_what_is_not_built() -> None:
 
 
 @pytest.mark.parametrize("sampler", YES)
-def test_every_offered_sampler_runs_on_kubernetes_with_every_offered_pruner(sampler: str) -> None:
-    for pruner in ("none", "scripted", "median"):
-        assert refusal(sampler, pruner=Strategy(name=pruner)) is None
-
-
-@pytest.mark.parametrize("sampler", YES)
 def test_the_emulation_serves_what_it_has_and_refuses_the_rest_with_that_reason(sampler: str) -> None:
     reason = refusal(sampler, platform="emulated")
     if sampler in offers.EMULATED_SAMPLERS:
@@ -74,16 +68,6 @@ def test_the_emulation_serves_exactly_the_algorithms_that_it_says() -> None:
     from katib_emulation.admission.katib_config import ALGORITHMS
 
     assert set(ALGORITHMS) == set(offers.EMULATIONS)
-
-
-def test_the_record_names_the_service_of_each_platform() -> None:
-    median = Strategy(name="median")
-    assert offers.implementations(spec_for("random", pruner=median)) == {
-        "sampler": "Katib random (hyperopt)",
-        "pruner": "Katib medianstop",
-    }
-    emulated = offers.implementations(spec_for("random", platform="emulated", pruner=median))
-    assert all(name.startswith("emulated") for name in emulated.values())
 
 
 def test_a_missing_optuna_is_told_before_the_emulation_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,18 +136,6 @@ def test_the_adapters_own_options_are_checked() -> None:
 
 def test_sobol_gets_no_seed_because_it_takes_none() -> None:
     assert "random_state" not in algorithm_of(spec_for("sobol")).settings
-
-
-def test_two_seeds_are_two_samplers_seeds() -> None:
-    first = spec_for("random")
-    second = RunSpec(experiment=first.experiment, adapter="katib", adapter_target="", seed=4, options=first.options)
-    assert algorithm_of(first) != algorithm_of(second)
-    assert algorithm_of(first) == algorithm_of(spec_for("random"))
-
-
-def test_no_early_stopping_without_a_pruner_of_katibs() -> None:
-    for pruner in ("none", "scripted"):
-        assert early_stopping_of(spec_for("random", pruner=Strategy(name=pruner))) is None
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)

@@ -11,13 +11,9 @@ import pytest
 from builders.katib_specs import spec_of
 from tuneoff.errors import ExperimentError
 from tuneoff_adapters.katib.adapter import KatibAdapter
-from tuneoff_adapters.katib.options import KatibOptions, katib_options
+from tuneoff_adapters.katib.options import katib_options
 
 IMAGE = {"image": "registry.example/tuneoff@sha256:0123"}
-
-
-def test_defaults_need_no_more_than_an_image() -> None:
-    assert katib_options(spec_of(options=IMAGE)) == KatibOptions(image=IMAGE["image"])
 
 
 def test_every_option_arrives() -> None:
@@ -39,20 +35,6 @@ def test_every_option_arrives() -> None:
     assert options.api_seconds == 5.0
     others = {name: value for name, value in given.items() if name not in ("kubeconfig", "api_seconds")}
     assert {name: getattr(options, name) for name in others} == others
-
-
-def test_null_is_as_good_as_nothing() -> None:
-    assert katib_options(spec_of(options={**IMAGE, "context": None})).context is None
-
-
-def test_unknown_option_names_the_known_ones() -> None:
-    with pytest.raises(ExperimentError, match=r"no option imagee; it has kubeconfig, context, .*image"):
-        katib_options(spec_of(options={"imagee": "x"}))
-
-
-def test_kubernetes_needs_an_image() -> None:
-    with pytest.raises(ExperimentError, match="needs option `image`"):
-        katib_options(spec_of(options={}))
 
 
 @pytest.mark.parametrize("name", ["image_pull_secret", "service_account", "data_claim"])

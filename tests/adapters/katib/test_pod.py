@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,11 @@ import pytest
 
 from builders.katib_specs import plan_of, spec_of
 from tuneoff.base.code_digest import code_digest
-from tuneoff.base.identity import configuration_digest
 from tuneoff.base.space import Categorical, Float, SearchSpace
-from tuneoff.experiment.spec import Objective, RunSpec, Strategy, WorkloadSpec
+from tuneoff.experiment.spec import Objective, RunSpec, WorkloadSpec
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import decode_lines, read_header
 from tuneoff.record.events.stream import record_in
-from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
 from tuneoff_adapters.katib.manifest import config_map_manifest
 from tuneoff_adapters.katib.metrics_file import create_mark
 from tuneoff_adapters.kubernetes import layout
@@ -121,68 +119,15 @@ def completed(tmp_path_factory: pytest.TempPathFactory) -> Ended:
     return run_pod(surrogate_spec(), tmp_path_factory.mktemp("completed"), {"learning_rate": "0.01"})
 
 
-def test_a_completed_trial_ends_with_0_and_all_its_events(completed: Ended) -> None:
-    assert completed.code == 0, completed.errors
-    kinds = [type(event).__name__ for event in completed.events]
-    assert kinds == ["Process", "TrialStarted", "TrialLoaded", *["Epoch", "Reported"] * 3, "TrialEnded"]
-    assert [event.seq for event in completed.events] == list(range(len(kinds)))
-    assert completed.event(schema.Process).role == "pod"
-    assert completed.event(schema.TrialEnded).state == "completed"
-
-
-def test_it_is_the_trial_and_the_configuration_that_katib_named(completed: Ended) -> None:
-    started = completed.event(schema.TrialStarted)
-    assert (started.trial, started.framework_id) == ("x7k2m9qp", KATIB_TRIAL)
-    assert started.configuration == {"learning_rate": 0.01}
-    assert started.digest == configuration_digest({"learning_rate": 0.01})
-    assert started.imported_ns is not None
-
-
-def test_each_epoch_is_reported_once_with_the_value_bit_for_bit(completed: Ended) -> None:
-    values = [event.metrics["validation_loss"] for event in completed.events if isinstance(event, schema.Epoch)]
-    assert [value for _, value in completed.reports] == values
-
-
 def test_no_two_reports_have_one_time(completed: Ended) -> None:
     moments = [moment for moment, _ in completed.reports]
     assert moments == sorted(set(moments))
-
-
-def test_the_best_checkpoint_comes_out_bit_for_bit(completed: Ended) -> None:
-    path = checkpoint_path(completed.folder / "run", "x7k2m9qp")
-    assert completed.checkpoint() == path.read_bytes()
-    assert read_checkpoint(path).epoch == 3  # the surrogate's loss falls
-    assert all(line.startswith((b'{"type":', b'{"checkpoint":')) for line in completed.records)
 
 
 def test_a_checkpoint_that_is_too_large_for_the_log_is_announced(tmp_path: Path) -> None:
     ended = run_pod(surrogate_spec(), tmp_path, {"learning_rate": "0.01"}, checkpoint_bytes=10)
     assert ended.code == 0
     assert ended.records[-1].startswith(b'{"checkpoint":{"bytes":')
-
-
-def test_a_workload_without_state_has_no_checkpoint_lines(tmp_path: Path) -> None:
-    ended = run_pod(spec_of(search_space=RATE), tmp_path, {"learning_rate": "0.01"})
-    assert ended.code == 0
-    assert not any(line.startswith(b'{"checkpoint"') for line in ended.records)
-
-
-def test_a_scripted_stop_ends_with_5_so_that_katib_counts_it_as_failed(tmp_path: Path) -> None:
-    spec = surrogate_spec(pruner=Strategy(name="scripted"))
-    stops = {configuration_digest({"learning_rate": 0.01}): 2}
-    spec = replace(spec, experiment=replace(spec.experiment, stops=stops))
-    ended = run_pod(spec, tmp_path, {"learning_rate": "0.01"})
-    assert ended.code == 5
-    assert ended.event(schema.TrialEnded).state == "pruned"
-    assert len(ended.reports) == 2
-    assert not any(line.startswith(b'{"checkpoint"') for line in ended.records)
-
-
-def test_a_listed_configuration_is_looked_up_by_its_index(tmp_path: Path) -> None:
-    configurations = ({"learning_rate": 0.125}, {"learning_rate": 0.0625})
-    ended = run_pod(surrogate_spec(sampler="fixed", configurations=configurations), tmp_path, {"configuration_index": "1"})
-    assert ended.code == 0
-    assert ended.event(schema.TrialStarted).configuration == {"learning_rate": 0.0625}
 
 
 @pytest.mark.parametrize(("code", "flags"), [(code_digest(), []), ("0" * 64, ["other_code"])])
@@ -222,11 +167,6 @@ def test_a_value_that_katib_did_not_fill_in_ends_with_one_line(tmp_path: Path, v
     (line,) = ended.errors.splitlines()
     assert words in line
     assert KATIB_TRIAL in line
-
-
-def test_the_metrics_file_exists_even_where_the_trial_cannot_start(tmp_path: Path) -> None:
-    run_pod(surrogate_spec(), tmp_path, {})
-    assert (tmp_path / "log" / "metrics.log").read_bytes() == b""
 
 
 def test_the_shell_s_mark_is_there_from_the_beginning_and_reads_as_a_failure(completed: Ended) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.katib.pod_lines import EXECUTION, epoch, header, line, logged, own_end, started, whole_log
+from adapters.katib.pod_lines import EXECUTION, epoch, header, logged, own_end, started, whole_log
 from tuneoff.errors import ResultsError
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
@@ -36,20 +36,6 @@ def others(tmp_path: Path) -> list[str]:
     return (tmp_path / "framework" / "pods" / f"{KATIB_TRIAL}.log").read_text().splitlines()
 
 
-def test_events_become_an_event_file_that_core_reads(log: PodLog, tmp_path: Path) -> None:
-    events = feed(log, whole_log(TRIAL, [0.5, 0.25]))
-    assert stored(tmp_path) == events
-    assert [type(event).__name__ for event in events] == ["Process", "TrialStarted", "Epoch", "Epoch", "TrialEnded"]
-    assert others(tmp_path) == ["hello"]
-    assert log.process is not None
-
-
-def test_an_event_is_stored_as_it_was_written(log: PodLog, tmp_path: Path) -> None:
-    lines = [header(), started(TRIAL, {"x": 0.1, "name": "ü"})]
-    feed(log, logged(*lines))
-    assert next((tmp_path / "events").iterdir()).read_bytes().splitlines() == lines
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -76,11 +62,6 @@ def test_events_of_another_execution_are_not_taken(log: PodLog, tmp_path: Path) 
 def test_an_image_with_another_version_of_events_is_an_error(log: PodLog) -> None:
     with pytest.raises(ResultsError, match="version 99"):
         feed(log, logged(header(version=99)))
-
-
-def test_the_last_line_of_text_is_remembered(log: PodLog) -> None:
-    feed(log, [b"Traceback", b"ModuleNotFoundError: x", b"  "])
-    assert log.last_line == "ModuleNotFoundError: x"
 
 
 def test_a_traceback_is_in_the_run_s_own_log_too(log: PodLog, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,11 +96,6 @@ def test_a_checkpoint_with_a_lost_line_is_told_and_not_kept(log: PodLog, tmp_pat
     assert not (tmp_path / "checkpoints").exists()
 
 
-def test_a_log_without_anything_makes_no_file(log: PodLog, tmp_path: Path) -> None:
-    assert log.end() is None
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("lost", ["a line", "half of one", "its header", "another trial's"])
 def test_after_missing_events_none_is_stored(log: PodLog, tmp_path: Path, lost: str) -> None:
     lines = logged(header(), started(TRIAL), epoch(TRIAL, 1, 0.5), epoch(TRIAL, 2, 0.5), own_end(TRIAL, 4))
@@ -143,8 +119,3 @@ def test_an_event_is_found_wherever_it_begins_in_a_line(log: PodLog, tmp_path: P
     assert len(feed(log, [half + line for line in lines])) == len(stored(tmp_path)) == 5
     assert not log.is_broken
     assert (tmp_path / "framework" / "pods" / f"{KATIB_TRIAL}.log").read_bytes() == 5 * (half + b"\n")
-
-
-def test_a_flag_of_the_pod_is_an_event_too(log: PodLog) -> None:
-    events = feed(log, logged(header(), line("flag", 1, name="n", text="t")))
-    assert isinstance(events[1], schema.Flag)

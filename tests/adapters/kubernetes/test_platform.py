@@ -52,10 +52,6 @@ def test_a_wrong_option_is_the_users_mistake(options: dict[str, Any], words: str
         reason(options=options)
 
 
-def test_options_of_a_cluster_mean_nothing_here() -> None:
-    assert "has no options, but got image" in (reason(platform="local") or "")
-
-
 def test_pods_are_limited_by_their_container_and_processes_by_core() -> None:
     here, workers, jobs = (SerialAdapter.capabilities.on(name) for name in ("local", "kubernetes", "kubernetes-jobs"))
     assert (here.memory_limiter, here.cpu_limiter, here.head_node) == ("", "", False)
