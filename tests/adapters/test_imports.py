@@ -1,11 +1,14 @@
-"""Importing an adapter stays cheap: what runs an experiment is not imported before it is needed."""
+"""What is imported by adapters, and what by their workers."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from adapters.lifecycle_run import run_lifecycle
 
 SYNE_TUNE = {"syne_tune", "pandas", "torch"}
 RECORD = {"msgspec", "multiprocessing"}  # what reads events and starts workers: `tuneoff adapters` does neither
@@ -30,3 +33,38 @@ def test_nothing_is_imported_that_is_not_needed_yet(modules: str, heavy: set[str
     loaded = set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
     assert loaded >= set(modules.split(", "))
     assert loaded & heavy == set()
+
+
+SERIAL = "tuneoff_adapters.serial:SerialAdapter"
+OPTUNA = "tuneoff_adapters.optuna.adapter:OptunaAdapter"
+OF_OPTUNA = (
+    *("", ".distributions", ".journal_lock", ".note", ".plan", ".pruners", ".samplers", ".server_errors", ".storages", ".study"),
+    ".worker",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("adapter", "expected"),
+    [(SERIAL, set[str]()), (OPTUNA, {"tuneoff_adapters", *(f"tuneoff_adapters.optuna{name}" for name in OF_OPTUNA)})],
+    ids=["serial", "optuna"],
+)
+def test_a_worker_imports_no_adapter(adapter: str, expected: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "listing.py").write_text(
+        "import sys\nfrom tuneoff_workloads.null import Null\n"
+        "class Listing(Null):\n"
+        "    def load(self, configuration, seeds):\n"
+        f"        with open({str(tmp_path / 'modules')!r}, 'a') as file: print(*sys.modules, file=file)\n"
+        "        super().load(configuration, seeds)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "run").mkdir()
+    run = run_lifecycle(tmp_path / "run", adapter, trials=1, workload="listing:Listing")
+    assert run.exit_code == 0, run.log
+    found = set(
+        (tmp_path / "modules").read_text().splitlines()[0].split()
+    )  # the last line is the test's, whose process is another
+    assert "tuneoff.run.trial.run_trial" in found
+    assert {name for name in found if name.startswith("tuneoff_adapters")} == expected
+    assert found & {"tuneoff.adapter", "tuneoff.run.lifecycle", "msgspec", "sysconfig"} == set()

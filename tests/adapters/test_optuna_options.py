@@ -1,14 +1,29 @@
-"""What the adapter refuses before anything starts, and that looking at it imports no framework."""
+"""Options, samplers and the search space of Optuna."""
 
 from __future__ import annotations
 
+from inspect import signature
+from types import SimpleNamespace
 from typing import Any
 
+import optuna
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from builders.specs import toy_spec
+from adapters.framework_objects import plan_of
+from builders.spaces import SPACE, spaces, units
+from builders.specs import make_experiment, toy_spec
+from contract.space import Drawn, SpaceContract
+from tuneoff.base.identity import canonical_json
 from tuneoff.base.space import Categorical, Float, SearchSpace
+from tuneoff.experiment.spec import Strategy
+from tuneoff.experiment.translation import SpaceTranslation
+from tuneoff_adapters.katib.offers import STARTUP_TRIALS as OF_KATIB
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
+from tuneoff_adapters.optuna.distributions import distributions
+from tuneoff_adapters.optuna.samplers import make_sampler
+from tuneoff_adapters.optuna_samplers import STARTUP_TRIALS, flag_unused_model
 
 ONE_ORDERED = SearchSpace({"x": Float(low=0.0, high=1.0), "kind": Categorical(choices=("a", "b"))})
 
@@ -41,3 +56,66 @@ def test_the_packages_own_name_does_not_hide_the_framework() -> None:
 
     assert vars(study)["optuna"] is optuna
     assert hasattr(optuna, "create_study")
+
+
+@pytest.mark.parametrize(
+    ("sampler", "trials", "options", "startup", "expected"),
+    [
+        ("tpe", 10, {}, STARTUP_TRIALS, ["sampler_without_model"]),
+        ("tpe", 11, {}, STARTUP_TRIALS, []),
+        ("default", 6, {}, STARTUP_TRIALS, ["sampler_without_model"]),
+        ("gp", 6, {"n_startup_trials": 5}, STARTUP_TRIALS, []),
+        ("random", 1, {}, STARTUP_TRIALS, []),
+        ("multivariate-tpe", 10, {}, OF_KATIB, ["sampler_without_model"]),
+        ("multivariate-tpe", 11, {}, OF_KATIB, []),
+        ("multivariate-tpe", 6, {"n_startup_trials": 5}, OF_KATIB, []),
+        ("random", 2, {}, OF_KATIB, []),
+    ],
+)
+def test_a_budget_within_the_random_start_is_flagged(
+    sampler: str, trials: int, options: dict[str, Any], startup: dict[str, int], expected: list[str]
+) -> None:
+    found: list[str] = []
+    spec = make_experiment(sampler=Strategy(name=sampler, options=options), trials=trials)
+    context = SimpleNamespace(spec=SimpleNamespace(experiment=spec), flag=lambda name, text: found.append(name))
+    flag_unused_model(context, startup)  # type: ignore[arg-type]
+    assert found == expected
+
+
+def test_the_start_up_numbers_are_optuna_s_own_defaults() -> None:
+    samplers = pytest.importorskip("optuna", reason="optuna is not installed").samplers
+    assert samplers.TPESampler()._n_startup_trials == STARTUP_TRIALS["tpe"] == STARTUP_TRIALS["default"]
+    rustuna = pytest.importorskip("rustuna", reason="rustuna is not installed").samplers
+    assert signature(rustuna.TPESampler).parameters["n_startup_trials"].default == STARTUP_TRIALS["tpe"]
+    assert samplers.GPSampler()._n_startup_trials == STARTUP_TRIALS["gp"]
+
+
+DRAWS = 3000
+
+
+@pytest.mark.slow
+class TestSpace(SpaceContract):
+    @pytest.fixture(scope="module")
+    @classmethod
+    def drawn(cls) -> Drawn:
+        """3000 configurations by one sampler; over several studies, because an ask looks through all trials of its study."""
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        translation = SpaceTranslation(SPACE)
+        sampler, native = make_sampler(plan_of(toy_spec("optuna", space=SPACE)), worker=0), distributions(translation.native)
+        configurations = []
+        for _ in range(DRAWS // 500):
+            study = optuna.create_study(sampler=sampler)
+            configurations += [translation.decode(study.ask(native).params) for _ in range(500)]
+        return SPACE, configurations
+
+
+@settings(max_examples=50, deadline=None)
+@given(spaces(), st.data())
+def test_an_enqueued_configuration_survives_the_way_through_optuna(space: SearchSpace, data: st.DataObject) -> None:
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    translation = SpaceTranslation(space)
+    configuration = space.from_units(data.draw(units(space)))
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.enqueue_trial(dict(translation.encode(configuration)))
+    trial = study.ask(distributions(translation.native))
+    assert canonical_json(translation.decode(trial.params)) == canonical_json(configuration)

@@ -1,14 +1,21 @@
-"""The plain pool and a budget of epochs or seconds; everything else about it is in the contract tests."""
+"""The adapter without a framework, the start of workers, and which epochs a framework is told of."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import optuna
 import pytest
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
 
 from adapters.lifecycle_run import run_lifecycle
+from builders.specs import toy_spec
 from trust.space_test.every_kind import context_of
+from tuneoff.adapter import Adapter
+from tuneoff.base.targets import load_target
+from tuneoff.capabilities import Reports
 from tuneoff.record.events import schema
 from tuneoff.run.pool_adapter import Task
 from tuneoff.run.trial.run_trial import TrialOutcome
@@ -37,3 +44,58 @@ def test_of_equal_values_the_earlier_trial_is_named_whichever_ended_first(tmp_pa
     best = adapter.collect_results()
     assert best is not None
     assert best.trial_id == "t00000"
+
+
+ADAPTERS = {
+    "serial": "tuneoff_adapters.serial:SerialAdapter",
+    "optuna": "tuneoff_adapters.optuna.adapter:OptunaAdapter",
+    "nevergrad": "tuneoff_adapters.nevergrad:NevergradAdapter",
+    "rustuna": "tuneoff_adapters.rustuna:RustunaAdapter",
+}
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_workers_are_fresh_interpreters_unless_a_run_says_otherwise(name: str) -> None:
+    adapter: type[Adapter] = load_target(ADAPTERS[name])
+    fresh, forked = toy_spec(name), toy_spec(name, options={"start": "forkserver"})
+    assert adapter.refuse(fresh) is None
+    assert adapter.refuse(forked) is None
+    assert fresh.run_id != forked.run_id
+    assert set(adapter.changed_defaults(forked)) > set(adapter.changed_defaults(fresh))
+    assert any("forked" in text for text in adapter.changed_defaults(forked))
+    refusal = adapter.refuse(toy_spec(name, options={"start": "fork"}))
+    assert refusal is not None
+    assert "`start` must be forkserver" in refusal
+    assert "'fork'" in refusal
+
+
+NEEDED: dict[str, Reports] = {
+    "serial:SerialAdapter": "none",
+    "optuna.adapter:OptunaAdapter": "none",
+    "ray_tune.adapter:RayTuneAdapter": "at_end",
+    "syne_tune.adapter:SyneTuneAdapter": "at_end",
+    "katib.adapter:KatibAdapter": "at_end",
+    "rustuna:RustunaAdapter": "none",
+    "nevergrad:NevergradAdapter": "none",
+}
+TRIALS, EPOCHS = 4, 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_needed", [True, False])
+@pytest.mark.parametrize(
+    "name", ["optuna.adapter:OptunaAdapter", "ray_tune.adapter:RayTuneAdapter", "syne_tune.adapter:SyneTuneAdapter"]
+)
+def test_a_frameworks_best_is_the_best_epoch_whatever_it_is_told(tmp_path: Path, name: str, is_needed: bool) -> None:
+    reports: Reports = NEEDED[name] if is_needed else "every_epoch"
+    run = run_lifecycle(tmp_path, f"tuneoff_adapters.{name}", trials=TRIALS, epochs=EPOCHS, reports=reports)
+    each = {"none": 0, "at_end": 1, "every_epoch": EPOCHS}[reports]
+    assert len(run.of(schema.Reported)) == TRIALS * each
+    assert set(run.ends.values()) == {"completed"}
+    (best,) = run.of(schema.BestKnown)
+    values = [value for event in run.of(schema.Epoch) if (value := event.metrics["loss"]) is not None]
+    assert best.value == pytest.approx(min(values))
+    if name.startswith("optuna"):
+        storage = JournalStorage(JournalFileBackend(str(run.folder / "framework" / "journal.log")))
+        known = [len(trial.intermediate_values) for trial in optuna.load_study(study_name=None, storage=storage).trials]
+        assert known == [each] * TRIALS

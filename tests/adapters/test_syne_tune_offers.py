@@ -1,8 +1,10 @@
-"""What the adapter refuses before anything starts, and what it says that it runs."""
+"""What Syne Tune is offered with, and the protocol of its reports."""
 
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from tuneoff.base.space import Constant, SearchSpace
 from tuneoff.capabilities import Support
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
-from tuneoff_adapters.syne_tune import offers
+from tuneoff_adapters.syne_tune import offers, reporter
 from tuneoff_adapters.syne_tune.adapter import SyneTuneAdapter
 
 YES = [name for name, offer in offers.CAPABILITIES.samplers.items() if offer.support is Support.YES]
@@ -99,3 +101,46 @@ def test_tpe_knows_when_its_model_is_first_used(options: dict[str, int], dimensi
 def test_random_search_has_no_model() -> None:
     with pytest.raises(ExperimentError, match="has no model"):
         offers.first_modelled_trial("random", {}, 3)
+
+
+PRINTING_TRIAL = """
+import os, subprocess, sys
+print("half a line of what is loaded at the start", end="", flush=True)
+from tuneoff.experiment.trial_context import TrialContext
+from tuneoff.run.trial.run_trial import Decision
+from tuneoff_adapters.syne_tune.reporter import PrintedReport
+
+context = TrialContext(run_dir="", execution_id="", workload="", metric="val loss", mode="min", epochs=2, trials=1)
+report = PrintedReport(context)
+print("[tune-metric]: {never read}")
+sys.stdout.flush()
+assert report(1, {"val loss": 0.1 + 0.2, "other": 5.0}) is Decision.CONTINUE
+subprocess.run(["echo", "a child prints too"], check=True)
+report(2, {"val loss": 1e-300})
+"""
+
+
+def test_syne_tune_reads_what_a_trial_prints_and_nothing_else() -> None:
+    from syne_tune.report import retrieve
+
+    done = subprocess.run([sys.executable, "-c", PRINTING_TRIAL], capture_output=True, text=True, check=True)
+    reports = retrieve(done.stdout.splitlines(keepends=True))
+    assert [(report["epoch"], report[reporter.OBJECTIVE]) for report in reports] == [(1, 0.1 + 0.2), (2, 1e-300)]
+    assert [report["st_worker_iter"] for report in reports] == [0, 1]
+    first, *others = done.stdout.splitlines()
+    assert first == "half a line of what is loaded at the start"
+    assert [line.startswith("[tune-metric]: {") for line in others] == [True, True]
+    assert "never read" in done.stderr
+    assert "a child prints too" in done.stderr
+
+
+def test_the_line_has_the_keys_of_syne_tunes_own_reporter(capsys: pytest.CaptureFixture[str]) -> None:
+    from syne_tune import Reporter
+    from syne_tune.report import retrieve
+
+    Reporter()(**{reporter.TIME_ATTRIBUTE: 1, reporter.OBJECTIVE: 0.5})
+    theirs = capsys.readouterr().out
+    ours = reporter.report_line(1, 0.5, timestamp=12.5, worker_seconds=0.25, count=0)
+    (their_report,), (our_report,) = retrieve([theirs]), retrieve([ours])
+    assert sorted(their_report) == sorted(our_report)
+    assert ours.partition("{")[0] == theirs.partition("{")[0]

@@ -1,14 +1,31 @@
-"""Katib's optimal trial against the trials' own events."""
+"""The result of a run: its best trial, versions, and trials that Katib proposed twice."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from adapters.katib.katib_objects import EXPERIMENT, RUNNING, Object, experiment
-from tuneoff.experiment.spec import Objective
+from adapters.katib.fake_cluster import FakeCluster
+from adapters.katib.followed_run import DONE, FAILED, FIRST, SECOND, THIRD, Run, follower_of
+from adapters.katib.katib_objects import EXPERIMENT, RUNNING, Object, condition, container, experiment, pod, trial
+from adapters.katib.pod_lines import whole_log
+from builders.katib_specs import spec_of
+from builders.specs import make_context
+from tuneoff.base.space import Float, SearchSpace
+from tuneoff.errors import InfrastructureError
+from tuneoff.experiment.spec import Budget, Objective
+from tuneoff.experiment.translation import LIST_INDEX
+from tuneoff.record.events import schema
+from tuneoff_adapters.katib import follow
 from tuneoff_adapters.katib.results import Outcome, optimum
+from tuneoff_adapters.katib.trial_ledger import REPEATED
+from tuneoff_adapters.kubernetes.api_errors import ApiError
+from tuneoff_adapters.kubernetes.resources import PODS, TRIALS
+from tuneoff_adapters.kubernetes.status import COLLECTOR, image_id_of
+from waiting import until
 
 LOSS = Objective(metric="loss", mode="min")
 
@@ -61,3 +78,106 @@ def test_katib_s_own_optimum_is_taken_if_it_completed(
 def test_no_completed_trial_gives_no_best() -> None:
     assert optimum(with_optimum("c"), [OUTCOMES[2]], LOSS, "objective") is None
     assert optimum(None, [], LOSS, "objective") is None
+
+
+DIGEST = "registry.example/tuneoff@sha256:" + "a" * 64
+LATER = "registry.example/tuneoff@sha256:" + "b" * 64
+
+
+def with_image(image: str, name: str = "training-container") -> dict[str, object]:
+    return {**container(name, running={}), "imageID": image}
+
+
+def test_the_image_of_a_container_is_known_once_the_node_says_so() -> None:
+    found = pod("aaaaaaaa", "Running", with_image("c@sha256:0", COLLECTOR), with_image(DIGEST))
+    assert image_id_of(found, "training-container") == DIGEST
+    assert image_id_of(pod("aaaaaaaa", "Pending", container(waiting={})), "training-container") is None
+    assert image_id_of(pod("aaaaaaaa", "Pending", with_image("")), "training-container") is None
+    assert image_id_of({}, "training-container") is None
+
+
+def test_every_image_that_trials_ran_is_told_once(tmp_path: Path) -> None:
+    spec = spec_of(options={"image": "i"}, search_space=SearchSpace({"x": Float(low=0.0, high=1.0)}))
+    context = make_context(spec, tmp_path)
+    follower = follower_of(context, FakeCluster())
+    for suffix, image in (("aaaaaaaa", LATER), ("bbbbbbbb", DIGEST), ("cccccccc", DIGEST)):
+        follower.take_seen(TRIALS, "ADDED", trial(suffix, values={"x": "0.5"}), 1)
+        follower.take_seen(PODS, "ADDED", pod(suffix, "Running", with_image(image)), 1)
+    follower.take_seen(PODS, "ADDED", pod("dddddddd", "Running", with_image("another")), 1)  # of no trial
+    assert follower.image_digests() == [DIGEST, LATER]
+    follower.stop(0.0)
+
+
+LIST = ({"x": 0.25}, {"x": 0.75})
+REFUSED = ApiError("PATCH /experiments", 422, "Invalid", "the experiment is completed")
+
+
+@pytest.fixture
+def listed(make: Callable[..., Run]) -> Run:
+    """A run of two given configurations."""
+    return make(sampler="fixed", configurations=LIST, budget=Budget(trials=2, epochs_per_trial=2))
+
+
+def begins(run: Run, suffix: str, index: int) -> None:
+    run.trial(suffix, condition("Running"), values={LIST_INDEX: str(index)})
+    run.pod(suffix, "Running", container(running={}), change="ADDED")
+
+
+def completes(run: Run, suffix: str, index: int) -> None:
+    begins(run, suffix, index)
+    run.cluster.log(f"p-{suffix}", *whole_log(suffix, [0.5, 0.25], dict(LIST[index]), run.context.execution_id))
+    run.pod(suffix, "Succeeded", container(terminated={"exitCode": 0}))
+    run.trial(suffix, *DONE, values={LIST_INDEX: str(index)})
+
+
+def test_another_trial_is_asked_for_before_the_repeated_one_is_ended(listed: Run) -> None:
+    completes(listed, FIRST, 0)
+    listed.cluster.may_patch.clear()
+    begins(listed, SECOND, 0)
+    assert until(lambda: SECOND in {name.rpartition("-")[2] for name in listed.follower.book.repeated})
+    assert until(lambda: f"p-{SECOND}" in listed.follower.book.pods)
+    assert listed.cluster.deleted == []  # else the experiment could reach its number of trials
+    listed.cluster.may_patch.set()
+    assert until(lambda: listed.cluster.deleted == [("pods", f"p-{SECOND}")])
+    assert listed.cluster.patched == [{"maxTrialCount": 3}]
+    listed.trial(SECOND, *FAILED, values={LIST_INDEX: "0"})
+    completes(listed, THIRD, 1)
+    listed.succeeds(trials=3)
+    record = listed.record()
+    assert {trial.trial: (trial.state, trial.configuration) for trial in record.trials} == {
+        FIRST: ("completed", LIST[0]),
+        THIRD: ("completed", LIST[1]),
+    }
+    assert record.refusals == ()
+    (flag,) = listed.events(schema.Flag)
+    assert (flag.name, "configuration 0 of the list" in flag.text) == (REPEATED, True)
+    names = {outcome.framework_id.rpartition("-")[2]: outcome.trial_id for outcome in listed.follower.book.outcomes()}
+    assert names == {FIRST: FIRST, SECOND: FIRST, THIRD: THIRD}  # should Katib name the repeated one as its best
+
+
+def test_where_all_have_been_given_a_repeated_one_is_ended_and_none_is_asked_for(listed: Run) -> None:
+    completes(listed, FIRST, 0)
+    completes(listed, SECOND, 1)
+    begins(listed, THIRD, 1)
+    assert until(lambda: listed.cluster.deleted == [("pods", f"p-{THIRD}")])
+    listed.trial(THIRD, *FAILED, values={LIST_INDEX: "1"})
+    listed.succeeds(trials=3)
+    assert listed.cluster.patched == []
+    assert listed.record().refusals == ()
+
+
+@pytest.mark.parametrize("fewest", [0, 10])
+def test_what_is_never_given_is_the_infrastructure_s_with_why(listed: Run, monkeypatch: pytest.MonkeyPatch, fewest: int) -> None:
+    monkeypatch.setattr(follow, "FEWEST_REPEATS", fewest)
+    listed.cluster.patch_refusal = REFUSED if fewest else None
+    suffixes = [SECOND, THIRD, "dddddddd"]
+    completes(listed, FIRST, 0)
+    for suffix in suffixes:
+        begins(listed, suffix, 0)
+        assert until(lambda name=f"p-{suffix}": ("pods", name) in listed.cluster.deleted)  # type: ignore[misc]
+        listed.trial(suffix, *FAILED, values={LIST_INDEX: "0"})
+    listed.experiment(condition("Succeeded", "ExperimentMaxTrialsReached"), trials=4)
+    why = "the experiment is completed" if fewest else "after 2 repetitions no more were asked for"
+    text = f"must give each of 2 configurations, but gave 3 again and 1 never .*{why}.*loses answers of the suggestion service"
+    with pytest.raises(InfrastructureError, match=text):
+        listed.follower.wait_end()
