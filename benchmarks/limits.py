@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks.speed.child import MeasurementError
 from benchmarks.speed.settings import ROOT, Settings
 from benchmarks.speed.sides import FRAMEWORKS, Side, run_tuneoff, why_missing
-from benchmarks.speed.statistics import interleaved
+from benchmarks.speed.statistics import side_by_side
 from tuneoff.base.output import columns
 from tuneoff.experiment.spec import CpuLimit
 from tuneoff.judge.stats.location import Interval, median
@@ -53,7 +53,8 @@ def main() -> int:
             for first in LIMITS[1:]:
                 _run(name, first, settings)
         sides = {f"{name}/{limit}": partial(_run, name, limit, settings) for name in adapters for limit in LIMITS}
-        for number, side, found in interleaved(sides, options.pairs):
+
+        def keep(number: int, side: str, found: Side) -> None:
             adapter, _, limit = side.partition("/")
             overhead, in_force = found.details["overhead_per_trial_ms"], found.details["cpu_limit"]
             settings.say(
@@ -71,6 +72,8 @@ def main() -> int:
                 }
             )
             path.write_text(json.dumps(document, indent=1))
+
+        side_by_side(sides, options.pairs, keep)
     except MeasurementError as error:
         print(f"limits: {error}", file=sys.stderr)
         return 1

@@ -9,7 +9,7 @@ from benchmarks.speed.child import MeasurementError
 from benchmarks.speed.row import Row, Target, skipped
 from benchmarks.speed.settings import Settings
 from benchmarks.speed.sides import FRAMEWORKS, SYNE_PRINTED, Framework, Side, run_bare, run_tuneoff, why_missing
-from benchmarks.speed.statistics import estimate, interleaved, ratios
+from benchmarks.speed.statistics import estimate, ratios, side_by_side
 
 FILL_SECONDS = 6.0  # at least 5 s are asked for; a machine may get faster after the calibration
 SLEEP_SECONDS = 1.0
@@ -92,12 +92,13 @@ def _pairs(
     settings: Settings,
 ) -> Row:
     """Measure tuneoff, the bare script, and the bare script once more as control, interleaved."""
-    spans: dict[str, list[float]] = {"tuneoff": [], "bare": [], CONTROL: []}
-    used: dict[str, list[float]] = {side: [] for side in spans}
-    for number, side, result in interleaved({"tuneoff": tuneoff, "bare": bare, CONTROL: bare}, pairs):
-        spans[side].append(result.span_seconds)
-        used[side].append(result.cpu_seconds)
-        settings.say(f"  {name}: pair {number + 1}/{pairs}, {side} {result.span_seconds:.3f} s")
+    sides = side_by_side(
+        {"tuneoff": tuneoff, "bare": bare, CONTROL: bare},
+        pairs,
+        lambda number, side, run: settings.say(f"  {name}: pair {number + 1}/{pairs}, {side} {run.span_seconds:.3f} s"),
+    )
+    spans = {side: [run.span_seconds for run in runs] for side, runs in sides.items()}
+    used = {side: [run.cpu_seconds for run in runs] for side, runs in sides.items()}
     a, b = _what(framework)
     medians = {side: estimate(values).value for side, values in spans.items()}
     return Row(

@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.speed.child import child_environment
 from benchmarks.speed.row import Row, Target, skipped
 from benchmarks.speed.settings import Settings
-from benchmarks.speed.statistics import estimate, interleaved
+from benchmarks.speed.statistics import estimate, side_by_side
 
 NAME, A, B = "command_start", "wall time of `tuneoff adapters`", "`python -c pass`, for comparison"
 REPEATS = 20
@@ -30,13 +30,11 @@ def measure(settings: Settings) -> Iterator[Row]:
         reason = f"`tuneoff adapters` ended with exit code {first.returncode}: {lines[-1] if lines else 'no text'}"
         yield skipped(NAME, A, reason, B, TARGET)
         return
-    taken: dict[str, list[float]] = {"tuneoff": [], "python": []}
     makers = {
         "tuneoff": lambda: _wall_seconds(command),
         "python": lambda: _wall_seconds([sys.executable, "-c", "pass"]),
     }
-    for _, side, seconds in interleaved(makers, settings.repeats(REPEATS)):
-        taken[side].append(seconds)
+    taken = side_by_side(makers, settings.repeats(REPEATS))
     result = estimate(taken["tuneoff"])
     yield Row(
         name=NAME,

@@ -21,7 +21,7 @@ from benchmarks.speed.child import MeasurementError, run_child, run_module
 from benchmarks.speed.row import Row, skipped
 from benchmarks.speed.settings import ROOT, Settings
 from benchmarks.speed.sides import FRAMEWORKS, Framework, why_missing
-from benchmarks.speed.statistics import estimate, interleaved, ratios
+from benchmarks.speed.statistics import estimate, ratios, side_by_side
 from tuneoff.experiment.expand import entries, expand
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.trial_context import TrialContext
@@ -102,19 +102,22 @@ def _rows(framework: Framework, file: Path, trainings: Path, settings: Settings)
     a = f"tuneoff run of digits with {framework.adapter}, 2 workers, {TRIALS} given configurations, its test left out"
     b = f"as its documents have it, the same trainings: {words}"
     pairs = min(settings.pairs, settings.repeats(PAIRS))
-    jobs: dict[str, list[Job]] = {"tuneoff": [], "bare": [], "changed": []}
     makers = {
         "tuneoff": lambda: _tuneoff(framework.adapter, file, settings),
         "bare": lambda: _bare(script, trainings, settings),
         "changed": lambda: _bare(script, trainings, settings, "changed"),
     }
-    reason = why_missing(framework)
+    values: set[tuple[float, ...]] = set()
+
+    def say(number: int, side: str, job: Job) -> None:
+        settings.say(f"  {name}: pair {number + 1}/{pairs}, {side} {job.seconds:.2f} s, CPU {job.cpu_seconds or 0:.2f} s")
+        values.add(job.values)
+        if len(values) > 1:
+            raise MeasurementError(f"all sides must train the same, but the values of {side} differ")
+
     try:
-        for number, side, job in interleaved(makers, pairs) if reason is None else ():
-            jobs[side].append(job)
-            settings.say(f"  {name}: pair {number + 1}/{pairs}, {side} {job.seconds:.2f} s, CPU {job.cpu_seconds or 0:.2f} s")
-            if job.values != jobs["tuneoff"][0].values:
-                raise MeasurementError(f"all sides must train the same, but the values of {side} differ")
+        reason = why_missing(framework)
+        jobs = side_by_side(makers, pairs if reason is None else 0, say)
     except MeasurementError as error:
         reason = str(error)
     if reason is not None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from benchmarks.speed.child import MeasurementError
 from benchmarks.speed.row import Row, Target, skipped
 from benchmarks.speed.settings import Settings
-from benchmarks.speed.sides import FRAMEWORKS, SYNE_PRINTED, Framework, Side, run_bare, run_tuneoff, why_missing
-from benchmarks.speed.statistics import estimate, interleaved
+from benchmarks.speed.sides import FRAMEWORKS, SYNE_PRINTED, Framework, run_bare, run_tuneoff, why_missing
+from benchmarks.speed.statistics import estimate, side_by_side
 
 TRIALS = 4
 PAIRS = 6
@@ -30,16 +30,17 @@ def _row(framework: Framework, settings: Settings) -> Row:
     reason = why_missing(framework)
     if reason is not None:
         return skipped(name, a, reason, b, TARGET)
-    sides: dict[str, list[Side]] = {"tuneoff": [], "bare": []}
     pairs = settings.repeats(PAIRS)
     makers = {
         "tuneoff": lambda: run_tuneoff(framework.adapter, "null", TRIALS, settings),
         "bare": lambda: run_bare(framework, TRIALS, 0.0, settings),
     }
     try:
-        for number, side, result in interleaved(makers, pairs):
-            sides[side].append(result)
-            settings.say(f"  {name}: pair {number + 1}/{pairs}, {side} {result.whole_seconds:.2f} s")
+        sides = side_by_side(
+            makers,
+            pairs,
+            lambda number, side, run: settings.say(f"  {name}: pair {number + 1}/{pairs}, {side} {run.whole_seconds:.2f} s"),
+        )
     except MeasurementError as error:
         return skipped(name, a, str(error), b, TARGET)
     tuneoff, bare = sides["tuneoff"], sides["bare"]

@@ -9,7 +9,7 @@ from benchmarks.speed.row import Row, Target, skipped
 from benchmarks.speed.settings import Settings
 from benchmarks.speed.sides import Side, run_tuneoff
 from benchmarks.speed.specs import WORKERS
-from benchmarks.speed.statistics import estimate, interleaved, ratios, slope
+from benchmarks.speed.statistics import estimate, ratios, side_by_side, slope
 
 FEW, MANY = 100, 10_000
 PAIRS = 8
@@ -21,16 +21,19 @@ SETTLED = 0.2  # the part of the trials after which memory is looked at: buffers
 
 def measure(settings: Settings) -> Iterator[Row]:
     """Yield rows for the ratio, the cost itself, and the memory of the coordinator and of the supervising parent."""
-    runs: dict[str, list[Side]] = {"many": [], "few": []}
     makers = {
         "many": lambda: run_tuneoff("serial", "null", MANY, settings),
         "few": lambda: run_tuneoff("serial", "null", FEW, settings),
     }
     pairs = settings.repeats(PAIRS)
     try:
-        for number, side, result in interleaved(makers, pairs):
-            runs[side].append(result)
-            settings.say(f"  flat_cost: pair {number + 1}/{pairs}, {side} {_overhead_ms(result):.3f} ms per trial")
+        runs = side_by_side(
+            makers,
+            pairs,
+            lambda number, side, run: settings.say(
+                f"  flat_cost: pair {number + 1}/{pairs}, {side} {_overhead_ms(run):.3f} ms per trial"
+            ),
+        )
     except MeasurementError as error:
         yield skipped("flat_cost.ratio", A, str(error), B, TIME_TARGET)
         return

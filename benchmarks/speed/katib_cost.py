@@ -9,7 +9,7 @@ from benchmarks.speed.row import Row, skipped
 from benchmarks.speed.settings import Settings
 from benchmarks.speed.sides import KATIB, Side, run_bare, run_tuneoff, why_missing
 from benchmarks.speed.specs import WORKERS
-from benchmarks.speed.statistics import estimate, interleaved, ratios
+from benchmarks.speed.statistics import estimate, ratios, side_by_side
 
 TRIALS = 100
 FEW = 4  # trials of the run whose fixed cost is looked at
@@ -42,15 +42,17 @@ def _run(trials: int, settings: Settings) -> Side:
 def _per_trial(settings: Settings) -> Iterator[Row]:
     trials = KATIB.first_guess if settings.is_quick else TRIALS
     pairs = settings.repeats(PAIRS)
-    spans: dict[str, list[float]] = {"tuneoff": [], "bare": [], CONTROL: []}
     makers = {
         "tuneoff": lambda: _run(trials, settings),
         "bare": lambda: run_bare(KATIB, trials, 0.0, settings),
         CONTROL: lambda: run_bare(KATIB, trials, 0.0, settings),
     }
-    for number, side, result in interleaved(makers, pairs):
-        spans[side].append(result.span_seconds)
-        settings.say(f"  {RATIO}: pair {number + 1}/{pairs}, {side} {result.span_seconds:.3f} s")
+    sides = side_by_side(
+        makers,
+        pairs,
+        lambda number, side, run: settings.say(f"  {RATIO}: pair {number + 1}/{pairs}, {side} {run.span_seconds:.3f} s"),
+    )
+    spans = {side: [run.span_seconds for run in runs] for side, runs in sides.items()}
     slot_ms = {side: [span * WORKERS / trials * 1e3 for span in values] for side, values in spans.items()}
     medians = {side: estimate(values).value for side, values in slot_ms.items()}
     added = [ours - theirs for ours, theirs in zip(slot_ms["tuneoff"], slot_ms["bare"], strict=True)]

@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.speed.child import MeasurementError, run_module
 from benchmarks.speed.row import Row, Target, skipped
 from benchmarks.speed.settings import Settings
-from benchmarks.speed.statistics import Estimate, estimate, interleaved, ratios
+from benchmarks.speed.statistics import Estimate, estimate, ratios, side_by_side
 from tuneoff.base.commands import install_command
 
 RUNS, TRIALS = 500, 2_000
@@ -52,11 +52,8 @@ def _exported(settings: Settings, folder: Path) -> Iterator[Row]:
     for name, (ours, plain, a, b) in SIDES.items():
         names = {"a": ours, "b": plain, "control": plain}
         sides = {side: partial(_probe, what, folder, runs * TRIALS) for side, what in names.items()}
-        found: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
         try:
-            for number, side, probe in interleaved(sides, 2 if settings.is_quick else ROUNDS):
-                found[side].append(probe)
-                settings.say(f"  {name} {number + 1} {side}: {probe['seconds']:.3f} s, {probe['peak_bytes'] / 1e6:.0f} MB")
+            found = side_by_side(sides, 2 if settings.is_quick else ROUNDS, partial(_say, name, settings))
         except MeasurementError as error:
             yield skipped(name, f"{a} {over}", str(error), b, RATIO_TARGET)
             continue
@@ -123,6 +120,10 @@ def _records(settings: Settings, folder: Path) -> Iterator[Row]:
             },
             samples={"seconds": seconds},
         )
+
+
+def _say(name: str, settings: Settings, number: int, side: str, probe: dict[str, Any]) -> None:
+    settings.say(f"  {name} {number + 1} {side}: {probe['seconds']:.3f} s, {probe['peak_bytes'] / 1e6:.0f} MB")
 
 
 def _probe(what: str, folder: Path, trials: int) -> dict[str, Any]:

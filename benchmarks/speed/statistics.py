@@ -1,11 +1,15 @@
-"""Medians with their intervals, and interleaved measurements."""
+"""Medians with their intervals, and interleaved measurements: pyperf has no pairs within one run, and no interval of a median."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import linear_regression
 from typing import TypeVar
+
+import numpy
+from scipy.stats import quantile_test
 
 CONFIDENCE = 0.95
 T = TypeVar("T")
@@ -34,38 +38,11 @@ def estimate(values: Sequence[float], at: float = 0.5) -> Estimate:
         raise ValueError("a quantile needs at least one value, but got none")
     if not 0.0 < at < 1.0:
         raise ValueError(f"`0 < at < 1` must hold, but got {at=}")
-    ordered = sorted(values)
-    position = at * (len(ordered) - 1)
-    left = math.floor(position)
-    right = min(left + 1, len(ordered) - 1)
-    value = ordered[left] + (position - left) * (ordered[right] - ordered[left])
-    low, high = _interval_ranks(len(ordered), at)
-    return Estimate(
-        value=value,
-        low=ordered[low] if low is not None and high is not None else None,
-        high=ordered[high] if low is not None and high is not None else None,
-        count=len(ordered),
-    )
-
-
-def _interval_ranks(count: int, at: float) -> tuple[int | None, int | None]:
-    """Return the ranks (from 0) of the interval's ends: P(Binomial(count, at) <= low) and P(>= high + 1) at most 2.5 % each."""
-    tail = (1.0 - CONFIDENCE) / 2.0
-    low: int | None = None
-    below = 0.0
-    for rank in range(count):
-        below += math.comb(count, rank) * at**rank * (1.0 - at) ** (count - rank)
-        if below > tail:
-            break
-        low = rank
-    high: int | None = None
-    above = 0.0
-    for rank in range(count, 0, -1):
-        above += math.comb(count, rank) * at**rank * (1.0 - at) ** (count - rank)
-        if above > tail:
-            break
-        high = rank - 1
-    return low, high
+    value = float(numpy.quantile(values, at))
+    interval = quantile_test(values, q=value, p=at).confidence_interval(CONFIDENCE)
+    low, high = float(interval.low), float(interval.high)
+    has_interval = math.isfinite(low) and math.isfinite(high)
+    return Estimate(value=value, low=low if has_interval else None, high=high if has_interval else None, count=len(values))
 
 
 def ratios(numerators: Sequence[float], denominators: Sequence[float]) -> list[float]:
@@ -73,19 +50,23 @@ def ratios(numerators: Sequence[float], denominators: Sequence[float]) -> list[f
     return [numerator / denominator for numerator, denominator in zip(numerators, denominators, strict=True)]
 
 
-def interleaved(sides: Mapping[str, Callable[[], T]], rounds: int) -> Iterator[tuple[int, str, T]]:
-    """Measure every side once per round and yield (round, side, result); the order rotates, so that drift meets all alike."""
+def side_by_side(
+    sides: Mapping[str, Callable[[], T]], rounds: int, say: Callable[[int, str, T], object] = lambda *_: None
+) -> dict[str, list[T]]:
+    """Measure every side once per round and return the results by side; the order rotates, so that drift meets all alike.
+
+    `say` is called with round (from 0), side and result of each measurement.
+    """
     names = list(sides)
+    results: dict[str, list[T]] = {name: [] for name in names}
     for number in range(rounds):
         shift = number % len(names)
         for name in names[shift:] + names[:shift]:
-            yield number, name, sides[name]()
+            results[name].append(sides[name]())
+            say(number, name, results[name][-1])
+    return results
 
 
 def slope(xs: Sequence[float], ys: Sequence[float]) -> float | None:
     """Return the slope of the least-squares line, or None where all `xs` are equal."""
-    if len(xs) < 2 or min(xs) == max(xs):
-        return None
-    mean_x, mean_y = math.fsum(xs) / len(xs), math.fsum(ys) / len(ys)
-    over = math.fsum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True))
-    return over / math.fsum((x - mean_x) ** 2 for x in xs)
+    return linear_regression(xs, ys).slope if len(set(xs)) > 1 else None

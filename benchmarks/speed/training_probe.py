@@ -11,7 +11,7 @@ from collections.abc import Callable
 import torch
 
 from benchmarks.speed.naive_training import NaiveTraining
-from benchmarks.speed.statistics import estimate, interleaved
+from benchmarks.speed.statistics import estimate, side_by_side
 from tuneoff.workload import TrialSeeds
 from tuneoff_workloads.mnist_mlp import MnistMlp
 
@@ -57,9 +57,7 @@ def fastest_products(width: int, batch: int) -> Callable[[], None]:
     """Return the products in the memory layout in which they are fastest here: the strictest limit."""
     layouts = list(itertools.product((False, True), repeat=2))
     runs = {str(layout): products(width, batch, *layout) for layout in layouts}
-    taken: dict[str, list[float]] = {name: [] for name in runs}
-    for _, name, speed in interleaved({name: timed(run, TRAINED) for name, run in runs.items()}, 5):
-        taken[name].append(speed)
+    taken = side_by_side({name: timed(run, TRAINED) for name, run in runs.items()}, 5)
     return runs[max(taken, key=lambda name: estimate(taken[name]).value)]
 
 
@@ -106,10 +104,7 @@ def main(width: int, batch: int, rounds: int, naive: bool) -> None:
         sides["naive"] = timed(loop.train, loop.images)
     for measure in sides.values():
         measure()  # warm-up
-    found: dict[str, list[float]] = {name: [] for name in sides}
-    for _, name, speed in interleaved(sides, rounds):
-        found[name].append(speed)
-    print(json.dumps(found))
+    print(json.dumps(side_by_side(sides, rounds)))
 
 
 if __name__ == "__main__":
