@@ -49,7 +49,10 @@ class NamesTheSecond(_Remembering):
     """Names the second best trial."""
 
     def collect_results(self) -> Best | None:
-        is_max = self.context.spec.experiment.objective.mode == "max"
+        experiment = self.context.spec.experiment
+        if "ends_early" in experiment.workload.options:  # what is named there is the matter of budget.early-ends
+            return super().collect_results()
+        is_max = experiment.objective.mode == "max"
         ranked = sorted(self._completed, key=lambda best: best.value or 0.0, reverse=is_max)
         return ranked[1] if len(ranked) > 1 else super().collect_results()
 
