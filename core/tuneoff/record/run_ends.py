@@ -19,6 +19,7 @@ from tuneoff.record.results_folder import LOCK, end_of, read_plan
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import FILE_NAME, RUNS, is_final, read_runs, standing
 
+STATUSES = ("done", "failed", "timeout", "interrupted", "skipped", "running", "planned")
 RUNNING = "running"
 UNFINISHED = ("interrupted", RUNNING, "planned")  # statuses that are not yet what the plan asked for
 ELSEWHERE = "it was begun on another host; whether it still runs cannot be told from here"
@@ -27,7 +28,7 @@ Without = Mapping[str, tuple[str, str | None]]  # status and reason by run id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
-    """What a planned run came to: done, failed, timeout, interrupted, skipped, running, or planned (not run yet)."""
+    """What a planned run came to: one of `STATUSES`; planned is not run yet."""
 
     run_id: str
     label: str

@@ -14,7 +14,8 @@ from rich.text import Text
 
 from builders.live_states import CURRENT, row, state
 from tell.live.emulator import Emulator
-from tuneoff.tell.live.state import STATUSES, Activity, LiveState, cells_of
+from tuneoff.record.run_ends import STATUSES
+from tuneoff.tell.live.state import Activity, LiveState, cells_of
 from tuneoff.tell.live.terminal import IMPORTANCE, SIGNS, STYLES, Terminal, View, map_lines, most_important
 
 BARE: dict[str, Any] = {"signs": (".", "."), "current": None, "seconds_left": None}
@@ -79,12 +80,6 @@ def test_the_map_takes_at_most_a_third_of_the_height() -> None:
 
 def test_on_a_terminal_of_four_rows_the_current_run_stays() -> None:
     assert lines_of(state(), 111, 4)[-2] == "[3/9] serial seed 0"
-
-
-def test_what_a_name_would_make_the_terminal_do_is_shown() -> None:
-    lines = lines_of(state(name="\x1b[2Jx", current=replace(CURRENT, name="a\nb\x07")), 111, 30)
-    assert lines[0].startswith("\\x1b[2Jx: ")
-    assert "[3/9] a\\nb\\x07" in lines
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,13 @@ from tuneoff.judge.choice.choice import Column, Ratio, Row, Setting, failures, r
 from tuneoff.judge.runs import Group
 from tuneoff.judge.stats.location import Interval
 from tuneoff.judge.summary_rows import figure, summary_row
+from tuneoff.record.run_ends import STATUSES
 from tuneoff.tell.page.texts import MARKS, percent
 from tuneoff.tell.report.tables import SIGNS, FigureCell, figure_cell, unit_of
 
 MOST_REFERENCES = 30  # rows, of which each has its ratio to each other one on the page
 LEGEND = {outcome: (*MARKS[outcome], words) for outcome, (_, words) in SIGNS.items()}  # symbol, CSS class and words, on time
 SHADES = (1.25, 2.0, 4.0, 10.0)  # from these ratios on, either way, a cell is darker
-RUN_STATUSES = ("done", "failed", "timeout", "interrupted", "skipped", "running", "planned")
 QUALITY_AND_TIME = (
     *map(metric, ("quality.test", "quality.validation", "time.jct_without_test", "time.jct", "time.deploy", "time.setup")),
     *map(
@@ -95,7 +95,7 @@ def _reliability(found: Sequence[Group]) -> FrameworkTable:
 
 
 def _reliability_cells(group: EstimatedGroup) -> tuple[FigureCell, ...]:
-    counts = {name: sum(run.status == name for run in group.runs) for name in RUN_STATUSES}
+    counts = {name: sum(run.status == name for run in group.runs) for name in STATUSES}
     others = [f"{count} {name}" for name, count in counts.items() if count and name != "done"]
     success, row = group.success, summary_row(group)
     trials = (row.trials_completed, row.trials_pruned, row.trials_failed, row.trials_cancelled)
