@@ -23,7 +23,7 @@ from tuneoff.errors import TuneoffError
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.variants import TASK, TASKS, expand
 from tuneoff.experiment.yaml_reader import read_merged
-from tuneoff.record.store import read_runs
+from tuneoff.measure.stored import read_runs
 
 FIRST_SEED, FIRST_LONG_SEED, LONG_SEEDS = 1000, 2000, 5
 DROPPED = ("matrix", "zip", "anchors", "analysis", "power", "carbon", "prices")

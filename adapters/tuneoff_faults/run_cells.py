@@ -16,8 +16,9 @@ from tuneoff.base.identity import canonical_json
 from tuneoff.capabilities import Support
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.plan import seconds_at_most
+from tuneoff.measure.stored import read_runs
 from tuneoff.record.run_record import RunRecord, TrialRecord
-from tuneoff.record.store import read_runs, standing
+from tuneoff.record.store import standing
 from tuneoff.registry import adapter_class
 from tuneoff.run.child import ChildEnd
 from tuneoff.run.supervisor.cgroups import limit_settings, make_group, places

@@ -10,6 +10,7 @@ from pathlib import Path
 from benchmarks.speed.specs import make_spec
 from tuneoff.measure import derived as records_folder
 from tuneoff.measure.presence import Presence, presence_of
+from tuneoff.record.end import ExecutionEnd
 from tuneoff.record.endings import Ruling
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import write_run
@@ -34,10 +35,10 @@ def main(folder: Path, trials: int, epochs: int) -> None:
 
     records_folder.presence_of = noting_presence  # type: ignore[attr-defined]
     started = time.perf_counter()
-    record = records_folder.derive_folder(folder, spec, ruling=Ruling(status="done")).record
+    record = records_folder.derive_folder(folder, spec, ExecutionEnd(ruling=Ruling(status="done"))).record
     derived = time.perf_counter()
     peak = peak_bytes()
-    write_run(folder, record)
+    write_run(folder, record, key="")
     written = time.perf_counter()
     counted = sum(len(attempt.epochs) for trial in record.trials for attempt in trial.attempts)
     if (len(record.trials), counted) != (trials, trials * epochs):

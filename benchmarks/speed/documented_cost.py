@@ -25,7 +25,7 @@ from benchmarks.speed.statistics import estimate, ratios, side_by_side
 from tuneoff.experiment.expand import entries, expand
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.trial_context import TrialContext
-from tuneoff.record.store import read_runs
+from tuneoff.measure.stored import read_runs
 
 ROOT_V1, ROOT_V2 = Path("/sys/fs/cgroup/cpuacct"), Path("/sys/fs/cgroup")
 PAIRS = 12

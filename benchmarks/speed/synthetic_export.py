@@ -15,12 +15,13 @@ from benchmarks.speed.specs import make_spec
 from tuneoff.experiment.accounting.declared import FILE_NAME as ACCOUNTING
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec, Strategy, run_spec_to_json
+from tuneoff.record.end import ExecutionEnd, key_of, write_end
 from tuneoff.record.results_folder import PLAN
 from tuneoff.record.run_record import RunRecord, TrialState
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
 from tuneoff.record.store import RUNS, write_run
 from tuneoff.tell.frames.columns import TABLES, Column
-from tuneoff.tell.frames.parquet import ParquetTable, key_of, schema
+from tuneoff.tell.frames.parquet import ParquetTable, export_key, schema
 
 ADAPTERS = ("serial", "optuna", "ray-tune", "syne-tune")
 SAMPLERS = ("random", "tpe", "cmaes")
@@ -36,7 +37,7 @@ def write_export(path: Path, runs: int, trials: int) -> Path:
     _write_records(path, specs)
     export = path / "export"
     export.mkdir()
-    key = key_of(path)
+    key = export_key(path)
     files = {name: ParquetTable(export / f"{name}.parquet", TABLES[name], key) for name in TABLES}
     columns, form = TABLES["trials"], schema(TABLES["trials"])
     for spec in specs:
@@ -69,7 +70,7 @@ def _write_records(path: Path, specs: list[RunSpec]) -> None:
         record = RunRecord(
             run_id=spec.run_id, execution_id=_execution(spec), specification=specification, status="done", started_at="2026-01-01"
         )
-        write_run(folder, record)
+        write_run(folder, record, key_of(write_end(folder, ExecutionEnd())))
         for name in (SAMPLES, ACCOUNTING):
             (folder / name).write_text("{}\n")
 

@@ -17,6 +17,7 @@ from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.measure.derived import derive_folder
+from tuneoff.record.end import ExecutionEnd, key_of, seal, write_end
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Process
 from tuneoff.record.events.writer import FOLDER
@@ -40,15 +41,18 @@ def write_results(path: Path, runs: int, trials: int, epochs: int, adapters: Seq
     write_log(first / FOLDER, trials * events_per_trial(epochs), epochs)
     _write_samples(first)
     _write_accounting(first)
-    record = derive_folder(first, specs[0], environment={"analysis_digest": plan.analysis_digest}).record
+    end = ExecutionEnd(environment={"analysis_digest": plan.analysis_digest})
+    record = derive_folder(first, specs[0], end).record
     for spec in specs:
         folder = path / RUNS / spec.run_id / EXECUTION
         if folder != first:
             shutil.copytree(first, folder)
     for spec in specs:
         folder = path / RUNS / spec.run_id / EXECUTION
-        write_run(folder, replace(record, run_id=spec.run_id, specification=run_spec_to_json(spec)))
         (folder / "spec.json").write_text(json.dumps(_inputs(spec)))
+        sealed = ExecutionEnd(environment=end.environment, sealed=seal(folder))
+        changed = replace(record, run_id=spec.run_id, specification=run_spec_to_json(spec))
+        write_run(folder, changed, key_of(write_end(folder, sealed)))
     return runs * sum(file.stat().st_size for file in first.rglob("*") if file.is_file())
 
 

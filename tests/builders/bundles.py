@@ -21,6 +21,7 @@ from tuneoff.experiment.spec import (
     Workers,
     run_spec_to_json,
 )
+from tuneoff.record.end import key_of
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import AttemptRecord, BestRecord, EpochRecord, RunRecord, TestRecord, TrialRecord
 from tuneoff.trust.bundle.archive import describe, unpack, write_archive
@@ -87,13 +88,15 @@ def repacked(bundle: Path, target: Path, change: Callable[[Path], None], **manif
 
 
 def in_records(change: Callable[[dict[str, Any]], None]) -> Callable[[Path], None]:
-    """Return a change of every `run.json` in an unpacked bundle."""
+    """Return a change of every record in an unpacked bundle, with what was stated of it."""
 
     def apply(folder: Path) -> None:
         for path in folder.glob("results/runs/*/*/run.json"):
-            record = json.loads(path.read_text())
+            record, end = json.loads(path.read_text()), json.loads(path.with_name("end.json").read_text())
             change(record)
-            path.write_text(json.dumps(record))
+            end |= {"environment": record["environment"], "versions": record["versions"]}
+            path.with_name("end.json").write_text(json.dumps(end))
+            path.write_text(json.dumps({**record, "key": key_of(json.dumps(end).encode())}, indent=1))
 
     return apply
 

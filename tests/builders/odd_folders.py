@@ -10,11 +10,12 @@ import msgspec
 
 from builders.event_logs import example_a
 from builders.results_folders import Results, write_examples
+from builders.stored import write_run
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.spec import run_spec_to_json
+from tuneoff.measure.stored import read_run
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import read_run, write_run
 from tuneoff.tell.frames.export import Format, export
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m \u202e\u0000\r\n,\"';é漢\U0001f600"
@@ -29,7 +30,7 @@ def write_odd(tmp_path: Path) -> Path:
     specs = [replace(example_a()[1], seed=seed, warm_up=seed == 7) for seed in range(9)]
     results = Results(tmp_path / "odd", specs)
     source = write_examples(tmp_path / "source")
-    done = read_run(next(source.path.glob("runs/*/*/run.json")))
+    done = read_run(next(source.path.glob("runs/*/*/end.json")).parent)
     for spec in specs:
         folder = results.folder(spec, "1")
         if spec.seed == 6:

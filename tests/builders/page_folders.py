@@ -9,9 +9,9 @@ from typing import Any
 
 from builders.made_runs import made_run, made_spec
 from builders.results_folders import Results
+from builders.stored import write_run
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.record.run_record import RunRecord, RunStatus
-from tuneoff.record.store import write_run
 
 CURVE = ({"validation_accuracy": 0.5}, {"validation_accuracy": 0.8})
 Change = Callable[[RunRecord], RunRecord | None]

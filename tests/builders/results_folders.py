@@ -10,15 +10,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from builders.event_logs import Log, example_a, example_b
 from builders.made_runs import plan_of, planned_run
 from builders.worked_examples import write_example
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.measure.derived import derive_folder
+from tuneoff.measure.stored import read_run
+from tuneoff.record.end import ExecutionEnd, key_of, read_end, seal, write_end
 from tuneoff.record.endings import Ruling
 from tuneoff.record.results_folder import PLAN
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import RUNS, read_run, seal, write_run
+from tuneoff.record.store import RUNS, write_run
 from tuneoff.trust.verify.results import verify
 
 EXECUTION = "run1-abc"  # of the examples' logs
@@ -45,8 +49,9 @@ class Results:
         stored = {"execution_id": execution, "run_id": spec.run_id, "run": run_spec_to_json(spec)}
         (folder / "spec.json").write_text(json.dumps(stored))
         frozen = {"analysis_digest": self.plan.analysis_digest, **environment}
-        record = derive_folder(folder, spec, ruling=ruling, versions={"framework": "none"}, environment=frozen).record
-        write_run(folder, record)
+        end = ExecutionEnd(ruling=ruling, versions={"framework": "none"}, environment=frozen, sealed=seal(folder))
+        record = derive_folder(folder, spec, end).record
+        write_run(folder, record, key_of(write_end(folder, end)))
         return record
 
     def add_log(self, spec: RunSpec, log: Log, ruling: Ruling | None = None) -> Path:
@@ -95,7 +100,7 @@ def edit(path: Path, change: Callable[[str], str]) -> None:
 
 def execution(results: Path, adapter: str) -> Path:
     """Return the folder of example A (`serial`) or B (`optuna`)."""
-    found = [path.parent for path in results.glob("runs/*/*/run.json") if read_run(path).run_spec().adapter == adapter]
+    found = [path.parent for path in results.glob("runs/*/*/end.json") if read_run(path.parent).run_spec().adapter == adapter]
     assert len(found) == 1
     return found[0]
 
@@ -113,11 +118,7 @@ def lines(results: Path) -> list[str]:
 
 
 def reseal(folder: Path) -> None:
-    """Write new seals into the record, as somebody would who covers a change."""
-    write_run(folder, replace(read_run(folder), sealed=seal(folder)))
-
-
-def derive_again(folder: Path) -> None:
-    """Write a new record, as somebody would who covers a change well."""
+    """Write new seals, as somebody would who covers a change."""
     record = read_run(folder)
-    write_run(folder, derive_folder(folder, record.run_spec(), versions=record.versions, environment=record.environment).record)
+    end = structs.replace(read_end(folder), sealed=seal(folder))
+    write_run(folder, record, key_of(write_end(folder, end)))

@@ -116,14 +116,14 @@ def results(call: Call, file: File, fakes: None, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("command", ["status", "export", "compare"])
 @pytest.mark.parametrize(
-    ("content", "part"), [('{"format_version": 99}', "format version 99"), ('{"format_ver', "no run record")]
+    ("content", "part"), [('{"format_version": 99}', "format version 99"), ('{"format_ver', "end.json is damaged")]
 )
 def test_a_run_of_another_version_or_a_damaged_one_is_one_line(
     call: Call, file: File, results: Path, command: str, content: str, part: str
 ) -> None:
     folder = results / "runs" / "abc" / "abc-1"
     folder.mkdir(parents=True)
-    (folder / "run.json").write_text(content)
+    (folder / "end.json").write_text(content)
     answer = call(*(["compare", file(), "--output", results, "--resume"] if command == "compare" else [command, results]))
     assert answer.code == 5
     assert part in answer.line

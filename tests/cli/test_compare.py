@@ -22,9 +22,9 @@ from tuneoff.cli.plan import expected_duration
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.errors import ExperimentError
 from tuneoff.record.results_folder import PLAN, read_plan
-from tuneoff.record.run_ends import RunEnd
 from tuneoff.record.run_record import StepRecord
 from tuneoff.run import execute as execution
+from tuneoff.run.run_ends import RunEnd
 
 Outcome = Callable[..., None]
 

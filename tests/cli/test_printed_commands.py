@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 from builders.page_folders import Change, failed, never, record
+from builders.stored import write_run
 from command_line import Call
 from printed_commands import CHEAP, COMMANDS, on_page, outside_code, printed, problems
 from tuneoff.base.commands import install_command, is_command, split_command
@@ -34,7 +35,7 @@ from tuneoff.judge.choice.choose import answered
 from tuneoff.judge.results import read_results
 from tuneoff.record.results_folder import PLAN
 from tuneoff.record.run_record import FlagRecord, RunRecord
-from tuneoff.record.store import RUNS, write_run
+from tuneoff.record.store import RUNS
 
 SEVERAL: Mapping[str, Any] = {
     "workload": "null",

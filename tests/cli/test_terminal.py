@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneoff.record.store import read_runs
+from tuneoff.measure.stored import read_runs
 from waiting import until
 
 pytestmark = pytest.mark.slow

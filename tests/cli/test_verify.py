@@ -32,7 +32,7 @@ def test_a_sound_folder_is_verified_with_what_was_checked(call: Call, results: R
     answer = call("verify", results.path)
     assert (answer.code, answer.err) == (0, "")
     first, last = answer.out.splitlines()
-    stated = "not recomputable, taken as run.json states it: versions, environment"
+    stated = "not recomputable, taken as end.json states it: versions, environment"
     assert first == f"{stated}; as matrix.json does: name, path, content, labels"
     assert last.startswith("VERIFIED: 2 runs, 6 trials, ")
     assert last.endswith(f"values; integers are equal, decimal numbers to 1e-09; {results.path}")
@@ -79,7 +79,7 @@ def test_json_stays_json_where_a_stored_number_is_infinite(call: Call, results: 
     path = results.folder(results.plan.runs[0].spec) / "run.json"
     edit(path, lambda text: text.replace('"time.jct": {"value":176000.0', '"time.jct": {"value":1e999'))
     found = json.loads(call("verify", results.path, "--json").out, parse_constant=pytest.fail)
-    assert not found["verified"]
+    assert [note["text"].partition(" is damaged")[0] for note in found["notes"]] == ["run.json"]
 
 
 def test_json_shows_control_characters_as_escapes(capsys: pytest.CaptureFixture[str]) -> None:

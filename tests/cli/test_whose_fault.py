@@ -117,7 +117,7 @@ def test_a_long_value_of_a_file_keeps_the_way_out(call: Call, file: File, fakes:
     assert answer.line.endswith("remove the repeated ones")
 
 
-@pytest.mark.parametrize("place", ["matrix.json", "run.json"])
+@pytest.mark.parametrize("place", ["matrix.json", "end.json"])
 def test_verify_of_another_format_version_has_the_code_of_all_commands(call: Call, results: Results, place: str) -> None:
     path = results.path / place if place == "matrix.json" else results.folder(results.plan.runs[0].spec) / place
     edit(path, lambda text: re.sub(r'"format_version": \d+', '"format_version": 99', text, count=1))

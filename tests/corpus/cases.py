@@ -329,7 +329,7 @@ CASES = (
             ("runs/*/*/accounting.json", '"usd_per_vcpu_hour": 0', '"usd_per_vcpu_hour": 1'),
             ("runs/*/*/events/[wt]*.jsonl", '"hidden_width":', '"hidden_width":1'),
             ("runs/*/*/test.json", '"test_loss": 0', '"test_loss": 1'),
-            ("runs/*/*/run.json", '"analysis_digest":"', '"analysis_digest":"0'),
+            ("runs/*/*/end.json", '"analysis_digest": "', '"analysis_digest": "0'),
             ("matrix.json", '"seed": 1', '"seed": 7'),
         ),
     ),
@@ -340,14 +340,25 @@ CASES = (
             ("runs/*/*/run.json", '"validation_loss":', '"validation_loss":1'),
             ("runs/*/*/run.json", '"state":"pruned"', '"state":"completed"'),
             ("runs/*/*/power.jsonl", "", REMOVED),
+            ("runs/*/*/run.json", "", ""),
             ("export/metrics.csv", ",ms,", ",s,"),
+        ),
+    ),
+    Case(
+        name="damaged-tables",
+        of="listed",
+        changes=(
+            ("runs/*/*/run.json", "", REMOVED),
+            ("export/metrics.csv", ",ms,", ",s,"),
+            ("export/declared.csv", "", ""),
+            ("export/steps.csv", "", REMOVED),
         ),
     ),
     Case(
         name="damaged-files",
         of="listed",
         changes=(
-            ("runs/*/*/run.json", "", ""),
+            ("runs/*/*/end.json", "", ""),
             ("runs/*/*/run.json", "", REMOVED),
             ("runs/*/*/events/[wt]*.jsonl", "", REMOVED),
             ("runs/*/*/events/[wt]*.jsonl", "", ""),
@@ -356,5 +367,5 @@ CASES = (
             (".executions", "", ""),
         ),
     ),
-    Case(name="damaged-version", of="no-power", changes=(("runs/*/*/run.json", '"format_version": 4', '"format_version": 99'),)),
+    Case(name="damaged-version", of="no-power", changes=(("runs/*/*/end.json", '"format_version": 5', '"format_version": 99'),)),
 )

@@ -21,16 +21,15 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # as a script it would find its own folder alone
 
 from corpus.cases import CASES, REMOVED, Case, How
 from corpus.figures import EXPECTED, FOLDERS, SUFFIX, figures, unpack, written
-from tuneoff.measure.derived import derive_folder
-from tuneoff.record.endings import Ruling
+from tuneoff.measure.stored import derived_run
+from tuneoff.record.end import end_bytes, key_of
 from tuneoff.record.results_folder import read_plan
-from tuneoff.record.store import read_run, run_paths, write_run
+from tuneoff.record.store import ended_executions, write_run
 from tuneoff.tell.frames.export import export
 
 LONGEST_SECONDS = 300
@@ -101,7 +100,7 @@ def disturb(case: Case) -> None:
     hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
     process = begin(case)
     while process.poll() is None:
-        if len(list(Path(case.name).glob("runs/*/*/run.json"))) >= 2:
+        if len(list(Path(case.name).glob("runs/*/*/end.json"))) >= 2:
             for hog in hogs:
                 hog.kill()
         time.sleep(0.05)
@@ -162,15 +161,9 @@ def make(case: Case) -> None:
 
 def derive_anew(folder: Path) -> None:
     """Write each record of a folder as it follows today from its raw files, and the tables where there are any."""
-    for path in run_paths(folder):
-        record = read_run(path)
-        spec = record.run_spec()
-        known: dict[str, Any] = {"emulated": record.emulated, "versions": record.versions, "environment": record.environment}
-        stated = Ruling(status=record.status, reason=record.reason, charged=record.charged)
-        found = derive_folder(path.parent, spec, **known).record
-        if (found.status, found.reason) != (record.status, record.reason):  # as who supervised it knew alone
-            found = derive_folder(path.parent, spec, ruling=stated, **known).record
-        write_run(path.parent, found)
+    for execution in ended_executions(folder):
+        end = end_bytes(execution)
+        write_run(execution, derived_run(execution, end), key_of(end))
     if (folder / "export").exists():
         export(folder, folder / "export", "csv", [run.run_id for run in read_plan(folder).runs])
 

@@ -16,11 +16,12 @@ from syrupy.assertion import SnapshotAssertion
 
 from corpus.conftest import Recorded, padded
 from corpus.figures import call
+from tuneoff.measure.stored import read_runs
 from tuneoff.record.results_folder import read_plan
-from tuneoff.record.run_ends import run_ends
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import read_runs, standing
+from tuneoff.record.store import standing
 from tuneoff.run.provenance import prepare
+from tuneoff.run.run_ends import run_ends
 from tuneoff.trust.bundle import describe, preflight, reproduce
 
 _DIGEST = re.compile(r"(?<![.\w])(?=\w*\d)[0-9a-f]{12,64}\b")  # of the code, of archives

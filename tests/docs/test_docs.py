@@ -125,7 +125,7 @@ FACTS = [
     quoted("results.md", "limits in force", ("cpus", "processors", "cpu_quota", "threads", "memory", "trial_seconds")),
     quoted("results.md", "environment variables", in_sources(r'"(TUNEOFF_[A-Z_]+)"')),
     quoted("results.md", "entry-point groups", ("tuneoff.adapters", "tuneoff.workloads", "tuneoff.commands")),
-    Facts("results.md", "format versions", (f"| `run.json` (`format_version`) | {model.FORMAT_VERSION} |",)),
+    Facts("results.md", "format versions", (f"| `end.json`, `run.json` (`format_version`) | {model.FORMAT_VERSION} |",)),
     Facts("results.md", "event version", (f"| event files (`version` of `process`) | {schema.SCHEMA_VERSION} |",)),
     quoted("experiments.md", "keys", schema_keys()),
     quoted("experiments.md", "samplers and pruners", (*SAMPLERS, *PRUNERS, *syne.CLASSES, *katib.CAPABILITIES.samplers)),

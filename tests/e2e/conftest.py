@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tuneoff.record.store import FILE_NAME, RUNS, read_run
+from tuneoff.measure.stored import read_run
+from tuneoff.record.store import FILE_NAME, RUNS
 from tuneoff.trust.history_check.counterexample import Counterexample
 from tuneoff.trust.history_check.rules import check_run
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tuneoff.measure.stored import read_runs
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import read_runs
 
 KUBECONFIG = os.environ.get("TUNEOFF_TEST_KUBECONFIG", "")
 IMAGE = os.environ.get("TUNEOFF_TEST_IMAGE", "")

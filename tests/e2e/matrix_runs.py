@@ -9,9 +9,10 @@ from collections.abc import Collection
 from pathlib import Path
 
 from tuneoff.base.processes import MARK
-from tuneoff.record.run_ends import run_ends
+from tuneoff.measure.stored import read_runs
+from tuneoff.record.end import broken_seals, read_end
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import broken_seals, read_runs
+from tuneoff.run.run_ends import run_ends
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK
 
 
@@ -78,7 +79,8 @@ def check_finished_runs(results: Path) -> None:
         Broken: they are not.
     """
     for record in read_runs(results) if results.is_dir() else ():
-        problems = [str(seal) for seal in broken_seals(results / "runs" / record.run_id / record.execution_id, record.sealed)]
+        folder = results / "runs" / record.run_id / record.execution_id
+        problems = [str(seal) for seal in broken_seals(folder, read_end(folder).sealed)]
         problems += _missing_trials(record)
         if problems:
             raise Broken(f"run {record.run_id}, {record.execution_id}: {'; '.join(problems)}")

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tuneoff.base.processes import GUARDIAN, command_line, descendants, end_all, kill
-from tuneoff.record.run_ends import run_ends
+from tuneoff.run.run_ends import run_ends
 from tuneoff.run.supervisor.leftovers import shared_memory
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # as a script it would find its own folder alone
@@ -270,9 +270,9 @@ def _comes(process: subprocess.Popen[bytes], is_there: Callable[[], bool]) -> bo
 
 
 def _under_way(results: Path) -> str:
-    """Return the adapter whose run has no record yet, or `no run`."""
+    """Return the adapter whose run has not ended yet, or `no run`."""
     for path in results.glob("runs/*/*/spec.json"):
-        if not (path.parent / "run.json").exists():
+        if not (path.parent / "end.json").exists():
             run = json.loads(path.read_text())["run"]
             return f"{run['adapter']}@{run['platform']}" if run["platform"] != "local" else str(run["adapter"])
     return "no run"

@@ -15,10 +15,10 @@ import burning_workload
 from tuneoff.cli.main import main
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.measure.spans import partition
+from tuneoff.measure.stored import read_runs
 from tuneoff.measure.use import DISTURBED, SHARE
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import read_samples
-from tuneoff.record.store import read_runs
 from tuneoff.run.execute import PlanRequest, execute
 from tuneoff.run.progress import Listener
 
@@ -90,7 +90,7 @@ def test_a_hog_beside_every_second_run_is_found_on_exactly_these(tmp_path: Path,
     edited = results / "runs" / some.run_id / some.execution_id / "run.json"
     text = json.loads(edited.read_text())
     text["metrics"][SHARE]["value"] += 5.0
-    edited.write_text(json.dumps(text))
+    edited.write_text(json.dumps(text, indent=1))
     assert main(["verify", str(results)]) != 0
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from command_line import Call
+from tuneoff.measure.stored import read_runs
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import read_runs
 
 pytestmark = pytest.mark.slow
 

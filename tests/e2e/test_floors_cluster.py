@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from e2e.katib_cluster import IMAGE, KUBECONFIG, NO_CLUSTER, Cluster, Compare, given
+from tuneoff.measure.stored import read_runs
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import read_runs
 
 STORAGE = os.environ.get("TUNEOFF_TEST_STORAGE", "")
 pytestmark = [

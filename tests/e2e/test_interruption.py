@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tuneoff.base.processes import with_mark
-from tuneoff.record.run_ends import run_ends
+from tuneoff.run.run_ends import run_ends
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK
 
 pytestmark = pytest.mark.slow

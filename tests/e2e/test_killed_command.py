@@ -16,9 +16,9 @@ from e2e.following import Following
 from e2e.matrix_runs import finish, has_trained, start
 from e2e.random_kills import GONE_WITHIN_SECONDS
 from tuneoff.base.processes import GUARDIAN, command_line, descendants, kill
+from tuneoff.measure.stored import read_runs
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Flag
-from tuneoff.record.store import read_runs
 from tuneoff.run.lifecycle import GUARDIAN_SECONDS
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
 

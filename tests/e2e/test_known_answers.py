@@ -16,9 +16,9 @@ import known_answers
 from known_answers import REPORT_SECONDS, START_SECONDS
 from metric_directions import DIRECTIONS, EXCLUDED, Values, improvements
 from tuneoff.experiment.accounting.resolve import DEFAULT_PRICES
+from tuneoff.measure.stored import read_runs
 from tuneoff.record.metric_value import known
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import read_runs
 
 TRIALS, EPOCHS, EPOCH_SECONDS = 10, 10, 0.03
 STOPS = {1: 2, 3: 2, 5: 9, 6: 2, 7: 2}  # index of a configuration -> epoch after which it must stop

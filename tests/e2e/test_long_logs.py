@@ -8,7 +8,7 @@ import pytest
 
 import e2e.printing_workload as workload
 from e2e.matrix_runs import start
-from tuneoff.record.store import read_runs
+from tuneoff.measure.stored import read_runs
 
 pytestmark = pytest.mark.slow
 

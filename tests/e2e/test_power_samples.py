@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from e2e.matrix_runs import finish, has_trained, start
+from tuneoff.measure.stored import read_runs
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples, read_samples
 from tuneoff.record.samples.schema import FILE_NAME
-from tuneoff.record.store import read_runs
 from waiting import until
 
 pytestmark = pytest.mark.slow

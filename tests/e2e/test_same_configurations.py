@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tuneoff.cli.main import main
+from tuneoff.measure.stored import read_runs
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import read_runs
 
 pytestmark = pytest.mark.slow
 

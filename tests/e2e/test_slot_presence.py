@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from builders.event_logs import example_c
+from builders.stored import write_run
 from e2e.slot_presence import TICK_NS, Watcher, booked, differing, on_one_slot, one_run, read_events, recorded
 from tuneoff.measure.derived import derive_folder
-from tuneoff.record.store import write_run
 
 CHILD = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import sys; sys.stdin.read()', *sys.argv[1:]])"
 

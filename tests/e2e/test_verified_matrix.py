@@ -15,9 +15,9 @@ import msgspec
 import pytest
 
 from command_line import Call, caller
+from tuneoff.measure.stored import read_run
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
-from tuneoff.record.store import read_run
 from tuneoff.trust.history_check.rules import check_history
 
 pytestmark = pytest.mark.slow
@@ -116,7 +116,7 @@ def test_a_matrix_that_was_ended_and_resumed_is_verified(call: Call, tmp_path: P
         while "works in this folder now" in (found := verified(call, results))["notes"][0]["text"]:  # its guardian cleans
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        assert "no run.json, as its command was killed" in found["notes"][0]["text"]
+        assert "no end.json, as its command was killed" in found["notes"][0]["text"]
     assert run("compare", "--no-report", "--json", file, "--output", results, "--resume").returncode == 0
     found = verified(call, results)
     assert (found["checked"]["runs"], found["checked"]["executions"], found["not_begun"]) == (2, 3, [])

@@ -13,7 +13,8 @@ from fuzz.odd_files import ODD_FILES
 from fuzz.trees import damaged_json, damaged_lines
 
 WEIGHTS = {  # how often a file is damaged, by the end of its name
-    "run.json": 8,
+    "end.json": 6,
+    "run.json": 6,
     "matrix.json": 10,
     "power.jsonl": 5,
     "accounting.json": 5,
@@ -27,7 +28,7 @@ WEIGHTS = {  # how often a file is damaged, by the end of its name
     ".txt": 1,
 }
 FOREIGN = (
-    *("events/x.jsonl", "run.json", "leftovers.jsonl", "outside.txt", "versions.json", "later/events/x.jsonl", "x"),
+    *("events/x.jsonl", "run.json", "end.json", "leftovers.jsonl", "outside.txt", "versions.json", "later/events/x.jsonl", "x"),
     *(".lock", ".executions", "tickets"),
 )
 Damage = Callable[[Path, random.Random], str]

@@ -198,7 +198,7 @@ def _write(place: Place, spec: RunSpec, texts: Texts) -> None:
     said: dict[str, Any] = {"label": texts.text(), "emulated": texts.chance.random() < 0.7}
     plan = {"name": texts.text(), "path": texts.text(), "content": content, "power": power}
     folder = folder_of(place.work / "stranger", spec, said, plan)
-    for record in folder.glob("runs/*/*/run.json"):
+    for record in folder.glob("runs/*/*/end.json"):
         _change(record, "environment", texts)
     for stored in folder.glob("runs/*/*/spec.json"):
         stored.write_text(json.dumps({"execution_id": texts.text(), "run_id": texts.text(), "run": texts.value()}))

@@ -14,7 +14,7 @@ HUGE_BYTES = 1_300_000_000  # more than a case may have of memory
 def folder(path: Path, chance: random.Random) -> None:
     path.mkdir()
     if chance.random() < 0.5:
-        (path / "run.json").write_text("{}")
+        (path / "end.json").write_text("{}")
 
 
 def pipe(path: Path, chance: random.Random) -> None:

@@ -232,20 +232,25 @@ def test_touched_names_raw_and_derived_files_and_leaves_out_what_is_stated(sourc
     original, damaged = sources / "examples" / RESULTS, tmp_path / "results"
     shutil.copytree(original, damaged)
     assert touched(original, damaged) == []
-    record = next(damaged.glob("runs/*/*/run.json"))
-    data = json.loads(record.read_text())
-    data["environment"]["host"] = "another"
-    record.write_text(json.dumps(data, indent=3))
-    (record.parent / "log.txt").write_text("nobody answers for it")
+    folder = next(damaged.glob("runs/*/*/end.json")).parent
+    (folder / "run.json").write_text("a cache that nobody reads")
+    (folder / "log.txt").write_text("nobody answers for it")
     assert touched(original, damaged) == []
-    data["torn_lines"] = 1
-    record.write_text(json.dumps(data))
-    (record.parent / "power.jsonl").unlink()
+    end = folder / "end.json"
+    before = end.read_text()
+    data = json.loads(before)
+    data["environment"]["host"] = "another"
+    end.write_text(json.dumps(data, indent=3))
+    assert touched(original, damaged) == []
+    data["emulated"] = True
+    end.write_text(json.dumps(data))
+    (folder / "power.jsonl").unlink()
     names = [name.rpartition("/")[2] for name in touched(original, damaged)]
-    assert names == ["power.jsonl", "run.json"]
+    assert names == ["end.json", "power.jsonl"]
+    end.write_text(before)
     tables = sorted((damaged / "export").glob("*.csv"))
     tables.pop().unlink()
-    assert len(touched(original, damaged)) == 3
+    assert len(touched(original, damaged)) == 2
     for table in tables:
         table.unlink()
-    assert len(touched(original, damaged)) == 2  # nobody exported to csv
+    assert len(touched(original, damaged)) == 1  # nobody exported to csv

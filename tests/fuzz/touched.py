@@ -1,7 +1,7 @@
 """Which of the files that `tuneoff verify` answers for are not as they were: then it must never say VERIFIED.
 
 Written without any of tuneoff's own comparisons. Left out is what verifying says that it takes as stated: `versions` and
-`environment` of run.json, and what of matrix.json nothing else can tell (`STATED_IN_PLAN`, `STATED_IN_RUNS`).
+`environment` of end.json, and what of matrix.json nothing else can tell (`STATED_IN_PLAN`, `STATED_IN_RUNS`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NONE = object()  # the content of what is not there, or no file
 def touched(original: Path, damaged: Path) -> list[str]:
     """Return the raw and derived files of a results folder that were changed, removed or added."""
     names = sorted({*_names(original), *_names(damaged)})
-    found = [path.parent for path in original.glob("runs/*/*/events") if not (path.parent / "run.json").exists()]
+    found = [path.parent for path in original.glob("runs/*/*/events") if not (path.parent / "end.json").exists()]
     bare = {path.parent.name for path in found}  # runs of killed commands: nothing is stored that could differ
     changed = [name for name in names if _is_touched(name, original / name, damaged / name)]
     return [
@@ -44,12 +44,12 @@ def _is_untold(path: PurePosixPath, bare: set[str], original: Path, damaged: Pat
 
     An interrupted one whose record was removed is the same; verifying notes that nothing of it was verified.
     """
-    record = Path(*path.parts[:3]) / "run.json"
+    end = Path(*path.parts[:3]) / "end.json"
     if path.parts[1] in bare:
         return True
-    if os.path.lexists(damaged / record) or not (original / record).exists():
+    if os.path.lexists(damaged / end) or not (original / end).exists():
         return False
-    return bool(json.loads((original / record).read_bytes())["status"] == "interrupted")
+    return bool((json.loads((original / end).read_bytes())["ruling"] or {}).get("status") == "interrupted")
 
 
 def _names(folder: Path) -> Iterator[str]:
@@ -60,7 +60,7 @@ def _names(folder: Path) -> Iterator[str]:
 
 def _is_touched(name: str, original: Path, damaged: Path) -> bool:
     kind = _kind(PurePosixPath(name))
-    if kind is None or (name.startswith("export/") and _are_gone(original, damaged)):
+    if kind is None or (name.startswith("export/") and (_are_gone(original, damaged) or _are_of_others(original, damaged))):
         return False
     before, after = _content(original), _content(damaged)
     if before == after:
@@ -75,6 +75,15 @@ def _are_gone(original: Path, damaged: Path) -> bool:
     if damaged.parent.is_symlink() or not damaged.parent.is_dir():
         return True
     return not any(os.path.lexists(damaged.parent / path.name) for path in original.parent.glob(f"*{original.suffix}"))
+
+
+def _are_of_others(original: Path, damaged: Path) -> bool:
+    """Tell whether an execution or the key of the tables was changed: then they are held to nothing, and that is said."""
+    one, other = original.parents[1], damaged.parents[1]
+    keys = ["export/.keys", *(path.relative_to(one).as_posix() for path in one.glob("runs/*/*/end.json"))]
+    return any(_content(one / name) != _content(other / name) for name in keys) or len(keys) - 1 != len(
+        list(other.glob("runs/*/*/end.json"))
+    )
 
 
 def _kind(path: PurePosixPath) -> str | None:
@@ -95,7 +104,7 @@ def _kind(path: PurePosixPath) -> str | None:
         return None
     if path.name in RAW:
         return "bytes"
-    return {"run.json": "record", "spec.json": "json"}.get(path.name)
+    return {"end.json": "record", "spec.json": "bytes", "versions.json": "bytes"}.get(path.name)
 
 
 def _content(path: Path) -> Any:

@@ -60,8 +60,8 @@ def _new_run(folder: Results, out: Path) -> bytes:
 
 
 def _cut(results: Results) -> None:
-    """Remove the record of the execution that was cut, as if its command had been killed."""
-    for path in results.path.glob(f"runs/*/{CUT_NAME}/run.json"):
+    """Remove the end of the execution that was cut, as if its command had been killed."""
+    for path in results.path.glob(f"runs/*/{CUT_NAME}/end.json"):
         with suppress(OSError), pinned(path.parent) as folder:
             (folder / path.name).unlink()
 

@@ -13,10 +13,10 @@ from typing import Any
 import yaml
 
 from namespaced_hosts import REPOSITORY, Hosts
+from tuneoff.measure.stored import read_runs
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Event, Flag, WorkerDied
 from tuneoff.record.run_record import RunRecord, TrialRecord
-from tuneoff.record.store import read_runs
 
 SOURCES = ":".join(str(REPOSITORY / name) for name in ("core", "adapters", "workloads", "tests"))
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,16 @@ from typing import Any
 import pytest
 
 from builders.event_logs import example_a, example_b
+from builders.results_folders import edit, write_examples
+from builders.stored import write_run
 from tuneoff.errors import ResultsError
 from tuneoff.measure.derived import derive_folder, with_metrics
+from tuneoff.measure.stored import read_run, read_runs
 from tuneoff.record.derive import derive
+from tuneoff.record.end import BESIDE, broken_seals, read_spec, seal
+from tuneoff.record.layout import END
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import BESIDE, FILE_NAME, broken_seals, read_run, read_runs, run_json_schema, seal, standing, write_run
+from tuneoff.record.store import FILE_NAME, run_json_schema, standing
 
 jsonschema: Any = importlib.import_module("jsonschema")  # it has no types
 
@@ -24,34 +30,94 @@ def record() -> RunRecord:
     return with_metrics(derive(log.pairs(), spec))
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return the folder of an execution that has ended, of example A."""
+    spec = example_a()[1]
+    return write_examples(tmp_path / "results").folder(spec)
+
+
 def test_the_file_begins_with_its_format_version_and_meets_the_published_schema(record: RunRecord, tmp_path: Path) -> None:
     content = write_run(tmp_path, record).read_text()
-    assert content.startswith('{\n "format_version": 4')
+    assert content.startswith('{\n "format_version": 5,\n "key": "')
     jsonschema.Draft202012Validator(run_json_schema()).validate(json.loads(content))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: "",
+        lambda text: "[]",
+        lambda text: text[: len(text) // 2],
+        lambda text: text.replace('"key": "', '"key": "0', 1),
+        lambda text: text.replace('"format_version": 5', '"format_version": 4', 1),
+        lambda text: text.replace('"status": "done"', '"status": "splendid"', 1),
+        lambda text: text.replace('"epoch":1', '"epoch":0', 1),
+        lambda text: text.replace('"execution_id": "', '"execution_id": "../../', 1),
+        lambda text: text.replace('"seed":0', '"seed":"0"', 1),
+        lambda text: text.replace('"time.jct": {"value":176000.0', '"time.jct": {"value":', 1),
+        lambda text: "\udcff\udcfe",
+    ],
+)
+def test_a_stored_record_that_is_missing_or_damaged_is_derived_anew(folder: Path, change: Callable[[str], str]) -> None:
+    path = folder / FILE_NAME
+    before, text = read_run(folder), path.read_text()
+    path.write_bytes(change(text).encode("utf-8", "surrogateescape"))
+    assert path.read_bytes() != text.encode()
+    assert read_run(folder) == before
+    path.unlink()
+    assert read_run(folder) == before
+    path.symlink_to("/dev/zero")
+    assert read_run(folder) == before
+
+
+def test_a_stored_record_of_the_same_files_is_taken_as_it_is(folder: Path) -> None:
+    """The negative control of the test above: else it would pass where nothing is ever read."""
+    edit(folder / FILE_NAME, lambda text: text.replace('"value":176000.0', '"value":175000.0', 1))
+    assert read_run(folder).metrics["time.jct"].value == 175_000
+
+
+@pytest.mark.parametrize("name", ["power.jsonl", "accounting.json", "spec.json", "events/worker-101-1012000000000.jsonl"])
+@pytest.mark.parametrize("damage", [b"", None])
+def test_nothing_is_derived_from_damaged_files(folder: Path, name: str, damage: bytes | None) -> None:
+    before = read_run(folder)
+    if damage is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_bytes(damage)
+    assert read_run(folder) == before
+    (folder / FILE_NAME).unlink()
+    with pytest.raises(
+        ResultsError, match=f"{name} (is missing|changed: .*); restore it, or remove the execution's folder"
+    ) as error:
+        read_run(folder)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda text: text.replace('"format_version": 4', '"format_version": 1', 1), "has format version 1, but this tuneoff"),
-        (lambda text: text[: len(text) // 2], "is no run record"),
-        (lambda text: text.replace('"status": "done"', '"status": "splendid"', 1), "is corrupt"),
-        (lambda text: text.replace('"epoch":1', '"epoch":0', 1), "is corrupt"),
-        (lambda text: text.replace('"execution_id": "', '"execution_id": "../../', 1), "is corrupt"),
-        (lambda text: "[]", "is no run record"),
-        (lambda text: "\udcff\udcfe", "is no run record"),
+        (lambda text: text.replace('"format_version": 5', '"format_version": 99', 1), "has format version 99, but this tuneoff"),
+        (lambda text: text[: len(text) // 2], "is damaged: Input data was truncated; restore it"),
+        (lambda text: text.replace('"ruling": null', '"ruling": {"status": "splendid"}', 1), "is damaged: Invalid enum value"),
+        (lambda text: text.replace('"ruling": null', '"ruling": {"status": "failed"}', 1), "cannot be derived from its files"),
+        (lambda text: "[]", "is damaged: Expected `object`"),
+        (lambda text: "[" * 200_000, "is damaged: "),
+        (lambda text: "\udcff\udcfe", "is damaged: "),
     ],
 )
-def test_a_file_that_cannot_be_used_is_one_line(record: RunRecord, tmp_path: Path, change: Any, message: str) -> None:
-    path = write_run(tmp_path, record)
-    path.write_bytes(change(path.read_text()).encode("utf-8", "surrogateescape"))
+def test_an_end_that_cannot_be_used_is_one_line(folder: Path, change: Callable[[str], str], message: str) -> None:
+    path = folder / END
+    before = path.read_text()
+    path.write_bytes(change(before).encode("utf-8", "surrogateescape"))
+    assert path.read_bytes() != before.encode()
     with pytest.raises(ResultsError, match=message) as error:
-        read_run(tmp_path)
+        read_run(folder)
     assert "\n" not in str(error.value)
 
 
-def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(ResultsError, match="cannot be read: No such file"):
+def test_a_missing_end_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match=r"end\.json cannot be read: No such file"):
         read_run(tmp_path)
 
 
@@ -67,7 +133,7 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_file(
     with pytest.raises(ResultsError, match="No space left on device; free space"):
         write_run(tmp_path, replace(record, status="failed", reason="x"))
     assert read_run(tmp_path) == record
-    assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
+    assert {path.name for path in tmp_path.iterdir()} == {FILE_NAME, END}
 
 
 def test_a_seal_shows_every_later_change(tmp_path: Path) -> None:
@@ -76,7 +142,7 @@ def test_a_seal_shows_every_later_change(tmp_path: Path) -> None:
         (tmp_path / name).write_text(name)
     sealed = seal(tmp_path)
     assert {file.name for file in sealed} == {f"events/{path.name}" for path in folder.iterdir()} | set(BESIDE)
-    assert broken_seals(tmp_path, sealed) == []
+    assert list(broken_seals(tmp_path, sealed)) == []
     first, second, third = sorted(folder.iterdir())
     content = bytearray(first.read_bytes())
     content[100] ^= 1
@@ -98,7 +164,7 @@ def test_seals_of_event_files_by_their_bare_names_hold_nothing(tmp_path: Path) -
     folder = example_a()[0].save(tmp_path / "events")
     bare = [replace(file, name=Path(file.name).name) for file in seal(tmp_path)]
     (tmp_path / BESIDE[0]).write_text("{}")
-    assert len(broken_seals(tmp_path, bare)) == 2 * len(list(folder.iterdir())) + 1
+    assert len(list(broken_seals(tmp_path, bare))) == 2 * len(list(folder.iterdir())) + 1
 
 
 def test_missing_and_torn_lines_are_in_the_record(tmp_path: Path) -> None:
@@ -140,15 +206,15 @@ def test_a_missing_results_folder_is_one_line(tmp_path: Path) -> None:
         (("experiment",), None),
     ],
 )
-def test_a_specification_of_other_types_is_one_line(record: RunRecord, tmp_path: Path, path: tuple[Any, ...], value: Any) -> None:
-    data = json.loads(write_run(tmp_path, record).read_text())
-    here = data["specification"]
+def test_a_specification_of_other_types_is_one_line(folder: Path, path: tuple[Any, ...], value: Any) -> None:
+    data = json.loads((folder / "spec.json").read_text())
+    here = data["run"]
     for key in path[:-1]:
         here = here[key]
     here[path[-1]] = value
-    (tmp_path / FILE_NAME).write_text(json.dumps(data))
-    with pytest.raises(ResultsError, match="is corrupt: a run's specification is damaged: "):
-        read_run(tmp_path)
+    (folder / "spec.json").write_text(json.dumps(data))
+    with pytest.raises(ResultsError, match="is no specification of a run: a run's specification is damaged: "):
+        read_spec(folder)
 
 
 def test_a_record_in_the_folder_of_another_execution_is_one_line(record: RunRecord, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import get_args
@@ -14,9 +13,8 @@ import tuneoff.tell.frames.load
 from benchmarks.speed.loading_probe import ONCE, REPEATED, SUMMARIZED, main
 from benchmarks.speed.synthetic_export import write_export
 from benchmarks.speed.synthetic_results import write_results
-from tuneoff.record.results_folder import PLAN
+from tuneoff.measure.stored import read_runs
 from tuneoff.record.run_record import TrialState
-from tuneoff.record.store import read_runs
 from tuneoff.tell.frames.columns import TABLES
 
 
@@ -52,7 +50,7 @@ def test_the_probe_loads_it(folder: Path, what: str, capsys: pytest.CaptureFixtu
 
 def test_the_probe_refuses_an_export_that_is_not_used(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "results")
-    os.utime(tmp_path / "results" / PLAN)
+    shutil.rmtree(min((tmp_path / "results" / "runs").iterdir()))
     with pytest.raises(SystemExit, match="summary must read the export, but it reads the records"):
         main("summary", tmp_path / "results", 390)
 

@@ -81,13 +81,13 @@ def newest_folder(root: Path = RESULTS, *, needs_runs: bool = False) -> Path:
     Raises:
         ResultsError: there is none.
     """
-    from tuneoff.record.store import run_paths
+    from tuneoff.record.store import ended_executions
 
     found = _newest_first(root)
     if not found:
         raise ResultsError(f"there is no results folder under {root.absolute()}; name one, or run: {command('compare', 'FILE')}")
-    if needs_runs and not any(run_paths(found[0])):
-        with_runs = next((folder for folder in found if any(run_paths(folder))), None)
+    if needs_runs and not any(ended_executions(found[0])):
+        with_runs = next((folder for folder in found if any(ended_executions(folder))), None)
         other = f"; the newest with runs is {with_runs}" if with_runs is not None else ""
         note(f"{found[0]} is taken, as the newest folder, but no run of it has ended{other}")
     return found[0]

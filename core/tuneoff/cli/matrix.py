@@ -19,7 +19,7 @@ from tuneoff.cli.report import written_report
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan, PlannedRun
     from tuneoff.judge.choice.choose import Answered
-    from tuneoff.record.run_ends import RunEnd
+    from tuneoff.run.run_ends import RunEnd
 
 FAILED, INTERRUPTED = 1, 130
 RETRIES = ("flagged", "failed")
@@ -127,8 +127,8 @@ def _show_tracebacks(execution: Path) -> None:
 
 def exit_code(ends: Sequence[RunEnd], maxfail: int | None = None) -> int:
     """Return 0 where each run is done or skipped, 130 where the matrix was interrupted, else 1."""
-    from tuneoff.record.run_ends import UNFINISHED
     from tuneoff.record.run_record import FAILED as FAILURES
+    from tuneoff.run.run_ends import UNFINISHED
 
     statuses = {end.status for end in ends}
     if statuses <= {"done", "skipped"}:
@@ -150,7 +150,7 @@ def resume_command(argv: Sequence[str], results: Path) -> str:
 def to_json(plan: Plan, results: Path, ends: Sequence[RunEnd]) -> dict[str, Any]:
     """Return what each planned run came to, with what tells it from the others, and interference, as JSON values."""
     from tuneoff.judge.results import Results
-    from tuneoff.record.store import read_runs
+    from tuneoff.measure.stored import read_runs
     from tuneoff.tell.report.interference import SAMPLER, interference, interference_json
 
     specs, named = {run.run_id: run.spec for run in plan.counted}, names(plan, ends)
@@ -185,7 +185,7 @@ def compared_json(plan: Plan, results: Path) -> dict[str, Any]:
     from tuneoff.judge.controls.compute import controls
     from tuneoff.judge.controls.controls_output import to_json
     from tuneoff.judge.results import Results
-    from tuneoff.record.store import read_runs
+    from tuneoff.measure.stored import read_runs
     from tuneoff.run.repeats import repeat_json, repeated
 
     records = list(read_runs(results))
@@ -215,7 +215,7 @@ def table(plan: Plan, results: Path) -> str:
     from tuneoff.judge.controls.controls_output import headlines
     from tuneoff.judge.results import Results
     from tuneoff.judge.summary_rows import summary_rows
-    from tuneoff.record.store import read_runs
+    from tuneoff.measure.stored import read_runs
     from tuneoff.run.repeats import repeat_lines, repeated
     from tuneoff.tell.report.cost_notes import circumstances
     from tuneoff.tell.report.interference import interference, interference_lines

@@ -153,7 +153,7 @@ def expected_duration(plan: Plan, left: Sequence[PlannedRun] | None = None, own:
 
     `left`: the runs that are still to come, by default all. `own`: the matrix's folder, which is asked first.
     """
-    from tuneoff.record.store import read_runs
+    from tuneoff.measure.stored import read_runs
     from tuneoff.tell.live.state import Estimate
 
     estimate, labels = Estimate(plan.to_run), {run.run_id: run.label for run in plan.to_run}

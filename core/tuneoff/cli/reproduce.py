@@ -17,7 +17,7 @@ from tuneoff.cli.folders import folder_path, new_folder
 from tuneoff.cli.selection import add_adapters
 
 if TYPE_CHECKING:
-    from tuneoff.record.run_ends import RunEnd
+    from tuneoff.run.run_ends import RunEnd
     from tuneoff.trust.bundle.reproduce import ReproduceRequest, Reproduction
     from tuneoff.trust.bundle.verdict import ReproducedColumn
 
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.record.run_ends import UNFINISHED
+    from tuneoff.run.run_ends import UNFINISHED
     from tuneoff.trust.bundle.opened import open_bundle
     from tuneoff.trust.bundle.reproduce import compare, prepare
 

@@ -15,7 +15,7 @@ from tuneoff.cli.folders import add_results, newest_folder
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
-    from tuneoff.record.run_ends import RunEnd
+    from tuneoff.run.run_ends import RunEnd
 
 NAME = "status"
 HELP = "show each planned run of a results folder with its status"
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.cli.matrix import table, to_json
     from tuneoff.record.results_folder import read_plan
-    from tuneoff.record.run_ends import run_ends
+    from tuneoff.run.run_ends import run_ends
 
     results = arguments.results or newest_folder()
     plan = read_plan(results)
@@ -104,7 +104,7 @@ def _by_framework(plan: Plan, results: Path) -> str:
     from tuneoff.judge.results import Results
     from tuneoff.judge.runs import grouped
     from tuneoff.judge.summary_rows import came_to
-    from tuneoff.record.store import read_runs
+    from tuneoff.measure.stored import read_runs
 
     rows = []
     for group in grouped(Results.of(results, plan, list(read_runs(results)))):
@@ -131,7 +131,7 @@ def _reasons(plan: Plan, ends: Sequence[RunEnd]) -> str:
 
 def _declared(plan: Plan, ends: Sequence[RunEnd]) -> str:
     from tuneoff.cli.matrix import names
-    from tuneoff.record.store import read_run
+    from tuneoff.measure.stored import read_run
     from tuneoff.tell.report.declared import HEADER, declared_rows, mismatches
 
     named = names(plan, ends)
@@ -149,7 +149,7 @@ def _declared(plan: Plan, ends: Sequence[RunEnd]) -> str:
 
 
 def _with_declared(values: dict[str, Any], ends: Sequence[RunEnd]) -> dict[str, Any]:
-    from tuneoff.record.store import read_run
+    from tuneoff.measure.stored import read_run
     from tuneoff.tell.report.declared import declared_json
 
     folders = {end.run_id: end.folder for end in ends}

@@ -99,9 +99,9 @@ def _notes(found: Verification) -> Iterator[str]:
             stated.setdefault(text, []).append(outcome.where)
     if any(outcome.status is not None for outcome in found.outcomes):
         plan = f"as matrix.json does: {', '.join(STATED_BY_PLAN)}"
-        yield f"not recomputable, taken as run.json states it: {', '.join(STATED)}; {plan}"
+        yield f"not recomputable, taken as end.json states it: {', '.join(STATED)}; {plan}"
     for text, places in stated.items():
-        yield f"not recomputable, taken as run.json states it: {one_line(text)}: {_listed(places)}"
+        yield f"not recomputable, taken as end.json states it: {one_line(text)}: {_listed(places)}"
     if found.not_begun:
         yield f"not begun: {_listed([run.name for run in found.not_begun])}"
     for run in found.skipped:

@@ -22,7 +22,9 @@ from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.spec import LOCAL, RunSpec, Strategy, read_dataclass, run_spec_to_json
 
-FORMAT_VERSION = 3  # history: 1 = run ids of format 1, whose samplers had other seeds; 2 = with a second meter
+# history: 1 = run ids of format 1, whose samplers had other seeds; 2 = with a second meter; 3 = of executions with run.json alone
+FORMAT_VERSION = 4
+LAST_READERS = {3: "39c43333"}  # the last commit that reads folders of an earlier version
 UNPACKED = (
     "manifest.json",
     "experiment.json",
@@ -187,8 +189,11 @@ class Plan:
         """
         version = data.get("format_version") if isinstance(data, dict) else None
         if version != FORMAT_VERSION:
-            rule = f"a plan must have format_version {FORMAT_VERSION}, but got {version!r}"
-            raise ResultsError(f"{rule}; use the tuneoff that wrote it, or a new folder")
+            reader = LAST_READERS.get(version) if isinstance(version, int) else None
+            way_out = f"use tuneoff as of commit {reader}" if reader else "use the tuneoff that wrote it"
+            raise ResultsError(
+                f"a plan must have format_version {FORMAT_VERSION}, but got {version!r}; {way_out}, or a new folder"
+            )
         known = {"options": {}, **data}  # a folder of an earlier tuneoff has none
         try:
             plan: Plan = read_dataclass(cls, {field.name: known[field.name] for field in fields(cls)})

@@ -10,10 +10,11 @@ from typing import Any
 from tuneoff.experiment.names import variant_text
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.yaml_reader import named
+from tuneoff.measure.stored import read_runs
 from tuneoff.record.results_folder import read_plan
-from tuneoff.record.run_ends import Without, without_record
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import RUNS, read_runs, standing
+from tuneoff.record.store import RUNS, standing
+from tuneoff.run.run_ends import Without, without_record
 
 
 def in_file_order(plan: Plan) -> list[PlannedRun]:

@@ -12,8 +12,8 @@ from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.variants import TASK
 from tuneoff.judge.results import Results
 from tuneoff.record.metric_value import MetricValue
-from tuneoff.record.run_ends import Without, came_out
 from tuneoff.record.run_record import FAILED, RunRecord
+from tuneoff.run.run_ends import Without, came_out
 
 POOL = "serial"  # the adapter that uses no framework: what the others are held to
 EMULATED = "emulated, so in no comparison"

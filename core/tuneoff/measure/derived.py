@@ -1,4 +1,4 @@
-"""From an execution's folder to its record: derive, measure, seal.
+"""From an execution's raw files to its record: derive and measure.
 
 With all its metrics; made here: what trials did against the budget, and what whole nodes used, other tenants included.
 """
@@ -8,10 +8,9 @@ from __future__ import annotations
 import contextlib
 import gc
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tuneoff.experiment.accounting.declared import read_accounting
 from tuneoff.experiment.spec import RunSpec
@@ -35,18 +34,27 @@ from tuneoff.measure.waste import (
     waste_metrics,
 )
 from tuneoff.record.derive import derive
-from tuneoff.record.endings import Ruling
+from tuneoff.record.end import ExecutionEnd
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Charged
 from tuneoff.record.events.writer import FOLDER
 from tuneoff.record.metric_value import MetricValue, known, milliseconds, missing
+from tuneoff.record.run_context import noted_versions
 from tuneoff.record.run_record import FlagRecord, RunRecord, TrialRecord
-from tuneoff.record.samples.reader import NO_EVIDENCE, Evidence, Samples, on_run_clock, read_samples, sample_flags
-from tuneoff.record.store import seal
+from tuneoff.record.samples.reader import (
+    NO_EVIDENCE,
+    Evidence,
+    Samples,
+    on_run_clock,
+    power_of,
+    read_samples,
+    sample_flags,
+)
 
 NOT_TOLD = "no database told what whole nodes used; the power meter prometheus asks for it, where node_exporter is scraped"
 NO_CPU = "too few samples of a node's CPU time: none of the run lies between two of them"
 NO_MEMORY = "no sample of a node's memory lies in the run"
+NOTHING_STATED = ExecutionEnd()
 STATES = ("completed", "pruned", "failed", "cancelled", "timed_out")
 # flags of a machine on which a framework's start may fail that goes well elsewhere
 NOT_IN_ORDER = frozenset({DISTURBED, "steal", "machine_drift", "low_memory", "low_disk", "cpu_throttled", "earlier_survivor"})
@@ -203,34 +211,26 @@ def _count(number: int) -> MetricValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
-    """A record with its metrics and seals, and what these metrics rest on."""
+    """A record with its metrics, and what these rest on."""
 
     record: RunRecord
     evidence: Evidence
     account: EnergyAccount
 
 
-def derive_folder(
-    run_dir: Path,
-    spec: RunSpec,
-    *,
-    emulated: bool = False,
-    ruling: Ruling | None = None,
-    versions: Mapping[str, Any] | None = None,
-    environment: Mapping[str, Any] | None = None,
-    log: EventLog | None = None,
-) -> Derived:
-    """Derive the record of an execution's folder, with metrics and seals, and what they rest on; writes nothing.
+def derive_folder(run_dir: Path, spec: RunSpec, end: ExecutionEnd = NOTHING_STATED, log: EventLog | None = None) -> Derived:
+    """Derive the record of an execution's folder, with its metrics and what they rest on; writes nothing.
 
-    `emulated`: its platform is; else the record is where the adapter found it to be. `log`: the folder's events, where the
-    caller is to see what reading them met.
+    `end`: what was stated of it. `log`: the folder's events, where the caller is to see what reading them met.
 
     Raises:
         ResultsError: the events cannot be read.
     """
     log = log or EventLog(run_dir / FOLDER)
     with _paused_garbage_collector():
-        record = derive(log, spec, ruling=ruling, versions=versions, environment=environment)
+        versions = {**end.versions, **noted_versions(run_dir)}
+        environment = {**end.environment, "power": power_of(run_dir)}
+        record = derive(log, spec, ruling=end.ruling, versions=versions, environment=environment)
         flags = list(record.flags)
         if log.statistics.gaps:
             first = log.statistics.gaps[0]
@@ -239,10 +239,9 @@ def derive_folder(
         record = replace(
             record,
             execution_id=run_dir.name,
-            emulated=emulated or record.emulated,
+            emulated=end.emulated or record.emulated,
             flags=tuple(flags),
             torn_lines=log.statistics.torn_lines,
-            sealed=seal(run_dir),
         )
         samples = on_run_clock(read_samples(run_dir), record)
         record = replace(record, flags=(*record.flags, *sample_flags(samples)))

@@ -33,7 +33,7 @@ def derive(
     versions: Mapping[str, Any] | None = None,
     environment: Mapping[str, Any] | None = None,
 ) -> RunRecord:
-    """Return the record of one execution, without metrics and seals.
+    """Return the record of one execution, without metrics.
 
     One pass; the order of processes does not matter, each process's own events come in their order. Without a `ruling`
     the status follows from the events: done, failed (a step failed, no trial completed, no test) or interrupted.

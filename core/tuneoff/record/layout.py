@@ -1,10 +1,7 @@
 """The names of the files and folders of an execution's folder, and of a process in its events, that several rooms name."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 SPEC = "spec.json"  # what the coordinator reads
+END = "end.json"  # how it ended, and the seal of its raw files: an execution without it has not ended, or was cut
 FRAMEWORK = "framework"  # folder of the framework's own files, which tuneoff itself never opens
 BEST_CONFIGURATION = "best_configuration.json"  # what the test is given
 TEST_RESULT = "test.json"  # what the test's own process wrote
@@ -15,12 +12,3 @@ VERSIONS = "versions.json"  # what an adapter learned of versions while the run 
 POD = "pod"  # role of a process that its adapter alone observes; another one writes its file, if need be long after its end
 POD_WORKER = "pod-worker"  # the same of one that runs many trials
 IN_PODS = (POD, POD_WORKER)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SealedFile:
-    """A raw file: its path in the folder of the execution, its size and SHA-256 at the end of the run."""
-
-    name: str
-    size_bytes: int
-    sha256: str

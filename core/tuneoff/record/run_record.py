@@ -16,11 +16,11 @@ from tuneoff.base.files import PLAIN_NAME
 from tuneoff.base.last import remembers_last
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.record.events.schema import STEPS, Charged, Step, TrialName
-from tuneoff.record.layout import SealedFile
 from tuneoff.record.metric_value import MetricValue
 
-# history: 1 = first, 2 = slots by the presence of processes, 3 = what reports add is not what a trial adds, 4 = of one execution
-FORMAT_VERSION = 4
+# history: 1 = first, 2 = slots by the presence of processes, 3 = what reports add is not what a trial adds, 4 = of one execution,
+# 5 = a cache beside `end.json`, which is of the same version
+FORMAT_VERSION = 5
 
 TrialState = Literal["completed", "pruned", "failed", "cancelled", "timed_out"]
 AttemptState = Literal["completed", "pruned", "failed", "cancelled", "timed_out", "superseded"]
@@ -271,7 +271,6 @@ class RunRecord:
     clock_uncertainty_ns: int = 0  # of alignments across hosts; 0: one host
     events: int = 0  # lines read
     torn_lines: int = 0  # last lines that a killed process left unfinished
-    sealed: tuple[SealedFile, ...] = ()  # each raw file at the end of the run
     metrics: Mapping[str, MetricValue] = field(default_factory=dict)
     format_version: int = FORMAT_VERSION
 

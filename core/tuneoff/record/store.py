@@ -1,26 +1,22 @@
-"""Write and read `run.json`: atomically, checked, one line per problem.
+"""Write and read `run.json`, the record of an execution: a cache of what is derived from its raw files, with their key.
 
-It seals the raw files of the execution by their SHA-256, so that a later change shows.
+And which of a run's executions stands for it.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
-from tuneoff.base.files import open_regular, read_regular, replacing
+from tuneoff.base.files import replacing
 from tuneoff.errors import ExperimentError, ResultsError
-from tuneoff.experiment.accounting.declared import FILE_NAME as ACCOUNTING
 from tuneoff.experiment.spec import run_spec_from_json
-from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.layout import TEST_RESULT, SealedFile
+from tuneoff.record.layout import END
 from tuneoff.record.run_record import FAILED, FORMAT_VERSION, RunRecord
-from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
 
 FILE_NAME = "run.json"
 RUNS = "runs"
@@ -28,11 +24,6 @@ REPEAT = "repeat"  # in a record's environment: which repetition of its block it
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(RunRecord)
-BESIDE = (ACCOUNTING, SAMPLES, TEST_RESULT)  # sealed beside the event files, where they are there
-
-
-class _RecordVersion(msgspec.Struct):
-    format_version: int
 
 
 def write_file(path: Path, content: Iterable[bytes]) -> None:
@@ -53,25 +44,26 @@ def write_bytes(path: Path, content: bytes) -> None:
     write_file(path, (content,))
 
 
-def write_run(run_dir: Path, record: RunRecord) -> Path:
-    """Write a run's record into its folder and return the path.
+def write_run(folder: Path, record: RunRecord, key: str) -> Path:
+    """Write the record into the folder of its execution and return the path; `key`: see `key_of`.
 
     Raises:
         ResultsError: the folder is full or cannot be written.
     """
-    path = run_dir / FILE_NAME
-    write_file(path, encode(record))
+    path = folder / FILE_NAME
+    write_file(path, encode(record, key))
     return path
 
 
-def encode(record: RunRecord) -> Iterator[bytes]:
-    """Yield the text of `run.json` in pieces: the format version first, one line per field, trial or metric."""
+def encode(record: RunRecord, key: str) -> Iterator[bytes]:
+    """Yield the text of `run.json` in pieces: format version and key first, one line per field, trial or metric."""
     names = [field.name for field in fields(record)]
-    opening = b"{\n "
-    for name in sorted(names, key=lambda name: name != "format_version"):
+    yield _opening(key)
+    for name in names:
+        if name == "format_version":
+            continue
         value = getattr(record, name)
-        yield opening + _encoder.encode(name) + b": "
-        opening = b",\n "
+        yield b",\n " + _encoder.encode(name) + b": "
         if isinstance(value, tuple) and value:
             yield from _lines(b"[", (_encoder.encode(item) for item in value), b"]")
         elif name == "metrics" and value:
@@ -82,6 +74,10 @@ def encode(record: RunRecord) -> Iterator[bytes]:
     yield b"\n}\n"
 
 
+def _opening(key: str) -> bytes:
+    return b'{\n "format_version": %d,\n "key": %b' % (FORMAT_VERSION, _encoder.encode(key))
+
+
 def _lines(opening: bytes, items: Iterable[bytes], closing: bytes) -> Iterator[bytes]:
     for item in items:
         yield opening + b"\n  " + item
@@ -89,36 +85,25 @@ def _lines(opening: bytes, items: Iterable[bytes], closing: bytes) -> Iterator[b
     yield b"\n " + closing
 
 
-def read_run(path: Path) -> RunRecord:
-    """Read a `run.json`, or the one in a run's folder.
+def has_key(content: bytes, key: str) -> bool:
+    """Tell whether the text of a `run.json` is of this format version and of the files that have this key."""
+    return content.startswith(_opening(key))
 
-    Raises:
-        ResultsError: it is missing, corrupt, or of a format version that this tuneoff does not read.
-    """
-    path = path / FILE_NAME if path.is_dir() else path
+
+def cached_run(content: bytes, key: str) -> RunRecord | None:
+    """Return the record that the text of a `run.json` holds; None where it is damaged, or of other files."""
     try:
-        content = read_regular(path)
-    except OSError as error:
-        raise ResultsError(f"{path} cannot be read: {error.strerror}") from error
-    try:
-        version = msgspec.json.decode(content, type=_RecordVersion).format_version
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise ResultsError(f"{path} is no run record: {error}; derive it again from its events or remove it") from error
-    if version != FORMAT_VERSION:
-        raise ResultsError(
-            f"{path} has format version {version}, but this tuneoff reads version {FORMAT_VERSION}; "
-            "use the tuneoff that wrote it, or a new --output folder"
-        )
-    try:
+        if not has_key(content, key):
+            return None
         record = _decoder.decode(content)
         run_spec_from_json(record.specification)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ExperimentError) as error:
-        raise ResultsError(f"{path} is corrupt: {error}; derive it again from its events or remove it") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ExperimentError):
+        return None
     return record
 
 
-def run_paths(results: Path) -> Iterator[Path]:
-    """Yield the `run.json` of every execution in a results folder (`runs/<run id>/<execution id>/`), in a fixed order.
+def ended_executions(results: Path) -> Iterator[Path]:
+    """Yield the folder of every execution that has ended (`runs/<run id>/<execution id>/`), in a fixed order.
 
     Raises:
         ResultsError: the folder does not exist or cannot be read.
@@ -126,23 +111,9 @@ def run_paths(results: Path) -> Iterator[Path]:
     if not results.is_dir():
         raise ResultsError(f"the results folder {results} does not exist")
     try:
-        yield from sorted((results / RUNS).glob(f"*/*/{FILE_NAME}"))
+        yield from (path.parent for path in sorted((results / RUNS).glob(f"*/*/{END}")))
     except OSError as error:
         raise ResultsError(f"the results folder {results} cannot be read: {error.strerror}") from error
-
-
-def read_runs(results: Path) -> Iterator[RunRecord]:
-    """Yield the records of all executions in a results folder, one at a time.
-
-    Raises:
-        ResultsError: see read_run and run_paths.
-    """
-    for path in run_paths(results):
-        record = read_run(path)
-        place = f"{record.run_id}/{record.execution_id}"
-        if path.parts[-3:-1] != (record.run_id, record.execution_id):
-            raise ResultsError(f"{path} is the record of {place}, which is another place; move its folder there, or remove it")
-        yield record
 
 
 def is_final(record: RunRecord) -> bool:
@@ -175,6 +146,7 @@ def standing(records: Iterable[RunRecord]) -> dict[str, RunRecord]:
 def run_json_schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of `run.json`."""
     (_, *_), components = msgspec.json.schema_components([RunRecord], ref_template="#/$defs/{name}")
+    components["RunRecord"]["properties"]["key"] = {"type": "string", "description": "tells what the record follows from"}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "tuneoff run record",
@@ -188,57 +160,3 @@ def _rank(record: RunRecord) -> tuple[bool, int, str, str]:
     number = repeat_number(record)
     stands = record.status == "done" or (number > 0 and is_final(record))
     return stands, number if stands else 0, record.started_at or "", record.execution_id
-
-
-class BrokenSeal(NamedTuple):
-    """A file that is not as it was sealed, and how."""
-
-    name: str
-    problem: str
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.problem}"
-
-
-def seal(run_dir: Path) -> tuple[SealedFile, ...]:
-    """Return the digests of an execution's raw files, by their path in its folder: all in `events/`, and those of
-    `BESIDE`.
-
-    Raises:
-        ResultsError: a file cannot be read.
-    """
-    try:
-        paths = sorted(path for path in (run_dir / EVENTS).iterdir() if path.is_file())
-        paths += [path for path in (run_dir / name for name in BESIDE) if path.is_file()]
-        return tuple(_sealed(path, path.relative_to(run_dir).as_posix()) for path in paths)
-    except OSError as error:
-        raise ResultsError(f"{error.filename or run_dir} cannot be sealed: {error.strerror}") from error
-
-
-def broken_seals(run_dir: Path, sealed: Sequence[SealedFile]) -> list[BrokenSeal]:
-    """Return the files that are missing, changed, or not sealed; an empty list if all is as it was sealed.
-
-    Raises:
-        ResultsError: a file cannot be read.
-    """
-    return list(compare_seals(sealed, seal(run_dir)))
-
-
-def compare_seals(sealed: Sequence[SealedFile], now: Sequence[SealedFile]) -> Iterator[BrokenSeal]:
-    """Yield how the files of today differ from those that were sealed."""
-    found = {file.name: file for file in now}
-    for file in sealed:
-        today = found.pop(file.name, None)
-        if today is None:
-            yield BrokenSeal(file.name, "is missing")
-        elif (today.size_bytes, today.sha256) != (file.size_bytes, file.sha256):
-            was = f"sealed with {file.size_bytes} bytes and {file.sha256[:12]}"
-            yield BrokenSeal(file.name, f"changed: {was}, now {today.size_bytes} bytes and {today.sha256[:12]}")
-    for name in sorted(found):
-        yield BrokenSeal(name, "was added after the seal")
-
-
-def _sealed(path: Path, name: str) -> SealedFile:
-    with open_regular(path) as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return SealedFile(name=name, size_bytes=path.stat().st_size, sha256=digest)

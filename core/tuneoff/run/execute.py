@@ -25,19 +25,20 @@ from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.power_settings import NO_METER
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.power.metering import HostPower, PowerPlan, baseline_seconds
+from tuneoff.measure.stored import read_runs
 from tuneoff.record.endings import UNWRITABLE
 from tuneoff.record.flag_meanings import SERIOUS
 from tuneoff.record.results_folder import FILE_NAME as BEGUN
 from tuneoff.record.results_folder import PLAN, ResultsFolder, begun
-from tuneoff.record.run_ends import RunEnd, run_ends
 from tuneoff.record.run_record import FAILED, RunRecord
-from tuneoff.record.store import REPEAT, is_final, read_runs, standing
+from tuneoff.record.store import REPEAT, is_final, standing
 from tuneoff.registry import adapter_class
 from tuneoff.run import machine
 from tuneoff.run.finish import finish, recover
 from tuneoff.run.progress import Listener
 from tuneoff.run.provenance import Provenance, prepare, uncharged_lines
 from tuneoff.run.repeats import Repeat, to_repeat
+from tuneoff.run.run_ends import RunEnd, run_ends
 from tuneoff.run.supervisor.execution import undeploy_outside
 from tuneoff.run.supervisor.guardian import Guardian
 from tuneoff.run.supervisor.leftovers import clean_results

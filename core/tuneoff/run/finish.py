@@ -1,6 +1,6 @@
-"""From an ended execution to its record: derived from its events, with metrics, sealed, stored.
+"""From the last event of an execution to its record: its end is stated, its raw files are sealed, the record is derived.
 
-A command that was killed left executions without a record: the next one on the folder derives them.
+A command that was killed left executions without an end: the next one on the folder states it.
 """
 
 from __future__ import annotations
@@ -14,22 +14,21 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.adapter import Adapter
-from tuneoff.base.files import pinned, read_json
+from tuneoff.base.files import pinned
 from tuneoff.base.packages import installed_version
 from tuneoff.base.process_limits import thread_environment
 from tuneoff.base.tracebacks import LOG
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.plan import Plan
-from tuneoff.experiment.spec import RunSpec, run_spec_from_json
+from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.derived import derive_folder
+from tuneoff.record.end import ExecutionEnd, key_of, read_spec, seal, write_end
 from tuneoff.record.endings import Ruling
 from tuneoff.record.environment import capture
-from tuneoff.record.layout import SPEC
-from tuneoff.record.run_context import noted_versions
+from tuneoff.record.layout import END, SPEC
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.samples.reader import power_of
-from tuneoff.record.store import FILE_NAME, RUNS, write_run
+from tuneoff.record.store import RUNS, write_run
 from tuneoff.registry import adapter_class
 from tuneoff.run.supervisor.execution import Execution, is_named_for, write_spec
 from tuneoff.run.supervisor.logs import shorten
@@ -41,30 +40,26 @@ log = logging.getLogger(__name__)
 def finish(
     folder: Path, spec: RunSpec, ruling: Ruling | None, adapter: type[Adapter], environment: Mapping[str, Any] | None = None
 ) -> RunRecord:
-    """Write `run.json` of an execution and return the record; keeps only the best checkpoint.
+    """Write `end.json` and `run.json` of an execution and return the record; keeps only the best checkpoint.
 
     Without a `ruling` the status follows from the events.
 
     Raises:
-        ResultsError: an event file cannot be read, or the record cannot be written.
+        ResultsError: an event file cannot be read, or `end.json` or the record cannot be written.
     """
     capabilities = adapter.capabilities.on(spec.platform)
     packages = (capabilities.package,) if capabilities.package else ()
-    record = derive_folder(
-        folder,
-        spec,
-        emulated=spec.platform in capabilities.emulated_platforms,
+    end = ExecutionEnd(
         ruling=ruling,
+        emulated=spec.platform in capabilities.emulated_platforms,
         versions={
             "framework": capabilities.framework,
             "framework_version": installed_version(capabilities.package) if capabilities.package else None,
             **adapter.strategies(spec),
-            **noted_versions(folder),
         },
         environment={
             **capture(packages),
             "threads": thread_environment(spec.experiment.workers.threads),  # as the run's processes had it
-            "power": power_of(folder),
             "adapter": {
                 "changed_defaults": list(adapter.changed_defaults(spec)),
                 "long_lived_workers": capabilities.long_lived_workers,
@@ -72,12 +67,14 @@ def finish(
             },
             **_environment(environment or {}, spec, capabilities),
         },
-    ).record
+        sealed=seal(folder),
+    )
+    record = derive_folder(folder, spec, end).record
     try:
         _keep_best_checkpoint(folder, record)
     except OSError as error:
         raise ResultsError(f"{folder} cannot be tidied: {error.strerror}; see {CHECKPOINTS}/ in it") from error
-    write_run(folder, record)
+    write_run(folder, record, key_of(write_end(folder, end)))
     return record
 
 
@@ -105,23 +102,21 @@ def _keep_best_checkpoint(folder: Path, record: RunRecord) -> None:
 
 
 def recover(results: Path, plan: Plan, ruling: Ruling) -> None:
-    """Write the record of the plan's executions that have none: their status is the ruling's."""
+    """Write end and record of the plan's executions that have none: their status is the ruling's."""
     planned = {run.run_id: run.spec for run in plan.runs}
     for folder in sorted(results.glob(f"{RUNS}/*/*/")):
-        if (folder / FILE_NAME).exists():
+        if (folder / END).exists():
             continue
         try:
             spec = planned.get(folder.parent.name)
             if spec is None or not is_named_for(spec, folder):
                 raise ResultsError("it is no execution of a run that is planned here; remove the folder")
-            if not os.path.lexists(folder / SPEC):  # the disk was full, or the command was killed, before anything was begun
-                write_spec(Execution(spec=spec, execution_id=folder.name, folder=folder))
-            else:
+            if os.path.lexists(folder / SPEC):  # else the disk was full, or the command was killed, before anything was begun
                 # of the folder's word only the timeouts: they are no part of the id, and may have changed in the plan since
-                timeouts = run_spec_from_json(read_json(folder / SPEC)["run"]).experiment.timeouts
-                spec = replace(spec, experiment=replace(spec.experiment, timeouts=timeouts))
+                spec = replace(spec, experiment=replace(spec.experiment, timeouts=read_spec(folder).experiment.timeouts))
+            write_spec(Execution(spec=spec, execution_id=folder.name, folder=folder))
             shorten(folder / LOG)
             finish(folder, spec, ruling, adapter_class(spec.adapter))
-        except (OSError, ValueError, KeyError, TypeError, TuneoffError) as error:
+        except (OSError, ValueError, TuneoffError) as error:
             # made by a plugin that is gone, or by nobody of ours: the folder stays as it is
             log.warning("%s has no record and none can be derived: %s", folder, error)

@@ -8,11 +8,12 @@ from typing import Any
 import msgspec
 
 from tuneoff.base.files import read_regular
-from tuneoff.errors import ResultsError
+from tuneoff.measure.stored import derived_run
+from tuneoff.record.end import end_bytes, key_of
 from tuneoff.record.events.schema import Charged
 from tuneoff.record.metric_value import MetricValue
-from tuneoff.record.run_record import FORMAT_VERSION, RunRecord, RunStatus, StepRecord
-from tuneoff.record.store import REPEAT
+from tuneoff.record.run_record import RunRecord, RunStatus, StepRecord
+from tuneoff.record.store import FILE_NAME, REPEAT, encode, has_key
 
 BEST, JOB_TIME = "quality.validation", "time.jct_without_test"
 
@@ -33,7 +34,6 @@ class _Metrics(msgspec.Struct):
 class _Head(msgspec.Struct, kw_only=True):
     """The fields of `run.json` that tell how an execution ended; the others, trials above all, are skipped."""
 
-    format_version: int
     run_id: str
     execution_id: str
     specification: _Specification
@@ -50,33 +50,31 @@ class _Head(msgspec.Struct, kw_only=True):
 _decoder = msgspec.json.Decoder(_Head)
 
 
-def read_head(path: Path) -> RunRecord:
-    """Read how an execution ended: its record without trials, metrics and all that is large.
+def read_head(folder: Path) -> RunRecord:
+    """Return how an execution ended: its record without trials, metrics and all that is large.
 
     Raises:
-        ResultsError: it cannot be read, is damaged, or has another format version.
+        ResultsError: as read_run.
     """
+    end = end_bytes(folder)
+    key = key_of(end)
     try:
-        head = _decoder.decode(read_regular(path))
-        if head.format_version != FORMAT_VERSION:
-            raise ResultsError(
-                f"{path} has format version {head.format_version}, but this tuneoff reads version {FORMAT_VERSION}"
-            )
-        told = {BEST: head.metrics.best, JOB_TIME: head.metrics.time}
-        return RunRecord(
-            run_id=head.run_id,
-            execution_id=head.execution_id,
-            specification={"warm_up": True} if head.specification.warm_up else {},
-            status=head.status,
-            reason=head.reason,
-            charged=head.charged,
-            emulated=head.emulated,
-            started_at=head.started_at,
-            environment={REPEAT: head.environment.repeat} if head.environment.repeat is not None else {},
-            steps=head.steps,
-            metrics={name: value for name, value in told.items() if value is not None},
-        )
-    except OSError as error:
-        raise ResultsError(f"{path} cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise ResultsError(f"{path} is damaged: {error}") from error
+        content = read_regular(folder / FILE_NAME)
+        head = _decoder.decode(content) if has_key(content, key) else None
+    except (OSError, ValueError, RecursionError):
+        head = None
+    head = head or _decoder.decode(b"".join(encode(derived_run(folder, end), key)))
+    told = {BEST: head.metrics.best, JOB_TIME: head.metrics.time}
+    return RunRecord(
+        run_id=head.run_id,
+        execution_id=head.execution_id,
+        specification={"warm_up": True} if head.specification.warm_up else {},
+        status=head.status,
+        reason=head.reason,
+        charged=head.charged,
+        emulated=head.emulated,
+        started_at=head.started_at,
+        environment={REPEAT: head.environment.repeat} if head.environment.repeat is not None else {},
+        steps=head.steps,
+        metrics={name: value for name, value in told.items() if value is not None},
+    )

@@ -14,7 +14,7 @@ from command_line import write_file
 from tuneoff.errors import UnsupportedError
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.plan import Plan, make_plan
-from tuneoff.record.store import read_runs
+from tuneoff.measure.stored import read_runs
 from tuneoff.run.execute import PlanRequest, execute
 from tuneoff.run.supervisor import cgroups, limits
 from tuneoff.run.supervisor.limits import ReservedProcessors, usable_processors

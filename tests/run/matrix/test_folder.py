@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from builders.stored import write_run
 from command_line import write_file
 from fake_plugins import register
 from tuneoff.base.processes import is_stopped
@@ -25,9 +26,8 @@ from tuneoff.experiment.spec import run_spec_to_json
 from tuneoff.record import results_folder as folder_module
 from tuneoff.record.endings import KILLED, UNWRITABLE
 from tuneoff.record.results_folder import LOCK, PLAN, ResultsFolder, came_to_end, read_plan
-from tuneoff.record.run_ends import holder, run_ends
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import write_run
+from tuneoff.run.run_ends import holder, run_ends
 from tuneoff.run.supervisor.guardian import Guardian
 from waiting import until
 

@@ -161,7 +161,7 @@ def test_another_format_a_damaged_and_a_changed_plan_are_refused(plan: MakePlan)
     data = plan(LEAST).to_json()
     others: tuple[Any, ...] = ({**data, "format_version": 1}, {}, [], None)
     for wrong in others:
-        with pytest.raises(ResultsError, match="must have format_version 3, but got"):
+        with pytest.raises(ResultsError, match="must have format_version 4, but got"):
             Plan.from_json(wrong)
     for wrong in ({**data, "runs": [{}]}, {**data, "runs": 3}, {key: value for key, value in data.items() if key != "name"}):
         with pytest.raises(ResultsError, match="damaged"):

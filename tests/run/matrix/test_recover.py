@@ -12,7 +12,7 @@ from builders.killed_logs import SPEC, killed_log
 from builders.results_folders import Results, edit
 from tuneoff.experiment.spec import run_spec_to_json
 from tuneoff.record.endings import KILLED
-from tuneoff.record.store import FILE_NAME
+from tuneoff.record.layout import END
 from tuneoff.run.finish import recover
 
 EXECUTION = f"{SPEC.run_id}-0a1b2c"
@@ -22,7 +22,7 @@ def killed(tmp_path: Path, execution: str = EXECUTION) -> tuple[Results, Path]:
     """Return a results folder with an execution that has no record, and the execution's folder."""
     results = Results(tmp_path / "results", [SPEC])
     folder = results.add_log(SPEC, killed_log(execution), KILLED)
-    (folder / FILE_NAME).unlink()
+    (folder / END).unlink()
     return results, folder
 
 
@@ -32,7 +32,7 @@ def test_what_is_named_otherwise_than_an_execution_of_the_run_has_no_record(
 ) -> None:
     results, folder = killed(tmp_path, execution)
     recover(results.path, results.plan, KILLED)
-    assert not (folder / FILE_NAME).exists()
+    assert not (folder / END).exists()
     assert f"{folder} has no record and none can be derived" in caplog.text
 
 
@@ -41,7 +41,7 @@ def test_a_file_that_is_nested_too_deep_stops_nothing(tmp_path: Path, name: str)
     results, folder = killed(tmp_path)
     (folder / name).write_text("[" * 200_000)
     recover(results.path, results.plan, KILLED)  # or else each --resume ends here
-    assert (folder / FILE_NAME).exists() == (name == "versions.json")  # which holds nothing that a record needs
+    assert (folder / END).exists() == (name == "versions.json")  # which holds nothing that a record needs
 
 
 @pytest.mark.parametrize("seconds", [math.nan, math.inf, -1.0, 0.0])
@@ -51,4 +51,4 @@ def test_timeouts_that_cannot_have_been_in_force_are_not_believed(tmp_path: Path
     theirs["experiment"]["timeouts"]["undeploy_seconds"] = seconds
     edit(folder / "spec.json", lambda text: json.dumps({**json.loads(text), "run": theirs}))
     recover(results.path, results.plan, KILLED)
-    assert not (folder / FILE_NAME).exists()
+    assert not (folder / END).exists()

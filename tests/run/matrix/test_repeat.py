@@ -16,8 +16,9 @@ import pytest
 from builders.made_runs import made_run, made_spec, plan_of, planned_run
 from tuneoff.cli.main import main
 from tuneoff.experiment.plan import Plan
+from tuneoff.measure.stored import read_runs
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import read_runs, standing
+from tuneoff.record.store import standing
 from tuneoff.run import machine
 from tuneoff.run.repeats import flagged_blocks, repeat_lines, repeated, to_repeat
 

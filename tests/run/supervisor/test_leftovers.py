@@ -107,7 +107,7 @@ def test_a_copy_removes_nothing_of_a_run_at_work_that_has_no_file_open(tmp_path:
 
 def test_a_finished_execution_is_left_alone(tmp_path: Path) -> None:
     execution, temporary = unfinished_execution(tmp_path / "results")
-    (execution / "run.json").touch()
+    (execution / "end.json").touch()
     clean_results(tmp_path / "results")
     assert temporary.exists()
 

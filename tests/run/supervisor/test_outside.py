@@ -15,11 +15,11 @@ from builders.specs import make_spec
 from outside_adapter import TEXT, Outside
 from tuneoff.base.tracebacks import LOG
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.record.end import broken_seals, read_end
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import StepEnded
 from tuneoff.record.layout import OUTSIDE
 from tuneoff.record.results_folder import note_begun
-from tuneoff.record.store import broken_seals
 from tuneoff.run.finish import finish
 from tuneoff.run.supervisor.execution import Execution, new_execution, undeploy_outside, write_inputs
 from tuneoff.run.supervisor.guardian import Guardian
@@ -200,4 +200,4 @@ def test_a_run_that_failed_names_what_is_outside_and_its_sealed_events_stay_as_t
     (cluster / "away").unlink()
     assert undeploy_outside(tmp_path / "results", specs(cluster), 20) == []
     assert list(cluster.iterdir()) == []
-    assert broken_seals(folder, record.sealed) == []
+    assert list(broken_seals(folder, read_end(folder).sealed)) == []

@@ -95,8 +95,8 @@ def test_a_folder_that_is_none_is_one_line(tmp_path: Path) -> None:
 
 def test_a_damaged_record_is_one_line(results: Path) -> None:
     frames = tuneoff.load(results)
-    next(results.glob("runs/*/*/run.json")).write_text("{")
-    with pytest.raises(ResultsError, match="is no run record") as caught:
+    next(results.glob("runs/*/*/end.json")).write_text("{")
+    with pytest.raises(ResultsError, match="is damaged") as caught:
         _ = frames.runs
     assert "\n" not in str(caught.value)
 

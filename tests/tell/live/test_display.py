@@ -20,8 +20,8 @@ from builders.live_states import LIVE, Clock
 from command_line import Call
 from tell.live.emulator import Emulator
 from tuneoff.cli import main
-from tuneoff.record.run_ends import STATUSES
 from tuneoff.run.progress import Listener, LiveRun
+from tuneoff.run.run_ends import STATUSES
 from tuneoff.tell.live.display import Above, Lines, Progress, output_on, progress, watch
 from tuneoff.tell.live.sentences import end_text, trials_text
 from tuneoff.tell.live.terminal import Terminal

@@ -21,7 +21,7 @@ from builders.live_folders import Folder, snapshot
 from command_line import caller
 from e2e.following import Following
 from e2e.random_kills import GONE_WITHIN_SECONDS
-from tuneoff.record.run_ends import run_ends
+from tuneoff.run.run_ends import run_ends
 
 pytestmark = pytest.mark.slow
 

@@ -92,7 +92,6 @@ def test_a_record_that_has_become_a_link_out_of_the_folder_is_not_served(folder:
     record.symlink_to(secret)
     answer = site.answer(address)
     assert answer.status == 503
-    assert b"run.json is a link" in answer.body
     assert b"a secret" not in answer.body
 
 
@@ -128,10 +127,10 @@ def test_an_error_is_one_line(folder: Folder) -> None:
 
 def test_a_damaged_record_is_named_below_the_live_state(folder: Folder) -> None:
     folder.end("serial", 0)
-    folder.end("optuna", 0).write_text("{<script>")
+    folder.end("optuna", 0).with_name("end.json").write_text("{<script>")
     page = page_of(folder)
     assert "There is no report" in page
-    assert "run.json is no run record" in page
+    assert "end.json is damaged" in page
     assert "1 of 6 runs ended" in page
     assert len(Document(page).all("script")) == 1
 

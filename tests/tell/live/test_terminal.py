@@ -14,7 +14,7 @@ from rich.text import Text
 
 from builders.live_states import CURRENT, row, state
 from tell.live.emulator import Emulator
-from tuneoff.record.run_ends import STATUSES
+from tuneoff.run.run_ends import STATUSES
 from tuneoff.tell.live.state import Activity, LiveState, cells_of
 from tuneoff.tell.live.terminal import IMPORTANCE, SIGNS, STYLES, Terminal, View, map_lines, most_important
 

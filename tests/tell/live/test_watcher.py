@@ -21,12 +21,12 @@ from tuneoff.base.json_values import BEYOND
 from tuneoff.errors import ResultsError
 from tuneoff.judge.results import read_results
 from tuneoff.judge.runs import grouped
-from tuneoff.record import run_ends as run_ends_module
 from tuneoff.record.endings import KILLED, UNWRITABLE
 from tuneoff.record.events import reader, tail
 from tuneoff.record.metric_value import known
 from tuneoff.record.results_folder import LOCK
-from tuneoff.record.run_ends import ELSEWHERE, Holder, holder, run_ends
+from tuneoff.run import run_ends as run_ends_module
+from tuneoff.run.run_ends import ELSEWHERE, Holder, holder, run_ends
 from tuneoff.tell import record_head
 from tuneoff.tell.live import watcher as module
 from tuneoff.tell.live.sentences import lines, to_json
@@ -184,12 +184,12 @@ def test_a_run_on_another_host_is_not_said_to_be_dead(folder: Folder) -> None:
 def test_a_damaged_record_is_named_and_the_rest_is_shown(folder: Folder) -> None:
     good = folder.end("serial", 0)
     bad = folder.end("optuna", 0)
-    bad.write_text("{")
+    bad.with_name("end.json").write_text("{")
     moved = folder.path / "runs" / folder.specs["serial", 1].run_id / "x"
     shutil.copytree(good.parent, moved)
     state = Watcher(folder.path).look()
     assert state.counts["done"] == 1
-    assert any(str(bad) in problem and "damaged" in problem for problem in state.problems)
+    assert any(str(bad.parent) in problem and "damaged" in problem for problem in state.problems)
     assert any("record of another place" in problem for problem in state.problems)
 
 

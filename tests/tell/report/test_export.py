@@ -13,13 +13,14 @@ import msgspec
 import pytest
 
 from builders.results_folders import write_examples
+from builders.stored import write_run
 from builders.worked_examples import write_example
 from tuneoff.errors import MissingPackageError, ResultsError
 from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices, write_accounting
 from tuneoff.measure.derived import derive_folder
 from tuneoff.measure.spans import PARTS
+from tuneoff.measure.stored import read_run
 from tuneoff.record.run_record import FlagRecord
-from tuneoff.record.store import read_run, write_run
 from tuneoff.tell.frames.columns import TABLES
 from tuneoff.tell.frames.export import Format, export
 from tuneoff.tell.report.export_rows import trial_rows
@@ -49,7 +50,7 @@ def first_record(results: Path) -> Path:
 @pytest.mark.parametrize("format", ["csv", "json", "parquet"])
 def test_every_format_has_every_table_with_every_row(results: Path, tmp_path: Path, format: Format) -> None:
     paths = export(results, tmp_path / "out", format)
-    assert sorted((tmp_path / "out").iterdir()) == sorted(paths)
+    assert sorted(path for path in (tmp_path / "out").iterdir() if path.name != ".keys") == sorted(paths)
     tables = {path.stem: read(path) for path in paths}
     assert all(list(row) == list(TABLES[name]) for name, table in tables.items() for row in table)
     assert [len(tables[name]) for name in ("runs", "trials", "epochs", "steps", "declared")] == [2, 6, 20, 14, 28]
@@ -112,8 +113,8 @@ def test_an_export_of_no_runs_is_empty_tables_and_one_that_fails_leaves_nothing(
     (tmp_path / "file").write_text("")
     with pytest.raises(ResultsError, match="cannot be written"):
         export(results, tmp_path / "file")
-    (first_record(results) / "run.json").write_text("{")
-    with pytest.raises(ResultsError, match="is no run record"):
+    (first_record(results) / "end.json").write_text("{")
+    with pytest.raises(ResultsError, match="is damaged"):
         export(results, tmp_path / "other")
     assert not list(tmp_path.glob("other/*"))
 

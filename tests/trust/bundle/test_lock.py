@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from builders.results_folders import Results, execution
-from tuneoff.record.store import read_run, write_run
+from builders.stored import write_run
+from tuneoff.measure.stored import read_run
 from tuneoff.trust.bundle.describe import executions, lock_of, lock_text
 
 
 def versions(results: Results, **found: str) -> Results:
     for path in results.path.glob("runs/*/*/run.json"):
-        record = read_run(path)
+        record = read_run(path.parent)
         write_run(path.parent, replace(record, environment={**record.environment, "python": "3.11.1", "versions": found}))
     return results
 

@@ -16,9 +16,10 @@ import pytest
 from builders.bundles import LIMIT, packed
 from builders.event_logs import example_a
 from builders.results_folders import Results, edit, execution, write_examples
+from builders.stored import write_run
 from tuneoff.errors import ResultsError
+from tuneoff.measure.stored import read_run
 from tuneoff.record.endings import KILLED
-from tuneoff.record.store import read_run, write_run
 from tuneoff.trust.bundle.archive import unpack
 from tuneoff.trust.bundle.manifest import BundleManifest
 from tuneoff.trust.bundle.opened import open_bundle
@@ -34,7 +35,7 @@ def test_a_bundle_holds_plan_records_raw_files_and_what_describes_them(results: 
     manifest = packed(results.path, tmp_path / "b.tar.gz").manifest
     names = [file.path for file in manifest.files]
     folder = results.folder(results.plan.runs[0].spec).relative_to(results.path)
-    for name in ("run.json", "spec.json", "power.jsonl", "accounting.json"):
+    for name in ("end.json", "run.json", "spec.json", "power.jsonl", "accounting.json"):
         assert f"results/{folder}/{name}" in names
     events = sorted(path.name for path in (results.path / folder / "events").iterdir())
     assert [name for name in names if f"{folder}/events/" in name] == [f"results/{folder}/events/{name}" for name in events]
@@ -191,11 +192,11 @@ def test_the_text_says_what_the_bundle_tells_of_the_machine(results: Results, tm
 def test_a_record_that_cannot_be_read_is_one_line_when_it_is_packed(
     results: Results, tmp_path: Path, name: str, odd: Any
 ) -> None:
-    path = execution(results.path, "serial") / "run.json"
-    record = json.loads(path.read_text())
-    record["environment"][name] = odd
-    path.write_text(json.dumps(record))
-    with pytest.raises(ResultsError, match=r"run.json is damaged: its environment cannot be read"):
+    path = execution(results.path, "serial") / "end.json"
+    end = json.loads(path.read_text())
+    end["environment"][name] = odd
+    path.write_text(json.dumps(end))
+    with pytest.raises(ResultsError, match=r"end\.json(: the record cannot be derived| is damaged: )"):
         packed(results.path, tmp_path / "b.tar.gz", allow_unverified=True)
 
 

@@ -17,11 +17,13 @@ import pytest
 from builders.event_logs import Log, Writer, example_a, example_b
 from builders.results_folders import Results, edit, write_examples
 from builders.specs import make_spec
+from builders.stored import derive_again, write_run
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.measure.stored import read_run
+from tuneoff.record.end import read_end, write_end
 from tuneoff.record.endings import KILLED, Ruling
 from tuneoff.record.events import schema
-from tuneoff.record.store import read_run, write_run
 from tuneoff.trust.verify.results import run_all, verify
 
 
@@ -108,7 +110,8 @@ def test_an_interrupted_run_and_what_was_not_begun_are_told(tmp_path: Path) -> N
 def test_a_run_whose_command_was_killed_is_verified(tmp_path: Path) -> None:
     log, spec = example_b()
     results, folder = left(tmp_path, cut(log, 38), spec, KILLED)
-    write_run(folder, replace(read_run(folder), environment={}))  # nobody was left who knew it
+    write_end(folder, msgspec.structs.replace(read_end(folder), environment={}))  # nobody was left who knew it
+    derive_again(folder)
     found = verify(results)
     assert found.is_verified
     assert "no analysis_digest" in found.outcomes[0].notes[0]
@@ -182,35 +185,36 @@ def test_clocks_of_a_host_are_no_defect(tmp_path: Path, host: Callable[[], tuple
 
 def test_seals_of_event_files_alone_by_their_bare_names_are_a_defect(tmp_path: Path) -> None:
     results = write_examples(tmp_path / "results")
-    for path in results.path.glob("runs/*/*/run.json"):
-        record = read_run(path)
-        events = [file for file in record.sealed if file.name.startswith("events/")]
-        write_run(path.parent, replace(record, sealed=tuple(replace(file, name=Path(file.name).name) for file in events)))
+    for path in results.path.glob("runs/*/*/end.json"):
+        end = read_end(path.parent)
+        events = [file for file in end.sealed if file.name.startswith("events/")]
+        write_end(
+            path.parent, msgspec.structs.replace(end, sealed=tuple(replace(file, name=Path(file.name).name) for file in events))
+        )
     assert not verify(results.path).is_verified
 
 
-def test_what_an_older_tuneoff_did_not_compute_yet_is_told_and_no_defect(tmp_path: Path) -> None:
-    log, spec = example_a()
-    results = Results(tmp_path / "results", [spec])
-    folder = results.folder(spec)
-    log.save(folder / "events")
-    record = results.finish(spec, versions={"tuneoff": "0.0.1"})
-    write_run(folder, replace(record, metrics={name: record.metrics[name] for name in record.metrics if name != "time.jct"}))
+@pytest.mark.parametrize("content", ["", "{", "[" * 200_000, '{\n "format_version": 5,\n "key": "of another tuneoff"}'])
+def test_a_stored_record_that_no_reader_takes_is_told_and_no_defect(tmp_path: Path, content: str) -> None:
+    results = write_examples(tmp_path / "results")
+    folder = results.folder(results.plan.runs[0].spec)
+    (folder / "run.json").write_text(content)
     found = verify(results.path)
     assert found.is_verified
-    assert found.outcomes[0].notes[0].startswith("tuneoff 0.0.1 wrote it, this is ")
-    assert found.outcomes[0].notes[0].endswith(": formulas may have changed, and 1 values are not in it")
+    assert found.outcomes[0].notes == ["run.json is damaged, or of other files or another tuneoff: it is not used"]
+    (folder / "run.json").unlink()
+    assert [outcome.notes for outcome in verify(results.path).outcomes] == [[], []]
 
 
 def test_a_folder_in_use_is_verified_as_far_as_it_is(tmp_path: Path) -> None:
     results = write_examples(tmp_path / "results")
-    (results.folder(results.plan.runs[1].spec) / "run.json").unlink()
+    (results.folder(results.plan.runs[1].spec) / "end.json").unlink()
     with (results.path / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         found = verify(results.path)
     assert found.is_verified
     assert "works in this folder now" in found.notes[0]
-    assert [outcome.notes for outcome in found.outcomes if outcome.status is None] == [["no run.json yet"]]
+    assert [outcome.notes for outcome in found.outcomes if outcome.status is None] == [["no end.json yet"]]
 
 
 def test_an_execution_that_was_killed_while_it_was_made_is_told(tmp_path: Path) -> None:
@@ -220,7 +224,7 @@ def test_an_execution_that_was_killed_while_it_was_made_is_told(tmp_path: Path) 
     found = verify(results.path)
     assert found.is_verified
     assert [outcome.notes for outcome in found.outcomes if outcome.status is None] == [
-        ["empty: its command ended while it was made; `--resume` derives it"]
+        ["empty: its command ended while it was made; `--resume` ends it"]
     ]
 
 
@@ -232,8 +236,8 @@ def test_an_emulated_platform_that_the_plan_knows_is_verified(tmp_path: Path) ->
     (results.path / "matrix.json").write_text(json.dumps(plan))
     found = verify(results.path)
     assert [problem.what for problem in found.problems] == ["emulated", "emulated"]
-    for path in results.path.glob("runs/*/*/run.json"):
-        write_run(path.parent, replace(read_run(path), emulated=True))
+    for path in results.path.glob("runs/*/*/end.json"):
+        write_run(path.parent, replace(read_run(path.parent), emulated=True))
     assert verify(results.path).is_verified
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from builders.results_folders import derive_again, edit, events_of, execution, lines, reseal
+from builders.results_folders import edit, events_of, execution, lines, reseal
+from builders.stored import derive_again
 from tuneoff.trust.verify.results import verify
 
 

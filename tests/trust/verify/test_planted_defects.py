@@ -6,13 +6,12 @@ import json
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from builders.results_folders import derive_again, edit, events_of, execution, lines, reseal
-from tuneoff.record.store import read_run, write_run
+from builders.results_folders import edit, events_of, execution, lines, reseal
+from builders.stored import derive_again
 from tuneoff.trust.verify.results import verify
 
 Plant = Callable[[Path], object]
@@ -64,15 +63,8 @@ def _missing_line(folder: Path) -> None:
     path.write_text("".join([*before[:4], *before[5:]]))
 
 
-def _failed_by_nobody(folder: Path) -> None:
-    record = read_run(folder)
-    write_run(folder, replace(record, status="failed", reason="the machine burnt down", charged="infrastructure"))
-
-
-def _other_test(folder: Path) -> None:
-    result = {"trial": "1", "scores": {"test_accuracy": 0.99}, "checkpoint_sha256": None, "device": "cpu"}
-    (folder / "test.json").write_text(json.dumps(result))
-    reseal(folder)
+def _ruled(**ruling: str) -> Plant:
+    return _replaced("end.json", '"ruling": null', f'"ruling": {json.dumps(ruling)}')
 
 
 FIRST, SECOND = "worker-101-1012000000000.jsonl", "worker-102-1012000000000.jsonl"  # of trial 1, of trial 2
@@ -99,7 +91,7 @@ PLANTS: dict[str, tuple[Plant, list[str]]] = {
     ),
     "price": (_substituted("accounting.json", r'("usd_per_vcpu_hour": )[0-9.]+', r"\g<1>0.001"), ["accounting.json: changed"]),
     "power sample": (_replaced("power.jsonl", '"watts":40.0', '"watts":41.0'), ["power.jsonl: changed"]),
-    "seed": (_replaced("run.json", '"seed":0', '"seed":7'), ["run_id: stored ", "spec.json: run.seed is 0, run.json has 7"]),
+    "seed": (_replaced("run.json", '"seed":0', '"seed":7'), ["specification.seed: stored 7, recomputed 0"]),
     "torn": (
         _cut(lambda folder: events_of(folder, "2"), -9),
         [f"events/{SECOND}: changed", "torn_lines: stored 0, recomputed 1"],
@@ -109,8 +101,8 @@ PLANTS: dict[str, tuple[Plant, list[str]]] = {
         ["event schema version 99 is not readable", f"{FIRST}: changed"],
     ),
     "another record version": (
-        _replaced("run.json", '"format_version": 4', '"format_version": 99'),
-        ["run.json: has format version 99, but this tuneoff reads version 4"],
+        _replaced("end.json", '"format_version": 5', '"format_version": 99'),
+        ["end.json: has format version 99, but this tuneoff reads version 5"],
     ),
     "another sample version": (
         _replaced("power.jsonl", '"version":1', '"version":99'),
@@ -134,27 +126,31 @@ PLANTS: dict[str, tuple[Plant, list[str]]] = {
         ['notes: stored "x", recomputed nothing'],
     ),
     "missing field": (_replaced("run.json", ' "torn_lines": 0,\n', ""), ["torn_lines: stored nothing, recomputed 0"]),
-    "unknown status": (
-        _replaced("run.json", '"status": "done"', '"status": "splendid"'),
-        ["run.json: Invalid enum value 'splendid'"],
-    ),
+    "unknown status": (_ruled(status="splendid"), ["end.json: is damaged: Invalid enum value 'splendid'"]),
     "failed by nobody": (
-        _failed_by_nobody,
-        ["reason: stored 'the machine burnt down' (charged: infrastructure), but no event says so"],
+        _ruled(status="failed", reason="the machine burnt down", charged="infrastructure"),
+        ["reason: stated 'the machine burnt down' (charged: infrastructure), but no event says so"],
     ),
-    "cut record": (_cut(lambda folder: folder / "run.json", 5000), ["run.json: is no run record: Input data was truncated"]),
-    "bytes that are no text": (lambda folder: (folder / "run.json").write_bytes(b"\xff\xfe\x00"), ["run.json: is no run record"]),
-    "no record": (lambda folder: (folder / "run.json").unlink(), ["run.json: is missing: its command was killed"]),
+    "killed, but by the infrastructure": (
+        _ruled(status="failed", reason="its tuneoff command was killed", charged="infrastructure"),
+        ["status: a run of which 'its tuneoff command was killed' holds is interrupted by the user, but it is failed by infra"],
+    ),
+    "cut end": (_cut(lambda folder: folder / "end.json", 500), ["end.json: is damaged: "]),
+    "bytes that are no text": (lambda folder: (folder / "end.json").write_bytes(b"\xff\xfe\x00"), ["end.json: is damaged: "]),
+    "no end": (lambda folder: (folder / "end.json").unlink(), ["end.json: is missing: its command was killed"]),
     "damaged prices": (lambda folder: (folder / "accounting.json").write_text("{"), ["accounting.json is damaged"]),
     "damaged samples": (_replaced("power.jsonl", '{"type":"power"', '{"type":"pover"'), ["power.jsonl line 2 is no sample"]),
     "no event folder": (
         lambda folder: shutil.rmtree(folder / "events"),
-        ["the events folder events cannot be read: No such file or directory"],
+        ["events cannot be sealed: No such file or directory"],
     ),
-    "other specification": (_replaced("spec.json", '"seed": 0', '"seed": 8'), ["spec.json: run.seed is 8, run.json has 0"]),
-    "other test": (_other_test, ["test.json: scores.test_accuracy is 0.99, the events say 0.93"]),
+    "other specification": (
+        _replaced("spec.json", '"seed": 0', '"seed": 8'),
+        ["spec.json: changed: sealed with ", "run_id: its specification has ", "specification.seed: stored 0, recomputed 8"],
+    ),
+    "other test": (lambda folder: (folder / "test.json").write_text("{}"), ["test.json: was added after the seal"]),
     "other analysis": (
-        _substituted("run.json", r'("analysis_digest":")....', r"\g<1>0000"),
+        _substituted("end.json", r'("analysis_digest": ")....', r"\g<1>0000"),
         ["environment.analysis_digest: stored 0000"],
     ),
     "moved": (

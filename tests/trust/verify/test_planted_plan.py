@@ -13,13 +13,13 @@ from typing import Any, Literal
 import pytest
 
 from builders.odd_folders import export_to
-from builders.results_folders import Results, derive_again, edit, execution, lines
+from builders.results_folders import Results, edit, execution, lines
+from builders.stored import derive_again, write_run
 from builders.worked_examples import accounting_a
 from tuneoff.experiment.accounting.declared import frozen
 from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
-from tuneoff.measure.derived import derive_folder
-from tuneoff.record.store import read_run, write_run
+from tuneoff.measure.stored import read_run
 from tuneoff.trust.verify.results import verify
 
 
@@ -38,10 +38,9 @@ def test_a_run_that_was_never_planned_is_named(results: Path, sound: Results) ->
     folder = execution(results, "serial")
     moved = results / "runs" / spec.run_id / folder.name
     shutil.copytree(folder, moved)
-    derived = derive_folder(moved, spec, versions=read_run(folder).versions, environment=read_run(folder).environment).record
-    write_run(moved, derived)
     stored = {"execution_id": folder.name, "run_id": spec.run_id, "run": run_spec_to_json(spec)}
     (moved / "spec.json").write_text(json.dumps(stored))
+    derive_again(moved)
     assert lines(results) == [f"runs/{spec.run_id}/run1-abc: its run is not in the plan"]
 
 
@@ -52,9 +51,9 @@ def test_a_run_that_was_never_planned_is_named(results: Path, sound: Results) ->
         ('"metric": "time.jct"', '"metric": "quality.test"', "matrix.json: analysis_digest: stored "),
         ('"plan_id": "', '"plan_id": "0', "matrix.json: plan_id: stored "),
         ('"trials": 6', '"trials": 7', "matrix.json: totals.trials: stored 7, recomputed 6"),
-        ('"format_version": 3', '"format_version": 99', "matrix.json: has format version 99, but this tuneoff reads version 3"),
+        ('"format_version": 4', '"format_version": 99', "matrix.json: has format version 99, but this tuneoff reads version 4"),
         ('"name": "example"', '"name": "example", "x": 1', "matrix.json: x: stored 1, recomputed nothing"),
-        ('"format_version": 3,', "", "matrix.json: has format version None"),
+        ('"format_version": 4,', "", "matrix.json: has format version None"),
         ('"runs": [', '"runs": {', "matrix.json: is damaged"),
         ('"block": 0', '"block": 0, "extra": 1', "extra"),
     ],
@@ -65,59 +64,52 @@ def test_a_defect_of_the_plan_is_named(results: Path, old: str, new: str, named:
     assert any(named in line for line in found), found
 
 
+def test_a_folder_of_an_earlier_format_is_one_line(results: Path) -> None:
+    edit(results / "matrix.json", lambda text: text.replace('"format_version": 4', '"format_version": 3', 1))
+    for path in results.glob("runs/*/*/end.json"):
+        path.unlink()
+    (line,) = lines(results)
+    assert line.startswith("matrix.json: has format version 3, but this tuneoff reads version 4; use tuneoff as of commit ")
+
+
 @pytest.mark.parametrize("format", ["csv", "json"])
 def test_a_changed_table_is_named(results: Path, format: Literal["csv", "json"]) -> None:
     tables = export_to(results, format)
     assert lines(results) == []
     edit(tables / f"metrics.{format}", lambda text: text.replace("176000.0", "175000.0", 1))
-    (line,) = lines(results)
-    assert line.startswith(f"export/metrics.{format}: row 1 (run1-abc, time.jct) value: stored ")
-    assert "175000.0" in line
-    assert "176000.0" in line
-
-
-def test_a_row_removed_from_a_table_is_named(results: Path, tables: Path) -> None:
-    edit(tables / "trials.csv", lambda text: "".join(text.splitlines(keepends=True)[:-1]))
-    (line,) = lines(results)
-    assert line.startswith("export/trials.csv: row 6 (run1-abc, 3")
-    assert line.endswith("is missing")
+    assert lines(results) == [f"export/metrics.{format}: is not what the records give; export again"]
 
 
 @pytest.mark.usefixtures("tables")
-def test_tables_of_a_damaged_record_are_not_compared(results: Path) -> None:
+def test_tables_are_compared_where_a_stored_record_is_damaged(results: Path) -> None:
     edit(execution(results, "serial") / "run.json", lambda text: text[:5000])
     found = verify(results)
-    assert len(found.problems) == 1
-    assert "export/*.csv could not be compared" in found.notes[0]
+    assert found.is_verified
+    assert found.notes == []
 
 
 @pytest.mark.parametrize("format", ["csv", "json"])
-def test_rows_of_an_execution_removed_everywhere_are_one_line_per_table(results: Path, format: Literal["csv", "json"]) -> None:
-    folder = execution(results, "serial")
-    shutil.move(folder.parent, results / "away")
-    export_to(results, format)
-    shutil.move(results / "away", folder.parent)
-    found = [line for line in lines(results) if line.startswith("export/")]
-    assert len(found) == 6
-    assert all(line.endswith("has no rows: they were removed; export again") for line in found), found
-
-
-@pytest.mark.parametrize("format", ["csv", "json"])
-def test_tables_that_were_made_before_later_executions_are_a_note(results: Path, format: Literal["csv", "json"]) -> None:
-    """As after `tuneoff export`, then `tuneoff compare --resume`: what the tables do have is still compared."""
-    tables = export_to(results, format)
+@pytest.mark.parametrize("is_later", [True, False])
+def test_tables_of_other_executions_are_a_note(results: Path, format: Literal["csv", "json"], is_later: bool) -> None:
+    """As after `tuneoff export`, then `tuneoff compare --resume`, or before an execution was put back."""
     first = execution(results, "serial")
-    later = first.parent / "run1-later"
-    shutil.copytree(first, later)
-    for path in [*later.glob("events/*"), later / "power.jsonl", later / "spec.json"]:
-        text = path.read_text().replace("run1-abc", "run1-later")
-        path.write_text(re.sub(r'("anchor_wall_ns": ?)(\d+)', lambda found: found[1] + str(int(found[2]) + 3600 * 10**9), text))
-    derive_again(later)
+    if is_later:
+        export_to(results, format)
+        later = first.parent / "run1-later"
+        shutil.copytree(first, later)
+        for path in [*later.glob("events/*"), later / "power.jsonl", later / "spec.json"]:
+            text = path.read_text().replace("run1-abc", "run1-later")
+            path.write_text(
+                re.sub(r'("anchor_wall_ns": ?)(\d+)', lambda found: found[1] + str(int(found[2]) + 3600 * 10**9), text)
+            )
+        derive_again(later)
+    else:
+        shutil.move(first.parent, results / "away")
+        export_to(results, format)
+        shutil.move(results / "away", first.parent)
     found = verify(results)
     assert found.problems == []
-    assert found.notes == [f"export/*.{format} lack executions that were made later: 1; export again"]
-    edit(tables / f"metrics.{format}", lambda text: text.replace("176000.0", "175000.0", 1))
-    assert [problem.where for problem in verify(results).problems] == [f"export/metrics.{format}"]
+    assert found.notes == [f"export/*.{format} are of other executions, or of another tuneoff: export again"]
 
 
 def test_a_table_removed_from_the_others_is_named(results: Path, tables: Path) -> None:
@@ -131,23 +123,13 @@ def test_own_files_beside_the_tables_are_no_defect(results: Path, tables: Path) 
     assert lines(results) == []
 
 
-def test_rows_in_another_order_are_named(results: Path, tables: Path) -> None:
-    path = tables / "trials.csv"
-    header, first, second, *others = path.read_text().splitlines(keepends=True)
-    path.write_text("".join([header, second, first, *others]))
-    (line,) = lines(results)
-    assert line == "export/trials.csv: its rows stand in another order; export again"
-
-
 @pytest.mark.usefixtures("tables")
 def test_a_changed_record_is_named_once_and_not_by_the_tables_made_before(results: Path) -> None:
     folder = execution(results, "serial")
     edit(folder / "run.json", lambda text: text.replace('"time.jct": {"value":176000.0', '"time.jct": {"value":175000.0'))
     found = verify(results)
     assert [problem.what for problem in found.problems] == ["metrics.time.jct.value"]
-    assert found.notes == [
-        f"export/: rows of the executions that differ themselves were not compared: {folder.parent.name}/run1-abc"
-    ]
+    assert found.notes == [f"export/*.csv were not compared: executions differ themselves: {folder.parent.name}/run1-abc"]
 
 
 def frozen_plan(results: Path) -> dict[str, Any]:
@@ -162,7 +144,7 @@ def frozen_plan(results: Path) -> dict[str, Any]:
     folder = execution(results, "serial")
     record = read_run(folder)
     environment = {**record.environment, "analysis_digest": changed.analysis_digest}
-    write_run(folder, derive_folder(folder, record.run_spec(), versions=record.versions, environment=environment).record)
+    write_run(folder, replace(record, environment=environment))
     assert lines(results) == []
     as_read: dict[str, Any] = json.loads(json.dumps(changed.to_json()))
     return as_read

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from builders.results_folders import Results, derive_again, edit, execution, write_examples
-from tuneoff.record.store import read_run
+from builders.results_folders import Results, edit, execution, write_examples
+from builders.stored import derive_again
+from tuneoff.measure.stored import read_run
 from tuneoff.tell.frames.export import export
 
 Lines = dict[str, dict[str, str | None]]  # line of the table: metric or trial's column -> figure as it stands there; None: null

@@ -17,9 +17,9 @@ from tuneoff.judge.results import Results
 from tuneoff.judge.runs import POOL, Group, Scope
 from tuneoff.measure.use import DISTURBED, LARGEST_SHARE
 from tuneoff.record.flag_meanings import MACHINE
-from tuneoff.record.run_ends import UNFINISHED
 from tuneoff.record.run_record import FAILED
 from tuneoff.record.store import is_final, repeat_number
+from tuneoff.run.run_ends import UNFINISHED
 
 _MOST_NAMED = 6
 

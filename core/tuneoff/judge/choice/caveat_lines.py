@@ -20,8 +20,8 @@ from tuneoff.judge.controls.compute import controls
 from tuneoff.judge.results import Results
 from tuneoff.measure.incumbent import NO_TEST
 from tuneoff.record.flag_meanings import WRONG_RESULT
-from tuneoff.record.run_ends import UNFINISHED
 from tuneoff.record.run_record import TrialRecord
+from tuneoff.run.run_ends import UNFINISHED
 
 WITHOUT_MODEL = "sampler_without_model"
 MOST_SEEDS = 100  # more are no advice

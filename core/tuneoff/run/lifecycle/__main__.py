@@ -20,10 +20,11 @@ from types import FrameType
 from tuneoff.base.process_limits import die_with_parent
 from tuneoff.base.processes import become_subreaper, descendants, end_all
 from tuneoff.base.targets import load_target
+from tuneoff.record.layout import END
 from tuneoff.record.run_context import read_context
 from tuneoff.run.lifecycle import GUARDIAN_SECONDS, UNCAUGHT, run_lifecycle, undeploy_only
 
-RECORD, LATER = "run.json", "later"
+LATER = "later"
 
 
 def main(arguments: list[str]) -> int:
@@ -55,8 +56,8 @@ def _end_with_parent(signum: int, frame: FrameType | None) -> None:
 
 
 def _events_of(run_dir: Path) -> Path:
-    """Return where the events' folder lies: those of a run with a record are sealed, so a later un-deploy has its own."""
-    return run_dir / LATER if (run_dir / RECORD).exists() else run_dir
+    """Return where the events' folder lies: those of a run that has ended are sealed, so a later un-deploy has its own."""
+    return run_dir / LATER if (run_dir / END).exists() else run_dir
 
 
 if __name__ == "__main__":

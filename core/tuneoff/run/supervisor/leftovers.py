@@ -106,7 +106,7 @@ def clean_results(results: Path) -> list[int]:
     in the mark.
     """
     mark = str(results)
-    unfinished = [path.parent for path in results.glob(f"runs/*/*/{LEFTOVERS}") if not os.path.lexists(path.parent / "run.json")]
+    unfinished = [path.parent for path in results.glob(f"runs/*/*/{LEFTOVERS}") if not os.path.lexists(path.parent / "end.json")]
     entries = [(kind, value, folder) for folder in unfinished for kind, value in remembered(folder)]
     with contextlib.ExitStack() as held:
         own = [folder for kind, value, of in entries if kind == "folder" and (folder := _own_folder(value, of)) is not None]

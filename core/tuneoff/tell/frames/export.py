@@ -18,16 +18,17 @@ from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
 
 from tuneoff.base.commands import install_command
-from tuneoff.base.files import make_folder, replacing
+from tuneoff.base.files import make_folder, read_json, replacing
 from tuneoff.base.packages import missing_modules
 from tuneoff.errors import MissingPackageError, ResultsError
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, read_accounting
+from tuneoff.measure.stored import read_run
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Evidence, on_run_clock, read_samples
-from tuneoff.record.store import read_run, run_paths, standing
+from tuneoff.record.store import ended_executions, standing
 from tuneoff.tell.frames.columns import CHARGED, Columns
 from tuneoff.tell.frames.columns import TABLES as COLUMNS
-from tuneoff.tell.frames.parquet import ParquetTable, key_of
+from tuneoff.tell.frames.parquet import ParquetTable, export_key
 from tuneoff.tell.record_head import read_head
 from tuneoff.tell.report.export_rows import (
     Row,
@@ -42,6 +43,7 @@ from tuneoff.tell.report.export_rows import (
 
 log = logging.getLogger(__name__)
 Format = Literal["csv", "json", "parquet"]
+KEYS = ".keys"  # beside tables as CSV or JSON
 FORMATS: tuple[Format, ...] = ("csv", "json", "parquet")
 TABLES = tuple(COLUMNS)
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # how a text begins that a spreadsheet may compute
@@ -50,9 +52,9 @@ _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredExecution:
-    """An execution: where its record is, and whether it stands for its run. Warm-ups count nowhere."""
+    """An execution: its folder, and whether it stands for its run. Warm-ups count nowhere."""
 
-    path: Path
+    folder: Path
     is_selected: bool
 
     def read(self) -> RunRecord:
@@ -61,13 +63,13 @@ class StoredExecution:
         Raises:
             ResultsError: it cannot be read.
         """
-        return read_run(self.path)
+        return read_run(self.folder)
 
     def rows(self, table: str, run: RunRecord, columns: Collection[str] | None = None) -> Iterable[Row]:
         """Return its rows of a table. `columns`: those that are wanted (None: all); the others may be null."""
         if table == "trials":
             wants_charges = columns is None or not {*CHARGED}.isdisjoint(columns)
-            charges = trial_charges(run, _evidence(run, self.path.parent)) if wants_charges else {}
+            charges = trial_charges(run, _evidence(run, self.folder)) if wants_charges else {}
             return trial_rows(run, self.is_selected, charges)
         return _ROWS[table](run, self.is_selected)
 
@@ -87,11 +89,11 @@ def executions(results: Path, run_ids: Sequence[str] = ()) -> list[StoredExecuti
     Raises:
         ResultsError: the folder or a record cannot be read.
     """
-    heads = [(path, _head(path)) for path in run_paths(results)]
+    heads = [(folder, read_head(folder)) for folder in ended_executions(results)]
     stand = set(map(_id, standing([head for _, head in heads if "warm_up" not in head.specification]).values()))
     places = {run_id: place for place, run_id in enumerate(run_ids)}
     heads.sort(key=lambda one: _place(one[1], places))
-    return [StoredExecution(path=path, is_selected=_id(head) in stand) for path, head in heads]
+    return [StoredExecution(folder=folder, is_selected=_id(head) in stand) for folder, head in heads]
 
 
 def _id(run: RunRecord) -> tuple[str, str]:
@@ -100,14 +102,6 @@ def _id(run: RunRecord) -> tuple[str, str]:
 
 def _place(head: RunRecord, places: Mapping[str, int]) -> tuple[int, str, str, str]:
     return places.get(head.run_id, len(places)), head.run_id, head.started_at or "", head.execution_id
-
-
-def _head(path: Path) -> RunRecord:
-    try:
-        return read_head(path)
-    except ResultsError:
-        read_run(path)  # says what is wrong with it, and what to do
-        raise
 
 
 def _evidence(run: RunRecord, folder: Path) -> Evidence:
@@ -128,8 +122,8 @@ def export(results: Path, destination: Path, format: Format = "csv", run_ids: Se
     """Write the tables of all executions into `destination` and return their paths; one run in memory at a time.
 
     Times are seconds since the run's start. In `epochs` each metric of an epoch has its own row.
-    `run_ids`: the runs in the order of the rows; runs that are not among them come last. Tables in Parquet have a key, by which
-    `tuneoff.load` can tell whether they are current.
+    `run_ids`: the runs in the order of the rows; runs that are not among them come last. A key tells what the tables follow from:
+    in each that is in Parquet, and of other formats in `.keys`.
 
     Raises:
         ResultsError: a record cannot be read, or the destination cannot be written.
@@ -140,7 +134,8 @@ def export(results: Path, destination: Path, format: Format = "csv", run_ids: Se
         raise MissingPackageError(f"Parquet needs the pyarrow package; run: {command}, or export as csv or json")
     paths = [destination / f"{name}.{format}" for name in TABLES]
     try:
-        open_table = _table_writer(format, results)
+        key = export_key(results)  # before the records are read, so that a later change shows
+        open_table = _table_writer(format, key)
         found = executions(results, run_ids)
         make_folder(destination)
         with contextlib.ExitStack() as replaced:
@@ -155,9 +150,21 @@ def export(results: Path, destination: Path, format: Format = "csv", run_ids: Se
             finally:
                 for writer in writers:
                     writer.close()
+        if format != "parquet":
+            with replacing(destination / KEYS) as file:
+                file.write(json.dumps({**stored_keys(destination), format: key}).encode())
     except OSError as error:
         raise ResultsError(f"{destination} cannot be written: {error.strerror or error}; choose another folder") from error
     return paths
+
+
+def stored_keys(folder: Path) -> dict[str, str]:
+    """Return the keys of the tables in a folder by their format, as far as it says them."""
+    try:
+        keys = read_json(folder / KEYS)
+    except (OSError, ValueError):
+        return {}
+    return keys if isinstance(keys, dict) else {}
 
 
 class _Table(Protocol):
@@ -203,7 +210,7 @@ class _JsonTable:
         self._file.detach()
 
 
-def _table_writer(format: Format, results: Path) -> Callable[[BinaryIO, Columns], _Table]:
+def _table_writer(format: Format, key: str) -> Callable[[BinaryIO, Columns], _Table]:
     if format == "parquet":
-        return functools.partial(ParquetTable, key=key_of(results))
+        return functools.partial(ParquetTable, key=key)
     return _CsvTable if format == "csv" else _JsonTable

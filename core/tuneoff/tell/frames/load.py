@@ -19,7 +19,7 @@ from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import TrialState
 from tuneoff.tell.frames.columns import TABLES, Columns
 from tuneoff.tell.frames.export import executions
-from tuneoff.tell.frames.parquet import KEY, joined, key_of, parts, same_columns, schema
+from tuneoff.tell.frames.parquet import KEY, export_key, joined, parts, same_columns, schema
 
 if TYPE_CHECKING:
     import numpy
@@ -173,7 +173,7 @@ def _current(folder: Path) -> str | None:
     tables = [path for table in TABLES if (path := folder / EXPORT / f"{table}.parquet").is_file()]
     if not tables:
         return None
-    key = key_of(folder)
+    key = export_key(folder)
     for path in tables:
         with _opened(path, key) as file:
             if file is not None:

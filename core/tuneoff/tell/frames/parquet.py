@@ -5,21 +5,16 @@ A table in Parquet has a key, which tells whether what it follows from is still 
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import tuneoff
 from tuneoff.base.identity import digest
 from tuneoff.errors import ResultsError
-from tuneoff.experiment.accounting.declared import FILE_NAME as ACCOUNTING
-from tuneoff.record.results_folder import PLAN
-from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
-from tuneoff.record.store import run_paths
+from tuneoff.record.end import end_bytes, key_of
+from tuneoff.record.store import ended_executions
 from tuneoff.tell.frames.columns import Column, Columns
 from tuneoff.tell.report.export_rows import Row
 
@@ -121,23 +116,10 @@ def same_columns(found: Any, columns: Columns) -> bool:
     return [(field.name, field.type) for field in found] == list(expected.items())
 
 
-def key_of(results: Path) -> str:
-    """Return the key of the tables that would be made now: by this tuneoff, from files of these sizes and times.
-
-    They follow from the plan, and of each execution from its record and what its trials are charged by. Take the key before
-    reading them, so that a later change shows.
+def export_key(results: Path) -> str:
+    """Return the key of the tables that would be made now: by this tuneoff, of the executions that have ended.
 
     Raises:
         ResultsError: the folder cannot be read.
     """
-    root = str(results)
-    names = [PLAN]
-    for path in run_paths(results):
-        folder = os.path.relpath(path.parent, root)
-        names += [os.path.join(folder, name) for name in (path.name, SAMPLES, ACCOUNTING)]
-    sources = {}
-    for name in names:
-        with contextlib.suppress(OSError):  # not every run has all of them
-            found = os.lstat(os.path.join(root, name))
-            sources[name] = [found.st_size, found.st_mtime_ns]
-    return digest({"tuneoff": tuneoff.__version__, "sources": sources}, 32)
+    return digest({"/".join(folder.parts[-2:]): key_of(end_bytes(folder)) for folder in ended_executions(results)}, 32)

@@ -16,9 +16,9 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from tuneoff.base.files import read_regular
 from tuneoff.base.output import plain_line
 from tuneoff.errors import ResultsError, TuneoffError
+from tuneoff.measure.stored import record_text
 from tuneoff.record.store import FILE_NAME, RUNS
 from tuneoff.tell.live.sentences import to_json
 from tuneoff.tell.live.watcher import Watcher
@@ -32,7 +32,6 @@ PAGE_POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 HTML, JSON, TEXT = "text/html; charset=utf-8", "application/json; charset=utf-8", "text/plain; charset=utf-8"
-MOST_BYTES = 1 << 28  # of a record that is served
 
 log = logging.getLogger(__name__)
 
@@ -107,9 +106,9 @@ class Site:
             return text_answer(HTTPStatus.PERMANENT_REDIRECT, "see /", ("Location", "/"))
         if path in records:
             try:
-                return Answer(content_type=JSON, body=read_regular(records[path], MOST_BYTES))
-            except OSError as error:
-                return text_answer(HTTPStatus.SERVICE_UNAVAILABLE, f"{records[path]} cannot be read: {error.strerror}")
+                return Answer(content_type=JSON, body=record_text(records[path]))
+            except ResultsError as error:
+                return text_answer(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
         return text_answer(HTTPStatus.NOT_FOUND, "there is no such page; see /")
 
     def _look(self) -> tuple[dict[str, Any], str, dict[str, Path]]:
@@ -120,5 +119,5 @@ class Site:
                 self._state, self._looked = to_json(self._watcher.look()), now
                 self._version = self._watcher.version
             folders = [Path(folder) for folder in self._watcher.ended]
-        records = {f"/{RUNS}/{folder.parent.name}/{folder.name}/{FILE_NAME}": folder / FILE_NAME for folder in folders}
+        records = {f"/{RUNS}/{folder.parent.name}/{folder.name}/{FILE_NAME}": folder for folder in folders}
         return self._state, self._version, records

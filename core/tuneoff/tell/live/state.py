@@ -12,9 +12,9 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from tuneoff.experiment.plan import PlannedRun
-from tuneoff.record.run_ends import STATUSES, UNFINISHED
 from tuneoff.record.run_record import FAILED, RunRecord
 from tuneoff.run.progress import LiveRun
+from tuneoff.run.run_ends import STATUSES, UNFINISHED
 
 
 class Activity(StrEnum):

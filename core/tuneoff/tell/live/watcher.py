@@ -22,11 +22,12 @@ from tuneoff.judge.summary_rows import came_to
 from tuneoff.record.events.schema import Process
 from tuneoff.record.events.tail import SETTLED_NS, Tail
 from tuneoff.record.events.writer import FOLDER as EVENTS
+from tuneoff.record.layout import END
 from tuneoff.record.results_folder import PLAN, read_plan
-from tuneoff.record.run_ends import RUNNING, UNFINISHED, Holder, begun_ns, holder, newest
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import FILE_NAME, RUNS, standing
+from tuneoff.record.store import RUNS, standing
 from tuneoff.run.progress import LiveRun, Tracker
+from tuneoff.run.run_ends import RUNNING, UNFINISHED, Holder, begun_ns, holder, newest
 from tuneoff.tell.live.state import Activity, Current, Estimate, LiveState, SeedCell, SeedRow, SoFar, cells_of, counted_statuses
 from tuneoff.tell.record_head import read_head
 
@@ -246,11 +247,11 @@ class Following:
 
 
 class Executions:
-    """Follows the folders of the planned runs. A look costs one `stat` per run, and one more per execution without record."""
+    """Follows the folders of the planned runs. A look costs one `stat` per run, and one more per execution that has not ended."""
 
     def __init__(self, results: Path, run_ids: Iterable[str]) -> None:
         self.ended: dict[str, RunRecord] = {}  # by the path of the execution's folder
-        self.open: dict[str, int] = {}  # the same -> when it was begun (wall clock, ns): those without a record
+        self.open: dict[str, int] = {}  # the same -> when it was begun (wall clock, ns): those that have not ended
         self.problems: dict[str, str] = {}
         self.changes = 0  # how often anything was different
         self._folders = {run_id: os.path.join(results, RUNS, run_id) for run_id in run_ids}
@@ -283,16 +284,15 @@ class Executions:
         self._scanned[run_id] = (modified, now)
 
     def _look_for_record(self, folder: str) -> None:
-        path = os.path.join(folder, FILE_NAME)
-        if not os.path.lexists(path):
+        if not os.path.lexists(os.path.join(folder, END)):
             if not os.path.isdir(folder):  # it was removed
                 del self.open[folder]
                 self.changes += 1
             return
         try:
-            record = read_head(Path(path))
+            record = read_head(Path(folder))
             if (record.run_id, record.execution_id) != tuple(folder.split(os.sep)[-2:]):
-                raise ResultsError(f"{path} is the record of another place: {record.run_id}/{record.execution_id}")
+                raise ResultsError(f"{folder} has the record of another place: {record.run_id}/{record.execution_id}")
             self.ended[folder] = record
         except ResultsError as error:
             self.problems[folder] = str(error)

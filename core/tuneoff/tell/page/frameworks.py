@@ -16,7 +16,7 @@ from tuneoff.judge.choice.choice import Column, Ratio, Row, Setting, failures, r
 from tuneoff.judge.runs import Group
 from tuneoff.judge.stats.location import Interval
 from tuneoff.judge.summary_rows import figure, summary_row
-from tuneoff.record.run_ends import STATUSES
+from tuneoff.run.run_ends import STATUSES
 from tuneoff.tell.page.texts import MARKS, percent
 from tuneoff.tell.report.tables import SIGNS, FigureCell, figure_cell, unit_of
 

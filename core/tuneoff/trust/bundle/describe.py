@@ -12,19 +12,21 @@ from tuneoff.base.files import regular
 from tuneoff.base.identity import canonical_json
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.plan import Plan
+from tuneoff.measure.stored import read_run
+from tuneoff.record.end import BESIDE
 from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.layout import SPEC, VERSIONS
+from tuneoff.record.layout import END
 from tuneoff.record.results_folder import PLAN
-from tuneoff.record.run_ends import RunEnd
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import BESIDE, RUNS, read_run
 from tuneoff.record.store import FILE_NAME as RECORD
+from tuneoff.record.store import RUNS
+from tuneoff.run.run_ends import RunEnd
 from tuneoff.run.trial.checkpoint import checkpoint_path
 from tuneoff.trust.bundle.archive import Content
 from tuneoff.trust.bundle.manifest import RESULTS
 from tuneoff.trust.bundle.opened import is_readable
 
-SINGLE = (RECORD, SPEC, VERSIONS, *BESIDE)  # of an execution, where they are there
+SINGLE = (END, RECORD, *BESIDE)  # of an execution, where they are there
 LEFT_OUT = "log.txt, the framework's own files, exports, the report, locks and notes of processes"
 OWN = "tuneoff"  # comes from a clone, not from the index
 SHOWN = 20  # paths and the like in the text
@@ -43,7 +45,7 @@ def executions(results: Path) -> Executions:
     """
     try:
         folders = sorted(path for path in (results / RUNS).glob("*/*") if path.is_dir())
-        return {path: _record(path) if (path / RECORD).exists() else None for path in folders}
+        return {path: _record(path) if (path / END).exists() else None for path in folders}
     except OSError as error:
         raise ResultsError(f"{results} cannot be read: {error.strerror}") from error
 
@@ -51,7 +53,7 @@ def executions(results: Path) -> Executions:
 def _record(folder: Path) -> RunRecord:
     record = read_run(folder)
     if not is_readable(record):
-        raise ResultsError(f"{folder / RECORD} is damaged: its environment cannot be read; run it again")
+        raise ResultsError(f"{folder / END} is damaged: its environment cannot be read; run it again")
     return record
 
 

@@ -22,9 +22,10 @@ from tuneoff.errors import ExperimentError, MissingPackageError, ResultsError, T
 from tuneoff.experiment.expand import SkipCheck
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.measure.stored import read_runs
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import read_runs, standing
+from tuneoff.record.store import standing
 from tuneoff.trust.bundle.archive import unpack
 from tuneoff.trust.bundle.foreign import TRUSTED, adapter_of, as_installed, is_here, obeyed_power, refuse
 from tuneoff.trust.bundle.manifest import RESULTS, BundleManifest

@@ -19,7 +19,7 @@ from tuneoff.experiment.names import label_texts, run_name
 from tuneoff.experiment.plan import Plan
 from tuneoff.record.environment import SECRET_NAME
 from tuneoff.record.results_folder import read_plan, reading
-from tuneoff.record.run_ends import run_ends
+from tuneoff.run.run_ends import run_ends
 from tuneoff.trust.bundle import manifest as names
 from tuneoff.trust.bundle.archive import Content, describe, read_manifest, write_archive
 from tuneoff.trust.bundle.describe import (

@@ -13,8 +13,9 @@ from tuneoff.experiment.expand import SkipCheck
 from tuneoff.experiment.names import label_texts, run_name
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.measure.stored import read_runs
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import read_runs, standing, write_bytes
+from tuneoff.record.store import standing, write_bytes
 from tuneoff.trust.bundle.exact import RunPair, exact_columns
 from tuneoff.trust.bundle.foreign import adapter_of
 from tuneoff.trust.bundle.inexact import machine_columns, quality_columns, value_columns

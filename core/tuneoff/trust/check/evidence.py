@@ -14,13 +14,13 @@ from tuneoff.base.findings import Check, Finding, judged
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import TuneoffError
 from tuneoff.experiment.spec import ExperimentSpec, RunSpec
+from tuneoff.measure.stored import read_run
 from tuneoff.measure.use import SHARE
 from tuneoff.record.endings import Ruling
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Event, Flag, Process, TrialEnded
 from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import read_run
 from tuneoff.run.finish import finish
 from tuneoff.trust.check.fault_injection import RAISED
 from tuneoff.trust.check.footprint import Left, ListeningSocket

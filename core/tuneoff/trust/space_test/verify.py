@@ -23,10 +23,10 @@ from tuneoff.experiment.spec import RunSpec
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import TrialStarted, TrialSubmitted
 from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.run_ends import UNFINISHED, RunEnd
 from tuneoff.record.store import RUNS
 from tuneoff.run.child import ask
 from tuneoff.run.execute import PlanRequest, execute
+from tuneoff.run.run_ends import UNFINISHED, RunEnd
 from tuneoff.run.supervisor.execution import new_execution, write_inputs
 from tuneoff.run.supervisor.guardian import Announce, temporary_folder, watching
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK, left_outside

@@ -1,66 +1,40 @@
-"""Verify one execution: derive its record anew from its folder, and hold the stored one to it."""
+"""Verify one execution: hold its raw files to their seals and rules, derive its record anew, and compare the stored one."""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
-import tuneoff
-from tuneoff.base.files import odd_entries, read_regular
-from tuneoff.errors import ResultsError, TuneoffError
-from tuneoff.experiment.spec import RunSpec, run_spec_from_json
+from tuneoff.base.files import odd_entries, open_regular, read_regular
+from tuneoff.errors import ResultsError
+from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.derived import Derived, derive_folder
-from tuneoff.record.endings import IN_NO_EVENT, Ruling
+from tuneoff.record.end import ExecutionEnd, broken_seals, key_of, read_end, read_spec
+from tuneoff.record.endings import IN_NO_EVENT
 from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.layout import FRAMEWORK, SealedFile
+from tuneoff.record.layout import END, FRAMEWORK
 from tuneoff.record.run_record import FORMAT_VERSION, RunRecord
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
-from tuneoff.record.store import FILE_NAME, broken_seals, compare_seals
+from tuneoff.record.store import FILE_NAME, cached_run
+from tuneoff.run.trial.checkpoint import checkpoint_path
 from tuneoff.trust.history_check.rules import check_run
 from tuneoff.trust.verify.consistency import WatchedLog, clock_faults, wrong_sums
 from tuneoff.trust.verify.findings import (
     TOO_DEEP,
+    Fault,
     VerifiedExecution,
     count_values,
     is_same_text,
-    load_json,
+    read_object,
     record_differences,
-    version_problem,
 )
-from tuneoff.trust.verify.other_files import file_faults
 from tuneoff.trust.verify.planned import PlanExpectation, check_charge, check_frozen
 
 STATED = ("versions", "environment")
-_decoder = msgspec.json.Decoder(RunRecord)
-
-
-class _Given(msgspec.Struct, kw_only=True):
-    """What is taken from the stored record: what it identifies, and what it alone states."""
-
-    run_id: str
-    execution_id: str
-    specification: dict[str, Any]
-    status: str
-    reason: str | None = None
-    charged: str | None = None
-    emulated: bool = False
-    versions: dict[str, Any] = {}
-    environment: dict[str, Any] = {}
-    sealed: tuple[SealedFile, ...] = ()
-    format_version: int
-
-    @property
-    def tuneoff_version(self) -> str | None:
-        """The version that wrote the record, as far as it says so."""
-        versions = self.environment.get("versions")
-        version = versions.get("tuneoff") if isinstance(versions, dict) else None
-        return version if isinstance(version, str) else None
-
-
-class _Version(msgspec.Struct):
-    format_version: Any = None
 
 
 class Task(NamedTuple):
@@ -79,165 +53,134 @@ def verify_execution(task: Task) -> VerifiedExecution:
         for path, kind in odd_entries(folder, besides=FRAMEWORK):
             outcome.has_special_files = True
             outcome.add("file", path.relative_to(folder).as_posix(), f"is {kind}, and must be a file")
-        content = _content(folder, outcome) if not outcome.has_special_files else None
-        given = _given(content, outcome) if content is not None else None
-        if content is not None and given is not None:
-            outcome.status = given.status
-            _verify(folder, content, given, expected, outcome)
+        if not outcome.has_special_files:
+            _verify(folder, expected, outcome)
     except RecursionError:
         outcome.add("schema", "", f"a file {TOO_DEEP}")
     outcome.close()
     return outcome
 
 
-def _verify(folder: Path, content: bytes, given: _Given, expected: PlanExpectation, outcome: VerifiedExecution) -> None:
-    """Hold an execution to its files; `content`: of its run.json."""
-    spec = _specification(given, outcome)
-    found = _derive(folder, content, spec, given, expected, outcome) if spec is not None else None
-    _check_seals(folder, given, found[1].record if found is not None else None, outcome)
+def _verify(folder: Path, expected: PlanExpectation, outcome: VerifiedExecution) -> None:
+    """Hold an execution's files to their seals, rules and plan, and its stored record to the one that follows from them."""
+    try:
+        content = read_regular(folder / END)
+    except OSError as error:
+        outcome.add("file", END, f"cannot be read: {error.strerror}")
+        return
+    end = _end(folder, content, outcome)
+    if end is None:
+        return
+    outcome.status = end.ruling.status if end.ruling is not None else "done"
+    found = None
+    try:
+        for seal in broken_seals(folder, end.sealed):
+            outcome.add("seal", seal.name, seal.problem)
+        found = _derive(folder, _specification(folder, outcome), end, expected, outcome)
+    except ResultsError as error:
+        outcome.add("file", "", str(error).replace(f"{folder}/", ""))
+    except Exception as error:  # altered files may break any rule of the derivation: that is a finding, not a fault
+        outcome.add("value", "", f"the record cannot be derived from its files: {type(error).__name__}: {error}")
     if found is None:
         return
     log, derived = found
     record, samples = derived.record, derived.evidence.samples
+    outcome.status = record.status
     outcome.trials, outcome.events, outcome.values = len(record.trials), record.events, count_values(record)
     if samples is not None:
         outcome.samples = samples.power_samples + len(samples.usage)
-    _compare(content, record, given, outcome)
+    _compare(folder, key_of(content), record, outcome)
     _check_times(log, derived, outcome)
-    outcome.add_all("file", file_faults(folder, record))
+    outcome.add_all("file", _checkpoint(folder, record))
     for broken in check_run(folder, record):
         outcome.add("history", broken.rule, broken.line, shown_by=broken)
-    check_charge(derived, expected, outcome)
+    check_charge(derived, end, expected, outcome)
     outcome.add_all("sum", wrong_sums(record.metrics, derived.account))
-    check_frozen(given.environment, expected, outcome)
+    check_frozen(end.environment, expected, outcome)
 
 
-def _content(folder: Path, outcome: VerifiedExecution) -> bytes | None:
+def _end(folder: Path, content: bytes, outcome: VerifiedExecution) -> ExecutionEnd | None:
+    """Return what was stated of an execution; None where that cannot be read."""
     try:
-        return read_regular(folder / FILE_NAME)
-    except OSError as error:
-        outcome.add("file", FILE_NAME, f"cannot be read: {error.strerror}")
-        return None
-
-
-def _given(content: bytes, outcome: VerifiedExecution) -> _Given | None:
-    """Read what the stored record states; None where that cannot be."""
-    try:
-        problem = version_problem(msgspec.json.decode(content, type=_Version).format_version, FORMAT_VERSION)
-        if problem is None:
-            return msgspec.json.decode(content, type=_Given)
-        outcome.add(problem[0], FILE_NAME, problem[1])
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        outcome.add("schema", FILE_NAME, f"is no run record: {error}")
+        if read_object(content, FORMAT_VERSION, outcome, END) is not None:
+            return read_end(folder, content)
+    except ResultsError as error:
+        outcome.add("schema", END, str(error).replace(f"{folder / END} ", ""))
     return None
 
 
-def _specification(given: _Given, outcome: VerifiedExecution) -> RunSpec | None:
-    """Return the stored specification, held to the run's identity; None where it is none."""
-    try:
-        spec = run_spec_from_json(given.specification)
-        run_id = spec.run_id
-    except TuneoffError as error:
-        outcome.add("schema", "specification", f"is no specification of a run: {error}")
-        return None
-    if run_id != given.run_id:
-        outcome.add("plan", "run_id", f"stored {given.run_id}, its specification has {run_id}", given.run_id, run_id)
-    if outcome.run_id != given.run_id:
-        text = f"stored {given.run_id}, but it lies in the folder of {outcome.run_id}"
-        outcome.add("plan", "run_id", text, given.run_id, outcome.run_id)
+def _specification(folder: Path, outcome: VerifiedExecution) -> RunSpec:
+    """Return the specification of an execution, held to the run's identity."""
+    spec = read_spec(folder)
+    if outcome.run_id != spec.run_id:
+        text = f"its specification has {spec.run_id}, but it lies in the folder of {outcome.run_id}"
+        outcome.add("plan", "run_id", text, outcome.run_id, spec.run_id)
     return spec
 
 
 def _derive(
-    folder: Path, content: bytes, spec: RunSpec, given: _Given, expected: PlanExpectation, outcome: VerifiedExecution
-) -> tuple[WatchedLog, Derived] | None:
-    """Derive the record: by the events alone where they tell how the run ended, else with what its supervisor stated."""
+    folder: Path, spec: RunSpec, end: ExecutionEnd, expected: PlanExpectation, outcome: VerifiedExecution
+) -> tuple[WatchedLog, Derived]:
+    """Derive the record. A ruling that the events alone do not come to must stand among them: its supervisor wrote it down."""
     log = WatchedLog(folder / EVENTS)
-    emulated = given.emulated if expected.emulated is None else expected.emulated
-
-    def derived(ruling: Ruling | None = None) -> Derived:
-        return derive_folder(
-            folder, spec, emulated=emulated, ruling=ruling, versions=given.versions, environment=given.environment, log=log
-        )
-
-    stated = Ruling(status=given.status, reason=given.reason, charged=given.charged)  # type: ignore[arg-type]
-    try:
-        if given.reason not in IN_NO_EVENT:
-            found = derived()
-            record = found.record
-            if given.status == "done" or Ruling(status=record.status, reason=record.reason, charged=record.charged) == stated:
-                return log, found
-        elif derived().record.status == "done":
-            outcome.notes.append(
-                "its events tell of a run that is done: its command ended before run.json was written, or it was changed"
-            )
-        found = derived(stated)
-    except ResultsError as error:
-        outcome.add("file", "", str(error).replace(f"{folder}/", ""))
-        return None
-    except Exception as error:  # altered files may break any rule of the derivation: that is a finding, not a fault
-        outcome.add("value", "", f"the record cannot be derived from its files: {type(error).__name__}: {error}")
-        _check_schema(content, outcome)
-        return None
-    outcome.stated.append(f"status: {given.status}, {given.reason} (charged: {given.charged or 'nobody'})")
-    _check_verdict(log, given, outcome)
+    if expected.emulated not in (None, end.emulated):
+        text = f"stated {end.emulated}, the plan has {expected.emulated}"
+        outcome.add("plan", "emulated", text, end.emulated, expected.emulated)
+    found = derive_folder(folder, spec, end, log)
+    if end.ruling is None:
+        return log, found
+    record, by_events = found.record, derive_folder(folder, spec, replace(end, ruling=None)).record
+    stated = IN_NO_EVENT.get(end.ruling.reason)
+    if stated is not None and by_events.status == "done":
+        text = f"its events tell of a run that is done: its command ended before {END} was written, or it was changed"
+        outcome.notes.append(text)
+    if (record.status, record.reason, record.charged) == (by_events.status, by_events.reason, by_events.charged):
+        return log, found
+    outcome.stated.append(f"status: {record.status}, {record.reason} (charged: {record.charged or 'nobody'})")
+    if stated is not None and stated != end.ruling:
+        ended = f"it is {end.ruling.status} by {end.ruling.charged}"
+        text = f"a run of which {stated.reason!r} holds is {stated.status} by the {stated.charged}, but {ended}"
+        outcome.add("verdict", "status", text)
+    elif stated is None and (end.ruling.reason, end.ruling.charged) not in {(stop.cause, stop.charged) for stop in log.stops}:
+        text = f"stated {end.ruling.reason!r} (charged: {end.ruling.charged}), but no event says so"
+        outcome.add("verdict", "reason", text)
     return log, found
 
 
-def _check_verdict(log: WatchedLog, given: _Given, outcome: VerifiedExecution) -> None:
-    """A supervisor writes down why it ends a run, so its verdict must stand among the events."""
-    known = IN_NO_EVENT.get(given.reason)
-    if known is not None:
-        if (given.status, given.charged) != (known.status, known.charged):
-            ended = f"it is {given.status} by {given.charged}"
-            text = f"a run of which {known.reason!r} holds is {known.status} by the {known.charged}, but {ended}"
-            outcome.add("verdict", "status", text)
-    elif not any((stop.cause, stop.charged) == (given.reason, given.charged) for stop in log.stops):
-        outcome.add("verdict", "reason", f"stored {given.reason!r} (charged: {given.charged}), but no event says so")
-
-
-def _compare(content: bytes, record: RunRecord, given: _Given, outcome: VerifiedExecution) -> None:
-    """Name each value of the stored record that differs; where its text is the same nothing can.
-
-    What an older tuneoff did not compute yet is told, and no defect.
-    """
-    if is_same_text(content, record):
+def _compare(folder: Path, key: str, record: RunRecord, outcome: VerifiedExecution) -> None:
+    """Name each value of the stored record that differs; one that no reader takes is told, and no defect."""
+    try:
+        content = read_regular(folder / FILE_NAME)
+    except OSError:
         return
-    version = given.tuneoff_version
-    is_other = version not in (None, tuneoff.__version__)
-    new = 0
+    if is_same_text(content, record, key):
+        return
+    if cached_run(content, key) is None:
+        outcome.notes.append(f"{FILE_NAME} is damaged, or of other files or another tuneoff: it is not used")
+        return
     try:
-        for difference in record_differences(content, record, skipped=("sealed", "run_id")):
-            if is_other and difference.stored is msgspec.UNSET:
-                new += 1
-            else:
-                outcome.add("value", difference.path, difference.text, difference.stored, difference.recomputed)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:  # in what the record states nothing of
-        outcome.add("schema", FILE_NAME, f"is no run record: {error}")
-    if is_other:
-        besides = f", and {new} values are not in it" if new else ""
-        outcome.notes.append(f"tuneoff {version} wrote it, this is {tuneoff.__version__}: formulas may have changed{besides}")
-    _check_schema(content, outcome)
+        for difference in record_differences(content, record, key):
+            outcome.add("value", difference.path, difference.text, difference.stored, difference.recomputed)
+    except UnicodeDecodeError as error:  # in what no reader takes
+        outcome.add("schema", FILE_NAME, f"is damaged: {error}")
 
 
-def _check_schema(content: bytes, outcome: VerifiedExecution) -> None:
-    """Decode the stored record strictly, and name keys that it has twice."""
+def _checkpoint(folder: Path, record: RunRecord) -> Iterator[Fault]:
+    """Hold the checkpoint that was tested to the digest that the test took of it."""
+    if record.test is None or record.test.checkpoint_sha256 is None:
+        return
+    path = checkpoint_path(folder, record.test.trial)
+    name = path.relative_to(folder).as_posix()
     try:
-        _decoder.decode(content)
-        for name in load_json(content)[1]:
-            outcome.add("schema", FILE_NAME, f"{name!r} stands twice in one object: readers take one or the other")
-    except ValueError as error:  # of msgspec too
-        outcome.add("schema", FILE_NAME, str(error))
-
-
-def _check_seals(folder: Path, given: _Given, record: RunRecord | None, outcome: VerifiedExecution) -> None:
-    """Hold the raw files to their seals; `record`: whose seals are those of today, None where there is none."""
-    try:
-        broken = compare_seals(given.sealed, record.sealed) if record is not None else broken_seals(folder, given.sealed)
-        for seal in broken:
-            outcome.add("seal", seal.name, seal.problem)
-    except ResultsError as error:
-        outcome.add("file", "", str(error).replace(f"{folder}/", ""))
+        with open_regular(path) as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        yield Fault(name, "is missing: the test scored it")
+    except OSError as error:
+        yield Fault(name, f"cannot be read: {error.strerror}")
+    else:
+        if found != record.test.checkpoint_sha256:
+            yield Fault(name, f"its SHA-256 is {found[:12]}, but the test scored {record.test.checkpoint_sha256[:12]}")
 
 
 def _check_times(log: WatchedLog, derived: Derived, outcome: VerifiedExecution) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -36,6 +36,7 @@ _KEYS = {  # what names an item of a list; where it is not unique, and in other 
 }
 _COUNTED = ("steps", "refusals", "stages", "flags", "declared")
 
+NO_READERS: Mapping[int, str] = {}
 TOO_DEEP = "is nested too deeply to be read"
 
 
@@ -142,30 +143,16 @@ class ValueDifference(NamedTuple):
         return f"stored {show(self.stored)}, recomputed {show(self.recomputed)}"
 
 
-def is_same_text(content: bytes, record: RunRecord) -> bool:
-    """Tell whether a record's text is what its file holds, byte by byte: then nothing differs and the schema holds."""
+def is_same_text(content: bytes, record: RunRecord, key: str) -> bool:
+    """Tell whether a record's text is what its file holds, byte by byte: then nothing differs."""
     file = io.BytesIO(content)
-    return all(file.read(len(piece)) == piece for piece in encode(record)) and not file.read(1)
+    return all(file.read(len(piece)) == piece for piece in encode(record, key)) and not file.read(1)
 
 
-def version_problem(version: Any, known: int) -> tuple[Check, str] | None:
-    """Return what is wrong with the format version of a file, or None."""
-    is_number = isinstance(version, int) and not isinstance(version, bool)
-    if is_number and version == known:
-        return None
-    text = f"has format version {version!r}, but this tuneoff reads version {known}; use the tuneoff that wrote it"
-    return "version" if is_number else "schema", text
-
-
-def record_differences(content: bytes, record: RunRecord, skipped: Sequence[str] = ()) -> Iterator[ValueDifference]:
-    """Yield what differs between the text of a `run.json` and a record; `skipped` fields are left out.
-
-    Raises:
-        msgspec.MsgspecError: the text is no JSON object.
-    """
-    sides = (msgspec.json.decode(text, type=dict[str, Any]) for text in (content, b"".join(encode(record))))
-    stored, recomputed = ({name: value for name, value in side.items() if name not in skipped} for side in sides)
-    yield from differences(stored, recomputed)
+def record_differences(content: bytes, record: RunRecord, key: str) -> Iterator[ValueDifference]:
+    """Yield what differs between the text of a `run.json` and a record; the run's id is told where its specification is."""
+    stored, recomputed = (msgspec.json.decode(text) for text in (content, b"".join(encode(record, key))))
+    yield from differences({**stored, "run_id": record.run_id}, recomputed)
 
 
 def differences(stored: Any, recomputed: Any, path: str = "") -> Iterator[ValueDifference]:
@@ -236,11 +223,12 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def load_json(content: bytes) -> tuple[Any, list[str]]:
-    """Return a JSON value and the keys that stand twice in one object, of which readers take one or the other.
+def read_object(
+    content: bytes, version: int, findings: Findings, what: str = "", readers: Mapping[int, str] = NO_READERS
+) -> dict[str, Any] | None:
+    """Return a JSON object of this format version; else None, and why. Keys that stand twice in one object are named.
 
-    Raises:
-        ValueError: it is no JSON, or nested too deeply.
+    `readers`: by earlier versions, the last commit that reads them.
     """
     twice: list[str] = []
 
@@ -252,9 +240,21 @@ def load_json(content: bytes) -> tuple[Any, list[str]]:
         return found
 
     try:
-        return json.loads(content, object_pairs_hook=collect, parse_constant=_refuse), twice
-    except RecursionError as error:
-        raise ValueError(TOO_DEEP) from error
+        value = json.loads(content, object_pairs_hook=collect, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        findings.add("schema", what, f"is damaged: {TOO_DEEP if isinstance(error, RecursionError) else error}")
+        return None
+    stored = value.get("format_version") if isinstance(value, dict) else None
+    is_number = type(stored) is int
+    if not is_number or stored != version:
+        reader = next((commit for earlier, commit in readers.items() if earlier == stored), None)
+        writer = f"tuneoff as of commit {reader}" if reader is not None else "the tuneoff that wrote it"
+        text = f"has format version {stored!r}, but this tuneoff reads version {version}; use {writer}"
+        findings.add("version" if is_number else "schema", what, text)
+        return None
+    for name in twice:
+        findings.add("schema", f"{what} {name}".strip(), "stands twice in one object: readers take one or the other")
+    return dict(value)
 
 
 def _refuse(constant: str) -> Any:

@@ -13,12 +13,13 @@ from tuneoff.errors import ExperimentError, ResultsError, TuneoffError
 from tuneoff.experiment.accounting.declared import FILE_NAME as ACCOUNTING
 from tuneoff.experiment.accounting.declared import Accounting, frozen, to_json
 from tuneoff.experiment.names import run_name
-from tuneoff.experiment.plan import FORMAT_VERSION, WARM_UP_BLOCK, Plan
+from tuneoff.experiment.plan import FORMAT_VERSION, LAST_READERS, WARM_UP_BLOCK, Plan
 from tuneoff.experiment.spec import run_spec_from_json
 from tuneoff.measure.derived import Derived
+from tuneoff.record.end import ExecutionEnd
 from tuneoff.record.results_folder import PLAN
 from tuneoff.record.store import RUNS
-from tuneoff.trust.verify.findings import Findings, Problem, VerifiedExecution, differences, load_json, show, version_problem
+from tuneoff.trust.verify.findings import Findings, Problem, VerifiedExecution, differences, read_object, show
 
 STATED = ("name", "path", "content", "labels")  # of the plan: nothing else says them
 
@@ -52,19 +53,13 @@ def check_plan(results: Path) -> PlanFindings:
     """
     findings = PlanFindings()
     try:
-        data, twice = load_json(read_regular(results / PLAN))
+        content = read_regular(results / PLAN)
     except OSError as error:
         problem = f"{results} is no results folder: {PLAN} cannot be read ({error.strerror})"
         raise ResultsError(f"{problem}; give a results folder, e.g. one under results/") from error
-    except ValueError as error:
-        findings.add("schema", "", f"is damaged: {error}")
+    data = read_object(content, FORMAT_VERSION, findings, readers=LAST_READERS)
+    if data is None:
         return findings
-    version = data.get("format_version") if isinstance(data, dict) else None
-    if (problem_of := version_problem(version, FORMAT_VERSION)) is not None:
-        findings.add(problem_of[0], "", problem_of[1])
-        return findings
-    for name in twice:
-        findings.add("schema", name, "stands twice in one object: readers take one or the other")
     try:
         _check(data, findings)
     except Exception as error:  # an altered plan may break any rule of reading it: that is a finding, not a fault
@@ -195,9 +190,9 @@ class PlanExpectation:
     accounting: Accounting | None = None
 
 
-def check_charge(derived: Derived, expected: PlanExpectation, outcome: VerifiedExecution) -> None:
+def check_charge(derived: Derived, end: ExecutionEnd, expected: PlanExpectation, outcome: VerifiedExecution) -> None:
     """Hold what the run was charged to what its plan says; one that was killed at its begin may have no such file."""
-    is_there = derived.record.status == "done" or any(one.name == ACCOUNTING for one in derived.record.sealed)
+    is_there = derived.record.status == "done" or any(file.name == ACCOUNTING for file in end.sealed)
     if expected.accounting is None or not is_there:
         return
     for name in ("intensity", "prices"):
@@ -213,7 +208,7 @@ def check_frozen(environment: Mapping[str, Any], expected: PlanExpectation, outc
     if expected.analysis_digest is None:
         return
     if stored is None:
-        outcome.notes.append("its record has no analysis_digest: a later command derived it, as its own had ended")
+        outcome.notes.append("its end has no analysis_digest: a later command stated it, as its own had ended")
     elif stored != expected.analysis_digest:
         text = f"stored {str(stored)[:12]}, the plan has {expected.analysis_digest[:12]}"
         outcome.add("plan", "environment.analysis_digest", text, stored, expected.analysis_digest)

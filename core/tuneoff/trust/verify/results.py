@@ -22,9 +22,10 @@ from tuneoff.base.files import is_utf8, pinned
 from tuneoff.base.process_limits import die_with_parent
 from tuneoff.record.events.reader import SUFFIX
 from tuneoff.record.events.writer import FOLDER as EVENTS
+from tuneoff.record.layout import END
 from tuneoff.record.results_folder import FILE_NAME as BEGUN
 from tuneoff.record.results_folder import begun, came_to_end, reading
-from tuneoff.record.store import FILE_NAME, RUNS
+from tuneoff.record.store import RUNS
 from tuneoff.trust.verify.execution import Task, verify_execution
 from tuneoff.trust.verify.exports import FOLDER as EXPORTS
 from tuneoff.trust.verify.exports import export_problems
@@ -143,11 +144,13 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
     with reading(results) as is_free:
         was_running = not is_free
     found = Verification(results=results, plan_problems=plan.problems)
+    if any(problem.check == "version" for problem in plan.problems):
+        return found
     tasks = []
     bare: list[tuple[Path, str]] = []
     for folder in _executions(results, found):
         where = folder.relative_to(results).as_posix()
-        if os.path.lexists(folder / FILE_NAME):
+        if os.path.lexists(folder / END):
             run = planned.get(folder.parent.name)
             emulated = run is not None and run.emulated if plan.is_read else None
             expected = PlanExpectation(emulated=emulated, analysis_digest=plan.analysis_digest, accounting=plan.accounting)
@@ -185,11 +188,11 @@ def _listed(results: Path, plan: PlanFindings) -> list[tuple[str, str]]:
 
 
 def _exports(found: Verification, run_ids: list[str]) -> list[Problem]:
-    """Hold the tables to those records in which nothing differs: a table cannot be right that is held to a changed record."""
+    """Hold the tables to the records where these are as they must be."""
     if any(outcome.has_special_files for outcome in found.outcomes):
         found.notes.append(f"{EXPORTS}/ was not compared: an execution has a file that must not be opened")
         return []
-    defective = {f"{outcome.run_id}/{outcome.execution_id}" for outcome in found.outcomes if outcome.problems}
+    defective = sorted(f"{outcome.run_id}/{outcome.execution_id}" for outcome in found.outcomes if outcome.problems)
     return list(export_problems(found.results, run_ids, defective, found.notes))
 
 
@@ -218,9 +221,9 @@ def _folders(path: Path, results: Path, found: Verification) -> list[Path]:
 
 
 def _without_records(bare: Sequence[tuple[Path, str]], is_running: bool, has_ended: bool | None) -> list[VerifiedExecution]:
-    """Return the outcomes of executions without `run.json`: nothing of them is in any table.
+    """Return the outcomes of executions without `end.json`: nothing of them is in any table.
 
-    A killed command leaves one, which the next command on the folder derives; any other had its record removed.
+    A killed command leaves one, which the next command on the folder ends; any other had its end removed.
     """
     outcomes = [_without_record(folder, where) for folder, where in bare]
     cut = [outcome for outcome in outcomes if not outcome.problems and not outcome.is_empty]
@@ -228,15 +231,15 @@ def _without_records(bare: Sequence[tuple[Path, str]], is_running: bool, has_end
         if outcome.problems:
             continue
         if is_running:
-            outcome.notes.append(f"no {FILE_NAME} yet")
+            outcome.notes.append(f"no {END} yet")
         elif outcome.is_empty:
-            outcome.notes.append("empty: its command ended while it was made; `--resume` derives it")
+            outcome.notes.append("empty: its command ended while it was made; `--resume` ends it")
         elif has_ended is False and len(cut) == 1:
-            text = f"no {FILE_NAME}, as its command was killed: nothing of it was verified; `--resume` derives it"
+            text = f"no {END}, as its command was killed: nothing of it was verified; `--resume` ends it"
             outcome.notes.append(text)
         else:
-            text = f"is missing: its command was killed (`--resume` derives it), or {FILE_NAME} was removed"
-            outcome.add("file", FILE_NAME, text)
+            text = f"is missing: its command was killed (`--resume` ends it), or {END} was removed"
+            outcome.add("file", END, text)
     return outcomes
 
 

@@ -11,13 +11,14 @@ from tuneoff.base.files import read_regular
 from tuneoff.base.processes import is_alive
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.plan import Plan, PlannedRun
+from tuneoff.measure.stored import read_runs
 from tuneoff.record.endings import KILLED, Ruling
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.layout import SPEC
+from tuneoff.record.layout import END, SPEC
 from tuneoff.record.results_folder import LOCK, end_of, read_plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import FILE_NAME, RUNS, is_final, read_runs, standing
+from tuneoff.record.store import RUNS, is_final, standing
 
 STATUSES = ("done", "failed", "timeout", "interrupted", "skipped", "running", "planned")
 RUNNING = "running"
@@ -74,7 +75,7 @@ def came_out(run: PlannedRun, record: RunRecord | None, without: Without) -> tup
 def without_record(results: Path) -> Without:
     """Return (status, reason) of each run that has an execution without a record: interrupted, or running where that may be."""
     held = holder(results)  # first: what it ends meanwhile has a record
-    folders = [str(path) for path in results.glob(f"{RUNS}/*/*") if path.is_dir() and not os.path.lexists(path / FILE_NAME)]
+    folders = [str(path) for path in results.glob(f"{RUNS}/*/*") if path.is_dir() and not os.path.lexists(path / END)]
     begun = {folder: begun_ns(folder) for folder in folders}
     last = newest(held, begun)
     running = last if last is not None and (held.works or _is_elsewhere(held, last)) else None

@@ -1,0 +1,169 @@
+"""How an execution ended: `end.json`, written once, when all its raw files are there, with their seal.
+
+It holds what no other file says: the supervisor's ruling, versions, environment. From it and what it seals the record is derived.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+import tuneoff
+from tuneoff.base.files import open_regular, read_json, read_regular
+from tuneoff.errors import ExperimentError, ResultsError
+from tuneoff.experiment.accounting.declared import FILE_NAME as ACCOUNTING
+from tuneoff.experiment.spec import RunSpec, run_spec_from_json
+from tuneoff.record.endings import Ruling
+from tuneoff.record.events.writer import FOLDER as EVENTS
+from tuneoff.record.layout import END, SPEC, TEST_RESULT, VERSIONS
+from tuneoff.record.run_record import FORMAT_VERSION
+from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
+from tuneoff.record.store import write_bytes
+
+BESIDE = (SPEC, ACCOUNTING, SAMPLES, TEST_RESULT, VERSIONS)  # sealed beside the event files, where they are there
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedFile:
+    """A raw file: its path in the folder of the execution, its size and SHA-256 at the end of the run."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+
+
+class ExecutionEnd(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What was stated of an execution when it ended. `ruling` None: its status follows from its events."""
+
+    format_version: int = FORMAT_VERSION
+    ruling: Ruling | None = None
+    emulated: bool = False  # its platform is, by what its adapter declares
+    versions: dict[str, Any] = {}  # framework, classes of sampler and pruner
+    environment: dict[str, Any] = {}  # Python, machine, packages, git, data, limits, `after`
+    sealed: tuple[SealedFile, ...] = ()
+
+
+class BrokenSeal(NamedTuple):
+    """A file that is not as it was sealed, and how."""
+
+    name: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.problem}"
+
+
+class _Version(msgspec.Struct):
+    format_version: Any = None
+
+
+_decoder = msgspec.json.Decoder(ExecutionEnd)
+
+
+def write_end(folder: Path, end: ExecutionEnd) -> bytes:
+    """Write `end.json` into an execution's folder, and return its text: from now on the execution has ended.
+
+    Raises:
+        ResultsError: the folder is full or cannot be written.
+    """
+    content = msgspec.json.format(msgspec.json.encode(end), indent=1) + b"\n"
+    write_bytes(folder / END, content)
+    return content
+
+
+def read_end(folder: Path, content: bytes | None = None) -> ExecutionEnd:
+    """Read the `end.json` of an execution's folder; `content`: its text, where the caller has it.
+
+    Raises:
+        ResultsError: it is missing, damaged, or of a format version that this tuneoff does not read.
+    """
+    path = folder / END
+    content = end_bytes(folder) if content is None else content
+    try:
+        version = msgspec.json.decode(content, type=_Version).format_version
+        if version != FORMAT_VERSION:
+            raise ResultsError(
+                f"{path} has format version {version!r}, but this tuneoff reads version {FORMAT_VERSION}; "
+                "use the tuneoff that wrote it, or a new --output folder"
+            )
+        return _decoder.decode(content)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise ResultsError(f"{path} is damaged: {error}; restore it, or remove the execution's folder") from error
+
+
+def end_bytes(folder: Path) -> bytes:
+    """Return the text of an execution's `end.json`.
+
+    Raises:
+        ResultsError: it cannot be read.
+    """
+    path = folder / END
+    try:
+        return read_regular(path)
+    except OSError as error:
+        raise ResultsError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def read_spec(folder: Path) -> RunSpec:
+    """Return the specification of an execution by its `spec.json`.
+
+    Raises:
+        ResultsError: it cannot be read, or is no specification of a run.
+    """
+    path = folder / SPEC
+    try:
+        return run_spec_from_json(read_json(path)["run"])
+    except OSError as error:
+        raise ResultsError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, LookupError, TypeError, ExperimentError) as error:
+        raise ResultsError(
+            f"{path} is no specification of a run: {error}; restore it, or remove the execution's folder"
+        ) from error
+
+
+def key_of(end: bytes) -> str:
+    """Return the key of all that follows from an execution: the digest of its `end.json`, and this tuneoff's version."""
+    return hashlib.sha256(end + tuneoff.__version__.encode()).hexdigest()[:32]
+
+
+def seal(folder: Path) -> tuple[SealedFile, ...]:
+    """Return the digests of an execution's raw files, by their path in its folder: all in `events/`, and those of `BESIDE`.
+
+    Raises:
+        ResultsError: a file cannot be read.
+    """
+    try:
+        paths = sorted(path for path in (folder / EVENTS).iterdir() if path.is_file())
+        paths += [path for path in (folder / name for name in BESIDE) if path.is_file()]
+        return tuple(_sealed(path, path.relative_to(folder).as_posix()) for path in paths)
+    except OSError as error:
+        raise ResultsError(f"{error.filename or folder} cannot be sealed: {error.strerror}") from error
+
+
+def broken_seals(folder: Path, sealed: Sequence[SealedFile]) -> Iterator[BrokenSeal]:
+    """Yield the files that are missing, changed, or not sealed.
+
+    Raises:
+        ResultsError: a file cannot be read.
+    """
+    found = {file.name: file for file in seal(folder)}
+    for file in sealed:
+        today = found.pop(file.name, None)
+        if today is None:
+            yield BrokenSeal(file.name, "is missing")
+        elif (today.size_bytes, today.sha256) != (file.size_bytes, file.sha256):
+            was = f"sealed with {file.size_bytes} bytes and {file.sha256[:12]}"
+            yield BrokenSeal(file.name, f"changed: {was}, now {today.size_bytes} bytes and {today.sha256[:12]}")
+    for name in sorted(found):
+        yield BrokenSeal(name, "was added after the seal")
+
+
+def _sealed(path: Path, name: str) -> SealedFile:
+    with open_regular(path) as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return SealedFile(name=name, size_bytes=path.stat().st_size, sha256=digest)
