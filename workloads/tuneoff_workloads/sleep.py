@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from tuneoff.base.identity import is_finite
-from tuneoff.base.space import Float, SearchSpace
+from tuneoff.base.space import Float, SearchSpace, extremes
 from tuneoff.errors import ExperimentError
 from tuneoff.workload import Configuration, Mode, Scores, TrialSeeds, Workload
 from tuneoff_workloads.null import null_loss
@@ -49,8 +49,8 @@ class Sleep(Workload):
     def check_space(self, space: SearchSpace) -> None:
         dimension = space.dimensions.get(_HYPERPARAMETER)
         if dimension is not None:
-            for unit in (0.0, 1.0 - 1e-12):
-                _check_seconds(_HYPERPARAMETER, dimension.from_unit(unit))
+            for value in extremes(dimension):
+                _check_seconds(_HYPERPARAMETER, value)
 
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
         if _HYPERPARAMETER in configuration:

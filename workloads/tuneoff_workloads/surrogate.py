@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from tuneoff.base.identity import derive_seed, is_finite
-from tuneoff.base.space import Categorical, Constant, Dimension, Float, IntegerLog, SearchSpace, stepped
+from tuneoff.base.space import Float, IntegerLog, SearchSpace, extremes, stepped
 from tuneoff.errors import CheckpointError, ExperimentError
 from tuneoff.workload import Configuration, Mode, Scores, StateTensor, TrialSeeds, Workload
 
@@ -82,7 +82,7 @@ class Surrogate(Workload):
 
     def check_space(self, space: SearchSpace) -> None:
         for name, dimension in space:
-            for value in _extreme_values(dimension):
+            for value in extremes(dimension):
                 self._check(name, value)
 
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
@@ -118,13 +118,3 @@ class Surrogate(Workload):
         if not is_finite(value) or value < 0 or (name != "dropout" and value == 0):
             least = "at least 0" if name == "dropout" else "above 0"
             raise ExperimentError(f"{self.name}: `{name}` must be a number {least}, but got {value!r}")
-
-
-def _extreme_values(dimension: Dimension) -> tuple[Any, ...]:
-    if isinstance(dimension, Constant):
-        return (dimension.value,)
-    if isinstance(dimension, Categorical):
-        return dimension.choices
-    if isinstance(dimension, Float | IntegerLog):
-        return (dimension.low, dimension.high)
-    return (dimension.value_at(0), dimension.value_at(dimension.size - 1))

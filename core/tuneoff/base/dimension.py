@@ -227,6 +227,15 @@ class Constant:
 Dimension = Float | IntegerLog | Stepped | Categorical | Constant
 
 
+def extremes(dimension: Dimension) -> Sequence[Any]:
+    """Return the values that all others lie between; of choices and of a constant: every value."""
+    if isinstance(dimension, Float | IntegerLog):
+        return dimension.low, dimension.high
+    if isinstance(dimension, Stepped):
+        return dimension.value_at(0), dimension.value_at(dimension.size - 1)
+    return dimension.choices if isinstance(dimension, Categorical) else (dimension.value,)
+
+
 def points(dimension: Dimension) -> Sequence[Any]:
     """Return the values of a finite dimension in order, each computed when it is asked for: there may be very many."""
     if isinstance(dimension, Constant):

@@ -15,6 +15,7 @@ from tuneoff.base.dimension import (
     IntegerLog,
     Stepped,
     describe,
+    extremes,
     points,
     stepped,
     typed,
@@ -31,6 +32,7 @@ __all__ = [
     "SearchSpace",
     "Stepped",
     "describe",
+    "extremes",
     "points",
     "stepped",
 ]

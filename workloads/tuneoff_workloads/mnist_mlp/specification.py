@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tuneoff.base.space import Categorical, Constant, Dimension, Float, IntegerLog, SearchSpace, stepped
+from tuneoff.base.space import Categorical, Float, IntegerLog, SearchSpace, extremes, stepped
 from tuneoff.errors import ExperimentError
 from tuneoff_workloads.mnist_mlp.catalog import CATALOG, Dataset
 
@@ -150,13 +150,13 @@ def check_space(space: SearchSpace) -> None:
     """Raise ExperimentError where a dimension is unknown, reaches outside its range, or would have no effect."""
     _check_names(space.dimensions)
     for name, dimension in space:
-        for value in _extreme_values(dimension):
+        for value in extremes(dimension):
             _check_value(name, value)
         if isinstance(dimension, Float) and name in ("batch_size", "hidden_layers", "hidden_width"):
             raise ExperimentError(f"mnist_mlp: `{name}` must be {RULES[name].text}, but the space draws floats; use type int")
     if "momentum" in space.dimensions:
         optimizer = space.dimensions.get("optimizer")
-        if optimizer is None or "sgd" not in _extreme_values(optimizer):
+        if optimizer is None or "sgd" not in extremes(optimizer):
             raise ExperimentError(
                 "mnist_mlp: `momentum` has an effect with optimizer sgd only; remove it, or add sgd to `optimizer`"
             )
@@ -174,16 +174,6 @@ def _check_value(name: str, value: Any) -> None:
     rule = RULES[name]
     if not rule.allows(value):
         raise ExperimentError(f"mnist_mlp: `{name}` must be {rule.text}, but got {value!r}")
-
-
-def _extreme_values(dimension: Dimension) -> Sequence[Any]:
-    if isinstance(dimension, Constant):
-        return [dimension.value]
-    if isinstance(dimension, Categorical):
-        return dimension.choices
-    if isinstance(dimension, Float | IntegerLog):
-        return [dimension.low, dimension.high]
-    return [dimension.value_at(0), dimension.value_at(dimension.size - 1)]
 
 
 def _check_count(name: str, value: Any, low: int, high: int) -> None:
