@@ -49,7 +49,7 @@ CONTRACTS: Mapping[
             "workers": "working",
         }.items()
     },
-    "workloads/": ("tests/contract/test_serial.py",),
+    "workloads/": ("tests/workloads", "tests/contract/test_serial.py"),
     "adapters/tuneoff_adapters/": ("tests/contract/test_serial.py",),
     "adapters/tuneoff_adapters/optuna/": ("tests/contract/test_optuna.py",),
     "adapters/tuneoff_adapters/ray_tune/": ("tests/contract/test_ray_tune.py",),

@@ -41,6 +41,11 @@ def test_the_model_trains_on_normalised_images(load: Load, monkeypatch: pytest.M
     assert float(images.std(correction=0)) == pytest.approx(1, abs=1e-5)
     raw = parts(workload)._data.pool.images.float()
     assert abs(float(raw.mean())) > 1  # the planted defect would be seen
+    first = len(seen)
+    workload.train_epoch(2)
+    again = torch.cat(seen[first:])
+    assert not torch.equal(again, images)  # in an order of its own
+    assert torch.equal(again.sort(0).values, images.sort(0).values)
 
 
 def test_normalisation_is_fitted_on_the_images_trained_on_alone(load: Load) -> None:
