@@ -130,20 +130,6 @@ class Walk(Curve):
         self.random.setstate((version, tuple(words), following))
 
 
-class SlowToImport(Curve):
-    """Needs a module whose import takes a tenth of a second."""
-
-    preload = ("slow_import",)
-
-
-class OddScores(Curve):
-    """Its test gives scores that are no finite numbers, as F1 does of a class that does not occur."""
-
-    def test(self) -> Scores:
-        odd = {"test_f1": float("nan"), "test_ratio": float("-inf")}
-        return Scores(values={"test_loss": self.x, **odd}, details={"per_class": [{"f1": float("nan"), "support": 0}]})
-
-
 class LosesChild(Curve):
     """Fails in its first epoch; before that the kernel ends a child of it in the control group `group`, if there is one."""
 
