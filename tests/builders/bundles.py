@@ -146,6 +146,7 @@ def environment(**more: Any) -> dict[str, Any]:
         "host": "somewhere",
         "cpu": {**cpu, "instruction_sets": ["avx", "avx2"]},
         "accelerators": None,
+        "cpus_available": [0, 1],
         "memory_total_bytes": 8_000_000_000,
         "kernel": "6.1",
         "versions": {"tuneoff": "0.1.0", "torch": "2.15.0"},

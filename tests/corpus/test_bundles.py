@@ -41,6 +41,7 @@ ELSEWHERE: dict[str, Any] = {  # what another machine would tell
     "python": "3.99.0",
     "memory_total_bytes": 2**40,
     "accelerators": [{"name": "H", "memory_mb": 80_000}],
+    "workload": {"sha256": "0" * 64},
 }
 HELD_TO: list[tuple[str, str, str, bool]] = [  # the bundle, what was run here, options, whether here is another machine
     ("judged", "judged-again", "--all", False),
@@ -61,6 +62,13 @@ def here(recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(describe, "installed_packages", dict)
     monkeypatch.setenv("COLUMNS", "130")
     return padded(tmp_path)
+
+
+def be_where(folder: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) -> None:
+    """Let the machine and the workload's code be those of a folder's runs, but for `more`."""
+    environment = {**next(iter(read_runs(folder))).environment, **more}
+    monkeypatch.setattr(preflight, "capture", lambda packages: dict(environment))
+    monkeypatch.setattr(preflight, "prepare", lambda workload: replace(prepare(workload), code=environment["workload"]))
 
 
 def masked(text: str) -> str:
@@ -86,8 +94,10 @@ def test_a_bundle_tells_of_itself(name: str, recorded: Recorded, here: Path, sna
 
 @pytest.mark.parametrize("name", ["damaged-values", "failed", "unrecorded", "retries"])
 def test_a_folder_that_is_not_bundled_or_reproduced(
-    name: str, recorded: Recorded, here: Path, snapshot: SnapshotAssertion
+    name: str, recorded: Recorded, here: Path, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
 ) -> None:
+    if name == "retries":
+        be_where(recorded(name), monkeypatch)
     said = call(recorded(name), "bundle", str(recorded(name)), "--output", str(here / "b.tar.gz")).text
     said += call(here / "b", "reproduce", str(here / "b.tar.gz"), "--plan").text
     assert masked(_SIZE.sub("N MB", said).replace(str(here), "DIR")) == snapshot
@@ -111,10 +121,7 @@ def test_a_bundle_is_held_to_what_was_run_here(
         monkeypatch.setattr(
             reproduce, "read_runs", lambda path: shifted(read_runs(path), [run.run_id for run in read_plan(path).counted])
         )
-    environment = next(iter(read_runs(recorded(name)))).environment
-    code = {"sha256": "0" * 64} if is_elsewhere else environment["workload"]  # not that of today
-    monkeypatch.setattr(preflight, "capture", lambda packages: {**environment, **(ELSEWHERE if is_elsewhere else {})})
-    monkeypatch.setattr(preflight, "prepare", lambda workload: replace(prepare(workload), code=code))
+    be_where(recorded(name), monkeypatch, **(ELSEWHERE if is_elsewhere else {}))
     monkeypatch.setattr("tuneoff.cli.reproduce._run", lambda *given: (results, run_ends(results, read_plan(results))))
     answer = call(results, "reproduce", str(bundle), *options.split())
     assert masked(answer.text) == snapshot

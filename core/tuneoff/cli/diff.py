@@ -28,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.errors import ExperimentError
-    from tuneoff.judge.diff.compare import compare
-    from tuneoff.judge.diff.comparison_output import lines, to_json
+    from tuneoff.judge.comparison.diff import compare
+    from tuneoff.judge.comparison.diff_output import lines, to_json
 
     if len(arguments.results) not in (0, 2):
         raise ExperimentError(f"two results folders are needed, or none for the two newest, but got {len(arguments.results)}")

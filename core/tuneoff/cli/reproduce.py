@@ -92,10 +92,10 @@ def _run(request: ReproduceRequest, arguments: argparse.Namespace) -> tuple[Path
 def _before(request: ReproduceRequest) -> Iterator[str]:
     """Yield the table of what is in the bundle and here, the options that the bundle gives, and what will be run."""
     from tuneoff.base.identity import canonical_json
+    from tuneoff.judge.comparison.environments import environment_table
     from tuneoff.trust.bundle.foreign import obeyed_power
 
-    rows = [(row.name, _short(row.bundle), _short(row.here), _mark(row.is_same)) for row in request.preflight.rows]
-    yield columns(("", "in the bundle", "here", ""), rows)
+    yield environment_table(request.preflight.rows, "in the bundle", "here")
     yield ""
     for kind, given in (("adapter", request.adapters), ("workload", request.workloads)):
         for name, options in given:
@@ -139,12 +139,3 @@ def _rows(chosen: list[ReproducedColumn]) -> Iterator[tuple[str, str, str, str]]
         for (answer, _), members in groups.items():
             runs = members[0].where if len(members) == 1 else f"{members[0].where} and {len(members) - 1} more"
             yield name, answer, runs, one_line(members[0].why)
-
-
-def _mark(is_same: bool | None) -> str:
-    return {True: "same", False: "CHANGED", None: "unknown"}[is_same]
-
-
-def _short(text: str, most: int = 60) -> str:
-    line = one_line(text)
-    return line if len(line) <= most else f"{line[: most - 1]}…"

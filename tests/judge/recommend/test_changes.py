@@ -17,9 +17,8 @@ from builders.present import present
 from builders.refusals import refusal
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.answers.answer import Outcome
-from tuneoff.judge.diff.compare import OTHER_MACHINE, compared
-from tuneoff.judge.diff.comparison import Change, Comparison
-from tuneoff.judge.diff.comparison_output import lines, to_json
+from tuneoff.judge.comparison.diff import OTHER_MACHINE, Change, Comparison, compared
+from tuneoff.judge.comparison.diff_output import lines, to_json
 from tuneoff.judge.results import Results
 from tuneoff.record.metric_value import known
 from tuneoff.record.run_record import FlagRecord, RunRecord
@@ -56,7 +55,7 @@ OLD = folder(SERIAL, OPTUNA, name="a")
 def test_a_folder_compared_with_itself_has_not_changed() -> None:
     found = compared(OLD, OLD)
     assert not found.has_changed
-    assert found.environment == {}
+    assert found.environment == ()
     assert {one.outcome for one in found.changes} == {Outcome.EQUIVALENT}
     assert lines(found)[0] == "nothing changed beyond noise: 4 questions without a change that matters, 0 not decided"
 
@@ -146,7 +145,10 @@ def test_versions_that_differ_are_named_and_are_no_change_by_themselves() -> Non
     versions = {"framework": "Optuna", "framework_version": "5.1.0"}
     old = folder(changed(OPTUNA, noise=0, versions={**versions, "framework_version": "5.0.0"}), name="a")
     found = compared(old, folder(changed(OPTUNA, noise=0, environment=newer, versions=versions)))
-    assert found.environment == {"tuneoff": ("0.1.0", "0.2.0"), "framework Optuna": ("5.0.0", "5.1.0")}
+    assert {row.name: (row.a, row.b) for row in found.environment} == {
+        "tuneoff": ("0.1.0", "0.2.0"),
+        "framework Optuna": ("5.0.0", "5.1.0"),
+    }
     assert not found.has_changed
 
 

@@ -20,12 +20,13 @@ from tuneoff.errors import ExperimentError, MissingPackageError, UnknownNameErro
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.spec import RunSpec, Strategy, WorkloadSpec
+from tuneoff.judge.comparison.environments import EnvironmentRow, Level
 from tuneoff.record.run_record import RunRecord
 from tuneoff.trust.bundle import preflight as module
 from tuneoff.trust.bundle.foreign import obeyed_power
 from tuneoff.trust.bundle.manifest import BundleManifest
 from tuneoff.trust.bundle.opened import Bundle, choose, plan_of, served_here
-from tuneoff.trust.bundle.preflight import EnvironmentRow, preflight
+from tuneoff.trust.bundle.preflight import preflight
 from tuneoff.trust.bundle.reproduce import prepare
 
 OWN = WorkloadSpec(name="from_file", target="data_workload:FromFile")
@@ -82,7 +83,7 @@ def test_nothing_differs_on_the_same_machine_with_the_same_data() -> None:
 
 
 CPU = environment()["cpu"]
-PLANTED: dict[str, tuple[dict[str, Any], str, str]] = {
+PLANTED: dict[str, tuple[dict[str, Any], Level, str]] = {
     "PyYAML": ({"versions": {"PyYAML": "5.4", "torch": "2.15.0"}}, "identity", "PyYAML is 6.0 here, 5.4 in the bundle"),
     "torch": ({"versions": {"torch": "2.14.0"}}, "notice", "torch is 2.15.0 here, 2.14.0 in the bundle"),
     "python": ({"python": "3.12.0"}, "notice", "python is 3.11.1 here, 3.12.0 in the bundle"),
@@ -95,7 +96,12 @@ PLANTED: dict[str, tuple[dict[str, Any], str, str]] = {
     "architecture": ({"machine": "aarch64"}, "numerics", "architecture is x86_64 here, aarch64 in the bundle"),
     "C library": ({"libc": "musl"}, "numerics", "C library is glibc 2.36 here, musl in the bundle"),
     "logical processors": ({"cpu": {**CPU, "logical_count": 64}}, "machine", "logical processors is 2 here, 64 in the bundle"),
-    "memory": ({"memory_total_bytes": 64_000_000_000}, "machine", "memory is 8 GB here, 64 GB in the bundle"),
+    "available processors": (
+        {"cpus_available": [0]},
+        "machine",
+        "available processors is 2 here, 1 in the bundle",
+    ),
+    "memory": ({"memory_total_bytes": 64_000_000_000}, "notice", "memory is 8 GB here, 64 GB in the bundle"),
     "accelerators": ({"accelerators": [{"name": "H"}]}, "machine", 'accelerators is none here, [{"name": "H"}] in the bundle'),
     "kernel": ({"kernel": "5.0"}, "notice", "kernel is 6.1 here, 5.0 in the bundle"),
     "data file pupils.csv": (
@@ -117,7 +123,7 @@ def test_a_planted_change_is_named_on_its_level_and_nothing_else_is(thing: str) 
     environment_of, level, text = PLANTED[thing]
     bundle = bundle_of(record(spec(), **environment_of))
     assert changed(bundle) == {thing: level}
-    assert text in rows_of(bundle)[thing].change
+    assert text in preflight(bundle, list(bundle.plan.counted)).changed(level)[0]
 
 
 def test_packages_that_the_workload_preloads_may_change_its_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +136,7 @@ def test_trials_of_another_seed_are_found_whatever_the_plan_says() -> None:
     planted = replace(other, run_id=spec().run_id, specification={**other.specification, "seed": 0})
     bundle = bundle_of(planted)
     assert changed(bundle) == {"seed": "identity"}
-    assert "0, but t00000 of run" in rows_of(bundle)["seed"].bundle
+    assert "0, but t00000 of run" in rows_of(bundle)["seed"].a
 
 
 def test_one_trial_of_another_seed_is_found() -> None:
@@ -142,7 +148,7 @@ def test_one_trial_of_another_seed_is_found() -> None:
 def test_another_seed_that_is_asked_for_is_a_change() -> None:
     bundle = bundle_of(record(spec()))
     assert changed(bundle, seed=7) == {"seed": "identity"}
-    assert rows_of(bundle, seed=7)["seed"].change == "seed is 7 here, 0 in the bundle"
+    assert preflight(bundle, list(bundle.plan.counted), 7).changed("identity") == ["seed is 7 here, 0 in the bundle"]
     assert changed(bundle, seed=0) == {}
 
 

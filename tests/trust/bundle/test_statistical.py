@@ -10,7 +10,7 @@ import pytest
 
 from builders.bundles import CPU, VALUES, answers, metric, pair_of, record_of, spec_of
 from tuneoff.record.run_record import RunRecord
-from tuneoff.trust.bundle.inexact import quality_columns, t_quantile, value_columns
+from tuneoff.trust.bundle.inexact import quality_columns, value_columns
 from tuneoff.trust.bundle.verdict import ReproductionAnswer
 
 SPEC = spec_of()
@@ -49,12 +49,6 @@ def test_the_interval_is_that_of_the_mean_of_further_runs() -> None:
     assert "in [0.871911, 0.968089], where 95 % of such runs lie by the bundle's 5 seeds" in one.why
     four = next(quality_columns("c", seeds([0.90, 0.91, 0.92, 0.93, 0.94]), seeds([0.95] * 4)))
     assert four.answer is ReproductionAnswer.DIFFERENT
-
-
-def test_quantiles_are_those_of_student() -> None:
-    stats = pytest.importorskip("scipy.stats")
-    for degrees in (1, 2, 4, 30, 31, 60, 1000):
-        assert t_quantile(degrees) == pytest.approx(stats.t.ppf(0.975, degrees), abs=1e-4)
 
 
 def test_one_in_twenty_runs_of_the_same_kind_is_outside() -> None:

@@ -12,14 +12,12 @@ from enum import StrEnum
 
 from tuneoff.base.identity import configuration_digest
 from tuneoff.experiment.names import strategy_text, variant_text
+from tuneoff.judge.comparison.values import ABSENT, Values, compare_values, values_of
 from tuneoff.judge.runs import POOL, Group, by_scope
-from tuneoff.record.run_record import EpochRecord, RunRecord
+from tuneoff.record.run_record import RunRecord
 
 SAMPLER = "fixed"
-ABSENT = "absent"
-ENDED_EARLY = "training ended by itself before it"  # of the epoch that would have been next: others may not have trained it
 Setting = tuple[Group, ...]  # of one scope, that have runs of their own, in the plan's order; at least one
-Place = tuple[int, str, int, str]  # seed, digest of the configuration, epoch, metric
 
 
 class Equality(StrEnum):
@@ -89,7 +87,7 @@ def same_configuration(name: str, groups: Sequence[Group]) -> SameConfiguration:
     compared = [group for group in groups if not group.emulated]
     candidates = [group for group in compared if group.done]
     reference = next((group for group in candidates if group.spec.adapter == POOL), candidates[0] if candidates else None)
-    values = {group.label: dict(_values(group)) for group in groups}
+    values = {group.label: values_of(group.done, group.spec.experiment.budget.epochs_per_trial) for group in groups}
     adapters = tuple(_compared(group, reference, values) for group in groups)
     held = {group.label for group in compared}
     differences = tuple(_differences(values, held))
@@ -111,18 +109,13 @@ def _answer(adapters: Sequence[Compared], differences: Sequence[Difference], *, 
     return Equality.INCOMPLETE if any(one.lacking or one.not_done for one in held) else Equality.EQUAL
 
 
-def _share_an_epoch(values: Sequence[Mapping[Place, str]]) -> bool:
+def _share_an_epoch(values: Sequence[Values]) -> bool:
     counts = Counter(epoch for own in values for epoch in {place[:3] for place in own})
     return any(count > 1 for count in counts.values())
 
 
-def _compared(group: Group, reference: Group | None, values: Mapping[str, Mapping[Place, str]]) -> Compared:
-    own = values[group.label]
-    others = values[reference.label] if reference is not None else {}
-    epochs = {place[:3] for place in own} & {place[:3] for place in others}
-    places = [place for place in {**own, **others} if place[:3] in epochs]
-    trained = epochs - {place[:3] for place in places if place[3] == ENDED_EARLY}
-    configurations = {epoch[:2] for epoch in epochs}
+def _compared(group: Group, reference: Group | None, values: Mapping[str, Values]) -> Compared:
+    found = compare_values(values[group.label], values[reference.label] if reference is not None else {})
     planned = {
         (seed, configuration_digest(one))
         for seed in {**group.done, **group.not_done}
@@ -132,11 +125,11 @@ def _compared(group: Group, reference: Group | None, values: Mapping[str, Mappin
         label=group.label,
         emulated=group.emulated,
         is_reference=group is reference,
-        configurations=len(configurations),
-        epochs=len(trained),
-        values=sum(place[:3] in trained for place in places),
-        unequal=sum(own.get(place, ABSENT) != others.get(place, ABSENT) for place in places),
-        lacking=len(planned - configurations),
+        configurations=len(found.configurations),
+        epochs=found.epochs,
+        values=found.values,
+        unequal=len(found.unequal),
+        lacking=len(planned - found.configurations),
         not_done=group.not_done,
         same_model=None if reference is None or reference is group else _same_model(group, reference),
     )
@@ -154,7 +147,7 @@ def _checkpoint(run: RunRecord | None) -> str | None:
     return run.test.checkpoint_sha256 if run is not None and run.test is not None else None
 
 
-def _differences(values: Mapping[str, Mapping[Place, str]], held: Set[str]) -> Iterator[Difference]:
+def _differences(values: Mapping[str, Values], held: Set[str]) -> Iterator[Difference]:
     """Yield every value that two adapters which trained that epoch do not share, in the order of seeds, trials, epochs.
 
     `held`: labels of the adapters that are not emulated.
@@ -172,28 +165,6 @@ def _differences(values: Mapping[str, Mapping[Place, str]], held: Set[str]) -> I
             yield Difference(
                 seed=seed, configuration=digest, epoch=epoch, metric=metric, values=shared, emulated_only=emulated_only
             )
-
-
-def _values(group: Group) -> Iterator[tuple[Place, str]]:
-    for seed, run in sorted(group.done.items()):
-        yield from _of_run(run, seed)
-
-
-def _of_run(run: RunRecord, seed: int) -> Iterator[tuple[Place, str]]:
-    """Yield each metric of the last attempt of each trial, as text that only equal bits share, and where it ended by itself."""
-    planned = run.run_spec().experiment.budget.epochs_per_trial
-    for trial in run.trials:
-        if trial.ended_early(planned):
-            yield (seed, trial.digest, len(trial.attempts[-1].epochs) + 1, ENDED_EARLY), "yes"
-        for epoch in trial.attempts[-1].epochs if trial.attempts else ():
-            for metric in epoch.metrics:
-                yield (seed, trial.digest, epoch.epoch, metric), _text(epoch, metric)
-
-
-def _text(epoch: EpochRecord, metric: str) -> str:
-    """Return the shortest text that reads back as the same number; -0.0 and 0.0 stay different."""
-    value = epoch.metrics[metric]
-    return repr(value) if value is not None else (epoch.non_finite or {}).get(metric, "not finite")
 
 
 def settings(groups: Iterable[Group]) -> list[Setting]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.strategies import LISTED
+from tuneoff.judge.comparison.values import ENDED_EARLY, compare_values, values_of
 from tuneoff.record.run_record import EpochRecord, RunRecord, TrialRecord
 from tuneoff.trust.bundle.verdict import ReproducedColumn, ReproductionAnswer, exact, inconclusive
 
@@ -146,20 +146,16 @@ def states(pair: RunPair) -> Iterator[ReproducedColumn]:
 
 def validation(pair: RunPair) -> ReproducedColumn:
     """Return whether configurations that both trained have equal metrics in every epoch that both have."""
-    compared = unequal = 0
-    greatest = 0.0
-    for theirs, ours in _common(pair):
-        epochs = list(zip(_epochs(theirs), _epochs(ours), strict=False))
-        compared += bool(epochs)
-        if any(_bits(one) != _bits(other) for one, other in epochs):
-            unequal += 1
-            greatest = max([greatest, *(_gap(one, other, pair.spec.experiment.objective.metric) for one, other in epochs)])
-    if not compared:
+    metric, budget = pair.spec.experiment.objective.metric, pair.spec.experiment.budget
+    theirs, ours = (values_of({0: run}, budget.epochs_per_trial) for run in (pair.bundle, pair.here))
+    found = compare_values(theirs, ours)
+    if not found.configurations:
         return inconclusive("validation metrics", pair.where, "no configuration was trained in both", decides=False)
-    equal = f"equal bits in every epoch of {compared} configurations" if not unequal else None
-    metric = pair.spec.experiment.objective.metric
-    different = f"{unequal} of {compared} configurations have other metrics, {metric} by up to {greatest:.3g}"
-    return exact("validation metrics", pair.where, equal, different, pair.bits_excuse)
+    unequal = [place for place in found.unequal if place[3] != ENDED_EARLY]
+    gap = max((_gap(theirs.get(place), ours.get(place)) for place in unequal if place[3] == metric), default=0.0)
+    equal = f"equal bits in every epoch of {len(found.configurations)} configurations" if not unequal else None
+    different = f"{len({place[1] for place in unequal})} of {len(found.configurations)} configurations have other metrics"
+    return exact("validation metrics", pair.where, equal, f"{different}, {metric} by up to {gap:.3g}", pair.bits_excuse)
 
 
 def best(pair: RunPair, same_configurations: bool) -> ReproducedColumn:
@@ -228,15 +224,12 @@ def _epochs(trial: TrialRecord) -> Sequence[EpochRecord]:
     return trial.attempts[-1].epochs if trial.attempts else ()
 
 
-def _bits(epoch: EpochRecord) -> tuple[Mapping[str, Any], Mapping[str, str]]:
-    return epoch.metrics, epoch.non_finite or {}
-
-
-def _gap(one: EpochRecord, other: EpochRecord, metric: str) -> float:
-    ours, theirs = one.metrics.get(metric), other.metrics.get(metric)
-    if ours is None or theirs is None:
-        return 0.0 if ours == theirs else math.inf
-    return abs(ours - theirs)
+def _gap(theirs: str | None, ours: str | None) -> float:
+    try:
+        gap = abs(float(theirs or "") - float(ours or ""))
+    except ValueError:  # one of both has none
+        return math.inf
+    return math.inf if math.isnan(gap) else gap
 
 
 def _devices(run: RunRecord) -> Iterator[str]:

@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tuneoff.base.format import counted
-from tuneoff.judge.diff.comparison import sentinel_ratio
-from tuneoff.judge.stats import power
+from tuneoff.judge.comparison.environments import sentinel_ratio
+from tuneoff.judge.stats.location import students_t_quantile
 from tuneoff.judge.stats.paired import ROUNDING
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord
@@ -39,21 +39,10 @@ QUALITIES = ("quality.validation", "quality.test")
 LEAST_TO_DIFFER = 3  # seeds of the bundle
 LEAST_TO_AGREE = 5
 MARGIN = 0.5  # standard deviations of the bundle's values
-# 97.5 % quantiles of Student's t with 1, 2, ... 30 degrees of freedom
-_QUANTILES = (
-    *(12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281),
-    *(2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860),
-    *(2.0796, 2.0739, 2.0687, 2.0639, 2.0595, 2.0555, 2.0518, 2.0484, 2.0452, 2.0423),
-)
 MS_PER_SECOND = 1000.0  # times are in ms
 SHORT_TIME_SECONDS = 0.5  # a time that is below this in both
 SHORT_RUN_SECONDS = 2.0  # energy, carbon and cost of runs whose `time.jct` is below this in both
 BUSY_FLAGS = (*sorted(PASSING), "steal", "too_few_processors")
-
-
-def t_quantile(degrees: int) -> float:
-    """Return the 97.5 % quantile of Student's t."""
-    return _QUANTILES[degrees - 1] if degrees <= len(_QUANTILES) else power.t_quantile(0.975, degrees)
 
 
 def quality_columns(where: str, bundle: Sequence[RunRecord], here: Sequence[RunRecord]) -> Iterator[ReproducedColumn]:
@@ -81,7 +70,7 @@ def _quality(theirs: Sequence[float], ours: Sequence[float], *, is_equal: bool) 
     if n < LEAST_TO_AGREE and spread <= ROUNDING * max(map(abs, theirs)):
         why = f"{mean:.6g} here, {centre:.6g} in each of the bundle's {seeds}, too few to tell a spread (it takes 5)"
         return ReproductionAnswer.INCONCLUSIVE, why
-    half = t_quantile(n - 1) * spread * math.sqrt(1 / n + 1 / k)
+    half = students_t_quantile(0.975, n - 1) * spread * math.sqrt(1 / n + 1 / k)
     interval = f"[{centre - half:.6g}, {centre + half:.6g}], where 95 % of such runs lie by the bundle's {seeds}"
     if abs(mean - centre) > half:
         return ReproductionAnswer.DIFFERENT, f"{mean:.6g} here is outside {interval}"
@@ -109,7 +98,7 @@ def _paired(values: Sequence[tuple[float, float]]) -> tuple[ReproductionAnswer, 
     if n < LEAST_TO_AGREE and statistics.stdev(gaps) <= ROUNDING * scale:
         why = f"{n} configurations differ by the same {gaps[0]:.3g}: too few to tell a spread (it takes {LEAST_TO_AGREE})"
         return ReproductionAnswer.INCONCLUSIVE, why
-    mean, half = statistics.fmean(gaps), t_quantile(n - 1) * statistics.stdev(gaps) / math.sqrt(n)
+    mean, half = statistics.fmean(gaps), students_t_quantile(0.975, n - 1) * statistics.stdev(gaps) / math.sqrt(n)
     margin = MARGIN * statistics.stdev([theirs for theirs, _ in values])
     interval = f"mean difference of {n} configurations {mean:.3g} ± {half:.3g}, margin {margin:.3g}"
     if mean - half >= -margin and mean + half <= margin:
@@ -151,7 +140,7 @@ BOUNDS = (
 
 def machine_columns(pair: RunPair) -> Iterator[ReproducedColumn]:
     """Yield the machine-bound columns of a run; metrics that one of both lacks are left out."""
-    speed = sentinel_ratio([pair.bundle], [pair.here])  # how much longer the sentinel took here
+    speed = sentinel_ratio([pair.bundle.environment], [pair.here.environment])  # how much longer the sentinel took here
     excuse = _excuse(pair, speed)
     for bound in BOUNDS:
         theirs, ours = (run.metrics.get(bound.metric) for run in (pair.bundle, pair.here))

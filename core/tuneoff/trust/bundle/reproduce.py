@@ -24,7 +24,7 @@ from tuneoff.trust.bundle.preflight import Preflight, preflight, workload_key
 from tuneoff.trust.bundle.verdict import UNEXPLAINED, ReproducedColumn, ReproductionAnswer, inconclusive, of_columns, overall
 
 REPORT = "reproduction.json"  # in the results folder
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # history: 1 = first; 2 = rows of `preflight` have `a` (the bundle) and `b` (here)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,16 +177,14 @@ def compare(request: ReproduceRequest, results: Path | None) -> Reproduction:
 
 
 def _pair(request: ReproduceRequest, run: PlannedRun, record: RunRecord) -> RunPair:
-    found = request.preflight
-    machine = [row for row in found.rows if row.level == "machine" or row.name in ("architecture", "CPU")]
     return RunPair(
         where=request.names[run.run_id],
         spec=run.spec,
         sampler=_sampler(run),
         bundle=request.bundle.records[run.run_id],
         here=record,
-        numerics=tuple(found.changed("numerics")),
-        same_machine=not any(row.is_same is False for row in machine),
+        numerics=tuple(request.preflight.changed("numerics")),
+        same_machine=request.preflight.same_machine,
     )
 
 

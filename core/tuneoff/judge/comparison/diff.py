@@ -1,10 +1,14 @@
-"""Compare two results folders: match, judge each question by pairs of seeds, bit by bit, and say what else is otherwise."""
+"""What changed between two results folders of the same experiments: A is the old one, B the new one, every difference B − A.
+
+Runs are matched by their ids, each question is judged by pairs of seeds, values are held to each other bit by bit, and what else
+is otherwise is told.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,30 +17,154 @@ from tuneoff.errors import ExperimentError
 from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.judge.answers.analysis_plan import frozen
-from tuneoff.judge.answers.answer import Question
+from tuneoff.judge.answers.answer import Outcome, Question, Verdict
 from tuneoff.judge.answers.judging import Rules, verdict
+from tuneoff.judge.answers.phrases import is_within_noise
 from tuneoff.judge.answers.run_values import grid_step, units
-from tuneoff.judge.controls.same_configuration import same_configuration
-from tuneoff.judge.diff.comparison import (
-    Change,
-    Comparison,
-    Ended,
-    Exact,
-    Matched,
-    Noise,
-    differing,
-    frozen_differences,
+from tuneoff.judge.comparison.environments import (
+    Environment,
+    EnvironmentRow,
+    compare_environments,
     is_same_machine,
     sentinel_ratio,
 )
+from tuneoff.judge.comparison.values import ABSENT, compare_values, values_of
 from tuneoff.judge.results import Results, read_results
-from tuneoff.judge.runs import EMULATED, Group, Run, by_scope, grouped, noise_pairs
+from tuneoff.judge.runs import EMULATED, Group, Run, Scope, by_scope, grouped, noise_pairs
+from tuneoff.judge.stats.location import Interval
+from tuneoff.record.run_record import FAILED
 
 MOST = 3  # differences of a specification that are named
 _NO_PART = ("seed", "adapter_target", "local_options", "experiment.timeouts", "experiment.variant", "experiment.workload.target")
-OLD, NEW = "A", "B"
+_ANALYSIS = ("questions", "primary_metric", "margin_percent", "quality_margin", "confidence", "family_size", "anchors")
 _TOLD = ("done", "failed", "timeout", "skipped")  # interrupted or not run yet: that folder is unfinished, nothing changed
+NOTHING = "none"
+Sides = tuple[str, str]  # what A has and what B has, as text
 OTHER_MACHINE = "another machine: only counts of trials and how good they are can be compared"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matched:
+    """The runs that both folders planned of one adapter entry in one scope, so of the same experiment."""
+
+    old: Group
+    new: Group
+
+    @property
+    def name(self) -> str:
+        return f"{self.old.label} {self.old.scope.text}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """What two equal entries differ by within one folder, A or B."""
+
+    side: str
+    pair: str
+    interval: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One question of a matched entry. `verdict`: of B (`one`) against A (`other`); None: not compared, and `reason` says why.
+
+    `noise`: what equal entries differ by within A and within B, where a folder has such.
+    """
+
+    name: str
+    adapter: str
+    scope: Scope
+    question: Question
+    verdict: Verdict | None
+    reason: str
+    noise: tuple[Noise, ...] = ()
+
+    @property
+    def outcome(self) -> Outcome | None:
+        return None if self.verdict is None else self.verdict.outcome
+
+    @property
+    def is_beyond_noise(self) -> bool:
+        """Whether B is judged to be better or worse than A."""
+        return self.outcome in (Outcome.BETTER, Outcome.WORSE)
+
+    @property
+    def is_within_equal_entries(self) -> bool:
+        """Whether equal entries of one of the folders may differ by as much."""
+        interval = self.verdict.interval if self.verdict is not None else None
+        return any(is_within_noise(interval, one.interval) for one in self.noise)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exact:
+    """The metrics of every epoch that both trained of the same configuration and seed, bit for bit.
+
+    `is_due`: both ran on the same kind of machine, so that unequal bits are a change.
+    """
+
+    name: str
+    configurations: int  # that both trained
+    tried: Sides  # configurations of A and of B in the same runs
+    values: int
+    unequal: int
+    example: str
+    is_due: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A run that came to another end, or was skipped on one side alone."""
+
+    name: str
+    seed: int
+    old: str
+    new: str
+    reason: str
+
+    @property
+    def is_failure(self) -> bool:
+        return self.new in FAILED and self.old == "done"
+
+    @property
+    def is_recovery(self) -> bool:
+        return self.old in FAILED and self.new == "done"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The whole comparison. `analysis`: what differs, as (A, B); `sentinel`: how many times as long the same calculation took
+    before the runs of B; None: a folder does not tell, or the machines differ."""
+
+    folders: tuple[Path, Path]
+    runs: int  # planned in both
+    same_machine: bool
+    environment: tuple[EnvironmentRow, ...]  # what differs
+    analysis: Mapping[str, Sides]
+    sentinel: float | None
+    changes: tuple[Change, ...]
+    exact: tuple[Exact, ...]
+    ended: tuple[Ended, ...]
+    flags: Mapping[str, tuple[int, int]]  # runs that have it, where that differs
+    left_out: tuple[str, ...]  # groups that cannot be compared, and why
+
+    @property
+    def beyond(self) -> tuple[Change, ...]:
+        """What changed beyond noise, what got worse first."""
+        return tuple(sorted((one for one in self.changes if one.is_beyond_noise), key=lambda one: one.outcome is Outcome.BETTER))
+
+    @property
+    def unequal(self) -> tuple[Exact, ...]:
+        return tuple(one for one in self.exact if one.unequal and one.is_due)
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether anything changed beyond noise: a judged question, bits that are due to be equal, or how a run ends."""
+        return bool(self.beyond or self.unequal or self.ended)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether any question has a verdict: else nothing is known, and that nothing changed least of all."""
+        return any(one.outcome not in (None, Outcome.NOT_JUDGED) for one in self.changes)
 
 
 def compare(old_folder: Path, new_folder: Path) -> Comparison:
@@ -52,26 +180,35 @@ def compare(old_folder: Path, new_folder: Path) -> Comparison:
 def compared(old: Results, new: Results) -> Comparison:
     """Return what changed between two folders that were read."""
     both = grouped(old), grouped(new)
-    found = matched(*both)
-    check_some(found, old, new)
-    sides = tuple(
-        [run.record for group in found for run in (group.old, group.new)[side].runs if run.record is not None] for side in (0, 1)
-    )
-    same_machine = is_same_machine(*sides)
+    found = _matched(*both)
+    _check_some(found, old, new)
+    a, b = (list(_environments(run for group in found for run in getattr(group, side).runs)) for side in ("old", "new"))
+    same_machine = is_same_machine(a, b)
     return Comparison(
         folders=(old.folder, new.folder),
-        names=(old.plan.name, new.plan.name),
         runs=sum(len(group.old.runs) for group in found),
         same_machine=same_machine,
-        environment=differing(*sides),
-        analysis=frozen_differences(old.plan.analysis, new.plan.analysis),
-        sentinel=sentinel_ratio(*sides) if same_machine else None,
+        environment=tuple(row for row in compare_environments(a, b, recorded=True) if row.a != row.b),
+        analysis={
+            name: (str(old.plan.analysis.get(name, NOTHING)), str(new.plan.analysis.get(name, NOTHING)))
+            for name in _ANALYSIS
+            if old.plan.analysis.get(name) != new.plan.analysis.get(name)
+        },
+        sentinel=sentinel_ratio(a, b) if same_machine else None,
         changes=tuple(_changes(found, both, old, same_machine)),
-        exact=tuple(exact(found, same_machine=same_machine)),
-        ended=tuple(ended(found)),
-        flags=flags(found),
-        left_out=tuple(left_out(*both)),
+        exact=tuple(one for group in found if (one := _exact(group, same_machine)) is not None),
+        ended=tuple(_ended(found)),
+        flags=_flags(found),
+        left_out=tuple(_left_out(*both)),
     )
+
+
+def _environments(runs: Iterable[Run]) -> Iterator[Environment]:
+    """Yield the environments of runs that have one, with the version of the framework as one of a package."""
+    for record in (run.record for run in runs if run.record is not None and run.record.environment):
+        name, versions = record.versions.get("framework"), record.environment.get("versions")
+        framework = {f"framework {name}": record.versions.get("framework_version")} if name not in (None, NOTHING) else {}
+        yield {**record.environment, "versions": {**(versions if isinstance(versions, Mapping) else {}), **framework}}
 
 
 def _changes(
@@ -125,7 +262,7 @@ def _noise(
                 yield Noise(side=side, pair=f"{again.label} against {first.label}", interval=interval)
 
 
-def ended(found: Sequence[Matched]) -> list[Ended]:
+def _ended(found: Sequence[Matched]) -> list[Ended]:
     """Return the runs whose status is another one, failures first."""
     changes = []
     for group in found:
@@ -136,7 +273,7 @@ def ended(found: Sequence[Matched]) -> list[Ended]:
     return sorted(changes, key=lambda one: (not one.is_failure, one.is_recovery))
 
 
-def flags(found: Sequence[Matched]) -> dict[str, tuple[int, int]]:
+def _flags(found: Sequence[Matched]) -> dict[str, tuple[int, int]]:
     """Return, by flag, how many of the shared runs have it in A and in B, where that differs."""
     counts = Counter[str](), Counter[str]()
     for group in found:
@@ -152,45 +289,32 @@ def _pairs(group: Matched) -> list[tuple[Run, Run]]:
     return [(run, news[run.run_id]) for run in group.old.runs]
 
 
-def exact(found: Sequence[Matched], *, same_machine: bool) -> list[Exact]:
-    """Return the comparison of each matched entry that has runs to compare."""
-    return [one for group in found if (one := _of_group(group, same_machine)) is not None]
-
-
-def _of_group(group: Matched, same_machine: bool) -> Exact | None:
+def _exact(group: Matched, same_machine: bool) -> Exact | None:
+    """Compare the values of a matched entry, whatever proposed its configurations; None: no seed is done in both."""
     shared = set(group.old.done) & set(group.new.done)
     if not shared:
         return None
-    sides = [_labelled(one, label, shared) for one, label in ((group.old, OLD), (group.new, NEW))]
-    # the sampler is not asked: whatever proposed a configuration, its numbers depend on it, the seed and the machine alone
-    control = same_configuration("", sides)
-    compared = next(one for one in control.adapters if not one.is_reference)
-    first = next(iter(control.differences), None)
-    example = ""
-    if first is not None:
-        values = " and ".join(f"{' '.join(labels)} {value}" for value, labels in first.values.items())
-        example = f"seed {first.seed}, configuration {first.configuration}, epoch {first.epoch}, {first.metric}: {values}"
+    planned = group.old.spec.experiment.budget.epochs_per_trial
+    done = [{seed: run for seed, run in side.done.items() if seed in shared} for side in (group.old, group.new)]
+    a, b = (values_of(runs, planned) for runs in done)
+    found, example = compare_values(a, b), ""
+    if found.unequal:
+        first = found.unequal[0]
+        example = "seed {}, configuration {}, epoch {}, {}".format(*first)
+        example += f": A {a.get(first, ABSENT)} and B {b.get(first, ABSENT)}"
+    tried = [str(sum(len({trial.digest for trial in run.trials}) for run in runs.values())) for runs in done]
     return Exact(
         name=group.name,
-        configurations=compared.configurations,
-        tried=(_tried(sides[0]), _tried(sides[1])),
-        values=compared.values,
-        unequal=compared.unequal,
+        configurations=len(found.configurations),
+        tried=(tried[0], tried[1]),
+        values=found.values,
+        unequal=len(found.unequal),
         example=example,
         is_due=same_machine,
     )
 
 
-def _labelled(group: Group, label: str, seeds: Set[int]) -> Group:
-    """Return the runs of these seeds as an entry of that name, which is compared whatever its platform is."""
-    return replace(group, label=label, emulated=False, runs=tuple(run for run in group.own if run.seed in seeds))
-
-
-def _tried(group: Group) -> str:
-    return str(sum(len({trial.digest for trial in run.trials}) for run in group.done.values()))
-
-
-def matched(old: Sequence[Group], new: Sequence[Group]) -> list[Matched]:
+def _matched(old: Sequence[Group], new: Sequence[Group]) -> list[Matched]:
     """Return the entries that share runs, with these runs alone, in the order of the old folder."""
     by_run = {run.run_id: cell for cell in new for run in cell.runs}
     found = []
@@ -202,7 +326,7 @@ def matched(old: Sequence[Group], new: Sequence[Group]) -> list[Matched]:
     return found
 
 
-def check_some(found: Sequence[Matched], old: Results, new: Results) -> None:
+def _check_some(found: Sequence[Matched], old: Results, new: Results) -> None:
     """Refuse folders that have no run in common.
 
     Raises:
@@ -217,7 +341,7 @@ def check_some(found: Sequence[Matched], old: Results, new: Results) -> None:
     )
 
 
-def left_out(old: Sequence[Group], new: Sequence[Group]) -> list[str]:
+def _left_out(old: Sequence[Group], new: Sequence[Group]) -> list[str]:
     """Return the entries that are in one folder alone, or of which each folder has another experiment, and seeds left out."""
     ids = {run.run_id for cell in old for run in cell.runs} & {run.run_id for cell in new for run in cell.runs}
     texts = []

@@ -11,7 +11,8 @@ from tuneoff.base.output import columns, printable
 from tuneoff.judge.answers.answer import Outcome, Verdict
 from tuneoff.judge.answers.differences import BOTH_FAILED
 from tuneoff.judge.answers.phrases import difference_text, seen_text, signed
-from tuneoff.judge.diff.comparison import Change, Comparison
+from tuneoff.judge.comparison.diff import Change, Comparison
+from tuneoff.judge.comparison.environments import environment_table
 from tuneoff.judge.runs import POOL
 from tuneoff.record.flag_meanings import marked
 
@@ -166,7 +167,7 @@ def _exact(found: Comparison) -> list[str]:
 
 def _environment(found: Comparison) -> list[str]:
     texts = [] if found.same_machine else ["another machine, so no time, energy or cost is compared"]
-    texts += [f"{name}: {old} and {new}" for name, (old, new) in found.environment.items()]
+    texts += environment_table(found.environment, "in A", "in B").splitlines() if found.environment else []
     texts += [f"analysis.{name}: {old} and {new}: judged by A's" for name, (old, new) in found.analysis.items()]
     if found.sentinel is not None:
         texts.append(f"a fixed calculation before each run took {figure(found.sentinel)} times as long in B as in A, by medians")

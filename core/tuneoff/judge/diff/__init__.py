@@ -1,1 +1,0 @@
-"""What changed between two results folders of the same experiments, beyond noise."""
