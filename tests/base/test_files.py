@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneoff.base.files import append_line, open_regular, pinned, read_regular, reason_of
+from tuneoff.base.files import append_line, open_regular, open_to_change, pinned, read_regular, reason_of
 
 
 def test_a_pipe_that_nobody_writes_to_is_refused_and_not_waited_for(tmp_path: Path) -> None:
@@ -73,3 +73,14 @@ def test_a_line_of_which_the_disk_took_a_part_is_removed(tmp_path: Path, monkeyp
     append_line(descriptor, b"three\n")
     os.close(descriptor)
     assert path.read_text() == "one\nthree\n"
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_what_is_changed_in_place_is_not_changed_under_another_name_unless_it_is_shared(tmp_path: Path, shared: bool) -> None:
+    original, copy = tmp_path / "original", tmp_path / "copy"
+    original.write_text("one\n")
+    os.link(original, copy)
+    descriptor = open_to_change(copy, os.O_WRONLY | os.O_APPEND, shared=shared)
+    append_line(descriptor, b"two\n")
+    os.close(descriptor)
+    assert (original.read_text(), copy.read_text()) == ("one\ntwo\n" if shared else "one\n", "one\ntwo\n")

@@ -99,6 +99,7 @@ def test_rungs_follow_the_factor_and_leave_out_the_last_epoch() -> None:
         ({"pruner": {"name": "none", "eta": 3}}, "pruner 'none' has no option 'eta'; it has none"),
         ({"pruner": {"name": "asha", "reduction_factor": 1}}, "`asha.reduction_factor` must be an integer >= 2, but got 1"),
         ({"pruner": {"name": "asha", "reduction_factor": 3.0}}, "must be an integer >= 2, but got 3.0"),
+        ({"pruner": {"name": "asha", "first_rung_epochs": True}}, "must be an integer >= 1, but got True"),
         ({"pruner": {"name": "hyperband", "first_rung_epochs": 10}}, "may be at most `budget.epochs_per_trial` (9), but got 10"),
         ({"pruner": {"name": "median", "min_trials": 0}}, "`median.min_trials` must be an integer >= 1, but got 0"),
         ({"budget": {}}, "budget.trials: is required for sampler 'random'"),

@@ -43,6 +43,19 @@ def test_float_points_have_no_grid_noise() -> None:
     ]  # fmt: skip
 
 
+def test_a_number_has_the_type_of_its_dimension() -> None:
+    dimensions = (
+        Float(low=0, high=2),
+        stepped(0, 2, 1, integer=False),
+        stepped(0, 2, 1, integer=True),
+        IntegerLog(low=1, high=2),
+        Categorical(choices=(1, 1.5)),
+        Constant(value=1),
+    )
+    space = SearchSpace(dict(zip("abcdef", dimensions, strict=True)))
+    assert [type(value) for value in space.complete(dict.fromkeys("abcdef", 1)).values()] == [float, float, int, int, int, int]
+
+
 @pytest.mark.parametrize("value", [2.0, True, "2", 7, math.nan, math.inf, None])
 def test_an_integer_dimension_holds_integers_only(value: object) -> None:
     dimension = stepped(1, 4, 1, integer=True)

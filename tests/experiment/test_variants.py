@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from builders.refusals import refusal
-from tuneoff.experiment.variants import expand, without
+from tuneoff.experiment.variants import expand, task_digest, without
 
 
 def test_lists_multiply_and_the_last_varies_fastest() -> None:
@@ -100,3 +100,16 @@ def test_tasks_come_first_and_are_called_by_their_name() -> None:
 def test_overridden_keys_leave_the_tasks() -> None:
     content = {"tasks": {"one": {"budget.trials": 3, "workers.count": 2}, "other": {"budget.trials": 4}}}
     assert without(content, {"budget.trials": 5}) == {"tasks": {"one": {"workers.count": 2}, "other": {}}}
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_another"),
+    [
+        ({"budget.trials": 4}, True),
+        ({"budget.trials": 3}, False),
+        ({"workers": {"count": 2}}, True),
+        ({"anchors": {"random_search": 1}, "timeouts.trial_seconds": 9}, False),
+    ],
+)
+def test_a_task_is_another_one_by_what_it_changes_of_the_runs(steps: dict[str, Any], is_another: bool) -> None:
+    assert bool(task_digest({"budget": {"trials": 3}, "tasks": {"a": steps}}, "a")) is is_another

@@ -155,3 +155,21 @@ def test_the_status_follows_from_the_events() -> None:
 def test_no_events_at_all_still_give_a_record() -> None:
     run = derive([], make_spec())
     assert (run.status, run.trials, run.steps) == ("interrupted", (), ())
+
+
+@pytest.mark.parametrize("errors", [("the cluster is away", None), (None, "the cluster is away")])
+def test_of_a_step_that_was_done_again_the_first_start_and_the_last_end_count(errors: tuple[str | None, ...]) -> None:
+    log, _ = one_trial()
+    for at, error in zip((8, 12), errors, strict=True):
+        log.step("undeploy", at, at + 1, **({"error": error, "charged": "framework"} if error else {}))
+    step = derive(log.pairs(), make_spec()).steps[-1]
+    assert (step.step, step.started_ns, step.ended_ns, step.error) == ("undeploy", ns(8), ns(13), errors[1])
+    assert step.charged == ("framework" if errors[1] else None)
+
+
+def test_of_several_decisions_to_stop_a_trial_the_earliest_epoch_counts() -> None:
+    log, worker = one_trial(epochs=3)
+    for epoch in (2, 1, 3):
+        log.coordinator.add(schema.StopDecided, 7, trial="1", epoch=epoch)
+    worker.end("1", 8, "pruned", 3)
+    assert trial(log).stop_epoch == 1

@@ -9,8 +9,9 @@ import pytest
 
 from builders.present import present
 from builders.worked_examples import accounting_a, write_example
+from tuneoff.capabilities import Capabilities
 from tuneoff.errors import ResultsError
-from tuneoff.experiment.accounting.declared import Accounting, Intensity, read_accounting, write_accounting
+from tuneoff.experiment.accounting.declared import Accounting, Intensity, of_run, read_accounting, write_accounting
 from tuneoff.measure.derived import derive_folder
 from tuneoff.record.metric_value import MetricValue
 
@@ -42,6 +43,12 @@ def test_a_folder_without_the_file_has_neither_carbon_nor_cost_and_says_why(tmp_
     found = derive_folder(tmp_path, spec).record.metrics
     assert found["carbon.job"].reason_if_null == "no carbon intensity was recorded with this run"
     assert found["cost.job"].reason_if_null == "no prices were recorded with this run"
+
+
+@pytest.mark.parametrize(("head_node", "database"), [(True, False), (False, True)])
+def test_a_run_is_charged_what_its_framework_needs(head_node: bool, database: bool) -> None:
+    needs = of_run(accounting_a(), Capabilities(framework="x", head_node=head_node, database=database))
+    assert (needs.head_node, needs.database, needs.prices) == (head_node, database, accounting_a().prices)
 
 
 def test_what_is_written_is_read_back_and_damage_is_one_line(tmp_path: Path) -> None:

@@ -34,7 +34,10 @@ def test_a_path_belongs_to_the_file_that_gives_it(tmp_path: Path, monkeypatch: p
     base = tmp_path / "base"
     base.mkdir()
     price_file(base / "prices.yaml", "of the base")
-    (base / "base.yaml").write_text(json.dumps({**LEAST, "prices": "prices.yaml", "carbon": {"zone": "FRA"}, "power": "rapl"}))
+    (base / "grid.csv").write_text("time,g_per_kwh\n2026-05-01T00:00:00Z,100\n2026-05-01T01:00:00Z,300\n")
+    carbon = {"series": "grid.csv"}
+    (base / "base.yaml").write_text(json.dumps({**LEAST, "prices": "prices.yaml", "carbon": carbon, "power": "rapl"}))
+    (tmp_path / "plain.yaml").write_text(json.dumps({"include": "base/base.yaml"}))
     (tmp_path / "top.yaml").write_text(
         json.dumps(
             {"include": "base/base.yaml", "carbon": {"g_per_kwh": 1}, "power": {"meter": "constant", "options": {"watts": 1}}}
@@ -45,6 +48,7 @@ def test_a_path_belongs_to_the_file_that_gives_it(tmp_path: Path, monkeypatch: p
     assert present(file.accounting.prices).name == "of the base"
     assert present(file.accounting.intensity).values == (1.0,), "another intensity replaces the included one"
     assert file.power.meter == "constant"
+    assert present(load_matrix("plain.yaml").accounting.intensity).values == (100.0, 300.0)
 
 
 def test_paths_of_a_meter_begin_at_the_file_that_writes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from tuneoff.measure.attribution.account import EnergyAccount, energy_account
 from tuneoff.measure.attribution.slots import joules
 from tuneoff.measure.derived import derive_folder
 from tuneoff.measure.energy import trial_joules
+from tuneoff.measure.incumbent import incumbents
 from tuneoff.measure.presence import presence_of
 from tuneoff.measure.slots import slot_times, slot_window, slots_of
 from tuneoff.measure.spans import PARTS
@@ -200,3 +201,7 @@ def test_a_changed_sample_changes_the_figures(tmp_path: Path) -> None:
     metrics = derive_folder(tmp_path, spec).record.metrics
     assert metrics["energy.job"].value == pytest.approx(10_530 + 142)
     assert metrics["energy.trial"].value == pytest.approx(7.778e-4, rel=2e-4)
+
+
+def test_an_improvement_took_each_trial_once_however_often_it_was_tried() -> None:
+    assert [(step.trials, step.epochs) for step in incumbents(run_b())] == [(2, 1), (2, 3), (2, 5), (2, 7)]

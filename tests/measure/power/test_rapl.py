@@ -42,6 +42,13 @@ def test_packages_and_their_dram_are_summed_and_nothing_that_lies_inside_them(tm
     assert len(zones) * 10 == 80
 
 
+@pytest.mark.parametrize("zones", [{"intel-rapl:0": "psys", "intel-rapl:0:0": "dram", "intel-rapl:1": "psys"}])
+def test_a_platform_counts_alone_and_only_where_there_is_no_package(tmp_path: Path, zones: dict[str, str]) -> None:
+    for number, (zone, name) in enumerate(zones.items()):
+        write_zone(tmp_path, zone, name, 10**9 * number)
+    assert _open(tmp_path).description.domains == ("psys",)
+
+
 @settings(max_examples=50)
 @given(st.lists(st.integers(0, 900_000_000), min_size=1, max_size=30), st.integers(0, 2_000_000_000))
 def test_whatever_is_spent_is_counted_across_wraps(

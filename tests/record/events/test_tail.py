@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,15 @@ def test_a_file_of_another_schema_version_is_left_alone_and_named(tmp_path: Path
     assert tail.poll() == []
     assert tail.poll() == []
     assert len(tail.problems) == 1
+
+
+def test_a_file_is_followed_though_the_folder_s_coarse_time_does_not_show_it(tmp_path: Path) -> None:
+    log, tail, later = Log(), Tail(tmp_path), time.time_ns() + 10**13  # no scan is so late that the time is settled
+    for role in ("worker", "trial"):
+        log.process(role, 1)
+        log.save(tmp_path)
+        os.utime(tmp_path, ns=(later, later))
+        assert tail.poll()
 
 
 def test_files_of_ended_processes_are_not_looked_at_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -185,7 +185,15 @@ def test_a_trial_in_a_pod_is_its_adapter_s_matter_until_the_run_is_over(
 
 
 @pytest.mark.parametrize(
-    ("epochs", "stop_epoch", "state"), [(1, None, "failed"), (3, None, "completed"), (2, 2, "pruned"), (3, 2, "completed")]
+    ("epochs", "stop_epoch", "killed", "state"),
+    [
+        (1, None, False, "failed"),
+        (3, None, False, "completed"),
+        (2, 2, False, "pruned"),
+        (2, 2, True, "failed"),
+        (3, 2, False, "completed"),
+        (3, 2, True, "completed"),
+    ],
 )
 def test_the_end_of_a_dead_trial_is_written_once_it_has_settled(
     tmp_path: Path,
@@ -193,12 +201,13 @@ def test_the_end_of_a_dead_trial_is_written_once_it_has_settled(
     monkeypatch: pytest.MonkeyPatch,
     epochs: int,
     stop_epoch: int | None,
+    killed: bool,
     state: str,
 ) -> None:
     monkeypatch.setattr(watch, "SETTLE_NS", 0)
     trial_watch, tracker = watched(tmp_path, process.pid)
     attempt = tracker.open["t0", 1]
-    attempt.epochs, attempt.stop_epoch = epochs, stop_epoch
+    attempt.epochs, attempt.stop_epoch, attempt.killed = epochs, stop_epoch, killed
     os.kill(process.pid, 9)
     process.wait()
     trial_watch.look()
@@ -206,6 +215,23 @@ def test_the_end_of_a_dead_trial_is_written_once_it_has_settled(
     trial_watch.look()
     (end,) = events_of(tmp_path, schema.TrialEnded)
     assert (end.state, end.epochs, end.by) == (state, epochs, "supervisor")
+
+
+@pytest.mark.parametrize(
+    ("charged", "limit", "is_final"), [("framework", None, 2), ("workload", None, 1), ("framework", "time", 1)]
+)
+def test_a_trial_has_failed_for_good_when_it_is_not_tried_again(
+    tmp_path: Path, charged: schema.Charged, limit: schema.Limit | None, is_final: int
+) -> None:
+    _, tracker = watched(tmp_path, os.getpid(), retries=1)
+    first, process = tracker.open["t0", 1], Log().coordinator.process
+    if limit is not None:
+        tracker.take(process, schema.TrialKilled(seq=1, t=1, trial="t0", cause="x", charged=charged, limit=limit))
+    for attempt in (1, 2):
+        tracker.open["t0", attempt] = replace(first, attempt=attempt)
+        end = schema.TrialEnded(seq=2, t=2, trial="t0", attempt=attempt, state="failed", epochs=0, charged=charged)
+        tracker.take(process, end)
+        assert tracker.failed_for_good == (attempt >= is_final)
 
 
 def living(tmp_path: Path, process: subprocess.Popen[str], boot_id: str | None = None) -> tuple[TrialWatch, Tracker, str]:

@@ -9,6 +9,7 @@ from builders.specs import CURVE, make_experiment
 from tuneoff.base import clock
 from tuneoff.experiment.spec import (
     ExperimentSpec,
+    Failures,
     Objective,
     RunSpec,
     Timeouts,
@@ -20,9 +21,17 @@ from tuneoff.run.supervisor.execution import Execution
 from tuneoff.run.supervisor.watch import TrialWatch
 
 
-def experiment(**timeouts: float) -> ExperimentSpec:
+def experiment(*, retries: int = 0, **timeouts: float) -> ExperimentSpec:
     objective, timed = Objective(metric="loss", mode="min"), Timeouts(**timeouts)
-    return make_experiment(workload=CURVE, objective=objective, trials=4, epochs=3, workers=Workers(count=1), timeouts=timed)
+    return make_experiment(
+        workload=CURVE,
+        objective=objective,
+        trials=4,
+        epochs=3,
+        workers=Workers(count=1),
+        timeouts=timed,
+        failures=Failures(retries=retries),
+    )
 
 
 def watched(
@@ -32,9 +41,10 @@ def watched(
     memory: int | None = None,
     cgroups: Sequence[str] = (),
     ended_since: bool = False,
+    retries: int = 0,
     **timeouts: float,
 ) -> tuple[TrialWatch, Tracker]:
-    spec = experiment(**timeouts)
+    spec = experiment(retries=retries, **timeouts)
     run = RunSpec(experiment=spec, adapter="serial", adapter_target="x:Y")
     execution = Execution(spec=run, execution_id="e", folder=tmp_path)
     writer = EventWriter(tmp_path, "e", "supervisor")
