@@ -127,10 +127,6 @@ def test_what_cannot_be_judged_is_refused() -> None:
         equivalence(SAMPLE, 0.01, 0.5)
 
 
-def test_an_absurd_margin_needs_a_finite_number_of_seeds() -> None:
-    assert 2 <= seeds_needed(0.01, 1e9, ALPHA) < seeds_needed(0.01, 1e-300, ALPHA)
-
-
 # --- data of a known kind; the bounds are five standard errors of the stated rate ---
 
 
@@ -147,31 +143,11 @@ def test_a_difference_as_large_as_the_margin_is_seldom_called_equivalent_and_sel
     assert found[EquivalenceAnswer.NOT_SHOWN] / times > 0.8
 
 
-@pytest.mark.slow
-def test_equal_quality_is_never_warned_of() -> None:
-    generator = random.Random(3)
-    found = [equivalence(draws(generator, 5), 1.0, ALPHA).verdict for _ in range(1000)]
-    assert found.count(EquivalenceAnswer.DIFFERENT) <= 1
-
-
 def test_as_many_seeds_as_are_said_to_be_needed_show_equivalence() -> None:
     generator, times = random.Random(4), 400
     n = seeds_needed(1.0, 0.8, ALPHA)
     shown = sum(equivalence(draws(generator, n), 0.8, ALPHA).verdict is EquivalenceAnswer.EQUIVALENT for _ in range(times))
     assert shown / times == pytest.approx(0.9, abs=0.08)
-
-
-def test_intervals_cover_the_true_mean_as_often_as_they_say() -> None:
-    generator, times = random.Random(5), 1000
-    found = [interval(draws(generator, 8, 3.0), 0.9) for _ in range(times)]
-    assert sum(one.low <= 3.0 <= one.high for one in found) / times == pytest.approx(0.9, abs=0.05)
-
-
-def test_scores_of_one_distribution_seldom_differ_even_with_ties() -> None:
-    generator, times = random.Random(6), 300
-    samples = [[[round(value, 1) for value in draws(generator, 40)] for _ in range(2)] for _ in range(times)]
-    false = sum(kolmogorov_smirnov(*sample).p < ALPHA for sample in samples)
-    assert false / times <= bound(ALPHA, times)
 
 
 def test_a_whole_family_of_equal_adapters_is_seldom_told_apart() -> None:
@@ -181,9 +157,3 @@ def test_a_whole_family_of_equal_adapters_is_seldom_told_apart() -> None:
         adapters = [draws(generator, 30) for _ in range(4)]
         alarms += min(holm([kolmogorov_smirnov(*pair).p for pair in combinations(adapters, 2)])) < ALPHA
     assert alarms / times <= bound(ALPHA, times)
-
-
-def test_planted_differences_are_found() -> None:
-    generator = random.Random(7)
-    assert equivalence(draws(generator, 10, 3.0), 1.0, ALPHA).verdict is EquivalenceAnswer.DIFFERENT
-    assert kolmogorov_smirnov(draws(generator, 100), draws(generator, 100, 1.0)).p < 1e-4
