@@ -88,11 +88,17 @@ def turned() -> RunRecord:
     return made_run(made.run_spec(), CURVES, trials=made.trials[::-1])
 
 
+def retried() -> RunRecord:
+    made = run("optuna", CURVES[:1])
+    return replace(made, trials=tuple(replace(trial, attempts=trial.attempts * 2) for trial in made.trials))
+
+
 LOSS_9 = with_value(0, 1, "loss", 9.0)
 CONTROLS: Mapping[str, Callable[[], Results]] = {
     "equal bits": lambda: control(turned(), run("serial"), run("ray-tune")),
     "a training that ends by itself": lambda: control(run("serial", [CURVES[0], CURVES[1][:1]]), run("optuna")),
     "a trial that was stopped": stopped,
+    "a configuration that was tried twice": lambda: control(run("serial", CURVES[:1]), retried()),
     "the next number": lambda: control(
         run("serial"), run("optuna"), run("ray-tune", with_value(0, 2, "loss", math.nextafter(0.5, 1)))
     ),
@@ -256,6 +262,7 @@ RECOMMENDED: Mapping[str, Asked] = {
         sampler="grid",
     ),
     "only on a stand-in": asked(EMULATED, known=[*KNOWN, KATIB], platform="kubernetes"),
+    "a stand-in is asked for": asked(EMULATED, known=[*KNOWN, KATIB], platform="emulated"),
     "a stand-in beside": asked(EMULATED, known=[*KNOWN, KATIB]),
     "an entry again": asked(folder(("plain", {}), ("plain", {"replicate": 1}), ("optuna", {}))),
     "not installed here": asked(FAST, known=[KNOWN[0], MISSING, KNOWN[2]]),
@@ -277,6 +284,7 @@ RECOMMENDED: Mapping[str, Asked] = {
         ],
     ),
     "behind without a margin": asked(by_time("plain", "optuna", "ray-tune")),
+    "the pool is listed": asked(by_time("serial", "optuna"), known=[listing("serial"), *KNOWN]),
     "behind the pool": asked(by_time("serial", "optuna")),
     "a pool elsewhere": asked(
         folder(("serial", {}), ("katib", {"seconds": 2.0, "platform": "kubernetes"})), known=[CLUSTER], platform="kubernetes"

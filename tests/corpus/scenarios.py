@@ -18,7 +18,7 @@ from tuneoff.experiment.accounting.declared import Accounting, Prices
 from tuneoff.judge.results import Results
 from tuneoff.measure.power.cpu_table import RATIO_HIGH, RATIO_LOW
 from tuneoff.record.metric_value import Kind, known, missing
-from tuneoff.record.run_record import RunRecord, RunStatus, TrialRecord
+from tuneoff.record.run_record import AttemptRecord, RunRecord, RunStatus, TrialRecord, TrialState
 
 Scenario = Callable[[], Results]
 FAST, SLOW = steady(1000, key="a"), steady(2000, key="b")
@@ -142,10 +142,10 @@ def uses(cpu: float, cores: float, key: str, **more: Any) -> Draw:
     return draw
 
 
-def metered(joules: float, key: str, kind: Kind = "derived") -> Draw:
+def metered(joules: float, key: str, kind: Kind = "derived", name: str = ENERGY) -> Draw:
     """Return an energy of a kind, without a model's weights."""
     return lambda seed: {
-        ENERGY: known(joules * (1 + 0.002 * random.Random(f"{key} {seed}").gauss(0, 1)), "J", kind=kind),
+        name: known(joules * (1 + 0.002 * random.Random(f"{key} {seed}").gauss(0, 1)), "J", kind=kind),
         "time.jct": 1000.0,
     }
 
@@ -348,6 +348,21 @@ def with_causes() -> Results:
         return replace(record, trials=tuple(trials))
 
     return changed(choice(OPTUNA, RAY, seeds=2), failing)
+
+
+def clocks_and_states() -> Results:
+    """Return runs whose hosts' clocks are unsure by 50 ms, where a deploy takes less, and whose trials ended in each way."""
+
+    def ended(record: RunRecord) -> RunRecord:
+        states: tuple[TrialState, ...] = ("completed", "failed", "timed_out", "timed_out", "pruned", "cancelled")
+        attempt = AttemptRecord(attempt=1, state="completed", slot=0, started_ns=0, ended_ns=1)
+        trials = (
+            TrialRecord(trial=f"t{n}", configuration={}, digest="", state=state, attempts=(attempt,), cause="planted")
+            for n, state in enumerate(states)
+        )
+        return replace(record, trials=tuple(trials), clock_uncertainty_ns=50_000_000)
+
+    return changed(results([Entry("a", added(3.0)), Entry("b", added(30.0))]), ended)
 
 
 def turned_by_others() -> Results:
@@ -574,6 +589,11 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "modelled energy without the test": energy_without_test,
     "measured energy": lambda: energies(metered(10, "a"), metered(20, "b")),
+    "energies of two kinds without the test": lambda: results(
+        [Entry("a", metered(9, "a", "measured", WITHOUT_TEST)), Entry("b", metered(9, "b", "derived", WITHOUT_TEST))],
+        questions={"energy": WITHOUT_TEST},
+        primary_metric=WITHOUT_TEST,
+    ),
     "energies of two kinds": lambda: energies(metered(10, "a"), uses(20, 20, "b")),
     # disturbed runs
     "all disturbed": lambda: pair({"disturbed": range(20)}, {"disturbed": range(20)}, seeds=range(20)),
@@ -691,6 +711,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "a choice where nobody sampled": lambda: choice(replace(OPTUNA, disturbed=range(3)), replace(RAY, unsampled=range(10))),
     "a choice that others turn": turned_by_others,
     "causes of failed trials": with_causes,
+    "clocks that are unsure and trials of each state": clocks_and_states,
     "a control that differs": lambda: choice(Entry("optuna", runs(4000, 20, "o", 0.7)), RAY),
     "no run is done": lambda: choice(*(replace(one, status=statuses(3)) for one in (OPTUNA, RAY)), seeds=3),
     "seeds added to few": lambda: declared_first(choice(*FOUR, seeds=12), 3),

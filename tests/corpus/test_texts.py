@@ -182,5 +182,5 @@ def page_text(page: str) -> str:
 
 
 def _drawn(tag: str) -> str:
-    places = re.findall(r' (?:d|points|x|y|cx|cy|x1|x2|y1|y2|width|height|href|class)="[^"]*"', tag)
+    places = re.findall(r' (?:d|points|x|y|cx|cy|x1|x2|y1|y2|width|height|href|class|data-shade)="[^"]*"', tag)
     return f"<{''.join(places).strip()}>" if places and not tag.startswith(("<style", "<script")) else ""
