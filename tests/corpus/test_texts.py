@@ -30,7 +30,7 @@ OF_FOLDERS = (
     *(("watch --once", name) for name in ("digits", "interrupted", "killed", "late", "pruners")),
     *(("status --tables", name) for name in ("digits", "judged", "tasks", "retries", "katib", "energy")),
     *(("status --declared", name) for name in ("digits", "workers", "katib", "listed")),
-    *(("controls", name) for name in ("digits", "judged", "listed", "tasks", "damaged-record")),
+    *(("controls", name) for name in ("digits", "judged", "listed", "tasks", "damaged-record", "no-power")),
     *(("recommend", name) for name in ("judged", "tasks", "workers")),
     ("recommend --must-retry --workers 2 --runs", "digits"),
     ("recommend --sampler tpe --prefer time", "judged"),
