@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tuneoff.base.targets import nearest
+from tuneoff.base.targets import unknown_option
 from tuneoff.errors import TuneoffError
 from tuneoff.record.samples.schema import Coefficients as Coefficients
 from tuneoff.record.samples.schema import MeterKind as MeterKind
@@ -108,11 +108,8 @@ def check_names(meter: str, options: Mapping[str, Any], known: Iterable[str]) ->
     Raises:
         OptionError: there is one.
     """
-    names = sorted(known)
-    for option in options:
-        if option not in names:
-            listed = ", ".join(names) or "none"
-            raise OptionError(f"meter {meter} has no option {option!r}{nearest(option, names)}; its options: {listed}")
+    if problem := unknown_option(f"meter {meter}", options, sorted(known)):
+        raise OptionError(problem)
 
 
 def number(meter: str, options: Mapping[str, Any], name: str, default: float | None = None, *, least: float = 0.0) -> float:

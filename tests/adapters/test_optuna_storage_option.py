@@ -63,7 +63,7 @@ def test_each_form_is_read(value: Any, storage: Storage) -> None:
         ({"kind": "sqlite", "lock": "open"}, ["`lock`", "of a journal alone"]),
         ({"kind": "journal", "heartbeat_seconds": 5}, ["`heartbeat_seconds`", "sqlite, postgresql"]),
         ({"kind": "sqlite", "heartbeat_seconds": 0.5}, ["`heartbeat_seconds`", "integer >= 1"]),
-        ({"kind": "sqlite", "path": "x"}, ["has no path", "it has kind, url"]),
+        ({"kind": "sqlite", "path": "x"}, ["has no option 'path'", "it has: kind, url"]),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(value: Any, words: list[str]) -> None:

@@ -39,7 +39,7 @@ def test_what_can_be_served_is_not_refused(options: dict[str, Any]) -> None:
     [
         ({}, "needs option `hosts`"),
         ({"hosts": ["a"], "address": "a:1"}, "needs option `hosts`"),
-        ({"hosts": ["a"], "host": "b"}, "has no option host; it has address, host_command, host_python, hosts, lost_seconds"),
+        ({"hosts": ["a"], "host": "b"}, "has no option 'host'; did you mean 'hosts'"),
         ({"address": "h1"}, "must be HOST:PORT"),
         ({"hosts": ["a"], "host_command": "ssh a"}, "must have {host} in it"),
     ],

@@ -53,7 +53,7 @@ def test_the_plan_says_what_is_submitted() -> None:
         ({"host_python": "-c"}, "option `host_python`"),
         ({"pending_seconds": 0}, "option `pending_seconds`"),
         ({"lost_seconds": 1}, "option `lost_seconds`"),
-        ({"partition": "short"}, "has no option partition"),
+        ({"partition": "short"}, "has no option 'partition'"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, Any], words: str) -> None:

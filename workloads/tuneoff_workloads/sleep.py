@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from tuneoff.base.identity import is_finite
 from tuneoff.base.space import Float, SearchSpace, extremes
+from tuneoff.base.targets import unknown_option
 from tuneoff.errors import ExperimentError
 from tuneoff.workload import Configuration, Mode, Scores, TrialSeeds, Workload
 from tuneoff_workloads.null import null_loss
@@ -34,9 +35,8 @@ class Sleep(Workload):
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)
-        unknown = sorted(set(options) - set(_DEFAULTS))
-        if unknown:
-            raise ExperimentError(f"sleep has no option {unknown[0]!r}; its options: {', '.join(_DEFAULTS)}")
+        if problem := unknown_option("sleep", options, _DEFAULTS):
+            raise ExperimentError(problem)
         self._seconds = {**_DEFAULTS, **options}
         for name, value in self._seconds.items():
             _check_seconds(name, value)

@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 
 from tuneoff.base.identity import derive_seed, is_finite
 from tuneoff.base.space import Float, IntegerLog, SearchSpace, extremes, stepped
+from tuneoff.base.targets import unknown_option
 from tuneoff.errors import CheckpointError, ExperimentError
 from tuneoff.workload import Configuration, Mode, Scores, StateTensor, TrialSeeds, Workload
 
@@ -59,10 +60,8 @@ class Surrogate(Workload):
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)
-        known = self.default_options or {}
-        unknown = sorted(set(options) - set(known))
-        if unknown:
-            raise ExperimentError(f"{self.name} has no option {unknown[0]!r}; its options: {', '.join(known)}")
+        if problem := unknown_option(self.name, options, self.default_options or {}):
+            raise ExperimentError(problem)
         self._noise = options.get("noise", 0.0)
         if not is_finite(self._noise) or self._noise < 0:
             raise ExperimentError(f"{self.name}: `noise` must be a number of at least 0, but got {self._noise!r}")

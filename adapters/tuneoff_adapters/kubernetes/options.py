@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tuneoff.base.identity import is_finite
+from tuneoff.base.targets import unknown_option
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
 
@@ -84,9 +85,8 @@ def given_options(spec: RunSpec, kind: type[ClusterOptions]) -> dict[str, Any]:
         ExperimentError: an option is unknown, or has a wrong value.
     """
     known = [entry.name for entry in fields(kind)]
-    unknown = sorted(set(spec.options) - set(known))
-    if unknown:
-        raise ExperimentError(f"adapter {spec.adapter!r} has no option {', '.join(unknown)}; it has {', '.join(known)}")
+    if problem := unknown_option(f"adapter {spec.adapter!r}", spec.options, known):
+        raise ExperimentError(problem)
     return {name: _checked(name, value) for name, value in spec.options.items() if value is not None}
 
 

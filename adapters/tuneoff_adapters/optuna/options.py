@@ -9,6 +9,7 @@ from typing import Any
 
 from tuneoff.base.commands import install_command
 from tuneoff.base.packages import installed_version, missing_modules, release
+from tuneoff.base.targets import unknown_option
 from tuneoff.capabilities import Option
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
@@ -48,9 +49,8 @@ def storage_of(value: Any) -> Storage:
     given = (
         dict(value) if isinstance(value, Mapping) else {} if value is None else {"url" if ":" in str(value) else "kind": value}
     )
-    known = ("kind", "url", "lock", "managed", "heartbeat_seconds")
-    if unknown := [str(name) for name in given if name not in known]:
-        raise ExperimentError(f"option `storage` has no {', '.join(unknown)}; it has {', '.join(known)}")
+    if unknown := unknown_option("option `storage`", given, ("kind", "url", "lock", "managed", "heartbeat_seconds")):
+        raise ExperimentError(unknown)
     url = given.get("url")
     if url is not None:
         given.setdefault("kind", _kind_of(url))

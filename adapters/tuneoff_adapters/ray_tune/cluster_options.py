@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 
+from tuneoff.base.targets import unknown_option
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
 from tuneoff_adapters.hosts.options import LOCAL_OPTIONS, budget_refusal, host_options, slots_of
@@ -19,9 +20,8 @@ def refuse_cluster(spec: RunSpec) -> str | None:
     Raises:
         ExperimentError: an option is unknown, missing, or has a wrong value.
     """
-    unknown = sorted(set(spec.options) - OPTIONS)
-    if unknown:
-        raise ExperimentError(f"platform {CLUSTER!r} has no option {', '.join(unknown)}; it has {', '.join(sorted(OPTIONS))}")
+    if problem := unknown_option(f"platform {CLUSTER!r}", spec.options, sorted(OPTIONS)):
+        raise ExperimentError(problem)
     options, address = host_options(spec.options), spec.options.get(ADDRESS)
     if (address is None) == (not options.hosts):
         raise ExperimentError(

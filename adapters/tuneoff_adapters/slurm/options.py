@@ -14,6 +14,7 @@ from typing import Any
 from tuneoff.base.commands import install_command
 from tuneoff.base.identity import is_finite
 from tuneoff.base.packages import missing_modules
+from tuneoff.base.targets import unknown_option
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
 from tuneoff_adapters.hosts.options import budget_refusal, is_word, lost_seconds_of
@@ -85,9 +86,8 @@ def refuse_slurm(spec: RunSpec, others: frozenset[str] = frozenset()) -> str | N
     Raises:
         ExperimentError: an option is unknown or has a wrong value.
     """
-    if unknown := sorted(set(spec.options) - OPTIONS - others):
-        known = ", ".join(sorted(OPTIONS | others))
-        raise ExperimentError(f"platform {SLURM!r} has no option {', '.join(unknown)}; it has {known}")
+    if problem := unknown_option(f"platform {SLURM!r}", spec.options, sorted(OPTIONS | others)):
+        raise ExperimentError(problem)
     slurm_options(spec)
     if missing_modules(("submitit",)):
         return f"platform {SLURM!r} needs submitit; run: {install_command('tuneoff[slurm]')}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tuneoff.base.identity import is_finite
+from tuneoff.base.targets import unknown_option
 from tuneoff.capabilities import Capabilities, Offer, Option, Support
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
@@ -166,11 +167,11 @@ def _too_few_points(spec: RunSpec) -> str | None:
 
 
 def _bad_adapter_option(spec: RunSpec) -> str | None:
-    for name, value in spec.options.items():
-        if name != POLL_OPTION:
-            return f"adapter {spec.adapter!r} has no option {name!r}; it has: {POLL_OPTION}"
-        if not is_finite(value) or value <= 0:
-            return f"adapter option {POLL_OPTION!r} must be a number of seconds above 0, but got {value!r}"
+    if problem := unknown_option(f"adapter {spec.adapter!r}", spec.options, (POLL_OPTION,)):
+        return problem
+    value = spec.options.get(POLL_OPTION, POLL_SECONDS)
+    if not is_finite(value) or value <= 0:
+        return f"adapter option {POLL_OPTION!r} must be a number of seconds above 0, but got {value!r}"
     return None
 
 

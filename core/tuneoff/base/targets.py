@@ -62,6 +62,16 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> str:
     return f"no {kind} named {name!r}{nearest(name, names)}; known: {', '.join(names) or 'none'}"
 
 
+def unknown_option(whose: str, names: Iterable[object], options: Iterable[str]) -> str | None:
+    """Return one line on the first of the names that `whose` does not have, with the nearest option and all; None: it has all."""
+    listed = list(options)
+    for name in names:
+        if name not in listed:
+            has = f"it has: {', '.join(listed)}" if listed else "it has none"
+            return f"{whose} has no option {name!r}{nearest(name, listed)}; {has}"
+    return None
+
+
 def nearest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str:
     """Return "; did you mean 'x'?" for the known name most like `name`, or "" where none is alike.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.identity import configuration_digest
 from tuneoff.base.space import Categorical, SearchSpace, Stepped
-from tuneoff.base.targets import nearest, unknown_name
+from tuneoff.base.targets import unknown_name, unknown_option
 from tuneoff.errors import ExperimentError, UnknownNameError
 from tuneoff.experiment.spec import Strategy
 
@@ -81,11 +81,10 @@ def sampler_refusal(spec: RunSpec, capabilities: Capabilities) -> str | None:
     if offer is None:
         return None
     whose = f"sampler {sampler.name!r} of adapter {spec.adapter!r}"
+    if problem := unknown_option(whose, sampler.options, offer.options):
+        return problem
     for name, value in sampler.options.items():
-        option = offer.options.get(name)
-        if option is None:
-            has = f"it has: {', '.join(offer.options)}" if offer.options else "it has none"
-            return f"{whose} has no option {name!r}{nearest(name, offer.options)}; {has}"
+        option = offer.options[name]
         if not option.admits(value):
             return f"option `{name}` of {whose} must be {option.text}, but got {value!r}"
     ordered = sum(not isinstance(item, Categorical) or item.ordered for item in space.searched.values())
@@ -112,10 +111,8 @@ def check_pruner(pruner: Strategy, epochs_per_trial: int, known: Iterable[str] =
     rules = _PRUNER_OPTIONS.get(pruner.name)
     if rules is None:  # an adapter's own pruner: its options are the adapter's to check
         return pruner
-    for option in pruner.options:
-        if option not in rules:
-            have = f"it has: {', '.join(rules)}" if rules else "it has none"
-            raise ExperimentError(f"pruner {pruner.name!r} has no option {option!r}{nearest(option, rules)}; {have}")
+    if problem := unknown_option(f"pruner {pruner.name!r}", pruner.options, rules):
+        raise ExperimentError(problem)
     options = {name: pruner.options.get(name, rule.default) for name, rule in rules.items()}
     for name, rule in rules.items():
         _check_option(f"{pruner.name}.{name}", options[name], rule, epochs_per_trial)

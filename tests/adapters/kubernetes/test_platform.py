@@ -43,7 +43,7 @@ def test_what_cannot_be_served_is_refused_with_the_reason(changes: dict[str, Any
     ("options", "words"),
     [
         ({}, "needs option `image`"),
-        ({**IMAGE, "katib_namespace": "kubeflow"}, "adapter 'serial' has no option katib_namespace"),
+        ({**IMAGE, "katib_namespace": "kubeflow"}, "adapter 'serial' has no option 'katib_namespace'"),
         ({**IMAGE, "data_claim": "data"}, "give option `namespace` too"),
     ],
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tuneoff.base.space import Categorical, Float, IntegerLog, SearchSpace, extremes, stepped
+from tuneoff.base.targets import unknown_option
 from tuneoff.errors import ExperimentError
 from tuneoff_workloads.mnist_mlp.catalog import CATALOG, Dataset
 
@@ -96,9 +97,8 @@ def parse_options(options: Mapping[str, Any]) -> Options:
     Raises:
         ExperimentError: an unknown name, or a value outside its range.
     """
-    unknown = sorted(set(options) - set(DEFAULTS))
-    if unknown:
-        raise ExperimentError(f"mnist_mlp has no option {unknown[0]!r}; its options: {', '.join(DEFAULTS)}")
+    if problem := unknown_option("mnist_mlp", options, DEFAULTS):
+        raise ExperimentError(problem)
     name = options.get("dataset", DEFAULTS["dataset"])
     if not isinstance(name, str) or name not in CATALOG:
         raise ExperimentError(f"mnist_mlp: `dataset` must be one of {', '.join(CATALOG)}, but got {name!r}")
