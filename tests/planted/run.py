@@ -101,7 +101,9 @@ class Tree:
     def failing(self, tests: Sequence[str]) -> str:
         """Return the first test that fails, "" if none does; what takes too long is stopped, and counts as failing."""
         roots = [str(self.path / name) for name in ("core", "adapters", "workloads")]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(roots)}
+        scratch = self.path.with_name(f"{self.path.name}-tmp")  # what a defect leaves there goes with it
+        scratch.mkdir(exist_ok=True)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(roots), "TMPDIR": str(scratch)}
         process = subprocess.Popen(
             [sys.executable, *PYTEST, *tests],
             cwd=self.path,
