@@ -6,11 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from command_line import Call
+from tuneoff.base.findings import CONFORMS, FAILS, NOT_KNOWN, Finding, Report, failed, not_tested, passed
 from tuneoff.base.processes import is_alive, kill
 from tuneoff.trust.check import make
 from tuneoff.trust.check.checks import CHECKS
@@ -65,6 +67,25 @@ def test_what_cannot_be_checked_is_one_line(call: Call, fakes: None, arguments: 
     assert answer.code == code
     assert words in answer.line
     assert not list(Path.cwd().iterdir())
+
+
+@pytest.mark.parametrize(
+    ("findings", "code"),
+    [
+        ((passed(), passed()), CONFORMS),
+        ((passed(), not_tested("x")), NOT_KNOWN),
+        ((not_tested("x"), passed()), NOT_KNOWN),
+        ((failed("x"), not_tested("x")), FAILS),
+    ],
+)
+def test_of_several_adapters_a_failure_counts_most_and_then_what_is_not_known(
+    call: Call, fakes: None, monkeypatch: pytest.MonkeyPatch, findings: tuple[Finding, ...], code: int
+) -> None:
+    left = iter(findings)
+    report = partial(Report, label="x", check_count=1)
+    monkeypatch.setattr("tuneoff.trust.check.run_checks.check_adapter", lambda *_: report(findings=[next(left)]))
+    answer = call("check", "plain", "rich", "--json")
+    assert (answer.code, json.loads(answer.out)["exit_code"]) == (code, code)
 
 
 def test_every_folder_is_looked_at_before_the_first_run(call: Call, fakes: None, tmp_path: Path) -> None:

@@ -13,12 +13,14 @@ from pathlib import Path
 import pytest
 
 from builders.made_choices import made_results, runs_of
+from builders.made_results import Entry, results, steady
 from builders.made_runs import write_results
 from command_line import Call, File
 from tuneoff.cli import matrix
 from tuneoff.cli.folders import new_folder, newest_folder, resumed
 from tuneoff.cli.matrix import reason, resume_command
 from tuneoff.cli.plan import expected_duration
+from tuneoff.cli.run import first_run
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.errors import ExperimentError
 from tuneoff.record.results_folder import PLAN, read_plan
@@ -124,6 +126,11 @@ def test_maxfail_ends_a_matrix_as_failed_and_says_how_to_go_on(call: Call, file:
     outcome("failed", "interrupted", "planned")
     assert call("compare", file(seeds="0-2"), "--maxfail", "2", "--output", "y").code == 130
     assert "must be a whole number from 1, but got '0'" in call("compare", file(), "--maxfail", "0").line
+
+
+def test_a_run_of_a_sampler_that_is_another_one_is_the_run_of_that_one() -> None:
+    entries = [Entry("a", steady(), sampler="default", same_as="random"), Entry("a", steady())]
+    assert [run.spec.experiment.sampler.name for run in first_run(results(entries).plan).runs] == ["random"]
 
 
 def test_quiet_shows_the_answer_and_problems_alone(call: Call, file: File, outcome: Outcome) -> None:

@@ -323,6 +323,13 @@ RECOMMENDED: Mapping[str, Asked] = {
         ],
         never_silently_wrong=True,
     ),
+    "faults on another platform": asked(
+        folder(("katib", {"platform": "kubernetes"})),
+        known=[CLUSTER],
+        faults=[fault("katib@kubernetes", "recovered"), fault("katib@elsewhere", "run aborted")],
+        platform="kubernetes",
+        must_survive=SIGKILL,
+    ),
     "faults on a stand-in": asked(
         EMULATED, known=[KATIB], faults=[fault("katib@emulated", "recovered")], platform="kubernetes", must_survive=SIGKILL
     ),

@@ -156,6 +156,14 @@ def an_attempt_has_no_end_though_the_run_is_done(planting: Planting) -> None:
     planting.drop(lambda one: not (type(one) in ends and key_of(one) == key_of(end)))
 
 
+@plants("no-end")
+def an_attempt_that_trained_has_no_end_though_the_budget_of_epochs_ended_the_run(planting: Planting) -> None:
+    an_attempt_has_no_end_though_the_run_is_done(planting)
+    experiment = planting.run.spec.experiment
+    budget = replace(experiment.budget, epochs_total=10**6)
+    planting.run.spec = replace(planting.run.spec, experiment=replace(experiment, budget=budget))
+
+
 @plants("retried-without-end")
 def a_trial_is_retried_whose_end_nobody_saw(planting: Planting) -> None:
     _, _, death = planting.one(schema.WorkerDied)

@@ -24,6 +24,7 @@ FILE: dict[str, Any] = {
     "search_space": {
         "rate": {"type": "float", "low": 1e-5, "high": 0.1, "log": True},
         "width": {"type": "int", "low": 8, "high": 1024, "log": True},
+        "count": {"type": "int", "low": 0, "high": 9},
         "kind": {"type": "categorical", "choices": ["a", [1, 2], None]},
         "equal": {"type": "categorical", "choices": [1, 1.0, True, "1", 2**64]},
         "wide": {"type": "int", "low": 0, "high": MAX_POINTS - 1},
