@@ -49,6 +49,7 @@ def test_the_checks_of_a_workload_are_listed_and_explained_too(call: Call) -> No
     [
         (("--workload", "own.yaml", "--only", "left.fils"), 2, "did you mean 'left.files'?"),
         (("--workload", "own.yaml", "--only", "best.ties"), 2, "see: tuneoff check --list --workload"),
+        (("--workload", "own.yaml", "--keep", "kept", "--option", "depth=3"), 2, "leave out --keep, --option"),
         ((), 2, "at least one adapter must be named"),
         (("plian",), 2, "'plain'"),
         (("plain", "--only", "best.tie"), 2, "best.ties"),

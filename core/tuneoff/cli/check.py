@@ -56,8 +56,9 @@ def execute(arguments: argparse.Namespace) -> int:
     if file is not None:
         if arguments.adapters:
             raise ExperimentError("--workload checks a workload alone, but adapters are named too; leave them out")
-        if arguments.keep or arguments.platform or arguments.options:
-            raise ExperimentError("--workload takes no option for adapters, but got one; leave it out")
+        of_adapters = {"--keep": arguments.keep, "--platform": arguments.platform, "--option": arguments.options}
+        if given := [name for name, value in of_adapters.items() if value]:
+            raise ExperimentError(f"--workload takes no option for adapters; leave out {', '.join(given)}")
         of_workload = chosen(OF_WORKLOADS, only, listed=("--workload", "FILE"))
         if arguments.list:
             return _list(of_workload, arguments.json)

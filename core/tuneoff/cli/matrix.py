@@ -19,6 +19,7 @@ from tuneoff.cli.report import written_report
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan, PlannedRun
     from tuneoff.judge.choice.choose import Answered
+    from tuneoff.judge.results import Results
     from tuneoff.run.run_ends import RunEnd
 
 FAILED, INTERRUPTED = 1, 130
@@ -73,13 +74,14 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
         if arguments.debug and end.folder is not None:
             _show_tracebacks(end.folder)
     with_report = getattr(arguments, "report", False) and code != INTERRUPTED
+    contents = read_results(results)
     if arguments.json:
-        known = {**to_json(plan, results, ends), **compared_json(plan, results)}
+        values = {**to_json(contents, ends), **compared_json(contents)}
         report = written_report(results) if with_report else None
-        write_json({**known, "report": str(report) if report is not None else None, "exit_code": code})
+        write_json({**values, "report": str(report) if report is not None else None, "exit_code": code})
     else:
-        found = None if arguments.verbose else answered(read_results(results))
-        write(f"\n{table(plan, results) if found is None else shown_ending(found)}\n")
+        found = None if arguments.verbose else answered(contents)
+        write(f"\n{table(contents) if found is None else shown_ending(found)}\n")
         report = written_report(results, found) if with_report else None
         write("\n".join(printable(str(path)) for path in (report, results.resolve()) if path is not None))
     if code == INTERRUPTED:
@@ -147,12 +149,11 @@ def resume_command(argv: Sequence[str], results: Path) -> str:
     return command(*argv[:end], *more, *argv[end:])
 
 
-def to_json(plan: Plan, results: Path, ends: Sequence[RunEnd]) -> dict[str, Any]:
+def to_json(results: Results, ends: Sequence[RunEnd]) -> dict[str, Any]:
     """Return what each planned run came to, with what tells it from the others, and interference, as JSON values."""
-    from tuneoff.judge.results import Results
-    from tuneoff.measure.stored import read_runs
     from tuneoff.tell.report.interference import SAMPLER, interference, interference_json
 
+    plan = results.plan
     specs, named = {run.run_id: run.spec for run in plan.counted}, names(plan, ends)
     runs = [
         {
@@ -176,21 +177,17 @@ def to_json(plan: Plan, results: Path, ends: Sequence[RunEnd]) -> dict[str, Any]
     ]
     compared = []
     if any(spec.experiment.sampler.name == SAMPLER for spec in specs.values()):
-        compared = interference_json(interference(Results.of(results, plan, list(read_runs(results)))))
-    return {"results": str(results.resolve()), "plan_id": plan.plan_id, "runs": runs, "interference": compared}
+        compared = interference_json(interference(results))
+    return {"results": str(results.folder.resolve()), "plan_id": plan.plan_id, "runs": runs, "interference": compared}
 
 
-def compared_json(plan: Plan, results: Path) -> dict[str, Any]:
+def compared_json(results: Results) -> dict[str, Any]:
     """Return the controls of a results folder, and which blocks were repeated, as JSON values."""
     from tuneoff.judge.controls.compute import controls
     from tuneoff.judge.controls.controls_output import to_json
-    from tuneoff.judge.results import Results
-    from tuneoff.measure.stored import read_runs
     from tuneoff.run.repeats import repeat_json, repeated
 
-    records = list(read_runs(results))
-    found = controls(Results.of(results, plan, records))
-    return {"controls": to_json(found), "repeats": repeat_json(repeated(plan, records))}
+    return {"controls": to_json(controls(results)), "repeats": repeat_json(repeated(results.plan, results.records))}
 
 
 def names(plan: Plan, ends: Sequence[RunEnd]) -> dict[str, str]:
@@ -208,22 +205,19 @@ def reason(end: RunEnd) -> str:
     return "" if end.reason in (None, end.status) else str(end.reason)
 
 
-def table(plan: Plan, results: Path) -> str:
+def table(results: Results) -> str:
     """Return the table of a results folder: it fits the terminal, and has all columns where there is none."""
     from tuneoff.base.format import wrapped
     from tuneoff.judge.controls.compute import controls
     from tuneoff.judge.controls.controls_output import headlines
-    from tuneoff.judge.results import Results
     from tuneoff.judge.summary_rows import summary_rows
-    from tuneoff.measure.stored import read_runs
     from tuneoff.run.repeats import repeat_lines, repeated
     from tuneoff.tell.report.cost_notes import circumstances
     from tuneoff.tell.report.interference import interference, interference_lines
     from tuneoff.tell.report.tables import render
 
     width = terminal_width()
-    found = Results.of(results, plan, list(read_runs(results)))
-    figures = render(summary_rows(found), width, circumstances(found.folder, found.records))
-    between = interference_lines(interference(found))
-    below = [*repeat_lines(repeated(plan, found.records)), *headlines(controls(found), found.folder), *between]
+    figures = render(summary_rows(results), width, circumstances(results.folder, results.records))
+    between = interference_lines(interference(results))
+    below = [*repeat_lines(repeated(results.plan, results.records)), *headlines(controls(results), results.folder), *between]
     return "\n".join(filter(None, (figures, "".join(f"{line}\n" for line in wrapped(below, width)))))

@@ -15,6 +15,7 @@ from tuneoff.cli.folders import add_results, newest_folder
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
+    from tuneoff.judge.results import Results
     from tuneoff.run.run_ends import RunEnd
 
 NAME = "status"
@@ -37,18 +38,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.cli.matrix import table, to_json
-    from tuneoff.record.results_folder import read_plan
-    from tuneoff.run.run_ends import run_ends
+    from tuneoff.judge.results import read_results
+    from tuneoff.run.run_ends import ends_of
 
     results = arguments.results or newest_folder()
-    plan = read_plan(results)
-    ends = run_ends(results, plan)
+    contents = read_results(results)
+    plan = contents.plan
+    ends = ends_of(results, plan, contents.standing, contents.without_record)
     if arguments.json:
-        values = to_json(plan, results, ends)
+        values = to_json(contents, ends)
         write_json(_with_declared(values, ends) if arguments.declared else values)
         return 0
     if arguments.tables:
-        write(f"{table(plan, results)}\n{results.resolve()}")
+        write(f"{table(contents)}\n{results.resolve()}")
         return 0
     if arguments.declared:
         write(f"{_declared(plan, ends)}\n\n{results.resolve()}")
@@ -58,7 +60,7 @@ def execute(arguments: argparse.Namespace) -> int:
         f", {count} {status}" for status, count in counts.items() if status != "done"
     )
     now = "".join(f"{plain_line(line)}\n" for line in _now(plan, results))
-    write(f"{_table(plan, ends)}{_reasons(plan, ends)}\n\n{_by_framework(plan, results)}\n\n{now}{summary}; {results.resolve()}")
+    write(f"{_table(plan, ends)}{_reasons(plan, ends)}\n\n{_by_framework(contents)}\n\n{now}{summary}; {results.resolve()}")
     return 0
 
 
@@ -97,17 +99,15 @@ def _table(plan: Plan, ends: Sequence[RunEnd]) -> str:
     return filled_columns(header, rows, optional=("variant", "flags"))
 
 
-def _by_framework(plan: Plan, results: Path) -> str:
+def _by_framework(results: Results) -> str:
     """Return for each framework and sampler how many runs are done, the median job time of all, and the best value of all."""
     from tuneoff.base.format import number, score
     from tuneoff.experiment.names import strategy_text, variant_text
-    from tuneoff.judge.results import Results
     from tuneoff.judge.runs import grouped
     from tuneoff.judge.summary_rows import came_to
-    from tuneoff.measure.stored import read_runs
 
     rows = []
-    for group in grouped(Results.of(results, plan, list(read_runs(results)))):
+    for group in grouped(results):
         experiment = group.spec.experiment
         time, best = came_to(group.runs)
         median = "" if time is None else "failed" if math.isinf(time) else number(time)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,8 +72,9 @@ class Results:
     without_record: Without = field(default_factory=dict)
 
     @classmethod
-    def of(cls, folder: Path, plan: Plan, records: Sequence[RunRecord]) -> Results:
+    def of(cls, folder: Path, plan: Plan, records: Iterable[RunRecord]) -> Results:
         """Return the results of a plan; the order of the records changes nothing."""
+        without = without_record(folder)  # before the records are read: a run that ends meanwhile has one
         ordered = tuple(sorted(records, key=lambda record: (record.run_id, record.execution_id)))
         return cls(
             folder=folder,
@@ -81,7 +82,7 @@ class Results:
             planned=tuple(in_file_order(plan)),
             records=ordered,
             standing=standing(ordered),
-            without_record=without_record(folder),
+            without_record=without,
         )
 
     def run_folder(self, record: RunRecord) -> Path:
@@ -95,4 +96,4 @@ def read_results(folder: Path) -> Results:
     Raises:
         ResultsError: it is none, or a file in it is damaged.
     """
-    return Results.of(folder, read_plan(folder), list(read_runs(folder)))
+    return Results.of(folder, read_plan(folder), read_runs(folder))

@@ -44,7 +44,11 @@ def run_ends(path: Path, plan: Plan | None = None) -> list[RunEnd]:
     """Return what each planned run came to, warm-ups left out, in the plan's order."""
     plan = plan or read_plan(path)
     without = without_record(path)  # before the records: a run that ends meanwhile has one
-    records = standing(read_runs(path))
+    return ends_of(path, plan, standing(read_runs(path)), without)
+
+
+def ends_of(path: Path, plan: Plan, records: Mapping[str, RunRecord], without: Without) -> list[RunEnd]:
+    """Return the same by the records that stand for the runs, by run id, and by `without_record`, read before these."""
     ends = []
     for run in plan.counted:
         record = records.get(run.run_id) if run.skip_reason is None else None

@@ -23,6 +23,7 @@ from tuneoff.errors import ResultsError
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.plan import Plan, make_plan
 from tuneoff.experiment.spec import run_spec_to_json
+from tuneoff.judge.results import Results
 from tuneoff.record import results_folder as folder_module
 from tuneoff.record.endings import KILLED, UNWRITABLE
 from tuneoff.record.results_folder import LOCK, PLAN, ResultsFolder, came_to_end, read_plan
@@ -65,7 +66,7 @@ def test_a_run_whose_record_says_emulated_is_so_whatever_the_plan_has(tmp_path: 
         ends = run_ends(tmp_path / "r", plan)
         assert [end.emulated for end in ends] == [emulated]
         assert ("plain@local (emulated) random" in names(plan, ends)[run.run_id]) is emulated
-        assert to_json(plan, tmp_path / "r", ends)["runs"][0]["emulated"] is emulated
+        assert to_json(Results.of(tmp_path / "r", plan, ()), ends)["runs"][0]["emulated"] is emulated
 
 
 def test_a_folder_in_use_is_refused_and_a_copy_by_hard_links_releases_no_lock(tmp_path: Path, plan: Plan) -> None:

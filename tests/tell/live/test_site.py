@@ -58,14 +58,15 @@ def test_the_report_is_made_once_per_state_of_the_folder_and_has_the_state_of_th
     site = Site(Watcher(folder.path), Renderer())
     assert all(b"report 1<" in site.answer("/").body for _ in range(3))
     running = folder.begin("serial", 0)
+    assert b"report 2<" in site.answer("/").body  # its table of runs has which one runs
     running.trial("1", value=0.25)
     page = site.answer("/").body
-    assert b"report 1<" in page
+    assert b"report 2<" in page
     assert b"0.25" in page
     folder.end("serial", 0, execution="9")
-    assert all(b"report 2<" in site.answer("/").body for _ in range(2))
+    assert all(b"report 3<" in site.answer("/").body for _ in range(2))
     folder.leave(ended=False)
-    assert b"report 3<" in site.answer("/").body
+    assert b"report 4<" in site.answer("/").body
 
 
 def test_the_script_sees_by_the_version_that_the_report_is_another_one(folder: Folder) -> None:

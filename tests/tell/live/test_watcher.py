@@ -77,10 +77,11 @@ def test_a_run_that_ends_between_two_looks_is_seen(folder: Folder) -> None:
     state = watcher.look()
     assert statuses(state)[running.spec.run_id] == "done"
     assert (state.current, watcher.version != before) == (None, True)
+    between = watcher.version
     folder.begin("optuna", 0).write()
     current = watcher.look().current
     assert current is not None
-    assert current.name == "optuna random seed 0"
+    assert (current.name, watcher.version != between) == ("optuna random seed 0", True)
 
 
 def test_a_line_that_is_not_whole_yet_is_read_when_it_is(folder: Folder) -> None:

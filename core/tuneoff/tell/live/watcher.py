@@ -59,8 +59,8 @@ class Watcher:
 
     @property
     def version(self) -> str:
-        """A text that differs once the plan, any record, or whether somebody works there does."""
-        return f"{self._plan_ns}-{len(self.ended)}-{len(self._executions.problems)}-{self._holder.works}"
+        """A text that differs once the plan, which runs have begun or ended, or whether somebody works there does."""
+        return f"{self._plan_ns}-{self._executions.changes}-{self._holder.works}"
 
     @property
     def ended(self) -> Mapping[str, RunRecord]:

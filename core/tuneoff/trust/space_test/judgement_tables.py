@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tuneoff.base.findings import CONFORMS, FAILS, NOT_KNOWN
 from tuneoff.base.format import counted
 from tuneoff.base.output import columns, one_line
 from tuneoff.base.space import describe
@@ -13,7 +14,6 @@ from tuneoff.trust.space_test.statistics import FALSE_DISCOVERY_RATE, Kind, Test
 from tuneoff.trust.space_test.verify import TargetJudgement
 
 HEADER = ("adapter", "dimension", "range", "outside", "distribution", "ends", "pairs", "mapping", "verdict")
-REJECTED, NOT_KNOWN = 1, 7  # exit codes
 _NOT_TESTED = "-"
 _RANGE = 34  # characters of a range in the table
 
@@ -21,7 +21,7 @@ _RANGE = 34  # characters of a range in the table
 def exit_code(outcomes: Sequence[TargetJudgement]) -> int:
     """Return 0 where each adapter is accepted, or was skipped for a stated reason; not where all were skipped."""
     verdicts = {item.judgement.verdict for item in outcomes if item.judgement is not None}
-    return NOT_KNOWN if not verdicts else REJECTED if verdicts != {"accepted"} else 0
+    return NOT_KNOWN if not verdicts else FAILS if verdicts != {"accepted"} else CONFORMS
 
 
 def text(outcomes: Sequence[TargetJudgement]) -> str:
