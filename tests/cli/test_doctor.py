@@ -55,6 +55,7 @@ def test_what_the_file_needs_must_be_there(call: Call, healthy: None, file: File
 
 def checks_of_its_own(image: str | None) -> Iterator[Finding]:
     yield Finding(id="own", verdict="warning" if image is None else "failed", text=f"asked with {image}", exit_code=1)
+    yield Finding(id="cluster", verdict="not tested", text="nothing answers")
 
 
 def faulty_checks(image: str | None) -> Iterator[Finding]:
@@ -66,6 +67,7 @@ def test_an_adapter_has_checks_of_its_own(call: Call, healthy: None, monkeypatch
     monkeypatch.setattr(fake_plugins.Missing, "doctor", f"{__name__}:checks_of_its_own")  # the same: once
     code, found = _checks(call)
     assert (code, found["own"].level, found["own"].text) == (0, "warn", "asked with None")
+    assert found["cluster"].level == "warn"
     code, found = _checks(call, "--image", "i")
     assert (code, found["own"].text) == (1, "asked with i")
     monkeypatch.setattr(fake_plugins.Plain, "doctor", f"{__name__}:faulty_checks")

@@ -223,8 +223,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     checks = all_checks(arguments.file, arguments.image)
-    levels = {"passed": "ok", "warning": "warn", "failed": "fail"}
-    rows = [(levels[check.verdict], check.id, check.text, check.exit_code) for check in checks]
+    levels = {"passed": "ok", "not applicable": "ok", "failed": "fail"}
+    rows = [(levels.get(check.verdict, "warn"), check.id, check.text, check.exit_code) for check in checks]
     if arguments.json:
         write_json([dict(zip(("level", "name", "text", "exit_code"), row, strict=True)) for row in rows])
     else:
