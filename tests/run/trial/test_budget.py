@@ -78,6 +78,23 @@ def _take_all(path: str, taken) -> None:  # type: ignore[no-untyped-def]
     taken.put(numbers)
 
 
+def test_the_first_ticket_tells_when_the_budget_was_first_used(tmp_path: Path) -> None:
+    tickets = Tickets(tmp_path / "tickets", 2)
+    assert tickets.first_ns is None
+    tickets.take()
+    first = tickets.first_ns
+    tickets.take()
+    assert first is not None
+    assert tickets.first_ns == first
+    assert tickets.taken == 2
+
+
+def test_no_limit_means_no_file_content(tmp_path: Path) -> None:
+    tickets = Tickets(tmp_path / "tickets", None)
+    assert [tickets.take() for _ in range(3)] == [0, 0, 0]
+    assert tickets.taken == 0
+
+
 @pytest.mark.slow
 def test_concurrent_takers_share_the_tickets_exactly(tmp_path: Path) -> None:
     spawn = multiprocessing.get_context("spawn")

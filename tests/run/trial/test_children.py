@@ -178,6 +178,24 @@ def test_a_child_counts_while_it_lives_and_once_when_it_was_waited_for(end: str)
     assert there <= clock.used_ns() < there + SLACK_SECONDS * 1e9
 
 
+def test_a_child_that_a_child_waited_for_counts() -> None:
+    clock = CpuClock()
+    with child("stay", str(SECONDS), "leave"):
+        assert 2 * SECONDS * 1e9 - 20e6 <= clock.used_ns() < 2 * (SECONDS + SLACK_SECONDS) * 1e9
+
+
+def test_a_living_grandchild_counts() -> None:
+    clock = CpuClock()
+    script = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1], sys.argv[2], 'stay'])"
+    with subprocess.Popen(
+        [sys.executable, "-c", script, BURN, str(SECONDS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "burnt\n"
+        assert clock.used_ns() >= SECONDS * 1e9
+        process.communicate()
+
+
 def test_only_a_process_with_children_looks_for_them_in_the_file_system() -> None:
     script = """
 import subprocess, sys

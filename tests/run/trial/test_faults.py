@@ -51,6 +51,15 @@ def test_what_the_supervisor_killed_is_not_tried_again(tmp_path: Path) -> None:
     assert retries.may_retry("t1", 1, SIGKILL, 0)
 
 
+def test_a_kill_for_memory_is_held_against_its_own_trial_alone(retries: Retries, groups: list[Path]) -> None:
+    kill_for_memory(groups[0], 2)  # a process and its child
+    assert retries.may_retry("t1", 1, SIGKILL, 1)
+    assert not retries.may_retry("t0", 1, SIGKILL, 0)
+    assert retries.may_retry("t2", 1, SIGKILL, 0)
+    kill_for_memory(groups[0], 3)
+    assert not retries.may_retry("t3", 1, SIGKILL, 0)
+
+
 def test_a_kill_for_memory_of_a_last_attempt_is_not_held_against_the_next_trial(retries: Retries, groups: list[Path]) -> None:
     kill_for_memory(groups[0], 1)
     assert not retries.may_retry("t0", 2, SIGKILL, 0)

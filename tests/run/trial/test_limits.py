@@ -16,6 +16,7 @@ from tuneoff.base.process_limits import NOT_JOINED, NOT_PINNED, SlotLimits, run_
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events import schema
 from tuneoff.run.trial.run_trial import Decision, run_trial
+from tuneoff.run.trial.trial_process import trial_process
 
 ALL = sorted(os.sched_getaffinity(0))
 NOWHERE = 100_000  # no machine has a processor of this number
@@ -55,6 +56,17 @@ def test_all_threads_of_the_process_and_later_ones_run_on_the_slot_s_processors(
     finally:
         done.set()
         earlier.join()
+
+
+@needs_two
+def test_a_process_that_changes_its_slot_changes_its_processors(tmp_path: Path) -> None:
+    context = trial_context(tmp_path, slots=2, limits=pinned_to(*ALL[:2]))
+    for slot in (0, 1, 0):
+        trial_process(context, slot=slot).preferred_slot = slot
+        run(context, f"t{slot}")
+        assert os.sched_getaffinity(0) == {ALL[slot]}
+    assert [event.slot for event in events_of(tmp_path, schema.TrialStarted)] == [0, 1, 0]
+    assert {event.cpus_allowed for event in events_of(tmp_path, schema.TrialStarted)} == {1}
 
 
 @pytest.mark.parametrize("kind", ["memory_cgroup", "cpu_cgroup"])
@@ -101,3 +113,10 @@ def test_a_process_whose_parent_died_before_it_could_ask_the_kernel_dies_too(sta
         [sys.executable, "-c", STARTER, ORPHAN, state, told], stdout=subprocess.PIPE, text=True, check=True, timeout=60
     )
     assert done.stdout == output
+
+
+def test_limits_survive_the_trip_to_a_trial_s_process(tmp_path: Path) -> None:
+    limits = (SlotLimits(processors=(2, 3), memory_cgroup="/a"), SlotLimits(cpu_cgroup="/b"))
+    context = trial_context(tmp_path, limits=limits)
+    assert TrialContext.read(context.path) == context
+    assert context.memory_cgroups == ("/a",)

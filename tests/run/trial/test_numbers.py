@@ -70,6 +70,14 @@ def cause_of(folder: Path, kind: str, other: str = "float") -> str | None:
     return outcome.cause
 
 
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_a_number_is_a_number_whatever_library_made_it(tmp_path: Path, kind: str) -> None:
+    assert cause_of(tmp_path, kind) is None
+    (epoch,) = events_of(tmp_path, schema.Epoch)
+    assert epoch.metrics["loss"] == (1 if "int" in kind else 0.5)
+    assert epoch.non_finite is None
+
+
 @pytest.mark.parametrize("kind", OTHERS)
 def test_what_is_not_a_number_is_refused_by_its_type(tmp_path: Path, kind: str) -> None:
     cause = cause_of(tmp_path, kind) or ""
@@ -96,6 +104,12 @@ def test_tensors_without_dimensions_are_numbers() -> None:
     for other in (torch.tensor([0.5]), torch.tensor(True), torch.tensor(1j), torch.tensor(0.5, device="meta")):
         assert number_of(other) is None
         assert "torch.Tensor" in described_value(other)
+
+
+@pytest.mark.parametrize("value", [float("nan"), np.float32("inf"), Decimal("-Infinity")])
+def test_what_is_not_finite_is_a_number_all_the_same(value: Any) -> None:
+    assert number_of(value) is not None
+    assert described_value(value) in ("nan", "inf", "-inf")
 
 
 def failing(configuration: Configuration) -> float:

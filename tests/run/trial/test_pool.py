@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trial_runs import trial_context
-from tuneoff.base.processes import children, is_alive
+from tuneoff.base.processes import children, is_alive, stat_fields
 from tuneoff.errors import InfrastructureError, StepError
 from tuneoff.run.trial.pool import Death, Message, News, Pool, Ready, Worker, WorkerPool
 
@@ -45,6 +45,22 @@ def pool(tmp_path: Path, request: pytest.FixtureRequest) -> object:
     pool.start()
     yield pool
     pool.close()
+
+
+@pytest.mark.parametrize(("order", "code", "cause"), [("die", -9, "SIGKILL"), ("exit", 3, "exit code 3")])
+def test_a_death_is_reported_with_its_cause_and_the_worker_can_be_started_again(
+    pool: WorkerPool, order: str, code: int, cause: str
+) -> None:
+    pool.send(0, order)
+    death = one(pool)
+    assert isinstance(death, Death)
+    assert (death.worker, death.exit_code) == (0, code)
+    assert cause in death.cause
+    pool.start_worker(0)
+    pool.send(0, "again")
+    answer = one(pool)
+    assert isinstance(answer, Message)
+    assert answer.content[3] == "again"
 
 
 def test_a_pool_runs_until_no_worker_has_anything_left_to_do(pool: WorkerPool) -> None:
@@ -84,6 +100,22 @@ def test_close_ends_every_worker_even_a_busy_one(tmp_path: Path) -> None:
     pool.close(grace_seconds=0.05)
     assert not is_alive(pid)
     pool.close()
+
+
+def test_close_ends_the_fork_server_too(tmp_path: Path) -> None:
+    pool = WorkerPool(trial_context(tmp_path), 1, "run.trial.test_pool:echo", ("p",), is_forked=True)
+    pool.start()
+    pool.send(0, "hello")
+    answer = one(pool)
+    assert isinstance(answer, Message)
+    fields = stat_fields(answer.content[2])
+    assert fields is not None
+    server = int(fields[1])
+    assert is_alive(server)
+    assert server != os.getpid()
+    pool.close()
+    assert not is_alive(server)
+    assert not is_alive(answer.content[2])
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before the start", "while it works"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,6 +61,19 @@ def test_a_training_that_ends_by_itself_is_told_at_its_own_end(
 def test_a_stop_in_answer_to_the_end_stops_nothing(tmp_path: Path) -> None:
     outcome = run(trial_context(tmp_path, reports="at_end"), report=Told(Decision.STOP))
     assert (outcome.state, outcome.epochs) == ("completed", 3)
+
+
+@pytest.mark.parametrize("options", [{"nan_at": 2}, {"memory_error_at": 2}])
+def test_a_trial_that_fails_has_no_end_to_tell_of(tmp_path: Path, options: Mapping[str, Any]) -> None:
+    told = Told()
+    assert run(trial_context(tmp_path, reports="at_end", workload_options=options), report=told).state == "failed"
+    assert told.calls == []
+
+
+def test_a_trial_that_the_budget_ends_is_told_of_nothing(tmp_path: Path) -> None:
+    told = Told()
+    assert run(trial_context(tmp_path, reports="at_end", epochs_total=2), report=told).state == "cancelled"
+    assert told.calls == []
 
 
 def test_an_epoch_that_an_earlier_attempt_trained_counts_for_the_best_one(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from builders.event_logs import Log
 from builders.specs import make_spec
 from record.test_derive import one_trial, trial
 from trial_runs import events_of, run, trial_context
+from tuneoff.base.identity import configuration_digest
 from tuneoff.errors import CheckpointError
 from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events import schema
@@ -98,6 +99,20 @@ def write(path: Path, epoch: int = 4) -> None:
     write_checkpoint(path, TENSORS, {"optimizer": "adam"}, epoch=epoch, configuration={"x": 1})
 
 
+def test_a_checkpoint_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    write(tmp_path / "c" / "t0.safetensors")
+    checkpoint = read_checkpoint(tmp_path / "c" / "t0.safetensors")
+    assert dict(checkpoint.tensors) == TENSORS
+    assert (checkpoint.texts, checkpoint.epoch) == ({"optimizer": "adam"}, 4)
+
+
+def test_equal_content_has_an_equal_digest_and_no_temporary_file_stays(tmp_path: Path) -> None:
+    write(tmp_path / "a.safetensors")
+    write(tmp_path / "b.safetensors")
+    assert read_checkpoint(tmp_path / "a.safetensors").sha256 == read_checkpoint(tmp_path / "b.safetensors").sha256
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.safetensors", "b.safetensors"]
+
+
 @pytest.mark.parametrize("damage", ["missing", "truncated", "garbage", "empty"])
 def test_an_unreadable_checkpoint_is_an_error_and_never_a_restart(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "t0.safetensors"
@@ -123,6 +138,12 @@ def test_it_is_completed_and_says_so_itself(tmp_path: Path) -> None:
     assert run(stopping(tmp_path, 2)) == TrialOutcome(state="completed", epochs=2, value=0.3, best_epoch=2)
     (end,) = events_of(tmp_path, schema.TrialEnded)
     assert (end.state, end.epochs, end.ended_early) == ("completed", 2, True)
+
+
+def test_one_that_ends_with_its_last_planned_epoch_did_not_end_early(tmp_path: Path) -> None:
+    assert run(stopping(tmp_path, PLANNED)).epochs == PLANNED
+    (end,) = events_of(tmp_path, schema.TrialEnded)
+    assert (end.state, end.ended_early) == ("completed", False)
 
 
 def test_one_that_trains_nothing_fails_with_the_rule(tmp_path: Path) -> None:
@@ -200,3 +221,17 @@ def test_only_its_own_word_counts(more: dict[str, Any]) -> None:
     writer = worker if "by" not in more else log.coordinator
     writer.end("1", 7, "completed", 2, **more)
     assert trial(log, spec()).state == "pruned"
+
+
+@pytest.mark.parametrize(("epoch", "state"), [(1, "pruned"), (2, "pruned"), (3, "completed")])
+def test_a_decision_on_one_of_its_epochs_came_first(epoch: int, state: str) -> None:
+    log, _ = ended_early()
+    log.coordinator.add(schema.StopDecided, 8, trial="1", epoch=epoch)  # read after the process was gone
+    record = trial(log, spec())
+    assert (record.state, record.stop_epoch) == (state, epoch if state == "pruned" else None)
+
+
+@pytest.mark.parametrize(("stop", "losing"), [(1, 1), (2, 2), (5, None)])
+def test_a_scripted_stop_after_its_end_is_not_due(stop: int, losing: int | None) -> None:
+    scripted = spec(pruner="scripted", stops={configuration_digest({"x": 0.5}): stop})
+    assert trial(ended_early()[0], scripted).stop_epoch == losing

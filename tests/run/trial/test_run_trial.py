@@ -14,7 +14,8 @@ import trial_runs
 from trial_runs import events_of, go_on, run, trial_context
 from tuneoff.base.process_limits import SlotLimits
 from tuneoff.record.events import schema
-from tuneoff.run.trial.run_trial import Decision, run_trial
+from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
+from tuneoff.run.trial.run_trial import Decision, TrialOutcome, run_trial
 from tuneoff.run.trial.trial_process import CpuClock, Slots, trial_process
 
 
@@ -22,6 +23,37 @@ def line_of(text: str) -> int:
     """Return the number of the line of trial_runs.py that holds a text."""
     lines = inspect.getsource(trial_runs).splitlines()
     return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
+def test_a_trial_logs_every_stage_once_and_in_order(tmp_path: Path) -> None:
+    outcome = run(trial_context(tmp_path))
+    assert outcome == TrialOutcome(state="completed", epochs=3, value=0.6 / 3, best_epoch=3)
+    kinds = [type(event).__name__ for event in events_of(tmp_path)]
+    assert kinds == ["Process", "TrialStarted", "TrialLoaded", *["Epoch", "Reported"] * 3, "TrialEnded"]
+    assert [event.seq for event in events_of(tmp_path)] == list(range(len(kinds)))
+
+
+def test_the_value_is_the_best_epoch_and_its_checkpoint_is_kept(tmp_path: Path) -> None:
+    outcome = run(trial_context(tmp_path, workload_options={"rises": True}))
+    assert (outcome.value, outcome.best_epoch) == (0.6, 1)
+    checkpoint = read_checkpoint(checkpoint_path(tmp_path, "t0"))
+    assert checkpoint.epoch == 1
+    assert checkpoint.texts == {"note": "curve"}
+    assert [epoch.saved for epoch in events_of(tmp_path, schema.Epoch)] == [True, False, False]
+
+
+def test_no_more_trials_than_tickets_run_whatever_the_framework_asks_for(tmp_path: Path) -> None:
+    context = trial_context(tmp_path, trials=2)
+    states = [run(context, f"t{number}").state for number in range(4)]
+    assert states == ["completed", "completed", "refused", "refused"]
+    assert [(event.trial, event.reason) for event in events_of(tmp_path, schema.Refused)] == [("t2", "trials"), ("t3", "trials")]
+
+
+def test_a_retry_uses_the_ticket_of_its_trial(tmp_path: Path) -> None:
+    context = trial_context(tmp_path, trials=1)
+    assert run(context, "t0").state == "completed"
+    assert run(context, "t0", attempt=2).state == "completed"
+    assert [event.attempt for event in events_of(tmp_path, schema.TrialStarted)] == [1, 2]
 
 
 def test_the_wall_clock_budget_refuses_trials_and_cancels_running_ones(tmp_path: Path) -> None:
