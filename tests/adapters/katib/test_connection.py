@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.katib.fake_api import Answer, Cut, FakeApi, Silent, failure, thing, write_kubeconfig
+from adapters.katib.fake_api import Answer, Cut, FakeApi, Silent, failure, listing, thing, write_kubeconfig
 from tuneoff.errors import InfrastructureError, StepError
 from tuneoff_adapters.kubernetes.api_errors import ApiError, Conflict, Missing, Unreachable
 from tuneoff_adapters.kubernetes.connection import Connection, Limits
@@ -231,3 +231,28 @@ def test_proxy_of_the_environment_is_not_used_for_loopback(api: FakeApi, monkeyp
     for name in ("HTTP_PROXY", "http_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     assert Connection(api.kubeconfig, limits=Limits(api=0.2)).read("/version") == {}
+
+
+def test_labels_become_one_selector(api: FakeApi, connection: Connection) -> None:
+    api.on("GET", "/api/v1/namespaces/n/pods", listing(thing("p")))
+    assert [pod["metadata"]["name"] for pod in connection.items(PODS, "n", {"b": "2", "a/x": "1"})] == ["p"]
+    assert api.asked[0].query["labelSelector"] == "a/x=1,b=2"
+
+
+def test_list_across_namespaces_leaves_the_namespace_out(api: FakeApi, connection: Connection) -> None:
+    api.on("GET", "/api/v1/pods", listing())
+    assert connection.items(PODS) == []
+
+
+def test_answer_of_a_proxy_that_is_no_json_is_shown(api: FakeApi, connection: Connection) -> None:
+    api.on("GET", "/api/v1/namespaces/n/pods/p", Answer(403, b"<h1>go\n away</h1>"))
+    with pytest.raises(ApiError, match="answered 403: <h1>go away</h1>"):
+        connection.get(PODS, "p", "n")
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_server_that_goes_on_failing_is_charged_to_the_infrastructure(api: FakeApi, status: int) -> None:
+    api.on("GET", "/version", failure(status, "Unavailable", "overloaded"))
+    with pytest.raises(InfrastructureError, match=f"answered {status} Unavailable: overloaded"):
+        Connection(api.kubeconfig, limits=IMPATIENT).read("/version")
+    assert 3 < len(api.asked) < 40

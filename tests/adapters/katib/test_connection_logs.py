@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from adapters.katib.fake_api import Answer, FakeApi, Streamed, failure
+from adapters.katib.fake_api import Answer, Cut, FakeApi, Streamed, failure
 from tuneoff_adapters.kubernetes import log_stream
-from tuneoff_adapters.kubernetes.api_errors import ApiError, Missing
-from tuneoff_adapters.kubernetes.connection import Connection
+from tuneoff_adapters.kubernetes.api_errors import ApiError, Missing, Unreachable
+from tuneoff_adapters.kubernetes.connection import Connection, Limits
 
 PATH = "/api/v1/namespaces/n/pods/p/log"
 
@@ -92,3 +92,29 @@ def test_whole_log_can_be_read_at_once(api: FakeApi, connection: Connection) -> 
     api.on("GET", PATH, failure(404, "NotFound", "no such pod"))
     with pytest.raises(Missing):
         connection.read_log("n", "p", "main")
+
+
+def test_lines_come_while_they_are_written(api: FakeApi, connection: Connection) -> None:
+    gate = threading.Event()
+    api.on("GET", PATH, Streamed([b"one\ntw", b"o\n"], gate), Streamed([b"one\ntwo\nthree\n"]))
+    stream = iter(connection.follow_log("n", "p", "main", after(api, 1)))
+    assert [next(stream), next(stream)] == [b"one", b"two"]
+    gate.set()
+    assert list(stream) == [b"three"]
+    assert [one.query for one in api.asked] == [{"container": "main", "follow": "true"}, {"container": "main"}]
+
+
+def test_empty_log_is_complete(api: FakeApi, connection: Connection) -> None:
+    api.on("GET", PATH, Answer(200, b""))
+    stream = connection.follow_log("n", "p", "main", lambda: True)
+    assert list(stream) == []
+    assert stream.is_complete
+
+
+def test_server_that_stays_away_ends_the_log(api: FakeApi) -> None:
+    api.on("GET", PATH, Streamed([b"one\n"], is_cut=True), Cut())
+    connection = Connection(api.kubeconfig, limits=Limits(api=0.2, call=0.1, pause=0.01))
+    stream = iter(connection.follow_log("n", "p", "main", lambda: False))
+    assert next(stream) == b"one"
+    with pytest.raises(Unreachable):
+        next(stream)

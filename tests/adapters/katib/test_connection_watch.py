@@ -8,8 +8,8 @@ from itertools import islice
 
 import pytest
 
-from adapters.katib.fake_api import Answer, FakeApi, Streamed, event, failure, listing, thing
-from tuneoff_adapters.kubernetes.api_errors import ApiError
+from adapters.katib.fake_api import Answer, Cut, FakeApi, Streamed, event, failure, listing, thing
+from tuneoff_adapters.kubernetes.api_errors import ApiError, Unreachable
 from tuneoff_adapters.kubernetes.connection import Connection, Limits
 from tuneoff_adapters.kubernetes.resources import PODS
 from waiting import until
@@ -135,3 +135,21 @@ def test_list_in_one_answer_may_be_empty(script: Script, connection: Connection)
     script.lists = [Answer(200, {"items": None, "metadata": {}})]
     script.watches = [Streamed([event("ADDED", thing("p", 1))], threading.Event())]
     assert len(changes(connection, 1)) == 1
+
+
+def test_list_comes_first_and_the_watch_goes_on_from_its_version(script: Script, connection: Connection) -> None:
+    script.lists = [listing(thing("p", 3), version="7")]
+    script.watches = [Streamed([event("MODIFIED", thing("p", 8)), event("ADDED", thing("q", 9))], threading.Event())]
+    assert changes(connection, 3) == [("ADDED", "p", "3"), ("MODIFIED", "p", "8"), ("ADDED", "q", "9")]
+    asked = script.api.asked
+    assert [one.query.get("resourceVersion") for one in asked] == [None, "7"]
+    assert {one.query["labelSelector"] for one in asked} == {"a=b"}
+    assert asked[1].query["timeoutSeconds"] == "1"
+
+
+def test_server_that_stays_away_ends_the_watch(script: Script) -> None:
+    script.lists = [listing()]
+    script.watches = [Cut()]
+    connection = Connection(script.api.kubeconfig, limits=Limits(api=0.2, call=0.1, pause=0.01))
+    with pytest.raises(Unreachable, match="the connection was cut"):
+        changes(connection, 1)

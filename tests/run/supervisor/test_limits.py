@@ -183,3 +183,9 @@ def test_without_a_group_the_watchdog_limits_memory_alone(limited: Any) -> None:
 
 def test_an_adapter_that_cannot_be_imported_is_left_to_the_coordinator(limited: Any) -> None:
     assert limited("no_such_module:Adapter", count=2, cpu_limit="affinity").in_force["cpus"] == "affinity"
+
+
+def test_pods_are_left_to_their_cluster(limited: Any) -> None:
+    found = limited("tuneoff_adapters.katib.adapter:KatibAdapter", count=8, cpus=1, memory_mb=600)
+    assert (found.slots, found.flags) == ((), ())
+    assert "cpus" not in found.in_force

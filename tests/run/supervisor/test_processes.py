@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from builders.waiting_processes import waiting
+from builders.waiting_processes import WAIT, waiting
 from tuneoff.base import processes
 
 
@@ -144,3 +144,13 @@ def test_the_last_words_of_a_log_are_one_short_line(tmp_path: Path, text: str, w
 
 def test_a_log_that_is_not_there_has_no_last_words(tmp_path: Path) -> None:
     assert processes.last_words(tmp_path / "none", otherwise="") == ""
+
+
+def test_of_much_output_the_end_is_kept() -> None:
+    assert len(processes.run_to_end(["sh", "-c", "head -c 3000000 /dev/zero; echo end"]).output) == 1_000_000
+
+
+def test_a_command_line_is_cut_where_it_is_shown_and_nowhere_else() -> None:
+    with waiting(WAIT, "x" * 200, "the-end") as long:
+        assert len(processes.command_line(long.pid)) == 120
+        assert processes.command_line(long.pid, None).endswith("x the-end")

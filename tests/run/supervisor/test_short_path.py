@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tuneoff.run.supervisor.run import short_path
+from tuneoff.run.supervisor.run import LONGEST_BYTES, short_path
 
 
 def long_folder(tmp_path: Path) -> Path:
@@ -40,3 +41,21 @@ def test_a_run_whose_tmpdir_is_long_is_done_and_leaves_nothing_there(tmp_path: P
     (run,) = json.loads(answer.stdout)["runs"]
     assert (run["status"], "left_behind" in run["flags"]) == ("done", False)
     assert list(folder.iterdir()) == []
+
+
+def test_a_short_path_stays_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with short_path(Path("/tmp")) as path:
+        assert path == Path("/tmp")
+
+
+def test_a_socket_below_a_long_path_is_bound_by_a_short_one_in_other_processes_too(tmp_path: Path) -> None:
+    folder = long_folder(tmp_path)
+    with pytest.raises(OSError, match="too long"), socket.socket(socket.AF_UNIX) as refused:
+        refused.bind(str(folder / "s"))
+    bind = "import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])"
+    with short_path(folder) as path:
+        assert len(os.fsencode(path)) <= LONGEST_BYTES
+        subprocess.run([sys.executable, "-c", bind, str(path / "s")], check=True)
+    assert (folder / "s").is_socket()
+    assert not path.exists()

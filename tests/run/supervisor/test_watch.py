@@ -390,3 +390,13 @@ def test_an_end_that_was_seen_late_is_uncertain_by_the_time_since_its_process_wa
     trial_watch.look()
     (end,) = events_of(tmp_path, schema.TrialEnded)
     assert end.uncertainty_ns == end.t - seen
+
+
+def test_an_exit_that_came_before_anybody_looked_is_not_guessed(tmp_path: Path, process: subprocess.Popen[str]) -> None:
+    trial_watch, tracker, _ = living(tmp_path, process)
+    process.kill()
+    process.wait()
+    trial_watch.look()
+    trial_watch.bury_all()
+    assert exits_in(tmp_path) == []
+    assert tracker.arrived == []

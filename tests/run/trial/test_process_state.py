@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from trial_runs import events_of, trial_context
+from trial_runs import default_signals, events_of, trial_context
 from tuneoff.record.events import schema
 
 TESTS = Path(__file__).parent.parent.parent
@@ -64,6 +64,34 @@ def run_trials(tmp_path: Path, *kinds: str, defect: str = "") -> tuple[list[str]
     return lines, [json.loads(line) for line in notes.read_text().splitlines()], done.returncode
 
 
+def fresh(folder: Path) -> dict[str, Any]:
+    """Return what the file sees that is run as a program in a folder."""
+    command = [sys.executable, str(TESTS / "changing_workload.py")]
+    done = subprocess.run(
+        command, cwd=folder, stdout=subprocess.PIPE, text=True, check=True, umask=0o022, preexec_fn=default_signals
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_every_trial_sees_what_the_file_sees_as_a_program(tmp_path: Path) -> None:
+    lines, notes, code = run_trials(tmp_path, "exit", "base", "interrupt", "mute")
+    assert code == 0
+    expected = fresh(tmp_path / "experiment")
+    assert [note["seen"] for note in notes] == [expected] * 6
+    assert [note["layers"] for note in notes] == [[64]] * 6
+    assert [line.partition(" (")[0] for line in lines] == [
+        "fine completed 2.0 None",
+        "exit failed 9.0 SystemExit: 0",
+        "base failed 9.0 Stop: the end",
+        "interrupt failed 9.0 KeyboardInterrupt",
+        "mute failed 9.0 Mute",
+        "fine completed 2.0 None",
+    ]
+    assert all("(changing_workload.py:" in line for line in lines[1:5])
+    assert {event.configuration["layers"][0] for event in events_of(tmp_path / "run", schema.TrialStarted)} == {64}
+
+
 @pytest.mark.parametrize(
     ("kind", "code", "text"),
     [
@@ -97,3 +125,9 @@ def test_torch_is_restored_without_its_compiler_which_takes_a_second_to_import()
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
+
+
+def test_without_copies_a_list_grows_from_trial_to_trial(tmp_path: Path) -> None:
+    """The planted defect: what `own_copy` is there for."""
+    _, notes, _ = run_trials(tmp_path, defect="tuneoff.run.trial.run_trial.own_copy = lambda value: value")
+    assert [note["layers"] for note in notes] == [[64]]

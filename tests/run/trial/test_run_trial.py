@@ -12,6 +12,7 @@ import pytest
 
 import trial_runs
 from trial_runs import events_of, go_on, run, trial_context
+from tuneoff.base import clock
 from tuneoff.base.process_limits import SlotLimits
 from tuneoff.record.events import schema
 from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
@@ -96,6 +97,25 @@ def test_a_fault_of_report_is_charged_to_the_framework_and_raised_again(tmp_path
     assert re.fullmatch(r"report failed: ConnectionError: storage is gone \(test_run_trial\.py:\d+\)", end.cause)
 
 
+@pytest.mark.parametrize(
+    ("options", "configuration", "cause"),
+    [
+        ({}, {"x": 0.5, "fail": "load"}, f"ValueError: no data (trial_runs.py:{line_of('no data')})"),
+        ({"nan_at": 2}, {"x": 0.5}, "loss must be a finite number, but epoch 2 gave nan"),
+        ({"memory_error_at": 2}, {"x": 0.5}, "out of memory"),
+    ],
+)
+def test_a_fault_of_the_workload_is_a_failed_trial_with_its_cause(
+    tmp_path: Path, options: dict[str, int], configuration: dict[str, object], cause: str
+) -> None:
+    context = trial_context(tmp_path, workload_options=options)
+    outcome = run_trial(context, "t0", configuration, go_on)
+    assert (outcome.state, outcome.cause) == ("failed", cause)
+    (end,) = events_of(tmp_path, schema.TrialEnded)
+    assert (end.charged, end.cause) == ("workload", cause)
+    assert run(context, "t1", 0.4).state == ("failed" if options else "completed")
+
+
 def test_the_traceback_of_a_failed_trial_is_in_the_log_of_its_execution(tmp_path: Path) -> None:
     assert run_trial(trial_context(tmp_path), "t0", {"x": 0.5, "fail": "load"}, go_on).state == "failed"
     assert run(trial_context(tmp_path, workload_options={"memory_error_at": 1}), "t1").state == "failed"
@@ -136,6 +156,31 @@ def test_a_slot_is_reserved_before_the_imports_and_kept_for_the_first_trial(
     assert run(trial_context(tmp_path, slots=2)).state == "completed"
     assert left == [1]
     assert [event.slot for event in events_of(tmp_path, schema.TrialStarted)] == [0]
+
+
+def test_seeds_depend_on_the_configuration_and_not_on_the_order(tmp_path: Path) -> None:
+    context = trial_context(tmp_path)
+    for trial, x in (("t0", 0.1), ("t1", 0.2), ("t2", 0.1)):
+        run(context, trial, x)
+    first, second, third = (event.seed for event in events_of(tmp_path, schema.TrialStarted))
+    assert first == third != second
+
+
+def test_imports_come_before_the_start_of_a_process_s_first_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    imported: list[int] = []
+    monkeypatch.setattr("tuneoff.run.trial.trial_process._preload", lambda context: imported.append(clock.monotonic_ns()))
+    assert run(trial_context(tmp_path)).state == "completed"
+    process, started = next(events_of(tmp_path, schema.Process)), next(events_of(tmp_path, schema.TrialStarted))
+    assert process.t <= imported[0] <= started.imported_ns <= started.t
+
+
+def test_the_clock_of_the_next_trial_goes_on_where_that_of_the_last_one_ended(tmp_path: Path) -> None:
+    context = trial_context(tmp_path)
+    for trial in ("t0", "t1"):
+        run(context, trial)
+    first, second = events_of(tmp_path, schema.TrialStarted)
+    end = next(events_of(tmp_path, schema.TrialEnded))
+    assert 0 <= second.process_cpu_ns - (first.process_cpu_ns + end.cpu_ns) < 20_000_000
 
 
 def test_a_process_that_finds_no_free_slot_imports_without_one_and_takes_one_before_its_trial(tmp_path: Path) -> None:
