@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inspect import signature
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,10 +11,11 @@ import optuna
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from adapters.framework_objects import plan_of
 from builders.spaces import SPACE, spaces, units
-from builders.specs import make_experiment, toy_spec
+from builders.specs import make_context, make_experiment, toy_spec
 from contract.space import Drawn, SpaceContract
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.space import Categorical, Float, SearchSpace
@@ -119,3 +121,21 @@ def test_an_enqueued_configuration_survives_the_way_through_optuna(space: Search
     study.enqueue_trial(dict(translation.encode(configuration)))
     trial = study.ask(distributions(translation.native))
     assert canonical_json(translation.decode(trial.params)) == canonical_json(configuration)
+
+
+def test_undeploying_an_instance_that_did_nothing_is_harmless(tmp_path: Path) -> None:
+    adapter = OptunaAdapter(make_context(toy_spec("optuna"), tmp_path))
+    adapter.undeploy()
+    adapter.undeploy()
+
+
+def test_each_native_kind_has_its_distribution() -> None:
+    assert distributions(SpaceTranslation(SPACE).native) == {
+        "linear": FloatDistribution(-1.0, 3.0),
+        "log": FloatDistribution(1e-5, 1e-1, log=True),
+        "log_integer": FloatDistribution(0.5, 8.5, log=True),
+        "integer": IntDistribution(0, 3),
+        "float_step": IntDistribution(0, 4),
+        "unordered": CategoricalDistribution((0, 1, 2, 3)),
+        "ordered": IntDistribution(0, 3),
+    }

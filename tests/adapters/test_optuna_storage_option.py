@@ -225,3 +225,15 @@ def test_a_managed_proxy_serves_a_cache(monkeypatch: pytest.MonkeyPatch) -> None
     assert [(type(storage).__name__, host, port) for storage, host, port in served] == [
         ("_CachedStorage", "unix", "/tmp/a%20b/socket")
     ]
+
+
+@pytest.mark.parametrize("rest", ["[::1]:5432/db", "h", "u@h", "h/db?sslmode=require&sslrootcert=/etc/a.pem", "a%40b:${A}@h/db"])
+def test_these_urls_are_read(rest: str) -> None:
+    for scheme in ("postgresql", "postgresql+psycopg", "postgresql+psycopg2", "redis"):
+        assert storage_of(f"{scheme}://{rest}").is_shared
+
+
+def test_another_storage_is_another_run() -> None:
+    runs = [toy_spec("optuna", options=given) for given in ({}, {"storage": "sqlite"}, {"storage": URL})]
+    assert len({run.run_id for run in runs}) == 3
+    assert "storage" not in OptunaAdapter.local_options

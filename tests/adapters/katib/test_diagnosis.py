@@ -192,3 +192,26 @@ def test_a_finding_that_was_gone_begins_anew() -> None:
     assert patience.overdue([finding("pod a")], 11 * second) is None
     patience.forget()
     assert patience.overdue([finding("pod a")], 22 * second) is None
+
+
+HEALTHY = View(
+    experiment=experiment(RUNNING),
+    suggestion=suggestion(condition("Running")),
+    trials={NAME: OPEN},
+    pods={"p": pod("aaaaaaaa", "Running", container(running={}))},
+)
+
+
+def test_a_healthy_run_gives_no_finding() -> None:
+    assert findings(HEALTHY) == []
+    completed = experiment(condition("Succeeded", "ExperimentMaxTrialsReached"))
+    assert findings(view(experiment=completed, trials={NAME: DONE}, pods={"p": pod("aaaaaaaa", "Succeeded", ended(0))})) == []
+
+
+@pytest.mark.parametrize("reason", ["InvalidImageName", "ErrImageNeverPull"])
+def test_an_image_that_can_never_be_pulled_is_final(reason: str) -> None:
+    assert findings(waiting(reason))[0].is_final
+
+
+def test_a_final_finding_counts_at_once() -> None:
+    assert Patience(10.0).overdue([finding("a"), finding("b", is_final=True)], 0) == finding("b", is_final=True)
