@@ -167,9 +167,15 @@ def test_of_a_step_that_was_done_again_the_first_start_and_the_last_end_count(er
     assert step.charged == ("framework" if errors[1] else None)
 
 
-def test_of_several_decisions_to_stop_a_trial_the_earliest_epoch_counts() -> None:
-    log, worker = one_trial(epochs=3)
-    for epoch in (2, 1, 3):
+@pytest.mark.parametrize(
+    ("trained", "decided", "state", "counts"),
+    [(3, (2, 1, 3), "pruned", 1), (3, (4,), "pruned", None), (3, (), "pruned", 3), (2, (3,), "completed", None)],
+)
+def test_the_earliest_decision_to_stop_a_trial_counts_where_it_fell_on_one_of_its_epochs(
+    trained: int, decided: tuple[int, ...], state: schema.EndState, counts: int | None
+) -> None:
+    log, worker = one_trial(epochs=trained)
+    for epoch in decided:
         log.coordinator.add(schema.StopDecided, 7, trial="1", epoch=epoch)
-    worker.end("1", 8, "pruned", 3)
-    assert trial(log).stop_epoch == 1
+    worker.end("1", 8, state, trained, ended_early=state == "completed")
+    assert trial(log).stop_epoch == counts

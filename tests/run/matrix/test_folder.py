@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -81,11 +82,16 @@ def test_a_folder_in_use_is_refused_and_a_copy_by_hard_links_releases_no_lock(tm
         assert not (results / LOCK).samefile(copy / LOCK)
 
 
-def test_a_folder_whose_command_is_dead_is_not_held_by_the_process_that_has_its_pid_now(tmp_path: Path, plan: Plan) -> None:
+def test_a_folder_whose_command_is_dead_is_not_held_by_the_process_that_has_its_pid_now(
+    tmp_path: Path, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with ResultsFolder(tmp_path, plan, resume=False):
         assert (holder(tmp_path).pid, holder(tmp_path).works) == (os.getpid(), True)
     (tmp_path / LOCK).write_text(f"{os.getpid()}\n")
     assert (holder(tmp_path).pid, holder(tmp_path).works) == (os.getpid(), False)
+    with monkeypatch.context() as patched:  # into a process of somebody else nobody may look
+        patched.setattr(os, "listdir", Mock(side_effect=PermissionError))
+        assert holder(tmp_path).works
 
 
 def test_a_command_waits_while_the_guardian_of_a_dead_one_cleans_up(tmp_path: Path, plan: Plan) -> None:

@@ -234,6 +234,18 @@ def test_a_trial_has_failed_for_good_when_it_is_not_tried_again(
         assert tracker.failed_for_good == (attempt >= is_final)
 
 
+def test_a_retry_is_no_further_trial_what_it_restores_no_further_epoch_and_what_is_worse_no_incumbent(tmp_path: Path) -> None:
+    _, tracker = watched(tmp_path, os.getpid())
+    first, process = tracker.open["t0", 1], Log().coordinator.process
+    for attempt, value, best in ((1, 0.5, 0.5), (2, 0.2, 0.2), (3, 0.4, 0.2)):
+        tracker.take(process, schema.TrialSubmitted(seq=1, t=1, trial="t0", attempt=attempt, configuration={}))
+        epoch = schema.Epoch(seq=2, t=1, trial="t0", epoch=1, metrics={}, train_ns=1, validate_ns=1, restored=attempt > 1)
+        tracker.take(process, epoch)
+        tracker.open["t0", attempt] = replace(first, attempt=attempt, value=value)
+        tracker.take(process, schema.TrialEnded(seq=3, t=2, trial="t0", attempt=attempt, state="completed", epochs=3))
+        assert (tracker.submitted, tracker.epochs, tracker.incumbent) == (1, 1, best)
+
+
 def living(tmp_path: Path, process: subprocess.Popen[str], boot_id: str | None = None) -> tuple[TrialWatch, Tracker, str]:
     """A process that was started for a trial, of which only its first line is known; and its name."""
     trial_watch, tracker = watched(tmp_path, process.pid)
