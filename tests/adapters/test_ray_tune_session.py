@@ -73,10 +73,10 @@ from ray._common.usage.usage_lib import get_cluster_config_to_report
 from tuneoff_adapters.ray_tune.environment import doctor
 import os
 get_cluster_config_to_report(os.path.expanduser({CLUSTER_FILE!r}))
-print(*[check.level for check in doctor()])"""
+print(*[check.verdict for check in doctor()])"""
     environment = os.environ | {"HOME": str(tmp_path)}
     told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout
-    assert ("169.254.169.254" in told, told.split()[-1]) == ((False, "ok") if is_there else (True, "warn"))
+    assert ("169.254.169.254" in told, told.split()[-1]) == ((False, "passed") if is_there else (True, "warning"))
 
 
 def test_each_run_has_its_own_token_and_no_record_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
