@@ -76,6 +76,11 @@ class Watcher(Listener):
             self.act = None
 
 
+def a_pod_trains(folder: Path) -> bool:
+    """Tell whether a pod of a run has told of an epoch."""
+    return any(b'"epoch"' in path.read_bytes() for path in folder.glob("*/events/pod-*"))
+
+
 def experiment(workload: str, options: dict[str, Any] | None = None, **changes: Any) -> ExperimentSpec:
     """Return a small experiment on one of tuneoff's synthetic workloads."""
     cls = workload_class(workload)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.run_record import RunRecord
 
@@ -23,11 +25,17 @@ LABEL = "tuneoff.io/execution"
 PLURALS = ("experiments", "suggestions", "trials")
 START_SECONDS = 600.0  # until a first trial has ended: images are pulled, a suggestion service gets ready
 WAIT_SECONDS = 60.0
+GIVEN = [  # marks of tests on it
+    pytest.mark.slow,
+    pytest.mark.cluster,
+    pytest.mark.skipif(not (KUBECONFIG and IMAGE), reason=NO_CLUSTER),
+    pytest.mark.timeout(1800),
+]
 
 
-def given() -> bool:
-    """Tell whether the user has given a cluster."""
-    return bool(KUBECONFIG and IMAGE)
+def curves(record: RunRecord) -> dict[str, list[dict[str, float | None]]]:
+    """Return what was measured after each epoch of each configuration."""
+    return {trial.digest: [epoch.metrics for epoch in trial.attempts[-1].epochs] for trial in record.trials}
 
 
 def entry(**options: Any) -> dict[str, Any]:

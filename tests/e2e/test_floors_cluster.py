@@ -8,17 +8,12 @@ from typing import Any
 
 import pytest
 
-from e2e.katib_cluster import IMAGE, KUBECONFIG, NO_CLUSTER, Cluster, Compare, given
+from e2e.katib_cluster import GIVEN, IMAGE, KUBECONFIG, Cluster, Compare, curves
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.run_record import RunRecord
 
 STORAGE = os.environ.get("TUNEOFF_TEST_STORAGE", "")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.cluster,
-    pytest.mark.skipif(not given(), reason=NO_CLUSTER),
-    pytest.mark.timeout(1800),
-]
+pytestmark = GIVEN
 OPTIONS = {"kubeconfig": KUBECONFIG, "image": IMAGE}
 FLOORS = [{"name": "serial", "platform": platform, "options": OPTIONS} for platform in ("kubernetes", "kubernetes-jobs")]
 FLOORS += [{"name": "optuna", "platform": "kubernetes", "options": {**OPTIONS, "storage": STORAGE}}] if STORAGE else []
@@ -38,10 +33,6 @@ def cluster() -> Cluster:
 
 def records(compare: Compare) -> dict[str, RunRecord]:
     return {f"{spec.adapter}@{spec.platform}": record for record in read_runs(compare.results) if (spec := record.run_spec())}
-
-
-def curves(record: RunRecord) -> dict[str, list[dict[str, float | None]]]:
-    return {trial.digest: [epoch.metrics for epoch in trial.attempts[-1].epochs] for trial in record.trials}
 
 
 def test_pods_train_the_same_bits_as_processes_and_nothing_is_left(tmp_path: Path, cluster: Cluster) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from contract.runs import Made, experiment, fixed, make
+from contract.runs import Made, a_pod_trains, experiment, fixed, make
 from emulated.program import Program, program
 from emulated.served import INJECTED
 from tuneoff.base.clock import NANOSECONDS
@@ -79,7 +79,7 @@ def interrupted(cluster: Program, folder: Path, before: Callable[[], None] = lam
     interrupt = threading.Event()
 
     def stop(live: LiveRun, folder: Path) -> bool:
-        if not any(b'"epoch"' in path.read_bytes() for path in folder.glob("*/events/pod-*")):
+        if not a_pod_trains(folder):
             return False
         before()
         interrupt.set()
@@ -92,11 +92,6 @@ def interrupted(cluster: Program, folder: Path, before: Callable[[], None] = lam
 
 def options(cluster: Program, **more: str) -> dict[str, str]:
     return {"kubeconfig": str(cluster.kubeconfig), "image": "any", **more}
-
-
-def runs_namespaces(cluster: Program) -> list[str]:
-    names = [item["metadata"]["name"] for item in cluster.ask("GET", "/api/v1/namespaces")["items"]]
-    return [name for name in names if name.startswith("tuneoff-")]
 
 
 def undeploy_seconds(made: Made) -> list[float]:
@@ -117,7 +112,7 @@ def test_a_run_in_a_shared_namespace_leaves_all_else_untouched(cluster: Program,
     assert len(made.events(schema.TrialStarted)) == 4
     assert "remove_experiment" in [stage.name for stage in made.events(schema.Stage)]
     assert uids(cluster) == before
-    assert runs_namespaces(cluster) == []
+    assert cluster.runs_namespaces() == []
     assert [flag.name for flag in made.record.flags if flag.name.startswith("left_")] == []
 
 
@@ -135,7 +130,7 @@ def test_an_interrupted_undeploy_that_runs_out_of_time_has_asked_for_everything_
     cluster: Program, tmp_path: Path
 ) -> None:
     def hold() -> None:
-        (namespace,) = runs_namespaces(cluster)
+        (namespace,) = cluster.runs_namespaces()
         held = {"metadata": {"name": "held", "finalizers": ["example.org/slow"]}}
         cluster.ask("POST", f"/api/v1/namespaces/{namespace}/configmaps", held)
 
@@ -143,7 +138,7 @@ def test_an_interrupted_undeploy_that_runs_out_of_time_has_asked_for_everything_
     assert made.record.status == "interrupted"
     first, second = undeploy_seconds(made)  # both came to their own end: neither was killed
     assert (first < 7.0, second < 4.0) == (True, True)
-    (namespace,) = runs_namespaces(cluster)
+    (namespace,) = cluster.runs_namespaces()
     errors = [event.error for event in made.events(schema.StepEnded) if event.step == "undeploy"]
     for error in errors:
         assert f"namespace {namespace} is still terminating after" in error
@@ -152,7 +147,7 @@ def test_an_interrupted_undeploy_that_runs_out_of_time_has_asked_for_everything_
     for kind in ("experiments", "trials"):
         assert cluster.ask("GET", f"/apis/kubeflow.org/v1beta1/namespaces/{namespace}/{kind}")["items"] == []
     patch(cluster, f"/api/v1/namespaces/{namespace}/configmaps/held")
-    until(lambda: runs_namespaces(cluster) == [])
+    until(lambda: cluster.runs_namespaces() == [])
 
 
 def patch(cluster: Program, path: str) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 import hungry_workload
-from contract.runs import SPACE, Made, experiment, fixed, make
+from contract.runs import SPACE, Made, a_pod_trains, experiment, fixed, make
+from e2e.katib_cluster import curves
 from emulated.program import Program, program
 from hungry_workload import MEMORY_MB
 from tuneoff.base.space import Categorical, Float, SearchSpace
@@ -37,22 +38,13 @@ def run(cluster: Program, folder: Path, spec: ExperimentSpec, **more: Any) -> Ma
     return make("serial", spec, folder / "results", platform="kubernetes-jobs", options=given, **more)
 
 
-def left(cluster: Program) -> list[str]:
-    names = [item["metadata"]["name"] for item in cluster.ask("GET", "/api/v1/namespaces")["items"]]
-    return [name for name in names if name.startswith("tuneoff-")]
-
-
-def curves(made: Made) -> dict[str, list[dict[str, float | None]]]:
-    return {trial.digest: [epoch.metrics for epoch in trial.attempts[-1].epochs] for trial in made.record.trials}
-
-
 def test_pods_train_the_bits_of_processes_and_the_best_checkpoint_comes_back(cluster: Program, tmp_path: Path) -> None:
     same = {**fixed(5), "budget": Budget(trials=5, epochs_per_trial=3)}
     made = run(cluster, tmp_path, experiment("surrogate", **same))
     here = make("serial", experiment("surrogate", **same), tmp_path / "here")
     assert (made.record.status, made.record.reason) == ("done", None)
-    assert len(curves(made)) == 5
-    assert curves(made) == curves(here)
+    assert len(curves(made.record)) == 5
+    assert curves(made.record) == curves(here.record)
     assert made.record.best is not None
     assert here.record.best is not None
     assert made.record.best.trial == here.record.best.trial
@@ -64,7 +56,7 @@ def test_pods_train_the_bits_of_processes_and_the_best_checkpoint_comes_back(clu
     assert {trial.attempts[0].process_role for trial in made.record.trials} == {"pod"}
     assert all(trial.attempts[0].exited_ns is not None for trial in made.record.trials)
     assert {flag.name for flag in made.record.flags} <= {schema.EMULATED_FLAG, "disturbed"}  # the latter: a busy machine
-    assert left(cluster) == []
+    assert cluster.runs_namespaces() == []
     assert not (made.folder / "outside.txt").exists()
 
 
@@ -75,7 +67,7 @@ def test_a_trial_over_its_time_is_killed_and_not_tried_again(cluster: Program, t
     ends = [(trial.state, trial.charged, len(trial.attempts)) for trial in made.record.trials]
     assert ends == [("timed_out", "workload", 1)] * 2
     assert {trial.cause for trial in made.record.trials} == {"timed out: silent for 2 s"}
-    assert left(cluster) == []
+    assert cluster.runs_namespaces() == []
 
 
 def test_trials_that_run_when_the_time_is_used_up_are_cancelled(cluster: Program, tmp_path: Path) -> None:
@@ -84,7 +76,7 @@ def test_trials_that_run_when_the_time_is_used_up_are_cancelled(cluster: Program
     assert (made.record.status, made.record.reason) == ("done", None)
     assert 2 < len(made.record.trials) < 20
     assert [trial.cause for trial in made.record.trials if trial.state == "cancelled"] == ["wall-clock budget used up"] * 2
-    assert left(cluster) == []
+    assert cluster.runs_namespaces() == []
 
 
 def delete_a_pod(cluster: Program) -> None:
@@ -95,7 +87,7 @@ def delete_a_pod(cluster: Program) -> None:
 
 def test_a_lost_pod_is_of_the_infrastructure_and_its_trial_is_tried_again(cluster: Program, tmp_path: Path) -> None:
     def lose(live: LiveRun, folder: Path) -> bool:
-        if live.running < 2 or not any(b'"epoch"' in path.read_bytes() for path in folder.glob("*/events/pod-*")):
+        if live.running < 2 or not a_pod_trains(folder):
             return False
         delete_a_pod(cluster)
         return True
@@ -107,7 +99,7 @@ def test_a_lost_pod_is_of_the_infrastructure_and_its_trial_is_tried_again(cluste
     assert [len(one) for one in attempts] == [1, 2]
     assert (attempts[1][0].state, attempts[1][0].charged) == ("superseded", "infrastructure")
     assert "training was ended by SIGTERM" in str(attempts[1][0].cause)
-    assert left(cluster) == []
+    assert cluster.runs_namespaces() == []
 
 
 def test_a_trial_above_its_memory_fails_as_under_katib(cluster: Program, tmp_path: Path) -> None:
@@ -133,16 +125,15 @@ def test_an_interrupted_run_leaves_nothing(cluster: Program, tmp_path: Path) -> 
     interrupt = threading.Event()
 
     def stop(live: LiveRun, folder: Path) -> bool:
-        if not any(b'"epoch"' in path.read_bytes() for path in folder.glob("*/events/pod-*")):
-            return False
-        interrupt.set()
-        return True
+        if a_pod_trains(folder):
+            interrupt.set()
+        return interrupt.is_set()
 
     given = {**SLEEPING, "budget": Budget(trials=20, epochs_per_trial=50)}
     made = run(cluster, tmp_path, experiment("sleep", {"epoch_seconds": 0.3}, **given), act=stop, interrupt=interrupt)
     assert made.record.status == "interrupted"
     assert {trial.state for trial in made.record.trials if trial.used_ticket} == {"cancelled"}
-    assert left(cluster) == []
+    assert cluster.runs_namespaces() == []
     assert not (made.folder / "outside.txt").exists()
 
 
@@ -153,4 +144,4 @@ def test_a_pod_without_an_image_ends_the_run_with_the_reason(tmp_path: Path) -> 
         made = make("serial", spec, tmp_path / "results", platform="kubernetes-jobs", options=given)
         assert made.record.status == "failed"
         assert "ErrImagePull" in str(made.record.reason)
-        assert left(cluster) == []
+        assert cluster.runs_namespaces() == []

@@ -8,17 +8,11 @@ from typing import Any
 
 import pytest
 
-from e2e.katib_cluster import IMAGE, LABEL, NO_CLUSTER, Cluster, Compare, entry, given
+from e2e.katib_cluster import GIVEN, IMAGE, LABEL, Cluster, Compare, curves, entry
 from tuneoff.base.identity import configuration_digest
-from tuneoff.record.run_record import RunRecord
 from tuneoff_faults.faulty import example_of
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.cluster,
-    pytest.mark.skipif(not given(), reason=NO_CLUSTER),
-    pytest.mark.timeout(1800),
-]
+pytestmark = GIVEN
 
 SURROGATE: dict[str, Any] = {
     "workload": "surrogate",
@@ -40,10 +34,6 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Compare:
     answer = compare.run()
     assert answer.code == 0, answer.err
     return compare
-
-
-def curves(record: RunRecord) -> dict[str, list[dict[str, float | None]]]:
-    return {trial.digest: [epoch.metrics for epoch in trial.attempts[-1].epochs] for trial in record.trials}
 
 
 def test_a_run_trains_the_same_bits_as_without_a_framework(honest: Compare) -> None:

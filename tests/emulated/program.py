@@ -42,6 +42,11 @@ class Program:
         """Send a request with the token of the kubeconfig; return the parsed answer."""
         return json.loads(self._answer(verb, path, body))
 
+    def runs_namespaces(self) -> list[str]:
+        """Return the names of the namespaces that runs of tuneoff made."""
+        names = [item["metadata"]["name"] for item in self.ask("GET", "/api/v1/namespaces")["items"]]
+        return [name for name in names if name.startswith("tuneoff-")]
+
     def text(self, path: str) -> str:
         """Return the answer to a GET as it came."""
         return self._answer("GET", path, None).decode()

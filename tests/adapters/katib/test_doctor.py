@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from adapters.katib.fake_api import Answer, FakeApi
+from adapters.katib.fake_api import Answer, FakeApi, write_kubeconfig
 from adapters.katib.test_checks import DEPLOYMENTS, GROUP, REVIEWS, api, deployment, review
 from tuneoff.adapter import Finding
 from tuneoff_adapters.katib import doctor
@@ -63,15 +62,9 @@ def test_what_is_amiss_is_a_line_of_its_own(
 
 
 def test_a_cluster_that_does_not_answer_is_one_line_and_costs_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    content = {
-        "current-context": "here",
-        "contexts": [{"name": "here", "context": {"cluster": "one", "user": "me"}}],
-        "clusters": [{"name": "one", "cluster": {"server": "http://127.0.0.1:9"}}],
-        "users": [{"name": "me", "user": {}}],
-    }
-    (tmp_path / "config").write_text(json.dumps(content))
+    kubeconfig = write_kubeconfig(tmp_path / "config", "http://127.0.0.1:9")
     started = time.monotonic()
-    found = answers(monkeypatch, tmp_path / "config")
+    found = answers(monkeypatch, kubeconfig)
     assert time.monotonic() - started < 3 * doctor.SECONDS
     assert set(found) == {"cluster"}
     assert found["cluster"].verdict == "warning"
