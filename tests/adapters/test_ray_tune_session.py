@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -177,20 +176,6 @@ print(processes_of("run-x", None))
 ONE_ORDERED = SearchSpace({"x": Float(low=0.0, high=1.0), "kind": Categorical(choices=("a", "b"))})
 
 
-@pytest.mark.parametrize(
-    ("sampler", "changes", "part"),
-    [
-        ("tpe", {"sampler_options": {"startup": 3}}, "'ray-tune' has no option 'startup'"),
-        ("tpe", {"sampler_options": {"n_startup_trials": "3"}}, "must be an integer >= 1, but got '3'"),
-        ("tpe", {"sampler_options": {"n_startup_trials": True}}, "must be an integer >= 1, but got True"),
-        ("cmaes", {"sampler_options": {"n_startup_trials": -3}}, "must be an integer >= 1, but got -3"),
-        ("cmaes", {"space": ONE_ORDERED}, "at least 2 numeric or ordered dimensions"),
-        ("cmaes", {}, None),
-        ("tpe", {"sampler_options": {"n_startup_trials": 3, "multivariate": True}}, None),
-    ],
-)
-def test_a_sampler_s_wrong_options_and_spaces_are_refused_and_no_others(
-    sampler: str, changes: dict[str, Any], part: str | None
-) -> None:
-    reason = RayTuneAdapter.refuse(toy_spec("ray-tune", sampler=sampler, **changes))
-    assert reason is None if part is None else part in (reason or "")
+def test_cmaes_needs_two_numbers() -> None:
+    reason = RayTuneAdapter.refuse(toy_spec("ray-tune", sampler="cmaes", space=ONE_ORDERED))
+    assert "at least 2 numeric or ordered dimensions" in (reason or "")

@@ -52,6 +52,13 @@ def test_declared_options_are_not_refused() -> None:
     assert sampler_refusal(run_spec("tpe", count=5, width=1, joint=True), CAPABILITIES) is None
 
 
+def test_an_unknown_option_is_named_with_the_nearest_and_all() -> None:
+    whose = "of adapter 'toy' has no option"
+    text = f"sampler 'tpe' {whose} 'cout'; did you mean 'count'?; it has: count, width, joint"
+    assert sampler_refusal(run_spec("tpe", count=5, cout=1), CAPABILITIES) == text
+    assert sampler_refusal(run_spec("gp", seed=1), CAPABILITIES) == f"sampler 'gp' {whose} 'seed'; it has none"
+
+
 def test_a_sampler_gets_no_more_points_than_it_can_keep() -> None:
     fits = {"x": stepped(1, 1000, 1, integer=True), "y": IntegerLog(low=1, high=10**9), "z": NUMBER}
     assert sampler_refusal(run_spec("listing", fits), CAPABILITIES) is None

@@ -118,11 +118,8 @@ def test_more_trials_than_one_object_holds_are_refused_where_there_is_an_etcd() 
     ("sampler", "options", "words"),
     [
         ("tpe", {"gamma": 1.0}, "must be a number > 0 and <= 0.99"),
-        ("tpe", {"n_ei_candidates": 5}, "n_EI_candidates"),
         ("multivariate-tpe", {"n_startup_trials": -1}, "an integer >= 0"),
-        ("gp", {"base_estimator": "RF"}, "has no option"),
         ("cmaes", {"sigma": 0}, "a number > 0"),
-        ("sobol", {"random_state": 1}, "it has none"),
     ],
 )
 def test_options_that_katibs_service_would_refuse_are_refused_here(sampler: str, options: dict[str, Any], words: str) -> None:
@@ -131,11 +128,9 @@ def test_options_that_katibs_service_would_refuse_are_refused_here(sampler: str,
     assert words in (offers.refusal(spec) or "")
 
 
-def test_the_adapters_own_options_are_checked() -> None:
+def test_a_cluster_needs_the_trials_image() -> None:
     with pytest.raises(ExperimentError, match="image"):
         offers.refusal(spec_of(options={}))
-    with pytest.raises(ExperimentError, match="imagine"):
-        offers.refusal(spec_of(options={"image": IMAGE, "imagine": 1}))
 
 
 def test_sobol_gets_no_seed_because_it_takes_none() -> None:
