@@ -1,18 +1,16 @@
-"""The search space as Ray draws it, by its own random search and by its Optuna searcher. Starts no Ray instance."""
+"""The search space as Ray has it. Starts no Ray instance."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 import pytest
 
 from builders.spaces import SPACE as EVERY_KIND
 from builders.specs import toy_spec
-from contract.space import Drawn, SpaceContract, uniformity
 from tuneoff.base.space import Constant, SearchSpace, stepped
 from tuneoff.experiment.translation import ListTranslation, SpaceTranslation, translation_of
+from tuneoff.trust.space_test.judge import Sample, judge
 from tuneoff_adapters.optuna_samplers import SAMPLER_OPTIONS
 
 ray = pytest.importorskip("ray")
@@ -28,48 +26,20 @@ SPACE = SearchSpace(
 KEYS = {f"p{number}": name for number, name in enumerate(SpaceTranslation(SPACE).native)}
 
 
-def by_basic_variants() -> Iterator[dict[str, Any]]:
-    """Yield what BasicVariantGenerator draws: it takes its values from this generator, with this kind of state."""
-    import numpy
-    from ray.tune.search.variant_generator import generate_variants
-
-    from tuneoff_adapters.ray_tune.searchers import param_space
-
-    space = param_space(SpaceTranslation(SPACE), KEYS)
-    state = numpy.random.default_rng(7)
-    while True:
-        for _, drawn in generate_variants({"config": space}, random_state=state):
-            yield drawn["config"]
-
-
-def by_optuna_search() -> Iterator[dict[str, Any]]:
+@pytest.mark.slow
+def test_rays_optuna_search_draws_the_space_by_core_s_distributions() -> None:
+    """By its own random search: `tests/trust/space_test/test_adapters.py`."""
     from optuna.samplers import RandomSampler
     from ray.tune.search.optuna import OptunaSearch
 
     from tuneoff_adapters.ray_tune.searchers import param_space
 
     searcher = OptunaSearch(sampler=RandomSampler(seed=7))
-    searcher.set_search_properties("objective", "min", param_space(SpaceTranslation(SPACE), KEYS))
-    number = 0
-    while True:
-        yield searcher.suggest(str(number))
-        number += 1
-
-
-@pytest.mark.slow
-class TestSpace(SpaceContract):
-    @pytest.fixture(scope="module", params=[by_basic_variants, by_optuna_search], ids=["BasicVariantGenerator", "OptunaSearch"])
-    @classmethod
-    def drawn(cls, request: pytest.FixtureRequest) -> Drawn:
-        translation = SpaceTranslation(SPACE)
-        drawn = islice(request.param(), DRAWS)
-        return SPACE, [translation.decode({name: values[key] for key, name in KEYS.items()}) for values in drawn]
-
-    def test_rays_own_quantized_integer_would_be_caught(self) -> None:
-        from ray import tune
-
-        quantized = [round((tune.quniform(0.0, 0.75, 0.25).sample()) / 0.25) for _ in range(DRAWS)]  # starves both end points
-        assert uniformity(quantized, range(4)) < 1e-12
+    translation = SpaceTranslation(SPACE)
+    searcher.set_search_properties("objective", "min", param_space(translation, KEYS))
+    values = [searcher.suggest(str(number)) for number in range(DRAWS)]
+    drawn = [translation.decode({name: given[key] for key, name in KEYS.items()}) for given in values]
+    assert judge(SPACE, Sample(by_seed={0: drawn})).verdict == "accepted"
 
 
 def test_unordered_choices_have_no_order_for_a_model() -> None:

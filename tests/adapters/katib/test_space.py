@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from builders.spaces import NUMBERS, SPACE, spaces, units
-from contract.space import Drawn, SpaceContract, uniformity
-from tuneoff.base.space import Float, SearchSpace, points
+from tuneoff.base.space import Float, SearchSpace, points, stepped
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.strategies import sample_distinct
 from tuneoff.experiment.translation import LIST_INDEX, ListTranslation, SpaceTranslation
+from tuneoff.trust.space_test.judge import Sample, judge
 from tuneoff_adapters.katib.space import GRID, LOG_ONLY, NUMBERS_ONLY, UNIFORM_ONLY, KatibSpace, Line
 
 DRAWS = 4000
@@ -43,23 +43,23 @@ def draw(parameter: dict[str, Any], algorithm: str, unit: float) -> str:
     return repr(math.exp(math.log(low) + unit * (math.log(high) - math.log(low))))
 
 
-class TestSpace(SpaceContract):
-    @pytest.fixture(scope="module", params=SEARCHING)
-    @classmethod
-    def drawn(cls, request: pytest.FixtureRequest) -> Drawn:
-        space = space_for(request.param)
-        katib, generator = KatibSpace(SpaceTranslation(space), request.param), random.Random(5)
-        made = [
-            {entry["name"]: draw(entry, request.param, generator.random()) for entry in katib.parameters()} for _ in range(DRAWS)
-        ]
-        return space, [katib.decode(texts) for texts in made]
+@pytest.mark.parametrize("algorithm", SEARCHING)
+def test_what_an_algorithm_draws_has_core_s_distributions(algorithm: str) -> None:
+    space, generator = space_for(algorithm), random.Random(5)
+    katib = KatibSpace(SpaceTranslation(space), algorithm)
+    drawn = [
+        katib.decode({entry["name"]: draw(entry, algorithm, generator.random()) for entry in katib.parameters()})
+        for _ in range(DRAWS)
+    ]
+    assert judge(space, Sample(by_seed={0: drawn})).verdict == "accepted"
 
 
-def test_katibs_own_integer_would_be_caught() -> None:
+def test_katibs_own_integer_would_be_rejected() -> None:
     parameter = {"parameterType": "int", "feasibleSpace": {"min": "1", "max": "5", "step": "1"}}
     generator = random.Random(5)
-    values = [draw(parameter, "random", generator.random()) for _ in range(DRAWS)]
-    assert uniformity(values, [1, 2, 3, 4, 5]) < 1e-12
+    drawn = [{"x": int(draw(parameter, "random", generator.random()))} for _ in range(DRAWS)]
+    space = SearchSpace({"x": stepped(1, 5, 1, integer=True)})
+    assert judge(space, Sample(by_seed={0: drawn})).verdict == "rejected"
 
 
 def test_a_plain_double_would_be_caught_where_every_double_is_drawn_log_uniformly() -> None:

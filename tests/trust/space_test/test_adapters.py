@@ -26,6 +26,7 @@ FILE: dict[str, Any] = {
         "width": {"type": "int", "low": 8, "high": 1024, "log": True},
         "count": {"type": "int", "low": 0, "high": 9},
         "kind": {"type": "categorical", "choices": ["a", [1, 2], None]},
+        "ordered": {"type": "ordered", "values": [16, 32, 48, 128]},
         "equal": {"type": "categorical", "choices": [1, 1.0, True, "1", 2**64]},
         "wide": {"type": "int", "low": 0, "high": MAX_POINTS - 1},
         "step": {"type": "float", "low": 0.022943223880069138, "high": 0.457943223880069138, "step": 0.001},
