@@ -139,6 +139,14 @@ class LosesChild(Curve):
         raise BrokenPipeError("a worker process has died")
 
 
+class OddScores(Curve):
+    """Its test gives scores that are no finite numbers, as F1 does of a class that does not occur."""
+
+    def test(self) -> Scores:
+        odd = {"test_f1": float("nan"), "test_ratio": float("-inf")}
+        return Scores(values={"test_loss": self.x, **odd}, details={"per_class": [{"f1": float("nan"), "support": 0}]})
+
+
 class WithChild(Curve):
     """Each epoch has a process of its own that uses `cpu_seconds` and is waited for."""
 

@@ -81,3 +81,16 @@ def test_every_option_reaches_its_sampler(name: str) -> None:
         option: rule.type == "flag" if rule.least is None else int(rule.least) for option, rule in SAMPLER_OPTIONS[name].items()
     }
     optuna_search(name, given, seed=0)
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "gp", "cmaes", "sobol"])
+def test_the_same_seed_gives_the_same_configurations(sampler: str) -> None:
+    from tuneoff_adapters.ray_tune.searchers import optuna_search, param_space
+
+    def first(seed: int) -> list[Any]:
+        searcher = optuna_search(sampler, {}, seed)
+        searcher.set_search_properties("objective", "min", param_space(SpaceTranslation(SPACE), KEYS))
+        return [searcher.suggest(str(number)) for number in range(3)]
+
+    assert first(7) == first(7)
+    assert first(7) != first(8)

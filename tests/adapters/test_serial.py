@@ -99,3 +99,12 @@ def test_a_frameworks_best_is_the_best_epoch_whatever_it_is_told(tmp_path: Path,
         storage = JournalStorage(JournalFileBackend(str(run.folder / "framework" / "journal.log")))
         known = [len(trial.intermediate_values) for trial in optuna.load_study(study_name=None, storage=storage).trials]
         assert known == [each] * TRIALS
+
+
+def test_who_has_no_pruner_cannot_be_told_of_every_epoch() -> None:
+    told = {name: load_target(f"tuneoff_adapters.{name}").capabilities.reports_with("none", "every_epoch") for name in NEEDED}
+    assert [name for name, reports in told.items() if reports == "none"] == [
+        "serial:SerialAdapter",
+        "rustuna:RustunaAdapter",
+        "nevergrad:NevergradAdapter",
+    ]

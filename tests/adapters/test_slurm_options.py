@@ -13,6 +13,7 @@ from tuneoff.errors import ExperimentError, InfrastructureError
 from tuneoff.experiment.spec import Budget, RunSpec, Workers
 from tuneoff.registry import adapter_class
 from tuneoff_adapters.slurm import jobs
+from tuneoff_adapters.slurm.options import slurm_options
 
 pytest.importorskip("submitit", reason="needs submitit")
 
@@ -112,3 +113,9 @@ def test_no_job_has_ended_while_slurm_does_not_answer(monkeypatch: pytest.Monkey
     monkeypatch.setattr(jobs, "call", answer)
     assert {(state.name, state.has_ended) for state in jobs.states("run", ["1", "2"]).values()} == {(jobs.AWAY, False)}
     assert asked == ["squeue"]
+
+
+def test_the_defaults_are_of_this_machine() -> None:
+    options = slurm_options(spec_of())
+    assert options.submit_host
+    assert Path(options.host_python).exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import signal
@@ -218,3 +219,17 @@ def test_a_fault_in_the_workload_s_test_has_its_line_and_its_whole_traceback_in_
     with pytest.raises(StepError, match=r"ValueError: no test split \(trial_runs\.py:\d+\)$"):
         Adapter.test(adapter()(run), Best(trial_id="t00000", configuration={"x": 0.5}, value=0.5))
     assert re.search(r'trial_runs\.py", line \d+, in test\n', capsys.readouterr().err)  # of a coordinator: its log
+
+
+def test_a_test_score_that_is_not_finite_fails_nothing_and_is_null_in_events_and_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(trial_runs.__file__).parent))
+    run = context(tmp_path, workload="OddScores")
+    run_trial(run.trial_context, "t00000", {"x": 0.5}, lambda epoch, metrics: Decision.CONTINUE)
+    Adapter.test(adapter()(run), Best(trial_id="t00000", configuration={"x": 0.5}, value=0.5))
+    (tested,) = events_of(tmp_path, schema.Tested)
+    assert tested.scores == {"test_loss": 0.5, "test_f1": None, "test_ratio": None}
+    assert tested.non_finite == {"test_f1": "nan", "test_ratio": "-inf"}
+    stored = json.loads((tmp_path / "test.json").read_text(), parse_constant=pytest.fail)
+    assert stored["details"] == {"per_class": [{"f1": None, "support": 0}]}

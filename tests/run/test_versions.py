@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from builders.specs import make_spec
 from tuneoff.record.layout import VERSIONS
 from tuneoff.record.run_context import note_versions, noted_versions
@@ -25,3 +27,9 @@ def test_the_record_has_them(tmp_path: Path) -> None:
     versions = finish(tmp_path, make_spec(), None, SerialAdapter).versions
     assert versions["server"] == "1"
     assert versions["framework"] == "none"  # what core knows is there too
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "null"])
+def test_a_file_that_holds_no_notes_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / VERSIONS).write_text(text)
+    assert noted_versions(tmp_path) == {}

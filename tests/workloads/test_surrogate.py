@@ -92,3 +92,9 @@ def test_impossible_spaces_are_refused(dimensions: dict[str, Any]) -> None:
 def test_wrong_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ExperimentError):
         Surrogate(options)
+
+
+def test_accuracy_orders_as_loss_does() -> None:
+    assert accuracy_of(0.0) == accuracy_of(-1.0) == 1.0
+    assert accuracy_of(START_LOSS) == pytest.approx(0.1)
+    assert accuracy_of(0.05) == pytest.approx(0.951, abs=1e-3)

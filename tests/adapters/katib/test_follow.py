@@ -44,6 +44,13 @@ def test_an_ordinary_run_is_followed_to_its_end(run: Run) -> None:
     ]
 
 
+def test_the_exit_of_a_pod_that_said_its_end_is_timed(run: Run) -> None:
+    run.completes(FIRST, [0.5, 0.25])
+    assert until(lambda: bool(run.events(schema.ProcessExited)))
+    (record,) = run.record().trials
+    assert record.attempts[0].exited_ns >= record.attempts[0].ended_ns
+
+
 def test_a_pod_takes_the_slot_that_was_freed(make: Callable[..., Run]) -> None:
     run = make(budget=Budget(trials=3, epochs_per_trial=2))
     run.begins(FIRST)

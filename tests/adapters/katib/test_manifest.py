@@ -15,9 +15,10 @@ from adapters.katib.sdk_fields import unknown_fields
 from builders.katib_specs import IMAGE, plan_of, spec_of
 from builders.spaces import NUMBERS, SPACE
 from katib_emulation.admission import admit_experiment
+from tuneoff.base.identity import configuration_digest
 from tuneoff.base.space import SearchSpace
 from tuneoff.errors import UnsupportedError
-from tuneoff.experiment.spec import Budget, Strategy, Timeouts, Workers
+from tuneoff.experiment.spec import Budget, Objective, Strategy, Timeouts, Workers
 from tuneoff_adapters.katib.manifest import config_map_manifest, experiment_manifest
 from tuneoff_adapters.katib.offers import ALGORITHMS, EMULATED_SAMPLERS
 from tuneoff_adapters.katib.plan import KatibPlan
@@ -206,3 +207,39 @@ def test_both_platforms_submit_the_same_but_for_names_and_image(tmp_path: Path, 
         texts.append(json.dumps(manifest).replace(manifest["metadata"]["name"][1:], "ID").replace(container["image"], "IMAGE"))
     assert texts[0] == texts[1]
     assert "/somewhere/data" not in texts[0]  # nothing of the machine that submits
+
+
+def test_a_trial_counts_by_its_best_epoch_in_the_right_direction(tmp_path: Path) -> None:
+    for mode, direction in (("min", "minimize"), ("max", "maximize")):
+        objective = Objective(metric="validation_accuracy", mode=mode)  # type: ignore[arg-type]
+        written = experiment_manifest(plan_of(spec_of(objective=objective), tmp_path))["spec"]["objective"]
+        assert written["type"] == direction
+        assert written["metricStrategies"] == [{"name": "objective", "value": mode}]
+        assert "goal" not in written
+
+
+@pytest.mark.parametrize("sampler", [name for name in ALGORITHMS if name != "sobol"])
+def test_every_algorithm_that_takes_a_seed_gets_the_samplers(tmp_path: Path, sampler: str) -> None:
+    spec = spec_of(sampler, search_space=space_of(sampler))
+    settings = experiment_manifest(plan_of(spec, tmp_path))["spec"]["algorithm"]["algorithmSettings"]
+    assert {"name": "random_state", "value": str(spec.sampler_seed)} in settings
+
+
+def test_a_list_bounds_the_number_of_trials(tmp_path: Path) -> None:
+    finite = SearchSpace({"unordered": SPACE.dimensions["unordered"]})
+    spec = spec_of("grid", search_space=finite, budget=Budget(trials=50, epochs_per_trial=1), workers=Workers(count=9))
+    written = experiment_manifest(plan_of(spec, tmp_path))["spec"]
+    assert (written["maxTrialCount"], written["parallelTrialCount"]) == (4, 4)
+
+
+def test_the_config_map_has_what_a_pod_reads(tmp_path: Path) -> None:
+    spec = spec_of("fixed", pruner=Strategy(name="scripted"))
+    digest = configuration_digest(spec.experiment.configurations[1])
+    spec = replace(spec, experiment=replace(spec.experiment, stops={digest: 2}))
+    data = config_map_manifest(plan_of(spec, tmp_path))["data"]
+    context = json.loads(data["trial_context.json"])
+    assert (context["run_dir"], context["events_to_stdout"], context["trials"]) == ("/tuneoff/run", True, 1)
+    settings = json.loads(data["translation.json"])
+    assert settings["configurations"] == [dict(item) for item in spec.experiment.configurations]
+    assert settings["stops"] == {digest: 2}
+    assert str(tmp_path) not in json.dumps(data)  # no path of the machine that submits

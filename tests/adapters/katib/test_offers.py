@@ -18,7 +18,7 @@ from tuneoff.experiment.strategies import PRUNERS, SAMPLERS
 from tuneoff_adapters.katib import offers
 from tuneoff_adapters.katib.adapter import KatibAdapter
 from tuneoff_adapters.katib.options import katib_options
-from tuneoff_adapters.katib.plan import algorithm_of
+from tuneoff_adapters.katib.plan import algorithm_of, early_stopping_of
 
 YES = [name for name, offer in offers.CAPABILITIES.samplers.items() if offer.support is Support.YES]
 PLATFORMS = ("kubernetes", "emulated")
@@ -230,3 +230,12 @@ def test_the_way_to_the_cluster_and_the_patience_are_no_part_of_the_run() -> Non
     assert run_id(**local) == run_id()
     for name, value in {"image": "other.example/tuneoff:1", "namespace": "team", "node_selector": {"pool": "a"}}.items():
         assert run_id(**{name: value}) != run_id()
+
+
+def test_no_early_stopping_without_a_pruner_of_katibs() -> None:
+    for pruner in ("none", "scripted"):
+        assert early_stopping_of(spec_for("random", pruner=Strategy(name=pruner))) is None
+
+
+def test_null_is_as_good_as_nothing() -> None:
+    assert katib_options(spec_of(options={"image": IMAGE, "context": None})).context is None

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,9 @@ import pytest
 
 from builders.katib_specs import plan_of, spec_of
 from tuneoff.base.code_digest import code_digest
+from tuneoff.base.identity import configuration_digest
 from tuneoff.base.space import Categorical, Float, SearchSpace
-from tuneoff.experiment.spec import Objective, RunSpec, WorkloadSpec
+from tuneoff.experiment.spec import Objective, RunSpec, Strategy, WorkloadSpec
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import decode_lines, read_header
 from tuneoff.record.events.stream import record_in
@@ -119,6 +120,11 @@ def completed(tmp_path_factory: pytest.TempPathFactory) -> Ended:
     return run_pod(surrogate_spec(), tmp_path_factory.mktemp("completed"), {"learning_rate": "0.01"})
 
 
+def test_each_epoch_is_reported_once_with_the_value_bit_for_bit(completed: Ended) -> None:
+    values = [event.metrics["validation_loss"] for event in completed.events if isinstance(event, schema.Epoch)]
+    assert [value for _, value in completed.reports] == values
+
+
 def test_no_two_reports_have_one_time(completed: Ended) -> None:
     moments = [moment for moment, _ in completed.reports]
     assert moments == sorted(set(moments))
@@ -204,3 +210,22 @@ def test_the_context_of_a_pod_names_no_folder_of_the_coordinator(tmp_path: Path)
     plan = plan_of(surrogate_spec(), tmp_path)
     assert dataclasses.asdict(plan.trial_context)["run_dir"] == layout.RUN_DIR
     assert (plan.trial_context.limits, plan.trial_context.memory_bytes, plan.trial_context.slots) == ((), None, 1)
+
+
+def test_it_is_the_trial_and_the_configuration_that_katib_named(completed: Ended) -> None:
+    started = completed.event(schema.TrialStarted)
+    assert (started.trial, started.framework_id) == ("x7k2m9qp", KATIB_TRIAL)
+    assert started.configuration == {"learning_rate": 0.01}
+    assert started.digest == configuration_digest({"learning_rate": 0.01})
+    assert started.imported_ns is not None
+
+
+def test_a_scripted_stop_ends_with_5_so_that_katib_counts_it_as_failed(tmp_path: Path) -> None:
+    spec = surrogate_spec(pruner=Strategy(name="scripted"))
+    stops = {configuration_digest({"learning_rate": 0.01}): 2}
+    spec = replace(spec, experiment=replace(spec.experiment, stops=stops))
+    ended = run_pod(spec, tmp_path, {"learning_rate": "0.01"})
+    assert ended.code == 5
+    assert ended.event(schema.TrialEnded).state == "pruned"
+    assert len(ended.reports) == 2
+    assert not any(line.startswith(b'{"checkpoint"') for line in ended.records)

@@ -119,3 +119,9 @@ def test_an_event_is_found_wherever_it_begins_in_a_line(log: PodLog, tmp_path: P
     assert len(feed(log, [half + line for line in lines])) == len(stored(tmp_path)) == 5
     assert not log.is_broken
     assert (tmp_path / "framework" / "pods" / f"{KATIB_TRIAL}.log").read_bytes() == 5 * (half + b"\n")
+
+
+def test_an_event_is_stored_as_it_was_written(log: PodLog, tmp_path: Path) -> None:
+    lines = [header(), started(TRIAL, {"x": 0.1, "name": "ü"})]
+    feed(log, logged(*lines))
+    assert next((tmp_path / "events").iterdir()).read_bytes().splitlines() == lines

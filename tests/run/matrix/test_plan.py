@@ -208,6 +208,20 @@ def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cells:
     return from_content
 
 
+def test_a_label_tells_only_the_options_by_which_lines_differ(cells: Cells) -> None:
+    def labels(*adapters: Any) -> list[str]:
+        return list(dict.fromkeys(cell.entry.label for cell in cells({**LEAST, "adapters": list(adapters)})))
+
+    one, other = ({"name": "rich", "options": {"a": 1, "b": value}} for value in (1, 2))
+    elsewhere = {**one, "platform": "cluster"}
+    assert labels(one) == ["rich"]
+    assert labels("plain", one) == ["plain", "rich"]
+    assert labels(one, one) == ["rich", "rich#2"]
+    assert labels(one, other) == ['rich{"b":1}', 'rich{"b":2}']
+    assert labels(one, elsewhere) == ["rich", "rich@cluster"]
+    assert labels({"name": "rich", "options": {"a": None}}, "rich") == ['rich{"a":null}', "rich"]
+
+
 def test_local_options_are_no_part_of_the_run(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
     def line(**options: Any) -> dict[str, Any]:
         return {"name": "rich", "options": options}
@@ -298,6 +312,41 @@ def test_each_adapter_follows_each_other_equally_often(size: int) -> None:
 def test_a_plain_rotation_would_not_balance_neighbours() -> None:
     follows = Counter(pair for shift in range(4) for pair in pairwise(rotated(4, shift)))
     assert len(follows) < 4 * 3
+
+
+@pytest.fixture
+def planned(plan: MakePlan) -> Callable[..., Plan]:
+    return lambda *adapters, **more: plan({**LEAST, "adapters": list(adapters), **more})
+
+
+def on(platform: str) -> dict[str, str]:
+    return {"name": "twofold", "platform": platform}
+
+
+def labels(plan: Plan) -> dict[str, bool]:
+    return {run.label: run.emulated for run in plan.runs}
+
+
+def test_a_run_on_an_emulated_platform_is_labelled_whoever_chose_it(planned: Callable[..., Plan]) -> None:
+    assert labels(planned("plain", on("emulated"))) == {"plain": False, "twofold@emulated": True}
+    assert labels(planned(on("pretended"))) == {"twofold@pretended (emulated)": True}
+    assert labels(planned("twofold", platform="emulated")) == {"twofold@emulated": True}
+    assert labels(planned("twofold", "twofold", platform="emulated")) == {"twofold@emulated": True, "twofold@emulated#2": True}
+    assert labels(planned("twofold")) == {"twofold": False}
+    assert labels(planned(on("cluster"))) == {"twofold@cluster": False}
+
+
+def test_warm_ups_are_labelled_too(planned: Callable[..., Plan]) -> None:
+    made = planned(on("emulated"), warm_up=True)
+    assert [(run.label, run.emulated, run.spec.warm_up) for run in made.runs] == [
+        ("twofold@emulated", True, True),
+        ("twofold@emulated", True, False),
+    ]
+
+
+def test_the_noise_floor_is_of_real_platforms(planned: Callable[..., Plan]) -> None:
+    assert planned(on("emulated"), on("emulated")).analysis["noise_floor"] == []
+    assert planned(on("cluster"), on("cluster")).analysis["noise_floor"] == ["twofold@cluster#2"]
 
 
 def test_the_mark_survives_json_and_is_read_from_the_adapter_where_a_plan_has_none(plan: MakePlan) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from builders.killed_logs import SPEC, killed_log
 from builders.results_folders import Results, edit
 from tuneoff.experiment.spec import run_spec_to_json
+from tuneoff.measure.stored import read_run
 from tuneoff.record.endings import KILLED
 from tuneoff.record.layout import END
 from tuneoff.run.finish import recover
@@ -52,3 +54,21 @@ def test_timeouts_that_cannot_have_been_in_force_are_not_believed(tmp_path: Path
     edit(folder / "spec.json", lambda text: json.dumps({**json.loads(text), "run": theirs}))
     recover(results.path, results.plan, KILLED)
     assert not (folder / END).exists()
+
+
+def test_the_record_has_the_planned_run_and_the_timeouts_that_were_in_force(tmp_path: Path) -> None:
+    results, folder = killed(tmp_path)
+    experiment = SPEC.experiment
+    timeouts = replace(experiment.timeouts, trial_seconds=7.0)
+    workload = replace(experiment.workload, target="subprocess:run")
+    theirs = replace(
+        SPEC,
+        adapter_target="subprocess:Popen",
+        experiment=replace(experiment, workload=workload, timeouts=timeouts),
+        options={"kubeconfig": "theirs"},
+        local_options=("kubeconfig",),
+    )
+    assert theirs.run_id == SPEC.run_id
+    edit(folder / "spec.json", lambda text: json.dumps({**json.loads(text), "run": run_spec_to_json(theirs)}))
+    recover(results.path, results.plan, KILLED)
+    assert read_run(folder).run_spec() == replace(SPEC, experiment=replace(experiment, timeouts=timeouts))
