@@ -110,3 +110,14 @@ def test_the_seed_is_passed_by_its_name(tmp_path: Path) -> None:
 
 def test_a_bundle_calls_no_function() -> None:
     assert workload_at("subprocess:call").refuse_foreign({"executable": "bash"}) is not None
+
+
+def test_each_yield_is_an_epoch_and_the_generator_is_closed(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    assert run(tmp_path, "curve", workload_options={"closed": str(closed)}) == TrialOutcome(
+        state="completed", epochs=3, value=0.5 / 3, best_epoch=3
+    )
+    epochs = list(events_of(tmp_path, schema.Epoch))
+    assert [epoch.metrics["loss"] for epoch in epochs] == [0.5, 0.25, 0.5 / 3]
+    assert epochs[0].metrics["seed"] == next(iter(events_of(tmp_path, schema.TrialStarted))).seed
+    assert closed.exists()

@@ -261,3 +261,8 @@ def test_reading_the_kubeconfig_takes_from_the_servers_time(silent_dns: None, tm
 
 def test_the_limit_leaves_the_command_time_to_start() -> None:
     assert LOADING_SECONDS + SLACK_SECONDS < CHECK_SECONDS + SLACK_SECONDS < TOLD_SECONDS
+
+
+def test_good_cluster_passes_and_nothing_is_created(api: FakeApi) -> None:
+    assert check(api) == Cluster(server_version="v1.36.2", katib_image="katib-controller:v0.19.0")
+    assert {(one.method, one.path) for one in api.asked if one.method != "GET"} == {("POST", REVIEWS)}

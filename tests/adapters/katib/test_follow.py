@@ -255,3 +255,22 @@ def test_a_rotated_log_is_flagged(run: Run) -> None:
     feed.was_rotated = True
     run.completes(FIRST, [0.5, 0.25])
     assert until(lambda: any(item.name == "pod_log_rotated" for item in run.events(schema.Flag)))
+
+
+def test_a_pod_that_waits_too_long_ends_the_run_with_its_reason(make: Callable[..., Run]) -> None:
+    run = make(options={"pending_seconds": 0.3})
+    run.trial(FIRST, condition("Running"))
+    no_node = condition("PodScheduled", "Unschedulable", "0/3 nodes are available", status="False")
+    run.pod(FIRST, "Pending", conditions=[no_node])
+    assert "pod p-aaaaaaaa: Unschedulable: 0/3 nodes are available; " in failure_of(run)
+
+
+def test_an_interrupted_run_keeps_the_logs_of_trials_that_have_ended(run: Run) -> None:
+    run.begins(SECOND, 0.5)
+    run.completes(FIRST, [0.5, 0.25])
+    assert until(lambda: bool(run.events(schema.TrialStarted)))
+    run.follower.stop(5.0)
+    assert run.ends()[FIRST].state == "completed"
+    assert SECOND not in run.ends()
+    assert {item.trial for item in run.events(schema.TrialSubmitted)} == {FIRST, SECOND}
+    run.follower.stop(5.0)  # a second time changes nothing

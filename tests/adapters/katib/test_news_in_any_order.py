@@ -149,3 +149,17 @@ def test_a_trial_that_never_had_a_pod_gets_its_end(make: Callable[..., Run]) -> 
     assert until(lambda: FIRST in run.ends())
     assert run.ends()[FIRST].by == "coordinator"
     assert "no pod of it was seen" in (run.ends()[FIRST].cause or "")
+
+
+def test_a_trial_whose_pod_is_told_late_is_ended_by_its_own_word(make: Callable[..., Run]) -> None:
+    run = make(budget=Budget(trials=1, epochs_per_trial=2))
+    shown = pod(FIRST, "Succeeded", ended(0))
+    shown["metadata"] = {"name": f"p-{FIRST}", "labels": {"job-name": f"{run.plan.experiment}-{FIRST}"}}
+    run.cluster.pods[f"p-{FIRST}"] = shown
+    run.trial(FIRST, *DONE)
+    assert until(lambda: run.cluster.listings > 3)  # the server has the pod, the watch does not tell
+    assert run.ends() == {}
+    run.completes(FIRST, [0.5, 0.25])
+    run.succeeds(1)
+    (end,) = run.events(schema.TrialEnded)
+    assert (end.by, end.state) == ("trial", "completed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -247,3 +248,13 @@ def test_an_input_that_cannot_be_had_is_told_and_tried_again(cluster: Cluster) -
     cluster.pool._look(clock.monotonic_ns())
     assert len(cluster.connection.inputs) == 1
     assert findings(cluster.pool._places.values(), ()) == []
+
+
+def test_a_job_is_owned_by_the_config_map_and_runs_one_pod_once(cluster: Cluster) -> None:
+    (job,) = cluster.connection.jobs
+    assert [owner["uid"] for owner in job["metadata"]["ownerReferences"]] == ["1"]
+    assert (job["spec"]["backoffLimit"], job["spec"]["completions"]) == (0, 1)
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert (container["stdin"], container["stdinOnce"]) == (True, True)
+    assert container["resources"]["requests"] == container["resources"]["limits"]
+    assert "password" not in json.dumps(job).lower()
