@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from trial_runs import trial_context
+from trial_runs import events_of, trial_context
 from tuneoff.errors import ExperimentError, PluginError
 from tuneoff.experiment.build import build_experiments
 from tuneoff.experiment.load import load_matrix
+from tuneoff.record.events import schema
 from tuneoff.registry import workload_class
 from tuneoff.run.trial.run_trial import Decision, TrialOutcome, run_trial
 from tuneoff.workload import Workload, workload_at
@@ -121,3 +122,8 @@ def test_each_yield_is_an_epoch_and_the_generator_is_closed(tmp_path: Path) -> N
     assert [epoch.metrics["loss"] for epoch in epochs] == [0.5, 0.25, 0.5 / 3]
     assert epochs[0].metrics["seed"] == next(iter(events_of(tmp_path, schema.TrialStarted))).seed
     assert closed.exists()
+
+
+def test_without_an_objective_it_is_the_accuracy(tmp_path: Path) -> None:
+    objective = built(tmp_path, "workloads.test_function:curve", "{}").objective
+    assert (objective.metric, objective.mode) == ("validation_accuracy", "max")

@@ -239,3 +239,13 @@ def test_no_early_stopping_without_a_pruner_of_katibs() -> None:
 
 def test_null_is_as_good_as_nothing() -> None:
     assert katib_options(spec_of(options={"image": IMAGE, "context": None})).context is None
+
+
+def test_the_record_names_the_service_of_each_platform() -> None:
+    median = Strategy(name="median")
+    assert offers.implementations(spec_for("random", pruner=median)) == {
+        "sampler": "Katib random (hyperopt)",
+        "pruner": "Katib medianstop",
+    }
+    emulated = offers.implementations(spec_for("random", platform="emulated", pruner=median))
+    assert all(name.startswith("emulated") for name in emulated.values())

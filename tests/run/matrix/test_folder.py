@@ -223,3 +223,19 @@ def test_files_that_are_not_tuneoff_s_stay_and_runs_without_a_plan_are_refused(t
     (tmp_path / "runs").mkdir()
     with pytest.raises(ResultsError, match=f"holds runs and no {PLAN}"):
         ResultsFolder(tmp_path, plan, resume=False)
+
+
+@pytest.mark.parametrize(
+    ("parts", "key"),
+    [
+        ("power: 'one:Meter'", "power"),
+        ("carbon: {zone: ESP}", "carbon"),
+        ("prices: none", "prices"),
+        ("analysis: {margin_percent: 1}", "analysis"),
+    ],
+)
+def test_a_resume_with_another_meter_intensity_or_prices_is_refused(tmp_path: Path, plan: Plan, parts: str, key: str) -> None:
+    ResultsFolder(tmp_path / "r", plan, resume=False).close()
+    other = make_plan(load_matrix(write_file(tmp_path / "other.yaml", f"{FILE}{parts}\n")))
+    with pytest.raises(ResultsError, match=f"begun with another `{key}`, which is frozen since; undo that change"):
+        ResultsFolder(tmp_path / "r", other, resume=True)
