@@ -235,3 +235,21 @@ def test_a_survivor_of_a_run_is_seen_but_not_by_a_process_of_that_run(tmp_path: 
         assert "earlier_survivor" in names(notes(state, [state]))
         monkeypatch.setenv(RESULTS_MARK, str(tmp_path.resolve()))
         assert look(tmp_path).survivors == ()
+
+
+class Sleeping:
+    """A digest during which this thread does not run, as if another program had its core."""
+
+    SECONDS = 0.05
+
+    def update(self, _: bytes) -> None:
+        """Do nothing."""
+
+    def digest(self) -> bytes:
+        time.sleep(self.SECONDS)
+        return b""
+
+
+def test_a_sentinel_that_waits_for_its_core_takes_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuneoff.run.machine.hashlib.sha256", Sleeping)
+    assert machine._sentinel() < 0.2 * Sleeping.SECONDS * 1e9

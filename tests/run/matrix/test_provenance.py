@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,3 +97,9 @@ def test_the_repository_of_the_code_has_its_url_and_commit(package: Path) -> Non
     (git / "config").write_text(CONFIG.format(url="https://example.com/code.git"))
     (git / "HEAD").write_text("a" * 40 + "\n")
     assert prepare(SPEC).code["git"] == {"url": "https://example.com/code.git", "commit": "a" * 40}
+
+
+def test_data_files_are_read_again_after_a_run(package: Path) -> None:
+    found = prepare(SPEC).environment()["after"]
+    assert found["data"] == {"a": hashlib.sha256(b"abc").hexdigest(), "b": None}
+    assert found["data_bytes"] is None  # one cannot be read

@@ -203,3 +203,8 @@ def test_failed_runs_are_repeated_and_seeds_are_added_without_training_the_other
     assert "Failed runs were repeated until they were done (serial: 1)" in told
     assert "Seeds added after the first run (3)" in told
     assert main(["verify", "results"]) == 0
+
+
+@pytest.mark.parametrize("name", ["best_differs", "steal", "slow_clock_source", "frequency_limited", "left_behind"])
+def test_flags_of_results_and_of_the_machine_as_it_is_repeat_nothing(plan: Plan, name: str) -> None:
+    assert to_repeat(plan, flagged(all_done(), "optuna", 1, name), flagged=True) == {}
