@@ -57,3 +57,7 @@ def test_pods_are_limited_by_their_container_and_processes_by_core() -> None:
     assert (here.memory_limiter, here.cpu_limiter, here.head_node) == ("", "", False)
     assert {(one.memory_limiter, one.cpu_limiter, one.head_node) for one in (workers, jobs)} == {("container", "container", True)}
     assert [one.long_lived_workers for one in (here, workers, jobs)] == [True, True, False]
+
+
+def test_options_of_a_cluster_mean_nothing_here() -> None:
+    assert "has no options, but got image" in (reason(platform="local") or "")

@@ -208,3 +208,7 @@ def test_failed_runs_are_repeated_and_seeds_are_added_without_training_the_other
 @pytest.mark.parametrize("name", ["best_differs", "steal", "slow_clock_source", "frequency_limited", "left_behind"])
 def test_flags_of_results_and_of_the_machine_as_it_is_repeat_nothing(plan: Plan, name: str) -> None:
     assert to_repeat(plan, flagged(all_done(), "optuna", 1, name), flagged=True) == {}
+
+
+def test_nothing_is_repeated_unless_it_is_asked_for(plan: Plan) -> None:
+    assert to_repeat(plan, flagged(all_done(), "optuna", 1, "disturbed"), flagged=False) == {}
