@@ -131,6 +131,10 @@ def test_two_runs_of_one_identity_are_refused(plan: MakePlan) -> None:
         plan({**LEAST, "matrix": {"timeouts.test_seconds": [1, 2]}})
 
 
+def test_a_default_alone_is_run(plan: MakePlan) -> None:
+    assert all(run.skip_reason is None for run in plan({**LEAST, "sampler": "default"}).runs)
+
+
 def test_one_short_warm_up_per_kind_of_adapter_comes_first(plan: MakePlan) -> None:
     content = {
         **LEAST,
