@@ -51,3 +51,9 @@ def test_the_exit_of_a_foreign_handler_becomes_an_interruption() -> None:
     with pytest.raises(Interrupted), kept_handler():
         raise SystemExit(15)
     assert signal.getsignal(signal.SIGTERM) is interrupt
+
+
+def test_the_handler_that_a_block_replaced_is_put_back() -> None:
+    with kept_handler():
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    assert signal.getsignal(signal.SIGTERM) is interrupt
