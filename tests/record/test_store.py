@@ -20,6 +20,7 @@ from tuneoff.record.end import BESIDE, broken_seals, read_spec, seal
 from tuneoff.record.layout import END
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import FILE_NAME, run_json_schema, standing
+from tuneoff.tell.record_head import read_head
 
 jsonschema: Any = importlib.import_module("jsonschema")  # it has no types
 
@@ -52,6 +53,7 @@ def test_the_file_begins_with_its_format_version_and_meets_the_published_schema(
         lambda text: text.replace('"key": "', '"key": "0', 1),
         lambda text: text.replace('"format_version": 5', '"format_version": 4', 1),
         lambda text: text.replace('"status": "done"', '"status": "splendid"', 1),
+        lambda text: text.replace('"status": "done"', '"status": "failed"', 1),
         lambda text: text.replace('"epoch":1', '"epoch":0', 1),
         lambda text: text.replace('"execution_id": "', '"execution_id": "../../', 1),
         lambda text: text.replace('"seed":0', '"seed":"0"', 1),
@@ -61,14 +63,14 @@ def test_the_file_begins_with_its_format_version_and_meets_the_published_schema(
 )
 def test_a_stored_record_that_is_missing_or_damaged_is_derived_anew(folder: Path, change: Callable[[str], str]) -> None:
     path = folder / FILE_NAME
-    before, text = read_run(folder), path.read_text()
+    before, head, text = read_run(folder), read_head(folder), path.read_text()
     path.write_bytes(change(text).encode("utf-8", "surrogateescape"))
     assert path.read_bytes() != text.encode()
-    assert read_run(folder) == before
+    assert (read_run(folder), read_head(folder)) == (before, head)
     path.unlink()
-    assert read_run(folder) == before
+    assert (read_run(folder), read_head(folder)) == (before, head)
     path.symlink_to("/dev/zero")
-    assert read_run(folder) == before
+    assert (read_run(folder), read_head(folder)) == (before, head)
 
 
 def test_a_stored_record_of_the_same_files_is_taken_as_it_is(folder: Path) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
-from tuneoff.base.files import read_regular
+from tuneoff.base.files import PLAIN_NAME, read_regular
 from tuneoff.measure.stored import derived_run
 from tuneoff.record.end import end_bytes, key_of
 from tuneoff.record.events.schema import Charged
@@ -35,7 +35,7 @@ class _Head(msgspec.Struct, kw_only=True):
     """The fields of `run.json` that tell how an execution ended; the others, trials above all, are skipped."""
 
     run_id: str
-    execution_id: str
+    execution_id: Annotated[str, msgspec.Meta(pattern=PLAIN_NAME)]
     specification: _Specification
     status: RunStatus
     reason: str | None = None
@@ -60,10 +60,19 @@ def read_head(folder: Path) -> RunRecord:
     key = key_of(end)
     try:
         content = read_regular(folder / FILE_NAME)
-        head = _decoder.decode(content) if has_key(content, key) else None
+        head = _head(content) if has_key(content, key) else None
     except (OSError, ValueError, RecursionError):
         head = None
-    head = head or _decoder.decode(b"".join(encode(derived_run(folder, end), key)))
+    return head or _head(b"".join(encode(derived_run(folder, end), key)))
+
+
+def _head(content: bytes) -> RunRecord:
+    """Return the head of the record that the text of a `run.json` holds.
+
+    Raises:
+        ValueError: it breaks a rule of records.
+    """
+    head = _decoder.decode(content)
     told = {BEST: head.metrics.best, JOB_TIME: head.metrics.time}
     return RunRecord(
         run_id=head.run_id,

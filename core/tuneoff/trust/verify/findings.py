@@ -150,9 +150,9 @@ def is_same_text(content: bytes, record: RunRecord, key: str) -> bool:
 
 
 def record_differences(content: bytes, record: RunRecord, key: str) -> Iterator[ValueDifference]:
-    """Yield what differs between the text of a `run.json` and a record; the run's id is told where its specification is."""
+    """Yield what differs between the text of a `run.json` and a record."""
     stored, recomputed = (msgspec.json.decode(text) for text in (content, b"".join(encode(record, key))))
-    yield from differences({**stored, "run_id": record.run_id}, recomputed)
+    yield from differences(stored, recomputed)
 
 
 def differences(stored: Any, recomputed: Any, path: str = "") -> Iterator[ValueDifference]:
