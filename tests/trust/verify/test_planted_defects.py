@@ -49,6 +49,11 @@ def _epoch_value_resealed(folder: Path) -> None:
     reseal(folder)
 
 
+def _other_scores_resealed(folder: Path) -> None:
+    (folder / "test.json").write_text('{"trial": "t7", "scores": {"test_accuracy": 0.99}}')
+    reseal(folder)
+
+
 def _removed_trial_everywhere(folder: Path) -> None:
     events_of(folder, "2").unlink()
     coordinator = next((folder / "events").glob("coordinator-*"))
@@ -150,6 +155,14 @@ PLANTS: dict[str, tuple[Plant, list[str]]] = {
         ["spec.json: changed: sealed with ", "run_id: its specification has ", "specification.seed: stored 0, recomputed 8"],
     ),
     "other test": (lambda folder: (folder / "test.json").write_text("{}"), ["test.json: was added after the seal"]),
+    "other scores resealed": (
+        _other_scores_resealed,
+        ['test.json: trial is "t7", the events say "', "test.json: scores.test_accuracy is 0.99, the events say 0.93"],
+    ),
+    "other tested configuration": (
+        lambda folder: (folder / "best_configuration.json").write_text('{"extra": 1}'),
+        ["best_configuration.json: extra is 1, the events say nothing"],
+    ),
     "other analysis": (
         _substituted("end.json", r'("analysis_digest": ")....', r"\g<1>0000"),
         ["environment.analysis_digest: stored 0000"],

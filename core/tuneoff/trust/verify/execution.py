@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from tuneoff.base.files import odd_entries, open_regular, read_regular
+from tuneoff.base.files import odd_entries, open_regular, read_json, read_regular
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.derived import Derived, derive_folder
 from tuneoff.record.end import ExecutionEnd, broken_seals, key_of, read_end, read_spec
 from tuneoff.record.endings import IN_NO_EVENT
 from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.layout import END, FRAMEWORK
+from tuneoff.record.layout import BEST_CONFIGURATION, END, FRAMEWORK, TEST_RESULT
 from tuneoff.record.run_record import FORMAT_VERSION, RunRecord
 from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
 from tuneoff.record.store import FILE_NAME, cached_run
@@ -28,9 +28,11 @@ from tuneoff.trust.verify.findings import (
     Fault,
     VerifiedExecution,
     count_values,
+    differences,
     is_same_text,
     read_object,
     record_differences,
+    show,
 )
 from tuneoff.trust.verify.planned import PlanExpectation, check_charge, check_frozen
 
@@ -91,6 +93,7 @@ def _verify(folder: Path, expected: PlanExpectation, outcome: VerifiedExecution)
         outcome.samples = samples.power_samples + len(samples.usage)
     _compare(folder, key_of(content), record, outcome)
     _check_times(log, derived, outcome)
+    outcome.add_all("file", _test_files(folder, record))
     outcome.add_all("file", _checkpoint(folder, record))
     for broken in check_run(folder, record):
         outcome.add("history", broken.rule, broken.line, shown_by=broken)
@@ -163,6 +166,33 @@ def _compare(folder: Path, key: str, record: RunRecord, outcome: VerifiedExecuti
             outcome.add("value", difference.path, difference.text, difference.stored, difference.recomputed)
     except UnicodeDecodeError as error:  # in what no reader takes
         outcome.add("schema", FILE_NAME, f"is damaged: {error}")
+
+
+def _test_files(folder: Path, record: RunRecord) -> Iterator[Fault]:
+    """Hold what the test was given, and the scores that its process wrote, to the events; where there is no file, nothing."""
+    test = record.test
+    best = next((trial for trial in record.trials if test is not None and trial.trial == test.trial), None)
+    if test is None or best is None:
+        return
+    scored = {
+        "trial": test.trial,
+        "scores": dict(test.scores),
+        "checkpoint_sha256": test.checkpoint_sha256,
+        "device": test.device,
+    }
+    for name, due in ((BEST_CONFIGURATION, dict(best.configuration)), (TEST_RESULT, scored)):
+        try:
+            found = read_json(folder / name)
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as error:
+            yield Fault(name, f"cannot be read: {error}")
+            continue
+        if name == TEST_RESULT and isinstance(found, dict):  # it has details beside these
+            found = {key: found[key] for key in due if key in found}
+        for difference in differences(found, due):
+            text = f"{difference.path} is {show(difference.stored)}, the events say {show(difference.recomputed)}"
+            yield Fault(name, text)
 
 
 def _checkpoint(folder: Path, record: RunRecord) -> Iterator[Fault]:
