@@ -200,8 +200,6 @@ def _write(place: Place, spec: RunSpec, texts: Texts) -> None:
     folder = folder_of(place.work / "stranger", spec, said, plan)
     for record in folder.glob("runs/*/*/end.json"):
         _change(record, "environment", texts)
-    for stored in folder.glob("runs/*/*/spec.json"):
-        stored.write_text(json.dumps({"execution_id": texts.text(), "run_id": texts.text(), "run": texts.value()}))
     for name in ("log.txt", "outside.txt", "leftovers.jsonl"):
         (next(folder.glob("runs/*/*")) / name).write_text(texts.text() + "\n")
     write_bundle(place.work / ARCHIVE, {"results": folder}, plan_id=texts.text())

@@ -62,6 +62,10 @@ PLANTS: dict[str, tuple[Callable[[Path], object], str]] = {
         "end.json: is damaged: is nested too deeply",
     ),
     "a deep specification": (lambda folder: (folder / "spec.json").write_text(DEEP), "spec.json is no specification of a run"),
+    "a key of a seal that nobody reads": (
+        lambda folder: edit(folder / "end.json", lambda text: text.replace('"size_bytes": ', '"size": 1, "size_bytes": ', 1)),
+        "end.json: is not as tuneoff writes it",
+    ),
     "a key twice": (
         lambda folder: edit(folder / "end.json", lambda text: text.replace('"emulated": ', '"emulated": true, "emulated": ')),
         "end.json emulated: stands twice in one object",

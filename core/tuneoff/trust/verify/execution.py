@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from tuneoff.base.files import odd_entries, open_regular, read_json, read_regular
@@ -104,9 +106,14 @@ def _verify(folder: Path, expected: PlanExpectation, outcome: VerifiedExecution)
 
 def _end(folder: Path, content: bytes, outcome: VerifiedExecution) -> ExecutionEnd | None:
     """Return what was stated of an execution; None where that cannot be read."""
+    value = read_object(content, FORMAT_VERSION, outcome, END)
+    if value is None:
+        return None
     try:
-        if read_object(content, FORMAT_VERSION, outcome, END) is not None:
-            return read_end(folder, content)
+        end = read_end(folder, content)
+        if value != json.loads(msgspec.json.encode(end)):
+            outcome.add("schema", END, "is not as tuneoff writes it: keys are missing, or there are some that nobody reads")
+        return end
     except ResultsError as error:
         outcome.add("schema", END, str(error).replace(f"{folder / END} ", ""))
     return None
