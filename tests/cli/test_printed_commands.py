@@ -13,7 +13,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -153,10 +152,9 @@ def test_what_is_printed_of_a_results_folder_can_be_pasted(
 
 def test_of_a_reproduced_folder_only_the_bundle_is_run_again(call: Call) -> None:
     results = made(Case(words=["compare", "--seeds", "0"], changes={**ALL_DISTURBED, 2: never}))
-    with tarfile.open("results/several.tar.gz", "w:gz") as archive:
-        archive.add("several.yaml")
     plan = json.loads((results / PLAN).read_text())
-    (results / PLAN).write_text(json.dumps({**plan, "path": "results/several.tar.gz"}))
+    content = {"reproduces": plan["plan_id"], "bundle_sha256": "0" * 64}
+    (results / PLAN).write_text(json.dumps({**plan, "path": "results/several.tar.gz", "content": content}))
     outputs = [call("report", "--text", results), call("recommend", results, "--must-resume"), call("watch", "--once", results)]
     commands = [one for answer in outputs for text in (answer.out, answer.err) for one in printed(text)]
     assert [one for one in commands if shlex.split(one)[1] in ("compare", "run")] == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -29,6 +28,7 @@ UNPACKED = (
     "manifest.json",
     "experiment.json",
 )  # of a bundle, beside its results folder: its list of files, and the file of the plan
+REPRODUCES = "reproduces"  # in the content of a plan that was made of a bundle: the plan that is reproduced
 WARM_UP_BLOCK = -1
 
 
@@ -137,7 +137,7 @@ class Plan:
 
         A plan of `tuneoff run` is one run alone.
         """
-        if self.is_of_bundle(results):
+        if self.is_of_bundle:
             return command("reproduce", self._file(results))
         name = "run" if len(self.runs) == 1 else "compare"
         return self._command(name, results, self.options, ("--resume", *more, "--output", results))
@@ -146,10 +146,10 @@ class Plan:
         words = [word for option, values in options.items() for word in (_spelled(name, option), *values)]
         return command(name, self._file(results), *words, *more)
 
-    def is_of_bundle(self, results: Path) -> bool:
-        """Tell whether its file is an archive: `tuneoff reproduce` runs that, no command runs it with other seeds."""
-        file = self._file(results)
-        return os.path.isfile(file) and tarfile.is_tarfile(file)
+    @property
+    def is_of_bundle(self) -> bool:
+        """Whether it was made of a bundle: `tuneoff reproduce` runs that, no command runs it with other seeds."""
+        return REPRODUCES in self.content
 
     def _file(self, results: Path) -> str | Path:
         above = [Path(), *results.absolute().parents]

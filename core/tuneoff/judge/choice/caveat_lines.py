@@ -134,7 +134,7 @@ def deciding(results: Results, answers: Answers, settings: Sequence[Setting]) ->
         return None
     seeds = results.plan.seeds
     needed = _needed(answers, settings[0], len(seeds) - len(results.plan.added_seeds))
-    if needed is None or not seeds or results.plan.is_of_bundle(results.folder):
+    if needed is None or not seeds or results.plan.is_of_bundle:
         return None
     return Deciding(
         command=results.plan.compare_command(results.folder, seeds=more_seeds(results.plan, needed)),

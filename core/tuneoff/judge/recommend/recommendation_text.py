@@ -136,7 +136,7 @@ def headline(recommendation: Recommendation) -> Iterator[str]:
 
 def how_to_measure(recommendation: Recommendation) -> Iterator[str]:
     """Yield which file to run, and with what, for what is not measured."""
-    own = [file for file, results in recommendation.files.items() if not results.plan.is_of_bundle(results.folder)]
+    own = [file for file, results in recommendation.files.items() if not results.plan.is_of_bundle]
     for one in recommendation.outside:
         for file in one.files:
             if file in own:

@@ -20,7 +20,7 @@ from tuneoff.base.files import open_regular, without_links
 from tuneoff.base.interrupting import interrupting
 from tuneoff.errors import ExperimentError, MissingPackageError, ResultsError, TuneoffError, UnknownNameError
 from tuneoff.experiment.expand import SkipCheck
-from tuneoff.experiment.plan import Plan, PlannedRun
+from tuneoff.experiment.plan import REPRODUCES, Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.results_folder import read_plan
@@ -221,7 +221,7 @@ def plan_of(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None = None)
         other = [replace(run.spec, seed=seed) for run in served]
         served = [replace(run, spec=spec, run_id=spec.run_id) for run, spec in zip(served, other, strict=True)]
         served = list({run.run_id: run for run in served}.values())
-    content: Mapping[str, Any] = {"reproduces": bundle.manifest.plan_id, "bundle_sha256": bundle.sha256}
+    content: Mapping[str, Any] = {REPRODUCES: bundle.manifest.plan_id, "bundle_sha256": bundle.sha256}
     return Plan(
         name=f"{bundle.manifest.name}-reproduced",
         path=str(bundle.path),
