@@ -10,7 +10,7 @@ import pytest
 
 from command_line import LEAST, Call, write_file
 from tuneoff.cli.selection import packaged
-from tuneoff.experiment.seeds import read_seeds, seeds_text
+from tuneoff.experiment.seeds import MOST_SEEDS, read_seeds, seeds_text
 
 PORT = "must be a whole number from 0 to 65535, but got "
 
@@ -92,6 +92,13 @@ def test_seeds_are_lists_ranges_or_a_count(call: Call, fakes: None, words: Seque
         assert [run["spec"]["seed"] for run in json.loads(answer.out)["runs"]] == seeds
         assert answer.err == ""
     assert read_seeds(seeds_text(seeds)) == seeds
+
+
+def test_a_seed_list_has_its_maximum() -> None:
+    assert len(read_seeds(f"0-{MOST_SEEDS - 2},7")) == MOST_SEEDS
+    for text in (f"0-{MOST_SEEDS}", f"7,0-{MOST_SEEDS - 1}", f"0-{MOST_SEEDS - 1},7"):
+        with pytest.raises(ValueError, match=f"must be at most {MOST_SEEDS}"):
+            read_seeds(text)
 
 
 def test_a_lone_seed_is_not_taken_for_their_number_without_a_word(call: Call, fakes: None) -> None:

@@ -150,6 +150,13 @@ def test_what_is_printed_of_a_results_folder_can_be_pasted(
             assert call(*words[1:]).code in (0, 1, 4), one  # 4: made by hand, so it is not what its events give
 
 
+@pytest.mark.parametrize("seed", [0, 4])
+def test_the_seed_that_is_asked_for_is_run(call: Call, seed: int) -> None:
+    Path("several.yaml").write_text(json.dumps({**SEVERAL, "seeds": [3, 4]}))
+    words = ["run", "several.yaml", "--adapter", "serial", "--seed", str(seed)]
+    assert run_command.planned(build_parser(COMMANDS, "", "", "").parse_args(words)).seeds == (seed,)
+
+
 def test_of_a_reproduced_folder_only_the_bundle_is_run_again(call: Call) -> None:
     results = made(Case(words=["compare", "--seeds", "0"], changes={**ALL_DISTURBED, 2: never}))
     plan = json.loads((results / PLAN).read_text())

@@ -46,6 +46,7 @@ SIZES = st.floats(0.01, 1000)
         ({"workers": 4}, GRID, Bracket(used=(1, 3), is_exact=True)),
         ({"workers": 4}, points((1, 1), (2, 1), (8, 1), (16, 1)), Bracket(used=(1, 2))),
         ({"workers": 2, "trial_seconds": 10}, GRID, Bracket(used=(0, 1, 2, 3))),
+        ({"workers": 4, "trial_seconds": 10}, points((4, 1), (4, 60)), Bracket(used=(0, 1))),
         ({"workers": 4, "trial_seconds": 1}, points((1, 1), (4, 60)), Bracket(outside={})),
         ({"workers": 5, "trial_seconds": 10}, GRID, Bracket(outside={"workers": (1, 4)})),
         ({"workers": 4.2}, GRID, Bracket(outside={"workers": (1, 4)})),

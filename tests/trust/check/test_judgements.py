@@ -13,7 +13,7 @@ from builders.check_evidence import attempt, evidence, finding, made, trial
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import RefusalRecord
 from tuneoff.trust.check import specs
-from tuneoff.trust.check.checks.space import _at_most
+from tuneoff.trust.check.checks.space import _at_most, _outside
 from tuneoff.trust.check.evidence import AdapterEvidence, Made, Refusals, RequestAnswer
 from tuneoff.trust.check.footprint import Left
 
@@ -223,3 +223,19 @@ def test_undeploy_is_judged_after_each_failure_less_what_every_run_leaves() -> N
 @pytest.mark.parametrize(("count", "draws", "share"), [(0, 10, 0.3), (250, 1000, 1 / 3), (1000, 1000, 0.5)])
 def test_the_binomial_tail_is_exact(count: int, draws: int, share: float) -> None:
     assert _at_most(count, draws, share) == pytest.approx(binom.cdf(count, draws, share), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problems"),
+    [
+        ({}, []),
+        ({"level": None}, ["'level' is missing"]),
+        ({"other": 1}, ["'other' is in no search space"]),
+        ({"level": 1.1}, ["level=1.1 is outside"]),
+    ],
+)
+def test_a_configuration_has_a_value_of_each_dimension_and_no_other(changes: dict[str, Any], problems: list[str]) -> None:
+    given = {"level": 0.5, "act": "sound", **changes}
+    configuration = {name: value for name, value in given.items() if value is not None}
+    for problem, expected in zip(_outside(specs.LISTED, configuration), problems, strict=True):
+        assert problem.startswith(expected)
