@@ -17,6 +17,7 @@ from tuneoff.measure.power.reading import FILE_BYTES, LONGEST_SECONDS, Pace
 from tuneoff.measure.power.sampler import Sampler
 from tuneoff.meter import MeterError
 from tuneoff.record.samples.reader import Samples, read_samples
+from tuneoff.record.samples.schema import LATE
 from waiting import until
 
 RUN = "run-of-this-test"
@@ -33,6 +34,16 @@ def sampled(folder: Path, power: PowerPlan) -> Samples:
     with Sampler(folder, RUN, power):
         pass
     return samples_of(folder)
+
+
+@pytest.mark.parametrize(("declared_seconds", "interval_seconds"), [(30.0, 0.5), (0.1, 5.0)])
+def test_the_longest_gap_is_the_meter_s_or_that_of_its_interval(
+    declared_seconds: float, interval_seconds: float, tmp_path: Path
+) -> None:
+    meter = Counter()
+    meter.description = replace(meter.description, longest_gap_seconds=declared_seconds)
+    header = sampled(tmp_path, replace(plan_of(meter), interval_seconds=interval_seconds)).header
+    assert header.longest_gap_ns == round(max(declared_seconds, LATE * interval_seconds) * clock.NANOSECONDS)
 
 
 @pytest.mark.parametrize(("slept_seconds", "is_noted"), [(0.0, False), (90.0, True)])
