@@ -76,14 +76,14 @@ def judged(problems: Iterable[str], text: str = "", most: int = 3) -> Finding:
     return failed("; ".join(listed[:most]) + more)
 
 
-class Evidence(Protocol):
+class CheckEvidence(Protocol):
     """What checks read; `missing` says of a name that they read why it is not there."""
 
     @property
     def missing(self) -> Mapping[str, Finding]: ...
 
 
-E = TypeVar("E", bound=Evidence)
+E = TypeVar("E", bound=CheckEvidence)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
