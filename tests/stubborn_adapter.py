@@ -52,10 +52,12 @@ class SlowStart(Slow):
 
 
 class Daemonic(Slow):
-    """Leaves a daemon."""
+    """Leaves a daemon; its deploy takes longer than the grain in which the start of a process is known."""
 
     def deploy(self) -> None:
+        time.sleep(0.05)
         start_daemon(self.context.run_dir / "daemon")
+        time.sleep(0.05)
 
     def run_trials(self) -> None:
         pass
