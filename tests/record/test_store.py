@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -55,6 +57,7 @@ def test_the_file_begins_with_its_format_version_and_meets_the_published_schema(
         lambda text: text.replace('"status": "done"', '"status": "splendid"', 1),
         lambda text: text.replace('"status": "done"', '"status": "failed"', 1),
         lambda text: text.replace('"epoch":1', '"epoch":0', 1),
+        lambda text: re.sub('"run_id": "[^"]*', '"run_id": "another', text, count=1),
         lambda text: text.replace('"execution_id": "', '"execution_id": "../../', 1),
         lambda text: text.replace('"seed":0', '"seed":"0"', 1),
         lambda text: text.replace('"time.jct": {"value":176000.0', '"time.jct": {"value":', 1),
@@ -126,16 +129,18 @@ def test_a_missing_end_is_one_line(tmp_path: Path) -> None:
 def test_a_full_disk_is_one_line_and_leaves_the_old_file(
     record: RunRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_run(tmp_path, record)
+    folder = tmp_path / record.run_id / record.execution_id
+    folder.mkdir(parents=True)
+    write_run(folder, record)
 
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(ResultsError, match="No space left on device; free space"):
-        write_run(tmp_path, replace(record, status="failed", reason="x"))
-    assert read_run(tmp_path) == record
-    assert {path.name for path in tmp_path.iterdir()} == {FILE_NAME, END}
+        write_run(folder, replace(record, status="failed", reason="x"))
+    assert read_run(folder) == record
+    assert {path.name for path in folder.iterdir()} == {FILE_NAME, END}
 
 
 def test_a_seal_shows_every_later_change(tmp_path: Path) -> None:
@@ -219,9 +224,16 @@ def test_a_specification_of_other_types_is_one_line(folder: Path, path: tuple[An
         read_spec(folder)
 
 
-def test_a_record_in_the_folder_of_another_execution_is_one_line(record: RunRecord, tmp_path: Path) -> None:
-    folder = tmp_path / "runs" / record.run_id / f"{record.execution_id}x"
-    folder.mkdir(parents=True)
-    write_run(folder, record)
+@pytest.mark.parametrize("read", [read_run, read_head])
+def test_a_record_in_the_folder_of_another_run_is_one_line(
+    folder: Path, tmp_path: Path, read: Callable[[Path], RunRecord]
+) -> None:
+    other = shutil.copytree(folder, tmp_path / "moved" / "x" / folder.name)
     with pytest.raises(ResultsError, match="which is another place; move its folder there, or remove it"):
-        list(read_runs(tmp_path))
+        read(other)
+
+
+@pytest.mark.parametrize("read", [read_run, read_head])
+def test_an_execution_has_the_name_of_its_folder(folder: Path, read: Callable[[Path], RunRecord]) -> None:
+    renamed = folder.rename(folder.with_name("renamed"))
+    assert read(renamed).execution_id == "renamed"

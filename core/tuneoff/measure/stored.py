@@ -17,14 +17,20 @@ def read_run(folder: Path) -> RunRecord:
     """Return the record of an execution's folder. A `run.json` that is missing, damaged or of other files only costs time.
 
     Raises:
-        ResultsError: its `end.json` cannot be read, or there is no such record and its raw files are not as they were sealed.
+        ResultsError: its `end.json` cannot be read, or there is no such record and its raw files are not as they were sealed,
+            or of another run than its folder is named after.
     """
     end = end_bytes(folder)
     try:
         record = cached_run(read_regular(folder / FILE_NAME), key_of(end))
     except OSError:
         record = None
-    return record or derived_run(folder, end)
+    return record if record is not None and is_of(folder, record) else derived_run(folder, end)
+
+
+def is_of(folder: Path, record: RunRecord) -> bool:
+    """Tell whether a record is of the run and execution that its folder is named after: `runs/<run id>/<execution id>/`."""
+    return folder.parts[-2:] == (record.run_id, record.execution_id)
 
 
 def record_text(folder: Path) -> bytes:
@@ -42,16 +48,15 @@ def read_runs(results: Path) -> Iterator[RunRecord]:
     Raises:
         ResultsError: see read_run and ended_executions.
     """
-    for folder in ended_executions(results):
-        record = read_run(folder)
-        if folder.parts[-2:] != (record.run_id, record.execution_id):
-            text = f"{folder / END} is of {record.run_id}/{record.execution_id}, which is another place"
-            raise ResultsError(f"{text}; move its folder there, or remove it")
-        yield record
+    yield from map(read_run, ended_executions(results))
 
 
 def derived_run(folder: Path, end: bytes) -> RunRecord:
-    """Derive the record of an execution from its raw files; `end`: the text of its `end.json`."""
+    """Derive the record of an execution from its raw files; `end`: the text of its `end.json`.
+
+    Raises:
+        ResultsError: see read_run.
+    """
     from tuneoff.measure.derived import derive_folder
 
     stated = read_end(folder, end)
@@ -60,6 +65,9 @@ def derived_run(folder: Path, end: bytes) -> RunRecord:
     key = key_of(end)
     try:
         record = derive_folder(folder, read_spec(folder), stated).record
+        if not is_of(folder, record):
+            text = f"{folder / END} is of run {record.run_id}, which is another place"
+            raise ResultsError(f"{text}; move its folder there, or remove it")
         return cached_run(b"".join(encode(record, key)), key) or record  # to the type of each number as if it had been stored
     except ResultsError:
         raise

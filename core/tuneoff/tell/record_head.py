@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from tuneoff.base.files import PLAIN_NAME, read_regular
-from tuneoff.measure.stored import derived_run
+from tuneoff.measure.stored import derived_run, is_of
 from tuneoff.record.end import end_bytes, key_of
 from tuneoff.record.events.schema import Charged
 from tuneoff.record.metric_value import MetricValue
@@ -63,7 +63,7 @@ def read_head(folder: Path) -> RunRecord:
         head = _head(content) if has_key(content, key) else None
     except (OSError, ValueError, RecursionError):
         head = None
-    return head or _head(b"".join(encode(derived_run(folder, end), key)))
+    return head if head is not None and is_of(folder, head) else _head(b"".join(encode(derived_run(folder, end), key)))
 
 
 def _head(content: bytes) -> RunRecord:

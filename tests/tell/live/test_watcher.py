@@ -191,7 +191,7 @@ def test_a_damaged_record_is_named_and_the_rest_is_shown(folder: Folder) -> None
     state = Watcher(folder.path).look()
     assert state.counts["done"] == 1
     assert any(str(bad.parent) in problem and "damaged" in problem for problem in state.problems)
-    assert any("record of another place" in problem for problem in state.problems)
+    assert any(str(moved) in problem for problem in state.problems)
 
 
 def test_a_folder_that_goes_away_is_one_line(folder: Folder) -> None:

@@ -135,11 +135,14 @@ def tables(
     tmp_path: Path, name: Literal["A", "B"], damage: str | None = None, accounting: Accounting | None = None
 ) -> dict[str, Rows]:
     """Return the tables of a results folder with one example; `damage`: a file of it that is cut; `accounting`: its own."""
-    folder = tmp_path / "results" / "runs" / "r" / "e"
-    spec = write_example(folder, name)
+    example = tmp_path / "results" / "runs" / "example"
+    spec = write_example(example, name)
     if accounting is not None:
-        write_accounting(folder, accounting)
-    write_run(folder, derive_folder(folder, spec).record)
+        write_accounting(example, accounting)
+    record = derive_folder(example, spec).record
+    folder = example.with_name(record.run_id) / record.execution_id
+    folder.parent.mkdir()
+    write_run(example.rename(folder), record)
     if damage is not None:
         (folder / damage).write_text("{\n")
     return {path.stem: read(path) for path in export(tmp_path / "results", tmp_path / "out", "json")}

@@ -290,10 +290,7 @@ class Executions:
                 self.changes += 1
             return
         try:
-            record = read_head(Path(folder))
-            if (record.run_id, record.execution_id) != tuple(folder.split(os.sep)[-2:]):
-                raise ResultsError(f"{folder} has the record of another place: {record.run_id}/{record.execution_id}")
-            self.ended[folder] = record
+            self.ended[folder] = read_head(Path(folder))
         except ResultsError as error:
             self.problems[folder] = str(error)
         del self.open[folder]
