@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from builders.check_evidence import SUBJECT
+from builders.check_evidence import SUBJECT, made, trial
 from fake_plugins import Plain, Rich, Twofold
 from tuneoff.adapter import Adapter
 from tuneoff.ask_tell import AskTellAdapter
@@ -22,7 +22,7 @@ from tuneoff.trust.check import specs
 from tuneoff.trust.check.evidence import flagged_left
 from tuneoff.trust.check.fault_injection import PLANTS, Plant, PlantedFailure, wrapped_target
 from tuneoff.trust.check.footprint import Left, ListeningSocket, own_folders
-from tuneoff.trust.check.make import run_spec
+from tuneoff.trust.check.make import run_spec, without_trials
 from tuneoff.trust.check.planned_runs import CheckRun, planned_runs
 from tuneoff.trust.check.probe_workload import CURVE, METRIC, NOTES, Probe
 from tuneoff.trust.check.refusals import ACCEPTED, REFUSED, ask
@@ -199,3 +199,24 @@ def test_what_a_run_makes_in_its_own_folders_is_known_to_be_its_own(tmp_path: Pa
         assert texts == [f"{own.temporary}/forgotten", "~/.ray/session", "~/new"]
     assert not Path(own.home).exists()
     assert {path.name for path in tmp_path.rglob("*")} == {"letters", "read", ".ray", "token"}
+
+
+@pytest.mark.parametrize(
+    ("with_trials", "charged", "verdicts"),
+    [
+        (["one"], "framework", {"other": "not_tested"}),
+        ([], "framework", {"one": "failed", "other": "failed"}),
+        ([], "infrastructure", {"one": "not_tested", "other": "not_tested"}),
+        (["one", "other"], "framework", {}),
+    ],
+)
+def test_runs_without_a_trial_are_a_failure_where_none_has_one_and_the_adapter_failed(
+    with_trials: list[str], charged: Any, verdicts: dict[str, str]
+) -> None:
+    end = {"status": "failed", "reason": "it broke", "charged": charged}
+    ended = {
+        name: made(name, [trial(0, 0.5)] if name in with_trials else [], record_fields=end, notes=[{}])
+        for name in ("one", "other")
+    }
+    runs = {name: CheckRun(name=name, experiment=specs.drawn(8)) for name in ended}
+    assert {name: finding.verdict for name, finding in without_trials(runs, ended).items()} == verdicts

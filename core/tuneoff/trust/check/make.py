@@ -119,13 +119,10 @@ def make_evidence(
             runs.append(planned[MANY])
         ended = _make_all(subject, runs, folder, asked, tell, announce, at_once)
     made = {name: item for name, item in ended.items() if isinstance(item, Made)}
-    found = {name: item if isinstance(item, Finding) else _without_trials(planned[name], item) for name, item in ended.items()}
-    if all(one is not None for one in found.values()):  # none came to a trial: where the adapter failed, that is no "not known"
-        of_adapter = [name for name, item in made.items() if item.stored is not None and item.stored.charged == "framework"]
-        found |= {name: failed(one.text) for name in of_adapter if (one := found[name]) is not None}
+    missing |= without_trials(planned, ended)
     if drawn is None and DRAWS in names:
-        drawn = _received(made.get(MANY)) or found[MANY] or not_tested("no configuration was received")
-    for name, item in {**found, REFUSALS: refusals, DRAWS: drawn}.items():
+        drawn = _received(made.get(MANY)) or missing.get(MANY) or not_tested("no configuration was received")
+    for name, item in {REFUSALS: refusals, DRAWS: drawn}.items():
         if isinstance(item, Finding):
             missing[name] = item
     return AdapterEvidence(
@@ -135,6 +132,20 @@ def make_evidence(
         refusals=refusals if isinstance(refusals, Refusals) else None,
         missing=missing,
     )
+
+
+def without_trials(planned: Mapping[str, CheckRun], ended: Mapping[str, Made | Finding]) -> dict[str, Finding]:
+    """Return for each run that came to no trial what that says: nothing is known; a failure, where none did and the adapter failed."""
+    findings = {}
+    for name, item in ended.items():
+        finding = item if isinstance(item, Finding) else _without_trials(planned[name], item)
+        if finding is not None:
+            findings[name] = finding
+    if len(findings) == len(ended):
+        for name, item in ended.items():
+            if isinstance(item, Made) and item.stored is not None and item.stored.charged == "framework":
+                findings[name] = failed(findings[name].text)
+    return findings
 
 
 def _check(asked: threading.Event) -> None:
