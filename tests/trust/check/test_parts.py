@@ -204,9 +204,9 @@ def test_what_a_run_makes_in_its_own_folders_is_known_to_be_its_own(tmp_path: Pa
 @pytest.mark.parametrize(
     ("with_trials", "charged", "verdicts"),
     [
-        (["one"], "framework", {"other": "not_tested"}),
+        (["one"], "framework", {"other": "not tested"}),
         ([], "framework", {"one": "failed", "other": "failed"}),
-        ([], "infrastructure", {"one": "not_tested", "other": "not_tested"}),
+        ([], "infrastructure", {"one": "not tested", "other": "not tested"}),
         (["one", "other"], "framework", {}),
     ],
 )

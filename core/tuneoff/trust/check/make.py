@@ -135,7 +135,7 @@ def make_evidence(
 
 
 def without_trials(planned: Mapping[str, CheckRun], ended: Mapping[str, Made | Finding]) -> dict[str, Finding]:
-    """Return for each run that came to no trial what that says: nothing is known; a failure, where none did and the adapter failed."""
+    """Return what each run without a trial shows: nothing, or a failure of the adapter where no run has one."""
     findings = {}
     for name, item in ended.items():
         finding = item if isinstance(item, Finding) else _without_trials(planned[name], item)
