@@ -73,7 +73,7 @@ def test_a_scenario_is_told(name: str, snapshot: SnapshotAssertion) -> None:
 def text(found: Answered) -> list[str]:
     """Return what `report --text` says."""
     curves = [line for setting in found.choice.settings for line in curve_lines(setting)]
-    return [*ending(found.choice, WIDTH), "", *curves, *lines(found.answers)]
+    return [*ending(found.choice, WIDTH), "", *curves, *lines(found.answers, [one.long for one in found.choice.warnings])]
 
 
 def figures(found: Answered) -> str:

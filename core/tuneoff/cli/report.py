@@ -47,8 +47,21 @@ def execute(arguments: argparse.Namespace) -> int:
         from tuneoff.judge.choice.curve import curve_lines
         from tuneoff.tell.report.tables import ending
 
+        warnings = [one.long for one in found.choice.warnings]
         told = [line for setting in found.choice.settings for line in curve_lines(setting)]
-        write("\n".join(map(printable, (*ending(found.choice, terminal_width()), "", *told, *lines(found.answers)))))
+        write(
+            "\n".join(
+                map(
+                    printable,
+                    (
+                        *ending(found.choice, terminal_width()),
+                        "",
+                        *told,
+                        *lines(found.answers, warnings),
+                    ),
+                )
+            )
+        )
     return 0
 
 

@@ -52,7 +52,7 @@ def test_the_choice_is_what_the_page_begins_with() -> None:
     document = Document(composed(found, Path("report")))
     assert [one.text for one in document.all("h1")] == [found.choice.lines[0]]
     (block,) = [one for one in document.all("section") if one.attributes.get("class") == "answer"]
-    at = [block.text.index(line) for line in (*found.choice.lines, *found.choice.caveats)]
+    at = [block.text.index(line) for line in (*found.choice.lines, *found.choice.short_warnings)]
     assert at == sorted(at)
 
 

@@ -277,7 +277,6 @@ class Answers:
     groups: tuple[EstimatedGroup, ...]
     verdicts: tuple[Verdict, ...]
     across: tuple[AcrossTasks, ...]
-    limits: tuple[str, ...]  # what cannot be concluded, and why
     statuses: Mapping[str, int]  # of all planned runs; the denominator is the plan
     family_size: int
     confidence: float

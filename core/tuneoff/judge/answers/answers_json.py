@@ -9,7 +9,7 @@ from tuneoff.judge.answers.answer import AcrossTasks, Answers, Estimate, Estimat
 from tuneoff.judge.choice.choice import Choice, Column, Point, Row, ScalingCurve, Setting
 from tuneoff.judge.runs import Run
 
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 _NO_WEIGHTS = "no model's weights are in its values"
 _NO_RUNS = "no run that is done has the metric"
 _NO_ESTIMATE = f"{_NO_RUNS}, or most failed"

@@ -11,7 +11,6 @@ from tuneoff.experiment.accounting.declared import Prices
 from tuneoff.judge.answers.across import across_tasks
 from tuneoff.judge.answers.analysis_plan import Frozen, frozen, overall
 from tuneoff.judge.answers.answer import Answers, Estimate, EstimatedGroup, Question, Verdict
-from tuneoff.judge.answers.caveats import limits
 from tuneoff.judge.answers.claims import claims
 from tuneoff.judge.answers.judging import Rules, is_elsewhere, pairs, verdict
 from tuneoff.judge.answers.phrases import floor_size, is_decided, is_within_noise
@@ -168,14 +167,12 @@ def answers(results: Results) -> Answers:
         groups=groups,
         verdicts=verdicts,
         across=tuple(across_tasks(of_scope, asked, plan, prices)),
-        limits=(),
         statuses=dict(Counter(run.status for own in of_scope.values() for one in own for run in one.runs)),
         family_size=plan.family_size,
         confidence=plan.confidence,
         analysis=results.plan.analysis,
     )
-    made = replace(made, claims=tuple(claims(made)))
-    return replace(made, limits=tuple(limits(made, of_scope, results, plan)))
+    return replace(made, claims=tuple(claims(made)))
 
 
 def _verdicts(cells: Sequence[Group], questions: Sequence[Question], plan: Frozen, of_noise: Rules) -> Iterator[Verdict]:

@@ -216,8 +216,8 @@ def _sign(value: float) -> str:
     return "+" if value > 0 else "−" if value < 0 else ""
 
 
-def lines(answers: Answers) -> Iterator[str]:
-    """Yield the answer's lines."""
+def lines(answers: Answers, warnings: Iterable[str]) -> Iterator[str]:
+    """Yield the answer's lines; `warnings`: what cannot be concluded."""
     total = sum(answers.statuses.values())
     came = ", ".join(f"{count} {status}" for status, count in sorted(answers.statuses.items()))
     yield f"{answers.name}: {counted(total, 'planned run')}: {came}"
@@ -225,7 +225,7 @@ def lines(answers: Answers) -> Iterator[str]:
     yield from _claims(answers.claims)
     yield ""
     yield "What cannot be concluded:"
-    yield from (f"  - {limit}" for limit in answers.limits)
+    yield from (f"  - {text}" for text in warnings)
     percent = 100 * answers.confidence
     family = answers.family_size
     yield (

@@ -18,6 +18,7 @@ from tuneoff.judge.choice.added import Added
 from tuneoff.judge.choice.scaling import Limit
 from tuneoff.judge.runs import Scope
 from tuneoff.judge.stats.location import Interval
+from tuneoff.judge.warnings import ResultsWarning
 from tuneoff.workload import Mode
 
 Over = Literal["trial_seconds", "workers", "trials"]
@@ -201,14 +202,14 @@ class Best:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The answer of a results folder. `settings`: the main one first. `caveats`: what could change the choice, worst first.
+    """The answer of a results folder. `settings`: the main one first. `warnings`: what weakens it, the gravest first.
 
     `report_command`: shows all of it.
     """
 
     name: str
     settings: tuple[Setting, ...]
-    caveats: tuple[str, ...]
+    warnings: tuple[ResultsWarning, ...]
     deciding: Deciding | None
     best: Best | None
     report_command: str
@@ -218,6 +219,11 @@ class Choice:
         """The metric of the column on quality: the test's where any row has it, else validation's."""
         groups = [column.group for setting in self.settings for row in setting.rows for column in row.columns.values()]
         return QUALITY if any(group.estimates[QUALITY].median is not None for group in groups) else VALIDATED
+
+    @property
+    def short_warnings(self) -> tuple[str, ...]:
+        """What could change the choice, with the way out."""
+        return tuple(one.text for one in self.warnings if one.short)
 
     @property
     def lines(self) -> tuple[str, ...]:

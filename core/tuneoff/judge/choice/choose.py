@@ -12,9 +12,9 @@ from tuneoff.base.commands import command
 from tuneoff.judge.answers.answer import Answers, EstimatedGroup, Outcome, Question
 from tuneoff.judge.answers.compute import answers as all_answers
 from tuneoff.judge.choice.added import Longest, added, baseline_of
-from tuneoff.judge.choice.caveat_lines import caveat_lines, deciding
 from tuneoff.judge.choice.choice import Best, Certainty, Choice, Column, Row, Setting, declared_seeds
 from tuneoff.judge.choice.curve import curves, scaling_lines
+from tuneoff.judge.choice.deciding import deciding
 from tuneoff.judge.choice.lengths import length_table
 from tuneoff.judge.choice.sentences import sentences
 from tuneoff.judge.choice.shown import Shown
@@ -22,6 +22,7 @@ from tuneoff.judge.results import Results
 from tuneoff.judge.runs import POOL, Group, Scope
 from tuneoff.judge.stats.location import middle
 from tuneoff.judge.summary_rows import figure
+from tuneoff.judge.warnings import results_warnings
 
 NO_FRAMEWORK = "no framework"
 TRAINING = "trial_execution.median"  # of a run's trials, in ms
@@ -58,7 +59,7 @@ def choose(results: Results, answers: Answers, adapters: Collection[str] | None 
     return Choice(
         name=answers.name,
         settings=ordered,
-        caveats=tuple(caveat_lines(results, answers, ordered)),
+        warnings=results_warnings(results, answers, names),
         deciding=deciding(results, answers, ordered),
         best=_best(answers.groups),
         report_command=command("report", results.folder),

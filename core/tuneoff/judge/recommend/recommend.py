@@ -13,8 +13,8 @@ from tuneoff.errors import ExperimentError
 from tuneoff.experiment.expand import declared_reasons
 from tuneoff.experiment.spec import LOCAL, Strategy
 from tuneoff.judge.answers.answers_json import choice_to_json
-from tuneoff.judge.choice.caveat_lines import unfinished
 from tuneoff.judge.choice.choose import Answered, choose
+from tuneoff.judge.choice.deciding import unfinished
 from tuneoff.judge.fault_results import FaultResult
 from tuneoff.judge.recommend.eligibility import (
     Candidate,

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from tuneoff.judge.answers.answer import Outcome, Verdict
 from tuneoff.judge.answers.differences import BOTH_FAILED
-from tuneoff.judge.choice.caveat_lines import Unfinished
 from tuneoff.judge.choice.choice import Choice
+from tuneoff.judge.choice.deciding import Unfinished
 from tuneoff.judge.recommend.eligibility import Candidate
 from tuneoff.judge.recommend.request import MeasuredSetting, OnStandIn, Range, Request
 from tuneoff.judge.results import Results

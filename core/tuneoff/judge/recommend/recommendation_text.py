@@ -11,7 +11,7 @@ from tuneoff.base.output import printable
 from tuneoff.experiment.names import with_pruner
 from tuneoff.experiment.spec import LOCAL
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
-from tuneoff.judge.choice.caveat_lines import more_seeds
+from tuneoff.judge.choice.deciding import more_seeds
 from tuneoff.judge.recommend.families import place_text
 from tuneoff.judge.recommend.recommendation import Against, Cited, Family, Outside, Reason, Recommendation
 from tuneoff.judge.recommend.request import TRIAL_SECONDS, TRIALS, WORKERS, Request, size_text, spans
@@ -28,8 +28,8 @@ def lines(recommendation: Recommendation, *, with_runs: bool = False) -> list[st
     several = len(recommendation.folders) > 1
     found = [f"unfinished: {text}{f' in {folder}' if several else ''}; the answer may change" for folder, text in waiting.items()]
     for choice in recommendation.choices:
-        caveats = [text for text in choice.caveats if text.rstrip(".") not in waiting.values()]
-        found += [*choice.lines, *(f"! {text}" for text in caveats), ""]
+        warnings = [text for text in choice.short_warnings if text.rstrip(".") not in waiting.values()]
+        found += [*choice.lines, *(f"! {text}" for text in warnings), ""]
     found += [*recommendation.headline, ""]
     asked = recommendation.request.names()
     found.append(f"asked for: {', '.join(asked) if asked else _of_files(recommendation)}")

@@ -52,7 +52,7 @@ SIGNS = {  # of an outcome on time, and its words
     Outcome.UNDECIDED: ("?", Outcome.UNDECIDED.text),
     Outcome.NOT_JUDGED: ("·", "too few seeds to decide by itself"),
 }
-MOST_CAVEATS = 3
+MOST_WARNINGS = 3
 MOST_PARAMETERS = 4  # of the best configuration, where there is a choice to tell too
 
 Cell = Callable[[Row, Setting], str]
@@ -184,8 +184,8 @@ def ending(choice: Choice, width: int | None = None) -> list[str]:
         below += [f"To decide{about}:", f"  {choice.deciding.command}"]
     if choice.best is not None:
         below.append(_best(choice, choice.best, MOST_PARAMETERS if has_choice else None))
-    below += [f"! {text}" for text in choice.caveats[:MOST_CAVEATS]]
-    more = len(choice.caveats) - MOST_CAVEATS
+    below += [f"! {text}" for text in choice.short_warnings[:MOST_WARNINGS]]
+    more = len(choice.short_warnings) - MOST_WARNINGS
     below += [f"! and {more} more: {choice.report_command}"] if more > 0 else []
     above = table(choice, min(width, TABLE_WIDTH) if width is not None else TABLE_WIDTH)
     legend = wrapped(_legend(choice.settings[0]), most) if len(above) > 3 else ()  # of several frameworks

@@ -1,0 +1,84 @@
+"""What would decide a choice: the command with more seeds, and about how long it takes; how many runs have not ended yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tuneoff.base.clock import MILLISECONDS
+from tuneoff.base.format import counted
+from tuneoff.experiment.plan import Plan
+from tuneoff.experiment.seeds import seeds_text
+from tuneoff.judge.answers.answer import Answers
+from tuneoff.judge.answers.judging import FEWEST_SEEDS
+from tuneoff.judge.choice.choice import Certainty, Deciding, Setting
+from tuneoff.judge.results import Results
+from tuneoff.run.run_ends import UNFINISHED
+
+MOST_SEEDS = 100  # more are no advice
+WHOLE = "time.jct"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfinished:
+    """How many runs of a folder have not ended."""
+
+    waiting: int
+    planned: int
+
+    @property
+    def text(self) -> str:
+        return f"{self.waiting} of {counted(self.planned, 'run')} {'has' if self.waiting == 1 else 'have'} not ended"
+
+
+def unfinished(answers: Answers) -> Unfinished | None:
+    """Return how many runs have not ended; None: all have."""
+    waiting = sum(answers.statuses.get(status, 0) for status in UNFINISHED)
+    return Unfinished(waiting=waiting, planned=sum(answers.statuses.values())) if waiting else None
+
+
+def deciding(results: Results, answers: Answers, settings: Sequence[Setting]) -> Deciding | None:
+    """Return what would decide the main setting; None where it is decided, or no number of seeds that is reasonable would."""
+    if not settings or settings[0].certainty not in (Certainty.DESCRIBED, Certainty.NOT_DECIDED):
+        return None
+    seeds = results.plan.seeds
+    needed = _needed(answers, settings[0], len(seeds) - len(results.plan.added_seeds))
+    if needed is None or not seeds or results.plan.is_of_bundle:
+        return None
+    return Deciding(
+        command=results.plan.compare_command(results.folder, seeds=more_seeds(results.plan, needed)),
+        seconds=_seconds(results, len(seeds), needed),
+    )
+
+
+def more_seeds(plan: Plan, needed: int) -> list[str]:
+    """Return as many seeds as are needed, those of a plan first, as `--seeds` takes them."""
+    seeds = plan.seeds
+    return [seeds_text([*seeds, *(seed for seed in range(needed + len(seeds)) if seed not in seeds)][:needed])]
+
+
+def _needed(answers: Answers, setting: Setting, planned: int) -> int | None:
+    if setting.certainty is Certainty.DESCRIBED:
+        return FEWEST_SEEDS if planned < FEWEST_SEEDS else None
+    found = [
+        verdict.seeds_to_decide
+        for verdict in answers.verdicts
+        if not verdict.is_noise
+        and verdict.scope in setting.scopes
+        and {verdict.one, verdict.other} <= set(setting.chosen)
+        and verdict.question.metric.startswith("time.")
+    ]
+    known = [number for number in found if number is not None and planned < number <= MOST_SEEDS]
+    return max(known, default=None)
+
+
+def _seconds(results: Results, planned: int, needed: int) -> float | None:
+    """Return the time of all runs in sequence, with one warm-up each, by those that are done."""
+    totals = [
+        value.value
+        for run in results.planned
+        if (record := results.standing.get(run.run_id)) is not None
+        and (value := record.metrics.get(WHOLE)) is not None
+        and value.value is not None
+    ]
+    return sum(totals) / MILLISECONDS / planned * (needed + 1) if totals else None
