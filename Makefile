@@ -3,7 +3,7 @@
 # make speed          tuneoff's own speed, as ratios                     make kill-test   kill `compare` at 20 random moments
 # make fuzz           10 000 fuzzed experiment files, 2 000 damaged results folders, 1 000 bundles, 300 hostile ones (ARGS='--count 300': of each, found and shrunk by Hypothesis)
 # make corpus       run the recorded results folders of the tests again (ARGS='NAME ...'; --figures: only what commands say; --derive)
-# make test-planted    plant defects in a copy of the source and see that the tests of the corpus and the contracts catch them
+# make test-planted    plant defects in a copy of the source and see which tests catch them, the corpus first (ARGS="judge cli-3": these lists and plants)
 # make image          the image of Katib's trials, by podman, buildah or docker (IMAGE=name:tag, ARGS='--build-arg BASE=...': docs/katib.md)
 # make test-hosts   the tests on several hosts, which are namespaces of this machine: needs root (ARGS='-k ray')
 # Everything is set up at the first call, in .venv; later calls install nothing.

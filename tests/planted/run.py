@@ -1,9 +1,10 @@
-"""Plant each defect in a copy of the source tree and see whether the seam and the contracts catch it.
+"""Plant each defect in a copy of the source tree and see which tests catch it, the corpus and the contracts first.
 
     python tests/planted/run.py                    all plants
     python tests/planted/run.py judge cli-3        these lists and plants
 
-Prints one line per plant: the test that caught it, or SURVIVED. Exit code 0 if at least 95 % are caught.
+A test counts if it passes alone without the defect; one outside the corpus, where processes and times are real, must also fail
+again. Prints one line per plant: the stage and the test that caught it, or SURVIVED. Exit code 0 if at least 95 % are caught.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+import venv
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -25,39 +28,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # as a script it would find 
 
 from planted.plants import ROOT, Plant, plants
 
-SEAM = ("tests/corpus", "-m", "not slow"), ("tests/corpus", "-m", "slow")
-CONTRACTS: Mapping[
-    str, Sequence[str]
-] = {  # of the files below a path: what is run where the seam finds nothing, the longest path that fits
-    "core/tuneoff/": ("tests/contract/test_serial.py",),
-    "core/tuneoff/ask_tell.py": ("tests/contract/test_nevergrad.py",),
-    "core/tuneoff/tell/live/": ("tests/tell/live", "-m", "not slow"),
-    "core/tuneoff/trust/": ("tests/trust", "-m", "not slow"),
-    **{
-        f"core/tuneoff/trust/check/checks/{checks}.py": ("tests/trust/check", "-k", f"judgements or {planted}")
-        for checks, planted in {
-            "best": "choosing",
-            "budget": "spending",
-            "careless": "careless",
-            "ending": "leaving or working",
-            "failures": "failing",
-            "records": "recording",
-            "refusal": "refusing",
-            "seeds": "proposing",
-            "space": "proposing",
-            "steps": "stepping or undeploying",
-            "workers": "working",
-        }.items()
-    },
-    "workloads/": ("tests/workloads", "tests/contract/test_serial.py"),
-    "adapters/tuneoff_adapters/": ("tests/contract/test_serial.py",),
-    "adapters/tuneoff_adapters/optuna/": ("tests/contract/test_optuna.py",),
-    "adapters/tuneoff_adapters/ray_tune/": ("tests/contract/test_ray_tune.py",),
-    "adapters/tuneoff_adapters/syne_tune/": ("tests/contract/test_syne_tune.py",),
-    "adapters/tuneoff_adapters/katib/": ("tests/contract/test_katib.py",),
-    "adapters/tuneoff_adapters/nevergrad.py": ("tests/contract/test_nevergrad.py",),
-    "adapters/tuneoff_adapters/rustuna.py": ("tests/contract/test_rustuna.py",),
-}
+FAST, SLOW = ("-m", "not slow and not multihost"), ("-m", "slow and not multihost")
+CORPUS = "tests/corpus"
 FIRST: Mapping[str, str] = {  # of the files below a path: which tests of the corpus come first, as they catch the most
     "": "tests/corpus/test_figures.py",
     "core/tuneoff/cli/": "tests/corpus/test_plugins.py",
@@ -66,12 +38,17 @@ FIRST: Mapping[str, str] = {  # of the files below a path: which tests of the co
 }
 LIMIT_SECONDS = 900
 LEAST_SHARE = 0.95
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
-PYTEST = ("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist")
+_FAILED = re.compile(r"^(?:FAILED|ERROR) ([^\s\[]+)", re.MULTILINE)
+_NO_TESTS = 5  # pytest's exit code
+PYTEST = ("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--ignore=tests/planted")
 
 
 class Tree:
-    """A copy of the source tree, in which one defect at a time is planted."""
+    """A copy of the source tree, in which one defect at a time is planted.
+
+    Its Python is of an environment of its own, which has the packages of ours, but not the editable installation: whatever a
+    test starts, with whatever PYTHONPATH, imports the copy.
+    """
 
     def __init__(self, path: Path) -> None:
         listed = subprocess.run(
@@ -82,13 +59,35 @@ class Tree:
                 (path / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(ROOT / name, path / name)
         self.path = path
+        self._without_plant: dict[str, str] = {}  # by test: which one fails
+        venv.create(path / ".venv", symlinks=True)
+        packages = Path(os.__file__).parent.relative_to(sys.base_prefix) / "site-packages"
+        paths = (*(path / name for name in ("core", "adapters", "workloads")), Path(sys.prefix) / packages)
+        (path / ".venv" / packages / "copy.pth").write_text("".join(f"{path}\n" for path in paths))
+        for script in Path(sys.prefix, "bin").iterdir():  # tests call commands that lie beside their Python
+            if not (own := path / ".venv/bin" / script.name).exists() and script.read_bytes().startswith(b"#!"):
+                own.write_text(script.read_text().replace(sys.prefix, str(path / ".venv")))
+                own.chmod(0o755)
 
-    def caught_by(self, plant: Plant, tests: Iterable[Sequence[str]]) -> str:
-        """Plant a defect, run the tests, and take it out again; return the first test that fails, "" if none does."""
+    def caught_by(self, plant: Plant, stages: Iterable[tuple[str, Sequence[str]]]) -> tuple[str, str]:
+        """Return the first stage and test that catch a defect, ("", "") if none does."""
+        for stage, tests in stages:
+            while test := self.failing(tests, plant):
+                if test not in self._without_plant:
+                    self._without_plant[test] = self.failing((test,))
+                if not self._without_plant[test] and (stage == "corpus" or self.failing((test,), plant)):
+                    return stage, test
+                tests = (*tests, f"--deselect={test}", f"--ignore={test}")  # it fails without the defect too, or not always
+        return "", ""
+
+    def failing(self, tests: Sequence[str], plant: Plant | None = None) -> str:
+        """Return the first test that fails, "" if none does; of what takes too long nothing is known."""
+        if plant is None:
+            return self._failing(tests)
         sound = (self.path / plant.file).read_text()
         self._write(plant.file, plant.planted(self.path))
         try:
-            return next(filter(None, map(self.failing, tests)), "")
+            return self._failing(tests)
         finally:
             self._write(plant.file, sound)
 
@@ -98,16 +97,13 @@ class Tree:
         for compiled in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):  # it may have the same size and second
             compiled.unlink()
 
-    def failing(self, tests: Sequence[str]) -> str:
-        """Return the first test that fails, "" if none does; what takes too long is stopped, and counts as failing."""
-        roots = [str(self.path / name) for name in ("core", "adapters", "workloads")]
+    def _failing(self, tests: Sequence[str]) -> str:
         scratch = self.path.with_name(f"{self.path.name}-tmp")  # what a defect leaves there goes with it
         scratch.mkdir(exist_ok=True)
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(roots), "TMPDIR": str(scratch)}
         process = subprocess.Popen(
-            [sys.executable, *PYTEST, *tests],
+            [self.path / ".venv/bin/python", *PYTEST, *tests],
             cwd=self.path,
-            env=environment,
+            env={**os.environ, "TMPDIR": str(scratch)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -118,16 +114,43 @@ class Tree:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-            return f"{tests[0]}: not ended after {LIMIT_SECONDS} s"
-        if process.returncode == 0:
+            print(f"not ended after {LIMIT_SECONDS} s: {' '.join(tests)}", file=sys.stderr)
+            return ""
+        if process.returncode in (0, _NO_TESTS):
             return ""
         failed = _FAILED.search(out)
-        return failed[1] if failed is not None else f"{tests[0]}: {out.strip()[-200:]}"
+        return failed[1] if failed is not None else tests[0]
 
 
-def nearest(paths: Iterable[str], plant: Plant) -> str:
-    """Return the longest of the paths that a plant's file lies below."""
-    return max((path for path in paths if plant.file.startswith(path)), key=len)
+def stages_of(plant: Plant) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield what is run one after the other: the name of a stage, and its tests."""
+    first, room = FIRST[max(filter(plant.file.startswith, FIRST), key=len)], room_of(plant)
+    framework = Path(plant.file).parts[2].removesuffix(".py") if plant.file.startswith("adapters/tuneoff_adapters/") else ""
+    contract = f"tests/contract/test_{framework}.py"
+    yield "corpus", (first, *FAST)
+    yield "corpus", (CORPUS, *FAST, f"--ignore={first}")
+    yield "room", (*room, *FAST)
+    yield "contract", (contract if (ROOT / contract).exists() else "tests/contract/test_serial.py",)
+    yield "all fast", ("tests", *FAST, f"--ignore={CORPUS}")
+    yield "slow corpus", (CORPUS, *SLOW)
+    yield "slow room", (*room, *SLOW)
+
+
+def room_of(plant: Plant) -> list[str]:
+    """Return the folder of tests/ that mirrors a file's package, and the files of tests that name its module.
+
+    Of a package without such a folder: the files that name the package.
+    """
+    path = Path(plant.file).with_suffix("")
+    module = ".".join(path.parts[1:]).removesuffix(".__init__")
+    package = [part.removeprefix("tuneoff_") for part in path.parts[2 if path.parts[0] == "core" else 1 : -1]]
+    folders = ("/".join(("tests", *package[:depth])) for depth in range(len(package), 0, -1))
+    mirror = next((folder for folder in folders if (ROOT / folder).is_dir()), None)
+    above, _, name = module.rpartition(".")
+    named = rf"\b{module}\b|from {above} import .*\b{name}\b" if mirror or not package else rf"\b{path.parts[1]}\b"
+    files = sorted(file for file in (ROOT / "tests").rglob("test_*.py") if re.search(named, file.read_text()))
+    names = [str(file.relative_to(ROOT)) for file in files]
+    return [*([mirror] if mirror else []), *(name for name in names if not mirror or not name.startswith(f"{mirror}/"))]
 
 
 def run() -> int:
@@ -142,27 +165,21 @@ def run() -> int:
         trees: queue.SimpleQueue[Tree] = queue.SimpleQueue()
         for number in range(arguments.jobs):
             trees.put(Tree(Path(scratch, str(number))))
-        if failing := (tree := trees.get()).failing(SEAM[0]):
-            print(f"nothing was planted: without a defect {failing} fails", file=sys.stderr)
-            return 2
-        trees.put(tree)
 
         def answer(plant: Plant) -> str:
             tree = trees.get()
             try:
-                first = FIRST[nearest(FIRST, plant)]
-                fast = (first, *SEAM[0][1:]), (*SEAM[0], f"--ignore={first}")
-                slow = () if arguments.fast else (SEAM[1], CONTRACTS[nearest(CONTRACTS, plant)])
-                found = tree.caught_by(plant, (*fast, *slow))
+                stages = (stage for stage in stages_of(plant) if not arguments.fast or stage[0] == "corpus")
+                stage, test = tree.caught_by(plant, stages)
             finally:
                 trees.put(tree)
-            print(f"{plant.name}: {found or 'SURVIVED'}: {plant.breaks} ({plant.file})", flush=True)
-            return found
+            print(f"{plant.name}: {f'{stage}: {test}' if stage else 'SURVIVED'}: {plant.breaks} ({plant.file})", flush=True)
+            return stage
 
-        answers = list(pool.map(answer, chosen))
-    caught = sum(map(bool, answers))
-    print(f"{caught} of {len(answers)} plants were caught")
-    return 0 if caught >= LEAST_SHARE * len(answers) else 1
+        answers = Counter(pool.map(answer, chosen))
+    caught = sum(count for stage, count in answers.items() if stage)
+    print(f"{caught} of {len(chosen)} plants were caught: {', '.join(f'{stage} {n}' for stage, n in answers.items() if stage)}")
+    return 0 if caught >= LEAST_SHARE * len(chosen) else 1
 
 
 if __name__ == "__main__":
