@@ -29,7 +29,7 @@ from tuneoff.experiment.schema import json_schema
 from tuneoff.experiment.strategies import PRUNERS, SAMPLERS
 from tuneoff.judge.answers.answer import Outcome
 from tuneoff.judge.choice.choose import answered
-from tuneoff.judge.summary_rows import COLUMNS
+from tuneoff.judge.columns import ADDED, COLUMNS, FOOTPRINT
 from tuneoff.measure.declared_experiment import with_declared
 from tuneoff.measure.energy import RESIDUAL_FLAG
 from tuneoff.record import run_record as model
@@ -40,7 +40,7 @@ from tuneoff.record.run_record import RunStatus
 from tuneoff.registry import list_adapters
 from tuneoff.run.supervisor.limits import TOO_FEW
 from tuneoff.tell.frames.columns import RUN_KEYS, TABLES
-from tuneoff.tell.page.frameworks import ADDED, ENERGY_AND_COST, FOOTPRINT, QUALITY_AND_TIME, column_head
+from tuneoff.tell.page.frameworks import column_head
 from tuneoff.tell.report.tables import _columns
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.workload_check.checks import CHECKS as OF_WORKLOADS
@@ -157,7 +157,7 @@ def test_a_word_has_its_meaning_in_one_place() -> None:
 
 
 def test_each_heading_of_the_other_tables_and_each_question_is_explained(call: Call) -> None:
-    shown = [*map(metric, COLUMNS), *QUALITY_AND_TIME, *ENERGY_AND_COST, *ADDED, *FOOTPRINT]
+    shown = map(metric, (*COLUMNS, *ADDED, *FOOTPRINT))
     headings = [column_head(one, ()).text for one in shown]
     questions = ("quality", "time", "overhead", "energy", "cost")
     assert listed(call, *headings, *questions, "variant", "sampler", "pruner", "trials", "runs", "framework", "seed", "status")

@@ -20,10 +20,10 @@ from tuneoff.judge.controls.compute import controls
 from tuneoff.judge.controls.controls_output import headlines
 from tuneoff.judge.controls.controls_output import lines as control_lines
 from tuneoff.judge.controls.controls_output import to_json as controls_to_json
+from tuneoff.judge.groups import in_plan_order
 from tuneoff.judge.recommend.recommend import recommend
 from tuneoff.judge.recommend.recommend import to_json as recommendation_to_json
 from tuneoff.judge.recommend.recommendation_text import lines as recommendation_lines
-from tuneoff.judge.summary_rows import summary_rows
 from tuneoff.tell.page.report import composed
 from tuneoff.tell.report.interference import interference, interference_json, interference_lines
 from tuneoff.tell.report.tables import ending, render
@@ -66,7 +66,7 @@ PAGES = (
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_scenario_is_told(name: str, snapshot: SnapshotAssertion) -> None:
     found = answered(SCENARIOS[name]())
-    table = render(summary_rows(found.results), None if name in WIDE else WIDTH) if name in TABLES else ""
+    table = render(in_plan_order(found.results), None if name in WIDE else WIDTH) if name in TABLES else ""
     assert "\n".join([*text(found), table, figures(found)]) == snapshot
 
 

@@ -67,7 +67,7 @@ def imported() -> None:
     with contextlib.redirect_stdout(io.StringIO()):
         for file in ("digits", "pruning"):
             main(["plan", str(ROOT / "benchmarks" / f"{file}.yaml")])
-    reports = ("judge.summary_rows", "tell.frames.export", "tell.report.tables", "tell.report.declared")
+    reports = ("judge.groups", "tell.frames.export", "tell.report.tables", "tell.report.declared")
     for module in (*reports, "run.execute", "trust.verify.results", "trust.bundle.pack", "trust.bundle.reproduce"):
         importlib.import_module(f"tuneoff.{module}")
 

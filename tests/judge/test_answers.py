@@ -28,9 +28,9 @@ from tuneoff.judge.answers.answer import Answers, Outcome, Verdict
 from tuneoff.judge.answers.anytime import Clock, curves
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.answers.over_tasks import bounded, normalised
-from tuneoff.judge.answers.run_values import better, bounds, default_unit, is_of_objective, log_billing_step, scale
+from tuneoff.judge.groups import grouped, log_billing_step
 from tuneoff.judge.results import Results, read_results
-from tuneoff.judge.runs import grouped
+from tuneoff.judge.run_values import better, bounds, default_unit, is_of_objective, scale
 from tuneoff.measure.spans import boundaries
 from tuneoff.record.metric_value import known
 
@@ -144,7 +144,6 @@ def test_a_failure_is_never_better_than_a_success_that_is_worse_than_random_sear
 def test_a_run_that_has_no_cost_to_compare_makes_the_billing_step_of_the_others_no_greater() -> None:
     """A run that failed after half a second is a failure, and no cost of one second."""
     made = billed(100.0, 110.0)
-    prices = made.plan.accounting.prices
     cells = grouped(made)
     record = present(cells[0].runs[3].record)
     metrics = {**record.metrics, "time.jct": known(500.0, "ms")}
@@ -152,7 +151,7 @@ def test_a_run_that_has_no_cost_to_compare_makes_the_billing_step_of_the_others_
     def step(**changes: Any) -> float:
         run = replace(cells[0].runs[3], record=replace(record, **changes))
         runs = (*cells[0].runs[:3], run, *cells[0].runs[4:])
-        return log_billing_step([replace(cells[0], runs=runs), *cells[1:]], "cost.job", prices)
+        return log_billing_step([replace(cells[0], runs=runs), *cells[1:]], "cost.job")
 
     usual = -2 * math.log1p(-1 / 101 / 2)
     assert step() == step(status="failed", reason="planted", metrics=metrics) == pytest.approx(usual)

@@ -210,14 +210,14 @@ def table(results: Results) -> str:
     from tuneoff.base.format import wrapped
     from tuneoff.judge.controls.compute import controls
     from tuneoff.judge.controls.controls_output import headlines
-    from tuneoff.judge.summary_rows import summary_rows
+    from tuneoff.judge.groups import in_plan_order
     from tuneoff.run.repeats import repeat_lines, repeated
-    from tuneoff.tell.report.cost_notes import circumstances
     from tuneoff.tell.report.interference import interference, interference_lines
+    from tuneoff.tell.report.notes import circumstances
     from tuneoff.tell.report.tables import render
 
     width = terminal_width()
-    figures = render(summary_rows(results), width, circumstances(results.folder, results.records))
+    figures = render(in_plan_order(results), width, circumstances(results.folder, results.records))
     between = interference_lines(interference(results))
     below = [*repeat_lines(repeated(results.plan, results.records)), *headlines(controls(results), results.folder), *between]
     return "\n".join(filter(None, (figures, "".join(f"{line}\n" for line in wrapped(below, width)))))

@@ -103,13 +103,12 @@ def _by_framework(results: Results) -> str:
     """Return for each framework and sampler how many runs are done, the median job time of all, and the best value of all."""
     from tuneoff.base.format import number, score
     from tuneoff.experiment.names import strategy_text, variant_text
-    from tuneoff.judge.runs import grouped
-    from tuneoff.judge.summary_rows import came_to
+    from tuneoff.judge.groups import grouped, job_time_and_best
 
     rows = []
     for group in grouped(results):
         experiment = group.spec.experiment
-        time, best = came_to(group.runs)
+        time, best = job_time_and_best(group.runs)
         median = "" if time is None else "failed" if math.isinf(time) else number(time)
         names = (group.label, strategy_text(experiment), variant_text(experiment.variant))
         rows.append((*names, f"{len(group.done)}/{len(group.runs)}", median, "" if best is None else score(best)))

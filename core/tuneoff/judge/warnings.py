@@ -11,13 +11,14 @@ from tuneoff.base.format import counted, listed
 from tuneoff.experiment.names import training_name
 from tuneoff.experiment.seeds import seeds_text
 from tuneoff.judge.answers.analysis_plan import frozen
-from tuneoff.judge.answers.answer import Answers, EstimatedGroup, Outcome
+from tuneoff.judge.answers.answer import Answers, Outcome
 from tuneoff.judge.answers.judging import FEWEST_SEEDS, pairs
 from tuneoff.judge.answers.phrases import is_decided
-from tuneoff.judge.answers.run_values import disturbance, why_unknown
 from tuneoff.judge.controls.compute import controls
+from tuneoff.judge.groups import Group, by_scope
 from tuneoff.judge.results import Results
-from tuneoff.judge.runs import POOL, Run, Scope, by_scope
+from tuneoff.judge.run_values import disturbance, why_unknown
+from tuneoff.judge.runs import POOL, Run, Scope
 from tuneoff.measure.incumbent import NO_TEST
 from tuneoff.measure.use import DISTURBED, LARGEST_SHARE
 from tuneoff.record.flag_meanings import MACHINE, WRONG_RESULT
@@ -250,9 +251,7 @@ def _of_verdicts(answers: Answers) -> Iterator[ResultsWarning]:
         yield _warning("no_noise_floor")
 
 
-def _of_runs(
-    results: Results, groups: Sequence[EstimatedGroup], names: Mapping[str, str], *, is_over: bool
-) -> Iterator[ResultsWarning]:
+def _of_runs(results: Results, groups: Sequence[Group], names: Mapping[str, str], *, is_over: bool) -> Iterator[ResultsWarning]:
     """Yield what became of runs and what disturbed them; `is_over`: all have ended, so that some can be repeated."""
     own = [group for group in groups if group.same_as is None]
     tried = [run for group in own if not group.emulated for run in group.runs]
@@ -342,16 +341,16 @@ def _of_runs(
 
 def _of_figures(answers: Answers) -> Iterator[ResultsWarning]:
     """Yield what figures are made of: kinds of values, missing ones, limits of processors."""
-    without_test = [group for group in answers.groups if NO_TEST in group.estimates["quality.test"].reasons]
+    without_test = [group for group in answers.groups if NO_TEST in group.estimate("quality.test").reasons]
     if without_test:
         yield _warning("no_test", (run for group in without_test for run in group.runs), why=NO_TEST)
-    estimated = [one for one in answers.questions if any(group.is_estimated(one.metric) for group in answers.groups)]
+    estimated = [one for one in answers.questions if any(group.estimate(one.metric).is_estimated for group in answers.groups)]
     for question in answers.questions:
         metric = question.metric
         lacking = [
             (run, value.reason)
             for group in answers.groups
-            for run, value in zip(group.runs, group.estimates[metric].values, strict=True)
+            for run, value in zip(group.runs, group.estimate(metric).values, strict=True)
             if run.status == "done" and value.reason is not None
         ]
         if lacking:
@@ -359,7 +358,7 @@ def _of_figures(answers: Answers) -> Iterator[ResultsWarning]:
             yield _warning(
                 "no_value", (run for run, _ in lacking), metric=metric, runs=counted(len(lacking), "done run"), reasons=reasons
             )
-        kinds = {kind for group in answers.groups if not group.emulated for kind in group.estimates[metric].kinds}
+        kinds = {kind for group in answers.groups if not group.emulated for kind in group.estimate(metric).kinds}
         if len(kinds) > 1:
             yield _warning("several_kinds", metric=metric, kinds=listed(sorted(kinds)))
         if question in estimated:
@@ -380,7 +379,7 @@ def _of_figures(answers: Answers) -> Iterator[ResultsWarning]:
         yield _warning("limited_differently", limits="; ".join(differing))
 
 
-def _flagged(groups: Sequence[EstimatedGroup], names: Mapping[str, str], flag: str) -> str:
+def _flagged(groups: Sequence[Group], names: Mapping[str, str], flag: str) -> str:
     """Return who has a flag in how many runs: `Optuna, tpe, 10 of 10 runs`; "" for nobody."""
     flagged: dict[str, list[tuple[str, int, int]]] = {}
     for group in groups:

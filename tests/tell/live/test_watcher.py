@@ -19,8 +19,8 @@ from builders.made_runs import made_run
 from command_line import Call
 from tuneoff.base.json_values import BEYOND
 from tuneoff.errors import ResultsError
+from tuneoff.judge.groups import grouped
 from tuneoff.judge.results import read_results
-from tuneoff.judge.runs import grouped
 from tuneoff.record.endings import KILLED, UNWRITABLE
 from tuneoff.record.events import reader, tail
 from tuneoff.record.metric_value import known

@@ -11,7 +11,7 @@ from builders.made_results import Entry
 from corpus.scenarios import FOUR, SCENARIOS, choice, runs
 from tuneoff.base.format import figure, folded, number, score, shown_unit, wrapped
 from tuneoff.judge.choice.choose import answered
-from tuneoff.judge.summary_rows import summary_rows
+from tuneoff.judge.groups import in_plan_order
 from tuneoff.registry import list_adapters
 from tuneoff.tell.report.declared import text
 from tuneoff.tell.report.tables import LEAST_COLUMNS, TABLE_WIDTH, WIDTH, ending, render, table
@@ -37,7 +37,7 @@ def test_a_narrow_terminal_has_fewer_columns_and_never_a_cut_one() -> None:
 
 
 def test_of_the_table_of_figures_as_many_columns_are_shown_as_fit_the_most_important_first() -> None:
-    rows = summary_rows(SCENARIOS["four frameworks"]())
+    rows = in_plan_order(SCENARIOS["four frameworks"]())
     texts = [render(rows, width) for width in (80, 120, None)]
     for width, shown in zip((80, 120), texts, strict=False):
         assert max(map(len, shown.splitlines())) <= width

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from tuneoff.base.format import counted
-from tuneoff.experiment.accounting.declared import Prices
 from tuneoff.experiment.variants import TASK
 from tuneoff.judge.answers.across_texts import texts
 from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import AcrossTasks, OverTasks, Question
 from tuneoff.judge.answers.over_tasks import TaskComparison, anchors_of, bounded, regrets
-from tuneoff.judge.answers.run_values import is_of_objective, value
-from tuneoff.judge.runs import Group, Scope, noise_pairs
+from tuneoff.judge.groups import Group, noise_pairs
+from tuneoff.judge.run_values import is_of_objective, value
+from tuneoff.judge.runs import Scope
 from tuneoff.judge.stats.location import Interval
 from tuneoff.judge.stats.tasks import stratified_iqm
 
@@ -41,12 +41,11 @@ def across_tasks(
     of_scope: Mapping[Scope, Sequence[Group]],
     questions: Mapping[Scope, Sequence[Question]],
     plan: Frozen,
-    prices: Prices | None = None,
 ) -> Iterator[AcrossTasks]:
     """Yield each question over the tasks of the file, by sampler, pruner and variant; nothing for a file without tasks."""
     for place in range(len(plan.questions)):
         for family in _families(of_scope, questions, place):
-            yield _across(family, plan, prices)
+            yield _across(family, plan)
 
 
 def _families(
@@ -69,11 +68,11 @@ def _families(
     return list(found.values())
 
 
-def _across(family: _Family, plan: Frozen, prices: Prices | None) -> AcrossTasks:
+def _across(family: _Family, plan: Frozen) -> AcrossTasks:
     question = family.question
     waiting = _waiting(family.cells)
     is_quality = _is_quality(family)
-    comparison = TaskComparison(question=question, plan=plan, is_quality=is_quality, prices=prices)
+    comparison = TaskComparison(question=question, plan=plan, is_quality=is_quality)
     scores = {label: _scores(cells, question, plan, is_quality) for label, cells in family.cells.items()}
     scores = {label: found for label, found in scores.items() if found}
     tasks_of = {

@@ -10,7 +10,7 @@ from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import AcrossTasks, OverTasks, Question
 from tuneoff.judge.answers.differences import is_modelled
 from tuneoff.judge.answers.phrases import difference_text, estimated, failed_runs, question_text, scope_text, size_text
-from tuneoff.judge.runs import Group
+from tuneoff.judge.groups import Group
 from tuneoff.judge.stats.sign_flip import least_p
 
 _MOST_NAMED = 12

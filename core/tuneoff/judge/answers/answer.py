@@ -13,11 +13,11 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from tuneoff.experiment.metric import Scale
-from tuneoff.judge.conditions import NO_CONDITIONS, Conditions
-from tuneoff.judge.runs import Group, Scope
+from tuneoff.judge.groups import Group
+from tuneoff.judge.run_values import Disturbance
+from tuneoff.judge.runs import Scope
 from tuneoff.judge.stats.location import Interval
 from tuneoff.measure.power.cpu_table import WeightRange
-from tuneoff.record.metric_value import Kind
 
 WITHOUT_FAILURES, WITHOUT_DISTURBED = "without failures", "without disturbed runs"  # choices of sensitivities
 ROBUST = "robust"
@@ -58,41 +58,6 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Value:
-    """A metric of a run; None with the reason. A failed run has no value and is, in comparisons, worse than any."""
-
-    seed: int
-    value: float | None
-    kind: Kind | None = None
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """A metric over the seeds of a group: the median with its interval, and all values."""
-
-    metric: str
-    unit: str
-    values: tuple[Value, ...]
-    median: Interval | None
-    kinds: frozenset[Kind] = frozenset()
-    reasons: Mapping[str, int] = field(default_factory=dict)  # runs by why they have no value
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EstimatedGroup(Group):
-    """One adapter in one scope, with its figures. `success`: the share of tried runs that are done, by Wilson; None: none was."""
-
-    success: Interval | None
-    estimates: Mapping[str, Estimate]  # by metric: those of the questions and those of the table
-    conditions: Conditions = NO_CONDITIONS
-
-    def is_estimated(self, metric: str) -> bool:
-        """Whether any value of a metric is estimated, not measured."""
-        return metric in self.estimates and "estimated" in self.estimates[metric].kinds
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PairedDifference:
     """One − other of a seed on the question's scale; ±inf where exactly one run failed, None where nothing can be compared."""
 
@@ -110,36 +75,6 @@ class Sensitivity:
     choice: str
     outcome: Outcome
     interval: Interval | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Disturbance:
-    """Which of some executions other programs disturbed (flag `disturbed`), and of which nobody knows; by their ids."""
-
-    runs: frozenset[str] = frozenset()
-    disturbed: frozenset[str] = frozenset()
-    unknown: frozenset[str] = frozenset()  # their samples do not tell
-
-    def __or__(self, other: Disturbance) -> Disturbance:
-        """Return the same of the runs of both."""
-        return Disturbance(
-            runs=self.runs | other.runs, disturbed=self.disturbed | other.disturbed, unknown=self.unknown | other.unknown
-        )
-
-    @property
-    def doubtful(self) -> frozenset[str]:
-        """Those of which nobody can say that they were not disturbed."""
-        return self.disturbed | self.unknown
-
-    @property
-    def text(self) -> str:
-        """In words: `3 of 20 runs disturbed`, `3 of 20 runs disturbed, 2 unknown`."""
-        unknown = f", {len(self.unknown)} unknown" if self.unknown else ""
-        return f"{len(self.disturbed)} of {len(self.runs)} runs disturbed{unknown}"
-
-    def to_json(self) -> dict[str, int]:
-        """Return how many there are of each."""
-        return {"runs": len(self.runs), "disturbed": len(self.disturbed), "unknown": len(self.unknown)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +101,7 @@ class Verdict:
     noise_floor: Interval | None = None
     sensitivities: tuple[Sensitivity, ...] = ()
     is_robust: bool = False
-    disturbance: Disturbance = Disturbance()
+    disturbance: Disturbance = field(default_factory=Disturbance)
     weights: WeightRange | None = None
     seeds_to_decide: int | None = None
     is_noise: bool = False  # an A/A pair: in no family
@@ -226,7 +161,7 @@ class OverTasks:
     p: float | None = None
     ahead: tuple[int, int] = (0, 0)
     failures: tuple[int, int] = (0, 0)
-    disturbance: Disturbance = Disturbance()
+    disturbance: Disturbance = field(default_factory=Disturbance)
     without_disturbed: str = ""
     weights: WeightRange | None = None
     is_estimated: bool = False
@@ -274,7 +209,7 @@ class Answers:
     name: str
     questions: tuple[Question, ...]
     scopes: tuple[Scope, ...]
-    groups: tuple[EstimatedGroup, ...]
+    groups: tuple[Group, ...]
     verdicts: tuple[Verdict, ...]
     across: tuple[AcrossTasks, ...]
     statuses: Mapping[str, int]  # of all planned runs; the denominator is the plan

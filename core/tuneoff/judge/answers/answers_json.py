@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from tuneoff.base.json_values import field_values, values
-from tuneoff.judge.answers.answer import AcrossTasks, Answers, Estimate, EstimatedGroup, OverTasks, Value, Verdict
+from tuneoff.base.json_values import field_values, plain, values
+from tuneoff.judge.answers.answer import AcrossTasks, Answers, OverTasks, Verdict
 from tuneoff.judge.choice.choice import Choice, Column, Point, Row, ScalingCurve, Setting
+from tuneoff.judge.columns import METRICS
+from tuneoff.judge.groups import Group
+from tuneoff.judge.run_values import Value
 from tuneoff.judge.runs import Run
 
 FORMAT_VERSION = 6
@@ -25,20 +29,20 @@ def to_json(answers: Answers) -> dict[str, Any]:
         **field_values(answers, without=("claims", "questions", "groups", "verdicts", "across")),
         "summary": list(answers.summary),
         "questions": [field_values(one, {"margin": one.margin_text}) for one in answers.questions],
-        "groups": [_group(one) for one in answers.groups],
+        "groups": [_group(one, [question.metric for question in answers.questions]) for one in answers.groups],
         "verdicts": [_verdict(one) for one in answers.verdicts],
         "across": [_across(one) for one in answers.across],
     }
 
 
-def _group(one: EstimatedGroup) -> dict[str, Any]:
+def _group(one: Group, asked: Sequence[str]) -> dict[str, Any]:
     because = {"same_as": "its own runs stand for it", "success": "no run was tried"}
     return {
         **values(one, ("label", "adapter", "emulated", "replicate", "success", "same_as"), because),
         **field_values(one.conditions),
         "scope": one.scope.text,
         "runs": [_run(run) for run in one.runs],
-        "estimates": {metric: _estimate(estimate) for metric, estimate in one.estimates.items()},
+        "estimates": {metric: _estimate(one, metric) for metric in dict.fromkeys((*asked, *METRICS))},
     }
 
 
@@ -47,13 +51,18 @@ def _run(one: Run) -> dict[str, Any]:
     return values(one, ("seed", "run_id", "execution_id", "status", "reason", "is_added", "flags"), because)
 
 
-def _estimate(one: Estimate) -> dict[str, Any]:
-    because = {"median": "; ".join(one.reasons) or "there is no run"}
-    return {**field_values(one, because, without=("metric", "values")), "values": [_value(value) for value in one.values]}
+def _estimate(group: Group, metric: str) -> dict[str, Any]:
+    of, median = group.estimate(metric), group.median(metric)
+    return {
+        **values(of, ("unit", "kinds", "reasons")),
+        "median": plain(median),
+        **({} if median is not None else {"median_reason_if_null": "; ".join(of.reasons) or "there is no run"}),
+        "values": [_value(value) for value in of.values],
+    }
 
 
 def _value(one: Value) -> dict[str, Any]:
-    return field_values(one, {"value": one.reason or "unknown", "kind": "there is no value"}, without=("reason",))
+    return field_values(one, {"value": one.reason or "unknown", "kind": "there is no value"}, without=("reason", "is_done"))
 
 
 def _verdict(one: Verdict) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+from tuneoff.judge.groups import Group, grouped
 from tuneoff.judge.results import Results
-from tuneoff.judge.runs import Group, grouped
 from tuneoff.measure.incumbent import incumbents
 from tuneoff.measure.spans import boundaries, partition
 from tuneoff.record.run_record import RunRecord

@@ -33,7 +33,7 @@ def claims(made: Answers) -> Iterator[Claim]:
         yield _plain(f"{NO_VERDICTS}{within}: {same}. {below}")
         return
     for question in made.questions:
-        is_estimated = any(group.is_estimated(question.metric) for group in made.groups)
+        is_estimated = any(group.estimate(question.metric).is_estimated for group in made.groups)
         heading = f"{question_text(question)}{', estimated' if is_estimated else ''}"
         yield from _of_question(heading, [one for one in verdicts if one.question.name == question.name])
 

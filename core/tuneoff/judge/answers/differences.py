@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tuneoff.base.format import counted
-from tuneoff.judge.answers.answer import PairedDifference, Question, Value
-from tuneoff.judge.answers.run_values import value
-from tuneoff.judge.runs import Group, Run
+from tuneoff.judge.answers.answer import PairedDifference, Question
+from tuneoff.judge.groups import Group
+from tuneoff.judge.run_values import Value, value
+from tuneoff.judge.runs import Run
 from tuneoff.measure.attribution.gpu import trained_on_gpu
 from tuneoff.measure.power.cpu_table import WeightRange, weight_range
 

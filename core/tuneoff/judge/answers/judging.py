@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 from tuneoff.base.format import counted
-from tuneoff.experiment.accounting.declared import Prices
 from tuneoff.judge.answers.answer import (
     WITHOUT_DISTURBED,
     WITHOUT_FAILURES,
@@ -20,8 +19,9 @@ from tuneoff.judge.answers.answer import (
     Verdict,
 )
 from tuneoff.judge.answers.differences import BOTH_FAILED, ENDS, UNKNOWN, is_modelled, pair, weighted, weights_of
-from tuneoff.judge.answers.run_values import FEWEST_UNDISTURBED, disturbance, is_disturbed, log_billing_step, value
-from tuneoff.judge.runs import Group, Scope
+from tuneoff.judge.groups import Group, log_billing_step
+from tuneoff.judge.run_values import FEWEST_UNDISTURBED, disturbance, is_disturbed, value
+from tuneoff.judge.runs import Scope
 from tuneoff.judge.stats.location import Interval, median
 from tuneoff.judge.stats.paired import Estimator, Judgement, judge, judge_without_each
 from tuneoff.judge.stats.power import seeds_needed
@@ -35,24 +35,14 @@ FEWEST_FOR_SPREAD = 5
 DECIDED = (Outcome.BETTER, Outcome.WORSE, Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """What verdicts of a scope are made by. `alpha`: of one verdict; `confidence`: of what claims nothing."""
-
-    alpha: float
-    confidence: float
-    grid_step: float
-    prices: Prices | None = None
-
-
-def verdict(one: Group, other: Group, question: Question, rules: Rules, *, is_noise: bool = False) -> Verdict:
-    """Return what is claimed of `one` against `other`."""
-    return _Case(one, other, question, rules, is_noise).verdict()
+def verdict(one: Group, other: Group, question: Question, alpha: float, *, is_noise: bool = False) -> Verdict:
+    """Return what is claimed of `one` against `other`; `alpha`: the error that the verdict may have."""
+    return _Case(one, other, question, alpha, is_noise).verdict()
 
 
 class _Case:
-    def __init__(self, one: Group, other: Group, question: Question, rules: Rules, is_noise: bool) -> None:
-        self.one, self.other, self.question, self.rules, self.is_noise = one, other, question, rules, is_noise
+    def __init__(self, one: Group, other: Group, question: Question, alpha: float, is_noise: bool) -> None:
+        self.one, self.other, self.question, self.alpha, self.is_noise = one, other, question, alpha, is_noise
         self.scope: Scope = one.scope
         self.pair = pair(one, other, question)
 
@@ -77,7 +67,7 @@ class _Case:
             return replace(bare, reason=few, interval=self._plain(self._compared))
         blocked = self.pair.seeds.waiting or self.pair.excluded
         if blocked is not None:
-            shown = self._shown(values, self.rules.alpha) if self.pair.excluded is None else None
+            shown = self._shown(values, self.alpha) if self.pair.excluded is None else None
             return replace(bare, outcome=Outcome.UNDECIDED, reason=blocked, interval=shown)
         if not self._compared:
             return replace(bare, outcome=Outcome.UNDECIDED, reason=f"both failed in {counted(len(values), 'seed')}")
@@ -113,8 +103,8 @@ class _Case:
     @property
     def _step(self) -> float:
         if self.question.metric == "quality.test":
-            return self.rules.grid_step
-        return log_billing_step((self.one, self.other), self.question.metric, self.rules.prices)
+            return max(self.one.grid_step, self.other.grid_step)
+        return log_billing_step((self.one, self.other), self.question.metric)
 
     def _too_few(self) -> str | None:
         """Say why there are too few seeds to claim anything, whatever they hold."""
@@ -131,7 +121,7 @@ class _Case:
         return judge(
             values,
             margin=self.question.margin,
-            alpha=self.rules.alpha if alpha is None else alpha,
+            alpha=self.alpha if alpha is None else alpha,
             grid_step=self._step,
             rounding_scale=self.pair.scale,
             estimator=estimator,
@@ -144,7 +134,7 @@ class _Case:
         """Return the median of the differences with an interval that claims nothing: too few seeds for the verdict's own."""
         if len(values) < FEWEST_FOR_INTERVAL:
             return None
-        return median(values, self.rules.confidence, grid_step=self._step)
+        return median(values, self.one.confidence, grid_step=self._step)
 
     def _outcome(self, judgement: Judgement) -> Outcome:
         if judgement.relation not in ("below", "above"):
@@ -187,7 +177,7 @@ class _Case:
         Where the seeds that are left could show nothing at all at this error, the least one that they allow is taken: else no
         verdict on the fewest seeds would be robust.
         """
-        alpha = max(self.rules.alpha, 2.0 ** (2 - len(rows)))
+        alpha = max(self.alpha, 2.0 ** (2 - len(rows)))
         values = [row.difference for row in rows if row.difference is not None]
         judgements = judge_without_each(
             values, margin=self.question.margin, alpha=alpha, grid_step=self._step, rounding_scale=self.pair.scale
@@ -208,11 +198,11 @@ class _Case:
         return any(is_disturbed(cell.by_seed[seed]) is not False for cell in (self.one, self.other))
 
     def _without_disturbed(self, rows: Sequence[PairedDifference]) -> Sensitivity:
-        """Judge the pairs that nobody disturbed, at the least error that so many allow where that is greater than the rules'."""
+        """Judge the pairs that nobody disturbed, at the least error that so many allow where that is greater than `alpha`."""
         values = [row.difference for row in rows if row.difference is not None]
         if len(values) < FEWEST_UNDISTURBED:
             return Sensitivity(choice=WITHOUT_DISTURBED, outcome=Outcome.NOT_JUDGED, interval=self._plain(values))
-        judgement = self._judge(values, alpha=max(self.rules.alpha, 2.0 ** (1 - len(values))))
+        judgement = self._judge(values, alpha=max(self.alpha, 2.0 ** (1 - len(values))))
         outcome = self._guarded(self._outcome(judgement), rows, fewest=FEWEST_UNDISTURBED)[0]
         return Sensitivity(choice=WITHOUT_DISTURBED, outcome=outcome, interval=judgement.interval)
 
@@ -247,8 +237,8 @@ class _Case:
         if outcome in (Outcome.BETTER, Outcome.WORSE):
             beyond = f" and is not within the margin of {margin}" if self.question.margin is not None else ""
             return f"the interval leaves out 0{beyond}"
-        if interval.n < (needed := least_n(self.rules.alpha)):
-            error = f"the error of {self.rules.alpha:.2g} that the family leaves for one verdict"
+        if interval.n < (needed := least_n(self.alpha)):
+            error = f"the error of {self.alpha:.2g} that the family leaves for one verdict"
             return f"{counted(interval.n, 'seed')} can show nothing at {error}; it takes {needed}"
         if self.question.margin is None:
             return f"the interval holds 0, and there is no margin to be equivalent by: {self.question.margin_text}"
@@ -265,7 +255,7 @@ class _Case:
         spread = statistics.stdev(finite)
         if spread <= 1e-12 * max(1.0, self.pair.scale):
             return None
-        return seeds_needed(self.question.margin / 2 / spread, self.rules.alpha)
+        return seeds_needed(self.question.margin / 2 / spread, self.alpha)
 
 
 def _width(one: Sensitivity) -> float:

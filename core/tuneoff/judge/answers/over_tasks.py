@@ -11,13 +11,13 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tuneoff.experiment.accounting.declared import Prices
 from tuneoff.experiment.matrix_parts import AnchorsPart
 from tuneoff.judge.answers.analysis_plan import Frozen
-from tuneoff.judge.answers.answer import FAILS, HOLDS, UNCHECKED, OverTasks, Question, Value
+from tuneoff.judge.answers.answer import FAILS, HOLDS, UNCHECKED, OverTasks, Question
 from tuneoff.judge.answers.differences import UNKNOWN, Measure, is_modelled, pair, weighted, weights_of
-from tuneoff.judge.answers.run_values import FEWEST_UNDISTURBED, disturbance, is_disturbed, log_billing_step, value
-from tuneoff.judge.runs import Group, Run
+from tuneoff.judge.groups import Group, log_billing_step
+from tuneoff.judge.run_values import FEWEST_UNDISTURBED, Value, disturbance, is_disturbed, value
+from tuneoff.judge.runs import Run
 from tuneoff.judge.stats.paired import judge
 from tuneoff.judge.stats.sign_flip import SignFlip, least_p, sign_flip
 
@@ -39,12 +39,11 @@ class _Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskComparison:
-    """How pairs are compared. `is_quality`: by the regret of each task's anchors; `prices`: by which time is billed."""
+    """How pairs are compared. `is_quality`: by the regret of each task's anchors."""
 
     question: Question
     plan: Frozen
     is_quality: bool
-    prices: Prices | None = None
 
     def over(self, one: Cells, other: Cells, tasks: Sequence[str], family: int, *, is_noise: bool = False) -> OverTasks:
         """Return what the tasks say of two adapters; `family`: of how many pairs it is one."""
@@ -100,7 +99,7 @@ class TaskComparison:
                 return [], 0.0, f"{task}: {found.excluded}"
             scale = max(scale, found.scale)
             changes = ours.spec.experiment.task_digest
-            half = log_billing_step((ours, theirs), self.question.metric, self.prices) / 2
+            half = log_billing_step((ours, theirs), self.question.metric) / 2
             runs = ours.by_seed, theirs.by_seed
             rows += [
                 _Row(

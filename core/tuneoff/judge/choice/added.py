@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tuneoff.base.clock import MILLISECONDS
-from tuneoff.judge.answers.answer import EstimatedGroup
-from tuneoff.judge.answers.run_values import FEWEST_UNDISTURBED, is_disturbed
+from tuneoff.judge.groups import Group
+from tuneoff.judge.run_values import FEWEST_UNDISTURBED, is_disturbed
 from tuneoff.judge.runs import POOL
 from tuneoff.judge.stats.location import Interval, median
 
@@ -76,7 +76,7 @@ class Longest:
     job: float
 
 
-def baseline_of(group: EstimatedGroup, groups: Iterable[EstimatedGroup]) -> EstimatedGroup | None:
+def baseline_of(group: Group, groups: Iterable[Group]) -> Group | None:
     """Return the plain pool on the same platform, with the same start and variant: of the same sampler where it has runs."""
     found = [
         one
@@ -91,7 +91,7 @@ def baseline_of(group: EstimatedGroup, groups: Iterable[EstimatedGroup]) -> Esti
     return next((one for one in found if one.scope == group.scope), next(iter(found), None))
 
 
-def added(group: EstimatedGroup, baseline: EstimatedGroup | None, longest: Longest, confidence: float) -> Added:
+def added(group: Group, baseline: Group | None, longest: Longest, confidence: float) -> Added:
     """Return what a group's runs show; `baseline`: what its jobs are held to, None without one."""
     jobs, trials, each = (_by_seed(group, names) for names in (PER_JOB, (PER_TRIAL,), (PER_REPORT,)))
     numbers, trained, used = (_by_seed(group, (name,), unit=1.0) for name in (REPORTS, EPOCHS, USED))
@@ -136,17 +136,17 @@ def covering(lengths: Iterable[Length], lower_end: Callable[[Iterable[float]], f
     )
 
 
-def _by_seed(group: EstimatedGroup, metrics: Sequence[str], unit: float = MILLISECONDS) -> dict[int, float]:
+def _by_seed(group: Group, metrics: Sequence[str], unit: float = MILLISECONDS) -> dict[int, float]:
     """Return the sum of some metrics by seed, in s; nothing where no run has them."""
     sums = {
         of_run[0].seed: sum(one.value for one in of_run if one.value is not None) / unit
-        for of_run in zip(*(group.estimates[metric].values for metric in metrics), strict=True)
+        for of_run in zip(*(group.estimate(metric).values for metric in metrics), strict=True)
         if all(one.value is not None for one in of_run)
     }
     return {**sums, **{run.seed: math.inf for run in group.runs if run.has_failed}} if sums else {}
 
 
-def _counted(values: BySeed, groups: Sequence[EstimatedGroup]) -> tuple[list[float], bool]:
+def _counted(values: BySeed, groups: Sequence[Group]) -> tuple[list[float], bool]:
     """Return the values of the seeds that nobody disturbed in any of the groups; all, and True, where these are not six."""
     disturbed = {run.seed for group in groups for run in group.runs if is_disturbed(run) is not False}
     undisturbed = [value for seed, value in values.items() if seed not in disturbed]
@@ -154,14 +154,14 @@ def _counted(values: BySeed, groups: Sequence[EstimatedGroup]) -> tuple[list[flo
     return (list(values.values()) if are_few else undisturbed), are_few
 
 
-def _median(values: BySeed, groups: Sequence[EstimatedGroup], confidence: float) -> Interval | None:
+def _median(values: BySeed, groups: Sequence[Group], confidence: float) -> Interval | None:
     """Return the median with its interval; None where there is none, or most runs failed."""
     counted, _ = _counted(values, groups)
     found = median(counted, confidence) if counted else None
     return found if found is not None and math.isfinite(found.estimate) else None
 
 
-def _lengths(values: BySeed, groups: Sequence[EstimatedGroup], confidence: float, longest: float) -> tuple[Length, ...]:
+def _lengths(values: BySeed, groups: Sequence[Group], confidence: float, longest: float) -> tuple[Length, ...]:
     """Return the lengths by what is added by seed; a run that failed tells none."""
     if _median(values, groups, confidence) is None:
         return ()

@@ -13,9 +13,10 @@ from typing import Literal
 
 from tuneoff.base.format import times_text
 from tuneoff.experiment.names import with_pruner
-from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
+from tuneoff.judge.answers.answer import Outcome
 from tuneoff.judge.choice.added import Added
 from tuneoff.judge.choice.scaling import Limit
+from tuneoff.judge.groups import Group
 from tuneoff.judge.runs import Scope
 from tuneoff.judge.stats.location import Interval
 from tuneoff.judge.warnings import ResultsWarning
@@ -56,7 +57,7 @@ class Column:
     """A row in one scope: its estimates and runs, what it adds, and its job time over that of each other row (by label)."""
 
     scope: Scope
-    group: EstimatedGroup
+    group: Group
     added: Added
     ratios: Mapping[str, Ratio]
     trial_seconds: float | None  # median of a trial's training, over its runs
@@ -218,7 +219,7 @@ class Choice:
     def quality(self) -> str:
         """The metric of the column on quality: the test's where any row has it, else validation's."""
         groups = [column.group for setting in self.settings for row in setting.rows for column in row.columns.values()]
-        return QUALITY if any(group.estimates[QUALITY].median is not None for group in groups) else VALIDATED
+        return QUALITY if any(group.estimate(QUALITY).known for group in groups) else VALIDATED
 
     @property
     def short_warnings(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.commands import command
-from tuneoff.judge.answers.answer import Answers, EstimatedGroup, Outcome, Question
+from tuneoff.judge.answers.answer import Answers, Outcome, Question
 from tuneoff.judge.answers.compute import answers as all_answers
 from tuneoff.judge.choice.added import Longest, added, baseline_of
 from tuneoff.judge.choice.choice import Best, Certainty, Choice, Column, Row, Setting, declared_seeds
@@ -18,10 +18,10 @@ from tuneoff.judge.choice.deciding import deciding
 from tuneoff.judge.choice.lengths import length_table
 from tuneoff.judge.choice.sentences import sentences
 from tuneoff.judge.choice.shown import Shown
+from tuneoff.judge.groups import Group
 from tuneoff.judge.results import Results
-from tuneoff.judge.runs import POOL, Group, Scope
+from tuneoff.judge.runs import POOL, Scope
 from tuneoff.judge.stats.location import middle
-from tuneoff.judge.summary_rows import figure
 from tuneoff.judge.warnings import results_warnings
 
 NO_FRAMEWORK = "no framework"
@@ -158,24 +158,24 @@ def time_question(answers: Answers) -> Question | None:
     return next(iter([*named, *(question for question in answers.questions if question.metric.startswith("time."))]), None)
 
 
-def job_time(group: EstimatedGroup, time: Question | None) -> float:
+def job_time(group: Group, time: Question | None) -> float:
     """Return the median job time in ms; infinite where there is none, or most runs failed."""
-    found = group.estimates[time.metric].median if time is not None else None
-    return found.estimate if found is not None else math.inf
+    found = group.estimate(time.metric).middle if time is not None else None
+    return math.inf if found is None else found
 
 
-def _has_runs(group: EstimatedGroup) -> bool:
+def _has_runs(group: Group) -> bool:
     return group.same_as is None and any(run.execution_id is not None for run in group.runs)
 
 
-def _longest(groups: Sequence[EstimatedGroup], time: Question | None) -> Longest:
+def _longest(groups: Sequence[Group], time: Question | None) -> Longest:
     trials = [seconds for group in groups if (seconds := _trial_seconds(group)) is not None]
     jobs = [seconds for group in groups if math.isfinite(seconds := job_time(group, time) / MILLISECONDS)]
     return Longest(trial=max(trials, default=0.0), job=max(jobs, default=0.0))
 
 
 def _trial_seconds(group: Group) -> float | None:
-    known = figure(group.runs, TRAINING).known
+    known = group.estimate(TRAINING).known
     return middle(known) / MILLISECONDS if known else None
 
 

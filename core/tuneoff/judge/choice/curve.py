@@ -169,10 +169,10 @@ def _point(over: Over, metric: str, column: Column, specs: Mapping[Scope, RunSpe
             return None
         value = column.added.per_whole_trial.over(column.trial_seconds / 100)
     else:
-        estimate = column.group.estimates.get(metric)
-        if estimate is None or estimate.median is None or not math.isfinite(estimate.median.estimate):
+        median = column.group.median(metric)
+        if median is None or not math.isfinite(median.estimate):
             return None
-        value = estimate.median
+        value = median
     x = column.trial_seconds if over == "trial_seconds" else float(_number(over, specs[column.scope]))
     if x is None:
         return None
@@ -207,8 +207,7 @@ def _limits(rows: Iterable[Row], specs: Mapping[Scope, RunSpec], scopes: Sequenc
         by_seed: dict[int, dict[int, float]] = {}
         for column in (row.columns[scope.text] for scope in scopes if scope.text in row.columns):
             failed = {run.seed for run in column.group.runs if run.is_failure}
-            estimate = column.group.estimates.get(UTILIZATION)
-            for one in estimate.values if estimate is not None else ():
+            for one in column.group.estimate(UTILIZATION).values:
                 value = 0.0 if one.seed in failed else one.value
                 if value is not None:
                     by_seed.setdefault(one.seed, {})[_number("workers", specs[column.scope])] = value

@@ -15,11 +15,11 @@ from tuneoff.base.format import counted, listed
 from tuneoff.experiment.names import with_pruner
 from tuneoff.experiment.strategies import DEFAULT, LISTED
 from tuneoff.judge.answers.answer import ROBUST, Answers, Outcome, Question
-from tuneoff.judge.answers.run_values import disturbance
 from tuneoff.judge.choice.added import covering
 from tuneoff.judge.choice.choice import Certainty, Ratio, Row, declared_seeds, failures, ratio_text
 from tuneoff.judge.choice.lengths import EXTRAPOLATED, FEW, epochs_text, lengths_of, range_text
 from tuneoff.judge.choice.shown import Shown
+from tuneoff.judge.run_values import disturbance
 
 SHRINKING = ("time", "overhead", "energy", "carbon", "cost", "waste")  # kinds of metrics that matter less, the longer trials are
 MOST_PLACES = 3  # tasks that are named as those in which runs failed
@@ -212,7 +212,8 @@ def _facts(rows: Mapping[str, Row], won: Mapping[Question, Sequence[str]]) -> st
     by_others: dict[tuple[str, ...], list[str]] = {}
     for question, beaten in won.items():
         did = _DID.get(question.metric) or _DID.get(question.name, f"was better in {question.name.replace('_', ' ')}")
-        is_estimated = any(column.group.is_estimated(question.metric) for row in rows.values() for column in row.columns.values())
+        groups = (column.group for row in rows.values() for column in row.columns.values())
+        is_estimated = any(group.estimate(question.metric).is_estimated for group in groups)
         by_others.setdefault(tuple(beaten), []).append(f"{did} (estimated)" if is_estimated else did)
     texts = (f"{listed(did)} than {listed(rows[label].name for label in beaten)}" for beaten, did in by_others.items())
     return "; it ".join(texts)

@@ -18,9 +18,8 @@ from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.answers.answer import Outcome, Question, Verdict
-from tuneoff.judge.answers.judging import Rules, verdict
+from tuneoff.judge.answers.judging import verdict
 from tuneoff.judge.answers.phrases import is_within_noise
-from tuneoff.judge.answers.run_values import grid_step, units
 from tuneoff.judge.comparison.environments import (
     Environment,
     EnvironmentRow,
@@ -29,8 +28,10 @@ from tuneoff.judge.comparison.environments import (
     sentinel_ratio,
 )
 from tuneoff.judge.comparison.values import ABSENT, compare_values, values_of
+from tuneoff.judge.groups import Group, by_scope, grouped, noise_pairs
 from tuneoff.judge.results import Results, read_results
-from tuneoff.judge.runs import EMULATED, Group, Run, Scope, by_scope, grouped, noise_pairs
+from tuneoff.judge.run_values import units
+from tuneoff.judge.runs import EMULATED, Run, Scope
 from tuneoff.judge.stats.location import Interval
 from tuneoff.record.run_record import FAILED
 
@@ -179,7 +180,8 @@ def compare(old_folder: Path, new_folder: Path) -> Comparison:
 
 def compared(old: Results, new: Results) -> Comparison:
     """Return what changed between two folders that were read."""
-    both = grouped(old), grouped(new)
+    confidence = frozen(old.plan.analysis).confidence
+    both = grouped(old, confidence), grouped(new, confidence)
     found = _matched(*both)
     _check_some(found, old, new)
     a, b = (list(_environments(run for group in found for run in getattr(group, side).runs)) for side in ("old", "new"))
@@ -221,15 +223,10 @@ def _changes(
     firsts = [group for group in found if group.old.spec.replicate == 0]  # an equal entry again is for the noise
     in_scope = Counter(group.old.scope for group in firsts)
     for group in firsts:
-        rules = Rules(
-            alpha=plan.alpha(in_scope[group.old.scope]),
-            confidence=plan.confidence,
-            grid_step=grid_step(old, [group.old]),
-            prices=old.plan.accounting.prices,
-        )
+        alpha = plan.alpha(in_scope[group.old.scope])
         for question in plan.questions_of(group.old.spec.experiment, known):
             blocked = _blocked(group, question, same_machine)
-            made = verdict(group.new, group.old, question, rules) if blocked is None else None
+            made = verdict(group.new, group.old, question, alpha) if blocked is None else None
             yield Change(
                 name=group.name,
                 adapter=group.old.spec.adapter,
@@ -237,7 +234,7 @@ def _changes(
                 question=question,
                 verdict=made,
                 reason=made.reason if made is not None else blocked or "",
-                noise=tuple(_noise(group, both, question, rules, plan.confidence)) if blocked is None else (),
+                noise=tuple(_noise(group, both, question, plan.error)) if blocked is None else (),
             )
 
 
@@ -250,14 +247,11 @@ def _blocked(group: Matched, question: Question, same_machine: bool) -> str | No
     return None if same_machine or metric(question.metric).is_counted else OTHER_MACHINE
 
 
-def _noise(
-    group: Matched, both: tuple[Sequence[Group], Sequence[Group]], question: Question, rules: Rules, confidence: float
-) -> Iterator[Noise]:
+def _noise(group: Matched, both: tuple[Sequence[Group], Sequence[Group]], question: Question, error: float) -> Iterator[Noise]:
     """Yield what equal entries differ by in the scope, within each folder."""
-    of_noise = replace(rules, alpha=1 - confidence)
     for side, groups, own in zip("AB", both, (group.old, group.new), strict=True):
         for again, first in noise_pairs(by_scope(groups)[own.scope]):
-            interval = verdict(again, first, question, of_noise, is_noise=True).interval
+            interval = verdict(again, first, question, error, is_noise=True).interval
             if interval is not None:
                 yield Noise(side=side, pair=f"{again.label} against {first.label}", interval=interval)
 

@@ -31,8 +31,9 @@ from tuneoff.judge.controls.same_configuration import (
     setting_text,
     settings,
 )
+from tuneoff.judge.groups import Group, grouped, noise_pairs
 from tuneoff.judge.results import Results
-from tuneoff.judge.runs import EMULATED, POOL, Group, grouped, noise_pairs
+from tuneoff.judge.runs import EMULATED, POOL
 from tuneoff.judge.stats.location import Interval
 
 _DEFAULTS = AnalysisPart()

@@ -17,7 +17,7 @@ from tuneoff.judge.answers.answer import Question
 from tuneoff.judge.answers.differences import BOTH_FAILED
 from tuneoff.judge.answers.differences import pair as by_seed
 from tuneoff.judge.controls.same_configuration import Setting, setting_text
-from tuneoff.judge.runs import Group, noise_pairs
+from tuneoff.judge.groups import Group, noise_pairs
 from tuneoff.judge.stats.location import Interval, checked, students_t_quantile
 from tuneoff.judge.stats.paired import rounding
 

@@ -17,9 +17,10 @@ from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.format import figure
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.names import training_name, with_pruner
-from tuneoff.judge.answers.answer import Answers, EstimatedGroup
-from tuneoff.judge.answers.run_values import value as value_of
+from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.fault_results import ADAPTER
+from tuneoff.judge.groups import Group
+from tuneoff.judge.run_values import value as value_of
 from tuneoff.judge.runs import POOL, Scope
 
 if TYPE_CHECKING:
@@ -169,8 +170,8 @@ class MeasuredSetting:
     scope: Scope
     family: str
     sizes: Mapping[str, Range]
-    groups: tuple[EstimatedGroup, ...]
-    floor: tuple[EstimatedGroup, ...]
+    groups: tuple[Group, ...]
+    floor: tuple[Group, ...]
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -233,6 +234,6 @@ def _of_folder(folder: Answered, adapters: set[str], request: Request) -> Iterat
         )
 
 
-def _counts(group: EstimatedGroup, adapters: set[str]) -> bool:
+def _counts(group: Group, adapters: set[str]) -> bool:
     """Tell whether a group is one to choose: of a capable adapter, real, and no repetition of another entry."""
     return group.adapter in adapters and not group.emulated and group.replicate == 0

@@ -16,9 +16,9 @@ from tuneoff.errors import ResultsError
 from tuneoff.experiment.names import cell_name, emulated_label, label_texts, run_name
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec
+from tuneoff.judge.groups import job_time_and_best
 from tuneoff.judge.results import in_file_order
 from tuneoff.judge.runs import Run, run_of
-from tuneoff.judge.summary_rows import came_to
 from tuneoff.record.events.schema import Process
 from tuneoff.record.events.tail import SETTLED_NS, Tail
 from tuneoff.record.events.writer import FOLDER as EVENTS
@@ -178,7 +178,7 @@ class Watcher:
                 reason=run.reason if status not in NOT_ENDED else None,
                 seconds=self._took.get(run_id),
             )
-        so_far = (SoFar(label, *came_to(runs)) for label, runs in frameworks.items())
+        so_far = (SoFar(label, *job_time_and_best(runs)) for label, runs in frameworks.items())
         self._so_far = tuple(figures for figures in so_far if (figures.seconds, figures.best) != (None, None))
         return tuple(
             SeedRow(

@@ -10,12 +10,11 @@ from typing import NamedTuple
 from tuneoff.base.format import MISSING, duration_range, two_digits
 from tuneoff.experiment.metric import Metric
 from tuneoff.experiment.metric_catalogue import metric
-from tuneoff.judge.answers.answer import EstimatedGroup
 from tuneoff.judge.choice.added import Added
 from tuneoff.judge.choice.choice import Column, Ratio, Row, Setting, failures, ratio_text
-from tuneoff.judge.runs import Group
+from tuneoff.judge.columns import ADDED, ENERGY_AND_COST, FOOTPRINT, QUALITY_AND_TIME
+from tuneoff.judge.groups import Group
 from tuneoff.judge.stats.location import Interval
-from tuneoff.judge.summary_rows import figure, summary_row
 from tuneoff.run.run_ends import STATUSES
 from tuneoff.tell.page.texts import MARKS, percent
 from tuneoff.tell.report.tables import SIGNS, FigureCell, figure_cell, unit_of
@@ -23,23 +22,6 @@ from tuneoff.tell.report.tables import SIGNS, FigureCell, figure_cell, unit_of
 MOST_REFERENCES = 30  # rows, of which each has its ratio to each other one on the page
 LEGEND = {outcome: (*MARKS[outcome], words) for outcome, (_, words) in SIGNS.items()}  # symbol, CSS class and words, on time
 SHADES = (1.25, 2.0, 4.0, 10.0)  # from these ratios on, either way, a cell is darker
-QUALITY_AND_TIME = (
-    *map(metric, ("quality.test", "quality.validation", "time.jct_without_test", "time.jct", "time.deploy", "time.setup")),
-    *map(
-        metric, ("time.trial", "time.result_collection", "time.test", "time.undeploy", "overhead.per_trial", "slots.idle_share")
-    ),
-)
-ENERGY_AND_COST = (
-    *map(metric, ("energy.trial", "energy.per_completed_trial_without_test", "energy.per_completed_trial")),
-    *map(metric, ("energy.cpu_seconds", "energy.reserved_core_seconds")),
-    *map(metric, ("carbon.job_without_test", "carbon.job", "cost.job_without_test", "cost.job")),
-    *map(metric, ("cost.per_completed_trial_without_test", "cost.per_completed_trial")),
-    *map(metric, ("waste.default.time", "waste.default.energy", "waste.default.cost", "energy.idle_share")),
-)
-ADDED = tuple(
-    metric(f"overhead.{name}") for name in ("per_trial", "process_start", "between", "dispatch", "report", "exit", "vacant")
-)
-FOOTPRINT = (metric("time.preparation"), metric("memory.tree_peak_rss"), metric("suite.cpu_share"))
 
 
 class ColumnHead(NamedTuple):
@@ -57,7 +39,7 @@ class FrameworkTable:
     name: str
     caption: str
     heads: tuple[ColumnHead, ...]
-    cells: Callable[[EstimatedGroup], tuple[FigureCell, ...]]
+    cells: Callable[[Group], tuple[FigureCell, ...]]
     notes: tuple[str, ...] = ()
 
 
@@ -71,7 +53,8 @@ def framework_tables(found: Sequence[Group]) -> list[FrameworkTable]:
     ]
 
 
-def _figures(name: str, caption: str, found: Sequence[Group], columns: Sequence[Metric]) -> FrameworkTable:
+def _figures(name: str, caption: str, found: Sequence[Group], names: Sequence[str]) -> FrameworkTable:
+    columns = [*map(metric, names)]
     return FrameworkTable(
         name=name,
         caption=caption,
@@ -89,40 +72,39 @@ def _reliability(found: Sequence[Group]) -> FrameworkTable:
         ColumnHead("pruned", "trials"),
         ColumnHead("failed", "trials", "failed or timed out"),
         ColumnHead("cancelled", "trials", "ended with their run, or by its budget"),
-        *(column_head(column, found) for column in FOOTPRINT),
+        *(column_head(metric(one), found) for one in FOOTPRINT),
     )
     return FrameworkTable(name="reliability", caption="Failures and footprint", heads=heads, cells=_reliability_cells)
 
 
-def _reliability_cells(group: EstimatedGroup) -> tuple[FigureCell, ...]:
+def _reliability_cells(group: Group) -> tuple[FigureCell, ...]:
     counts = {name: sum(run.status == name for run in group.runs) for name in STATUSES}
     others = [f"{count} {name}" for name, count in counts.items() if count and name != "done"]
-    success, row = group.success, summary_row(group)
-    trials = (row.trials_completed, row.trials_pruned, row.trials_failed, row.trials_cancelled)
+    success, ended = group.success, group.counts
+    trials = (ended["completed"], ended["pruned"], ended["failed"] + ended["timed_out"], ended["cancelled"])
     return (
         FigureCell(f"{counts['done']} of {len(group.runs)}"),
         FigureCell(", ".join(others) or "none"),
         FigureCell(MISSING, reason="no run was tried")
         if success is None
         else FigureCell(percent(success.estimate), f"{100 * success.low:.0f}–{percent(success.high)}"),
-        *(FigureCell(str(count) if row.statuses else MISSING) for count in trials),
-        *(spread_cell(group, column) for column in FOOTPRINT),
+        *(FigureCell(str(count) if group.executed else MISSING) for count in trials),
+        *(spread_cell(group, metric(one)) for one in FOOTPRINT),
     )
 
 
 def column_head(column: Metric, found: Sequence[Group]) -> ColumnHead:
     """Return a column's heading with the unit of its figures, which for a score is its metric's name."""
-    values = (record.metrics.get(column.name) for group in found for record in group.done.values())
-    units = dict.fromkeys(value.unit for value in values if value is not None and value.value is not None)
+    units = dict.fromkeys(of.unit for group in found if not group.twins and (of := group.estimate(column.name)).known)
     unit = column.shown or (unit_of(next(iter(units)), column) if len(units) == 1 else "objective" if units else "")
     return ColumnHead(column.heading or column.name.rpartition(".")[2].replace("_", " "), unit, f"{column.name}: {column.title}")
 
 
 def spread_cell(group: Group, column: Metric) -> FigureCell:
     """Return the median over the seeds with its range, and how many runs failed."""
-    found = figure(group.runs, column.name)
-    cell = figure_cell(found, column)
-    failed = f"{found.failed} failed" if found.failed else ""
+    found = group.estimate(column.name)
+    cell = figure_cell(group, column)
+    failed = f"{found.failed} failed" if found.failed and found.known else ""
     return cell._replace(below=", ".join(filter(None, (cell.below, failed))))
 
 
@@ -226,7 +208,7 @@ def has_intervals(setting: Setting) -> bool:
     return any(ratio.is_interval for row in setting.rows for column in row.columns.values() for ratio in column.ratios.values())
 
 
-def column_groups(setting: Setting) -> Sequence[EstimatedGroup]:
+def column_groups(setting: Setting) -> Sequence[Group]:
     """Return the groups of the first column, which the dots are of."""
     scope = setting.scopes[0].text
     return [row.columns[scope].group for row in setting.rows if scope in row.columns]

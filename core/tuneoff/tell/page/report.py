@@ -21,18 +21,18 @@ from tuneoff.judge.answers.anytime import curves
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.choice.choice import ENERGY, Choice, Setting
 from tuneoff.judge.choice.choose import Answered, time_question
+from tuneoff.judge.columns import ENERGY_AND_COST
+from tuneoff.judge.groups import Group, by_scope
 from tuneoff.judge.results import Results
-from tuneoff.judge.runs import Group, by_scope
-from tuneoff.judge.summary_rows import notes, summary_row
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import FILE_NAME, write_bytes
 from tuneoff.tell.page import texts
-from tuneoff.tell.page.frameworks import ENERGY_AND_COST, FrameworkTable, column_groups, framework_tables
+from tuneoff.tell.page.frameworks import FrameworkTable, column_groups, framework_tables
 from tuneoff.tell.page.runs import STATUSES, Facts, fault_tables, framework_facts, machine_facts, package_facts
 from tuneoff.tell.page.texts import confidence, path_link
 from tuneoff.tell.plots.anytime import Panel, panels
 from tuneoff.tell.plots.drawing import Scale, shared_scale, styles
-from tuneoff.tell.report.cost_notes import Circumstances, circumstances, cost_notes
+from tuneoff.tell.report.notes import Circumstances, circumstances, cost_notes, notes
 
 if TYPE_CHECKING:
     from tuneoff.judge.choice.choose import Answered
@@ -173,10 +173,9 @@ def _range(values: Iterable[int | None]) -> str:
 
 
 def _with_notes(groups: Sequence[Group], measured_by: Circumstances) -> list[FrameworkTable]:
-    rows = [replace(summary_row(group), same_as=group.same_as) for group in groups]
-    headings = {column.name: column.heading for column in ENERGY_AND_COST}
-    cost = tuple(cost_notes(rows, headings, measured_by)) if any(row.runs_done for row in rows) else ()
-    own = {"quality-time": tuple(notes(rows)), "energy-cost": cost}
+    headings = {name: metric(name).heading for name in ENERGY_AND_COST}
+    cost = tuple(cost_notes(groups, headings, measured_by)) if any(group.done for group in groups) else ()
+    own = {"quality-time": tuple(notes(groups)), "energy-cost": cost}
     return [replace(table, notes=own.get(table.name, ())) for table in framework_tables(groups)]
 
 

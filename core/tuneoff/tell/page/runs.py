@@ -14,9 +14,9 @@ from tuneoff.base.format import ESTIMATED, MISSING, counted, listed
 from tuneoff.base.identity import canonical_json
 from tuneoff.experiment.metric import Metric
 from tuneoff.judge.answers.answer import Answers
-from tuneoff.judge.answers.run_values import ABSENT
 from tuneoff.judge.fault_results import TITLES, WORST, FaultResult, read_fault_file
 from tuneoff.judge.results import Results
+from tuneoff.judge.run_values import ABSENT
 from tuneoff.judge.runs import Run
 from tuneoff.record.flag_meanings import FLAGS, SERIOUS, marked
 from tuneoff.record.run_record import RunRecord

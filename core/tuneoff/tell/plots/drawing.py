@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tuneoff.base.format import figure
-from tuneoff.judge.answers.answer import EstimatedGroup, Question
+from tuneoff.judge.answers.answer import Question
 from tuneoff.judge.answers.phrases import shown, value_text
+from tuneoff.judge.groups import Group
 from tuneoff.judge.stats.location import middle
 
 # Those of frameworks, c1 to c8, were found by a search for the largest difference between any two, also as seen with each kind of
@@ -204,7 +205,7 @@ class Strip:
     more: int  # dots that are not drawn
 
 
-def shared_scale(groups: Sequence[EstimatedGroup], question: Question) -> Scale | None:
+def shared_scale(groups: Sequence[Group], question: Question) -> Scale | None:
     """Return the axis of a question's values over some groups, in the unit that people read."""
     _, factor = shown(question.metric, question.unit)
     return scale(factor * value for group in groups for _, value in values(group, question))
@@ -215,7 +216,7 @@ def axis_unit(question: Question) -> str:
     return shown(question.metric, question.unit)[0]
 
 
-def strip(group: EstimatedGroup, question: Question, axis: Scale) -> Strip:
+def strip(group: Group, question: Question, axis: Scale) -> Strip:
     """Return the dots of a group."""
     found = sorted(values(group, question), key=lambda item: item[1])
     _, factor = shown(question.metric, question.unit)
@@ -239,7 +240,6 @@ def strip(group: EstimatedGroup, question: Question, axis: Scale) -> Strip:
     )
 
 
-def values(group: EstimatedGroup, question: Question) -> list[tuple[int, float]]:
+def values(group: Group, question: Question) -> list[tuple[int, float]]:
     """Return (seed, value) of the runs that have one."""
-    estimate = group.estimates.get(question.metric)
-    return [(one.seed, one.value) for one in (estimate.values if estimate else ()) if one.value is not None]
+    return [(one.seed, one.value) for one in group.estimate(question.metric).values if one.value is not None]

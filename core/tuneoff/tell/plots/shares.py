@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.format import MISSING
-from tuneoff.judge.answers.answer import EstimatedGroup, Question
+from tuneoff.judge.answers.answer import Question
 from tuneoff.judge.choice.added import SHARES
 from tuneoff.judge.choice.choice import Point, Row, ScalingCurve, Setting
 from tuneoff.judge.choice.curve import ADDED, FIGURES, UTILIZATION, amount_text, place_text
 from tuneoff.judge.choice.scaling import BUSY
+from tuneoff.judge.groups import Group
 from tuneoff.tell.plots import drawing
 from tuneoff.tell.plots.anytime import HEIGHT, WIDTH, apart
 from tuneoff.tell.plots.drawing import Scale, scale
@@ -89,10 +90,9 @@ def _placed(parts: Mapping[str, float], longest: float) -> tuple[JobPart, ...]:
     return tuple(placed)
 
 
-def _middle(group: EstimatedGroup, time: Question) -> tuple[int, ...]:
+def _middle(group: Group, time: Question) -> tuple[int, ...]:
     """Return the seeds of the one or two runs in the middle by job time; none where one failed or lacks a part."""
-    estimate = group.estimates.get(time.metric)
-    known = [(one.value, one.seed) for one in (estimate.values if estimate else ()) if one.value is not None]
+    known = [(one.value, one.seed) for one in group.estimate(time.metric).values if one.value is not None]
     ordered = sorted([*known, *((math.inf, run.seed) for run in group.runs if run.is_failure)])
     if not ordered:
         return ()
@@ -100,7 +100,7 @@ def _middle(group: EstimatedGroup, time: Question) -> tuple[int, ...]:
     return tuple(sorted(pair)) if all(_parts(group, seed) is not None for seed in pair) else ()
 
 
-def _parts(group: EstimatedGroup, seed: int) -> dict[str, float] | None:
+def _parts(group: Group, seed: int) -> dict[str, float] | None:
     """Return the seconds of each part of a run; None where one is missing."""
     trained = _value(group, TRAINED, seed)
     totals = {name: [_value(group, metric, seed) for metric in metrics] for name, metrics in PARTS.items()}
@@ -113,9 +113,8 @@ def _parts(group: EstimatedGroup, seed: int) -> dict[str, float] | None:
     }
 
 
-def _value(group: EstimatedGroup, metric: str, seed: int) -> float | None:
-    estimate = group.estimates.get(metric)
-    return next((one.value for one in (estimate.values if estimate else ()) if one.seed == seed), None)
+def _value(group: Group, metric: str, seed: int) -> float | None:
+    return next((one.value for one in group.estimate(metric).values if one.seed == seed), None)
 
 
 def _mean(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -28,11 +28,13 @@ from tuneoff.base.format import (
 from tuneoff.experiment.metric import STEPS, Metric
 from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.experiment.names import platform_text
-from tuneoff.judge.answers.answer import EstimatedGroup, Outcome
+from tuneoff.judge.answers.answer import Outcome
 from tuneoff.judge.choice.choice import ENERGY, QUALITY, Best, Choice, LengthTable, Row, Setting, failures
+from tuneoff.judge.columns import COLUMNS
+from tuneoff.judge.groups import Group
+from tuneoff.judge.runs import Scope
 from tuneoff.judge.stats.location import Interval, middle
-from tuneoff.judge.summary_rows import COLUMNS, Figure, SummaryRow, notes
-from tuneoff.tell.report.cost_notes import NO_CIRCUMSTANCES, Circumstances, cost_notes
+from tuneoff.tell.report.notes import NO_CIRCUMSTANCES, Circumstances, cost_notes, notes
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -68,13 +70,14 @@ class FigureCell(NamedTuple):
     reason: str = ""
 
 
-def figure_cell(found: Figure, column: Metric) -> FigureCell:
+def figure_cell(group: Group, column: Metric) -> FigureCell:
     """Return the median over the seeds, and below it lowest–highest of the runs that are done."""
-    median, known = found.median, found.known
+    found = group.estimate(column.name)
+    median, known = found.middle, found.known
     if median is None:
-        return FigureCell(MISSING, reason="; ".join(found.reasons) or "no run is done")
+        return FigureCell(MISSING, reason="; ".join(found.lacking) or "no run is done")
     low, high = (amount_text(value, found.unit, column) for value in (min(known), max(known)))
-    lacking = sum(found.reasons.values())
+    lacking = sum(found.lacking.values())
     return FigureCell(
         text=FAILED if math.isinf(median) else amount_text(median, found.unit, column),
         below=f"{low}–{high}" if low != high else low if found.failed else "",
@@ -98,80 +101,83 @@ def unit_of(unit: str, column: Metric) -> str:
     return column.shown or shown_unit(unit)[0]
 
 
-def render(rows: Sequence[SummaryRow], width: int | None = None, circumstances: Circumstances = NO_CIRCUMSTANCES) -> str:
+def render(groups: Sequence[Group], width: int | None = None, circumstances: Circumstances = NO_CIRCUMSTANCES) -> str:
     """Return the table and its notes as text without colours or escape codes.
 
     `width`: columns of the terminal; None: no terminal, as wide as it comes. The most important figures are shown, as many
     as fit; all are on the page and in the export. The table is never cut: at worst it is wider than the terminal.
-    Units are the same in all tables. The rows are in the file's order and in no other, which is no ranking.
+    Units are the same in all tables. The rows are the groups in the file's order and in no other, which is no ranking.
     """
     columns = [*map(metric, COLUMNS)]
-    lines = _fitted(columns, lambda shown: _table(rows, shown), width)
-    below = notes(rows)
-    if any(row.runs_done for row in rows):
-        below += cost_notes(rows, {column.name: column.heading for column in columns}, circumstances)
+    lines = _fitted(columns, lambda shown: _table(groups, shown), width)
+    below = notes(groups)
+    if any(group.done for group in groups):
+        below += cost_notes(groups, {column.name: column.heading for column in columns}, circumstances)
     return "\n".join(line.rstrip() for line in (*lines, *wrapped(below, width))) + "\n"
 
 
-def _table(rows: Sequence[SummaryRow], columns: Sequence[Metric]) -> Table:
+def _table(groups: Sequence[Group], columns: Sequence[Metric]) -> Table:
     """Return the table: medians, lowest–highest of the runs that are done below them, `~` before what is estimated."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    has_variants = any(row.variant for row in rows)
+    has_variants = any(group.variant for group in groups)
     table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
     for heading in ("adapter", *(["variant"] if has_variants else []), "sampler"):
         table.add_column(heading, no_wrap=True)
-    for heading in (*(_heading(column, rows) for column in columns), "trials\ndone/failed\n/pruned", "runs\ndone/\nplan"):
+    for heading in (*(_heading(column, groups) for column in columns), "trials\ndone/failed\n/pruned", "runs\ndone/\nplan"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for row in rows:
-        names = (_adapter(row), *([folded(row.variant)] if has_variants else []), _strategy(row))
-        if row.same_as is not None:
-            cells = [f"= {row.same_as}", *[""] * (len(columns) + 1)]
+    for group in groups:
+        names = (_adapter(group), *([folded(group.variant)] if has_variants else []), _strategy(group.scope))
+        if group.twins:
+            cells = [f"= {group.same_sampler}", *[""] * (len(columns) + 1)]
         else:
-            trials = f"{row.trials_completed}/{row.trials_failed}/{row.trials_pruned}" if row.statuses else MISSING
-            cells = [*(_figure(row, column) for column in columns), trials, _runs(row)]
+            cells = [*(_figure(group, column) for column in columns), _trials(group), _runs(group)]
         table.add_row(*(Text(text) for text in (*names, *cells)))
     return table
 
 
-def _heading(column: Metric, rows: Sequence[SummaryRow]) -> str:
+def _heading(column: Metric, groups: Sequence[Group]) -> str:
     """Return a column's name with its unit, which for a score is its metric's name."""
-    units = {row.figures[column.name].unit for row in rows if column.name in row.figures} - {""}
+    units = {of.unit for group in groups if (of := group.estimate(column.name)).known}
     unit = column.unit or (units.pop() if len(units) == 1 else "objective")
     return (
         f"{column.heading}\n{unit_of(unit, column)}".replace("_", "_\n").replace("w/o test", "\nw/o test").replace("/t", "/\nt")
     )
 
 
-def _figure(row: SummaryRow, column: Metric) -> str:
-    found = row.figures.get(column.name)
-    if found is None:
-        return MISSING
-    is_part = column.name.removeprefix("time.") in STEPS
-    if is_part and found.median is not None and found.median < row.clock_uncertainty:
-        return f"<{seconds(row.clock_uncertainty)}"
-    cell = figure_cell(found, column)
-    mark = "" if cell.text == "failed" else cell.mark
+def _figure(group: Group, column: Metric) -> str:
+    median, uncertainty = group.estimate(column.name).middle, group.clock_uncertainty
+    if column.name.removeprefix("time.") in STEPS and median is not None and median < uncertainty:
+        return f"<{seconds(uncertainty)}"
+    cell = figure_cell(group, column)
+    mark = "" if cell.text == FAILED else cell.mark
     return f"{mark}{cell.text}" + (f"\n{cell.mark}{cell.below}" if cell.below else "")
 
 
-def _adapter(row: SummaryRow) -> str:
+def _adapter(group: Group) -> str:
     """Return the adapter's name, with its platform below it where it has another one."""
-    has_platform = row.platform == "local" or f"@{platform_text(row.platform, row.emulated)}" in row.label
-    return folded(row.label) + ("" if has_platform else f"\n{platform_text(row.platform, row.emulated)}")
+    platform = platform_text(group.spec.platform, group.emulated)
+    has_platform = group.spec.platform == "local" or f"@{platform}" in group.label
+    return folded(group.label) + ("" if has_platform else f"\n{platform}")
 
 
-def _strategy(row: SummaryRow) -> str:
+def _strategy(scope: Scope) -> str:
     """Return the sampler and, below it, the pruner."""
-    return folded(row.sampler) + (f"\n{folded(f'+ {row.pruner}')}" if row.pruner != "none" else "")
+    return folded(scope.sampler) + (f"\n{folded(f'+ {scope.pruner}')}" if scope.pruner != "none" else "")
 
 
-def _runs(row: SummaryRow) -> str:
-    if row.skips and not row.statuses:
+def _trials(group: Group) -> str:
+    counts = group.counts
+    failed = counts["failed"] + counts["timed_out"]
+    return f"{counts['completed']}/{failed}/{counts['pruned']}" if group.executed else MISSING
+
+
+def _runs(group: Group) -> str:
+    if not group.executed and any(run.is_skipped for run in group.runs):
         return "skip"
-    return f"{row.runs_done}/{row.runs_planned}" + (f"\n{row.runs_failed} failed" if row.runs_failed else "")
+    return f"{len(group.done)}/{len(group.runs)}" + (f"\n{group.failed} failed" if group.failed else "")
 
 
 def ending(choice: Choice, width: int | None = None) -> list[str]:
@@ -325,28 +331,27 @@ def _times(estimate: float, low: float, high: float) -> str:
     return times(estimate) + (f" ({times(low)}-{times(high)})" if low != high and math.isfinite(estimate) else "")
 
 
-def _job_time(group: EstimatedGroup) -> str:
-    estimate = group.estimates[JOB_TIME]
-    known = sorted(value.value / MILLISECONDS for value in estimate.values if value.value is not None)
-    if estimate.median is None or not known:
+def _job_time(group: Group) -> str:
+    time = group.estimate(JOB_TIME)
+    known = sorted(value / MILLISECONDS for value in time.known)
+    if time.middle is None:
         return MISSING
-    median = "failed" if math.isinf(estimate.median.estimate) else number(estimate.median.estimate / MILLISECONDS)
+    median = FAILED if math.isinf(time.middle) else number(time.middle / MILLISECONDS)
     return median if len(known) == 1 else f"{median} ({number(known[0])}-{number(known[-1])})"
 
 
-def _energy(group: EstimatedGroup) -> str:
-    estimate = group.estimates[ENERGY]
-    if estimate.median is None or math.isinf(estimate.median.estimate):
+def _energy(group: Group) -> str:
+    energy = group.estimate(ENERGY)
+    if energy.middle is None or math.isinf(energy.middle):
         return MISSING
-    joules = estimate.median.estimate * shown_unit(estimate.unit)[1]
-    return f"{ESTIMATED if 'estimated' in estimate.kinds else ''}{figure(joules)}"
+    return f"{ESTIMATED if energy.is_estimated else ''}{figure(energy.middle * shown_unit(energy.unit)[1])}"
 
 
-def _quality(group: EstimatedGroup, metric: str) -> str:
-    median = group.estimates[metric].median
+def _quality(group: Group, metric: str) -> str:
+    median = group.estimate(metric).middle
     if median is None:
         return MISSING
-    return "failed" if math.isinf(median.estimate) else score(median.estimate)
+    return FAILED if math.isinf(median) else score(median)
 
 
 def _best(choice: Choice, best: Best, most: int | None) -> str:

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
 
 from tuneoff.base.files import read_json
 from tuneoff.experiment.accounting.declared import Prices
 from tuneoff.experiment.metric import Scale
 from tuneoff.experiment.metric_catalogue import metric as known
-from tuneoff.judge.answers.answer import Disturbance, Value
-from tuneoff.judge.results import Results
-from tuneoff.judge.runs import Group, Run
+from tuneoff.judge.runs import Run
 from tuneoff.measure.cost import billed_ns
 from tuneoff.measure.incumbent import test_counterpart
 from tuneoff.measure.use import DISTURBED, SHARE
-from tuneoff.record.layout import TEST_RESULT
+from tuneoff.record.metric_value import Kind
 from tuneoff.workload import Mode
 
 ABSENT = "its record has no such metric"
@@ -33,6 +33,42 @@ _LOSSES = ("loss", "error", "rmse", "mae", "mse", "perplexity")
 _SCORES = ("accuracy", "f1", "auc", "precision", "recall")  # of 0 to 1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """A metric of a run; None with the reason. A failed run has no value and is, in comparisons, worse than any."""
+
+    seed: int
+    value: float | None
+    kind: Kind | None = None
+    reason: str | None = None
+    is_done: bool = False  # the run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disturbance:
+    """Which of some executions other programs disturbed (flag `disturbed`), and of which nobody knows; by their ids."""
+
+    runs: frozenset[str] = frozenset()
+    disturbed: frozenset[str] = frozenset()
+    unknown: frozenset[str] = frozenset()  # their samples do not tell
+
+    def __or__(self, other: Disturbance) -> Disturbance:
+        """Return the same of the runs of both."""
+        return Disturbance(
+            runs=self.runs | other.runs, disturbed=self.disturbed | other.disturbed, unknown=self.unknown | other.unknown
+        )
+
+    @property
+    def text(self) -> str:
+        """In words: `3 of 20 runs disturbed`, `3 of 20 runs disturbed, 2 unknown`."""
+        unknown = f", {len(self.unknown)} unknown" if self.unknown else ""
+        return f"{len(self.disturbed)} of {len(self.runs)} runs disturbed{unknown}"
+
+    def to_json(self) -> dict[str, int]:
+        """Return how many there are of each."""
+        return {"runs": len(self.runs), "disturbed": len(self.disturbed), "unknown": len(self.unknown)}
+
+
 def value(run: Run, metric: str) -> Value:
     """Return a metric of a run that is done."""
     record = run.record
@@ -40,8 +76,8 @@ def value(run: Run, metric: str) -> Value:
         return Value(seed=run.seed, value=None, reason=_why(run))
     found = record.metrics.get(metric)
     if found is None:
-        return Value(seed=run.seed, value=None, reason=ABSENT)
-    return Value(seed=run.seed, value=found.value, kind=found.kind, reason=found.reason_if_null)
+        return Value(seed=run.seed, value=None, reason=ABSENT, is_done=True)
+    return Value(seed=run.seed, value=found.value, kind=found.kind, reason=found.reason_if_null, is_done=True)
 
 
 def units(runs: Iterable[Run], metrics: Iterable[str]) -> dict[str, str]:
@@ -94,35 +130,24 @@ def why_unknown(runs: Iterable[Run]) -> str:
     return reasons.most_common(1)[0][0]
 
 
-def grid_step(results: Results, cells: Sequence[Group]) -> float:
-    """Return 1 / the number of cases that the test of a scope counted, 0 where the objective is no accuracy or nothing tells."""
-    if "accuracy" not in cells[0].spec.experiment.objective.metric:
-        return 0.0
-    record = next((run.record for cell in cells for run in cell.runs if run.is_done), None)
-    if record is None:
-        return 0.0
+def grid_step(test_result: Path | None) -> float:
+    """Return 1 / the number of cases that a test counted, 0 where nothing tells."""
     try:
-        told = read_json(results.folder / results.run_folder(record) / TEST_RESULT, LARGEST)
+        told = read_json(test_result, LARGEST) if test_result is not None else {}
         size = sum(int(count) for row in told["details"]["confusion_matrix"] for count in row)
     except (OSError, ValueError, TypeError, LookupError):
         return 0.0
     return 1 / size if size > 0 else 0.0
 
 
-def billing_step(cell: Group, metric: str, prices: Prices | None) -> float:
-    """Return the greatest step in USD between two costs that runs of a cell can have; 0 where no time is rounded up."""
-    costs = ((run, run.record.metrics.get(metric)) for run in cell.runs if run.record is not None)
-    steps = (cost.value * _share(run, metric, prices) for run, cost in costs if cost is not None and cost.value is not None)
+def billing_step(runs: Iterable[Run], metric: str, prices: Prices | None) -> float:
+    """Return the greatest step in USD between two costs that runs of a group can have; 0 where no time is rounded up."""
+    costs = ((run, run.record.metrics.get(metric)) for run in runs if run.record is not None)
+    steps = (cost.value * billed_share(run, metric, prices) for run, cost in costs if cost is not None and cost.value is not None)
     return max(steps, default=0.0)
 
 
-def log_billing_step(cells: Sequence[Group], metric: str, prices: Prices | None) -> float:
-    """Return twice what half a step less is on the logarithm of the shortest run's cost, where it is the greatest."""
-    share = max((_share(run, metric, prices) for cell in cells for run in cell.runs), default=0.0)
-    return -2 * math.log1p(-share / 2)
-
-
-def _share(run: Run, metric: str, prices: Prices | None) -> float:
+def billed_share(run: Run, metric: str, prices: Prices | None) -> float:
     """Return the last unit of a run's billed time as a part of it: all at the minimum, 0 where there is no cost to compare."""
     if value(run, metric).value is None:
         return 0.0

@@ -1,0 +1,341 @@
+"""The runs of a results folder in groups, one adapter entry in one scope each, and the figures of a group."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from tuneoff.base.clock import MILLISECONDS
+from tuneoff.base.identity import canonical_json
+from tuneoff.experiment.accounting.declared import Prices
+from tuneoff.experiment.names import emulated_label, label_texts, strategy_text, variant_text
+from tuneoff.experiment.plan import PlannedRun
+from tuneoff.experiment.spec import RunSpec
+from tuneoff.experiment.variants import TASK
+from tuneoff.judge.conditions import Conditions, conditions
+from tuneoff.judge.results import Results
+from tuneoff.judge.run_values import Value, better, billed_share, billing_step, bounds, default_unit, grid_step, value
+from tuneoff.judge.runs import Run, Scope, run_of
+from tuneoff.judge.stats.location import Interval, median, middle, wilson
+from tuneoff.record.layout import TEST_RESULT
+from tuneoff.record.metric_value import Kind
+from tuneoff.record.run_record import RunRecord, TrialState
+
+CONFIDENCE = 0.95  # of intervals where no plan says another
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A metric over some runs: all values, and how many runs failed, which count as worse than any value."""
+
+    metric: str
+    unit: str
+    values: tuple[Value, ...]  # one per run
+    failed: int
+    worst: float  # what a failed run counts as: inf, or -inf where greater is better
+
+    @property
+    def known(self) -> list[float]:
+        """The values that are there."""
+        return [one.value for one in self.values if one.value is not None]
+
+    @property
+    def numbers(self) -> list[float]:
+        """The values, and what is worse than any for each run that failed; nothing where there is no value."""
+        return [*self.known, *[self.worst] * self.failed] if self.known else []
+
+    @property
+    def middle(self) -> float | None:
+        """The median of the numbers; None without a value, infinite where failures reach it."""
+        return middle(self.numbers) if self.known else None
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """The kinds of the values that are there."""
+        return frozenset(one.kind for one in self.values if one.value is not None and one.kind is not None)
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether any value is estimated, not measured."""
+        return "estimated" in self.kinds
+
+    @property
+    def reasons(self) -> Mapping[str, int]:
+        """Runs by why they have no value."""
+        return Counter(one.reason for one in self.values if one.reason is not None)
+
+    @property
+    def lacking(self) -> Mapping[str, int]:
+        """Runs that are done by why they have no value."""
+        return Counter(one.reason for one in self.values if one.is_done and one.reason is not None)
+
+
+def estimate(runs: Sequence[Run], metric: str) -> Estimate:
+    """Return a metric over at least one run, all of one objective."""
+    objective = runs[0].spec.experiment.objective
+    units = (found.unit for run in runs if (found := run.metric(metric)) is not None)
+    return Estimate(
+        metric=metric,
+        unit=next(units, default_unit(metric, objective.metric)),
+        values=tuple(value(run, metric) for run in runs),
+        failed=sum(run.has_failed for run in runs),
+        worst=math.inf if better(metric, objective.metric, objective.mode) == "min" else -math.inf,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Group:
+    """The runs of one adapter entry in one scope, in the order of the plan's seeds.
+
+    `entry` is what equal entries share: `serial` and `serial#2`. `twins`: the scopes whose runs stand for all of these.
+    `confidence`: of its intervals; `prices`: by which it is billed; `test_result`: a file that tells how many cases a test has.
+    """
+
+    label: str
+    entry: str
+    scope: Scope
+    spec: RunSpec  # of one of the runs
+    runs: tuple[Run, ...]
+    emulated: bool = False
+    twins: tuple[Scope, ...] = ()
+    confidence: float = CONFIDENCE
+    prices: Prices | None = None
+    test_result: Path | None = None
+    _estimates: dict[str, Estimate] = field(default_factory=dict, init=False, repr=False)
+    _medians: dict[str, Interval | None] = field(default_factory=dict, init=False, repr=False)
+
+    def estimate(self, metric: str) -> Estimate:
+        """Return a metric over its runs."""
+        if metric not in self._estimates:
+            self._estimates[metric] = estimate(self.runs, metric)
+        return self._estimates[metric]
+
+    def median(self, metric: str) -> Interval | None:
+        """Return the median of a metric with its interval, cut off where the metric cannot be; None without a value.
+
+        A time is not below 0, an accuracy between 0 and 1. Bounds that a value is beyond are none: it may be in percent.
+        """
+        if metric not in self._medians:
+            self._medians[metric] = self._median(metric)
+        return self._medians[metric]
+
+    def _median(self, metric: str) -> Interval | None:
+        numbers = self.estimate(metric).numbers
+        if not numbers:
+            return None
+        lowest, highest = bounds(metric, self.spec.experiment.objective.metric)
+        if not all(lowest <= number <= highest for number in numbers if math.isfinite(number)):
+            lowest, highest = -math.inf, math.inf
+        step = self.grid_step if metric == "quality.test" else billing_step(self.runs, metric, self.prices)
+        found = median(numbers, self.confidence, grid_step=step)
+        low = found.low if found.n == 1 else min(found.estimate, max(found.low, lowest))
+        high = found.high if found.n == 1 or math.isinf(found.high) else max(found.estimate, min(found.high, highest))
+        return replace(found, low=low, high=high)
+
+    @cached_property
+    def grid_step(self) -> float:
+        """1 / the number of cases of the test, 0 where the objective is no accuracy or nothing tells."""
+        return grid_step(self.test_result) if "accuracy" in self.spec.experiment.objective.metric else 0.0
+
+    @cached_property
+    def success(self) -> Interval | None:
+        """The share of the tried runs that are done, by Wilson; None: none was tried."""
+        tried = sum(run.has_ended for run in self.own)
+        return wilson(len(self.done), tried, self.confidence) if tried else None
+
+    @cached_property
+    def conditions(self) -> Conditions:
+        """How its runs ran."""
+        return conditions(run.record for run in self.runs if run.record is not None)
+
+    @cached_property
+    def counts(self) -> Counter[TrialState]:
+        """The trials that started in its own runs, done or not, by their state."""
+        records = (run.record for run in self.own if run.record is not None)
+        return Counter(trial.state for record in records for trial in record.trials if trial.used_ticket)
+
+    @property
+    def clock_uncertainty(self) -> float:
+        """By how much the clocks of its runs' hosts may differ, in ms."""
+        return max((record.clock_uncertainty_ns / 1e6 for record in self.done.values()), default=0.0)
+
+    @cached_property
+    def flags(self) -> Counter[str]:
+        """Its own runs by the name of a flag that they have."""
+        return Counter(flag for run in self.own for flag in run.flags)
+
+    @property
+    def adapter(self) -> str:
+        return self.spec.adapter
+
+    @property
+    def variant(self) -> str:
+        """What `matrix:` and `tasks:` set in its runs."""
+        return variant_text(self.spec.experiment.variant)
+
+    @property
+    def start(self) -> object:
+        """How its workers start, as its option says: forked from a server; None: each a fresh interpreter."""
+        return self.spec.options.get("start")
+
+    @property
+    def replicate(self) -> int:
+        """Above 0: the same entry again, for the noise floor."""
+        return self.spec.replicate
+
+    @property
+    def same_as(self) -> str | None:
+        """The scope whose runs stand for all of these; None where they have their own."""
+        return " and ".join(sorted({scope.text for scope in self.twins})) or None
+
+    @property
+    def same_sampler(self) -> str:
+        """The sampler whose runs stand for all of these; "" where they have their own."""
+        return " and ".join(dict.fromkeys(scope.sampler for scope in self.twins))
+
+    @property
+    def by_seed(self) -> Mapping[int, Run]:
+        """The runs that verdicts may rest on."""
+        return {run.seed: run for run in self.runs if run.will_run and not run.is_added}
+
+    @property
+    def own(self) -> tuple[Run, ...]:
+        """The runs that are not skipped."""
+        return tuple(run for run in self.runs if not run.is_skipped)
+
+    @property
+    def executed(self) -> tuple[Run, ...]:
+        """Its own runs that were started."""
+        return tuple(run for run in self.own if run.record is not None)
+
+    @property
+    def done(self) -> Mapping[int, RunRecord]:
+        """The records of its own runs that are done, by seed."""
+        return {run.seed: run.record for run in self.own if run.record is not None and run.is_done}
+
+    @property
+    def not_done(self) -> Mapping[int, str]:
+        """How its own runs that are not done ended, by seed; "planned": not run yet."""
+        return {run.seed: run.status for run in self.own if not run.is_done}
+
+    @property
+    def failed(self) -> int:
+        """How many of its own runs failed or timed out."""
+        return sum(run.has_failed for run in self.own)
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether it is in verdicts at all: on a real platform, and with something that runs or stands for it."""
+        return not self.emulated and any(run.will_run for run in self.runs)
+
+
+def grouped(results: Results, confidence: float = CONFIDENCE) -> list[Group]:
+    """Return the groups of a folder, scope by scope, each in the plan's order; warm-ups are in none.
+
+    `confidence`: of the intervals of their figures.
+    """
+    texts = label_texts((run.label, run.spec.adapter) for run in results.planned)
+    scopes: dict[str, Scope] = {}
+    scope_of: dict[str, Scope] = {}  # by run id
+    planned: dict[Scope, dict[str, list[PlannedRun]]] = {}
+    for run in results.planned:
+        key = run.spec.scope_key()
+        if key not in scopes:
+            scopes[key] = _scope(run.spec, {scope.text for scope in scopes.values()})
+        scope_of[run.run_id] = scopes[key]
+        planned.setdefault(scopes[key], {}).setdefault(run.label, []).append(run)
+    return [
+        _group(runs, scope, texts[label], results, scope_of, confidence)
+        for scope, by_label in planned.items()
+        for label, runs in by_label.items()
+    ]
+
+
+def by_scope(groups: Iterable[Group]) -> dict[Scope, list[Group]]:
+    """Return groups by their scope, both in the order given."""
+    found: dict[Scope, list[Group]] = {}
+    for group in groups:
+        found.setdefault(group.scope, []).append(group)
+    return found
+
+
+def noise_pairs(groups: Iterable[Group]) -> list[tuple[Group, Group]]:
+    """Return (an entry again, its first) of a scope's groups: A/A, whose difference is chance."""
+    compared = [group for group in groups if group.is_compared]
+    firsts = {group.entry: group for group in compared if group.spec.replicate == 0}
+    return [(group, firsts[group.entry]) for group in compared if group.spec.replicate and group.entry in firsts]
+
+
+def in_plan_order(results: Results) -> list[Group]:
+    """Return the groups of a folder in the order of the plan, as tables have them."""
+    places = {run.run_id: place for place, run in enumerate(results.planned)}
+    return sorted(grouped(results), key=lambda group: places[group.runs[0].run_id])
+
+
+def job_time_and_best(runs: Sequence[Run]) -> tuple[float | None, float | None]:
+    """Return the median job time in s, infinite where most or all runs failed, and the best validation value; None: none yet."""
+    own = [run for run in runs if not run.is_skipped]
+    if not own:
+        return None, None
+    time, values = estimate(own, "time.jct_without_test").middle, estimate(own, "quality.validation").known
+    best = max if own[0].spec.experiment.objective.mode == "max" else min
+    if time is None:
+        return math.inf if any(run.has_failed for run in own) else None, best(values, default=None)
+    return time / MILLISECONDS, best(values, default=None)
+
+
+def log_billing_step(groups: Iterable[Group], metric: str) -> float:
+    """Return twice what half a step less is on the logarithm of the shortest run's cost, where it is the greatest."""
+    share = max((billed_share(run, metric, group.prices) for group in groups for run in group.runs), default=0.0)
+    return -2 * math.log1p(-share / 2)
+
+
+def _group(
+    planned: Sequence[PlannedRun],
+    scope: Scope,
+    label: str,
+    results: Results,
+    scope_of: Mapping[str, Scope],
+    confidence: float,
+) -> Group:
+    runs = tuple(run_of(run, results.standing, results.without_record, results.plan.added_seeds) for run in planned)
+    emulated = any(
+        one.emulated or (run.record is not None and run.record.emulated) for one, run in zip(planned, runs, strict=True)
+    )
+    twins = [run.same_as for run in planned if run.same_as is not None]
+    done = next((run.record for run in runs if run.record is not None and run.is_done), None)
+    spec = planned[0].spec
+    return Group(
+        label=emulated_label(label, spec) if emulated else label,
+        entry=_entry(spec),
+        scope=scope,
+        spec=spec,
+        runs=runs,
+        emulated=emulated,
+        twins=tuple(dict.fromkeys(scope_of[twin] for twin in twins if twin in scope_of)) if len(twins) == len(planned) else (),
+        confidence=confidence,
+        prices=results.plan.accounting.prices,
+        test_result=results.folder / results.run_folder(done) / TEST_RESULT if done is not None else None,
+    )
+
+
+def _scope(spec: RunSpec, taken: set[str]) -> Scope:
+    experiment = spec.experiment
+    variant = variant_text({key: value for key, value in experiment.variant.items() if key != TASK})
+    named = experiment.variant.get(TASK)
+    task = named if isinstance(named, str) else ""
+    plain = " ".join(part for part in (strategy_text(experiment), variant, task) if part)
+    text, number = plain, 1
+    while text in taken:  # options that are in no variant text
+        number += 1
+        text = f"{plain} ({number})"
+    return Scope(sampler=experiment.sampler.name, pruner=experiment.pruner.name, variant=variant, task=task, text=text)
+
+
+def _entry(spec: RunSpec) -> str:
+    options = {name: value for name, value in spec.options.items() if name not in spec.local_options}
+    return canonical_json([spec.adapter, spec.platform, options])

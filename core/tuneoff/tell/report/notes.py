@@ -1,0 +1,272 @@
+"""The lines under a table of figures: what they mean and rest on, what is missing and why, what is skipped or flagged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tuneoff.base.commands import command
+from tuneoff.base.format import ESTIMATED, MISSING, counted, figure, listed, number, shown_unit
+from tuneoff.errors import ResultsError
+from tuneoff.experiment.accounting.declared import Prices, carbon_line, prices_line, read_accounting
+from tuneoff.experiment.names import with_pruner
+from tuneoff.judge.conditions import condition_lines
+from tuneoff.judge.groups import Group
+from tuneoff.judge.runs import Run
+from tuneoff.record.flag_meanings import marked
+from tuneoff.record.metric_value import Kind
+from tuneoff.record.run_record import RunRecord
+from tuneoff.record.samples.reader import header_of
+from tuneoff.record.samples.schema import Header
+from tuneoff.record.store import RUNS
+
+MEDIANS = "Medians over seeds, in which a failed run is worse than any; below them lowest–highest of the runs that are done."
+ORDER: tuple[Kind, ...] = ("measured", "derived", "declared", "estimated")
+ENERGY = "energy.per_completed_trial_without_test"
+MEANINGS = {
+    "time.jct": "job completion time",
+    ENERGY: "energy of the job, with start-up, idle slots and services, but without tuneoff's own test, per completed trial",
+    "energy.per_completed_trial": "the same with the test",
+    "energy.trial": "energy of a trial's own work",
+    "energy.cpu_seconds": "CPU seconds of the job",
+    "energy.reserved_core_seconds": "reserved core seconds of the job",
+    "carbon.job": "greenhouse gases of the job as CO2",
+    "cost.job": "cost of the job",
+    "carbon.job_without_test": "CO2e without the test",
+    "cost.job_without_test": "cost of the job without the test",
+    "waste.default.time": "wasted time of trials (default policy)",
+    "waste.default.energy": "their wasted energy",
+    "waste.default.cost": "their wasted cost",
+    "slots.idle_share": "share of the slots' time in which nothing ran on them",
+    "energy.idle_share": "share of their energy in which nothing ran on them",
+}
+SAVED = ("pruning.saved_epochs", "pruning.saved_time", "pruning.saved_energy")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """One line per meter with why no better one was taken, and per intensity and prices; more than one only if runs differ."""
+
+    meters: tuple[str, ...] = ()
+    accounting: tuple[str, ...] = ()
+
+
+NO_CIRCUMSTANCES = Circumstances()
+
+
+def circumstances(results: Path, records: Iterable[RunRecord]) -> Circumstances:
+    """Return what the executions of a results folder were measured and charged by; a damaged file is a line of its own."""
+    meters: dict[str, None] = {}
+    accounting: dict[str, None] = {}
+    for run in records:
+        folder = results / RUNS / run.run_id / run.execution_id
+        header = header_of(folder)
+        if header is not None:
+            meters.update(dict.fromkeys(_meter(header)))
+        accounting.update(dict.fromkeys(_charges(folder)))
+    return Circumstances(meters=tuple(meters), accounting=tuple(accounting))
+
+
+def _meter(header: Header) -> list[str]:
+    reason = f"; {header.reason}" if header.reason else ""
+    if header.meter == "none":
+        return [f"Meter: none{reason or '; the samples do not say why'}."]
+    detail = f"; {header.detail}" if header.detail else ""
+    lines = [f"Meter: {header.meter} ({header.kind}): {header.source}{detail}{reason}."]
+    if header.idle_problem:
+        problem = f"{header.idle_problem[0].upper()}{header.idle_problem[1:]}"
+        lines.append(f"{problem}: it is too high, what is attributed to trials too low, and what rests on it estimated (~).")
+    return lines
+
+
+def _charges(folder: Path) -> list[str]:
+    try:
+        accounting = read_accounting(folder)
+    except ResultsError as error:
+        return [f"{error}."]
+    lines = (carbon_line(accounting), f"{prices_line(accounting)}{_billing(accounting.prices)}")
+    return [f"{line[0].upper()}{line[1:]}." for line in lines]
+
+
+def _billing(prices: Prices | None) -> str:
+    """Return what makes short runs cost the same."""
+    if prices is None or prices.premises == "own":
+        return ""
+    least, unit = prices.billing_minimum_seconds, prices.billing_granularity_seconds
+    parts = [f"at least {least:g} s" if least else "", f"in steps of {unit:g} s" if unit else ""]
+    return f"; billed {' and '.join(filter(None, parts))}" if any(parts) else ""
+
+
+def notes(groups: Sequence[Group]) -> list[str]:
+    """Return what the table of figures cannot hold; the groups are in its order."""
+    lines = _emulated(groups)
+    if any(len(group.done) > 1 or group.failed for group in groups):
+        lines.append(MEDIANS)
+    if any(group.done for group in groups):
+        lines += [
+            "JCT w/o test: JCT less the test of the best model, which is tuneoff's own fresh process, the same for all.",
+            "Both also hold the collection of metrics: tuneoff's own work, without a column.",
+        ]
+    if uncertainty := max((group.clock_uncertainty for group in groups), default=0.0):
+        lines.append(f"Clocks of the hosts agree within {number(uncertainty)} ms.")
+    lines += condition_lines((group.label, group.conditions) for group in groups)
+    lines += _same(groups)
+    for group in groups:
+        ended = [run for run in group.own if run.status not in ("done", "running", "planned")]
+        skipped = [run for run in group.runs if run.is_skipped and not group.twins]
+        lines += _by_reason(group, ((run, f"skipped: {run.reason or ''}") for run in skipped))
+        lines += _by_reason(group, ((run, _end(run)) for run in ended))
+        if cancelled := group.counts["cancelled"]:
+            lines.append(f"{name(group)}: {counted(cancelled, 'trial')} cancelled")
+    return lines + _flags(groups)
+
+
+def name(group: Group) -> str:
+    """Return what tells a row from the others: `optuna tpe + asha digits-300-small`."""
+    strategy = with_pruner(group.scope.sampler, group.scope.pruner)
+    return " ".join(filter(None, (group.label, strategy, group.variant)))
+
+
+def _end(run: Run) -> str:
+    """Return how a run ended, and why."""
+    return f"{run.status}: {run.reason}" if run.reason not in (None, run.status) else run.status
+
+
+def _by_reason(group: Group, runs: Iterable[tuple[Run, str]]) -> list[str]:
+    """Return a line per reason with the seeds of its runs."""
+    seeds: dict[str, set[int]] = {}
+    for run, reason in runs:
+        seeds.setdefault(reason, set()).add(run.seed)
+    return [
+        f"{name(group)} seed{'s' if len(of) > 1 else ''} {', '.join(map(str, sorted(of)))}: {reason}"
+        for reason, of in sorted(seeds.items())
+    ]
+
+
+def _emulated(groups: Iterable[Group]) -> list[str]:
+    found = [group.label for group in groups if group.emulated]
+    if not found:
+        return []
+    means = "a local stand-in for the platform; its figures are not the framework's, and are in no ranking or comparison"
+    return [f"{listed(found)} {'is' if len(set(found)) == 1 else 'are'} emulated: {means}."]
+
+
+def _same(groups: Iterable[Group]) -> list[str]:
+    """Return one line per pair of samplers that are the same for some adapters."""
+    pairs: dict[tuple[str, str], list[Group]] = {}
+    for group in groups:
+        if group.twins:
+            pairs.setdefault((group.scope.sampler, group.same_sampler), []).append(group)
+    return [
+        f"{sampler} is {same} for {listed(group.label for group in found)}: "
+        f"{counted(sum(len(group.runs) for group in found), 'run')} not repeated"
+        for (sampler, same), found in pairs.items()
+    ]
+
+
+def _flags(groups: Sequence[Group]) -> list[str]:
+    """Return a line per flag with its runs by adapter: `! best_differs: 3 of 40 runs: syne-tune tpe 3`."""
+    executed = sum(len(group.executed) for group in groups)
+    lines = []
+    for mark in marked(flag for group in groups for flag in sorted(group.flags)):
+        flag = mark.removeprefix("! ")
+        frameworks = [_flagged(label, flag, groups) for label in dict.fromkeys(one.label for one in groups if one.flags[flag])]
+        total = sum(group.flags[flag] for group in groups)
+        lines.append(f"  {mark}: {total} of {counted(executed, 'run')}: {', '.join(frameworks)}")
+    if not lines:
+        return []
+    first = lines[0].removeprefix("  ").removeprefix("! ").partition(":")[0]
+    return ["Flags (serious: !):", *lines, f"What one means: {command('explain', first)}"]
+
+
+def _flagged(label: str, flag: str, groups: Iterable[Group]) -> str:
+    """Return an adapter with its runs of that flag, and its samplers where not all of them have it: `syne-tune tpe 3`."""
+    own = [group for group in groups if group.label == label and group.executed]
+    samplers = list(dict.fromkeys(group.scope.sampler for group in own if group.flags[flag]))
+    which = f" {'/'.join(samplers)}" if {*samplers} != {group.scope.sampler for group in own} else ""
+    return f"{label}{which} {sum(group.flags[flag] for group in own)}"
+
+
+def cost_notes(groups: Iterable[Group], headings: Mapping[str, str], circumstances: Circumstances) -> list[str]:
+    """Return what the table of energy and cost cannot hold; `headings`: of its columns by metric."""
+    shown = [group for group in groups if not group.twins and group.done]
+    return [
+        *_meaning(headings),
+        *_kinds(shown, headings),
+        *circumstances.meters,
+        *circumstances.accounting,
+        *_missing(shown, headings),
+        *_mixed(shown),
+        *_waste(shown),
+    ]
+
+
+def _meaning(headings: Mapping[str, str]) -> Iterator[str]:
+    """Say what the abbreviated headings mean."""
+    found = [f"{headings[metric]}: {text}" for metric, text in MEANINGS.items() if metric in headings]
+    if found:
+        yield f"{'; '.join(found)}."
+
+
+def _kinds(groups: Sequence[Group], headings: Mapping[str, str]) -> Iterator[str]:
+    found: dict[Kind, list[str]] = {kind: [] for kind in ORDER}
+    for metric, heading in headings.items():
+        for kind in {kind for group in groups for kind in group.estimate(metric).kinds}:
+            found[kind].append(heading)
+    marks = {"estimated": f" ({ESTIMATED})"}
+    parts = [f"{kind}{marks.get(kind, '')}: {', '.join(names)}" for kind, names in found.items() if names]
+    if parts:
+        yield f"Kinds: {'; '.join(parts)}."
+
+
+def _missing(groups: Sequence[Group], headings: Mapping[str, str]) -> Iterator[str]:
+    """Yield one line per reason: the columns, and the rows where not all of them lack the figure."""
+    found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for metric, heading in headings.items():
+        lacking: dict[str, list[tuple[Group, int]]] = {}
+        for group in groups:
+            for reason, count in group.estimate(metric).lacking.items():
+                lacking.setdefault(reason, []).append((group, count))
+        for reason, those in lacking.items():
+            are_all = len(those) == len(groups) and all(count == len(group.done) for group, count in those)
+            which = () if are_all else tuple(_lacking(group, count) for group, count in those)
+            found.setdefault((reason, which), []).append(heading)
+    for (reason, which), names in found.items():
+        yield f"{MISSING} {', '.join(names)}{f' ({listed(which)})' if which else ''}: {reason}."
+
+
+def _lacking(group: Group, count: int) -> str:
+    return name(group) + (f", {count} of {len(group.done)} runs" if count < len(group.done) else "")
+
+
+def _mixed(groups: Sequence[Group]) -> Iterator[str]:
+    """Say where energies are of different kinds: between rows, and between the seeds of one row, whose median then mixes them."""
+    kinds: dict[frozenset[Kind], list[str]] = {}
+    for group in groups:
+        if found := group.estimate(ENERGY).kinds:
+            kinds.setdefault(found, []).append(name(group))
+    if len(frozenset[Kind]().union(*kinds)) > 1:
+        texts = [f"{' and '.join(sorted(kind))} ({listed(names)})" for kind, names in kinds.items()]
+        yield f"Energies of different kinds are not to be compared or ranked: here they are {listed(texts)}."
+
+
+def _waste(groups: Sequence[Group]) -> Iterator[str]:
+    pruners = dict.fromkeys(group.scope.pruner for group in groups)
+    if len(pruners) > 1:
+        yield (
+            f"Waste is not ranked across pruners ({', '.join(pruners)}): without one there is no waste by the default policy; "
+            "read it beside the total compute (CPU) and what pruning saved."
+        )
+    for group in groups:
+        if group.scope.pruner != "none" and any(group.estimate(metric).known for metric in SAVED):
+            yield f"{name(group)}: pruning saved {', '.join(_saved(group))} (estimated, medians)."
+
+
+def _saved(group: Group) -> Iterator[str]:
+    for found in map(group.estimate, SAVED):
+        if found.middle is not None and math.isfinite(found.middle):
+            unit, factor = shown_unit(found.unit)
+            what = "epochs" if found.unit == "count" else unit
+            yield f"{ESTIMATED}{figure(found.middle * factor)} {what}"
