@@ -6,7 +6,7 @@ import ast
 import functools
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def imports(source: str, *, top_level_only: bool) -> frozenset[str]:
     tree = _parsed(source)
     nodes = ast.walk(tree)
     if top_level_only:
-        nodes = iter([node for statement in tree.body if not _is_for_types(statement) for node in _reached(statement)])
+        nodes = _reached(statement for statement in tree.body if not _is_for_types(statement))
     found: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -53,11 +53,14 @@ def _is_for_types(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.If) and isinstance(statement.test, ast.Name) and statement.test.id == "TYPE_CHECKING"
 
 
-def _reached(node: ast.AST) -> list[ast.AST]:
-    """Return a node and all below it but the bodies of functions, which run later."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        return []
-    return [node, *(below for child in ast.iter_child_nodes(node) for below in _reached(child))]
+def _reached(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
+    """Yield statements and all below them but what is in functions, which run later."""
+    waiting: list[ast.AST] = list(statements)
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+            waiting.extend(ast.iter_child_nodes(node))
 
 
 def forbidden(path: Path, source: str) -> set[str]:

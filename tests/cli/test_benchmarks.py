@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import functools
+import io
 import json
 import shlex
 import subprocess
@@ -16,7 +19,7 @@ import pytest
 from command_line import Call
 from tuneoff.base.space import IntegerLog
 from tuneoff.cli import run as run_command
-from tuneoff.cli.main import all_commands
+from tuneoff.cli.main import all_commands, main
 from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
@@ -39,10 +42,11 @@ SHORTER = {
 }  # than `digits`, which the examples name
 
 
-def _plan(call: Call, name: str) -> Plan:
-    answer = call("plan", BENCHMARKS / f"{name}.yaml", "--json")
-    assert (answer.code, answer.err) == (0, "")
-    return Plan.from_json(json.loads(answer.out))
+@functools.cache
+def _plan(name: str) -> Plan:
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        assert main(["plan", str(BENCHMARKS / f"{name}.yaml"), "--json"]) == 0
+    return Plan.from_json(json.loads(out.getvalue()))
 
 
 def _specs(plan: Plan) -> list[RunSpec]:
@@ -50,9 +54,9 @@ def _specs(plan: Plan) -> list[RunSpec]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_file_says_what_it_answers_and_can_be_planned(call: Call, path: Path) -> None:
+def test_a_file_says_what_it_answers_and_can_be_planned(path: Path) -> None:
     assert path.read_text().startswith("# ")
-    plan = _plan(call, path.stem)
+    plan = _plan(path.stem)
     planned = {
         KATIB_ALONE: {"katib"},
         "digits_katib_cluster": {"katib"},
@@ -110,8 +114,8 @@ def test_the_command_that_repeats_a_disturbed_run_is_of_run_and_asks_for_the_sam
     assert command[-2:] == ["--output", "results"]
 
 
-def test_digits_is_the_embedded_default(call: Call) -> None:
-    specs = _specs(_plan(call, "digits"))
+def test_digits_is_the_embedded_default() -> None:
+    specs = _specs(_plan("digits"))
     cells = Counter((spec.adapter, spec.experiment.sampler.name) for spec in specs)
     assert cells == {(adapter, "default"): FEWEST_SEEDS for adapter in LOCAL}
     assert {spec.experiment.workload.options["dataset"] for spec in specs} == {"digits"}
@@ -119,8 +123,8 @@ def test_digits_is_the_embedded_default(call: Call) -> None:
 
 
 @pytest.mark.parametrize("name", [*WITH_KATIB, KATIB_ALONE])
-def test_katib_is_emulated_labelled_and_compared_with_nothing(call: Call, name: str) -> None:
-    plan = _plan(call, name)
+def test_katib_is_emulated_labelled_and_compared_with_nothing(name: str) -> None:
+    plan = _plan(name)
     katib = [run for run in plan.runs if run.spec.adapter == "katib"]
     assert {(run.spec.platform, run.label, run.emulated) for run in katib} == {("emulated", "katib@emulated", True)}
     compared = {label for comparison in plan.analysis["comparisons"] for label in comparison["adapters"]}
@@ -128,8 +132,8 @@ def test_katib_is_emulated_labelled_and_compared_with_nothing(call: Call, name: 
     assert plan.analysis["emulated"] == ["katib@emulated"]
 
 
-def test_mnist_can_reach_its_accuracy(call: Call) -> None:
-    specs = _specs(_plan(call, "mnist"))
+def test_mnist_can_reach_its_accuracy() -> None:
+    specs = _specs(_plan("mnist"))
     assert Counter(spec.adapter for spec in specs) == dict.fromkeys(LOCAL, 3)
     width = specs[0].experiment.search_space.dimensions["hidden_width"]
     assert isinstance(width, IntegerLog)
@@ -137,29 +141,29 @@ def test_mnist_can_reach_its_accuracy(call: Call) -> None:
     assert specs[0].experiment.objective.threshold == 0.975
 
 
-def test_same_configurations_are_the_same_for_all(call: Call) -> None:
-    specs = _specs(_plan(call, "same_configurations"))
+def test_same_configurations_are_the_same_for_all() -> None:
+    specs = _specs(_plan("same_configurations"))
     assert len({json.dumps(list(spec.experiment.configurations)) for spec in specs}) == 1
     assert len(specs[0].experiment.configurations) == 20
     assert {spec.experiment.sampler.name for spec in specs} == {"fixed"}
 
 
-def test_overhead_has_both_workloads_and_a_noise_floor(call: Call) -> None:
-    plan = _plan(call, "overhead")
+def test_overhead_has_both_workloads_and_a_noise_floor() -> None:
+    plan = _plan("overhead")
     assert {spec.experiment.workload.name for spec in _specs(plan)} == {"null", "sleep"}
     assert {spec.replicate for spec in _specs(plan) if spec.adapter == "serial"} == {0, 1}
 
 
-def test_sleep_has_trials_of_other_lengths_and_reports_and_nothing_else_to_choose(call: Call) -> None:
-    specs = _specs(_plan(call, "sleep"))
+def test_sleep_has_trials_of_other_lengths_and_reports_and_nothing_else_to_choose() -> None:
+    specs = _specs(_plan("sleep"))
     trials = {(spec.experiment.workload.options["epoch_seconds"], spec.experiment.budget.epochs_per_trial) for spec in specs}
     assert trials == {(0.01, 10), (0.1, 10), (1, 10), (0.01, 200)}
     assert {spec.reports for spec in specs} == {"every_epoch"}
     assert {spec.experiment.sampler.name for spec in specs} == {"random"}
 
 
-def test_pruning_has_every_pruner(call: Call) -> None:
-    names = {spec.experiment.pruner.name for spec in _specs(_plan(call, "pruning"))}
+def test_pruning_has_every_pruner() -> None:
+    names = {spec.experiment.pruner.name for spec in _specs(_plan("pruning"))}
     assert names == {"none", "median", "asha", "hyperband", "scripted"}
 
 

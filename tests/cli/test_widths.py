@@ -74,7 +74,7 @@ def test_what_reads_results_fits(call: Call, read: Path, at_width: int, command:
     assert too_wide(answer, at_width) == []
 
 
-@at_widths
+@pytest.mark.parametrize("at_width", [80], indirect=True)
 @pytest.mark.parametrize("command", LISTING)
 def test_what_lists_fits(call: Call, at_width: int, command: str) -> None:
     answer = call(*command.split())

@@ -143,7 +143,7 @@ class ExperimentSpec:
     task_digest: str = ""  # of what the task changes against the file's base; "": nothing, or the file has no tasks
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots, for what is computed once
 class RunSpec:
     """A cell of the matrix: one experiment, one adapter, one platform, one seed, one replicate (A/A repetitions)."""
 
@@ -158,7 +158,7 @@ class RunSpec:
     reports: Reports = "every_epoch"  # what the framework is told of a running trial
     local_options: tuple[str, ...] = ()  # names of options that say where and how patiently it is run, not what
 
-    @property
+    @functools.cached_property
     def run_id(self) -> str:
         """Content hash of what defines the run. Timeouts, table labels, import paths and local options are left out."""
         content = run_spec_to_json(self)
