@@ -5,16 +5,19 @@ from __future__ import annotations
 import ast
 from collections import Counter
 
-import pytest
-
-from planted.plants import ROOT, Plant, plants
+from planted.plants import ROOT, plants
 
 
-@pytest.mark.parametrize("plant", plants(), ids=lambda plant: plant.name)
-def test_a_plant_applies(plant: Plant) -> None:
-    text = plant.planted(ROOT)
-    if plant.file.endswith(".py"):
-        ast.parse(text)
+def test_each_plant_applies() -> None:
+    refused = {}
+    for plant in plants():
+        try:
+            text = plant.planted(ROOT)
+            if plant.file.endswith(".py"):
+                ast.parse(text)
+        except (OSError, SyntaxError, ValueError) as error:
+            refused[plant.name] = str(error)
+    assert refused == {}
 
 
 def test_no_plant_is_there_twice() -> None:

@@ -79,7 +79,8 @@ def execute(arguments: argparse.Namespace) -> int:
     words = " ".join(arguments.names)
     names = [words] if _word(words) in WORDS else list(dict.fromkeys(arguments.names))  # "not decided" needs no quotes
     documents = {name: text for name in names if (text := _document(name)) is not None}
-    every = [(topic, *entry) for topic, entries in TOPICS.items() for entry in entries()] if names else []
+    topics = {"keys", *names} if set(names) <= TOPICS.keys() else TOPICS.keys()  # a topic is listed without the others
+    every = [(topic, *entry) for topic, entries in TOPICS.items() if topic in topics for entry in entries()] if names else []
     rows = list(_overview()) if not names else [entry for name in names for entry in _explained(name, every, name in documents)]
     if arguments.json:
         rows += [("documents", name, "", text) for name, text in documents.items()]
