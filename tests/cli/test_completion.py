@@ -53,7 +53,7 @@ def completed(line: str, folder: Path, *flags: str) -> set[str]:
         ("tuneoff check --workload o", {"one.yaml"}),
         ("tuneoff report r", {"results/"}),
         ("tuneoff report results/", {"results/digits-1/", "results/digits-2/"}),
-        ("tuneoff recommend --faults o", {"one.yaml", "other.txt"}),
+        ("tuneoff report --faults o", {"one.yaml", "other.txt"}),
     ],
 )
 def test_a_line_is_completed(line: str, expected: set[str], tmp_path: Path) -> None:

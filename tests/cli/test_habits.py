@@ -40,7 +40,7 @@ PORT = "must be a whole number from 0 to 65535, but got "
         (("compare", "own.yaml", "--adapter", "plai"), "did you mean 'plain'?"),
         (("compare", "own.yaml", "--adapter", "ric"), "did you mean 'rich'?"),
         (("compare", "own.yaml", "-v"), "did you mean '--verbose'?"),
-        (("recommend", "--must-prune"), "did you mean '--pruner'?"),
+        (("report", "--must-prune"), "did you mean '--pruner'?"),
         (("compare", "own.yaml", "--dry-run"), "--dry-run; to see what would run: tuneoff plan FILE; see: "),
         (("plan", "own.yaml", "-v"), "unrecognized arguments: -v; see: tuneoff plan --help"),
         (("plan", "x", "--trials", "many"), "--trials: invalid int value: 'many'"),

@@ -113,7 +113,7 @@ def outputs(call: Call, monkeypatch: pytest.MonkeyPatch) -> Callable[[Case], tup
         monkeypatch.setenv("COLUMNS", "44")
         monkeypatch.setenv("NO_COLOR", "1")
         texts = [shown_ending(answered(read_results(results)))]
-        for words in (["status"], ["report", "--text"], ["recommend"], ["controls"], ["watch", "--once"], ["status", "--tables"]):
+        for words in map(str.split, READING):
             answer = call(words[0], results, *words[1:])
             assert "Traceback" not in answer.err
             texts += [answer.out, answer.err]
@@ -123,6 +123,7 @@ def outputs(call: Call, monkeypatch: pytest.MonkeyPatch) -> Callable[[Case], tup
     return shown
 
 
+READING = ("status", "report --text", "report --text --must-retry", "controls", "watch --once", "status --tables")
 FAST = ("replaced", "blanks", "run of several seeds", "interrupted")
 
 
@@ -162,7 +163,8 @@ def test_of_a_reproduced_folder_only_the_bundle_is_run_again(call: Call) -> None
     plan = json.loads((results / PLAN).read_text())
     content = {"reproduces": plan["plan_id"], "bundle_sha256": "0" * 64}
     (results / PLAN).write_text(json.dumps({**plan, "path": "results/several.tar.gz", "content": content}))
-    outputs = [call("report", "--text", results), call("recommend", results, "--must-resume"), call("watch", "--once", results)]
+    words = (("report", "--text"), ("report", "--text", "--must-retry"), ("watch", "--once"))
+    outputs = [call(*one, results) for one in words]
     commands = [one for answer in outputs for text in (answer.out, answer.err) for one in printed(text)]
     assert [one for one in commands if shlex.split(one)[1] in ("compare", "run")] == []
     assert "tuneoff reproduce results/several.tar.gz" in commands
@@ -186,14 +188,17 @@ def test_nothing_is_recommended_that_the_plan_refuses(call: Call) -> None:
             CASES["pruned"], content={"matrix": {"pruner": ["asha", "median"]}, "budget": {"trials": 4, "epochs_per_trial": 9}}
         )
     )
-    text = call("recommend").out
-    assert "nevergrad: not with the file: adapter 'nevergrad' does not list pruner 'asha'" in text
-    (advice,) = [line for line in text.splitlines() if line.startswith("to measure what was not: ")]
+    filters = json.loads(call("report", "--must-retry", "--json").out)["filters"]
+    refusals = filters["left_out"]["nevergrad"]
+    text = "adapter 'nevergrad' does not list pruner 'asha'; it offers: none, scripted"
+    assert {"kind": "not with the file", "reason": text} in refusals
+    (advice,) = filters["how_to_measure"]
     assert "nevergrad" not in advice
     assert "ray-tune" in advice
     assert advice.endswith("--seeds 0-9")  # three would decide nothing
     made(Case(words=["compare"], folder="results/random"))
-    assert "nevergrad" in next(line for line in call("recommend", "results/random").out.splitlines() if "to measure" in line)
+    (advice,) = json.loads(call("report", "results/random", "--must-retry", "--json").out)["filters"]["how_to_measure"]
+    assert "nevergrad" in advice
 
 
 @pytest.mark.parametrize(
@@ -376,7 +381,7 @@ def test_the_commands_of_real_runs_are_pasted(tmp_path: Path, monkeypatch: pytes
     last = third.stderr.splitlines()[-1]
     assert last.startswith("tuneoff compare slow.yaml --seeds 0 1 2 3 4 5 6 7 --resume --output ")
     for folder in ("", " 'my out'"):
-        shown = pasted(f"tuneoff recommend{folder}; tuneoff report --text{folder}; tuneoff status{folder}")
+        shown = pasted(f"tuneoff report --text --must-retry{folder}; tuneoff report --text{folder}; tuneoff status{folder}")
         assert problems(printed(shown.stdout + shown.stderr)) == []
     assert problems(printed(first.stdout + first.stderr + second.stdout + second.stderr + third.stdout + third.stderr)) == []
     done = pasted(last)

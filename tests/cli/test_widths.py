@@ -18,7 +18,10 @@ from tuneoff.record.run_record import FlagRecord, RunRecord
 
 REPOSITORY = Path(__file__).parents[2]
 REASON = "the framework gave up after its third attempt: " + "SomeLongExceptionName: what it said of a worker, " * 5
-READING = ("status", "status --declared", "controls", "recommend", "verify", "watch --once", "diff A B", "report --text")
+READING = (
+    *("status", "status --declared", "controls", "verify", "watch --once"),
+    *("diff A B", "report --text", "report --text --must-retry"),
+)
 FILES = ("digits.yaml", "tasks.yaml", "pruning.yaml")
 LISTING = (
     "adapters",

@@ -1,4 +1,4 @@
-"""Results in memory, one for each situation that the controls and a recommendation must tell apart."""
+"""Results in memory, one for each situation that the controls and the filters of a choice must tell apart."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from typing import Any
 from builders.made_choices import FROZEN, SEEDS, listing, made_folder, runs_of
 from builders.made_runs import METRIC, Curve, made_run, made_spec, planned, results_of
 from tuneoff.capabilities import Offer, Support
+from tuneoff.experiment.variants import TASK
 from tuneoff.judge.choice.choose import Answered
+from tuneoff.judge.choice.request import Request
 from tuneoff.judge.fault_results import NO_SUCH_PART, FaultResult
-from tuneoff.judge.recommend.request import Request
 from tuneoff.judge.results import Results
 from tuneoff.record.run_record import RunRecord, TestRecord
 from tuneoff.registry import AdapterListing
@@ -155,7 +156,7 @@ CONTROLS: Mapping[str, Callable[[], Results]] = {
     "one search": lambda: control(drawn("optuna", sampler="default")),
 }
 
-# --- recommendations ---
+# --- filters ---
 
 KNOWN = [listing("plain"), listing("optuna"), listing("ray-tune")]
 KATIB = listing("katib", platforms=("kubernetes", "emulated"), emulated_platforms=("emulated",))
@@ -166,9 +167,9 @@ NO_MARGIN = {key: value for key, value in FROZEN.items() if key != "quality_marg
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What is asked of folders. `known`: the adapters here; `faults`: what was found under faults."""
+    """What is asked of a folder. `known`: the adapters here; `faults`: what was found under faults."""
 
-    folders: Callable[[], Sequence[Answered]]
+    folder: Callable[[], Answered]
     request: Mapping[str, Any]
     known: Sequence[AdapterListing]
     faults: Sequence[FaultResult]
@@ -179,12 +180,12 @@ class Asked:
 
 
 def asked(
-    *folders: Callable[[], Answered],
+    folder: Callable[[], Answered],
     known: Sequence[AdapterListing] = KNOWN,
     faults: Sequence[FaultResult] = (),
     **request: Any,
 ) -> Asked:
-    return Asked(folders=lambda: [folder() for folder in folders], request=request, known=known, faults=faults)
+    return Asked(folder=folder, request=request, known=known, faults=faults)
 
 
 def folder(*groups: tuple[str, Mapping[str, Any]], **more: Any) -> Callable[[], Answered]:
@@ -197,10 +198,16 @@ def by_time(*adapters: str, **more: Any) -> Callable[[], Answered]:
     return folder(*((name, {"seconds": 2.0**place, **more}) for place, name in enumerate(adapters)), analysis=NO_MARGIN)
 
 
-def sized(plain: float, optuna: float, workers: int, **more: Any) -> Callable[[], Answered]:
-    variant: dict[str, Any] = {"workers": workers, "variant": {"workers.count": workers}}
-    groups = (("plain", {"seconds": plain, **variant}), ("optuna", {"seconds": optuna, **variant}))
-    return folder(*groups, folder=Path(f"of{workers}"), **more)
+def of_size(name: str, workers: int, seconds: float = 1.0, **more: Any) -> tuple[str, Mapping[str, Any]]:
+    return name, {"seconds": seconds, "workers": workers, "variant": {"workers.count": workers}, **more}
+
+
+def sized(*sizes: tuple[int, float, float], **more: Any) -> Callable[[], Answered]:
+    """Return a folder in which plain and optuna take so many seconds, by the number of workers."""
+    groups = [
+        of_size(name, workers, of) for workers, *seconds in sizes for name, of in zip(("plain", "optuna"), seconds, strict=True)
+    ]
+    return folder(*groups, **more)
 
 
 def unfinished(waiting: int, begun: bool = False) -> Callable[[], Answered]:
@@ -233,9 +240,8 @@ STRUCK = [
     fault("optuna", "recovered", by="defaults"),
     fault('ray-tune{"storage":"redis"}', "trial lost"),
 ]
-RECOMMENDED: Mapping[str, Asked] = {
-    "one dominates": asked(FAST),
-    "the preferred question": asked(FAST, prefer="quality"),
+FILTERED: Mapping[str, Asked] = {
+    "one is shown to be better": asked(FAST),
     "equal": asked(EQUAL),
     "weighed against each other": asked(folder(("plain", {"quality": 0.8}), ("optuna", {"seconds": 2.0}))),
     "not decided": asked(folder(("plain", {"spread": 0.5}), ("optuna", {"spread": 0.5}))),
@@ -295,19 +301,31 @@ RECOMMENDED: Mapping[str, Asked] = {
     "also here": asked(ALONE, known=[KNOWN[0], listing("both", platforms=("kubernetes", "local"))]),
     "begun": asked(unfinished(3, begun=True)),
     "not begun": asked(unfinished(3)),
-    "one of two folders is at work": asked(ALONE, unfinished(2)),
     "beyond the workers": asked(FAST, workers=8),
     "below the workers": asked(FAST, workers=1),
     "beyond the trials": asked(FAST, trials=1000),
     "beyond the length": asked(FAST, trial_seconds=60.0),
-    "between": asked(sized(1, 2, 1), sized(1, 2, 4), sized(1, 2, 16), workers=2),
-    "at a size": asked(sized(1, 2, 1), sized(2, 1, 4), workers=4),
-    "turned between": asked(sized(1, 2, 1), sized(2, 1, 4), workers=2),
-    "turned without a margin": asked(sized(1, 2, 1, analysis=NO_MARGIN), sized(2, 1, 4, analysis=NO_MARGIN)),
-    "less without a margin": asked(sized(1, 2, 1, analysis=NO_MARGIN), sized(1, 1, 4, analysis=NO_MARGIN)),
-    "measured on one side": asked(sized(1, 1, 1), folder(("plain", {"workers": 4})), workers=2),
+    "between": asked(sized((1, 1, 2), (4, 1, 2), (16, 2, 1)), workers=2),
+    "at a size": asked(sized((1, 1, 2), (4, 2, 1)), workers=4),
+    "turned between": asked(sized((1, 1, 2), (4, 2, 1)), workers=2),
+    "turned without a margin": asked(sized((1, 1, 2), (4, 2, 1), analysis=NO_MARGIN)),
+    "less without a margin": asked(sized((1, 1, 2), (4, 1, 1), analysis=NO_MARGIN), workers=2),
+    "one of two tasks": asked(
+        folder(
+            *(
+                (name, {"seconds": seconds, "workers": workers, "variant": {TASK: task}})
+                for task, workers in {"narrow": 2, "wide": 4}.items()
+                for name, seconds in (("optuna", 1.0), ("ray-tune", 2.0))
+            )
+        ),
+        workers=4,
+    ),
+    "measured on one side": asked(folder(*(of_size(*at) for at in (("plain", 1), ("optuna", 1), ("plain", 4)))), workers=2),
+    "nobody on both sides": asked(folder(of_size("optuna", 1), of_size("plain", 4)), workers=2),
     "other samplers do not surround": asked(
-        *(folder(("plain", {"workers": count, "sampler": name})) for count, name in ((1, "random"), (4, "fixed"))), workers=2
+        folder(of_size("plain", 1), of_size("plain", 4, sampler="grid")),
+        known=[listing("plain", samplers={"random": Offer(), "grid": Offer()})],
+        workers=2,
     ),
     "faults": asked(FAST, faults=STRUCK, must_survive=SIGKILL),
     "faults by defaults": asked(FAST, faults=STRUCK, faults_by="defaults", must_survive=SIGKILL),

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from corpus.control_scenarios import CONTROLS, RECOMMENDED
+from corpus.control_scenarios import CONTROLS, FILTERED
 from corpus.figures import figure, written
 from corpus.scenarios import SCENARIOS
 from corpus.test_texts import page_text
@@ -16,14 +15,12 @@ from tuneoff.judge.answers.answers_json import choice_to_json, to_json
 from tuneoff.judge.answers.phrases import lines
 from tuneoff.judge.choice.choose import Answered, answered
 from tuneoff.judge.choice.curve import curve_lines
+from tuneoff.judge.choice.filters import filtered
 from tuneoff.judge.controls.compute import controls
 from tuneoff.judge.controls.controls_output import headlines
 from tuneoff.judge.controls.controls_output import lines as control_lines
 from tuneoff.judge.controls.controls_output import to_json as controls_to_json
 from tuneoff.judge.groups import in_plan_order
-from tuneoff.judge.recommend.recommend import recommend
-from tuneoff.judge.recommend.recommend import to_json as recommendation_to_json
-from tuneoff.judge.recommend.recommendation_text import lines as recommendation_lines
 from tuneoff.tell.page.report import composed
 from tuneoff.tell.report.interference import interference, interference_json, interference_lines
 from tuneoff.tell.report.tables import ending, render
@@ -100,12 +97,15 @@ def test_controls_are_told(name: str, snapshot: SnapshotAssertion) -> None:
     assert "\n".join([*said, written(figure(json.loads(json.dumps(told, allow_nan=False))))]) == snapshot
 
 
-@pytest.mark.parametrize("name", RECOMMENDED)
-def test_a_recommendation_is_told(name: str, snapshot: SnapshotAssertion) -> None:
-    asked = RECOMMENDED[name]
-    found = recommend(asked.folders(), asked.known, asked.faults, asked.request_of)
-    told = written(figure(json.loads(json.dumps(recommendation_to_json(found), allow_nan=False, default=os.path.relpath))))
-    assert "\n".join([*recommendation_lines(found, with_runs=False), told]) == snapshot
+@pytest.mark.parametrize("name", FILTERED)
+def test_a_filtered_choice_is_told(name: str, snapshot: SnapshotAssertion) -> None:
+    asked = FILTERED[name]
+    whole = asked.folder()
+    filters = filtered(whole.results, whole.answers, asked.known, asked.faults, asked.request_of)
+    choice = Answered(whole.results, filters.answers, filters).choice
+    told = written(figure(json.loads(json.dumps(filters.to_json(), allow_nan=False))))
+    left = [[*map(str, filters.answers.across)], *(list(setting.chosen) for setting in choice.settings)]
+    assert "\n".join([*ending(choice, WIDTH), *filters.answers.summary, told, str(left)]) == snapshot
 
 
 @pytest.mark.parametrize("name", PAGES)

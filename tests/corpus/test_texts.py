@@ -31,9 +31,10 @@ OF_FOLDERS = (
     *(("status --tables", name) for name in ("digits", "judged", "tasks", "retries", "katib", "energy")),
     *(("status --declared", name) for name in ("digits", "workers", "katib", "listed")),
     *(("controls", name) for name in ("digits", "judged", "listed", "tasks", "damaged-record", "no-power")),
-    *(("recommend", name) for name in ("judged", "tasks", "workers")),
-    ("recommend --must-retry --workers 2 --runs", "digits"),
-    ("recommend --sampler tpe --prefer time", "judged"),
+    ("report --text --must-retry --workers 2", "digits"),
+    ("report --text --sampler tpe", "judged"),
+    ("report --text --workers 2 --trials 4", "workers"),
+    ("report --text --trials 3", "tasks"),
 )
 ALONE = (
     *(f"{command.NAME} --help" for command in COMMANDS),

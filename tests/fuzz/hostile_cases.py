@@ -52,7 +52,7 @@ COMMANDS = (
     ("reproduce", ARCHIVE, "--plan"),
     ("reproduce", ARCHIVE, "--all", "--adapter", "{adapter}"),
     ("reproduce", ARCHIVE, "--adapter", "{adapter}@{platform}", "--seed", "7", "--output", "again"),
-    ("recommend", "stranger"),
+    ("report", "stranger", "--text", "--must-retry"),
     ("verify", "stranger"),
 )
 EVIL = "open({path!r}, 'w').close()\nclass X: ...\n"

@@ -29,7 +29,6 @@ from tuneoff.cli import (
     new_adapter,
     new_workload,
     plan,
-    recommend,
     report,
     reproduce,
     run,
@@ -41,7 +40,8 @@ from tuneoff.cli import (
     watch,
     workloads,
 )
-from tuneoff.cli.command import Command, OneLineParser, added_commands, build_parser, complete
+from tuneoff.cli.command import BAD_INPUT, Command, OneLineParser, added_commands, build_parser, complete
+from tuneoff.cli.renamed import is_now
 from tuneoff.errors import ResultsError, TuneoffError
 
 COMMANDS: tuple[Command, ...] = (
@@ -58,7 +58,6 @@ COMMANDS: tuple[Command, ...] = (
     watch,
     serve,
     controls,
-    recommend,
     diff,
     verify,
     verify_space,
@@ -76,7 +75,7 @@ DESCRIPTION = (
 EXIT_CODES = {
     0: "every planned run is done, or was skipped for a stated reason",
     1: "a run failed or timed out; or `controls`, `verify`, `verify-space`, `check`, `bundle`, `reproduce` or a command of "
-    "another package objects; `diff` found a change; `recommend` has nothing measured to name",
+    "another package objects; `diff` found a change; nothing that was measured meets the filters of `report`",
     2: "bad input: arguments, experiment file, names, values",
     3: "a package is missing, or its version does not fit",
     4: "data are missing or corrupted",
@@ -140,6 +139,9 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace | int:
     words = [argument for argument in argv if argument != "--debug"]
     if words[:1] == ["help"]:
         argv = [*words[1:2], "--help"]
+    if (renamed := is_now(argv)) is not None:
+        note(f"tuneoff: {renamed}")
+        return BAD_INPUT
     try:
         word = next((argument for argument in argv if not argument.startswith("-")), "")
         known = COMMANDS if any(word == command.NAME for command in COMMANDS) else all_commands(word)

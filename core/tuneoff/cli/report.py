@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuneoff.base.commands import command
 from tuneoff.base.output import note, note_on_terminal, printable, terminal_width, write, write_json
+from tuneoff.cli.command import ListedAction
 from tuneoff.cli.folders import add_results, folder_path, newest_folder
 from tuneoff.errors import TuneoffError
 
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
 
 NAME = "report"
 HELP = "write one self-contained page with the choice, tables and pictures of a results folder, and print its path"
-EXAMPLE = "tuneoff report --text"
+EXAMPLE = "tuneoff report --text --must-retry"
+NO_ANSWER = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,44 +28,73 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--text", action="store_true", help="print the choice and the verdicts in words, and write nothing")
     shown.add_argument("--json", action="store_true", help="print all answers as JSON, and write nothing")
+    sizes = parser.add_argument_group("choose only among what was measured at these sizes, or around them")
+    sizes.add_argument("--workers", metavar="N", type=int, help="workers of a run; default: any")
+    sizes.add_argument("--trial-seconds", metavar="S", type=float, help="how long a trial takes, in seconds; default: any")
+    sizes.add_argument("--trials", metavar="N", type=int, help="trials of a run; default: any")
+    needs = parser.add_argument_group("choose only among frameworks that can do this")
+    needs.add_argument("--must-retry", action="store_true", help="a trial whose worker died is tried again")
+    needs.add_argument("--platform", metavar="NAME", help="where it must run: local, kubernetes, ...; default: any")
+    needs.add_argument("--sampler", metavar="NAME", help="random, tpe, ...; default: any")
+    needs.add_argument("--pruner", metavar="NAME", help="asha, median, ...; default: any")
+    faults = parser.add_argument_group("choose only among what survives, by what `tuneoff faults --json` wrote")
+    faults.add_argument("--faults", metavar="PATH", type=Path, nargs="+", action="extend", help="that file, or a folder of such")
+    faults.add_argument(
+        "--must-survive",
+        metavar="FAULT",
+        action=ListedAction,
+        help="under these faults its answer holds for the trials that it completed",
+    )
+    faults.add_argument(
+        "--never-silently-wrong", action="store_true", help="under no fault it ends well with an answer that is not true"
+    )
+    faults.add_argument(
+        "--faults-by",
+        choices=("adapter", "defaults"),
+        default="adapter",
+        help="through tuneoff's adapter, or by the framework's own defaults; default: adapter, which is what was measured",
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.tell.page.report import write_report
-
-    results = arguments.results or newest_folder(needs_runs=True)
-    if not (arguments.text or arguments.json):
-        write(printable(str(write_report(results, arguments.output).resolve())))
-        return 0
     from tuneoff.judge.choice.choose import answered
+    from tuneoff.judge.choice.request import Request
+    from tuneoff.judge.fault_results import read_faults
     from tuneoff.judge.results import read_results
 
+    given = {item.name: getattr(arguments, item.name) for item in fields(Request)}
+    request = Request(**{**given, "must_survive": tuple(dict.fromkeys(arguments.must_survive or ()))})
+    faults = read_faults(arguments.faults or [], request.must_survive)
+    results = arguments.results or newest_folder(needs_runs=True)
     found = answered(read_results(results))
+    if request != Request():
+        from tuneoff.judge.choice.eligibility import check_request
+        from tuneoff.judge.choice.filters import filtered
+        from tuneoff.registry import list_adapters
+
+        listings = list_adapters()  # installed ones: no module that a folder names is imported
+        check_request(request, listings)
+        filters = filtered(found.results, found.answers, listings, faults, request)
+        found = replace(found, answers=filters.answers, filtered=filters)
+    refused = found.filtered is not None and not found.filtered.scopes
     if arguments.json:
         from tuneoff.judge.answers.answers_json import choice_to_json, to_json
 
-        write_json({"choice": choice_to_json(found.choice), **to_json(found.answers)})
-    else:
+        filters_json = {} if found.filtered is None else {"filters": found.filtered.to_json()}
+        write_json({"choice": choice_to_json(found.choice), **filters_json, **to_json(found.answers)})
+    elif arguments.text or refused:
         from tuneoff.judge.answers.phrases import lines
         from tuneoff.judge.choice.curve import curve_lines
         from tuneoff.tell.report.tables import ending
 
-        warnings = [one.long for one in found.choice.warnings]
-        told = [line for setting in found.choice.settings for line in curve_lines(setting)]
-        write(
-            "\n".join(
-                map(
-                    printable,
-                    (
-                        *ending(found.choice, terminal_width()),
-                        "",
-                        *told,
-                        *lines(found.answers, warnings),
-                    ),
-                )
-            )
-        )
-    return 0
+        curves = [line for setting in found.choice.settings for line in curve_lines(setting)]
+        verdicts = [] if refused else ["", *curves, *lines(found.answers, [one.long for one in found.choice.warnings])]
+        write("\n".join(map(printable, (*ending(found.choice, terminal_width()), *verdicts))))
+    else:
+        from tuneoff.tell.page.report import write_report
+
+        write(printable(str(write_report(results, arguments.output, found).resolve())))
+    return NO_ANSWER if refused else 0
 
 
 def written_report(results: Path, found: Answered | None = None) -> Path | None:

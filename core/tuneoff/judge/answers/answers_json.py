@@ -109,8 +109,9 @@ def choice_to_json(choice: Choice) -> dict[str, Any]:
         "deciding": "it is decided, or no reasonable number of seeds would decide it",
         "best": "no run that is done and not emulated has a validated trial",
     }
+    of_filters = () if choice.filters else ("filters", "refusal")
     return {
-        **field_values(choice, because, without=("settings",)),
+        **field_values(choice, because, without=("settings", *of_filters)),
         "lines": list(choice.lines),
         "settings": [_setting(setting) for setting in choice.settings],
     }

@@ -205,7 +205,7 @@ class Best:
 class Choice:
     """The answer of a results folder. `settings`: the main one first. `warnings`: what weakens it, the gravest first.
 
-    `report_command`: shows all of it.
+    `report_command`: shows all of it. `filters`: what was asked for, and who is left out; `refusal`: why nobody is left.
     """
 
     name: str
@@ -214,6 +214,8 @@ class Choice:
     deciding: Deciding | None
     best: Best | None
     report_command: str
+    filters: tuple[str, ...] = ()
+    refusal: str = ""
 
     @property
     def quality(self) -> str:
@@ -229,7 +231,7 @@ class Choice:
     @property
     def lines(self) -> tuple[str, ...]:
         """The headline and the sentences below it, of the main setting."""
-        return self.settings[0].lines if self.settings else ("Nothing was measured yet.",)
+        return self.settings[0].lines if self.settings else (self.refusal or "Nothing was measured yet.",)
 
     @property
     def lengths(self) -> LengthTable | None:

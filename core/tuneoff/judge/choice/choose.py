@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +15,7 @@ from tuneoff.judge.choice.added import Longest, added, baseline_of
 from tuneoff.judge.choice.choice import Best, Certainty, Choice, Column, Row, Setting, declared_seeds
 from tuneoff.judge.choice.curve import curves, scaling_lines
 from tuneoff.judge.choice.deciding import deciding
+from tuneoff.judge.choice.filters import TRAINING, Filtered
 from tuneoff.judge.choice.lengths import length_table
 from tuneoff.judge.choice.sentences import sentences
 from tuneoff.judge.choice.shown import Shown
@@ -25,7 +26,6 @@ from tuneoff.judge.stats.location import middle
 from tuneoff.judge.warnings import results_warnings
 
 NO_FRAMEWORK = "no framework"
-TRAINING = "trial_execution.median"  # of a run's trials, in ms
 TIME = "time"  # the question that ratios are of
 
 
@@ -35,11 +35,12 @@ class Answered:
 
     results: Results
     answers: Answers
+    filtered: Filtered | None = None  # whose answers these are; None: of all that was measured
 
     @cached_property
     def choice(self) -> Choice:
-        """The choice among all that were measured."""
-        return choose(self.results, self.answers)
+        """The choice among what the answers are on."""
+        return choose(self.results, self.answers, self.filtered)
 
 
 def answered(results: Results) -> Answered:
@@ -47,13 +48,10 @@ def answered(results: Results) -> Answered:
     return Answered(results, all_answers(results))
 
 
-def choose(results: Results, answers: Answers, adapters: Collection[str] | None = None) -> Choice:
-    """Return the choice, with the setting first in which most frameworks were measured.
-
-    `adapters`: those that may be chosen, by name; None: all.
-    """
+def choose(results: Results, answers: Answers, filters: Filtered | None = None) -> Choice:
+    """Return the choice, with the setting first in which most frameworks were measured; `filters`: what left these answers."""
     names = _names(answers.groups)
-    settings = [_setting(answers, scopes, names, adapters) for scopes in _by_strategy(answers.scopes)]
+    settings = [_setting(answers, scopes, names, filters is not None) for scopes in _by_strategy(answers.scopes)]
     measured = [one for one in settings if one.rows]
     ordered = tuple(sorted(measured, key=lambda one: -sum(not row.is_floor and not row.is_emulated for row in one.rows)))
     return Choice(
@@ -63,6 +61,8 @@ def choose(results: Results, answers: Answers, adapters: Collection[str] | None 
         deciding=deciding(results, answers, ordered),
         best=_best(answers.groups),
         report_command=command("report", results.folder),
+        filters=tuple(filters.lines()) if filters is not None else (),
+        refusal=filters.refusal if filters is not None else "",
     )
 
 
@@ -74,15 +74,14 @@ def _by_strategy(scopes: Iterable[Scope]) -> list[list[Scope]]:
     return list(found.values())
 
 
-def _setting(answers: Answers, scopes: Sequence[Scope], names: Mapping[str, str], adapters: Collection[str] | None) -> Setting:
+def _setting(answers: Answers, scopes: Sequence[Scope], names: Mapping[str, str], is_filtered: bool) -> Setting:
     shown = Shown(answers, scopes)
     rows = _rows(answers, shown, scopes, names)
-    rows = [row for row in rows if adapters is None or row.is_floor or row.first.group.adapter in adapters]
     labels = [row.label for row in rows if not row.is_floor and not row.is_emulated and row.has_done]
     seeds = declared_seeds(row for row in rows if not row.is_floor and not row.is_emulated)
     chosen, certainty = _chosen(answers, shown, labels) if seeds else ((), Certainty.NOTHING)
     reference = chosen[0] if chosen else labels[0] if labels else None
-    of_choice = sentences(answers, shown, rows, chosen, certainty, seeds)
+    of_choice = sentences(answers, shown, rows, chosen, certainty, seeds, is_filtered=is_filtered)
     drawn = curves(rows, {group.scope: group.spec for group in answers.groups if group.scope in scopes}, answers.confidence)
     return Setting(
         sampler=scopes[0].sampler,

@@ -38,9 +38,19 @@ _NOUNS = {
 
 
 def sentences(
-    answers: Answers, shown: Shown, rows: Sequence[Row], chosen: Sequence[str], certainty: Certainty, seeds: int
+    answers: Answers,
+    shown: Shown,
+    rows: Sequence[Row],
+    chosen: Sequence[str],
+    certainty: Certainty,
+    seeds: int,
+    *,
+    is_filtered: bool,
 ) -> Iterator[str]:
-    """Yield the headline first. `rows`: of the setting, the floor and emulated ones included: no sentence names them."""
+    """Yield the headline first. `rows`: of the setting, the floor and emulated ones included: no sentence names them.
+
+    `is_filtered`: the rows are those alone that meet a request.
+    """
     named = [row for row in rows if not row.is_floor and not row.is_emulated]
     compared = {row.label: row for row in named if row.has_done}
     if not named:
@@ -51,7 +61,8 @@ def sentences(
         yield " ".join((headline, *_failed(named)))
         return
     if len(compared) == 1:
-        told = iter([f"Nothing to choose from: only {_only(compared).name} was measured."])
+        only = "meets the request and was measured" if is_filtered else "was measured"
+        told = iter([f"Nothing to choose from: only {_only(compared).name} {only}."])
     elif certainty is Certainty.SHOWN:
         told = _chosen(answers, shown, compared, chosen[0])
     elif certainty is Certainty.DESCRIBED:

@@ -106,7 +106,7 @@ def page(of: Answered, folder: Path) -> dict[str, Any]:
         "places": Places(results, folder),
         "findings": command("explain", "docs/findings.md"),
         "facts": _facts(results, answers, choice),
-        "runs": [runs[run.run_id] for run in results.planned],
+        "runs": [runs[run.run_id] for run in results.planned if run.run_id in runs],
         "status_counts": [(name, answers.statuses[name]) for name in STATUSES if answers.statuses.get(name)],
         "across_notes": list(dict.fromkeys(line for one in answers.across for line in one.texts)),
         "unjudged": texts.unjudged(answers),

@@ -185,6 +185,7 @@ def ending(choice: Choice, width: int | None = None) -> list[str]:
     most = min(width, WIDTH) if width is not None else WIDTH
     has_choice = sum(not row.is_floor for setting in choice.settings[:1] for row in setting.rows) > 1
     below = [*choice.lines, *(_lengths(choice.lengths) if choice.lengths is not None else ())] if has_choice else []
+    below += [*(() if has_choice else choice.lines), *choice.filters] if choice.filters else []
     if choice.deciding is not None:
         about = f", about {duration_text(choice.deciding.seconds)}" if choice.deciding.seconds is not None else ""
         below += [f"To decide{about}:", f"  {choice.deciding.command}"]

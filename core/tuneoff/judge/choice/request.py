@@ -1,37 +1,21 @@
-"""What a user asks a recommendation for, and what was measured around it: nothing beyond that is ever used.
-
-Emulated platforms are left out of what was measured.
-"""
+"""What a user asks of a framework, and which measured sizes surround what is asked for: nothing beyond them is ever used."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.format import figure
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.names import training_name, with_pruner
-from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.fault_results import ADAPTER
-from tuneoff.judge.groups import Group
-from tuneoff.judge.run_values import value as value_of
-from tuneoff.judge.runs import POOL, Scope
-
-if TYPE_CHECKING:
-    from tuneoff.judge.choice.choose import Answered
 
 WORKERS, TRIAL_SECONDS, TRIALS = "workers", "trial_seconds", "trials"
 _NAMES = {WORKERS: "worker", TRIALS: "trial"}
 Range = tuple[float, float]
 NEAR = 1.1  # nobody knows the length of a trial better: within this factor of a measured one it counts as measured
 _LEAST = 1e-9
-BUSY = "trial_execution.median"  # of a run's trials, in ms
 
 
 def size_text(name: str, ends: tuple[float, float]) -> str:
@@ -45,10 +29,7 @@ def size_text(name: str, ends: tuple[float, float]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """The constraints; None or nothing: any. `faults_by`: whose settings must survive, the adapter's or the framework's own.
-
-    `prefer` names a question that is explained first. It ranks nothing.
-    """
+    """The constraints; None or nothing: any. `faults_by`: whose settings must survive, the adapter's or the framework's own."""
 
     workers: int | None = None
     trial_seconds: float | None = None
@@ -60,7 +41,6 @@ class Request:
     must_survive: tuple[str, ...] = ()
     never_silently_wrong: bool = False
     faults_by: str = ADAPTER
-    prefer: str | None = None
 
     def __post_init__(self) -> None:
         for name, value in self.asked.items():
@@ -153,87 +133,3 @@ def _distance(asked: Mapping[str, float], measured: Mapping[str, Range]) -> floa
         if side:
             ratios.append(abs(math.log(max(measured[name][1 if side < 0 else 0], _LEAST) / value)))
     return max(ratios)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredSetting:
-    """One setting of a folder: its scope, its sizes, and the groups that were measured there, in the answers' order.
-
-    `floor`: the plain pool beside them, which is no choice; nothing where it was not measured.
-    `family` is what settings must share to lie around another one: workload, sampler and pruner. `sizes` lacks the seconds per
-    trial where no run is done.
-    """
-
-    folder: Path
-    file: str  # the matrix file of the folder
-    answers: Answers
-    scope: Scope
-    family: str
-    sizes: Mapping[str, Range]
-    groups: tuple[Group, ...]
-    floor: tuple[Group, ...]
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return tuple(group.label for group in self.groups)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OnStandIn:
-    """Groups of an adapter that were only measured on an emulated platform: they recommend nothing."""
-
-    folder: Path
-    adapter: str
-    label: str
-    runs: int  # done
-
-
-def settings(folders: Sequence[Answered], adapters: Sequence[str], request: Request) -> list[MeasuredSetting]:
-    """Return the settings in which at least one of the adapters has a run that is done, as far as the request asks for them."""
-    return [setting for folder in folders for setting in _of_folder(folder, set(adapters), request)]
-
-
-def on_stand_ins(folders: Sequence[Answered]) -> list[OnStandIn]:
-    """Return what was measured on emulated platforms, by folder and label."""
-    counts: Counter[tuple[Path, str, str]] = Counter()
-    for folder in folders:
-        for group in folder.answers.groups:
-            if group.emulated:
-                counts[folder.results.folder, group.adapter, group.label] += len(group.done)
-    return [OnStandIn(folder=path, adapter=name, label=label, runs=runs) for (path, name, label), runs in counts.items() if runs]
-
-
-def _of_folder(folder: Answered, adapters: set[str], request: Request) -> Iterator[MeasuredSetting]:
-    for scope in folder.answers.scopes:
-        if request.sampler not in (None, scope.sampler) or request.pruner not in (None, scope.pruner):
-            continue
-        here = [group for group in folder.answers.groups if group.scope == scope and _counts(group, {*adapters, POOL})]
-        here = [group for group in here if request.platform in (None, group.spec.platform)]
-        groups = [group for group in here if group.adapter != POOL and any(run.has_ended for run in group.runs)]
-        if not any(run.is_done for group in groups for run in group.runs):
-            continue
-        experiment = groups[0].spec.experiment
-        name = training_name(experiment.workload, folder.results.plan.name)
-        sizes = {
-            WORKERS: (float(experiment.workers.count),) * 2,
-            TRIALS: (float(experiment.budget.trials),) * 2,
-        }
-        told = (value_of(run, BUSY).value for group in groups for run in group.runs)
-        busy = [found / MILLISECONDS for found in told if found is not None]
-        if busy:
-            sizes[TRIAL_SECONDS] = (min(busy), max(busy))
-        yield MeasuredSetting(
-            folder=folder.results.folder,
-            file=folder.results.plan.path,
-            answers=folder.answers,
-            scope=scope,
-            family=f"workload {name}, sampler {with_pruner(scope.sampler, scope.pruner)}",
-            sizes=sizes,
-            groups=tuple(groups),
-            floor=tuple(group for group in here if group.adapter == POOL),
-        )
-
-
-def _counts(group: Group, adapters: set[str]) -> bool:
-    """Tell whether a group is one to choose: of a capable adapter, real, and no repetition of another entry."""
-    return group.adapter in adapters and not group.emulated and group.replicate == 0

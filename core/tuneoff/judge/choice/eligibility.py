@@ -16,8 +16,8 @@ from tuneoff.base.packages import missing_modules
 from tuneoff.base.targets import unknown_name
 from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.errors import UnknownNameError
+from tuneoff.judge.choice.request import Request
 from tuneoff.judge.fault_results import ADAPTER, DEFAULTS, NO_SUCH_PART, SURVIVED, FaultResult, Outcome
-from tuneoff.judge.recommend.request import Request
 from tuneoff.registry import AdapterListing
 
 _BY = {ADAPTER: "through its adapter", DEFAULTS: "by its own defaults"}
@@ -81,8 +81,8 @@ def check_request(request: Request, known: Sequence[AdapterListing]) -> None:
 def candidate(listing: AdapterListing, request: Request) -> Candidate:
     """Return what an adapter's declaration says to a request.
 
-    A framework that is not installed here may well have been measured elsewhere: that is a note, and `recommend` makes it an
-    obstacle where nothing was measured.
+    A framework that is not installed here may well have been measured elsewhere: that is a note, and an obstacle where nothing
+    was measured.
     """
     name, capabilities = listing.plugin.name, listing.capabilities
     if capabilities is None:

@@ -1,11 +1,9 @@
-"""Which settings surround a request, who dominates whom, files of faults, and the commands; what is said: tests/corpus."""
+"""Which sizes surround a request, who can do what is asked for, files of faults, and the command; what is said: tests/corpus."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.made_choices import listing, made_results, runs_of, verdict
+from builders.made_choices import listing, made_results, runs_of
 from builders.made_runs import write_results
 from command_line import Call
-from tuneoff.cli import recommend
+from tuneoff.cli import report
 from tuneoff.errors import ExperimentError, ResultsError, UnknownNameError
-from tuneoff.judge.answers.answer import Outcome, Verdict
+from tuneoff.judge.choice.eligibility import No, candidate, check_request
+from tuneoff.judge.choice.request import NEAR, Bracket, Request, bracket, spans
 from tuneoff.judge.fault_results import read_faults
-from tuneoff.judge.recommend.eligibility import No, candidate, check_request
-from tuneoff.judge.recommend.recommendation import Dominance, dominances, front
-from tuneoff.judge.recommend.request import NEAR, Bracket, Request, bracket, spans
 from tuneoff.record.results_folder import PLAN
 from tuneoff.registry import list_adapters
 
@@ -71,70 +67,6 @@ def test_what_is_used_surrounds_the_request(settings: list[tuple[float, float]],
         ranges = spans([measured[place] for place in found.used])
         assert ranges["workers"][0] <= workers <= ranges["workers"][1]
         assert ranges["trial_seconds"][0] / NEAR <= seconds <= ranges["trial_seconds"][1] * NEAR
-
-
-LABELS = ("a", "b", "c", "d")
-QUESTIONS = ("quality", "time", "energy")
-OUTCOMES = st.sampled_from(list(Outcome))
-NOTHING_SHOWN = (Outcome.UNDECIDED, Outcome.NOT_JUDGED)
-
-
-def pairs(found: Sequence[Dominance]) -> set[tuple[str, str]]:
-    return {(one.one, one.other) for one in found}
-
-
-@st.composite
-def verdict_sets(draw: st.DrawFn) -> list[Verdict]:
-    """Return any verdicts of all pairs on all questions, some of them without figures."""
-    return [
-        verdict(one, other, draw(OUTCOMES), of, figures=draw(st.integers(0, 5)) > 0)
-        for one, other in combinations(LABELS, 2)
-        for of in QUESTIONS
-    ]
-
-
-@pytest.mark.parametrize("outcome", Outcome)
-def test_better_in_one_question_and_as_good_in_the_other_dominates(outcome: Outcome) -> None:
-    verdicts = [verdict("a", "b", Outcome.BETTER, "time"), verdict("a", "b", outcome, "quality")]
-    found = dominances(verdicts, ("a", "b"), {})
-    assert bool(found) == (outcome not in (*NOTHING_SHOWN, Outcome.WORSE))
-    assert bool(dominances(verdicts[1:], ("a", "b"), {})) == (outcome in (Outcome.BETTER, Outcome.WORSE))
-
-
-def test_a_question_without_figures_says_nothing_and_is_named() -> None:
-    verdicts = [verdict("a", "b", Outcome.BETTER), verdict("a", "b", Outcome.NOT_JUDGED, "energy", figures=False)]
-    (found,) = dominances(verdicts, ("a", "b"), {})
-    assert found.without_figures == ("energy",)
-
-
-def test_who_fails_more_often_dominates_nobody() -> None:
-    verdicts = [verdict("a", "b", Outcome.BETTER)]
-    assert dominances(verdicts, ("a", "b"), {"a": 1, "b": 0}) == []
-    assert pairs(dominances(verdicts, ("a", "b"), {"a": 1, "b": 1})) == {("a", "b")}
-
-
-def test_a_cycle_leaves_its_members_on_the_front() -> None:
-    cycle = [verdict("a", "b", Outcome.BETTER), verdict("b", "c", Outcome.BETTER), verdict("c", "a", Outcome.BETTER)]
-    found = dominances([*cycle, verdict("a", "d", Outcome.BETTER)], LABELS, {})
-    assert front(LABELS, found) == ["a", "b", "c"]
-
-
-@given(verdict_sets(), OUTCOMES, st.permutations(LABELS))
-def test_a_dominance_is_of_its_pair_alone_and_somebody_is_always_on_the_front(
-    verdicts: list[Verdict], outcome: Outcome, labels: list[str]
-) -> None:
-    before = dominances(verdicts, LABELS, {})
-    further = [verdict(label, "e", outcome, of) for label in LABELS for of in QUESTIONS]
-    after = pairs(dominances([*verdicts, *further], (*LABELS, "e"), {}))
-    assert {pair for pair in after if "e" not in pair} == pairs(before)
-    assert pairs(dominances(verdicts[::-1], labels, {})) == pairs(before)
-    assert front(LABELS, before)
-    for found in before:
-        outcomes = {
-            one.question.name: one.outcome_for(found.one) for one in verdicts if {one.one, one.other} == {found.one, found.other}
-        }
-        assert {outcomes[name] for name in found.better} == {Outcome.BETTER}
-        assert {outcomes[name] for name in found.as_good}.isdisjoint((Outcome.WORSE, *NOTHING_SHOWN))
 
 
 def kinds(adapter: str, **asked: Any) -> list[No]:
@@ -214,25 +146,27 @@ def results(tmp_path: Path) -> Path:
     return write_results(made_results(runs_of("ray-tune"), runs_of("optuna", seconds=2.0), folder=tmp_path / "results" / "old"))
 
 
-def test_recommend_takes_the_newest_folder_with_a_run_and_cites_runs(call: Call, results: Path) -> None:
-    answer = call(*recommend.EXAMPLE.split()[1:])
+def test_a_filtered_report_takes_the_newest_folder_and_names_its_runs(call: Call, results: Path) -> None:
+    answer = call(*report.EXAMPLE.split()[1:])
     assert (answer.code, answer.err) == (0, "")
-    out = call("recommend", results, "--runs").out
-    cited = [word for line in out.splitlines() if "/runs: " in line for word in line.partition("/runs: ")[2].split()]
-    assert len(cited) == 20
-    assert all((results / "runs" / run).is_dir() for run in cited)
+    assert "Use ray-tune." in answer.out
+    told = json.loads(call("report", results, "--must-retry", "--json").out)
+    runs = [run for row in told["choice"]["settings"][0]["rows"] for column in row["columns"].values() for run in column["runs"]]
+    assert len(runs) == 20
+    assert all((results / "runs" / run).is_dir() for run in runs)
     write_results(made_results([(spec, None) for spec, _ in runs_of("optuna")], folder=Path("results/new")))
     os.utime(Path("results/new") / PLAN, ns=(2**62, 2**62))
     told = "results/new is taken, as the newest folder, but no run of it has ended; the newest with runs is results/old\n"
-    for command in (("recommend",), ("report", "--text")):
-        assert call(*command).err.startswith(told)
+    assert call("report", "--text").err.startswith(told)
 
 
-def test_recommend_reads_faults(call: Call, results: Path, tmp_path: Path) -> None:
+def test_a_report_reads_faults_and_names_who_does_not_survive_on_its_page_too(call: Call, results: Path, tmp_path: Path) -> None:
     path = write_faults(tmp_path / "faults.json", fault("ray-tune", "run aborted"), fault("optuna", "recovered"))
-    answer = call("recommend", results, "--faults", path, "--must-survive", "sigkill")
-    assert "ray-tune: not under faults: sigkill through its adapter: run aborted, made" in answer.out
-    assert "optuna is the only one that can and was measured" in answer.out
+    asked = ("report", results, "--faults", path, "--must-survive", "sigkill")
+    page = Path(call(*asked).out.strip()).read_text()
+    for text in (" ".join(call(*asked, "--text").out.split()), page):
+        assert "ray-tune: not under faults: sigkill through its adapter: run aborted, made" in text
+        assert "Nothing to choose from: only optuna meets the request and was measured." in text
 
 
 @pytest.mark.parametrize(
@@ -240,17 +174,22 @@ def test_recommend_reads_faults(call: Call, results: Path, tmp_path: Path) -> No
     [
         (["--workers", "0"], "--workers must be above 0, but got 0"),
         (["--must-survive", "sigkil"], "--must-survive needs --faults"),
-        (["--prefer", "beauty"], "invalid choice: 'beauty'"),
+        (["--platform", "moon"], "no platform named 'moon'"),
     ],
 )
-def test_recommend_refuses_bad_input_in_one_line(call: Call, results: Path, arguments: list[str], words: str) -> None:
-    answer = call("recommend", results, *arguments)
+def test_a_filter_that_is_none_is_refused_in_one_line(call: Call, results: Path, arguments: list[str], words: str) -> None:
+    answer = call("report", results, *arguments)
     assert answer.code == 2
     assert words in answer.line
 
 
-def test_folders_without_a_run_that_is_done_are_read(call: Call, tmp_path: Path) -> None:
+def test_what_was_not_measured_is_refused_and_no_page_is_written(call: Call, results: Path, tmp_path: Path) -> None:
+    answer = call("report", results, "--workers", "64")
+    assert (answer.code, answer.err) == (1, "")
+    assert answer.out.startswith("Not measured, so nothing is said: 64 workers.\n")
+    assert not (results / "report").exists()
+    assert json.loads(call("report", results, "--workers", "64", "--json").out)["choice"]["settings"] == []
     empty = write_results(made_results([(spec, None) for spec, _ in runs_of("ray-tune")], folder=tmp_path / "empty"))
-    answer = call("recommend", empty)
+    answer = call("report", empty, "--must-retry", "--text")
     assert answer.code == 1
-    assert answer.out.startswith("unfinished: 10 of 10 runs ")
+    assert "! 10 of 10 runs have not ended." in answer.out

@@ -1,0 +1,385 @@
+"""What a request leaves of a results folder: the frameworks that can do what is asked for, where that was measured.
+
+It chooses nobody: the choice is made of what is left. Beyond what was measured nothing is left.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+from tuneoff.base.clock import MILLISECONDS
+from tuneoff.base.commands import command
+from tuneoff.base.format import counted, figure, listed
+from tuneoff.base.json_values import values
+from tuneoff.capabilities import Capabilities
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.expand import declared_reasons
+from tuneoff.experiment.names import training_name, with_pruner
+from tuneoff.experiment.spec import LOCAL, Strategy
+from tuneoff.judge.answers.answer import Answers, Outcome
+from tuneoff.judge.answers.claims import claims
+from tuneoff.judge.answers.judging import FEWEST_SEEDS
+from tuneoff.judge.choice.deciding import more_seeds
+from tuneoff.judge.choice.eligibility import Candidate, No, Obstacle, candidate, fault_notes, fault_obstacles, of_adapter
+from tuneoff.judge.choice.request import TRIAL_SECONDS, TRIALS, WORKERS, Range, Request, bracket, size_text, spans
+from tuneoff.judge.fault_results import FaultResult
+from tuneoff.judge.groups import Group
+from tuneoff.judge.results import Results
+from tuneoff.judge.run_values import value
+from tuneoff.judge.runs import POOL, Scope
+from tuneoff.registry import AdapterListing
+
+TRAINING = "trial_execution.median"  # of a run's trials, in ms
+ASKED = ("platform", "sampler", "pruner", "must_retry", "must_survive", "never_silently_wrong")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredScope:
+    """A scope with its sizes, and the groups of capable adapters that were measured there, on a real platform.
+
+    `family` is what scopes share that may surround a request: workload, sampler and pruner. `sizes` lacks the seconds per trial
+    where no run is done.
+    """
+
+    scope: Scope
+    family: str
+    sizes: Mapping[str, Range]
+    groups: tuple[Group, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(group.label for group in self.groups)
+
+    @property
+    def text(self) -> str:
+        """The scope and its sizes in words."""
+        return f"{self.scope.text} ({', '.join(size_text(name, ends) for name, ends in self.sizes.items())})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """Why a family does not surround the request: by size what was measured; `beyond`: the sizes that are outside, none where
+    only the combination was not measured."""
+
+    family: str
+    measured: Mapping[str, Range]
+    beyond: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        measured = ", ".join(size_text(name, ends) for name, ends in self.measured.items())
+        return f"{self.family}: measured were {measured}{'' if self.beyond else ', but nothing that surrounds this combination'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filtered:
+    """What is left of a results folder, and why not more. `answers`: on what is left alone.
+
+    `measured`: capable adapters with runs of the sampler, pruner and platform that were asked for, of whatever size;
+    `not_measured`: the other capable ones. `on_stand_ins`: runs that are done on an emulated platform, by adapter and label.
+    `remarks`: where the measured sizes that surround the request disagree, or lack a framework.
+    """
+
+    request: Request
+    results: Results
+    answers: Answers
+    candidates: tuple[Candidate, ...]
+    scopes: tuple[MeasuredScope, ...]
+    is_exact: bool  # all of them are at the asked sizes
+    outside: tuple[Outside, ...]
+    remarks: tuple[str, ...]
+    measured: tuple[str, ...]
+    not_measured: tuple[str, ...]
+    on_stand_ins: Mapping[tuple[str, str], int]
+
+    @property
+    def capable(self) -> tuple[Candidate, ...]:
+        return tuple(one for one in self.candidates if one.is_capable)
+
+    @property
+    def refusal(self) -> str:
+        """Why nothing is left; "" where something is."""
+        if self.scopes:
+            return ""
+        if not self.capable:
+            return "No framework meets the constraints."
+        if self.outside:
+            asked = ", ".join(size_text(name, (size, size)) for name, size in self.request.asked.items())
+            return f"Not measured, so nothing is said: {asked}."
+        was = "was" if len(self.not_measured) == 1 else "were"
+        return f"{listed(self.not_measured)} can do what is asked for, but {was} not measured at it, so there is no choice."
+
+    def lines(self) -> Iterator[str]:
+        """Yield what was asked for, where it was measured, who is left out and why, and how to measure what was not."""
+        yield f"Asked for: {', '.join(self.request.names()) or 'nothing beyond the file'}."
+        yield from (f"Measured outside: {one.text}." for one in self.outside)
+        if self.scopes and not self.is_exact:
+            yield f"Measured around it, nothing beyond: {listed([one.text for one in self.scopes])}."
+        yield from self.remarks
+        for one in self.candidates:
+            yield from (f"Left out: {one.adapter}: {obstacle.kind.value}: {obstacle.text}" for obstacle in one.obstacles)
+        for name in self.not_measured:
+            seen = [
+                f"; {label} has {counted(runs, 'run')}, on a stand-in for its platform: they say nothing of it"
+                for (adapter, label), runs in self.on_stand_ins.items()
+                if adapter == name
+            ]
+            yield f"Can, but not measured there: {name}{''.join(seen)}"
+        yield from (f"To know: {one.adapter}: {note}" for one in self.capable for note in one.notes)
+        yield from self.how_to_measure()
+
+    def how_to_measure(self) -> Iterator[str]:
+        """Yield the command that measures at the asked sizes with enough seeds, and what to change in the file first."""
+        plan, request = self.results.plan, self.request
+        beyond = dict.fromkeys(size for one in self.outside for size in one.beyond or request.asked)
+        if plan.is_of_bundle or not (self.outside or self.not_measured):
+            return
+        scopes = (
+            {run.spec.experiment.sampler.name for run in self.results.planned},
+            {run.spec.experiment.pruner.name for run in self.results.planned},
+        )
+        changes = [
+            f"{kind}: {name}"
+            for kind, name, known in zip(("sampler", "pruner"), (request.sampler, request.pruner), scopes, strict=True)
+            if name is not None and name not in known
+        ]
+        if TRIAL_SECONDS in beyond:
+            changes.append(f"the workload so that a trial takes about {figure(request.asked[TRIAL_SECONDS])} s")
+        changes += [f"sampler: {name}" for name in plan.options.get("--sampler", ()) if request.sampler is None]
+        platforms = {one.adapter: one.platforms for one in self.candidates}
+        lacking = [
+            name if LOCAL in platforms[name] or not platforms[name] else f"{name}@{platforms[name][0]}"
+            for name in self.not_measured
+        ]
+        for adapter, _, platform in (name.partition("@") for name in lacking if "@" in name):
+            shown = command("adapters", adapter)
+            changes.append(f"an entry {{name: {adapter}, platform: {platform}, options: ...}} ({shown} tells which)")
+        replaced: dict[str, Sequence[object]] = {"adapter": [*self.measured, *lacking]}
+        replaced |= {name: (f"{request.asked[name]:g}",) for name in (TRIALS, WORKERS) if name in beyond}
+        if len(plan.seeds) - len(plan.added_seeds) < FEWEST_SEEDS:
+            replaced["seeds"] = more_seeds(plan, FEWEST_SEEDS)
+        compare = plan.compare_command(self.results.folder, **replaced)
+        what = "it" if self.outside else "what was not"
+        first = f"set {' and '.join(changes)} in {plan.path}, then: " if changes else ""
+        yield f"To measure {what}: {first}{compare}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything that the lines say as JSON values."""
+        return {
+            "asked": {
+                **self.request.asked,
+                **{name: asked for name in ASKED if (asked := getattr(self.request, name))},
+                **({"faults_by": self.request.faults_by} if self.request.needs_faults else {}),
+            },
+            "measured": [
+                {"scope": one.scope.text, "of": one.family, "sizes": one.sizes, "labels": one.labels} for one in self.scopes
+            ],
+            "is_exact": self.is_exact,
+            "outside": [values(one, ("family", "measured", "beyond")) for one in self.outside],
+            "remarks": self.remarks,
+            "capable": [one.adapter for one in self.capable],
+            "notes": {one.adapter: one.notes for one in self.capable if one.notes},
+            "left_out": {
+                one.adapter: [{"kind": obstacle.kind, "reason": obstacle.text} for obstacle in one.obstacles]
+                for one in self.candidates
+                if one.obstacles
+            },
+            "not_measured": self.not_measured,
+            "only_emulated": [
+                {"adapter": adapter, "label": label, "runs": runs} for (adapter, label), runs in self.on_stand_ins.items()
+            ],
+            "how_to_measure": list(self.how_to_measure()),
+        }
+
+
+def filtered(
+    results: Results, answers: Answers, listings: Sequence[AdapterListing], faults: Sequence[FaultResult], request: Request
+) -> Filtered:
+    """Return what a request leaves of a results folder. `listings`: the adapters here; `faults`: what became of runs with faults.
+
+    Raises:
+        ExperimentError: faults must be survived, and there are no results of faults.
+    """
+    if request.needs_faults and not faults:
+        option = "--must-survive" if request.must_survive else "--never-silently-wrong"
+        raise ExperimentError(f"{option} needs --faults with what `tuneoff faults --json` wrote")
+    listings = [listing for listing in listings if listing.plugin.name != POOL]  # the floor is no choice
+    candidates = [*_candidates(listings, faults, request), *_unknown(answers, listings)]
+    names = {one.adapter for one in candidates if one.is_capable}
+    measured = list(_measured(results, answers, names, request))
+    reached = {group.adapter for one in measured for group in one.groups}
+    candidates = [one if one.adapter in reached else _obstructed(one, listings, results, request) for one in candidates]
+    capable = [one.adapter for one in candidates if one.is_capable]
+    scopes, is_exact, outside, remarks = _surrounding(measured, answers, request)
+    stand_ins: Counter[tuple[str, str]] = Counter()
+    for group in answers.groups:
+        if group.emulated and group.adapter in names and group.done:
+            stand_ins[group.adapter, group.label] += len(group.done)
+    return Filtered(
+        request=request,
+        results=results,
+        answers=_restricted(answers, scopes, request),
+        candidates=tuple(candidates),
+        scopes=tuple(scopes),
+        is_exact=is_exact,
+        outside=tuple(outside),
+        remarks=tuple(remarks),
+        measured=tuple(name for name in capable if name in reached),
+        not_measured=tuple(name for name in capable if name not in reached),
+        on_stand_ins=stand_ins,
+    )
+
+
+def _candidates(listings: Iterable[AdapterListing], faults: Sequence[FaultResult], request: Request) -> Iterator[Candidate]:
+    for listing in listings:
+        one = candidate(listing, request)
+        if listing.capabilities is not None:
+            own = of_adapter(faults, listing.plugin.name, listing.capabilities.emulated_platforms, request.platform)
+            obstacles = (*one.obstacles, *fault_obstacles(own, request))
+            one = replace(one, obstacles=obstacles, notes=(*one.notes, *fault_notes(own, request)))
+        yield one
+
+
+def _unknown(answers: Answers, listings: Iterable[AdapterListing]) -> Iterator[Candidate]:
+    """Yield what was measured and is not installed here: nothing tells what it can."""
+    names = {POOL, *(listing.plugin.name for listing in listings)}
+    obstacle = Obstacle(kind=No.ABSENT, text="no adapter of this name is installed here, so nothing tells what it can")
+    for name in dict.fromkeys(group.adapter for group in answers.groups if group.adapter not in names):
+        yield Candidate(adapter=name, framework="", obstacles=(obstacle,))
+
+
+def _obstructed(one: Candidate, listings: Iterable[AdapterListing], results: Results, request: Request) -> Candidate:
+    """Return a candidate that was not measured with what keeps it from being measured: a cluster, the file, or its absence."""
+    listing = next((listing for listing in listings if listing.plugin.name == one.adapter), None)
+    if not one.is_capable or listing is None or listing.capabilities is None:
+        return one
+    if request.platform is None and LOCAL not in one.platforms:
+        text = f"runs on {listed(one.platforms or ['a stand-in'])} alone"
+        text += f"; --platform {one.platforms[0]} asks for it" if one.platforms else ""
+        return replace(one, obstacles=(Obstacle(kind=No.ELSEWHERE, text=text),))
+    if reasons := _refusals(one, listing.capabilities, results, request):
+        return replace(one, obstacles=tuple(Obstacle(kind=No.FILE, text=text) for text in reasons))
+    if listing.state != "ready" and one.notes:
+        return replace(one, obstacles=(Obstacle(kind=No.ABSENT, text=one.notes[0]),), notes=one.notes[1:])
+    return one
+
+
+def _refusals(one: Candidate, capabilities: Capabilities, results: Results, request: Request) -> list[str]:
+    """Return why a plan of the file, with what is asked for, would skip all runs of an adapter; nothing where it would not."""
+    platform = LOCAL if LOCAL in one.platforms else next(iter(one.platforms), LOCAL)
+    reasons = []
+    for spec in {run.spec.scope_key(): run.spec for run in results.planned}.values():
+        experiment = spec.experiment
+        sampler = Strategy(name=request.sampler) if request.sampler is not None else experiment.sampler
+        pruner = Strategy(name=request.pruner) if request.pruner is not None else experiment.pruner
+        wanted = replace(experiment, sampler=sampler, pruner=pruner)
+        asked = replace(spec, adapter=one.adapter, platform=platform, experiment=wanted)
+        reasons.append(next(declared_reasons(asked, capabilities.on(platform)), None))
+    return list(dict.fromkeys(filter(None, reasons))) if all(reasons) else []
+
+
+def _measured(results: Results, answers: Answers, adapters: set[str], request: Request) -> Iterator[MeasuredScope]:
+    """Yield the scopes in which one of the adapters has a run that is done, as far as the request asks for them."""
+    for scope in answers.scopes:
+        if request.sampler not in (None, scope.sampler) or request.pruner not in (None, scope.pruner):
+            continue
+        groups = [
+            group
+            for group in answers.groups
+            if group.scope == scope
+            and group.adapter in adapters
+            and not group.emulated
+            and group.replicate == 0
+            and request.platform in (None, group.spec.platform)
+            and any(run.has_ended for run in group.runs)
+        ]
+        if not any(run.is_done for group in groups for run in group.runs):
+            continue
+        experiment = groups[0].spec.experiment
+        sizes = {WORKERS: (float(experiment.workers.count),) * 2, TRIALS: (float(experiment.budget.trials),) * 2}
+        known = (value(run, TRAINING).value for group in groups for run in group.runs)
+        if seconds := [milliseconds / MILLISECONDS for milliseconds in known if milliseconds is not None]:
+            sizes[TRIAL_SECONDS] = (min(seconds), max(seconds))
+        name = training_name(experiment.workload, results.plan.name)
+        family = f"workload {name}, sampler {with_pruner(scope.sampler, scope.pruner)}"
+        yield MeasuredScope(scope=scope, family=family, sizes=sizes, groups=tuple(groups))
+
+
+def _surrounding(
+    measured: Iterable[MeasuredScope], answers: Answers, request: Request
+) -> tuple[list[MeasuredScope], bool, list[Outside], list[str]]:
+    """Return the scopes at the request or around it, whether they are at it, what lies elsewhere, and where they disagree."""
+    by_family: dict[str, list[MeasuredScope]] = {}
+    for one in measured:
+        by_family.setdefault(one.family, []).append(one)
+    used, is_exact, outside, remarks = list[MeasuredScope](), True, list[Outside](), list[str]()
+    for family, own in by_family.items():
+        found = bracket(request.asked, [one.sizes for one in own])
+        scopes = [own[index] for index in found.used]
+        if not scopes:
+            known = spans([one.sizes for one in own])
+            sizes = {size: known[size] for size in request.asked if size in known}
+            outside.append(Outside(family=family, measured=sizes, beyond=tuple(found.outside or ())))
+        elif not found.is_exact:  # who was measured on one side alone is nobody to choose
+            is_exact = False
+            labels = dict.fromkeys(label for one in scopes for label in one.labels)
+            everywhere = {label for label in labels if all(label in one.labels for one in scopes)}
+            remarks += [
+                f"{label} was not measured at {one.text}." for label in labels for one in scopes if label not in one.labels
+            ]
+            remarks += _turned(answers, scopes)
+            scopes = (
+                [replace(one, groups=tuple(group for group in one.groups if group.label in everywhere)) for one in scopes]
+                if everywhere
+                else []
+            )
+        used += scopes
+    return used, is_exact, outside, remarks
+
+
+def _turned(answers: Answers, scopes: Sequence[MeasuredScope]) -> Iterator[str]:
+    """Yield where the order of a pair turns round from one scope to another."""
+    for first, second in combinations(scopes, 2):
+        for one, other in combinations([label for label in first.labels if label in second.labels], 2):
+            outcomes = [
+                {
+                    of.question.name: of.outcome_for(one)
+                    for of in answers.verdicts
+                    if not of.is_noise and of.scope == at.scope and {of.one, of.other} == {one, other}
+                }
+                for at in (first, second)
+            ]
+            for question, outcome in outcomes[0].items():
+                if {outcome, outcomes[1].get(question)} == {Outcome.BETTER, Outcome.WORSE}:
+                    at, elsewhere = (first, second) if outcome is Outcome.BETTER else (second, first)
+                    yield (
+                        f"The order differs: {one} is better than {other} in {question} at {at.text}, "
+                        f"and worse at {elsewhere.text}."
+                    )
+
+
+def _restricted(answers: Answers, scopes: Sequence[MeasuredScope], request: Request) -> Answers:
+    """Return the answers on some scopes, and in them on some groups and the floor. A claim over tasks stands with all of them."""
+    labels = {one.scope: one.labels for one in scopes}
+    groups = tuple(
+        group
+        for group in answers.groups
+        if group.scope in labels
+        and not group.emulated
+        and (group.adapter == POOL or group.label in labels[group.scope])
+        and request.platform in (None, group.spec.platform)
+    )
+    kept = {(group.scope, group.label) for group in groups}
+    lost = {(scope.sampler, scope.pruner) for scope in answers.scopes if scope not in labels}
+    left = replace(
+        answers,
+        scopes=tuple(labels),
+        groups=groups,
+        verdicts=tuple(of for of in answers.verdicts if {(of.scope, of.one), (of.scope, of.other)} <= kept),
+        across=tuple(one for one in answers.across if (one.scope.sampler, one.scope.pruner) not in lost),
+    )
+    return replace(left, claims=tuple(claims(left)))
