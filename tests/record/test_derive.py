@@ -90,7 +90,8 @@ def test_a_process_of_another_boot_is_aligned_by_its_anchor() -> None:
     pod.start("1", 3, slot=0)
     pod.end("1", 4, "failed", 0, cause="x", charged="workload")
     run = derive(log.pairs(), make_spec())
-    assert (run.trials[0].attempts[0].started_ns, run.clock_uncertainty_ns) == (ns(3), 400)
+    (attempt,) = run.trials[0].attempts
+    assert (attempt.started_ns, attempt.uncertainty_ns, run.clock_uncertainty_ns) == (ns(3), 400, 400)
 
 
 def test_a_trial_that_seems_to_start_before_its_submission_widens_the_uncertainty() -> None:

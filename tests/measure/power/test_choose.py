@@ -67,6 +67,15 @@ def test_counters_and_gpus_are_one_meter(host: dict[str, Any], monkeypatch: pyte
     assert calls.stops == 1
 
 
+def test_a_gpu_that_cannot_be_metered_is_said_beside_the_counters(host: dict[str, Any]) -> None:
+    two_sockets(Path(host["rapl"]["root"]))
+    found = choose(options=host)
+    assert (found.name, found.reason) == ("rapl", "")
+    (choosing._GPUS / "0000:01:00.0").mkdir(parents=True)
+    found = choose(options=host)
+    assert (found.name, found.reason.partition(": ")[0]) == ("rapl", "no GPU reading")
+
+
 def test_psys_holds_the_gpus_already(host: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     set_energy(write_zone(Path(host["rapl"]["root"]), "intel-rapl:0", "psys", 1), 2)
     calls = install(monkeypatch, [Gpu()])

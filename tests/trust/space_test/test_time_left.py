@@ -1,4 +1,4 @@
-"""What `tuneoff verify-space` tells while it draws: after the first draws, how long the others take."""
+"""What `tuneoff verify-space` tells while it draws, and what it keeps of several runs."""
 
 from __future__ import annotations
 
@@ -28,3 +28,13 @@ def test_after_the_first_draws_it_is_told_how_long_the_others_take(monkeypatch: 
         "slow: drawing, seed 4 of 4; about 2 min left for it",
         "slow: drawing, the first seed again",
     ]
+
+
+def test_what_any_run_changed_or_failed_at_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = (SimpleNamespace(status=status, reason="why", folder=None) for status in ("done", "failed", "done"))
+    changes = iter((2, 0, 1))
+    monkeypatch.setattr(verify, "_execute", lambda *arguments: next(ends))
+    monkeypatch.setattr(verify, "_read", lambda end: ([{}], next(changes)))
+    unused: Any = None
+    sample = verify.receive(unused, unused, draws=30, seed=0, why="", seeds=3)
+    assert (sample.changed, sample.failure) == (3, "the run with seed 1 ended as failed: why")
