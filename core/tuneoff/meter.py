@@ -11,7 +11,6 @@ from tuneoff.base.targets import unknown_option
 from tuneoff.errors import TuneoffError
 from tuneoff.record.samples.schema import Coefficients as Coefficients
 from tuneoff.record.samples.schema import MeterKind as MeterKind
-from tuneoff.record.samples.schema import NodeSample as NodeSample
 from tuneoff.record.samples.schema import PowerSample as PowerSample
 
 
@@ -87,14 +86,6 @@ class PowerMeter:
 
         Raises:
             MeterError: the database cannot be reached or holds nothing of that time.
-        """
-        return ()
-
-    def collect_nodes(self, start_wall_ns: int, end_wall_ns: int) -> Iterable[NodeSample]:
-        """Return what whole nodes used in a window, `t` as in `collect`; called after it.
-
-        Raises:
-            MeterError: it is not known; the energy is kept.
         """
         return ()
 

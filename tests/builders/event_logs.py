@@ -141,7 +141,7 @@ class Log:
 
 
 def example_a() -> tuple[Log, RunSpec]:
-    """Worked example A: two long-lived workers, no overhead, one trial pruned."""
+    """Worked example A: two long-lived workers that use a processor each while they train, no overhead, one trial pruned."""
     log = Log()
     log.step("deploy", 0, 10)
     log.step("setup", 10, 11)
@@ -149,18 +149,21 @@ def example_a() -> tuple[Log, RunSpec]:
     for trial, at in (("1", 12.0), ("2", 12.0), ("3", 112.0)):
         log.submit(trial, at, x=float(trial) / 10)
     first, second = log.process("worker", 12), log.process("worker", 12)
-    first.start("1", 12, slot=0, x=0.1)
+    first.start("1", 12, slot=0, x=0.1, process_cpu=0)
     for epoch in range(1, 5):
-        first.epoch("1", epoch, 12 + 25 * epoch, [0.5, 0.9, 0.8, 0.95][epoch - 1], reported=12 + 25 * epoch)
-    first.end("1", 112, "completed", 4)
-    second.start("2", 12, slot=1, x=0.2)
+        used = 25.0 * epoch
+        first.epoch("1", epoch, 12 + used, [0.5, 0.9, 0.8, 0.95][epoch - 1], reported=12 + used, cpu=used, reported_cpu=used)
+    first.end("1", 112, "completed", 4, cpu=100)
+    second.start("2", 12, slot=1, x=0.2, process_cpu=0)
     for epoch in range(1, 5):
-        second.epoch("2", epoch, 12 + 15 * epoch, 0.6 + epoch / 100, reported=12 + 15 * epoch)
-    second.end("2", 72, "completed", 4)
-    first.start("3", 112, slot=0, x=0.3)
+        used = 15.0 * epoch
+        second.epoch("2", epoch, 12 + used, 0.6 + epoch / 100, reported=12 + used, cpu=used, reported_cpu=used)
+    second.end("2", 72, "completed", 4, cpu=60)
+    first.start("3", 112, slot=0, x=0.3, process_cpu=100)
     for epoch in range(1, 3):
-        first.epoch("3", epoch, 112 + 25 * epoch, 0.1, reported=112 + 25 * epoch, stop=epoch == 2)
-    first.end("3", 162, "pruned", 2)
+        used = 25.0 * epoch
+        first.epoch("3", epoch, 112 + used, 0.1, reported=112 + used, stop=epoch == 2, cpu=used, reported_cpu=used)
+    first.end("3", 162, "pruned", 2, cpu=50)
     log.step("collect", 163, 164)
     log.coordinator.add(schema.BestKnown, 164, trial="1", value=0.95)
     log.step("test", 164, 170)

@@ -57,14 +57,22 @@ def header(meter: str, kind: Literal["measured", "estimated"], **more: object) -
     return msgspec.convert(fields, Header)
 
 
+WORKERS_A: dict[int, Points] = {101: ((12, 0), (162, 150)), 102: ((12, 0), (72, 60))}  # CPU seconds by pid: one a second
+
+
 def samples_a() -> list[Line]:
-    """Each slot has a power meter of its own: 40 W while it is busy, 15 W otherwise."""
-    lines: list[Line] = [header("replay", "measured", source="slots metered one by one", domains=("slot-0", "slot-1"))]
-    busy = {"slot-0": (12, 162), "slot-1": (12, 72)}
-    for second in range(177):
-        for domain, (start, end) in busy.items():
-            watts = 40.0 if start < second <= end else 15.0  # of the second that ends here
-            lines.append(PowerSample(t=T0 + ns(second), domain=domain, watts=watts))
+    """Return the samples of a counter of the node: 30 W at idle, 25 W more for each slot that is busy."""
+    lines: list[Line] = [
+        header("command", "measured", source="a meter of the node", domains=("node",), idle_watts={"node": 30.0})
+    ]
+    for second in range(-1, 178):
+        cpu = {pid: used(points, second) for pid, points in WORKERS_A.items()}
+        joules = 30.0 * (second + 1) + 25.0 * sum(cpu.values())
+        workers = [_usage(pid, 12, 100, seconds) for pid, seconds in cpu.items() if second >= 12]
+        coordinator = _usage(100, -1, 99, 0.0)
+        t, busy_ns = T0 + ns(second), TICKS_BEFORE + ns(sum(cpu.values()))
+        lines.append(PowerSample(t=t, domain="node", joules=joules))
+        lines.append(UsageSample(t=t, busy_ns=busy_ns, processes=(coordinator, *workers)))
     return lines
 
 

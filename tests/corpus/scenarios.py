@@ -16,8 +16,8 @@ from typing import Any
 from builders.made_results import OF_EPOCHS, Draw, Entry, Metrics, over_tasks, results, steady
 from tuneoff.experiment.accounting.declared import Accounting, Prices
 from tuneoff.judge.results import Results
-from tuneoff.measure.power.cpu_table import RATIO_HIGH, RATIO_LOW
-from tuneoff.record.metric_value import Kind, known, missing
+from tuneoff.measure.power.cpu_table import RATIO_HIGH, RATIO_LOW, default_ratio
+from tuneoff.record.metric_value import Kind, MetricValue, known, missing
 from tuneoff.record.run_record import AttemptRecord, RunRecord, RunStatus, TrialRecord, TrialState
 
 Scenario = Callable[[], Results]
@@ -135,8 +135,7 @@ def uses(cpu: float, cores: float, key: str, **more: Any) -> Draw:
             "trials.completed": 10.0,
             "energy.cpu_seconds": cpu * factor,
             "energy.reserved_core_seconds": cores * factor,
-            "energy.joules_per_cpu_second": 2.0,
-            **more,
+            **(more or RANGE),
         }
 
     return draw
@@ -165,8 +164,9 @@ def energy_without_test() -> Results:
     def draw(cpu: float, key: str) -> Draw:
         def of(seed: int) -> Metrics:
             alone, whole = uses(cpu, cpu, key)(seed), uses(cpu + 80, cpu + 80, key)(seed)
-            parts = ("energy.cpu_seconds", "energy.reserved_core_seconds")
-            return {**whole, WITHOUT_TEST: alone[ENERGY]} | {f"{name}_without_test": alone[name] for name in parts}
+            times = {"time.jct": 1000 * (cpu + 80), "time.jct_without_test": 1000 * cpu}
+            uses_cpu = {"energy.cpu_seconds_without_test": alone["energy.cpu_seconds"]}
+            return {**whole, WITHOUT_TEST: alone[ENERGY], **uses_cpu, **times}
 
         return of
 
@@ -174,7 +174,12 @@ def energy_without_test() -> Results:
     return results(entries, questions={"energy": WITHOUT_TEST, "whole": ENERGY}, primary_metric=WITHOUT_TEST)
 
 
-SERVERS = {name: known(value, "ratio", source="x servers") for name, value in ((RATIO_LOW, 0.1), (RATIO_HIGH, 0.3))}
+def ratios(low: float, high: float, servers: str) -> dict[str, MetricValue]:
+    return {name: known(value, "ratio", source=servers) for name, value in ((RATIO_LOW, low), (RATIO_HIGH, high))}
+
+
+SERVERS = ratios(0.1, 0.3, "x servers")
+RANGE = ratios(*default_ratio()[0], default_ratio()[1])
 
 
 # --- tasks ---

@@ -69,7 +69,7 @@ PLANS: Mapping[str, tuple[dict[str, Any], str]] = {
     "a series that covers the present": ({"carbon": {"series": "grid.csv"}}, ""),
     "no idle power": ({"power": {"meter": "replay", "options": {"path": "wall.csv"}}}, ""),
     "idle power": ({"power": {"meter": "replay", "options": {"path": "idle.csv"}}}, ""),
-    "slots without idle power": ({"power": {"meter": "replay", "options": {"path": "slots.csv"}}}, ""),
+    "slots in place of a host": ({"power": {"meter": "replay", "options": {"path": "slots.csv"}}}, ""),
     "no price of memory": ({"adapters": ["plain", "rich"], "prices": "vcpu.yaml"}, ""),
     "memory that is not known": ({"adapters": ["plain", "rich"], "prices": "both.yaml"}, ""),
     "memory that is known": ({"prices": "both.yaml", "workers": {"memory_mb": 500}}, ""),

@@ -9,13 +9,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from msgspec.structs import replace as replace_struct
-
 from tuneoff.base.clock import NANOSECONDS
-from tuneoff.meter import MeterDescription, MeterError, MeterKind, NodeSample, PowerMeter, PowerSample
+from tuneoff.meter import MeterDescription, MeterError, MeterKind, PowerMeter, PowerSample
 from tuneoff_meters.prometheus.api import PrometheusApi
 from tuneoff_meters.prometheus.idle import busy_shares, idle_before
-from tuneoff_meters.prometheus.nodes import host_names, named_as_this_host, node_use, of_nodes, selected
+from tuneoff_meters.prometheus.nodes import host_names, named_as_this_host, of_nodes, selected
 from tuneoff_meters.prometheus.options import parse_options
 from tuneoff_meters.prometheus.series import (
     FINEST_INTERVAL,
@@ -67,7 +65,6 @@ class PrometheusMeter(PowerMeter):
         self._host_labels = (label or "instance",)  # that name a node in node_exporter's own metrics
         self._interval: float | None = None
         self._this_host: tuple[str, str] | None = None  # the server's name of this host among several nodes, and its own
-        self._nodes: frozenset[str] = frozenset()  # that had energy when last asked, as the server names them
         offset = self._offset()
         now = time.time() + offset
         found = self._fetch(now - LOOK_BACK_SECONDS, now, step=1.0)
@@ -111,30 +108,8 @@ class PrometheusMeter(PowerMeter):
                 f"Prometheus at {self._options.url} has no {self._options.source} samples of the run's {end - start:.0f} s; "
                 "see its page /targets for whether the nodes are scraped"
             )
-        self._nodes = _nodes_of(found)
         self.problems = (*self._warnings(), *problems)
         return sorted(collected, key=lambda sample: sample.t)
-
-    def collect_nodes(self, start_wall_ns: int, end_wall_ns: int) -> list[NodeSample]:
-        """Return what the nodes that had energy used in a window, in order of time; empty where no node_exporter is scraped.
-
-        Raises:
-            MeterError: the server does not answer or refuses.
-        """
-        offset, margin = self._offset(), max(1.0, 2.5 * self._known_interval)
-        start = start_wall_ns / NANOSECONDS + offset - margin
-        end = min(end_wall_ns / NANOSECONDS + margin, time.time()) + offset
-        step = self._step(start, end)
-
-        def ask(query: str) -> list[list[dict[str, Any]]]:
-            return [self._api.matrix(query, *part, step) for part in windows(start, end, step)]
-
-        try:
-            found, problems = node_use(ask, self._nodes, self._host_labels, offset)
-        except MeterError as error:
-            raise MeterError(f"what the nodes used is not known: {error}") from error
-        self.problems = (*self._warnings(), *problems)
-        return [replace_struct(sample, node=self._named(sample.node)) for sample in found]
 
     @property
     def _known_interval(self) -> float:

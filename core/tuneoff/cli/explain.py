@@ -161,7 +161,7 @@ def _plain(name: str) -> str:
 
 
 def metrics() -> Iterator[Entry]:
-    """Metrics of `run.json`; N stands for a slot, NAME for a score or a stage."""
+    """Metrics of `run.json`; N stands for a slot, NAME for a score, a stage or a part of the job."""
     from tuneoff.experiment.metric_catalogue import METRICS
 
     directions = {"lower": "lower is better", "higher": "higher is better", "objective": "better as the objective is"}

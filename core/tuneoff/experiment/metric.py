@@ -66,14 +66,9 @@ def family(
         )
 
 
-def _steps(prefix: str, unit: str, title: str) -> Iterator[Metric]:
-    return family(f"{prefix}.step.", unit, *((name, title.format(name)) for name in STEPS))
-
-
+_STEP = f"in its part NAME: {', '.join(STEPS)}"
 RESOURCES = (
     *family("energy.", "kWh", ("trial", "TWH: mean energy of the busy segments of a used trial", "TWH")),
-    *family("energy.", "W", ("trial_power", "mean over the used trials of energy / busy time")),
-    *family("energy.", "J", ("trials", "the busy segments of all trials")),
     *family(
         "energy.",
         "J",
@@ -88,77 +83,53 @@ RESOURCES = (
             "job/trial w/o test",
         ),
         ("per_trained_epoch", "the job over its trained epochs"),
-        ("overhead", "of the slots: overhead"),
-        ("idle", "of the slots: idle within the slot window (end of deploy to best known)"),
-        ("outside", "of the slots: neither busy nor overhead, outside of the slot window"),
-        ("coordinator", "of the process that calls the adapter"),
-        ("services", "of every other process of the framework"),
-        ("test", "of the test's process"),
-        ("suite", "tuneoff's supervision; not the job's"),
-        ("other", "other programs; not the job's"),
-        ("unreserved", "idle power of processors that no slot reserves; not the job's"),
-        ("node", "the host (or hosts) as a whole, over the run"),
-        ("window.busy", "all slots while busy, in the slot window"),
-        ("window.overhead", "all slots while overhead, in the slot window"),
-        ("window.idle", "all slots while idle, in the slot window"),
+        ("step.NAME", f"the job {_STEP}"),
+        ("idle", "slots that are idle within the slot window (end of deploy to best known)"),
+        ("node", "the host (or hosts) as a whole, over the run, as the meter counts it"),
     ),
-    *family("energy.", "J", ("residual", "node - all parts, signed; null with the model"), is_signed=True),
-    *family("energy.", "%", ("residual_share", "residual / node; flagged above 2 %"), scale="difference", is_signed=True),
     *family("energy.", "%", ("idle_share", "WR: idle / (busy + overhead + idle), in the slot window", "WR"), scale="difference"),
-    *_steps("energy", "J", "the job in the part {}"),
     *family(
         "energy.",
         "s",
         ("cpu_seconds", "CPU time of the job", "CPU"),
         ("cpu_seconds_without_test", "the same, less what was used in the part test"),
-        ("trial_cpu_seconds", "CPU time of busy trials"),
     ),
     *family("energy.", "s", ("reserved_core_seconds", "workers.cpus by the time of all slots", "cores"), shown="core-s"),
     *family(
         "energy.",
-        "s",
-        ("reserved_core_seconds_without_test", "the same, less the part test"),
-        ("trial_core_seconds", "workers.cpus by the busy time of trials"),
-    ),
-    *family("energy.", "J/s", ("joules_per_cpu_second", "a weight of the model")),
-    *family("energy.", "W", ("watts_per_core", "a weight of the model")),
-    *family(
-        "energy.",
         "ratio",
-        ("weight_ratio_low", "low end of the plausible watts_per_core / joules_per_cpu_second; its source names the servers"),
+        (
+            "weight_ratio_low",
+            "low end of the model's plausible W per core / J per CPU second; its source names the servers",
+        ),
         ("weight_ratio_high", "high end of that"),
     ),
     *family(
         "carbon.",
         "g/kWh",
         ("trial_intensity", "CINT: mean over the trials of their intensity, weighted by power over time"),
-        ("trial_intensity_weighted", "the same over all trials at once"),
         ("job_intensity", "JCINT: the same over the job"),
     ),
-    *family("carbon.", "count", ("trials_left_out", "trials without energy, which CINT leaves out")),
     *family(
         "carbon.",
         "g",
-        ("trials", "CO2e of the trials: power by intensity over time"),
-        ("job", "CO2e of the job", "CO2e"),
+        ("job", "CO2e of the job: power by intensity over time", "CO2e"),
         ("job_without_test", "the same, less what was caused in the part test", "CO2e w/o test"),
-        ("per_completed_trial", "CO2e of the job over the completed trials"),
-        ("per_completed_trial_without_test", "job_without_test over the completed trials"),
+        ("step.NAME", f"CO2e of the job {_STEP}"),
     ),
-    *_steps("carbon", "g", "CO2e of the part {}"),
     *family(
         "cost.",
         "USD",
-        ("job", "OC: price per hour by billed hours of slots, head node and database; own premises: cost.energy", "OC"),
+        (
+            "job",
+            "OC: price per hour by billed hours of slots, head node and database; own premises: the job's energy by the tariff",
+            "OC",
+        ),
         ("job_without_test", "the same of the job without its part test, by the hours billed then", "OC w/o test"),
-        ("slots", "of the slots, rounded up as billed"),
-        ("head_node", "of the head node, rounded up as billed"),
-        ("database", "of the database, rounded up as billed"),
-        ("energy", "own premises: energy of the job by the tariff"),
         ("per_completed_trial", "cost.job over the completed trials", "OC/trial"),
         ("per_completed_trial_without_test", "cost.job_without_test over the completed trials", "OC/trial w/o test"),
+        ("step.NAME", f"price by time of the job {_STEP}; without rounding"),
     ),
-    *_steps("cost", "USD", "price by time of the part {}, without rounding"),
     *family(
         "memory.",
         "MB",
@@ -172,8 +143,6 @@ RESOURCES = (
         ("tree_peak_rss", "highest sum over all processes of the run, shared pages counted in each", "peak memory"),
         ("driver_peak_rss", "highest of the process that drives the framework, as samples saw it"),
     ),
-    *family("nodes.", "s", ("cpu_seconds", "CPU time in use on whole nodes during the run, all programs included (Prometheus)")),
-    *family("nodes.", "MB", ("peak_memory", "highest memory in use on one node at a scrape in the run (Prometheus)")),
     *family(
         "host.",
         "%",

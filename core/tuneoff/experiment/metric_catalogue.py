@@ -1,6 +1,7 @@
 """Every metric that a run can have, one row each: unit, direction, scale, and whether it is compared between machines.
 
-`N` in a name stands for a slot, `NAME` for a score of the test or a stage of the framework. A test holds it to `with_metrics`.
+`N` in a name stands for a slot, `NAME` for a score of the test, a stage of the framework or a part of the job. A test holds it
+to `with_metrics`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from tuneoff.base.targets import nearest
-from tuneoff.experiment.metric import RESOURCES, Metric, family
+from tuneoff.experiment.metric import RESOURCES, STEPS, Metric, family
 
 _POLICIES = {
     "default": "attempts that failed, timed out, were cancelled or superseded, but for what a retry restored and used; trials "
@@ -20,7 +21,6 @@ _WASTED = {
     "time": ("ms", "busy time"),
     "core_time": ("core-ms", "busy time by workers.cpus"),
     "energy": ("kWh", "energy of the wasted busy segments"),
-    "carbon": ("g", "CO2e of the wasted busy segments"),
     "cost": ("USD", "busy hours by the price of a slot"),
 }
 _ABBREVIATIONS = {"waste.default.time": "WTT", "waste.default.energy": "WTE", "waste.default.cost": "WTC"}
@@ -253,17 +253,18 @@ _ROWS = (
         is_counted=True,
     ),
 )
+_NAMED = re.compile(rf"^(test|stage)\..+|^(\w+\.step)\.(?:{'|'.join(STEPS)})$")
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (*_ROWS, *RESOURCES)}
 
 
 def metric_names() -> tuple[str, ...]:
-    """Return every name by family; `N` stands for a slot, `NAME` for a score of the test or a stage of the framework."""
+    """Return every name by family; `N` stands for a slot, `NAME` for a score of the test, a stage or a part of the job."""
     return tuple(METRICS)
 
 
 def general_name(name: str) -> str:
-    """Return a metric's name with `N` for its slot and `NAME` for its score or stage: "test.accuracy" is a "test.NAME"."""
-    return re.sub(r"^(test|stage)\..+", r"\1.NAME", re.sub(r"\[\d+\]$", "[N]", name))
+    """Return a metric's name with `N` for its slot and `NAME` for its score, stage or part: "test.accuracy" is a "test.NAME"."""
+    return _NAMED.sub(lambda found: f"{found[1] or found[2]}.NAME", re.sub(r"\[\d+\]$", "[N]", name))
 
 
 def metric(name: str) -> Metric:

@@ -23,7 +23,7 @@ FOOTPRINT = ("time.preparation", "memory.tree_peak_rss", "suite.cpu_share")
 FURTHER = (
     *(f"overhead.{name}" for name in ("job_start", "further_trial", "per_report", "reports")),
     *(f"trials.{name}" for name in ("used", "completed", "failed", "pruned", "per_second")),
-    *("time.metric_collection", "epochs.trained", "energy.job", "carbon.per_completed_trial"),
+    *("time.metric_collection", "epochs.trained", "energy.job"),
     *("slots.utilization", "memory.driver_peak_rss", "stage.ask"),
 )
 METRICS = tuple(dict.fromkeys((*COLUMNS, *ADDED, *FOOTPRINT, *FURTHER)))

@@ -25,7 +25,7 @@ from tuneoff.workload import Mode
 ABSENT = "its record has no such metric"
 FEWEST_UNDISTURBED = 6  # pairs: with fewer no difference can be shown at 5 %
 LARGEST = 50_000_000  # bytes
-BILLED = dict.fromkeys(("cost.job", "cost.slots", "cost.head_node", "cost.database", "cost.per_completed_trial"), "time.jct") | {
+BILLED = dict.fromkeys(("cost.job", "cost.per_completed_trial"), "time.jct") | {
     "cost.job_without_test": "time.jct_without_test",
     "cost.per_completed_trial_without_test": "time.jct_without_test",
 }  # by whole units of this time

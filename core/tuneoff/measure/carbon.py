@@ -9,15 +9,12 @@ from dataclasses import dataclass
 from tuneoff.experiment.accounting.declared import Accounting, Intensity, intensity_text, series_window, wall_time
 from tuneoff.measure.attribution.account import EnergyAccount, job_pieces
 from tuneoff.measure.attribution.slots import JOULES_PER_KWH, EnergyPiece, split
-from tuneoff.measure.spans import Interval, jct_ns, part_reasons, partition
-from tuneoff.record.metric_value import Kind, MetricValue, known, weakest
+from tuneoff.measure.spans import PARTS, Interval, jct_ns, part_reasons, partition
+from tuneoff.record.metric_value import MetricValue, known, weakest
 from tuneoff.record.run_record import RunRecord, TrialRecord
 from tuneoff.record.samples.reader import Evidence
 
-NO_COMPLETED = "no trial completed"
 _CONSTANT = ("constant", "zone")
-_MEANS = ("carbon.trial_intensity", "carbon.trial_intensity_weighted")
-_OF_TRIALS = {"trial_intensity": "g/kWh", "trial_intensity_weighted": "g/kWh", "trials_left_out": "count", "trials": "g"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,105 +77,73 @@ def uncovered(run: RunRecord, account: EnergyAccount, accounting: Accounting) ->
 
 
 def carbon_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
-    """Return CINT, JCINT (g/kWh) and CO2e (g) of trials, job and steps."""
-    reason = account.reason or uncovered(run, account, evidence.accounting)
-    if reason is not None or evidence.accounting.intensity is None:
-        return _without(run, account, reason or evidence.accounting.intensity_reason)
+    """Return CINT and JCINT (g/kWh), and the CO2e (g) of the job and its steps."""
     intensity = evidence.accounting.intensity
+    reason = account.reason or uncovered(run, account, evidence.accounting)
+    if reason is not None or intensity is None:
+        why = reason or evidence.accounting.intensity_reason
+        grams = ("job", "job_without_test", *(f"step.{part}" for part in PARTS))
+        return {
+            **{f"carbon.{name}_intensity": _missing("g/kWh", why, account) for name in ("trial", "job")},
+            **{f"carbon.{name}": _missing("g", why, account) for name in grams},
+        }
     start = run.clock.start_wall_ns if run.clock is not None else 0
-    source = f"{account.source}; {intensity_text(intensity)}"
-    return {
-        **_of_trials(run, account, intensity, start, source),
-        **_of_job(run, account, intensity, start, source),
-    }
+    return {**_of_trials(run, account, intensity, start), **_of_job(run, account, intensity, start)}
 
 
-def _of_trials(
-    run: RunRecord, account: EnergyAccount, intensity: Intensity, start_wall_ns: int, source: str
-) -> dict[str, MetricValue]:
-    """Return the metrics of the trials that took a ticket of the budget."""
+def _of_trials(run: RunRecord, account: EnergyAccount, intensity: Intensity, start_wall_ns: int) -> dict[str, MetricValue]:
+    """Return CINT: the mean over the trials that took a ticket; those without energy are left out of it."""
     trials = [trial for trial in run.trials if trial.used_ticket]
     reason = account.reasons.get("trials") or (None if trials else "no trial ran")
-    if reason is not None:
-        return _without_trials(account, reason)
-    found = [emission(_pieces(trial, account), intensity, start_wall_ns) for trial in trials]
-    used = [each for each in found if each.joules > 0]
-    left_out = len(found) - len(used)
-    total = Emission(sum(each.joules for each in used), sum(each.weighted for each in used))
-    about = _intensity_kind(account, intensity)
-    values = {
-        "carbon.trials_left_out": known(left_out, "count", kind=account.kind, source=account.source, n_samples=len(found)),
-        "carbon.trials": account.value(total.grams, "g", by=intensity_text(intensity), n_samples=len(found)),
-    }
-    means = {name: _missing("g/kWh", "no trial used energy that the meter saw", account) for name in _MEANS}
-    if used:
-        constant = intensity.values[0] if intensity.kind in _CONSTANT else None
-        found_means = (sum(each.intensity for each in used) / len(used), total.intensity)
-        for name, value in zip(_MEANS, found_means, strict=True):
-            mean = constant if constant is not None else value
-            means[name] = known(mean, "g/kWh", kind=about, source=source, n_samples=len(used), coverage=account.coverage)
-    return {**values, **means}
+    found = [emission(_pieces(trial, account), intensity, start_wall_ns) for trial in trials] if reason is None else []
+    used = [each.intensity for each in found if each.joules > 0]
+    mean = sum(used) / len(used) if used else None
+    reason = reason or (None if used else "no trial used energy that the meter saw")
+    return {"carbon.trial_intensity": _intensity(account, intensity, mean, reason, len(used))}
 
 
-def _of_job(
-    run: RunRecord, account: EnergyAccount, intensity: Intensity, start_wall_ns: int, source: str
-) -> dict[str, MetricValue]:
-    """Return the metrics of the job as a whole and of its steps."""
-    if account.job_reason is not None:
-        return _without_job(run, account, account.job_reason)
-    pieces = tuple(job_pieces(account))
+def _of_job(run: RunRecord, account: EnergyAccount, intensity: Intensity, start_wall_ns: int) -> dict[str, MetricValue]:
+    """Return JCINT, and the CO2e of the job as a whole, without its test, and in each part of its time."""
+    unknown, parts, reasons = account.job_reason, partition(run), part_reasons(run)
+    pieces = tuple(job_pieces(account)) if unknown is None else ()
     job = emission(pieces, intensity, start_wall_ns)
+    spans = {name: span for name, span in parts.items() if span is not None}
+    inside = dict(zip(spans, split(pieces, list(spans.values())), strict=True))
     grams = functools.partial(account.value, unit="g", by=intensity_text(intensity))
-    completed = sum(trial.state == "completed" for trial in run.trials)
-    no_completed = None if completed else NO_COMPLETED
-    values = {
-        "carbon.job": grams(job.grams),
-        "carbon.job_intensity": _missing("g/kWh", "the job used no energy that the meter saw", account),
-        "carbon.per_completed_trial": grams(job.grams / completed if completed else None, reason=no_completed),
+    steps: dict[str, float | None] = {
+        part: emission(inside[part], intensity, start_wall_ns).grams if part in inside else None for part in parts
     }
-    if job.joules > 0:
-        about = _intensity_kind(account, intensity)
-        mean = intensity.values[0] if intensity.kind in _CONSTANT else job.intensity
-        values["carbon.job_intensity"] = known(
-            mean, "g/kWh", kind=about, source=source, n_samples=account.n_samples, coverage=account.coverage
-        )
-    reasons, parts = part_reasons(run), partition(run)
-    reached = {step: within for step, within in parts.items() if within is not None}
-    inside = dict(zip(reached, split(pieces, list(reached.values())), strict=True))
-    for step in parts:
-        value = emission(inside[step], intensity, start_wall_ns).grams if step in reached else None
-        values[f"carbon.step.{step}"] = grams(value, reason=None if step in reached else reasons[step])
-    test, no_test = values["carbon.step.test"].value, values["carbon.step.test"].reason_if_null
-    rest = job.grams - test if test is not None else None
-    values["carbon.job_without_test"] = grams(rest, reason=no_test)
-    values["carbon.per_completed_trial_without_test"] = grams(
-        rest / completed if rest is not None and completed else None, reason=no_test or no_completed
-    )
-    return values
+    no_part = {part: unknown or (reasons[part] if part not in inside else None) for part in parts}
+    test = steps["test"]
+    no_energy = None if job.joules > 0 else "the job used no energy that the meter saw"
+    mean = job.intensity if job.joules > 0 else None
+    return {
+        "carbon.job": grams(job.grams, reason=unknown),
+        "carbon.job_without_test": grams(job.grams - test if test is not None else None, reason=no_part["test"]),
+        "carbon.job_intensity": _intensity(account, intensity, mean, unknown or no_energy, account.n_samples),
+        **{f"carbon.step.{part}": grams(value, reason=no_part[part]) for part, value in steps.items()},
+    }
 
 
 def _pieces(trial: TrialRecord, account: EnergyAccount) -> list[EnergyPiece]:
     return [piece for position in range(len(trial.attempts)) for piece in account.attempts.get((trial.trial, position), ())]
 
 
-def _intensity_kind(account: EnergyAccount, intensity: Intensity) -> Kind:
-    """Return the kind of a mean intensity: what is declared to be the same all the time needs no energy as its weight."""
-    return "declared" if intensity.kind in _CONSTANT else weakest(account.kind, "declared")
-
-
-def _without(run: RunRecord, account: EnergyAccount, reason: str) -> dict[str, MetricValue]:
-    return {**_without_trials(account, reason), **_without_job(run, account, reason)}
-
-
-def _without_trials(account: EnergyAccount, reason: str) -> dict[str, MetricValue]:
-    return {f"carbon.{name}": _missing(unit, reason, account) for name, unit in _OF_TRIALS.items()}
-
-
-def _without_job(run: RunRecord, account: EnergyAccount, reason: str) -> dict[str, MetricValue]:
-    wholes = [f"{name}{without}" for name in ("job", "per_completed_trial") for without in ("", "_without_test")]
-    names = (*wholes, *(f"step.{step}" for step in partition(run)))
-    values = {f"carbon.{name}": _missing("g", reason, account) for name in names}
-    return {"carbon.job_intensity": _missing("g/kWh", reason, account), **values}
+def _intensity(
+    account: EnergyAccount, intensity: Intensity, mean: float | None, reason: str | None, n_samples: int
+) -> MetricValue:
+    """Return a mean intensity; what is declared to be the same all the time needs no energy as its weight."""
+    if mean is None or reason is not None:
+        return _missing("g/kWh", reason or "", account)
+    is_constant = intensity.kind in _CONSTANT
+    return known(
+        intensity.values[0] if is_constant else mean,
+        "g/kWh",
+        kind="declared" if is_constant else weakest(account.kind, "declared"),
+        source=f"{account.source}; {intensity_text(intensity)}",
+        n_samples=n_samples,
+        coverage=account.coverage,
+    )
 
 
 def _missing(unit: str, reason: str, account: EnergyAccount) -> MetricValue:

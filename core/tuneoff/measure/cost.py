@@ -5,7 +5,6 @@ Rented are prices per hour of the slots and of what the framework needs besides,
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 
 from tuneoff.experiment.accounting.declared import Accounting, Prices, prices_text
@@ -21,10 +20,7 @@ from tuneoff.record.samples.reader import Evidence
 NANOSECONDS_PER_HOUR = 3_600_000_000_000
 ACCELERATOR = "cuda"  # begins the device of a trial that trained on one
 WHOLE = {"job": "per_completed_trial", "job_without_test": "per_completed_trial_without_test"}  # and its share per trial
-PIECES = ("slots", "head_node", "database", "energy")
 NO_COMPLETED = "no trial completed, so the run enters no cost ranking"
-RENTED = "on rented premises the energy is in the rent"
-OWN = "on own premises the energy is paid, in place of rent"
 NO_SLOT_PRICE = "on own premises a slot has no price; see the wasted energy"
 
 
@@ -139,13 +135,13 @@ def _lacking(prices: Prices, key: str, why: str) -> HourlyPrice:
 
 
 def cost_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
-    """Return OC and its pieces, both without the test too and per completed trial, and cost of each step by time alone.
+    """Return OC, without the test too, both per completed trial, and the cost of each step by time alone.
 
     A pure function.
     """
     prices = evidence.accounting.prices
     if prices is None:
-        names = (*PIECES, *(f"step.{step}" for step in PARTS), *itertools.chain.from_iterable(WHOLE.items()))
+        names = (*(f"step.{step}" for step in PARTS), *WHOLE, *WHOLE.values())
         return {f"cost.{name}": _missing(evidence.accounting.prices_reason) for name in names}
     values = _own(run, account, prices) if prices.premises == "own" else _rented(run, evidence, prices)
     completed = sum(trial.state == "completed" for trial in run.trials)
@@ -192,51 +188,26 @@ def _wasted(run: RunRecord, policy: Policy, rented: Rent, prices: Prices) -> Met
     return known(total, "USD", kind="declared", source=_source(prices, rented.slot.note))
 
 
-@dataclass(frozen=True, slots=True)
-class _Resource:
-    """Machines of one sort that are rented together: a price each, or none where the framework needs none."""
-
-    name: str
-    prices: tuple[HourlyPrice, ...]
-    not_needed: str = ""
-
-    @property
-    def reason(self) -> str:
-        """Why its cost is not known; "" where it is."""
-        return next((price.reason for price in self.prices if price.usd is None), "")
-
-    @property
-    def usd_per_hour(self) -> float:
-        return sum(price.usd or 0.0 for price in self.prices)
-
-
 def _rented(run: RunRecord, evidence: Evidence, prices: Prices) -> dict[str, MetricValue]:
+    """Return the rent of slots, head node and database: of the job for its billed time, of its parts by their time alone."""
     rented = rent(run, evidence.accounting, prices)
-    framework = framework_name(run)
-    resources = (
-        _Resource("slots", tuple(rented.of_slot(slot) for slot in range(run.run_spec().experiment.workers.count))),
-        _Resource("head_node", _maybe(rented.head_node), f"{framework} needs no head node"),
-        _Resource("database", _maybe(rented.database), f"{framework} needs no database"),
-    )
+    needed = [rented.of_slot(slot) for slot in range(run.run_spec().experiment.workers.count)]
+    needed += [price for price in (rented.head_node, rented.database) if price is not None]
     source = _source(prices, rented.slot.note)
-    needed = [resource for resource in resources if resource.prices]
-    lacking = next((resource.reason for resource in needed if resource.reason), "")
+    lacking = next((price.reason for price in needed if price.usd is None), "")
+    rate = sum(price.usd or 0.0 for price in needed) / NANOSECONDS_PER_HOUR
     total_ns, parts, reasons = jct_ns(run), partition(run), part_reasons(run)
-    values: dict[str, MetricValue] = {"cost.energy": _missing(RENTED)}
-    hours = billed_ns(total_ns, prices) / NANOSECONDS_PER_HOUR if total_ns is not None else 0.0
-    for resource in resources:
-        reason = (resource.not_needed if not resource.prices else resource.reason) or (NO_END if total_ns is None else "")
-        values[f"cost.{resource.name}"] = _declared(resource.usd_per_hour * hours, reason, source)
-    rate = sum(resource.usd_per_hour for resource in needed)
-    values["cost.job"] = _declared(rate * hours, lacking or (NO_END if total_ns is None else ""), source)
-    for step, within in parts.items():
-        start, end = within or (0, 0)
-        reason = reasons[step] if within is None else lacking
-        values[f"cost.step.{step}"] = _declared(rate * (end - start) / NANOSECONDS_PER_HOUR, reason, source)
-    start, end = parts["test"] or (0, 0)
-    rest_ns = billed_ns(total_ns - (end - start), prices) if total_ns is not None else 0
-    reason = lacking or (NO_END if total_ns is None else reasons["test"] if parts["test"] is None else "")
-    values["cost.job_without_test"] = _declared(rate * rest_ns / NANOSECONDS_PER_HOUR, reason, source)
+    lengths = {part: span[1] - span[0] for part, span in parts.items() if span is not None}
+    no_end = lacking or (NO_END if total_ns is None else "")
+    no_test = no_end or ("" if "test" in lengths else reasons["test"])
+    whole_ns = total_ns or 0
+    values = {
+        "cost.job": _declared(rate * billed_ns(whole_ns, prices), no_end, source),
+        "cost.job_without_test": _declared(rate * billed_ns(whole_ns - lengths.get("test", 0), prices), no_test, source),
+    }
+    for part in parts:
+        reason = lacking if part in lengths else reasons[part]
+        values[f"cost.step.{part}"] = _declared(rate * lengths.get(part, 0), reason, source)
     return values
 
 
@@ -253,8 +224,7 @@ def _own(run: RunRecord, account: EnergyAccount, prices: Prices) -> dict[str, Me
             return _missing(reason or "no tariff")
         return account.value(energy / JOULES_PER_KWH * tariff, "USD", by=_source(prices))
 
-    values = {f"cost.{name}": _missing(OWN) for name in ("slots", "head_node", "database")}
-    values["cost.job"] = values["cost.energy"] = paid(joules(pieces), reason)
+    values = {"cost.job": paid(joules(pieces), reason)}
     reasons = part_reasons(run)
     for step, within in partition(run).items():
         unknown = reason or (reasons[step] if within is None else None)
@@ -267,10 +237,6 @@ def _own(run: RunRecord, account: EnergyAccount, prices: Prices) -> dict[str, Me
 
 def _missing(reason: str) -> MetricValue:
     return missing("USD", reason, kind="declared", source="accounting")
-
-
-def _maybe(price: HourlyPrice | None) -> tuple[HourlyPrice, ...]:
-    return () if price is None else (price,)
 
 
 def _declared(usd: float, reason: str, source: str) -> MetricValue:

@@ -1,6 +1,6 @@
 """From an execution's raw files to its record: derive and measure.
 
-With all its metrics; made here: what trials did against the budget, and what whole nodes used, other tenants included.
+With all its metrics; made here: what trials did against the budget.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tuneoff.experiment.accounting.declared import read_accounting
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.measure.attribution.account import LEAST_COVERAGE, NO_SAMPLES, EnergyAccount, energy_account
+from tuneoff.measure.attribution.account import EnergyAccount, energy_account
 from tuneoff.measure.carbon import carbon_metrics
 from tuneoff.measure.cost import cost_metrics, waste_cost_metrics
 from tuneoff.measure.declared_experiment import with_declared
@@ -23,8 +23,8 @@ from tuneoff.measure.incumbent import quality_metrics
 from tuneoff.measure.overhead import overhead_metrics, stop_metrics, storage_metrics
 from tuneoff.measure.presence import CROWDED_FLAG, DOUBLED_FLAG, Presence, presence_flags, presence_of
 from tuneoff.measure.slots import slot_metrics
-from tuneoff.measure.spans import NO_END, busy_ns, jct_ns, span_metrics
-from tuneoff.measure.use import DISTURBED, MEGABYTE, SAMPLES, disturbance_flags, disturbance_metrics, memory_metrics
+from tuneoff.measure.spans import busy_ns, span_metrics
+from tuneoff.measure.use import DISTURBED, disturbance_flags, disturbance_metrics, memory_metrics
 from tuneoff.measure.waste import (
     LOWER_BOUND_FLAG,
     as_lower_bounds,
@@ -44,16 +44,12 @@ from tuneoff.record.run_record import FlagRecord, RunRecord, TrialRecord
 from tuneoff.record.samples.reader import (
     NO_EVIDENCE,
     Evidence,
-    Samples,
     on_run_clock,
     power_of,
     read_samples,
     sample_flags,
 )
 
-NOT_TOLD = "no database told what whole nodes used; the power meter prometheus asks for it, where node_exporter is scraped"
-NO_CPU = "too few samples of a node's CPU time: none of the run lies between two of them"
-NO_MEMORY = "no sample of a node's memory lies in the run"
 NOTHING_STATED = ExecutionEnd()
 STATES = ("completed", "pruned", "failed", "cancelled", "timed_out")
 # flags of a machine on which a framework's start may fail that goes well elsewhere
@@ -112,47 +108,11 @@ def _compute(run: RunRecord, presence: Presence, evidence: Evidence, account: En
         cost_metrics,
         waste_cost_metrics,
         memory_metrics,
-        node_metrics,
         disturbance_metrics,
     ):
         values.update(measured(run, evidence, account))
     values.update(as_lower_bounds(run, values))
     return values
-
-
-def node_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
-    """Return the CPU seconds of all nodes between the run's start and end, and the greatest memory in use on one of them.
-
-    The first is estimated where the samples of any node cover less than 95 % of the run, null where they cover nothing.
-    """
-    samples, end_ns = evidence.samples, jct_ns(run)
-    if samples is None or end_ns is None or not (samples.node_cpu or samples.node_memory):
-        reason = NO_SAMPLES if samples is None else NO_END if end_ns is None else NOT_TOLD
-        cpu = missing("s", reason, kind="measured", source=SAMPLES)
-        return {"nodes.cpu_seconds": cpu, "nodes.peak_memory": missing("MB", reason, kind="measured", source=SAMPLES)}
-    return {"nodes.cpu_seconds": _cpu_seconds(samples, end_ns), "nodes.peak_memory": _peak_memory(samples, end_ns)}
-
-
-def _cpu_seconds(samples: Samples, end_ns: int) -> MetricValue:
-    nodes = samples.node_cpu.values()
-    coverage = min((one.coverage(0, end_ns, samples.header.longest_gap_ns) for one in nodes), default=0.0)
-    if not coverage:
-        return missing("s", NO_CPU, kind="measured", source=SAMPLES)
-    return known(
-        sum(one.energy(0, end_ns) for one in nodes),
-        "s",
-        kind="measured" if coverage >= LEAST_COVERAGE else "estimated",
-        source=SAMPLES,
-        n_samples=sum(len(one.times) for one in nodes),
-        coverage=coverage,
-    )
-
-
-def _peak_memory(samples: Samples, end_ns: int) -> MetricValue:
-    seen = [value for one in samples.node_memory.values() for t, value in one if 0 <= t <= end_ns]
-    if not seen:
-        return missing("MB", NO_MEMORY, kind="measured", source=SAMPLES)
-    return known(max(seen) / MEGABYTE, "MB", kind="measured", source=SAMPLES, n_samples=len(seen))
 
 
 def budget_metrics(run: RunRecord) -> dict[str, MetricValue]:

@@ -15,7 +15,7 @@ import msgspec
 
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.measure.attribution.account import LEAST_COVERAGE, NO_SAMPLES, EnergyAccount
-from tuneoff.measure.attribution.methods import NO_COORDINATOR
+from tuneoff.measure.attribution.method import NO_COORDINATOR
 from tuneoff.measure.power.tree import LARGE_BYTES
 from tuneoff.measure.spans import NO_END, busy_ns, foreign_attempts, jct_ns, partition, started_attempts
 from tuneoff.record.metric_value import MetricValue, known, missing

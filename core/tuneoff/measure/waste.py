@@ -7,14 +7,12 @@ from dataclasses import replace
 from typing import Literal
 
 from tuneoff.base.format import counted
-from tuneoff.experiment.accounting.declared import intensity_text
 from tuneoff.measure.attribution.account import EnergyAccount
 from tuneoff.measure.attribution.slots import JOULES_PER_KWH, joules
-from tuneoff.measure.carbon import emission, uncovered
 from tuneoff.measure.incumbent import goal_reached
 from tuneoff.measure.overhead import stop_due_ns
 from tuneoff.measure.spans import AttemptKey, Interval, busy, length, started_attempts
-from tuneoff.record.metric_value import MetricValue, known, known_or, milliseconds, missing, weakest
+from tuneoff.record.metric_value import MetricValue, known, known_or, milliseconds, missing
 from tuneoff.record.run_record import AttemptRecord, FlagRecord, RunRecord, TrialRecord
 from tuneoff.record.samples.reader import Evidence
 
@@ -148,9 +146,8 @@ def no_goal(run: RunRecord) -> str | None:
 
 
 def waste_energy_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
-    """Return wasted energy (kWh) and CO2e (g) per policy, from the same segments. A pure function."""
+    """Return wasted energy (kWh) per policy, from the same segments. A pure function."""
     values: dict[str, MetricValue] = {}
-    no_carbon = uncovered(run, account, evidence.accounting)
     for policy in POLICIES:
         reason = account.reason or (no_goal(run) if policy == "post_goal" else None)
         wasted = list(wasted_attempts(run, policy)) if reason is None else []
@@ -158,23 +155,7 @@ def waste_energy_metrics(run: RunRecord, evidence: Evidence, account: EnergyAcco
             reason, wasted = account.reasons.get("trials", "the energy of an attempt is not known"), []
         total = sum(joules(account.attempts[key], (after, FOREVER)) for key, _, after in wasted)
         values[f"waste.{policy}.energy"] = account.value(total / JOULES_PER_KWH, "kWh", reason)
-        values[f"waste.{policy}.carbon"] = _carbon(run, wasted, evidence, account, reason or no_carbon)
     return values
-
-
-Wasted = Sequence[tuple[AttemptKey, AttemptRecord, int]]
-
-
-def _carbon(run: RunRecord, wasted: Wasted, evidence: Evidence, account: EnergyAccount, reason: str | None) -> MetricValue:
-    intensity = evidence.accounting.intensity
-    if reason is not None or intensity is None:
-        return missing("g", reason or evidence.accounting.intensity_reason, kind=weakest(account.kind, "declared"))
-    start = run.clock.start_wall_ns if run.clock is not None else 0
-    grams = 0.0
-    for key, _, after in wasted:
-        pieces = account.attempts[key]
-        grams += emission(pieces, intensity, start, (after, FOREVER)).grams
-    return account.value(grams, "g", by=intensity_text(intensity))
 
 
 def pruning_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:

@@ -17,6 +17,7 @@ import tuneoff
 from tuneoff.base.files import open_regular, read_json, read_regular
 from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment.accounting.declared import FILE_NAME as ACCOUNTING
+from tuneoff.experiment.metric_catalogue import METRICS
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.record.endings import Ruling
 from tuneoff.record.events.writer import FOLDER as EVENTS
@@ -127,8 +128,8 @@ def read_spec(folder: Path) -> RunSpec:
 
 
 def key_of(end: bytes) -> str:
-    """Return the key of all that follows from an execution: the digest of its `end.json`, and this tuneoff's version."""
-    return hashlib.sha256(end + tuneoff.__version__.encode()).hexdigest()[:32]
+    """Return the key of all that follows from an execution: the digest of its `end.json`, this tuneoff's version and metrics."""
+    return hashlib.sha256(end + " ".join((tuneoff.__version__, *METRICS)).encode()).hexdigest()[:32]
 
 
 def seal(folder: Path) -> tuple[SealedFile, ...]:

@@ -147,12 +147,10 @@ def unsplit_line(settings: PowerSettings) -> str | None:
         meter = open_meter(settings.meter, settings.placed_options)
     except TuneoffError:  # said elsewhere
         return None
-    domains = [domain.rpartition("/")[2] for domain in meter.description.domains]
-    has_slots = any(domain.startswith("slot-") for domain in domains)
     idle = meter.idle_watts or {}
     lacking = [domain for domain in meter.description.domains if domain not in idle]
     meter.close()
-    if not lacking or has_slots:
+    if not lacking:
         return None
     unknown = f"{settings.meter} has no idle power of {', '.join(lacking)}, so no run will have energy of trials or job"
     return f"power: {unknown}; say it in the recording: `# idle {lacking[0]}: WATTS`"

@@ -13,8 +13,8 @@ from builders.energy_runs import IDLE_WATTS, Simulation, account_of, figures, le
 from builders.event_logs import Log, ns
 from builders.specs import make_spec
 from tuneoff.measure.attribution.account import energy_account
-from tuneoff.measure.attribution.methods import _CpuCosts
-from tuneoff.measure.attribution.slots import CpuPiece, EnergyPiece, joules, slot_uses
+from tuneoff.measure.attribution.method import priced
+from tuneoff.measure.attribution.slots import EnergyPiece, TimePiece, joules, seconds, slot_uses
 from tuneoff.measure.energy import residual, residual_flags
 from tuneoff.measure.presence import presence_of
 from tuneoff.record.derive import derive
@@ -30,7 +30,7 @@ def test_what_rests_on_an_idle_power_that_is_known_to_be_wrong_is_an_estimate_an
     values = figures(with_header(sampled(), idle_problem=LOADED))
     honest = figures(sampled())
     split = [name for name, value in honest.items() if value.kind == "derived" and name.startswith("energy.")]
-    for name in ("energy.trial", "energy.job", "energy.window.idle", "energy.residual", "energy.step.trial", "energy.idle_share"):
+    for name in ("energy.trial", "energy.job", "energy.idle", "energy.step.trial", "energy.idle_share"):
         assert name in split
         assert (values[name].kind, values[name].value) == ("estimated", honest[name].value), name
         assert LOADED in values[name].source
@@ -54,12 +54,13 @@ def test_parts_that_used_more_cpu_time_than_the_host_are_a_negative_residual() -
     simulation = one_trial()
     samples = sampled(simulation)
     half = tuple(msgspec.structs.replace(sample, busy_ns=sample.busy_ns // 2) for sample in samples.usage)
-    honest, double = figures(samples, simulation), figures(replace(samples, usage=half), simulation)
-    assert honest["energy.residual_share"].value == pytest.approx(0, abs=0.5)
-    share = double["energy.residual_share"].value
-    assert share is not None
-    assert share < -10
-    assert [flag.name for flag in residual_flags(account_of(replace(samples, usage=half), simulation))] == ["energy_residual"]
+    honest, double = account_of(samples, simulation), account_of(replace(samples, usage=half), simulation)
+    assert residual_flags(honest) == ()
+    assert left_over(honest)[1] == pytest.approx(0, abs=1)
+    (flag,) = residual_flags(double)
+    assert flag.name == "energy_residual"
+    assert "% more than the node's" in flag.text
+    assert left_over(double)[1] < -0.1 * left_over(double)[0]
 
 
 def test_samples_that_miss_the_run_are_no_energy() -> None:
@@ -71,7 +72,7 @@ def test_a_host_that_draws_less_than_its_baseline_has_no_dynamic_energy() -> Non
     times = sampled().power["package-0"].times
     account = account_of(metered(EnergySeries(times, [IDLE_WATTS / 2 * (t - times[0]) / 1e9 for t in times])))
     assert joules(account.attempts["t00", 0]) == pytest.approx(10 * IDLE_WATTS / 2 / 4)
-    assert joules(account.parts["coordinator"]) == 0
+    assert joules(account.parts["services"]) == 0
     assert account.node is not None
     everything = sum(map(joules, account.parts.values())) + sum(map(joules, account.attempts.values()))
     assert everything == pytest.approx(joules(account.node))
@@ -88,7 +89,7 @@ def test_two_trials_that_overlap_on_a_slot_share_its_idle_power() -> None:
     log.step("undeploy", 9, 10)
     run = derive(log.pairs(), make_spec())
     used = slot_uses(run, presence_of(run), ns(10))[0]
-    busy = {key: sum((end - start) * share for start, end, share in shares) / 1e9 for key, shares in used.busy.items()}
+    busy = {key: seconds(held) for key, held in used.busy.items()}
     assert busy == {("a", 0): 3.0, ("b", 0): 3.0}
     account = energy_account(run, Evidence(samples=sampled(meter="model")))
     assert joules(account.attempts["a", 0]) == pytest.approx(15)
@@ -115,16 +116,16 @@ def test_without_use_samples_the_model_knows_trials_and_slots_alone() -> None:
     assert values["energy.trial"].value == pytest.approx((7.5 * 20 + 10 * 5) / 3.6e6)
     assert values["energy.trial"].kind == "estimated"
     assert values["energy.idle"].value is not None
-    for name in ("energy.overhead", "energy.coordinator", "energy.job", "energy.node", "energy.residual"):
+    for name in ("energy.job", "energy.idle_share"):
         assert values[name].reason_if_null == "no use of processes was sampled", name
 
 
 def test_processor_time_that_lies_in_two_intervals_costs_what_each_of_them_does() -> None:
-    costs = _CpuCosts([0, 10, 20], [100.0, 300.0], [CpuPiece(0, 20, 20.0)])  # 10 and 30 J per ns of CPU time
-    assert costs.pieces([CpuPiece(5, 15, 10.0)]) == [EnergyPiece(5, 10, 50.0), EnergyPiece(10, 15, 150.0)]
+    used = [TimePiece(5, 15, 10.0)]
+    assert priced(used, [0, 10, 20], [10.0, 30.0]) == [EnergyPiece(5, 10, 50.0), EnergyPiece(10, 15, 150.0)]
 
 
-ENERGY = ("energy.node", "energy.trial", "energy.trials", "energy.job", "energy.idle", "energy.residual", "energy.idle_share")
+ENERGY = ("energy.node", "energy.trial", "energy.job", "energy.idle", "energy.idle_share", "energy.step.trial")
 
 
 def between(start: float, end: float) -> EnergySeries:
@@ -172,6 +173,15 @@ def test_a_domain_that_gave_no_sample_is_not_left_out_of_the_hosts_energy() -> N
     both = {"package-0": IDLE_WATTS, "package-1": IDLE_WATTS}
     silent = with_header(sampled(), domains=tuple(both), idle_watts=both)
     check_unknown(figures(silent), "the meter gave no sample of package-1 in this run")
+
+
+def test_slots_that_a_file_of_earlier_commits_meters_are_no_host() -> None:
+    samples = sampled()
+    slots = {"slot-0": samples.power["package-0"]}
+    alone = figures(with_header(replace(samples, power=slots), domains=("slot-0",)))
+    check_unknown(alone, "only accelerators or single slots are metered here, not the host")
+    beside = figures(with_header(replace(samples, power={**samples.power, **slots}), domains=("package-0", "slot-0", "slot-1")))
+    assert {name: value.value for name, value in beside.items()} == {name: one.value for name, one in figures(samples).items()}
 
 
 def test_counters_that_stand_still_are_no_host_that_uses_nothing() -> None:
@@ -224,8 +234,10 @@ def test_a_trial_has_the_dynamic_energy_of_its_process_and_its_slots_idle_power(
     simulation = on_gpu()
     account = account_of(samples_of(simulation, {PID: 0.8}, meter=meter), simulation)
     assert joules(account.attempts["t00", 0]) == pytest.approx(OF_CPU + 10 * BUSY)
-    assert left_over(account)[1] == pytest.approx(0, abs=1e-6)
-    assert (residual(account) is None) == (meter == "model")
+    if meter == "model":
+        assert (account.node, residual(account)) == (None, None)
+    else:
+        assert left_over(account)[1] == pytest.approx(0, abs=1e-6)
     assert account.kind == ("estimated" if meter == "model" else "derived")
     assert "accelerators by device time" in account.source
     plain = account_of(sampled(meter=meter))
@@ -233,11 +245,12 @@ def test_a_trial_has_the_dynamic_energy_of_its_process_and_its_slots_idle_power(
     assert more == pytest.approx({"overhead": 3 * IDLE, "idle": (3 - 2 + 19 - 16) * IDLE, "outside": (2 + 1) * IDLE})
 
 
-def test_a_device_that_no_trial_uses_is_unreserved() -> None:
+def test_a_device_that_no_trial_uses_is_not_the_jobs() -> None:
     simulation = on_gpu("cpu")
     account = account_of(samples_of(simulation, {4242: 0.6}), simulation)
     assert joules(account.attempts["t00", 0]) == pytest.approx(OF_CPU)
-    assert joules(account.parts["unreserved"]) == pytest.approx(20 * IDLE + 2 * 5 * 20)
+    without = joules(account_of(sampled(meter="model")).parts["others"])
+    assert joules(account.parts["others"]) == pytest.approx(without + 10 * (IDLE + BUSY))
 
 
 @pytest.mark.parametrize(
@@ -251,13 +264,14 @@ def test_a_device_that_no_trial_uses_is_unreserved() -> None:
 def test_a_trials_energy_is_unknown_where_its_share_of_the_device_is(users: dict[int, float], idle: bool, reason: str) -> None:
     simulation = on_gpu()
     values = figures(samples_of(simulation, users, idle=idle), simulation)
-    for name in ("energy.trial", "energy.job", "energy.overhead", "energy.residual"):
+    for name in ("energy.trial", "energy.job", "energy.idle", "energy.idle_share"):
         assert (values[name].value, values[name].reason_if_null) == (None, reason), name
-    assert values["energy.node"].value is not None
 
 
 def test_a_device_that_no_trial_uses_and_that_cannot_be_split_is_left_out() -> None:
     simulation = on_gpu("cpu")
     account = account_of(samples_of(simulation, {}, idle=False), simulation)
-    assert account.node == account_of(sampled(meter="model")).node
-    assert left_over(account)[1] == pytest.approx(0, abs=1e-6)
+    assert (account.node, account.parts) == (None, account_of(sampled(meter="model")).parts)
+    counted = account_of(samples_of(simulation, {}, idle=False, meter="counter"), simulation)
+    assert counted.node == account_of(sampled()).node
+    assert left_over(counted)[1] == pytest.approx(0, abs=1e-6)

@@ -8,7 +8,7 @@ from builders.event_logs import T0, Log, Writer, ns
 from builders.specs import make_spec
 from builders.worked_examples import header
 from tuneoff.measure.attribution.attempts import cpu_use
-from tuneoff.measure.attribution.slots import cpu_seconds
+from tuneoff.measure.attribution.slots import seconds
 from tuneoff.measure.attribution.tree import TreeUse, tree_use
 from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
@@ -71,8 +71,9 @@ def begun() -> Tree:
     return tree
 
 
-def seconds(use: TreeUse, name: str) -> float:
-    return cpu_seconds(use.parts[name])
+def of_run(use: TreeUse) -> float:
+    """Return the CPU seconds of the coordinator, of services and of the test."""
+    return seconds(use.parts["services"])
 
 
 def test_a_process_that_could_not_be_read_for_a_moment_is_not_counted_twice() -> None:
@@ -83,12 +84,11 @@ def test_a_process_that_could_not_be_read_for_a_moment_is_not_counted_twice() ->
     tree.look(3, h=(helper, 100, 0.6, 0.0))
     tree.look(4, gone=(helper,), c=(COORDINATOR, 99, 0.0, 0.7))
     use = tree.use(RUN)
-    assert seconds(use, "services") == pytest.approx(0.7)
-    assert seconds(use, "coordinator") == 0
+    assert of_run(use) == pytest.approx(0.7)
     again = (300, 2.5)  # the same pid, another process
     tree.samples[3:] = []
     tree.look(3, h=(again, 100, 0.6, 0.0))
-    assert seconds(tree.use(RUN), "services") == pytest.approx(1.1)
+    assert of_run(tree.use(RUN)) == pytest.approx(1.1)
 
 
 def test_children_waited_for_one_sample_later_or_out_of_order_are_known_again() -> None:
@@ -99,8 +99,7 @@ def test_children_waited_for_one_sample_later_or_out_of_order_are_known_again() 
     tree.look(3, c=(COORDINATOR, 99, 0.0, 0.2))
     tree.look(4, c=(COORDINATOR, 99, 0.0, 0.7))
     use = tree.use(RUN)
-    assert seconds(use, "services") == pytest.approx(0.7)
-    assert seconds(use, "coordinator") == 0
+    assert of_run(use) == pytest.approx(0.7)
 
 
 def test_what_a_process_used_that_died_in_its_imports_is_overhead_and_no_service() -> None:
@@ -114,8 +113,8 @@ def test_what_a_process_used_that_died_in_its_imports_is_overhead_and_no_service
     tree.look(7, gone=(pid,), c=(COORDINATOR, 99, 0.0, 2.75))
     run = derive(log.pairs(), make_spec())
     use = tree.use(run)
-    assert cpu_seconds(cpu_use(run, use.sampled).around[dead.process.name]) == pytest.approx(1.25)
-    assert (seconds(use, "services"), seconds(use, "coordinator")) == pytest.approx((0, 0))
+    assert seconds(cpu_use(run, use.sampled).around[dead.process.name]) == pytest.approx(1.25)
+    assert of_run(use) == pytest.approx(0)
 
 
 def test_without_samples_a_killed_trial_is_unknown_and_with_them_it_used_nothing_that_they_saw() -> None:
@@ -137,9 +136,9 @@ def test_the_model_continues_a_killed_trial_at_its_own_mean_rate() -> None:
     log.coordinator.add(schema.TrialEnded, 5, trial="a", state="pruned", epochs=1, by="coordinator")
     run = derive(log.pairs(), make_spec())
     assert cpu_use(run, TreeUse().sampled).unknown == [("a", 0)]
-    used = cpu_use(run, TreeUse().sampled, is_extrapolated=True)
+    used = cpu_use(run, TreeUse().sampled, is_modelled=True)
     assert used.extrapolated == 1
-    assert cpu_seconds(used.attempts["a", 0]) == pytest.approx(2.0)
+    assert seconds(used.attempts["a", 0]) == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("is_seen", [False, True])
@@ -156,8 +155,7 @@ def test_the_test_has_its_own_process_seen_or_not(is_seen: bool) -> None:
         tree.look(6, p=(process, 100, 0.5, 0.0))
     tree.look(7.5, gone=(process,) if is_seen else (), c=(COORDINATOR, 99, 0.0, 1.0))
     use = tree.use(derive(log.pairs(), make_spec()))
-    assert seconds(use, "test") == pytest.approx(1.0)
-    assert (seconds(use, "coordinator"), seconds(use, "services")) == (0, 0)
+    assert of_run(use) == pytest.approx(1.0), "its own reading of its clock, once"
 
 
 def test_processes_that_vanish_together_are_counted_once() -> None:
@@ -168,9 +166,8 @@ def test_processes_that_vanish_together_are_counted_once() -> None:
     tree.look(1, s=(SUPERVISOR, 1, 50.0, 0.0), c=(COORDINATOR, 99, 0.25, 0.0), h=(helper, 100, 0.5, 0.0))
     tree.look(2, gone=(COORDINATOR, helper), s=(SUPERVISOR, 1, 50.0, 0.8))
     use = tree.use(RUN)
-    assert seconds(use, "services") + seconds(use, "coordinator") == pytest.approx(0.8)
-    assert seconds(use, "suite") == 0
-    assert seconds(use, "other") == pytest.approx(2.0 - 0.8)
+    assert of_run(use) == pytest.approx(0.8)
+    assert seconds(use.parts["others"]) == pytest.approx(2.0 - 0.8)
 
 
 def test_a_killed_service_that_nobody_of_the_run_waits_for_makes_nothing_others() -> None:
@@ -181,5 +178,5 @@ def test_a_killed_service_that_nobody_of_the_run_waits_for_makes_nothing_others(
     tree.look(2, gone=(service, worker))
     tree.look(3)
     use = tree.use(RUN)
-    assert seconds(use, "services") == pytest.approx(0.75)
-    assert seconds(use, "other") == pytest.approx(3.0 - 0.75)
+    assert of_run(use) == pytest.approx(0.75)
+    assert seconds(use.parts["others"]) == pytest.approx(3.0 - 0.75)

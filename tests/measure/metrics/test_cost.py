@@ -53,12 +53,8 @@ def with_memory(run: RunRecord, memory_mb: float | None) -> RunRecord:
 def test_what_the_slots_of_worked_example_a_cost_by_step() -> None:
     found = metrics(run_a(), A)
     expected: dict[str, float | None] = {
-        "cost.slots": 0.009778,
         "cost.step.deploy": 2 * 10 * 0.10 / 3600,
         "cost.step.trial": 2 * 150 * 0.10 / 3600,
-        "cost.energy": None,
-        "cost.head_node": None,
-        "cost.database": None,
     }
     for name, value in expected.items():
         assert found[name].value == (None if value is None else pytest.approx(value, rel=5e-4)), name
@@ -90,7 +86,7 @@ def test_memory_that_is_not_given_is_assumed_and_said_so_else_not_known() -> Non
     assert assumed["cost.job"].value == metrics(run_b(), B)["cost.job"].value
     assert assumed["cost.job"].source.endswith("memory assumed: 2 GB per vCPU")
     unknown = metrics(run, B)
-    for name in ("cost.job", "cost.slots", "cost.step.trial", "cost.per_completed_trial", "waste.default.cost"):
+    for name in ("cost.job", "cost.step.trial", "cost.per_completed_trial", "waste.default.cost"):
         assert "give `workers.memory_mb`, or `assumed_gb_per_vcpu` in the price file" in str(unknown[name].reason_if_null)
 
 
@@ -98,7 +94,7 @@ def test_a_price_that_the_file_lacks_makes_what_needs_it_null() -> None:
     prices = msgspec.structs.replace(A, usd_per_vcpu_hour=None)
     found = metrics(run_a(), prices)
     reason = "the price file (a) has no `usd_per_vcpu_hour`, but a slot has vCPU; add it there"
-    names = ("cost.job", "cost.slots", "cost.step.test", "cost.per_completed_trial", "waste.default.cost")
+    names = ("cost.job", "cost.step.test", "cost.per_completed_trial", "waste.default.cost")
     assert {found[name].reason_if_null for name in names} == {reason}
     thrifty = dataclasses.replace(run_a(), trials=tuple(trial for trial in run_a().trials if trial.state == "completed"))
     assert metrics(thrifty, A)["waste.default.cost"].value == 0, "nothing was wasted: free at a known price, else unknown"
@@ -131,14 +127,14 @@ def test_what_a_plan_says_will_lack_a_cost_is_what_then_lacks_it(lacks: str, is_
 def test_an_accelerator_is_paid_on_the_slots_where_a_trial_trained_on_one() -> None:
     prices = msgspec.structs.replace(A, usd_per_accelerator_hour=1.0)
     one = with_devices(run_a(), {"2": "cuda:NVIDIA A100", "1": "cpu", "3": "cpu"})
-    assert metrics(one, prices)["cost.slots"].value == pytest.approx((2 * 0.10 + 1.0) * 176 / 3600)
+    assert metrics(one, prices)["cost.job"].value == pytest.approx((2 * 0.10 + 1.0) * 176 / 3600)
     assert metrics(one, prices)["waste.default.cost"].value == pytest.approx(0.10 * 50 / 3600), "trial 3 ran on the other slot"
     wasting = with_devices(run_a(), {"1": "cpu", "2": "cpu", "3": "cuda:NVIDIA A100"})
     assert metrics(wasting, prices)["waste.default.cost"].value == pytest.approx(1.10 * 50 / 3600)
     both = with_devices(run_a(), {"1": "cuda:x", "2": "cuda:x", "3": "cuda:x"})
-    assert metrics(both, prices)["cost.slots"].value == pytest.approx(2 * 1.10 * 176 / 3600)
+    assert metrics(both, prices)["cost.job"].value == pytest.approx(2 * 1.10 * 176 / 3600)
     cpu = with_devices(run_a(), {"1": "cpu", "2": "cpu", "3": "cpu"})
-    assert metrics(cpu, A)["cost.slots"].value == pytest.approx(0.009778, rel=1e-4)
+    assert metrics(cpu, A)["cost.job"].value == pytest.approx(0.009778, rel=1e-4)
     unknown = metrics(one, A)
     assert unknown["cost.job"].reason_if_null == (
         "the price file (a) has no `usd_per_accelerator_hour`, but trials trained on cuda:NVIDIA A100; add it there"
@@ -149,25 +145,20 @@ def test_a_head_node_and_a_database_are_paid_where_the_framework_needs_them() ->
     prices = msgspec.structs.replace(A, head_node_usd_per_hour=0.10, database_usd_per_hour=0.016)
     run = dataclasses.replace(run_a(), versions={"framework": "Katib"})
     found = metrics(run, prices, head_node=True, database=True)
-    assert found["cost.head_node"].value == pytest.approx(0.10 * 176 / 3600)
-    assert found["cost.database"].value == pytest.approx(0.016 * 176 / 3600)
     assert found["cost.job"].value == pytest.approx((0.20 + 0.116) * 176 / 3600)
     assert found["cost.step.deploy"].value == pytest.approx((0.20 + 0.116) * 10 / 3600)
     assert found["waste.default.cost"].value == pytest.approx(0.001389, rel=1e-3), "waste is the slots' alone"
     lacking = metrics(run, A, head_node=True)
     reason = "the price file (a) has no `head_node_usd_per_hour`, but Katib needs one; add it there"
-    assert {lacking[name].reason_if_null for name in ("cost.job", "cost.head_node", "cost.step.trial")} == {reason}
-    assert lacking["cost.slots"].value is not None
-    assert metrics(run_a(), prices)["cost.head_node"].reason_if_null == f"{run_a().run_spec().adapter} needs no head node"
+    assert {lacking[name].reason_if_null for name in ("cost.job", "cost.step.trial")} == {reason}
+    assert metrics(run_a(), prices)["cost.job"].value == metrics(run_a(), A)["cost.job"].value, "it needs neither"
 
 
 def test_on_own_premises_energy_is_paid_in_place_of_rent() -> None:
     found = metrics(run_a(), OWN)
     assert found["cost.job"].value == pytest.approx(8960 / 3.6e6 * 0.3)
-    assert found["cost.job"] == found["cost.energy"]
     assert found["cost.job"].kind == "declared"
     assert found["cost.step.deploy"].value == pytest.approx(100 / 3.6e6 * 0.3)
-    assert found["cost.slots"].reason_if_null == "on own premises the energy is paid, in place of rent"
     assert found["waste.default.cost"].reason_if_null == "on own premises a slot has no price; see the wasted energy"
     modelled = metrics(run_a(), OWN, dataclasses.replace(ENERGY, kind="estimated"))
     assert modelled["cost.job"].kind == "estimated"

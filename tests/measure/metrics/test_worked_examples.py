@@ -47,13 +47,8 @@ EXPECTED_A: dict[str, float | None] = {
     "quality.validation": 0.95,
     "quality.test": 0.93,
     "quality.optimism": 0.02,
-    "energy.trial_power": 40,
-    "energy.trials": 8_400,
     "energy.per_trained_epoch": 1_053,
-    "energy.overhead": 0,
-    "energy.outside": 660,
-    "energy.node": None,
-    "energy.coordinator": None,
+    "energy.node": 10_530,
     "energy.job_low": None,
     "energy.step.deploy": 300,
     "energy.step.setup": 60,
@@ -62,18 +57,15 @@ EXPECTED_A: dict[str, float | None] = {
     "energy.step.test": 180,
     "energy.step.metric_collection": 30,
     "energy.step.undeploy": 150,
-    "carbon.trials_left_out": 0,
-    "carbon.per_completed_trial": 0.38055,
     "cost.per_completed_trial": 0.004889,
     "energy.job_without_test": 10_530 - 180,
     "energy.per_completed_trial_without_test": 5_175,
-    "energy.cpu_seconds_without_test": None,
-    "energy.reserved_core_seconds_without_test": 340,
+    "energy.cpu_seconds": 210,
+    "energy.cpu_seconds_without_test": 210,
+    "energy.reserved_core_seconds": 352,
     "carbon.job_without_test": 0.7611 - 180 / KWH * 400,
-    "carbon.per_completed_trial_without_test": 0.37055,
     "cost.job_without_test": 0.20 * 170 / 3600,
     "cost.per_completed_trial_without_test": 0.10 * 170 / 3600,
-    "waste.default.carbon": 2000 / KWH * 400,
     "waste.post_goal.energy": None,
     "waste.post_goal.cost": None,
     "pruning.saved_epochs": 2,
@@ -99,28 +91,16 @@ EXPECTED_B: dict[str, float | None] = {
     "overhead.further_trial": 3_500 / 3 + 2 * 8_500 / 4,  # the waits in reports, 2 s of ten, are not the trial's
     "overhead.exit": 2_000 / 3,
     "stop.busy_after_decision": 3_000,
-    "energy.services": 0,
     "energy.job_low": 57.5 * 10 + 104 * 2.5,
     "energy.job_high": 57.5 * 40 + 104 * 10,
-    "energy.suite": 0.104 * 20,
-    "energy.other": 0.52 * 20,
-    "energy.unreserved": 0,
-    "energy.node": 1_670 + 0.624 * 20,
-    "energy.residual": None,
-    "energy.residual_share": None,
+    "energy.node": None,
     "energy.cpu_seconds": 57.5,
     "energy.job_without_test": 1_670 - 40 - 40 - 60 * 4 / 52,  # slots, the test's process, the coordinator by then
     "energy.per_completed_trial_without_test": (1_590 - 60 * 4 / 52) / 2,
     "energy.cpu_seconds_without_test": 57.5 - 2 - 3 * 4 / 52,
-    "energy.reserved_core_seconds_without_test": 96,
     "carbon.job_without_test": None,
     "cost.per_completed_trial_without_test": 0.0023111 / 2 * 48 / 52,
-    "energy.trial_cpu_seconds": 47,
     "energy.reserved_core_seconds": 104,
-    "energy.trial_core_seconds": 50,
-    "energy.joules_per_cpu_second": 20,
-    "energy.watts_per_core": 5,
-    "waste.default.carbon": None,
     "carbon.job": None,
     "cost.per_completed_trial": 0.0023111 / 2,
     "pruning.saved_epochs": 2,
@@ -168,20 +148,22 @@ def test_the_energy_of_each_trial_of_example_b(records: dict[str, RunRecord], tm
     assert joules(account.attempts["2", 0]) == pytest.approx(15)
     late = joules(account.attempts["3", 0], (ns(40), ns(43)))
     assert (joules(account.attempts["3", 0]) - late, late) == pytest.approx((200, 65))
+    of_parts = {name: joules(pieces) for name, pieces in account.parts.items() if name != "others"}
+    assert of_parts == pytest.approx({"overhead": 170, "idle": 80, "outside": 130, "services": 60 + 40}), "coordinator and test"
     outside = account.parts["outside"]
     assert (joules(outside, (0, ns(5))), joules(outside, (ns(44), ns(52)))) == pytest.approx((50, 80))
 
 
-def test_slots_of_their_own_meter_are_derived_and_the_model_is_estimated(records: dict[str, RunRecord]) -> None:
+def test_what_a_counter_tells_is_derived_and_the_model_is_estimated(records: dict[str, RunRecord]) -> None:
     kinds = {name: {metric: value.kind for metric, value in record.metrics.items()} for name, record in records.items()}
     for metric in ("energy.trial", "energy.job", "energy.idle_share", "energy.step.test", "waste.default.energy"):
         assert (kinds["A"][metric], kinds["B"][metric]) == ("derived", "estimated"), metric
     assert (kinds["A"]["carbon.job"], kinds["A"]["cost.job"], kinds["B"]["cost.job"]) == ("declared",) * 3
-    assert kinds["B"]["energy.joules_per_cpu_second"] == "declared"
+    assert (kinds["A"]["energy.node"], kinds["B"]["energy.weight_ratio_low"]) == ("measured", "declared")
     assert kinds["B"]["energy.cpu_seconds"] == "derived"
     assert {kinds[name]["pruning.saved_energy"] for name in "AB"} == {"estimated"}
     values = records["A"].metrics["energy.job"], records["B"].metrics["energy.job"]
-    assert [(value.coverage, value.n_samples) for value in values] == [(1.0, 354), (1.0, 55)]
+    assert [(value.coverage, value.n_samples) for value in values] == [(1.0, 179), (1.0, 55)]
 
 
 def test_the_window_of_idle_figures_runs_from_the_end_of_deploy_to_the_best_known() -> None:
@@ -197,10 +179,10 @@ def test_a_changed_sample_changes_the_figures(tmp_path: Path) -> None:
     """The negative control: what the test above reads does come from the file."""
     spec = write_example(tmp_path, "A")
     path = tmp_path / "power.jsonl"
-    path.write_text(path.read_text().replace('"watts":15.0', '"watts":16.0'))
+    path.write_text(path.read_text().replace('"node":30.0', '"node":28.0'))  # idle W: the rest goes to those who work
     metrics = derive_folder(tmp_path, spec).record.metrics
-    assert metrics["energy.job"].value == pytest.approx(10_530 + 142)
-    assert metrics["energy.trial"].value == pytest.approx(7.778e-4, rel=2e-4)
+    assert metrics["energy.job"].value == pytest.approx(10_530 - 26 * 2), "nobody worked for 26 s"
+    assert metrics["energy.trial"].value == pytest.approx((8_400 + 90 * 1) / 3 / KWH), "one trial was alone for 90 s"
 
 
 def test_an_improvement_took_each_trial_once_however_often_it_was_tried() -> None:

@@ -183,6 +183,11 @@ def test_a_broken_meter_is_one_line_and_hurts_no_other(host: dict[str, Any]) -> 
     assert choose(options=host).name == "model"
 
 
+def test_a_meter_of_single_slots_is_refused() -> None:
+    with pytest.raises(MeterError, match=r"must meter the host or its GPUs, but meters single slots \(slot-0, a/slot-1\)"):
+        choose("measure.power.third_party:Slots")
+
+
 def test_a_meter_can_be_given_as_module_and_class() -> None:
     chosen = choose("measure.power.third_party:Plug")
     assert isinstance(chosen.meter, Plug)

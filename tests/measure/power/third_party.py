@@ -46,3 +46,11 @@ class NoMeter:
 def function(options: Mapping[str, Any]) -> Plug:
     """Open a meter, but it is no class."""
     return Plug(options)
+
+
+class Slots(Plug):
+    """Meters slots, not the host."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        super().__init__(options)
+        self.description = MeterDescription(kind="measured", source="plugs", domains=("slot-0", "a/slot-1"))

@@ -63,3 +63,10 @@ def test_a_file_of_one_endless_line_is_refused_before_it_is_in_memory(tmp_path: 
         read_samples(tmp_path)
     assert tracemalloc.get_traced_memory()[1] < 3 * reader.MOST_LINE_BYTES
     tracemalloc.stop()
+
+
+def test_what_files_of_earlier_commits_say_of_whole_nodes_is_read_over(folder: Path) -> None:
+    plain = read_samples(folder)
+    with (folder / FILE_NAME).open("a") as file:
+        file.write('{"type":"node","t":5,"node":"a","cpu_seconds":1.5}\n{"type":"node","t":5,"node":"a","memory_bytes":7}\n')
+    assert read_samples(folder) == plain

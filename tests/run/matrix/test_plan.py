@@ -154,7 +154,7 @@ def test_one_short_warm_up_per_kind_of_adapter_comes_first(plan: MakePlan) -> No
     assert not {run.run_id for run in warm} & {run.run_id for run in made.counted}
 
 
-@pytest.mark.parametrize(("metric", "is_said"), [("energy.job", True), ("waste.default.carbon", True), ("time.jct", False)])
+@pytest.mark.parametrize(("metric", "is_said"), [("energy.job", True), ("waste.default.energy", True), ("time.jct", False)])
 def test_what_is_decided_by_energy_is_never_compared_across_kinds(plan: MakePlan, metric: str, is_said: bool) -> None:
     made = plan({**LEAST, "analysis": {"primary_metric": metric, "questions": {"time": "time.jct"}}})
     assert ("kind_rule" in made.analysis) is is_said

@@ -70,6 +70,6 @@ def test_an_event_after_the_run_is_named(results: Path) -> None:
 
 def test_samples_outside_of_the_run_are_named(results: Path) -> None:
     folder = execution(results, "serial")
-    edit(folder / "power.jsonl", lambda text: text + '{"type":"power","t":2000000000000,"domain":"slot-0","watts":15.0}\n')
+    edit(folder / "power.jsonl", lambda text: text + '{"type":"power","t":2000000000000,"domain":"node","joules":99999.0}\n')
     derive_again(folder)
     assert any("power.jsonl: it has a sample 824.000 s after the run" in line for line in lines(results))

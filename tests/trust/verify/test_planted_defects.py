@@ -95,7 +95,7 @@ PLANTS: dict[str, tuple[Plant, list[str]]] = {
         ["best.known_ns: stored 164000000001, recomputed 164000000000"],
     ),
     "price": (_substituted("accounting.json", r'("usd_per_vcpu_hour": )[0-9.]+', r"\g<1>0.001"), ["accounting.json: changed"]),
-    "power sample": (_replaced("power.jsonl", '"watts":40.0', '"watts":41.0'), ["power.jsonl: changed"]),
+    "power sample": (_replaced("power.jsonl", '"joules":30.0', '"joules":31.0'), ["power.jsonl: changed"]),
     "run id": (_substituted("run.json", r'(?m)^( "run_id": ")[^"]*', r"\g<1>x"), ['run_id: stored "x", recomputed ']),
     "seed": (_replaced("run.json", '"seed":0', '"seed":7'), ["specification.seed: stored 7, recomputed 0"]),
     "torn": (

@@ -77,7 +77,7 @@ PLANTS: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "another meter": (
         lambda folder: _environment(folder, power={"meter": "rapl", "kind": "measured"}),
-        'environment.power.meter: stored "rapl", recomputed "replay"',
+        'environment.power.meter: stored "rapl", recomputed "command"',
     ),
     "a line twice": (
         lambda folder: _other_lines(folder, lambda found: [*found[:4], found[3], *found[4:]]),

@@ -16,7 +16,10 @@ from tuneoff.judge.groups import Group
 from tuneoff.judge.run_values import Value, value
 from tuneoff.judge.runs import Run
 from tuneoff.measure.attribution.gpu import trained_on_gpu
-from tuneoff.measure.power.cpu_table import WeightRange, weight_range
+from tuneoff.measure.power.cpu_table import RATIO_LOW, WeightRange, weight_range
+from tuneoff.measure.spans import started_attempts
+from tuneoff.measure.use import busy_cpu
+from tuneoff.record.run_record import RunRecord
 
 BOTH_FAILED = "both failed: counted as no difference"
 KINDS = "the kinds differ ({} and {}), and such values are never compared"
@@ -25,22 +28,14 @@ Measure = Callable[[Run, str], Value]
 ENDS = ("energy weights low", "energy weights high")  # choices of sensitivities
 UNKNOWN = "the model's two weights cannot be applied to it, so no order is claimed"
 
-_JOB = ("energy.cpu_seconds", "energy.reserved_core_seconds")
-_NOT_TEST = ("energy.cpu_seconds_without_test", "energy.reserved_core_seconds_without_test")
-_TRIALS = ("energy.trial_cpu_seconds", "energy.trial_core_seconds")
-_PARTS = {  # metric: CPU seconds and core seconds that it rests on, and the metric by which the sum is divided
-    "energy.job": (_JOB, None),
-    "energy.per_completed_trial": (_JOB, "trials.completed"),
-    "energy.job_without_test": (_NOT_TEST, None),
-    "energy.per_completed_trial_without_test": (_NOT_TEST, "trials.completed"),
-    "energy.per_trained_epoch": (_JOB, "epochs.trained"),
-    "energy.trials": (_TRIALS, None),
-    "energy.trial": (_TRIALS, "trials.used"),
-    "carbon.job": (_JOB, None),
-    "carbon.per_completed_trial": (_JOB, "trials.completed"),
-    "carbon.job_without_test": (_NOT_TEST, None),
-    "carbon.per_completed_trial_without_test": (_NOT_TEST, "trials.completed"),
-    "carbon.trials": (_TRIALS, None),
+_PARTS = {  # metric: what of the job it is of, and the metric by which the sum is divided
+    "energy.job": ("", None),
+    "energy.per_completed_trial": ("", "trials.completed"),
+    "energy.job_without_test": ("_without_test", None),
+    "energy.per_completed_trial_without_test": ("_without_test", "trials.completed"),
+    "energy.per_trained_epoch": ("", "epochs.trained"),
+    "carbon.job": ("", None),
+    "carbon.job_without_test": ("_without_test", None),
 }
 
 
@@ -170,16 +165,30 @@ def weighted(ratio: float) -> Callable[[Run, str], Value]:
         plain = value(run, metric)
         if plain.value is None or run.record is None:
             return plain
-        parts, divisor = _PARTS.get(metric, (None, None))
-        if parts is None or trained_on_gpu(run.record):
-            return Value(seed=run.seed, value=None, reason=UNKNOWN)
-        cpu, cores = (_metric(run, name) for name in parts)
-        count = 1.0 if divisor is None else _metric(run, divisor)
-        if cpu is None or cores is None or not count:
+        cpu, cores, count = _model_uses(run, run.record, metric)
+        if trained_on_gpu(run.record) or cpu is None or cores is None or not count:
             return Value(seed=run.seed, value=None, reason=UNKNOWN)
         return Value(seed=run.seed, value=(cpu + ratio * cores) / count, kind=plain.kind)
 
     return measure
+
+
+def _model_uses(run: Run, record: RunRecord, metric: str) -> tuple[float | None, float | None, float | None]:
+    """Return the CPU seconds and reserved core seconds that a modelled metric rests on, and by what their sum is divided."""
+    if metric == "energy.trial":
+        used = [busy_cpu(attempt) for _, attempt in started_attempts(record)]
+        known = [one for one in used if one is not None]
+        busy_seconds = sum(busy for _, busy in known) / 1e9
+        cpu = sum(cpu for cpu, _ in known) / 1e9 if len(known) == len(used) else None
+        return cpu, run.spec.experiment.workers.cpus * busy_seconds, _metric(run, "trials.used")
+    if metric not in _PARTS:
+        return None, None, None
+    part, divisor = _PARTS[metric]
+    cores = _metric(run, "energy.reserved_core_seconds")
+    if part and cores is not None:  # they are reserved all the time
+        whole, length = _metric(run, "time.jct"), _metric(run, f"time.jct{part}")
+        cores = cores * length / whole if whole and length is not None else None
+    return _metric(run, f"energy.cpu_seconds{part}"), cores, 1.0 if divisor is None else _metric(run, divisor)
 
 
 def _metric(run: Run, name: str) -> float | None:
@@ -188,5 +197,4 @@ def _metric(run: Run, name: str) -> float | None:
 
 
 def _is_modelled(run: Run, metric: str) -> bool:
-    weight = _metric(run, "energy.joules_per_cpu_second")
-    return value(run, metric).kind == "estimated" and weight is not None
+    return value(run, metric).kind == "estimated" and _metric(run, RATIO_LOW) is not None

@@ -11,7 +11,7 @@ from typing import Any
 
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.measure.attribution.gpu import trained_on_gpu, with_gpus
-from tuneoff.measure.attribution.methods import SLOTS_ONLY, Uses, by_counters, by_model, by_slot_meters, uses_of
+from tuneoff.measure.attribution.method import Uses, by_counters, by_rates, model_rates, uses_of
 from tuneoff.measure.attribution.slots import NOTHING, Attributed, EnergyPiece, joules
 from tuneoff.measure.presence import Presence, presence_of
 from tuneoff.measure.spans import NO_END, AttemptKey, jct_ns, partition
@@ -23,10 +23,9 @@ from tuneoff.record.samples.schema import Coefficients, EnergySeries
 __all__ = ["EnergyAccount", "EnergyPiece", "energy_account", "job_pieces", "joules"]
 
 NO_SAMPLES = "no power was sampled in this run"
-NO_HOST_METER = "only accelerators are metered here, not the host"
+NO_HOST_METER = "only accelerators or single slots are metered here, not the host"
 NOT_COVERED = "no power sample lies in the run"
-JOB_PARTS = ("overhead", "idle", "outside", "coordinator", "services", "test")  # and the trials: what the job used
-OTHER_PARTS = ("suite", "other", "unreserved")  # what the node used besides
+JOB_PARTS = ("overhead", "idle", "outside", "services")  # and the trials: what the job used
 LEAST_COVERAGE = 0.95  # of the run by samples: below, what was measured becomes an estimate
 
 
@@ -35,11 +34,11 @@ class EnergyAccount:
     """A run's energy in pieces, in order of time; pieces may overlap. Empty with a `reason` where nothing is known.
 
     `attempts`: the busy segments of each attempt. `parts` of the job besides them: `overhead` (of slots), `idle` (slots within
-    the slot window), `outside` (slots, neither busy nor overhead, outside of the slot window), `coordinator`, `services` (all
-    other processes of the framework), `test`. Not of the job: `suite` (tuneoff's own supervision), `other` (processes that are
-    not the run's), `unreserved` (idle power of processors that no slot reserves). `node`: what the node used as a whole.
+    the slot window), `outside` (slots, neither busy nor overhead, outside of the slot window), `services` (all processes of the
+    framework that do not train, and the test). Not of the job: `others` (tuneoff's own supervision, processes that are not the
+    run's, idle power of cores that no slot reserves). `node`: what a meter saw of the node as a whole.
     A part or attempt that is not there is unknown, never 0: `reasons` says why, and `job_reason` why the job as a whole is
-    unknown (a meter that sees slots only knows it without a coordinator).
+    unknown.
     """
 
     kind: Kind = "estimated"  # of what is attributed: derived (attributed from a counter) or estimated
@@ -51,17 +50,14 @@ class EnergyAccount:
     node_source: str = ""
     attempts: Mapping[AttemptKey, tuple[EnergyPiece, ...]] = field(default_factory=dict)
     parts: Mapping[str, tuple[EnergyPiece, ...]] = field(default_factory=dict)
-    node: tuple[EnergyPiece, ...] | None = None  # None: the meter sees slots only
+    node: tuple[EnergyPiece, ...] | None = None  # None: the model meters none
     reasons: Mapping[str, str] = field(default_factory=dict)  # of missing parts; `trials` of missing attempts; `node`
     job_reason: str | None = None
     model: Coefficients | None = None  # by which this energy was estimated
     use_kind: Kind = "derived"  # of CPU seconds; estimated where an attempt without a last reading was extended
     cpu_seconds: float | None = None  # of the job; None where a part's are unknown
-    trial_cpu_seconds: float | None = None  # of all trials while they were busy
     core_seconds: float | None = None  # reserved by the slots, busy or not
     test_cpu_seconds: float | None = None  # of the job, in its part test; None where there was none too
-    test_core_seconds: float | None = None
-    trial_core_seconds: float | None = None
     other_cpu: EnergySeries | None = None  # CPU seconds of other programs on the processors that the run could use
 
     def value(
@@ -81,10 +77,9 @@ class EnergyAccount:
 
 
 def energy_account(run: RunRecord, evidence: Evidence, presence: Presence | None = None) -> EnergyAccount:
-    """Return who used how much energy in a run.
+    """Return who used how much energy in a run, by counters of the host, else by the model, whose weights the samples name.
 
-    Slots with a meter each need no attribution; else counters of the host are taken; else the model, whose coefficients the
-    samples name. Accelerators come on top. `presence`: of these very attempts, where the caller has it already.
+    Accelerators come on top. `presence`: of these very attempts, where the caller has it already.
     """
     presence = presence or presence_of(run)
     samples = evidence.samples
@@ -92,55 +87,48 @@ def energy_account(run: RunRecord, evidence: Evidence, presence: Presence | None
         return _account(run, uses_of(run, presence, None), reason=NO_SAMPLES)
     header, domains = samples.header, Domains(samples, is_trained_on_gpu=bool(trained_on_gpu(run)))
     model = header.coefficients if not domains.host else None
-    uses = uses_of(run, presence, samples, is_refined=bool(domains.host), is_extrapolated=model is not None)
-    is_by_slots = bool(domains.slots) and all(f"slot-{slot.slot}" in domains.slots for slot in uses.slots)
-    if is_by_slots:
-        model, metered = None, domains.slots
-    else:
-        metered = {**domains.host, **(domains.elsewhere if uses.foreign and domains.host else {})}
+    uses = uses_of(run, presence, samples, is_modelled=model is not None)
     gpus = domains.gpus_seen(uses.end_ns)
-    seen = {**metered, **gpus}
+    seen = {**domains.host, **(domains.elsewhere if uses.foreign and domains.host else {}), **gpus}
     coverages = [series.coverage(0, uses.end_ns, header.longest_gap_ns) for series in seen.values()]
     if model is not None:
         looks = EnergySeries(uses.tree.sampled.times, uses.tree.sampled.times)
         coverages.append(looks.coverage(0, uses.end_ns, uses.tree.sampled.longest_gap_ns))
     coverage = min(coverages, default=0.0)
-    reason = unseen(seen, domains.silent(is_by_slots=is_by_slots), uses.end_ns, header.longest_gap_ns)
-    if not metered and model is None:
-        reason = NO_HOST_METER if gpus else reason or "no power meter could be read"
+    reason = unseen(seen, domains.silent, uses.end_ns, header.longest_gap_ns)
+    if not domains.host and model is None:
+        reason = NO_HOST_METER if domains.beside else reason or "no power meter could be read"
         reason += f": {header.reason}" if header.reason else ""
     elif not coverage and model is None:
         reason = NOT_COVERED
-    elif reason is None and domains.host and not is_by_slots:
+    elif reason is None and domains.host:
         reason = still(domains.host, uses.end_ns)
     if reason is not None:
         return _account(run, uses, reason=reason)
-    reached = to_both_ends(metered, uses.end_ns)
-    if is_by_slots:
-        found, how = by_slot_meters(uses.slots, reached), "each slot by its own meter"
-    elif model is not None:
-        found, how = by_model(model, uses), ""
+    metered = to_both_ends(seen, uses.end_ns)
+    if model is not None:
+        found, how = by_rates(model_rates(model, uses), uses), [header.source]
     else:
-        found = by_counters(list(reached.values()), domains.idle_watts, uses)
-        how = "attributed by CPU time and reserved cores"
+        found = by_counters([series for name, series in metered.items() if name not in gpus], domains.idle_watts, uses)
+        how = [header.source, "attributed by CPU time and reserved cores"]
     if gpus:
-        found = with_gpus(found, run, samples, uses, to_both_ends(gpus, uses.end_ns))
-        how += "; accelerators by device time"
-    is_unfit = bool(header.idle_problem) and (bool(gpus) or (model is None and not is_by_slots))
+        found = with_gpus(found, run, samples, uses, {name: metered[name] for name in gpus})
+        how.append("accelerators by device time")
+    is_unfit = bool(header.idle_problem) and (bool(gpus) or model is None)
     if is_unfit:  # what is split by such a baseline is wrong by nobody knows how much
-        how += f"; an estimate: {header.idle_problem}"
+        how.append(f"an estimate: {header.idle_problem}")
     if uses.cpu.extrapolated and model is not None:
-        how += f"; {uses.cpu.extrapolated} attempts without a last reading extended at their own mean power"
+        how.append(f"{uses.cpu.extrapolated} attempts without a last reading extended at their own mean power")
     is_covered = coverage >= LEAST_COVERAGE
     if not is_covered:
-        how += f"; samples cover {coverage:.0%} of the run"
+        how.append(f"samples cover {coverage:.0%} of the run")
     is_measured = is_covered and model is None and header.kind == "measured"
     return _account(
         run,
         uses,
         found,
         kind="derived" if is_measured and not is_unfit else "estimated",
-        source="; ".join(filter(None, (header.source, how))),
+        source="; ".join(filter(None, how)),
         n_samples=samples.power_samples if model is None else len(samples.usage),
         model=model,
         coverage=coverage if seen or uses.tree.sampled.times else None,
@@ -153,9 +141,7 @@ def _account(
     run: RunRecord, uses: Uses, found: Attributed = NOTHING, *, reason: str | None = None, **about: Any
 ) -> EnergyAccount:
     """Return the account of what was found, with the CPU and core seconds that are known in any case."""
-    is_by_slots = found.reasons.get("coordinator") == SLOTS_ONLY
-    needed = ("trials", "overhead", "idle", "outside", *(() if is_by_slots else ("coordinator", "services")))
-    unknown = next((found.reasons[name] for name in needed if name in found.reasons), None)
+    unknown = next((found.reasons[name] for name in ("trials", *JOB_PARTS) if name in found.reasons), None)
     times, others = uses.tree.sampled.times, uses.tree.others_ns
     test = partition(run)["test"]
     return EnergyAccount(
@@ -167,11 +153,8 @@ def _account(
         job_reason=reason or unknown or (NO_END if jct_ns(run) is None else None),
         use_kind="estimated" if uses.cpu.extrapolated else "derived",
         cpu_seconds=uses.job_cpu_seconds(),
-        trial_cpu_seconds=uses.trial_cpu_seconds(),
-        core_seconds=uses.core_seconds() if jct_ns(run) is not None else None,
-        trial_core_seconds=uses.trial_core_seconds(),
+        core_seconds=uses.reserved_cores * uses.end_ns / 1e9 if jct_ns(run) is not None else None,
         test_cpu_seconds=uses.job_cpu_seconds(test) if test is not None else None,
-        test_core_seconds=uses.core_seconds(test) if test is not None else None,
         other_cpu=EnergySeries(times, [used / 1e9 for used in others]) if len(times) > 1 else None,
         **about,
     )
@@ -186,7 +169,10 @@ def job_pieces(account: EnergyAccount) -> Iterator[EnergyPiece]:
 
 
 class Domains:
-    """A run's metered domains by what they are; on several hosts a domain is named `host/domain`."""
+    """A run's metered domains by what they are; on several hosts a domain is named `host/domain`.
+
+    `host` is summed. Beside it, and in no sum of the host: `gpu-N`, an accelerator, and `slot-N` of files of earlier commits.
+    """
 
     def __init__(self, samples: Samples, *, is_trained_on_gpu: bool) -> None:
         header = samples.header
@@ -194,26 +180,24 @@ class Domains:
         hosts = {name.partition("/")[0] for name in power if "/" in name}
         mine = next(iter(hosts)) if len(hosts) == 1 and all("/" in name for name in power) else header.host
         local = {name.removeprefix(f"{mine}/"): name for name in power if "/" not in name or name.startswith(f"{mine}/")}
-        self.slots = {name: power[full] for name, full in local.items() if name.startswith("slot-")}
-        self.gpus = {name: power[full] for name, full in local.items() if name.startswith("gpu-")}
-        host = {name: full for name, full in local.items() if name not in self.slots and name not in self.gpus}
+        self.beside = {name: power[full] for name, full in local.items() if name.startswith(("gpu-", "slot-"))}
+        self.gpus = {name: series for name, series in self.beside.items() if name.startswith("gpu-")}
+        host = {name: full for name, full in local.items() if name not in self.beside}
         self.host = {name: power[full] for name, full in host.items()}
         self.elsewhere = {name: series for name, series in power.items() if name not in local.values()}
         watts = [header.idle_watts.get(full, header.idle_watts.get(name)) for name, full in host.items()]
         known = [value for value in watts if value is not None]
         self.idle_watts = sum(known) if len(known) == len(watts) else None
-        promised = [name.removeprefix(f"{mine}/") for name in header.domains]
-        self._silent = [name for name in promised if "/" not in name and name not in local]
         self._is_trained_on_gpu = is_trained_on_gpu
         self._longest_gap_ns = header.longest_gap_ns
-
-    def silent(self, *, is_by_slots: bool) -> list[str]:
-        """Return the domains of this host that the meter has, that the run's energy needs, and that gave no sample."""
-        return [
+        promised = [name.removeprefix(f"{mine}/") for name in header.domains]
+        # of this host those that the meter has, that the run's energy needs, and that gave no sample
+        self.silent = [
             name
-            for name in self._silent
-            if (self._is_trained_on_gpu if name.startswith("gpu-") else not is_by_slots)
-            and not (name.startswith("slot-") and self.host)
+            for name in promised
+            if "/" not in name
+            and name not in local
+            and (is_trained_on_gpu if name.startswith("gpu-") else not name.startswith("slot-"))
         ]
 
     def gpus_seen(self, end_ns: int) -> dict[str, EnergySeries]:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tuneoff.measure.attribution.slots import CpuPiece
+from tuneoff.measure.attribution.slots import TimePiece
 from tuneoff.measure.spans import AttemptKey, busy, started_attempts
 from tuneoff.record.run_record import AttemptRecord, RunRecord
 
@@ -25,8 +25,8 @@ LONGEST_GAP_NS = 10_000_000_000  # between looks: what lies in a longer gap was 
 class CpuUse:
     """CPU time of the processes that train, by process name where it is not an attempt's."""
 
-    attempts: dict[AttemptKey, list[CpuPiece]] = field(default_factory=dict)  # an attempt that is not there is unknown
-    around: dict[str, list[CpuPiece]] = field(default_factory=dict)  # process start, waits in report, between attempts, exit
+    attempts: dict[AttemptKey, list[TimePiece]] = field(default_factory=dict)  # an attempt that is not there is unknown
+    around: dict[str, list[TimePiece]] = field(default_factory=dict)  # process start, waits in report, between attempts, exit
     unknown: list[AttemptKey] = field(default_factory=list)
     is_around_known: bool = True  # every process said what it had used before its attempts
     extrapolated: int = 0  # attempts without a last reading, extended at their own mean rate
@@ -60,16 +60,16 @@ def attempts_by_process(run: RunRecord) -> dict[str, list[tuple[AttemptKey, Atte
     return dict(found)
 
 
-def cpu_use(run: RunRecord, sampled: Sampled, *, is_refined: bool = False, is_extrapolated: bool = False) -> CpuUse:
+def cpu_use(run: RunRecord, sampled: Sampled, *, is_modelled: bool = False) -> CpuUse:
     """Return the CPU time of the processes that train.
 
-    `is_refined`: between a process's own readings its use follows the samples, else it is even. `is_extrapolated`: an attempt
-    that ended without a reading, and that no sampler saw, goes on at its mean rate; else it is unknown.
+    Between a process's own readings its use follows the samples; by the model, whose power is the same all the time, it is even.
+    An attempt that ended without a reading, and that no sampler saw, is unknown; by the model it goes on at its mean rate.
     """
     use = CpuUse()
     known_around, extrapolated = True, 0
     for name, items in attempts_by_process(run).items():
-        curve = _CpuCurve(name, sampled, is_refined, is_extrapolated)
+        curve = _CpuCurve(name, sampled, is_modelled)
         for key, attempt in items:
             curve.add(key, attempt)
             use.attempts[key] = []
@@ -81,7 +81,7 @@ def cpu_use(run: RunRecord, sampled: Sampled, *, is_refined: bool = False, is_ex
         for key in curve.unknown:
             use.attempts.pop(key, None)
     for process in run.without_attempt:
-        curve = _CpuCurve(process.process, sampled, is_refined, is_extrapolated)
+        curve = _CpuCurve(process.process, sampled, is_modelled)
         curve.begin(process.started_ns)
         curve.finish()
         use.around[process.process] = _share_out(curve.points, [], use.attempts)
@@ -95,7 +95,7 @@ def _holders(items: Sequence[tuple[AttemptKey, AttemptRecord]]) -> list[Holder]:
 class _CpuCurve:
     """CPU time of one process over time: it never falls."""
 
-    def __init__(self, name: str, sampled: Sampled, is_refined: bool, is_extrapolated: bool) -> None:
+    def __init__(self, name: str, sampled: Sampled, is_modelled: bool) -> None:
         self.points: list[Reading] = []
         self.unknown: list[AttemptKey] = []
         self.is_whole = True
@@ -103,8 +103,7 @@ class _CpuCurve:
         self._sampled = sampled
         self._readings = sampled.readings.get(name, [])
         self._is_here = name.rpartition(":")[0].rpartition(":")[0] == sampled.host and bool(sampled.times)
-        self._is_refined = is_refined and bool(self._readings)
-        self._is_extrapolated = is_extrapolated
+        self._is_modelled = is_modelled
 
     def add(self, key: AttemptKey, attempt: AttemptRecord) -> None:
         """Add the readings of the next attempt."""
@@ -156,7 +155,7 @@ class _CpuCurve:
             # the process was killed: what is seen last, when it is already gone, it used before
             is_last = after == len(self._readings) - 1
             self._put(ended, self._readings[-1][1] if is_last else self._seen(ended))
-        elif self._is_extrapolated and last[0] > segments[0][0]:
+        elif self._is_modelled and last[0] > segments[0][0]:
             self.extrapolated += 1
             rate = last[1] / (last[0] - segments[0][0])
             self._put(ended, base + round(last[1] + rate * (ended - last[0])))
@@ -184,7 +183,7 @@ class _CpuCurve:
         if t <= last:
             points[-1] = last, cpu
             return
-        if self._is_refined and cpu > least:
+        if self._readings and not self._is_modelled and cpu > least:
             self._follow(last, least, t, cpu)
         points.append((t, cpu))
 
@@ -200,10 +199,10 @@ class _CpuCurve:
             self.points.append((t, low + (high - low) * (seen - seen_low) // (seen_high - seen_low)))
 
 
-def _share_out(points: Sequence[Reading], holders: list[Holder], found: dict[AttemptKey, list[CpuPiece]]) -> list[CpuPiece]:
+def _share_out(points: Sequence[Reading], holders: list[Holder], found: dict[AttemptKey, list[TimePiece]]) -> list[TimePiece]:
     """Add to `found` what each holder used of a curve, and return the rest; holders that overlap share evenly."""
     holders.sort()
-    rest: list[CpuPiece] = []
+    rest: list[TimePiece] = []
     cuts = _cuts(holders)
     index = 0
     keys: tuple[AttemptKey, ...]
@@ -222,9 +221,9 @@ def _share_out(points: Sequence[Reading], holders: list[Holder], found: dict[Att
             if used:
                 cpu = used if until - at == span else used * (until - at) / span
                 if not keys:
-                    rest.append(CpuPiece(at, until, cpu))
+                    rest.append(TimePiece(at, until, cpu))
                 for key in keys:
-                    found[key].append(CpuPiece(at, until, cpu / len(keys)))
+                    found[key].append(TimePiece(at, until, cpu / len(keys)))
             at = until
     return rest
 

@@ -7,8 +7,8 @@ import itertools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from tuneoff.measure.attribution.methods import Uses, grid_of, split
-from tuneoff.measure.attribution.slots import Attributed, EnergyPiece, merged, metered
+from tuneoff.measure.attribution.method import Uses, grid_of, on_grid, priced, split
+from tuneoff.measure.attribution.slots import Attributed, EnergyPiece, merged
 from tuneoff.measure.attribution.tree import PARTS
 from tuneoff.measure.spans import AttemptKey, Interval, busy, started_attempts
 from tuneoff.record.run_record import RunRecord
@@ -24,7 +24,7 @@ def with_gpus(found: Attributed, run: RunRecord, samples: Samples, uses: Uses, g
     """Return the same account with the energy of the host's accelerators in it.
 
     The dynamic energy of an interval is shared by what its processes used of the device: by attempts that were busy in it,
-    else by overhead. Processes that are not of the run are `other`; a device on which no slot trains is `unreserved`.
+    else by overhead. Processes that are not of the run are `others`, and so is a device on which no slot trains.
     """
     grid = grid_of(uses)
     training = _busy_by_process(run)
@@ -39,15 +39,13 @@ def with_gpus(found: Attributed, run: RunRecord, samples: Samples, uses: Uses, g
             continue  # nobody of the run uses it, and it cannot be split: it is left out, of the node's energy too
         totals = [series.energy(start, end) for start, end in itertools.pairwise(grid)]
         if node is not None:
-            node += [
-                EnergyPiece(start, end, energy) for (start, end), energy in zip(itertools.pairwise(grid), totals, strict=True)
-            ]
+            node += on_grid(grid, totals)
         idle_watts = samples.header.idle_watts.get(domain)
         if idle_watts is None or not is_known:
             continue
         static, dynamic = split(grid, totals, idle_watts)
         _share_dynamic(EnergySeries(grid, [0.0, *itertools.accumulate(dynamic)]), users[domain], training, attempts, parts)
-        _share_static(EnergySeries(grid, [0.0, *itertools.accumulate(static)]), users[domain], run, uses, attempts, parts)
+        _share_static(grid, static, users[domain], run, uses, attempts, parts)
     missing = NO_USER if not is_known else NO_GPU_BASELINE if any(g not in samples.header.idle_watts for g in gpus) else None
     if missing is not None and trained:  # what these attempts used is unknown; no part of it is shown as if it were all
         reasons["trials"] = missing
@@ -83,7 +81,7 @@ def _users(samples: Samples, uses: Uses, domain: str) -> list[Span]:
 def _owner(uses: Uses, pid: int, t: int) -> str:
     owners = uses.tree.owners.get(pid, [])
     index = bisect.bisect_right(owners, t, key=lambda item: item[0])
-    return owners[index - 1][1] if index else "other"
+    return owners[index - 1][1] if index else "others"
 
 
 def _share_dynamic(
@@ -112,7 +110,8 @@ def _share_dynamic(
 
 
 def _share_static(
-    energy: EnergySeries,
+    grid: Sequence[int],
+    static: Sequence[float],
     users: list[Span],
     run: RunRecord,
     uses: Uses,
@@ -122,14 +121,18 @@ def _share_static(
     names = {owner for _, _, shares in users for owner, _ in shares}
     slots = {attempt.slot for _, attempt in started_attempts(run) if attempt.process in names}
     if not slots:
-        parts["unreserved"].append(EnergyPiece(0, uses.end_ns, energy.energy(0, uses.end_ns)))
+        parts["others"].extend(on_grid(grid, static))
+    rates = [
+        energy / (max(1, len(slots)) * (end - start))
+        for energy, (start, end) in zip(static, itertools.pairwise(grid), strict=True)
+    ]
     for slot in uses.slots:
         if slot.slot not in slots:
             continue
-        for key, shares in slot.busy.items():
-            attempts[key].extend(metered(shares, energy, 1 / len(slots)))
-        for name, pieces in slot.parts.items():
-            parts[name].extend(metered(pieces, energy, 1 / len(slots)))
+        for key, held in slot.busy.items():
+            attempts[key].extend(priced(held, grid, rates))
+        for name, held in slot.parts.items():
+            parts[name].extend(priced(held, grid, rates))
 
 
 def _busy_by_process(run: RunRecord) -> Busy:

@@ -6,7 +6,7 @@ Before it the pieces of energy and of CPU time over a run, which every method of
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,10 +14,8 @@ from tuneoff.measure.presence import Around, Presence
 from tuneoff.measure.slots import clusters, slot_window
 from tuneoff.measure.spans import AttemptKey, Interval, OnSlot, busy, union, waits
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.samples.schema import EnergySeries
 
 JOULES_PER_KWH = 3.6e6
-SLOT_PARTS = ("overhead", "idle", "outside")
 
 
 class EnergyPiece(NamedTuple):
@@ -28,20 +26,12 @@ class EnergyPiece(NamedTuple):
     joules: float
 
 
-class CpuPiece(NamedTuple):
-    """CPU time that was used evenly over an interval."""
+class TimePiece(NamedTuple):
+    """CPU time, or time of a slot, that was used evenly over an interval; where k share a slot each has 1/k of its time."""
 
     start_ns: int
     end_ns: int
-    cpu_ns: float
-
-
-class Share(NamedTuple):
-    """An interval of a slot's time, of which a share (1 where nobody else has it) is meant."""
-
-    start_ns: int
-    end_ns: int
-    share: float
+    time_ns: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +40,11 @@ class Attributed:
 
     attempts: dict[AttemptKey, list[EnergyPiece]]
     parts: dict[str, list[EnergyPiece]]
-    node: list[EnergyPiece] | None
+    node: list[EnergyPiece] | None = None
     reasons: dict[str, str] = field(default_factory=dict)
 
 
-NOTHING = Attributed(attempts={}, parts={}, node=None)
+NOTHING = Attributed(attempts={}, parts={})
 
 
 def joules(pieces: Sequence[EnergyPiece], within: Interval | None = None) -> float:
@@ -87,42 +77,23 @@ def split(pieces: Iterable[EnergyPiece], windows: Sequence[Interval]) -> list[li
     return found
 
 
-def cpu_seconds(pieces: Iterable[CpuPiece]) -> float:
-    """Return the CPU seconds of pieces."""
-    return sum(piece.cpu_ns for piece in pieces) / 1e9
+def seconds(pieces: Iterable[TimePiece]) -> float:
+    """Return the seconds of pieces: CPU seconds, or those of slots."""
+    return sum(piece.time_ns for piece in pieces) / 1e9
 
 
-def core_seconds(shares: Iterable[Share]) -> float:
-    """Return the slot seconds of shares; times the cores of a slot, these are its reserved core seconds."""
-    return sum((end - start) * share for start, end, share in shares) / 1e9
-
-
-def clipped(pieces: Iterable[CpuPiece], window: Interval) -> list[CpuPiece]:
+def clipped(pieces: Iterable[TimePiece], window: Interval) -> list[TimePiece]:
     """Return what of the pieces lies in a window."""
     first, last = window
     found = []
     for piece in pieces:
-        start, end, cpu = piece
+        start, end, time_ns = piece
         if start >= first and end <= last:
             found.append(piece)
         elif start < last and end > first:
             begin, finish = max(start, first), min(end, last)
-            found.append(CpuPiece(begin, finish, cpu * (finish - begin) / (end - start)))
+            found.append(TimePiece(begin, finish, time_ns * (finish - begin) / (end - start)))
     return found
-
-
-def held(shares: Iterable[Share], joules_per_ns: float) -> list[EnergyPiece]:
-    """Return the energy of reserved time at a constant power."""
-    return [EnergyPiece(start, end, (end - start) * share * joules_per_ns) for start, end, share in shares]
-
-
-def metered(shares: Iterable[Share], meter: EnergySeries, factor: float = 1.0) -> Iterator[EnergyPiece]:
-    """Yield the energy of shares by a meter, cut at its samples: there the power changes."""
-    for start, end, share in shares:
-        at = start
-        for until in (*meter.cuts(start, end), end):
-            yield EnergyPiece(at, until, meter.energy(at, until) * share * factor)
-            at = until
 
 
 def merged(*groups: Mapping[AttemptKey, Sequence[EnergyPiece]]) -> dict[AttemptKey, list[EnergyPiece]]:
@@ -141,8 +112,8 @@ class SlotUse:
     """A slot's time from the run's start to its end, without remainder: busy attempts, and the three other parts."""
 
     slot: int
-    busy: dict[AttemptKey, list[Share]]
-    parts: dict[str, list[Share]]
+    busy: dict[AttemptKey, list[TimePiece]]
+    parts: dict[str, list[TimePiece]]
 
 
 def slot_uses(run: RunRecord, presence: Presence, end_ns: int) -> list[SlotUse]:
@@ -167,19 +138,19 @@ def _slot_use(
     end_ns: int,
     keys: dict[int, AttemptKey],
 ) -> SlotUse:
-    found: dict[AttemptKey, list[Share]] = {}
-    overhead: list[Share] = []
+    found: dict[AttemptKey, list[TimePiece]] = {}
+    overhead: list[TimePiece] = []
     for cluster in clusters(items):
         if len(cluster) > 1:
             _share_out(cluster, keys, found, overhead)
             continue
         attempt = cluster[0].attempt
         waited = waits(attempt)
-        found[keys[id(attempt)]] = [Share(start, end, 1.0) for start, end in busy(attempt, waited)]
-        overhead.extend(Share(start, end, 1.0) for start, end in waited)
+        found[keys[id(attempt)]] = _whole(busy(attempt, waited))
+        overhead.extend(_whole(waited))
     beside = [(one.start_ns, one.end_ns) for one in around]
     present = union([*beside, *((item.started_ns, item.ended_ns) for item in items)])
-    overhead.extend(Share(start, end, 1.0) for start, end in _within(beside, (0, end_ns)))
+    overhead.extend(_whole(_within(beside, (0, end_ns))))
     overhead.sort()
     vacant = _without([(0, end_ns)], present)
     inside = _within(vacant, window) if window is not None else []
@@ -188,14 +159,14 @@ def _slot_use(
         found,
         {
             "overhead": overhead,
-            "idle": [Share(start, end, 1.0) for start, end in inside],
-            "outside": [Share(start, end, 1.0) for start, end in _without(vacant, inside)],
+            "idle": _whole(inside),
+            "outside": _whole(_without(vacant, inside)),
         },
     )
 
 
 def _share_out(
-    cluster: list[OnSlot], keys: dict[int, AttemptKey], found: dict[AttemptKey, list[Share]], overhead: list[Share]
+    cluster: list[OnSlot], keys: dict[int, AttemptKey], found: dict[AttemptKey, list[TimePiece]], overhead: list[TimePiece]
 ) -> None:
     """Share the time of attempts that overlap: a sweep over the moments at which one begins, ends, waits or goes on."""
     moves: list[tuple[int, int, int]] = []  # when, what (0 ends, 1 goes on, 2 begins, 3 waits), who
@@ -213,7 +184,7 @@ def _share_out(
     for when, what, index in moves:
         if when > before and there:
             for one in sorted(there):
-                share = Share(before, when, 1 / len(there))
+                share = TimePiece(before, when, (when - before) / len(there))
                 (overhead if one in waiting else found[keys[id(cluster[one].attempt)]]).append(share)
         before = when
         if what == 2:
@@ -225,6 +196,10 @@ def _share_out(
         else:
             there.discard(index)
             waiting.discard(index)
+
+
+def _whole(intervals: Iterable[Interval]) -> list[TimePiece]:
+    return [TimePiece(start, end, end - start) for start, end in intervals]
 
 
 def _without(intervals: Iterable[Interval], holes: list[Interval]) -> list[Interval]:

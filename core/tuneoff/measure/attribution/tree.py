@@ -10,13 +10,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from tuneoff.measure.attribution.attempts import LONGEST_GAP_NS, Reading, Sampled, attempts_by_process
-from tuneoff.measure.attribution.slots import CpuPiece
+from tuneoff.measure.attribution.slots import TimePiece
 from tuneoff.record.run_record import AttemptRecord, RunRecord
 from tuneoff.record.samples.reader import Samples
 from tuneoff.record.samples.schema import LATE, ProcessUsage, UsageSample
 
 ProcessKey = tuple[int, int]  # pid, start as the kernel has it
-PARTS = ("coordinator", "services", "test", "suite", "other")
+PARTS = ("services", "others")  # the framework's processes that do not train, and the test; what is not the run's
+SUITE, COORDINATOR, SERVICE, TESTING = "suite", "coordinator", "service", "test"  # what a process does that does not train
+ROLES = (SUITE, COORDINATOR, SERVICE, TESTING)
 TEST: ProcessKey = (-1, -1)  # the test's own process, until it is seen
 GRAIN_NS = 20_000_000  # of CPU times that the kernel tells in clock ticks: two of them
 
@@ -26,8 +28,8 @@ class TreeUse:
     """What the sampler saw. `node`: CPU time of the whole host; `sampled`: when it looked, and the processes that train."""
 
     sampled: Sampled = field(default_factory=Sampled)
-    parts: dict[str, list[CpuPiece]] = field(default_factory=lambda: {name: [] for name in PARTS})
-    node: list[CpuPiece] = field(default_factory=list)
+    parts: dict[str, list[TimePiece]] = field(default_factory=lambda: {name: [] for name in PARTS})
+    node: list[TimePiece] = field(default_factory=list)
     owners: dict[int, list[tuple[int, str]]] = field(default_factory=dict)  # by pid: (first seen, process that trains, or part)
     saw_coordinator: bool = False
     others_ns: list[int] = field(default_factory=list)  # at `sampled.times`: what nobody of the run has used on its processors
@@ -44,7 +46,7 @@ def tree_use(run: RunRecord, samples: Samples) -> TreeUse:
 
 
 class _SeenProcess:
-    """A process at its last sight. `owner`: a part, or the name of a process that trains, to which it belongs."""
+    """A process at its last sight. `owner`: one of `ROLES`, or the name of a process that trains, to which it belongs."""
 
     __slots__ = ("children", "cpu", "key", "owner", "parent", "seen_ns")
 
@@ -91,7 +93,8 @@ class _TreeReader:
         times = [sample.t for sample in samples.usage]
         self._use = TreeUse(sampled=Sampled(self._host, times, self._readings, longest_gap_ns))
         self._before: UsageSample | None = None
-        self._debt = 0  # of `other`: what was negative so far
+        self._debt = 0  # of `others`: what was negative so far
+        self._tested_ns = 0  # CPU time of the test that was seen
         self._ever: set[ProcessKey] = set()
 
     def take(self, sample: UsageSample) -> None:
@@ -135,11 +138,7 @@ class _TreeReader:
         """Return what was found, with the test's own reading of its clock."""
         test, window = self._run.test, self._test
         if test is not None and test.cpu_ns is not None and window is not None:
-            pieces = self._use.parts["test"]
-            missing = test.cpu_ns - sum(piece.cpu_ns for piece in pieces)
-            if missing > 0:
-                pieces.append(CpuPiece(window[0], max(window[0] + 1, window[1]), missing))
-                pieces.sort()
+            self._add(TESTING, window[0], max(window[0] + 1, window[1]), test.cpu_ns - self._tested_ns)
         return replace(self._use, saw_coordinator=bool(self._coordinators & self._ever))
 
     def _enter(self, usage: ProcessUsage, t: int) -> None:
@@ -147,9 +146,9 @@ class _TreeReader:
         self._seen[usage.pid] = one
         self._ever.add(one.key)
         one.owner = one.owner or self._owner(one, usage)
-        if one.owner not in PARTS:
+        if one.owner not in ROLES:
             self._members.setdefault(one.owner, {})[usage.pid] = one
-        self._use.owners.setdefault(usage.pid, []).append((t, one.owner))
+        self._use.owners.setdefault(usage.pid, []).append((t, _part(one.owner) if one.owner in ROLES else one.owner))
 
     def _back(self, usage: ProcessUsage) -> _SeenProcess:
         """Return a process that is there again, as it could not be read for a moment; else a new one."""
@@ -165,21 +164,21 @@ class _TreeReader:
         if one.key in self._trained:
             return self._trained[one.key]
         if one.key in self._coordinators:
-            return "coordinator"
+            return COORDINATOR
         if one.key == self._supervisor:
-            return "suite"
+            return SUITE
         parent = self._seen.get(usage.parent)
         if parent is None:
-            return "services"
-        if parent.owner == "coordinator":
+            return SERVICE
+        if parent.owner == COORDINATOR:
             started = usage.started_ns - self._start_ns
             if self._test is None or not self._test[0] - GRAIN_NS <= started <= self._test[1]:
-                return "services"
+                return SERVICE
             self._ever.add(TEST)
             if TEST in self._own:
                 self._own[one.key] = self._own[TEST]
-            return "test"
-        return parent.owner if parent.owner == "test" or parent.owner in self._members else "services"
+            return TESTING
+        return parent.owner if parent.owner == TESTING or parent.owner in self._members else SERVICE
 
     def _leave(self, pid: int, started: int, since: int) -> None:
         one = self._seen.get(pid)
@@ -249,23 +248,27 @@ class _TreeReader:
 
     def _add(self, owner: str, start: int, end: int, cpu: int) -> None:
         if cpu > 0 and end > start:
-            self._use.parts[owner].append(CpuPiece(start, end, cpu))
+            self._use.parts[_part(owner)].append(TimePiece(start, end, cpu))
+            self._tested_ns += cpu if owner == TESTING else 0
 
     def _count(self, before: UsageSample, sample: UsageSample, tree: int, suite: int | None) -> None:
         """Count the host's time of an interval, and what of it nobody of the run used."""
         start, end = before.t, sample.t
         busy = max(0, sample.busy_ns - before.busy_ns)
         if busy:
-            self._use.node.append(CpuPiece(start, end, busy))
+            self._use.node.append(TimePiece(start, end, busy))
         if suite is None:  # the supervising process was not looked at, its sampling thread alone
             suite = max(0, sample.own_cpu_ns - before.own_cpu_ns)
-        self._add("suite", start, end, suite)
         usable = _usable_busy_ns(sample) - _usable_busy_ns(before)
         self._use.others_ns.append(self._use.others_ns[-1] + usable - tree - suite)  # with its sign: ticks may lag behind
-        self._debt += busy - tree - suite
+        self._debt += busy - tree
         if self._debt > 0:
-            self._add("other", start, end, self._debt)
+            self._add(SUITE, start, end, self._debt)
             self._debt = 0
+
+
+def _part(role: str) -> str:
+    return "others" if role == SUITE else "services"
 
 
 def _usable_busy_ns(sample: UsageSample) -> int:

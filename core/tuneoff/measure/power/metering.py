@@ -206,7 +206,7 @@ def with_baseline(power: PowerPlan, interrupt: threading.Event, seconds: float |
     busy = ""
     if share is not None and share > IDLE_LIMIT and not interrupt.is_set():  # of an instant nothing can be told
         busy = f"the idle power was read while {100 * share:.0f} % of the processors' time was in use"
-    idle = {domain: watts for domain, watts in mean_watts(samples).items() if not _is_slot(domain)}
+    idle = mean_watts(samples)
     broken = "" if interrupt.is_set() else _broken(chosen, idle, elapsed, problems)
     baseline = Baseline(
         idle_watts=idle,
@@ -223,16 +223,12 @@ def _broken(chosen: Chosen, idle: Mapping[str, float], seconds: float, problems:
 
     A database may be short of single domains of other nodes: it is refused only where it has none.
     """
-    lacking = [domain for domain in chosen.description.domains if not _is_slot(domain) and domain not in idle]
+    lacking = [domain for domain in chosen.description.domains if domain not in idle]
     if chosen.meter.collects:
         return (problems[0] if problems else "it has no samples") if lacking and not idle else ""
     if problems or not lacking:
         return problems[0] if problems else ""
     return f"it gave no power of {', '.join(lacking)} within {seconds:.0f} s"
-
-
-def _is_slot(domain: str) -> bool:
-    return domain.rpartition("/")[2].startswith("slot-")
 
 
 def _samples(power: PowerPlan, interrupt: threading.Event, seconds: float, problems: list[str]) -> list[PowerSample]:

@@ -81,7 +81,6 @@ class Sampler:
                 self._anchor,
                 within_seconds=collect_seconds,
                 note=writer.note,
-                take_node=writer.write,
             )
             self._write(writer, samples)
         self._note_silent_domains(writer)

@@ -94,6 +94,11 @@ def open_meter(name: str, options: Mapping[str, Any]) -> PowerMeter:
         described = getattr(meter, "description", None)
         if not isinstance(described, MeterDescription):
             raise MeterError(f"power meter {name!r} must have a MeterDescription, but has {described!r}; tell its author")
+        if slots := [domain for domain in described.domains if domain.rpartition("/")[2].startswith("slot-")]:
+            meter.close()
+            raise MeterError(
+                f"{name!r} must meter the host or its GPUs, but meters single slots ({', '.join(slots)}); take another"
+            )
     except MeterError:
         raise
     except TuneoffError as error:

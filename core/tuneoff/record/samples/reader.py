@@ -23,7 +23,7 @@ from tuneoff.record.samples.schema import (
     EnergySeries,
     Header,
     Line,
-    NodeSample,
+    NodeLine,
     PowerSample,
     UsageSample,
 )
@@ -42,8 +42,6 @@ class Samples:
 
     header: Header
     power: Mapping[str, EnergySeries] = field(default_factory=dict)  # by domain
-    node_cpu: Mapping[str, EnergySeries] = field(default_factory=dict)  # CPU seconds in place of joules, by node
-    node_memory: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)  # (t, bytes in use), by node
     usage: tuple[UsageSample, ...] = ()
     notes: tuple[str, ...] = ()
     power_samples: int = 0
@@ -52,12 +50,9 @@ class Samples:
     def shifted(self, by_ns: int) -> Samples:
         """Return the same samples with `by_ns` added to every time of a sample."""
 
-        def moved(series: Mapping[str, EnergySeries]) -> dict[str, EnergySeries]:
-            return {name: EnergySeries([t + by_ns for t in one.times], one.joules) for name, one in series.items()}
-
+        power = {name: EnergySeries([t + by_ns for t in series.times], series.joules) for name, series in self.power.items()}
         usage = tuple(msgspec.structs.replace(sample, t=sample.t + by_ns) for sample in self.usage)
-        memory = {node: tuple((t + by_ns, value) for t, value in seen) for node, seen in self.node_memory.items()}
-        return replace(self, power=moved(self.power), node_cpu=moved(self.node_cpu), node_memory=memory, usage=usage)
+        return replace(self, power=power, usage=usage)
 
 
 def read_samples(path: Path) -> Samples | None:
@@ -134,8 +129,6 @@ class _Collector:
         self._path = path
         self.header: Header | None = None
         self._power: dict[str, _Domain] = {}
-        self._node_cpu: dict[str, _Domain] = {}
-        self._node_memory: dict[str, list[tuple[int, int]]] = {}
         self._usage: list[UsageSample] = []
         self._notes: list[str] = []
         self._count = 0
@@ -149,18 +142,12 @@ class _Collector:
         elif isinstance(line, PowerSample):
             self._count += 1
             self._power.setdefault(line.domain, _Domain()).take(line)
-        elif isinstance(line, NodeSample):
-            if line.cpu_seconds is not None:
-                taken = PowerSample(t=line.t, domain=line.node, joules=line.cpu_seconds)
-                self._node_cpu.setdefault(line.node, _Domain()).take(taken)
-            if line.memory_bytes is not None:
-                self._node_memory.setdefault(line.node, []).append((line.t, line.memory_bytes))
         elif isinstance(line, UsageSample):
             if self._usage and line.t <= self._usage[-1].t:
                 self._notes.append("a usage sample is not later than the one before it; it was left out")
             else:
                 self._usage.append(line)
-        else:
+        elif not isinstance(line, NodeLine):
             self._notes.append(line.text)
 
     def samples(self, torn_lines: int) -> Samples:
@@ -169,14 +156,9 @@ class _Collector:
             if domain.left_out:
                 text = f"{domain.left_out} samples of {name} were left out: their time or counter fell, or was no finite number"
                 self._notes.append(text)
-        for node, cpu in self._node_cpu.items():
-            if cpu.left_out:
-                self._notes.append(f"{cpu.left_out} samples of the CPU time of {node} were left out: their time or counter fell")
         return Samples(
             header=self.header,
             power={name: domain.series() for name, domain in self._power.items()},
-            node_cpu={node: cpu.series() for node, cpu in self._node_cpu.items()},
-            node_memory={node: tuple(seen) for node, seen in self._node_memory.items()},
             usage=tuple(self._usage),
             notes=tuple(dict.fromkeys(self._notes)),
             power_samples=self._count,

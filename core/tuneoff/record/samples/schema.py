@@ -54,8 +54,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     """First line: which meter, on which host, and why no better one.
 
     `kind` is that of the energy of node or device: `measured` only from a counter or a power meter. `domains` are summed to
-    the node's energy, but for `gpu-N` (an accelerator each) and `slot-N` (a slot's own energy, needs no attribution); on
-    several hosts a domain is `host/domain`. `meter` is "none" where nothing could be read; `reason` then says why.
+    the node's energy, but for `gpu-N` (an accelerator each); on several hosts a domain is `host/domain`. `meter` is "none" where
+    nothing could be read; `reason` then says why.
     """
 
     version: int
@@ -94,13 +94,8 @@ class PowerSample(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defa
     watts: float | None = None
 
 
-class NodeSample(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag="node"):
-    """What a whole node used, all programs on it included, as a database has recorded it; each line has one of the two."""
-
-    t: int
-    node: str
-    cpu_seconds: float | None = None  # of all its processors since the first sample; never falls
-    memory_bytes: int | None = None  # in use at that time
+class NodeLine(msgspec.Struct, frozen=True, gc=False, tag="node"):
+    """A line of files of earlier commits: what a whole node used, as a database had recorded it. Nothing rests on it any more."""
 
 
 class ProcessUsage(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -146,7 +141,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="n
     text: str
 
 
-Line = Header | PowerSample | NodeSample | UsageSample | Note
+Line = Header | PowerSample | NodeLine | UsageSample | Note
 
 
 class SampleWriter:

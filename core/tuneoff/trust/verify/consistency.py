@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tuneoff.base.clock import NANOSECONDS
-from tuneoff.measure.attribution.account import JOB_PARTS, OTHER_PARTS, EnergyAccount
-from tuneoff.measure.attribution.slots import EnergyPiece
+from tuneoff.measure.attribution.account import EnergyAccount, job_pieces
 from tuneoff.record.events.reader import Alignment, EventLog, Statistics, read_file
 from tuneoff.record.events.schema import Event, Process, RunStopped
 from tuneoff.record.events.writer import FOLDER as EVENTS
@@ -195,23 +194,13 @@ def _whole(metrics: Metrics, whole: str, parts: Iterable[str]) -> Iterator[Fault
 
 
 def _energy(metrics: Metrics, account: EnergyAccount) -> Iterator[Fault]:
-    """Sum the pieces of the account anew: every part, the job, and the node's energy with its residual."""
+    """Sum the pieces of the account anew: the energy of the job, of idling, and of the node."""
     if account.reason is not None:
         return
-    sums = {name: _joules(account.parts[name]) for name in (*JOB_PARTS, *OTHER_PARTS) if name in account.parts}
-    if "trials" not in account.reasons:
-        sums["trials"] = math.fsum(piece.joules for pieces in account.attempts.values() for piece in pieces)
-    for name, total in sums.items():
-        yield from _stated(metrics, f"energy.{name}", total)
-    if account.job_reason is None:
-        yield from _stated(metrics, "energy.job", math.fsum(sums.get(name, 0.0) for name in ("trials", *JOB_PARTS)))
-    if account.node is None:
-        return
-    node = _joules(account.node)
-    yield from _stated(metrics, "energy.node", node)
-    residual = _value(metrics, "energy.residual")
-    if residual is not None:
-        yield from _unequal("energy.node", node, math.fsum(sums.values()) + residual, "its parts and the residual sum to")
+    pieces = {"job": job_pieces(account) if account.job_reason is None else None, "idle": account.parts.get("idle")}
+    for name, found in {**pieces, "node": account.node}.items():
+        if found is not None:
+            yield from _stated(metrics, f"energy.{name}", math.fsum(piece.joules for piece in found))
 
 
 def _stated(metrics: Metrics, name: str, total: float) -> Iterator[Fault]:
@@ -223,10 +212,6 @@ def _stated(metrics: Metrics, name: str, total: float) -> Iterator[Fault]:
 def _unequal(name: str, whole: float, total: float, how: str) -> Iterator[Fault]:
     if not math.isclose(whole, total, rel_tol=RELATIVE, abs_tol=ABSOLUTE):
         yield Fault(name, f"it is {whole:.9g}, but {how} {total:.9g}")
-
-
-def _joules(pieces: Iterable[EnergyPiece]) -> float:
-    return math.fsum(piece.joules for piece in pieces)
 
 
 def _value(metrics: Metrics, name: str) -> float | None:
