@@ -10,6 +10,7 @@ again. Prints one line per plant: the stage and the test that caught it, or SURV
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import queue
 import re
@@ -38,9 +39,9 @@ FIRST: Mapping[str, str] = {  # of the files below a path: which tests of the co
 }
 LIMIT_SECONDS = 900
 LEAST_SHARE = 0.95
-_FAILED = re.compile(r"^(?:FAILED|ERROR) ([^\s\[]+)", re.MULTILINE)
+LAST_FAILED = ".pytest_cache/v/cache/lastfailed"
 _NO_TESTS = 5  # pytest's exit code
-PYTEST = ("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--ignore=tests/planted")
+PYTEST = ("-m", "pytest", "-x", "-q", "-p", "no:xdist", "--ignore=tests/planted")
 
 
 class Tree:
@@ -100,26 +101,26 @@ class Tree:
     def _failing(self, tests: Sequence[str]) -> str:
         scratch = self.path.with_name(f"{self.path.name}-tmp")  # what a defect leaves there goes with it
         scratch.mkdir(exist_ok=True)
+        (self.path / LAST_FAILED).unlink(missing_ok=True)
         process = subprocess.Popen(
             [self.path / ".venv/bin/python", *PYTEST, *tests],
             cwd=self.path,
             env={**os.environ, "TMPDIR": str(scratch)},
-            stdout=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
             stderr=subprocess.STDOUT,
-            text=True,
             start_new_session=True,
         )
         try:
-            out, _ = process.communicate(timeout=LIMIT_SECONDS)
+            code = process.wait(LIMIT_SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+            process.wait()
             print(f"not ended after {LIMIT_SECONDS} s: {' '.join(tests)}", file=sys.stderr)
             return ""
-        if process.returncode in (0, _NO_TESTS):
+        if code in (0, _NO_TESTS):
             return ""
-        failed = _FAILED.search(out)
-        return failed[1] if failed is not None else tests[0]
+        failed = self.path / LAST_FAILED
+        return str(next(iter(json.loads(failed.read_text())))) if failed.exists() else tests[0]
 
 
 def stages_of(plant: Plant) -> Iterator[tuple[str, Sequence[str]]]:
