@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,15 +34,19 @@ def one(pool: WorkerPool) -> News:
     raise AssertionError("nothing happened")
 
 
-@pytest.fixture(autouse=True)
-def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def importable() -> Iterator[None]:
     """Let workers import what this file can."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+        yield
 
 
-@pytest.fixture(params=[False, True], ids=["interpreters", "forkserver"])
-def pool(tmp_path: Path, request: pytest.FixtureRequest) -> object:
-    pool = WorkerPool(trial_context(tmp_path, slots=2), 2, "run.trial.test_pool:echo", ("p",), is_forked=request.param)
+@pytest.fixture(scope="module", params=[False, True], ids=["interpreters", "forkserver"])
+def pool(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, importable: None) -> Iterator[WorkerPool]:
+    """Two workers, both there and without a task; every test leaves them so."""
+    context = trial_context(tmp_path_factory.mktemp("pool"), slots=2)
+    pool = WorkerPool(context, 2, "run.trial.test_pool:echo", ("p",), is_forked=request.param)
     pool.start()
     yield pool
     pool.close()
