@@ -175,7 +175,7 @@ LIGHT: Mapping[str, tuple[str, set[str]]] = {  # what is done -> how, and what m
     ),
     "start commands and the processes of runs": (
         "import tuneoff.cli.main, tuneoff.run.lifecycle, tuneoff.run.trial.__main__, tuneoff.run.supervisor.run",
-        {*HEAVY, "numpy"},
+        {*HEAVY, "numpy", "pydantic", "yaml"},
     ),
     "list adapters": (
         "from tuneoff.cli.main import main; main(['adapters'])",

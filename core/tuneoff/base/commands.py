@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 import os
 import re
 import shlex
@@ -72,10 +71,12 @@ def libraries(requirement: str) -> Iterator[str]:
 @functools.cache
 def _declared() -> dict[str, list[str]]:
     """Return the requirements of each extra of tuneoff, by its metadata."""
+    from importlib import metadata  # a third of what a run's process imports, which asks for none
+
     found: dict[str, list[str]] = {}
     try:
-        declared = importlib.metadata.requires(OWN) or ()
-    except importlib.metadata.PackageNotFoundError:  # a source tree on the path
+        declared = metadata.requires(OWN) or ()
+    except metadata.PackageNotFoundError:  # a source tree on the path
         declared = ()
     for one in declared:
         if of_extra := _OF_EXTRA.fullmatch(one):

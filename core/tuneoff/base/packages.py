@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import re
 from collections.abc import Iterable
@@ -19,9 +18,11 @@ def missing_modules(names: Iterable[str]) -> list[str]:
 
 def installed_version(package: str) -> str | None:
     """Return the version of an installed distribution, or None."""
+    from importlib import metadata
+
     try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
         return None
 
 
@@ -33,7 +34,9 @@ def missing_libraries(*requirements: str) -> list[str]:
 
 def module_versions(names: Iterable[str]) -> list[str]:
     """Return name and version of the distributions of the modules, but for tuneoff, whose code has a digest; imports nothing."""
-    known = importlib.metadata.packages_distributions()
+    from importlib import metadata
+
+    known = metadata.packages_distributions()
     found = {distribution for name in names for distribution in known.get(name.partition(".")[0], ())} - {"tuneoff"}
     return [f"{distribution} {installed_version(distribution)}" for distribution in sorted(found)]
 

@@ -179,7 +179,8 @@ def _entries(path: Path, names: Sequence[str]) -> list[Any]:
 
     `name@platform`, as tables write it, is the entry on that platform; else each that names no platform, or that adapter, there.
     """
-    from tuneoff.experiment.yaml_reader import named, read_merged
+    from tuneoff.experiment.variants import named
+    from tuneoff.experiment.yaml_reader import read_merged
 
     written = read_merged(path).get("adapters")
     entries = [named(entry) for entry in written] if isinstance(written, list) else []

@@ -7,15 +7,17 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.identity import canonical_json, digest
 from tuneoff.experiment.accounting.declared import frozen
 from tuneoff.experiment.expand import Cell, Entry
-from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.spec import WorkloadSpec
 from tuneoff.experiment.variants import TASK
 from tuneoff.workload import new_workload, workload_at
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.load import MatrixFile
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tuneoff import registry
 from tuneoff.base.commands import install_command
@@ -18,12 +18,13 @@ from tuneoff.base.targets import unknown_name
 from tuneoff.base.tracebacks import text_of
 from tuneoff.capabilities import Capabilities, Offer, Support, framework_status
 from tuneoff.errors import ExperimentError, PluginError, UnknownNameError, UnsupportedError
-from tuneoff.experiment.build import build_experiments
-from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.names import entry_label
-from tuneoff.experiment.schema import ExperimentFile
 from tuneoff.experiment.spec import LOCAL, ExperimentSpec, RunSpec, Strategy
 from tuneoff.registry import AdapterClass
+
+if TYPE_CHECKING:  # pydantic reads files; those who read a plan need none of it
+    from tuneoff.experiment.load import MatrixFile
+    from tuneoff.experiment.schema import ExperimentFile
 
 NO_PRUNER = Strategy(name="none")
 
@@ -120,6 +121,8 @@ def expand(file: MatrixFile, adapters: Sequence[Entry]) -> list[Cell]:
     Raises:
         ExperimentError: names or parts of the file do not fit.
     """
+    from tuneoff.experiment.build import build_experiments
+
     samplers = {name for entry in adapters for name in entry.adapter.capabilities.samplers}
     pruners = {name for entry in adapters for name in entry.adapter.capabilities.pruners}
     experiments = build_experiments(file, samplers=samplers, pruners=pruners)

@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tuneoff import registry
 from tuneoff.base.commands import command
@@ -17,9 +17,11 @@ from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment import analysis
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting, to_json
 from tuneoff.experiment.expand import NO_PRUNER, Cell, SkipCheck, entries, expand, warm_ups
-from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.spec import LOCAL, RunSpec, Strategy, read_dataclass, run_spec_to_json
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.load import MatrixFile
 
 # history: 1 = run ids of format 1, whose samplers had other seeds; 2 = with a second meter; 3 = of executions with run.json alone
 FORMAT_VERSION = 4

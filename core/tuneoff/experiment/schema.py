@@ -21,7 +21,7 @@ from tuneoff.experiment.part import Count, DimensionPart, Name, Options, Part, P
 from tuneoff.experiment.power_settings import INTERVAL_SECONDS, PowerSettings
 from tuneoff.experiment.seeds import MOST_SEEDS, read_seeds
 from tuneoff.experiment.spec import CpuLimit, Timeouts, Workers
-from tuneoff.experiment.yaml_reader import NAMED, named
+from tuneoff.experiment.variants import NAMED, named
 
 _POWER = PowerSettings()
 MeterName = Annotated[str, Field(min_length=1)]

@@ -12,8 +12,8 @@ from typing import Any
 
 from tuneoff.base.identity import canonical_json, digest
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.yaml_reader import NAMED, named
 
+NAMED = {"workload": "name", "sampler": "name", "pruner": "name", "power": "meter"}  # the key that a bare name stands for
 TASKS, TASK = "tasks", "task"  # the key of a file, and what a variant calls its own
 MAX_VARIANTS = 10_000
 MAX_VALUES = 2_000_000  # of all variants together: each is a copy of the file
@@ -223,3 +223,12 @@ def _check_keys(axes: list[Axis]) -> None:
 
 def _overlap(one: str, other: str) -> bool:
     return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
+
+
+def named(value: Any, key: str | None = None) -> Any:
+    """Return the mapping that a bare name stands for under `key` of the file, or in a list of adapters (NAME@PLATFORM too)."""
+    if not isinstance(value, str):
+        return value
+    if key in (None, "adapters") and "@" in value:
+        return dict(zip(("name", "platform"), value.split("@", 1), strict=True))
+    return {NAMED.get(key or "", "name"): value}

@@ -17,9 +17,9 @@ import yaml
 from tuneoff.base.files import read_regular, reason_of
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.power_settings import placed, within
+from tuneoff.experiment.variants import NAMED, named
 
 MAX_FILES = 100  # that one file includes, those of its includes counted
-NAMED = {"workload": "name", "sampler": "name", "pruner": "name", "power": "meter"}  # the key that a bare name stands for
 MAX_DEPTH = 50  # nesting of any file that people write
 MAX_VALUES = 1_000_000  # aliases multiply
 MAX_MERGED = 100_000  # keys that merge keys (`<<`) bring
@@ -253,15 +253,6 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         else:
             result[key] = value
     return result
-
-
-def named(value: Any, key: str | None = None) -> Any:
-    """Return the mapping that a bare name stands for under `key` of the file, or in a list of adapters (NAME@PLATFORM too)."""
-    if not isinstance(value, str):
-        return value
-    if key in (None, "adapters") and "@" in value:
-        return dict(zip(("name", "platform"), value.split("@", 1), strict=True))
-    return {NAMED.get(key or "", "name"): value}
 
 
 def _is_another(below: Mapping[str, Any], value: Mapping[str, Any], keys: Sequence[str] = ("name", "type")) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tuneoff.experiment.names import variant_text
 from tuneoff.experiment.plan import Plan, PlannedRun
-from tuneoff.experiment.yaml_reader import named
+from tuneoff.experiment.variants import named
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord

@@ -7,18 +7,21 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from tuneoff import registry
 from tuneoff.base import clock
 from tuneoff.base.targets import unknown_name
 from tuneoff.errors import ExperimentError, PluginError, UnknownNameError
-from tuneoff.experiment.load import MatrixFile
 from tuneoff.experiment.power_settings import AUTO, NO_METER, PowerSettings
 from tuneoff.measure.power.procfs import HostClock
 from tuneoff.measure.power.reading import MeterReader, collected, mean_watts
 from tuneoff.measure.power.select_meter import Chosen, JointMeter, check_options, choose
 from tuneoff.meter import MeterError, OptionError
 from tuneoff.record.samples.schema import PowerSample
+
+if TYPE_CHECKING:
+    from tuneoff.experiment.load import MatrixFile
 
 SECONDS = 3.0
 STOP_SECONDS = 1.0
