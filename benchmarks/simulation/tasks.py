@@ -18,10 +18,9 @@ from tuneoff.base.dimension import Float
 from tuneoff.base.space import SearchSpace
 from tuneoff.experiment.matrix_parts import AnchorsPart
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, WorkloadSpec
-from tuneoff.judge.answers.across import compared
+from tuneoff.judge.answers.across import TaskComparison, compared
 from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import OverTasks, Question
-from tuneoff.judge.answers.over_tasks import TaskComparison
 from tuneoff.judge.groups import Group
 from tuneoff.judge.runs import Run, Scope
 from tuneoff.judge.stats.location import wilson

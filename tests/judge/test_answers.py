@@ -24,13 +24,13 @@ from metric_directions import DIRECTIONS
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.matrix_parts import AnchorsPart
 from tuneoff.experiment.metric_catalogue import QUESTIONS
+from tuneoff.judge.answers.across import bounded, normalised
 from tuneoff.judge.answers.answer import Answers, Outcome, Verdict
 from tuneoff.judge.answers.anytime import Clock, curves
 from tuneoff.judge.answers.compute import answers
-from tuneoff.judge.answers.over_tasks import bounded, normalised
 from tuneoff.judge.groups import grouped, log_billing_step
 from tuneoff.judge.results import Results, read_results
-from tuneoff.judge.run_values import better, bounds, default_unit, is_of_objective, scale
+from tuneoff.judge.runs import better, bounds, default_unit, is_of_objective, scale
 from tuneoff.measure.spans import boundaries
 from tuneoff.record.metric_value import known
 

@@ -18,8 +18,19 @@ from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.variants import TASK
 from tuneoff.judge.conditions import Conditions, conditions
 from tuneoff.judge.results import Results
-from tuneoff.judge.run_values import Value, better, billed_share, billing_step, bounds, default_unit, grid_step, value
-from tuneoff.judge.runs import Run, Scope, run_of
+from tuneoff.judge.runs import (
+    Run,
+    Scope,
+    Value,
+    better,
+    billed_share,
+    billing_step,
+    bounds,
+    default_unit,
+    grid_step,
+    run_of,
+    value,
+)
 from tuneoff.judge.stats.location import Interval, median, middle, wilson
 from tuneoff.record.layout import TEST_RESULT
 from tuneoff.record.metric_value import Kind

@@ -1,10 +1,13 @@
-"""What weakens the answers of a results folder: each kind of warning is worded once, and raised where it is noticed."""
+"""What weakens the answers of a results folder: each kind of warning is worded once, in warnings.toml, and raised here."""
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from typing import Any
 
 from tuneoff.base.commands import command
 from tuneoff.base.format import counted, listed
@@ -17,8 +20,7 @@ from tuneoff.judge.answers.phrases import is_decided
 from tuneoff.judge.controls.compute import controls
 from tuneoff.judge.groups import Group, by_scope
 from tuneoff.judge.results import Results
-from tuneoff.judge.run_values import disturbance, why_unknown
-from tuneoff.judge.runs import POOL, Run, Scope
+from tuneoff.judge.runs import POOL, Run, Scope, disturbance, why_unknown
 from tuneoff.measure.incumbent import NO_TEST
 from tuneoff.measure.use import DISTURBED, LARGEST_SHARE
 from tuneoff.record.flag_meanings import MACHINE, WRONG_RESULT
@@ -28,113 +30,8 @@ from tuneoff.run.run_ends import UNFINISHED
 
 WITHOUT_MODEL = "sampler_without_model"
 _MOST_NAMED = 6
-_CATALOGUE: Mapping[str, tuple[str, str, str]] = {  # by kind, the gravest first: short, long ("": as the short one) and way out
-    "controls_differ": ("The same configurations or the same algorithm gave other results by framework", "", "{command}"),
-    "unfinished": (
-        "{waiting} of {runs} {have} not ended.",
-        "The matrix is not finished: of {planned} {parts}. Verdicts wait until all seeds have ended.",
-        "",
-    ),
-    "family_too_small": (
-        "",
-        "THE FAMILY IS TOO SMALL: analysis.family_size is {size}, but there are {most} pairs in {scopes}. "
-        "Their own number is used instead, so there another framework changes verdicts; plan a larger one.",
-        "",
-    ),
-    "too_few_seeds": ("", "{seeds}: too few for any verdict, which needs {fewest}; dots and intervals only.", ""),
-    "seeds": ("", "{seeds} per group.", ""),
-    "undecided": (
-        "",
-        "{seeds} per group. {verdicts} undecided, which is not equivalent. "
-        "More seeds are for a new experiment, never to be added to this one.",
-        "",
-    ),
-    "seeds_added": (
-        "Seeds added after the first run ({seeds}): medians count them; verdicts and ratios rest on the seeds "
-        "declared before it.",
-        "",
-        "",
-    ),
-    "several_families": (
-        "",
-        "Each question in each scope is a family of its own, with an error of {error:.3g} %: of the {count} "
-        "that are judged, up to {false:.3g} on average hold a false claim by chance.",
-        "",
-    ),
-    "disturbed": (
-        "Other programs were busy in {count} of {runs}{unknown}: times are too long, differences and ratios may be wrong too.",
-        f"Other programs used more than {LARGEST_SHARE:g} % of the processors in {{count}} of {{runs}} (flag {DISTURBED}): "
-        "their times are too long, and not by one factor for all frameworks, so differences and ratios may be wrong too.",
-        "{way_out}",
-    ),
-    "disturbance_unknown": (
-        "Whether other programs were busy is unknown in {count} of {runs} ({why}): times may be too long.",
-        "In {count} of {runs} it is not known what other programs used ({why}): no claim that needs them is called robust.",
-        "",
-    ),
-    "wrong_result": ("{who}: {meaning}.", "", ""),
-    "sampler_without_model": ("{who}: too few trials for the sampler's model, so this was random search.", "", ""),
-    "no_test": ("Quality is of validation, which the choice of the best trial favours: {why}.", "", ""),
-    "failures": (
-        "Runs failed: {who}; a failed run counts as worse than any other.",
-        "{runs} failed or timed out ({where}): each counts as worse than any run that is done, "
-        "and two of one seed as no difference.",
-        "",
-    ),
-    "failed_before": (
-        "Failed runs were repeated until they were done ({who}): no figure and no verdict counts those failures.",
-        "",
-        "",
-    ),
-    "failed_trials": ("Trials failed: {who}; most often: {cause}.", "", ""),
-    "emulated": (
-        "{who} ran on an emulated platform: in no comparison.",
-        "{labels}: emulated, so shown and labelled, and in no verdict, ranking or noise floor.",
-        "",
-    ),
-    "estimated": (
-        "Estimated by a model, not measured (~): {questions}.",
-        "{metric} is estimated by a model, not measured{weights}.",
-        "",
-    ),
-    "no_value": ("", "{metric} has no value in {runs}: {reasons}.", ""),
-    "unlike_itself": (
-        "",
-        "{one} and {other} are the same and yet differ in {metric} ({scope}): what is as small as that between two frameworks "
-        "means nothing.",
-        "",
-    ),
-    "no_noise_floor": (
-        "",
-        "No framework is named twice, so there is no noise floor: how far equal runs differ by chance was not measured.",
-        "",
-    ),
-    "several_kinds": ("", "{metric} is {kinds}: values of different kinds are never compared.", ""),
-    "limited_differently": (
-        "",
-        "The processors of slots were not limited alike ({limits}): times may differ because of that.",
-        "",
-    ),
-    "baseline": ("", f"{POOL} is no framework: a plain process pool, by which the others' overhead is seen.", ""),
-    "machine": ("", "The machine was not in order in {runs} ({flags}): their times may be too long.", ""),
-    "skipped": ("", "{runs} of {labels} skipped: {reason}.", ""),
-    "repeated": ("", "{executions} of repeated runs ({statuses}): kept, and counted nowhere.", ""),
-    "one_machine": ("", "All runs are of one machine: on another the times and their ratios may be others.", ""),
-    "several_machines": (
-        "",
-        "The runs are of {count} machines: what differs between frameworks may differ because of that.",
-        "",
-    ),
-    "measured_on": (
-        "",
-        "Measured on {what}, with {trials} trials on {workers} workers; of other workloads, budgets and numbers of workers "
-        "nothing is said.",
-        "",
-    ),
-    "no_anchors": ("", "The file has no anchors, so quality is not normalised and is not compared across tasks.", ""),
-}
+_CATALOGUE: Mapping[str, Mapping[str, str]] = tomllib.loads(files("tuneoff.judge").joinpath("warnings.toml").read_text("utf-8"))
 _WEIGHTS = "an order is claimed only if it holds for all weights (W per reserved core over J per CPU second) from"
-_RANKS = {kind: rank for rank, kind in enumerate(_CATALOGUE)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,15 +68,16 @@ def results_warnings(results: Results, answers: Answers, names: Mapping[str, str
 
 def _warning(kind: str, of: Iterable[Run] = (), /, *, is_short: bool = True, **facts: object) -> ResultsWarning:
     """Return a warning with these facts in its texts; `is_short`: False where another one of its kind speaks for it."""
-    short, long, way_out = (text.format(**facts) for text in _CATALOGUE[kind])
-    return ResultsWarning(
-        rank=_RANKS[kind],
+    texts = {name: text.format(**facts) for name, text in _CATALOGUE[kind].items()}
+    found = ResultsWarning(
+        rank=list(_CATALOGUE).index(kind),
         kind=kind,
-        short=short if is_short else "",
-        long=long or (short if not way_out else f"{short}: {way_out}"),
-        way_out=way_out,
+        short=texts.get("short", ""),
+        long=texts.get("long", ""),
+        way_out=texts.get("way_out", ""),
         runs=tuple(dict.fromkeys(run.run_id for run in of)),
     )
+    return replace(found, long=found.long or found.text, short=found.short if is_short else "")
 
 
 def _of_matrix(results: Results, answers: Answers) -> Iterator[ResultsWarning]:
@@ -254,89 +152,67 @@ def _of_verdicts(answers: Answers) -> Iterator[ResultsWarning]:
 def _of_runs(results: Results, groups: Sequence[Group], names: Mapping[str, str], *, is_over: bool) -> Iterator[ResultsWarning]:
     """Yield what became of runs and what disturbed them; `is_over`: all have ended, so that some can be repeated."""
     own = [group for group in groups if group.same_as is None]
-    tried = [run for group in own if not group.emulated for run in group.runs]
+    every = [(group, run) for group in own for run in group.runs]
+    tried = [run for group, run in every if not group.emulated]
     found = disturbance(tried)
-    runs = counted(len(found.runs), "run")
+    of: dict[str, Any] = {"runs": counted(len(found.runs), "run"), "share": LARGEST_SHARE, "flag": DISTURBED}
     if found.disturbed:
         repeat = f"To repeat their seeds: {results.plan.resume_command(results.folder, '--retry', 'flagged')}"
-        yield _warning(
-            "disturbed",
-            (run for run in tried if run.execution_id in found.disturbed),
-            count=len(found.disturbed),
-            runs=runs,
-            unknown=f", and it is unknown in {len(found.unknown)}" if found.unknown else "",
-            way_out=repeat if is_over else "",
-        )
+        unknown = f", and it is unknown in {len(found.unknown)}" if found.unknown else ""
+        runs = [run for run in tried if run.execution_id in found.disturbed]
+        way_out = repeat if is_over else ""
+        yield _warning("disturbed", runs, count=len(found.disturbed), unknown=unknown, way_out=way_out, **of)
     if found.unknown:
-        yield _warning(
-            "disturbance_unknown",
-            (run for run in tried if run.execution_id in found.unknown),
-            is_short=not found.disturbed,
-            count=len(found.unknown),
-            runs=runs,
-            why=why_unknown(tried),
-        )
+        runs = [run for run in tried if run.execution_id in found.unknown]
+        is_short = not found.disturbed
+        why = why_unknown(tried)
+        yield _warning("disturbance_unknown", runs, is_short=is_short, count=len(found.unknown), why=why, **of)
     for flag, meaning in {**WRONG_RESULT, WITHOUT_MODEL: ""}.items():
         if who := _flagged(own, names, flag):
-            flagged = [run for group in own for run in group.runs if flag in run.flags]
-            yield _warning("wrong_result" if meaning else flag, flagged, who=who, meaning=meaning)
-    machine = Counter(flag for group in groups for run in group.runs for flag in run.flags if _is_of_machine(flag))
-    if machine:
-        of_machine = [run for group in groups for run in group.runs if any(map(_is_of_machine, run.flags))]
-        yield _warning("machine", of_machine, runs=counted(len(of_machine), "run"), flags=_some(machine))
-    failed = [(group, those) for group in own if (those := [run for run in group.runs if run.is_failure])]
-    if failed:
-        of_failed = [run for _, those in failed for run in those]
+            runs = [run for _, run in every if flag in run.flags]
+            yield _warning("wrong_result" if meaning else flag, runs, who=who, meaning=meaning)
+    of_machine = [(run, flag) for _, run in every for flag in run.flags if flag in MACHINE and flag != DISTURBED]
+    if of_machine:
+        runs = list({run.run_id: run for run, _ in of_machine}.values())
+        flags = _some(Counter(flag for _, flag in of_machine))
+        yield _warning("machine", runs, runs=counted(len(runs), "run"), flags=flags)
+    if failed := [(group, run) for group, run in every if run.is_failure]:
         yield _warning(
             "failures",
-            of_failed,
-            who=listed(f"{len(those)} of {names[group.label]}" for group, those in failed),
-            runs=counted(len(of_failed), "run"),
-            where=_some({f"{group.label} {group.scope.text}": len(those) for group, those in failed}),
+            (run for _, run in failed),
+            who=listed(f"{count} of {name}" for name, count in Counter(names[group.label] for group, _ in failed).items()),
+            runs=counted(len(failed), "run"),
+            where=_some(Counter(f"{group.label} {group.scope.text}" for group, _ in failed)),
         )
-    tried_before = {record.run_id for record in results.records if record.status in FAILED and is_final(record)}
+    failed_before = {record.run_id for record in results.records if record.status in FAILED and is_final(record)}
     again = [
         (group, run)
-        for group in groups
-        for run in group.own
-        if run.run_id in tried_before and run.record is not None and run.is_done and not repeat_number(run.record)
+        for group, run in every
+        if run.run_id in failed_before and run.record is not None and run.is_done and not repeat_number(run.record)
     ]
     if again:
         who = _some(Counter(names[group.label] for group, _ in again))
         yield _warning("failed_before", (run for _, run in again), who=who)
-    trials = [
-        (names[group.label], run, trial)
-        for group in own
-        for run in group.runs
-        if run.record is not None and run.status == "done"
-        for trial in run.record.trials
-    ]
-    if lost := [(name, run, trial) for name, run, trial in trials if trial.state == "failed"]:
-        every, failing = (Counter(name for name, _, _ in some) for some in (trials, lost))
-        yield _warning(
-            "failed_trials",
-            (run for _, run, _ in lost),
-            who=listed(f"{count} of {every[name]} of {name}" for name, count in failing.items()),
-            cause=Counter(trial.cause for _, _, trial in lost).most_common(1)[0][0],
-        )
-    if emulated := [group for group in groups if group.emulated]:
-        yield _warning(
-            "emulated",
-            (run for group in emulated for run in group.runs),
-            who=listed(dict.fromkeys(names[group.label] for group in emulated if group.same_as is None)),
-            labels=listed(group.label for group in emulated),
-        )
+    done = [(names[group.label], run, run.record) for group, run in every if run.record is not None and run.is_done]
+    trials = Counter(name for name, _, record in done for _ in record.trials)
+    lost = [(name, run, trial) for name, run, record in done for trial in record.trials if trial.state == "failed"]
+    if lost:
+        failing = Counter(name for name, _, _ in lost)
+        who = listed(f"{count} of {trials[name]} of {name}" for name, count in failing.items())
+        cause = Counter(trial.cause for _, _, trial in lost).most_common(1)[0][0]
+        yield _warning("failed_trials", (run for _, run, _ in lost), who=who, cause=cause)
+    if emulated := [(group, run) for group, run in every if group.emulated]:
+        labels = listed(group.label for group in groups if group.emulated)
+        who = listed(dict.fromkeys(names[group.label] for group, _ in emulated))
+        yield _warning("emulated", (run for _, run in emulated), who=who, labels=labels)
     if any(group.adapter == POOL for group in groups):
-        yield _warning("baseline")
-    skipped: dict[str, list[tuple[str, Run]]] = {}
-    for group in own:
-        for run in group.runs:
-            if run.is_skipped and run.reason is not None:
-                skipped.setdefault(run.reason, []).append((group.label, run))
-    for reason, of_reason in skipped.items():
+        yield _warning("baseline", pool=POOL)
+    skipped = [(group.label, run) for group, run in every if run.is_skipped]
+    for reason in dict.fromkeys(run.reason for _, run in skipped if run.reason is not None):
+        of_reason = [(label, run) for label, run in skipped if run.reason == reason]
         labels = listed(label for label, _ in of_reason)
-        runs = counted(len(of_reason), "run")
-        yield _warning("skipped", (run for _, run in of_reason), runs=runs, labels=labels, reason=reason)
+        runs = [run for _, run in of_reason]
+        yield _warning("skipped", runs, runs=counted(len(runs), "run"), labels=labels, reason=reason)
 
 
 def _of_figures(answers: Answers) -> Iterator[ResultsWarning]:
@@ -392,10 +268,6 @@ def _flagged(groups: Sequence[Group], names: Mapping[str, str], flag: str) -> st
         where = f"{text}, {count} of {counted(runs, 'run')}" if not others else f"in {counted(len(scopes), 'setting')}"
         found.append(f"{names[label]}, {where}")
     return "; ".join(found)
-
-
-def _is_of_machine(flag: str) -> bool:
-    return flag in MACHINE and flag != DISTURBED
 
 
 def _some(counts: Mapping[str, int]) -> str:

@@ -14,8 +14,7 @@ from typing import Any, Literal
 
 from tuneoff.experiment.metric import Scale
 from tuneoff.judge.groups import Group
-from tuneoff.judge.run_values import Disturbance
-from tuneoff.judge.runs import Scope
+from tuneoff.judge.runs import Disturbance, Scope
 from tuneoff.judge.stats.location import Interval
 from tuneoff.measure.power.cpu_table import WeightRange
 

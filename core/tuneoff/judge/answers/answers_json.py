@@ -10,8 +10,7 @@ from tuneoff.judge.answers.answer import AcrossTasks, Answers, OverTasks, Verdic
 from tuneoff.judge.choice.choice import Choice, Column, Point, Row, ScalingCurve, Setting
 from tuneoff.judge.columns import METRICS
 from tuneoff.judge.groups import Group
-from tuneoff.judge.run_values import Value
-from tuneoff.judge.runs import Run
+from tuneoff.judge.runs import Run, Value
 
 FORMAT_VERSION = 6
 _NO_WEIGHTS = "no model's weights are in its values"

@@ -9,12 +9,11 @@ from dataclasses import replace
 from tuneoff.judge.answers.across import across_tasks
 from tuneoff.judge.answers.analysis_plan import Frozen, frozen, overall
 from tuneoff.judge.answers.answer import Answers, Question, Verdict
-from tuneoff.judge.answers.claims import claims
 from tuneoff.judge.answers.judging import is_elsewhere, pairs, verdict
-from tuneoff.judge.answers.phrases import floor_size, is_decided, is_within_noise
+from tuneoff.judge.answers.phrases import claims, floor_size, is_decided, is_within_noise
 from tuneoff.judge.groups import Group, by_scope, grouped, noise_pairs
 from tuneoff.judge.results import Results
-from tuneoff.judge.run_values import units
+from tuneoff.judge.runs import units
 from tuneoff.judge.stats.location import Interval
 
 

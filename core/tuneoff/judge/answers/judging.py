@@ -1,11 +1,15 @@
-"""Which cells of a scope are compared, the verdict on a pair, and what it is under other reasonable choices."""
+"""The verdict on a pair of groups, and what it is under other reasonable choices; which pairs of a scope are compared.
+
+Two groups are compared by seed. Modelled energy is subtracted under other weights too: with E = alpha (CPU seconds + r core
+seconds), alpha cancels in a ratio and r does not.
+"""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from tuneoff.base.format import counted
@@ -18,21 +22,39 @@ from tuneoff.judge.answers.answer import (
     Sensitivity,
     Verdict,
 )
-from tuneoff.judge.answers.differences import BOTH_FAILED, ENDS, UNKNOWN, is_modelled, pair, weighted, weights_of
 from tuneoff.judge.groups import Group, log_billing_step
-from tuneoff.judge.run_values import FEWEST_UNDISTURBED, disturbance, is_disturbed, value
-from tuneoff.judge.runs import Scope
+from tuneoff.judge.runs import FEWEST_UNDISTURBED, Run, Scope, Value, disturbance, is_disturbed, value
 from tuneoff.judge.stats.location import Interval, median
 from tuneoff.judge.stats.paired import Estimator, Judgement, judge, judge_without_each
 from tuneoff.judge.stats.power import seeds_needed
 from tuneoff.judge.stats.signed_rank import least_n
-from tuneoff.measure.power.cpu_table import WeightRange
+from tuneoff.measure.attribution.gpu import trained_on_gpu
+from tuneoff.measure.power.cpu_table import RATIO_LOW, WeightRange, weight_range
+from tuneoff.measure.spans import started_attempts
+from tuneoff.measure.use import busy_cpu
 from tuneoff.record.metric_value import Kind
+from tuneoff.record.run_record import RunRecord
 
 FEWEST_SEEDS = 10  # paired; with fewer the intervals are shown, and nothing is claimed
 FEWEST_FOR_INTERVAL = 2
 FEWEST_FOR_SPREAD = 5
 DECIDED = (Outcome.BETTER, Outcome.WORSE, Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT)
+BOTH_FAILED = "both failed: counted as no difference"
+KINDS = "the kinds differ ({} and {}), and such values are never compared"
+NO_RATIO = "a value that is not above 0 has no ratio"
+Measure = Callable[[Run, str], Value]
+ENDS = ("energy weights low", "energy weights high")  # choices of sensitivities
+UNKNOWN = "the model's two weights cannot be applied to it, so no order is claimed"
+
+_PARTS = {  # metric: what of the job it is of, and the metric by which the sum is divided
+    "energy.job": ("", None),
+    "energy.per_completed_trial": ("", "trials.completed"),
+    "energy.job_without_test": ("_without_test", None),
+    "energy.per_completed_trial_without_test": ("_without_test", "trials.completed"),
+    "energy.per_trained_epoch": ("", "epochs.trained"),
+    "carbon.job": ("", None),
+    "carbon.job_without_test": ("_without_test", None),
+}
 
 
 def verdict(one: Group, other: Group, question: Question, alpha: float, *, is_noise: bool = False) -> Verdict:
@@ -65,7 +87,7 @@ class _Case:
         few = self._too_few()
         if few is not None:
             return replace(bare, reason=few, interval=self._plain(self._compared))
-        blocked = self.pair.seeds.waiting or self.pair.excluded
+        blocked = self.pair.waiting or self.pair.excluded
         if blocked is not None:
             shown = self._shown(values, self.alpha) if self.pair.excluded is None else None
             return replace(bare, outcome=Outcome.UNDECIDED, reason=blocked, interval=shown)
@@ -108,14 +130,14 @@ class _Case:
 
     def _too_few(self) -> str | None:
         """Say why there are too few seeds to claim anything, whatever they hold."""
-        planned, used = len(self.pair.seeds.planned), len(self.pair.values)
+        planned, used = len(self.pair.differences), len(self.pair.values)
         if planned < FEWEST_SEEDS:
             return f"{counted(planned, 'seed')} planned for both, and a verdict needs {FEWEST_SEEDS}"
-        if self.pair.seeds.waiting is not None or used >= FEWEST_SEEDS or self.pair.excluded is not None:
+        if self.pair.waiting is not None or used >= FEWEST_SEEDS or self.pair.excluded is not None:
             return None
         reasons = [one.reason for one in self.pair.differences if one.difference is None and one.reason]
         most = f": {max(set(reasons), key=reasons.count)}" if reasons else ""
-        return f"{used} of {counted(len(self.pair.seeds.used), 'seed')} can be compared, and a verdict needs {FEWEST_SEEDS}{most}"
+        return f"{used} of {counted(self.pair.ended, 'seed')} can be compared, and a verdict needs {FEWEST_SEEDS}{most}"
 
     def _judge(self, values: Sequence[float], estimator: Estimator = "hodges-lehmann", alpha: float | None = None) -> Judgement:
         return judge(
@@ -271,3 +293,138 @@ def pairs(cells: Sequence[Group]) -> list[tuple[Group, Group]]:
 def is_elsewhere(one: Group, other: Group) -> bool:
     """Whether the runs of both are those of one other scope, where they are compared."""
     return bool(one.twins) and one.same_as == other.same_as
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedDifferences:
+    """Paired differences of two groups on a question's scale, one per planned seed."""
+
+    differences: tuple[PairedDifference, ...]
+    ended: int  # seeds that have ended in both
+    failures: tuple[int, int]  # of these
+    scale: float  # the greatest size of what was subtracted
+    excluded: str | None = None  # why no verdict can be made, whatever the values are
+
+    @property
+    def waiting(self) -> str | None:
+        """Why no verdict may be made yet."""
+        planned = len(self.differences)
+        return f"{self.ended} of {counted(planned, 'planned seed')} have ended in both" if self.ended < planned else None
+
+    @property
+    def usable(self) -> tuple[PairedDifference, ...]:
+        """The differences that a verdict rests on."""
+        return tuple(one for one in self.differences if one.difference is not None)
+
+    @property
+    def values(self) -> list[float]:
+        return [one.difference for one in self.usable if one.difference is not None]
+
+
+def pair(one: Group, other: Group, question: Question, measure: Measure = value) -> SeedDifferences:
+    """Return the paired differences of two groups; `measure` gives a run's value of the question's metric."""
+    theirs = other.by_seed
+    runs = [(run, theirs[seed]) for seed, run in one.by_seed.items() if seed in theirs]
+    ended = [both for both in runs if both[0].has_ended and both[1].has_ended]
+    rows, sizes, kinds = zip(*(_difference(*both, question, measure) for both in runs), strict=True) if runs else ((), (), ())
+    without = sum(row.reason == NO_RATIO for row in rows)
+    return SeedDifferences(
+        differences=rows,
+        ended=len(ended),
+        failures=(sum(run.has_failed for run, _ in ended), sum(run.has_failed for _, run in ended)),
+        scale=1.0 if question.scale == "ratio" else max(sizes, default=0.0),  # ln(a / b) is rounded as numbers around 1
+        excluded=next(filter(None, kinds), f"in {counted(without, 'seed')} {NO_RATIO}" if without else None),
+    )
+
+
+def _difference(one: Run, other: Run, question: Question, measure: Measure) -> tuple[PairedDifference, float, str | None]:
+    """Return the difference of a seed, the size of what was subtracted, and the kinds where they forbid it."""
+    seed = one.seed
+    ours, theirs = measure(one, question.metric), measure(other, question.metric)
+
+    def row(difference: float | None, reason: str | None) -> PairedDifference:
+        return PairedDifference(seed=seed, one=ours.value, other=theirs.value, difference=difference, reason=reason)
+
+    if not (one.has_ended and other.has_ended):
+        waiting = " and ".join(f"{name} is {run.status}" for name, run in (("one", one), ("other", other)) if not run.has_ended)
+        return row(None, waiting), 0.0, None
+    if one.has_failed and other.has_failed:
+        return row(0.0, BOTH_FAILED), 0.0, None
+    if one.has_failed or other.has_failed:
+        present = theirs if one.has_failed else ours
+        if present.value is None:
+            return row(None, present.reason), 0.0, None
+        losing = 1.0 if question.better == "min" else -1.0
+        sign = losing if one.has_failed else -losing
+        return row(sign * math.inf, f"{'one' if one.has_failed else 'other'} failed"), 0.0, None
+    if ours.value is None or theirs.value is None:
+        return row(None, ours.reason if ours.value is None else theirs.reason), 0.0, None
+    if ours.kind != theirs.kind:
+        kinds = KINDS.format(*sorted((str(ours.kind), str(theirs.kind))))
+        return row(None, kinds), 0.0, kinds
+    if question.scale == "difference":
+        return row(ours.value - theirs.value, None), max(abs(ours.value), abs(theirs.value)), None
+    if ours.value == theirs.value:
+        return row(0.0, None), 1.0, None
+    if min(ours.value, theirs.value) <= 0:
+        return row(None, NO_RATIO), 0.0, None
+    return row(math.log(ours.value / theirs.value), None), 1.0, None
+
+
+def rests_on_energy(metric: str) -> bool:
+    """Whether a metric is an amount of energy, or of carbon, which follows it."""
+    return metric.startswith(("energy.", "carbon.")) or metric.endswith((".energy", ".carbon"))
+
+
+def is_modelled(one: Group, other: Group, metric: str) -> bool:
+    """Whether the metric is modelled with weights. A metered energy with gaps is estimated too, but by none."""
+    if not rests_on_energy(metric):
+        return False
+    return any(_is_modelled(run, metric) for cell in (one, other) for run in cell.runs)
+
+
+def weights_of(*cells: Group) -> WeightRange:
+    """Return the plausible range of the ratio of the weights for the runs of all these cells."""
+    return weight_range(run.record for cell in cells for run in cell.runs if run.record is not None and run.is_done)
+
+
+def weighted(ratio: float) -> Callable[[Run, str], Value]:
+    """Return the measure of a metric at a ratio of the weights, in CPU seconds: the other weight cancels."""
+
+    def measure(run: Run, metric: str) -> Value:
+        plain = value(run, metric)
+        if plain.value is None or run.record is None:
+            return plain
+        cpu, cores, count = _model_uses(run, run.record, metric)
+        if trained_on_gpu(run.record) or cpu is None or cores is None or not count:
+            return Value(seed=run.seed, value=None, reason=UNKNOWN)
+        return Value(seed=run.seed, value=(cpu + ratio * cores) / count, kind=plain.kind)
+
+    return measure
+
+
+def _model_uses(run: Run, record: RunRecord, metric: str) -> tuple[float | None, float | None, float | None]:
+    """Return the CPU seconds and reserved core seconds that a modelled metric rests on, and by what their sum is divided."""
+    if metric == "energy.trial":
+        used = [busy_cpu(attempt) for _, attempt in started_attempts(record)]
+        known = [one for one in used if one is not None]
+        busy_seconds = sum(busy for _, busy in known) / 1e9
+        cpu = sum(cpu for cpu, _ in known) / 1e9 if len(known) == len(used) else None
+        return cpu, run.spec.experiment.workers.cpus * busy_seconds, _metric(run, "trials.used")
+    if metric not in _PARTS:
+        return None, None, None
+    part, divisor = _PARTS[metric]
+    cores = _metric(run, "energy.reserved_core_seconds")
+    if part and cores is not None:  # they are reserved all the time
+        whole, length = _metric(run, "time.jct"), _metric(run, f"time.jct{part}")
+        cores = cores * length / whole if whole and length is not None else None
+    return _metric(run, f"energy.cpu_seconds{part}"), cores, 1.0 if divisor is None else _metric(run, divisor)
+
+
+def _metric(run: Run, name: str) -> float | None:
+    found = run.record.metrics.get(name) if run.record is not None else None
+    return found.value if found is not None else None
+
+
+def _is_modelled(run: Run, metric: str) -> bool:
+    return value(run, metric).kind == "estimated" and _metric(run, RATIO_LOW) is not None

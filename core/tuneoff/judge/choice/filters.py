@@ -21,16 +21,15 @@ from tuneoff.experiment.expand import declared_reasons
 from tuneoff.experiment.names import training_name, with_pruner
 from tuneoff.experiment.spec import LOCAL, Strategy
 from tuneoff.judge.answers.answer import Answers, Outcome
-from tuneoff.judge.answers.claims import claims
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
+from tuneoff.judge.answers.phrases import claims
 from tuneoff.judge.choice.deciding import more_seeds
 from tuneoff.judge.choice.eligibility import Candidate, No, Obstacle, candidate, fault_notes, fault_obstacles, of_adapter
 from tuneoff.judge.choice.request import TRIAL_SECONDS, TRIALS, WORKERS, Range, Request, bracket, size_text, spans
 from tuneoff.judge.fault_results import FaultResult
 from tuneoff.judge.groups import Group
 from tuneoff.judge.results import Results
-from tuneoff.judge.run_values import value
-from tuneoff.judge.runs import POOL, Scope
+from tuneoff.judge.runs import POOL, Scope, value
 from tuneoff.registry import AdapterListing
 
 TRAINING = "trial_execution.median"  # of a run's trials, in ms

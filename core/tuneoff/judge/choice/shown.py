@@ -11,8 +11,7 @@ from tuneoff.base.clock import MILLISECONDS
 from tuneoff.judge.answers.answer import HOLDS, ROBUST, Answers, Outcome, OverTasks, Question, Verdict
 from tuneoff.judge.answers.phrases import median_difference, ratio_of
 from tuneoff.judge.choice.choice import Ratio
-from tuneoff.judge.run_values import Disturbance
-from tuneoff.judge.runs import Scope
+from tuneoff.judge.runs import Disturbance, Scope
 from tuneoff.judge.stats.location import middle
 
 

@@ -9,7 +9,7 @@ from tuneoff.base.format import MISSING, counted, figure
 from tuneoff.base.json_values import field_values, values
 from tuneoff.base.output import columns, printable
 from tuneoff.judge.answers.answer import Outcome, Verdict
-from tuneoff.judge.answers.differences import BOTH_FAILED
+from tuneoff.judge.answers.judging import BOTH_FAILED
 from tuneoff.judge.answers.phrases import difference_text, seen_text, signed
 from tuneoff.judge.comparison.diff import Change, Comparison
 from tuneoff.judge.comparison.environments import environment_table

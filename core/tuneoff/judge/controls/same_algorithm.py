@@ -14,8 +14,8 @@ from typing import Any
 
 from tuneoff.experiment.analysis import Margin, quality_margin
 from tuneoff.judge.answers.answer import Question
-from tuneoff.judge.answers.differences import BOTH_FAILED
-from tuneoff.judge.answers.differences import pair as by_seed
+from tuneoff.judge.answers.judging import BOTH_FAILED
+from tuneoff.judge.answers.judging import pair as by_seed
 from tuneoff.judge.controls.same_configuration import Setting, setting_text
 from tuneoff.judge.groups import Group, noise_pairs
 from tuneoff.judge.stats.location import Interval, checked, students_t_quantile

@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from tuneoff.base.commands import split_command
 from tuneoff.base.format import MISSING, counted, duration_text, figure, number, score
 from tuneoff.experiment.names import strategy_text, variant_text
-from tuneoff.judge.answers.across_texts import compared_by
+from tuneoff.judge.answers.across import compared_by
 from tuneoff.judge.answers.answer import AcrossTasks, OverTasks
 from tuneoff.judge.answers.phrases import scope_text
 from tuneoff.judge.stats.location import Interval

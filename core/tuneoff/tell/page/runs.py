@@ -16,8 +16,7 @@ from tuneoff.experiment.metric import Metric
 from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.fault_results import TITLES, WORST, FaultResult, read_fault_file
 from tuneoff.judge.results import Results
-from tuneoff.judge.run_values import ABSENT
-from tuneoff.judge.runs import Run
+from tuneoff.judge.runs import ABSENT, Run
 from tuneoff.record.flag_meanings import FLAGS, SERIOUS, marked
 from tuneoff.record.run_record import RunRecord
 from tuneoff.tell.report.tables import FigureCell, amount_text

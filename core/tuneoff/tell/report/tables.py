@@ -240,7 +240,7 @@ def _columns(choice: Choice, rows: Sequence[Row]) -> Iterator[tuple[str, Cell]]:
     if len(choice.settings) > 1:
         yield "sampler", lambda _, setting: setting.name
     if all(len(row.columns) == 1 for row in rows):
-        yield "job time, s\nmedian (min-max)", lambda row, _: _job_time(row.first.group)
+        yield "job time, s\nmedian (min-max)", lambda row, _: _median(row.first.group, JOB_TIME, with_range=True)
     if len(rows) > 1:
         yield f"x {choice.settings[0].reference_name}", _ratio
     yield "added\ns/trial", lambda row, _: _added(column.added.per_trial for column in row.columns.values())
@@ -251,8 +251,8 @@ def _columns(choice: Choice, rows: Sequence[Row]) -> Iterator[tuple[str, Cell]]:
     if all(len(row.columns) == 1 for row in rows):
         arrow = f" {choice.best.arrow}" if choice.best is not None else ""
         head = f"test{arrow}\nscore" if choice.quality == QUALITY else f"valid-\nation{arrow}"
-        yield head, lambda row, _: _quality(row.first.group, choice.quality)
-        yield "energy\nJ/trial", lambda row, _: _energy(row.first.group)
+        yield head, lambda row, _: _median(row.first.group, choice.quality)
+        yield "energy\nJ/trial", lambda row, _: _median(row.first.group, ENERGY)
 
 
 def _frameworks(columns: Sequence[tuple[str, Cell]], rows: Sequence[tuple[Row, Setting]]) -> Table:
@@ -332,27 +332,11 @@ def _times(estimate: float, low: float, high: float) -> str:
     return times(estimate) + (f" ({times(low)}-{times(high)})" if low != high and math.isfinite(estimate) else "")
 
 
-def _job_time(group: Group) -> str:
-    time = group.estimate(JOB_TIME)
-    known = sorted(value / MILLISECONDS for value in time.known)
-    if time.middle is None:
-        return MISSING
-    median = FAILED if math.isinf(time.middle) else number(time.middle / MILLISECONDS)
-    return median if len(known) == 1 else f"{median} ({number(known[0])}-{number(known[-1])})"
-
-
-def _energy(group: Group) -> str:
-    energy = group.estimate(ENERGY)
-    if energy.middle is None or math.isinf(energy.middle):
-        return MISSING
-    return f"{ESTIMATED if energy.is_estimated else ''}{figure(energy.middle * shown_unit(energy.unit)[1])}"
-
-
-def _quality(group: Group, metric: str) -> str:
-    median = group.estimate(metric).middle
-    if median is None:
-        return MISSING
-    return FAILED if math.isinf(median) else score(median)
+def _median(group: Group, name: str, *, with_range: bool = False) -> str:
+    """Return the median of a metric, marked where it is estimated: `4.12 (3.98-4.31)`."""
+    cell = figure_cell(group, metric(name))
+    mark = "" if cell.text == FAILED else cell.mark
+    return f"{mark}{cell.text}" + (f" ({cell.below.replace('–', '-')})" if with_range and cell.below else "")
 
 
 def _best(choice: Choice, best: Best, most: int | None) -> str:
