@@ -60,7 +60,7 @@ class FaultCell:
 
 
 @dataclass(slots=True, kw_only=True)
-class CellPlace:
+class CellSite:
     """Where a cell runs: its folder, and what can be made on this machine."""
 
     folder: Path
@@ -76,28 +76,28 @@ class CellPlace:
         return self.folder / MARK_FILE
 
 
-def workload_options(cell: FaultCell, place: CellPlace, allocate_mb: float, hold_seconds: float = HOLD_SECONDS) -> dict[str, Any]:
+def workload_options(cell: FaultCell, site: CellSite, allocate_mb: float, hold_seconds: float = HOLD_SECONDS) -> dict[str, Any]:
     """Return the options of the workload: the experiment's, and the fault on its one configuration."""
     experiment, fault = cell.spec.experiment, cell.fault
     options = {**experiment.workload.options, "at_epoch": fault.at_epoch}
     if fault.kind is None:
         return {**options, "configurations": []}
     options.update(kinds=[fault.kind], configurations=[dict(experiment.configurations[cell.faulty])])
-    options.update(mark=str(place.mark), once=fault.once)
-    if fault.kind == "disk_full" and place.has_disk:
-        options["fill_folder"] = str(place.folder)
+    options.update(mark=str(site.mark), once=fault.once)
+    if fault.kind == "disk_full" and site.has_disk:
+        options["fill_folder"] = str(site.folder)
     return {**options, "allocate_mb": allocate_mb, "hold_seconds": hold_seconds}
 
 
-def run_cell(cell: FaultCell, place: CellPlace, command: Sequence[str], seconds: float) -> ChildEnd:
+def run_cell(cell: FaultCell, site: CellSite, command: Sequence[str], seconds: float) -> ChildEnd:
     """Run a program of the cell until its end or its limit; a fault from outside strikes it, once, when its trial waits for that.
 
     Raises:
         NotStruck: the part that is to be taken away is not there.
     """
-    is_wrapped = is_on_disk(cell, place)
+    is_wrapped = is_on_disk(cell, site)
     if is_wrapped:
-        disk = [str(place.folder), str(place.kept), str(DISK_MEGABYTES)]
+        disk = [str(site.folder), str(site.kept), str(DISK_MEGABYTES)]
         command = python("-m", "tuneoff_faults.small_disk", *disk, *command)
 
     def end_parts(pid: int) -> None:  # not what made the disk: that keeps its files
@@ -105,12 +105,12 @@ def run_cell(cell: FaultCell, place: CellPlace, command: Sequence[str], seconds:
 
     return run_child(
         command,
-        place.folder / LOG,
+        site.folder / LOG,
         seconds,
-        _environment(cell, place),
-        cwd=place.folder,
-        look=functools.partial(_look, cell, place),
-        is_stopped=place.stopping.is_set,
+        _environment(cell, site),
+        cwd=site.folder,
+        look=functools.partial(_look, cell, site),
+        is_stopped=site.stopping.is_set,
         end_parts=end_parts if is_wrapped else None,
     )
 
@@ -120,42 +120,42 @@ def python(*arguments: str) -> list[str]:
     return [sys.executable, *arguments]
 
 
-def _environment(cell: FaultCell, place: CellPlace) -> dict[str, str]:
-    temporary = place.folder / "t"
+def _environment(cell: FaultCell, site: CellSite) -> dict[str, str]:
+    temporary = site.folder / "t"
     temporary.mkdir(exist_ok=True)
-    environment = fresh_environment(1, temporary, HOME=str(place.folder), PYTHONUNBUFFERED="1", **{CELL: cell.name})
+    environment = fresh_environment(1, temporary, HOME=str(site.folder), PYTHONUNBUFFERED="1", **{CELL: cell.name})
     return {name: value for name, value in environment.items() if name != MARK}
 
 
-def is_on_disk(cell: FaultCell, place: CellPlace) -> bool:
+def is_on_disk(cell: FaultCell, site: CellSite) -> bool:
     """Tell whether the cell's folder is a small disk while its program runs."""
-    return cell.fault.kind == "disk_full" and place.has_disk
+    return cell.fault.kind == "disk_full" and site.has_disk
 
 
-def folder_after(cell: FaultCell, place: CellPlace) -> Path:
+def folder_after(cell: FaultCell, site: CellSite) -> Path:
     """Return where the files of the cell's program lie once it has ended."""
-    return place.kept if is_on_disk(cell, place) else place.folder
+    return site.kept if is_on_disk(cell, site) else site.folder
 
 
-def was_struck(cell: FaultCell, place: CellPlace) -> bool:
+def was_struck(cell: FaultCell, site: CellSite) -> bool:
     """Tell whether the fault struck, where there is one, once the cell's program has ended."""
     if cell.fault.strike is not None:
-        return place.is_struck
-    return cell.fault.kind is None or (folder_after(cell, place) / MARK_FILE).exists()
+        return site.is_struck
+    return cell.fault.kind is None or (folder_after(cell, site) / MARK_FILE).exists()
 
 
-def _look(cell: FaultCell, place: CellPlace, pid: int) -> None:
-    if cell.fault.strike is None or place.is_struck or not place.mark.exists():
+def _look(cell: FaultCell, site: CellSite, pid: int) -> None:
+    if cell.fault.strike is None or site.is_struck or not site.mark.exists():
         return
-    place.is_struck = True
+    site.is_struck = True
     if cell.fault.strike == "driver":
         kill(pid)
     else:
-        break_part(cell, place)
-    place.mark.with_name(f"{MARK_FILE}{GO_ON}").touch()
+        break_part(cell, site)
+    site.mark.with_name(f"{MARK_FILE}{GO_ON}").touch()
 
 
-def break_part(cell: FaultCell, place: CellPlace) -> None:
+def break_part(cell: FaultCell, site: CellSite) -> None:
     """Take away the part of the framework that the fault strikes.
 
     Raises:
@@ -170,10 +170,10 @@ def break_part(cell: FaultCell, place: CellPlace) -> None:
         for pid in struck:
             kill(pid)
     for name in filter(None, (part.file, part.lock)):
-        found = [path for path in place.folder.rglob(name) if path.is_file()]
-        if not found:
+        files = [path for path in site.folder.rglob(name) if path.is_file()]
+        if not files:
             raise NotStruck(f"no file of this run is named {name!r}")
-        for path in found:
+        for path in files:
             if part.file:
                 path.unlink()
             else:

@@ -98,18 +98,18 @@ def _loss(truth: Truth, without: Mapping[int, Sequence[Claim]]) -> str:
 
 
 def _by_index(seen: SeenRun) -> dict[int, list[Claim]]:
-    found: dict[int, list[Claim]] = {}
+    by_index: dict[int, list[Claim]] = {}
     for claim in seen.claims:
-        found.setdefault(claim.index, []).append(claim)
-    return dict(sorted(found.items()))
+        by_index.setdefault(claim.index, []).append(claim)
+    return dict(sorted(by_index.items()))
 
 
 def _has_result(truth: Truth, claim: Claim) -> bool:
     return claim.state == "completed" and is_finite(claim.value) and truth.result(claim.index) is not None
 
 
-def _are_equal(one: float | None, other: float) -> bool:
-    return one is not None and math.isclose(one, other, rel_tol=TOLERANCE)
+def _are_equal(value: float | None, other: float) -> bool:
+    return value is not None and math.isclose(value, other, rel_tol=TOLERANCE)
 
 
 def _configurations(indices: Sequence[int]) -> str:
@@ -134,7 +134,7 @@ class Truth:
 
 def clean_values(experiment: ExperimentSpec, options: Mapping[str, Any]) -> tuple[tuple[float, ...], ...]:
     """Return the metric after each epoch of each listed configuration, trained here with these options of the workload."""
-    found = []
+    curves = []
     for configuration in experiment.configurations:
         workload = new_workload(experiment.workload.target, options)
         workload.load(configuration, SEEDS)
@@ -142,8 +142,8 @@ def clean_values(experiment: ExperimentSpec, options: Mapping[str, Any]) -> tupl
         for epoch in range(1, experiment.budget.epochs_per_trial + 1):
             workload.train_epoch(epoch)
             values.append(float(workload.validate()[experiment.objective.metric]))
-        found.append(tuple(values))
-    return tuple(found)
+        curves.append(tuple(values))
+    return tuple(curves)
 
 
 def best_of(values: Mapping[int, float], objective: Objective) -> int | None:

@@ -78,10 +78,10 @@ def _chosen(names: Sequence[str] | None) -> list[Fault]:
     from tuneoff.errors import UnknownNameError
     from tuneoff_faults.faults import FAULTS
 
-    known = [fault.name for fault in FAULTS]
+    all_names = [fault.name for fault in FAULTS]
     for name in names or ():
-        if name not in known:
-            raise UnknownNameError(unknown_name("fault", name, known))
+        if name not in all_names:
+            raise UnknownNameError(unknown_name("fault", name, all_names))
     return [fault for fault in FAULTS if not names or fault.name in names]
 
 

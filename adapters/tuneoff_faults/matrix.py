@@ -21,7 +21,7 @@ from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.judge.fault_results import CONTROL, DEFAULTS, NO_SUCH_PART, SURVIVED, FaultResult, Outcome
 from tuneoff.registry import adapter_class
 from tuneoff.run.supervisor.guardian import Announce, temporary_folder, watching
-from tuneoff_faults.cell import CellPlace, FaultCell, NotStruck, Setting, was_struck
+from tuneoff_faults.cell import CellSite, FaultCell, NotStruck, Setting, was_struck
 from tuneoff_faults.classify import Truth, best_of, classify, clean_values
 from tuneoff_faults.faults import NO_FAULT, Fault
 from tuneoff_faults.plain import FaultTools
@@ -62,7 +62,9 @@ def run_matrix(
             try:
                 results = list(pool.map(runner.run, [cell for cell in cells if cell.fault is NO_FAULT]))
                 runner.controls = {
-                    one.adapter: one.seconds for one in results if one.setting == DEFAULTS and one.seconds is not None
+                    result.adapter: result.seconds
+                    for result in results
+                    if result.setting == DEFAULTS and result.seconds is not None
                 }
                 results += pool.map(runner.run, [cell for cell in cells if cell.fault is not NO_FAULT])
             except BaseException:  # Ctrl-C: no further cell begins, and those that run are ended
@@ -135,15 +137,15 @@ class _Runner:
     def _measured(self, cell: FaultCell) -> FaultResult:
         folder, kept = self.root / str(cell.number), self.root / f"k{cell.number}"
         folder.mkdir()
-        place = CellPlace(folder=folder, kept=kept, has_disk=self.has_disk, stopping=self.stopping, announce=self.announce)
+        site = CellSite(folder=folder, kept=kept, has_disk=self.has_disk, stopping=self.stopping, announce=self.announce)
         experiment = cell.spec.experiment
         truth = Truth(values=self.values, objective=experiment.objective, faulty=cell.faulty, is_sound=cell.fault.is_sound)
         try:
             if cell.setting == "defaults":
-                seen = run_by_defaults(cell, place, self._limit(cell))
+                seen = run_by_defaults(cell, site, self._limit(cell))
             else:
-                seen = run_by_adapter(cell, place, self.plan.content)
-            if not was_struck(cell, place):
+                seen = run_by_adapter(cell, site, self.plan.content)
+            if not was_struck(cell, site):
                 said = seen.failure or seen.words or ("the run ended well" if seen.ended else "it says nothing")
                 raise NotStruck(f"its trial never came so far: {said}")
         except NotStruck as error:
@@ -186,7 +188,7 @@ def skip_reason(run: PlannedRun) -> str:
 def _with_waste(results: Sequence[FaultResult]) -> list[FaultResult]:
     """Return the results with the time that the fault cost: beyond the control's, or all of it where no answer came."""
     controls = {(result.adapter, result.setting): result.seconds for result in results if result.fault == CONTROL}
-    found = []
+    with_waste = []
     for result in results:
         wasted = None
         if result.seconds is not None:
@@ -195,5 +197,5 @@ def _with_waste(results: Sequence[FaultResult]) -> list[FaultResult]:
                 wasted = result.seconds
             elif control is not None and result.seconds >= control:  # else the machine was busier then: no figure
                 wasted = round(result.seconds - control, 3)
-        found.append(structs.replace(result, wasted_seconds=wasted))
-    return found
+        with_waste.append(structs.replace(result, wasted_seconds=wasted))
+    return with_waste

@@ -21,14 +21,14 @@ from tuneoff.record.run_record import RunRecord, TrialRecord
 from tuneoff.record.store import standing
 from tuneoff.registry import adapter_class
 from tuneoff.run.child import ChildEnd
-from tuneoff.run.supervisor.cgroups import limit_settings, make_group, places
+from tuneoff.run.supervisor.cgroups import group_sites, limit_settings, make_group
 from tuneoff.run.supervisor.execution import MEGABYTE
 from tuneoff.run.supervisor.guardian import Announce
 from tuneoff.run.supervisor.leftovers import remove_cgroup
 from tuneoff_faults.cell import (
     HOLD_SECONDS,
     PROGRAM_MEGABYTES,
-    CellPlace,
+    CellSite,
     FaultCell,
     end,
     folder_after,
@@ -48,7 +48,7 @@ OVER_LIMIT = 2.0  # times the memory limit that a trial allocates
 _MORE_SECONDS = 30.0  # for the command itself
 
 
-def run_by_defaults(cell: FaultCell, place: CellPlace, limit: float) -> SeenRun:
+def run_by_defaults(cell: FaultCell, site: CellSite, limit: float) -> SeenRun:
     """Run the plain program with the fault, once more after it was killed, and return what was seen.
 
     Each start of it has `limit` seconds.
@@ -56,22 +56,22 @@ def run_by_defaults(cell: FaultCell, place: CellPlace, limit: float) -> SeenRun:
     Raises:
         NotStruck: the part that is to be taken away is not there.
     """
-    with _memory(cell, place) as (group, allocate_mb):
+    with _memory(cell, site) as (group, allocate_mb):
         ended, seconds = _run_to_its_end(
-            cell, place, lambda is_again: _run(cell, place, group, allocate_mb, limit, is_again=is_again)
+            cell, site, lambda is_again: _run(cell, site, group, allocate_mb, limit, is_again=is_again)
         )
-    seen = _seen(ended, folder_after(cell, place), seconds)
+    seen = _seen(ended, folder_after(cell, site), seconds)
     if cell.fault.kind == "out_of_memory" and group is None and seen.failure:
         return SeenRun(failure=UNLIMITED + seen.failure, seconds=seconds)
     return seen
 
 
-def _run_to_its_end(cell: FaultCell, place: CellPlace, run: Callable[[bool], ChildEnd]) -> tuple[ChildEnd, float]:
+def _run_to_its_end(cell: FaultCell, site: CellSite, run: Callable[[bool], ChildEnd]) -> tuple[ChildEnd, float]:
     """Run the cell's program, again (True) after it was killed; return how it ended, and the seconds of both."""
     try:
         ended = run(False)
         seconds = ended.seconds
-        if cell.fault.strike == "driver" and place.is_struck and ended.code is not None:
+        if cell.fault.strike == "driver" and site.is_struck and ended.code is not None:
             if cell.setting == "adapter":
                 end(cell, wait_seconds=10.0)  # what is left of a killed command ends by itself
             ended = run(True)
@@ -81,15 +81,15 @@ def _run_to_its_end(cell: FaultCell, place: CellPlace, run: Callable[[bool], Chi
         end(cell)
 
 
-def _run(cell: FaultCell, place: CellPlace, group: Path | None, allocate_mb: float, limit: float, *, is_again: bool) -> ChildEnd:
+def _run(cell: FaultCell, site: CellSite, group: Path | None, allocate_mb: float, limit: float, *, is_again: bool) -> ChildEnd:
     experiment = cell.spec.experiment
     assert cell.tools is not None
     PlainTask(
-        folder=str(place.folder),
+        folder=str(site.folder),
         configurations=experiment.configurations,
         workload=experiment.workload.target,
         options=workload_options(
-            cell, place, allocate_mb, hold_seconds=0.0 if cell.fault.kind == "out_of_memory" else HOLD_SECONDS
+            cell, site, allocate_mb, hold_seconds=0.0 if cell.fault.kind == "out_of_memory" else HOLD_SECONDS
         ),
         metric=experiment.objective.metric,
         mode=experiment.objective.mode,
@@ -98,11 +98,11 @@ def _run(cell: FaultCell, place: CellPlace, group: Path | None, allocate_mb: flo
         is_again=is_again,
         parent=os.getpid(),
     ).write()
-    command = python("-m", cell.tools.plain, str(place.folder))
+    command = python("-m", cell.tools.plain, str(site.folder))
     if group is not None:
         enter = 'echo $$ > "$0" && exec "$@"'  # the process enters the group before it becomes the program
         command = ["/bin/sh", "-c", enter, str(group / "cgroup.procs"), *command]
-    return run_cell(cell, place, command, limit)
+    return run_cell(cell, site, command, limit)
 
 
 def _seen(ended: ChildEnd, folder: Path, seconds: float) -> SeenRun:
@@ -116,7 +116,7 @@ def _seen(ended: ChildEnd, folder: Path, seconds: float) -> SeenRun:
 
 
 @contextlib.contextmanager
-def _memory(cell: FaultCell, place: CellPlace) -> Iterator[tuple[Path | None, float]]:
+def _memory(cell: FaultCell, site: CellSite) -> Iterator[tuple[Path | None, float]]:
     """Give the control group, where one is needed and can be made, and how much the trial allocates."""
     workers = cell.spec.experiment.workers
     each = workers.memory_mb or 0.0
@@ -124,20 +124,20 @@ def _memory(cell: FaultCell, place: CellPlace) -> Iterator[tuple[Path | None, fl
         yield None, each
         return
     limit_mb = PROGRAM_MEGABYTES + each * workers.count
-    with memory_group(cell.name, int(limit_mb * MEGABYTE), place.announce) as group:
+    with memory_group(cell.name, int(limit_mb * MEGABYTE), site.announce) as group:
         yield group, each if group is None else 2 * limit_mb
 
 
 @contextlib.contextmanager
 def memory_group(cell: str, limit_bytes: int, announce: Announce = lambda folder: None) -> Iterator[Path | None]:
     """Give a cell's group of that limit, announced, and removed at the end, or None: none can be made here."""
-    place = places(["memory"])["memory"]
-    folder = None if place.parent is None else place.parent / f"{_NAME}{cell}"
+    hierarchy = group_sites(["memory"])["memory"]
+    folder = None if hierarchy.parent is None else hierarchy.parent / f"{_NAME}{cell}"
     if folder is not None:
         announce(folder)
     try:
         can_be_made = folder is not None and not make_group(
-            folder, {"memory": limit_settings(place.version, "memory", limit_bytes)}
+            folder, {"memory": limit_settings(hierarchy.version, "memory", limit_bytes)}
         )
         yield folder if can_be_made else None
     finally:
@@ -145,26 +145,26 @@ def memory_group(cell: str, limit_bytes: int, announce: Announce = lambda folder
             remove_cgroup(folder)
 
 
-def run_by_adapter(cell: FaultCell, place: CellPlace, content: Mapping[str, Any]) -> SeenRun:
+def run_by_adapter(cell: FaultCell, site: CellSite, content: Mapping[str, Any]) -> SeenRun:
     """Run the command with the fault, resume it after it was killed, and return what its record says.
 
     Raises:
         NotStruck: the part that is to be taken away is not there.
     """
-    _write_file(cell, place, content)
+    _write_file(cell, site, content)
     command = python("-m", "tuneoff", "compare", FILE, "--output", RESULTS, "--no-report", "--json")
     limit = seconds_at_most(cell.spec) + _MORE_SECONDS
     ended, seconds = _run_to_its_end(
-        cell, place, lambda is_again: run_cell(cell, place, [*command, "--resume"] if is_again else command, limit)
+        cell, site, lambda is_again: run_cell(cell, site, [*command, "--resume"] if is_again else command, limit)
     )
-    return _seen_through(cell, ended, folder_after(cell, place) / RESULTS, seconds)
+    return _seen_through(cell, ended, folder_after(cell, site) / RESULTS, seconds)
 
 
-def _write_file(cell: FaultCell, place: CellPlace, content: Mapping[str, Any]) -> None:
+def _write_file(cell: FaultCell, site: CellSite, content: Mapping[str, Any]) -> None:
     """Write the file of this one run: the experiment, with the fault, one adapter, and nothing measured but time."""
     retries = RETRIES if adapter_class(cell.spec.adapter).capabilities.retry is Support.YES else 0
     memory_mb = cell.spec.experiment.workers.memory_mb or 0.0
-    options = workload_options(cell, place, OVER_LIMIT * memory_mb)
+    options = workload_options(cell, site, OVER_LIMIT * memory_mb)
     entry = {"name": cell.spec.adapter, "platform": cell.spec.platform, "options": dict(cell.spec.options)}
     cell_content = {
         **content,
@@ -177,7 +177,7 @@ def _write_file(cell: FaultCell, place: CellPlace, content: Mapping[str, Any]) -
         "carbon": "none",
         "prices": "none",
     }
-    (place.folder / FILE).write_text(json.dumps(cell_content))
+    (site.folder / FILE).write_text(json.dumps(cell_content))
 
 
 def _seen_through(cell: FaultCell, ended: ChildEnd, results: Path, seconds: float) -> SeenRun:

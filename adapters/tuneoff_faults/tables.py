@@ -14,7 +14,11 @@ def terminal(results: Sequence[FaultResult]) -> str:
     """Return one table per setting, with the reasons, and the verdict."""
     header = ("fault", "framework", "outcome (wasted)", "why")
     tables = {
-        title: [(one.fault, one.adapter, _cell(one), one.reason) for one in _tried(results) if one.setting == setting]
+        title: [
+            (result.fault, result.adapter, _cell(result), result.reason)
+            for result in _tried(results)
+            if result.setting == setting
+        ]
         for setting, title in TITLES.items()
     }
     return "\n".join([*(f"{title}:\n{columns(header, rows)}\n" for title, rows in tables.items() if rows), verdict(results)])
@@ -22,14 +26,14 @@ def terminal(results: Sequence[FaultResult]) -> str:
 
 def verdict(results: Sequence[FaultResult]) -> str:
     """Return one line: whether anything hung or was wrong under the adapters' settings; first, whether the controls went well."""
-    if failed := [f"{one.adapter} by {one.setting}" for one in failed_controls(results)]:
+    if failed := [f"{result.adapter} by {result.setting}" for result in failed_controls(results)]:
         text = f"without a fault it did not go well: {', '.join(failed)}"
         return f"NO VERDICT: {text}; free the machine, or raise timeouts.trials_seconds"
-    if bad := [f"{one.adapter} under {one.fault}" for one in bad_ones(results)]:
+    if bad := [f"{result.adapter} under {result.fault}" for result in bad_ones(results)]:
         return f"NOT SAFE: through its adapter, hung or silently wrong: {', '.join(bad)}"
-    if missed := [f"{one.adapter} by {one.setting} under {one.fault}" for one in results if one.is_missed]:
+    if missed := [f"{result.adapter} by {result.setting} under {result.fault}" for result in results if result.is_missed]:
         return f"NO VERDICT: the fault could not be planted: {', '.join(missed)}"
-    through = sum(one.setting == ADAPTER and one.outcome is not None for one in results)
+    through = sum(result.setting == ADAPTER and result.outcome is not None for result in results)
     if not through:
         return "NO VERDICT: nothing was run through an adapter"
     return f"SAFE: of {through} runs through adapters none hung and none was silently wrong"
@@ -37,12 +41,12 @@ def verdict(results: Sequence[FaultResult]) -> str:
 
 def bad_ones(results: Sequence[FaultResult]) -> list[FaultResult]:
     """Return what must not happen: through an adapter, hung or silently wrong."""
-    return [one for one in results if one.setting == ADAPTER and one.outcome in WORST]
+    return [result for result in results if result.setting == ADAPTER and result.outcome in WORST]
 
 
 def failed_controls(results: Sequence[FaultResult]) -> list[FaultResult]:
     """Return the runs without a fault that did not come to their right result: nothing can be said of the others then."""
-    return [one for one in results if one.fault == CONTROL and one.outcome not in (None, Outcome.RECOVERED)]
+    return [result for result in results if result.fault == CONTROL and result.outcome not in (None, Outcome.RECOVERED)]
 
 
 def markdown(
@@ -54,15 +58,18 @@ def markdown(
     """
     lines = [f"    {command}", "", *markdown_table(("", ""), sorted(about.items())), "", *_defaults(tools)]
     for setting, title in TITLES.items():
-        if chosen := [one for one in results if one.setting == setting]:
+        if chosen := [result for result in results if result.setting == setting]:
             lines += ["", f"## {title}", "", *_matrix(chosen)]
-    rows = [(one.fault, one.setting, one.adapter, _cell(one), one.reason.replace("<", "&lt;")) for one in _tried(results)]
+    rows = [
+        (result.fault, result.setting, result.adapter, _cell(result), result.reason.replace("<", "&lt;"))
+        for result in _tried(results)
+    ]
     why = markdown_table(("fault", "by", "adapter", "outcome (wasted)", "why"), rows)
     return "\n".join([*lines, "", f"**{verdict(results)}.**", "", "## Why", "", *why, ""])
 
 
 def _tried(results: Sequence[FaultResult]) -> list[FaultResult]:
-    return [one for one in results if one.reason != NO_SUCH_PART]
+    return [result for result in results if result.reason != NO_SUCH_PART]
 
 
 def _cell(result: FaultResult) -> str:
@@ -74,11 +81,11 @@ def _cell(result: FaultResult) -> str:
 
 
 def _matrix(results: Sequence[FaultResult]) -> list[str]:
-    labels = list(dict.fromkeys(one.adapter for one in results))
-    found = {(one.fault, one.adapter): _cell(one) for one in results}
-    names = {one.fault for one in results}
+    labels = list(dict.fromkeys(result.adapter for result in results))
+    cells = {(result.fault, result.adapter): _cell(result) for result in results}
+    names = {result.fault for result in results}
     rows = [
-        (f"`{fault.name}`: {fault.text}", *(found.get((fault.name, label), "") for label in labels))
+        (f"`{fault.name}`: {fault.text}", *(cells.get((fault.name, label), "") for label in labels))
         for fault in FAULTS
         if fault.name in names
     ]
@@ -87,12 +94,16 @@ def _matrix(results: Sequence[FaultResult]) -> list[str]:
 
 def _defaults(tools: Mapping[str, FaultTools | None]) -> list[str]:
     """Return what each plain program leaves to its framework, and its parts."""
-    own = {label: one for label, one in tools.items() if one is not None}
-    if not own:
+    programs = {label: tool for label, tool in tools.items() if tool is not None}
+    if not programs:
         return []
-    parts = [(label, ", ".join(f"`{part.fault}`: {part.text}" for part in one.parts)) for label, one in own.items() if one.parts]
+    parts = [
+        (label, ", ".join(f"`{part.fault}`: {part.text}" for part in tool.parts))
+        for label, tool in programs.items()
+        if tool.parts
+    ]
     return [
-        *markdown_table(("adapter", "its plain program"), [(label, one.defaults) for label, one in own.items()]),
+        *markdown_table(("adapter", "its plain program"), [(label, tool.defaults) for label, tool in programs.items()]),
         "",
         *markdown_table(("adapter", "its parts that are broken"), parts),
     ]

@@ -13,7 +13,7 @@ from contract.runs import Made, make
 from tuneoff.base.space import Float, SearchSpace
 from tuneoff.errors import UnsupportedError
 from tuneoff.experiment.spec import Budget, CpuLimit, ExperimentSpec, Objective, Strategy, Workers, WorkloadSpec
-from tuneoff.run.supervisor.cgroups import places
+from tuneoff.run.supervisor.cgroups import group_sites
 from tuneoff.run.supervisor.limits import usable_processors
 
 pytestmark = pytest.mark.slow
@@ -49,7 +49,7 @@ def processors_used(made: Made) -> float:
     return sum(epoch.cpu_ns or 0 for epoch in epochs) / sum(epoch.train_ns for epoch in epochs)
 
 
-@pytest.mark.skipif(places(("cpu",))["cpu"].parent is None, reason="no CPU quota can be given here")
+@pytest.mark.skipif(group_sites(("cpu",))["cpu"].parent is None, reason="no CPU quota can be given here")
 def test_a_trial_with_a_quota_of_half_a_cpu_gets_half_a_cpu_and_one_without_a_limit_more(tmp_path: Path) -> None:
     if os.getloadavg()[0] > len(usable_processors()) + 1:
         pytest.skip("the machine is busy: no trial gets a whole processor")

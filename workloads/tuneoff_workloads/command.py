@@ -85,11 +85,11 @@ class Command(Workload):
             raise ExperimentError(f"command: {error}; a brace that is no placeholder is written twice") from error
         if SEED in space.dimensions:
             raise ExperimentError(f"command: {SEED!r} is the trial's seed, so no dimension may be named so; choose another name")
-        known = {*space.dimensions, SEED}
-        if unknown := sorted(used - known):
+        names = {*space.dimensions, SEED}
+        if unknown := sorted(used - names):
             rule = f"command may name dimensions and {SEED} in braces, but names {unknown[0]!r}"
-            raise ExperimentError(f"{rule}; known: {', '.join(sorted(known))}")
-        if unused := sorted(known - used - {SEED}):
+            raise ExperimentError(f"{rule}; known: {', '.join(sorted(names))}")
+        if unused := sorted(names - used - {SEED}):
             raise ExperimentError(f"command must use every dimension, but not {unused[0]!r}; write {{{unused[0]}}} in it")
 
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
@@ -136,15 +136,15 @@ class Command(Workload):
     def _reaches_an_epoch(self) -> bool:
         """Pass on what the program prints up to its next epoch; False: it ended before, or `self._program` waits no longer."""
         while line := self._output.readline(_LONGEST_LINE):
-            shown = shown_line(line)
-            metrics = _metrics(shown)
+            text = shown_line(line)
+            metrics = _metrics(text)
             if metrics and (not self.objective or self.objective in metrics):
                 self._metrics = metrics
                 self._trained += 1
                 return True
             print(line, end="", flush=True)
-            self._last = shown or self._last
-            self._nearest = _nearer(shown, self._nearest, self.objective)
+            self._last = text or self._last
+            self._nearest = _nearer(text, self._nearest, self.objective)
         return False
 
     def _let_end(self, program: _UntilItsEnd) -> None:
@@ -227,10 +227,10 @@ class _UntilItsEnd(io.RawIOBase):
         return 0
 
     def _ready(self, descriptors: list[int]) -> list[int]:
-        left = None if self._until == math.inf else self._until - time.monotonic()
-        if left is not None and left <= 0:  # also where there is always more to read
+        remaining = None if self._until == math.inf else self._until - time.monotonic()
+        if remaining is not None and remaining <= 0:  # also where there is always more to read
             return []
-        return select.select(descriptors, [], [], left)[0]
+        return select.select(descriptors, [], [], remaining)[0]
 
     def close(self) -> None:
         if not self.closed:

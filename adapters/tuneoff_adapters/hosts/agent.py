@@ -118,7 +118,7 @@ class Agent:
                 for watched in watched_memory(self._run_dir, clock.boot_id()):
                     if is_alive(watched.pid, watched.started_ns):  # else it is another container's on this kernel, or gone
                         has_more = has_more_memory(watched.pid, watched.limit_bytes)
-                        watched.over.write_text(watched.asked if has_more else "")
+                        watched.over.write_text(watched.request if has_more else "")
             time.sleep(LOOK_SECONDS)
 
 

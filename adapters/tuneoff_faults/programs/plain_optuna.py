@@ -44,8 +44,8 @@ def main(folder: str, trials: int | None) -> None:
     if not study.trials:
         for index in range(len(task.configurations)):
             study.enqueue_trial({"index": index})
-    left = len(task.configurations) - len(study.get_trials(states=(TrialState.COMPLETE,)))
-    shares = [left // task.workers + (worker < left % task.workers) for worker in range(task.workers)]
+    remaining = len(task.configurations) - len(study.get_trials(states=(TrialState.COMPLETE,)))
+    shares = [remaining // task.workers + (worker < remaining % task.workers) for worker in range(task.workers)]
     command = [sys.executable, "-m", __spec__.name, folder]
     processes = [subprocess.Popen([*command, str(share)]) for share in shares if share]
     codes = [process.wait() for process in processes]

@@ -44,9 +44,9 @@ def main(folder: str) -> None:
     for number, text in status.last_trial_status_seen.items():
         state: State = "completed" if text == "Completed" else "failed" if text == "Failed" else "unfinished"
         statistics = status.trial_metric_statistics.get(number)
-        found = None if statistics is None else (statistics.max_metrics if task.mode == "max" else statistics.min_metrics)
+        metrics = None if statistics is None else (statistics.max_metrics if task.mode == "max" else statistics.min_metrics)
         index = tuner.trial_backend._trial_dict[number].config["index"]
-        claims.append(Claim(index=index, state=state, value=None if found is None else found.get(task.metric), text=text))
+        claims.append(Claim(index=index, state=state, value=None if metrics is None else metrics.get(task.metric), text=text))
     _, best = tuner.best_config()
     value = next((claim.value for claim in claims if claim.index == best["index"]), None)
     task.answer(claims, (best["index"], value))

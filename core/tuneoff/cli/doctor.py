@@ -173,9 +173,9 @@ def _memory() -> Finding:
 
 
 def _cgroup() -> Finding:
-    from tuneoff.run.supervisor.cgroups import places
+    from tuneoff.run.supervisor.cgroups import group_sites
 
-    found = places(("memory", "cpu"))
+    found = group_sites(("memory", "cpu"))
     memory, cpu = found["memory"], found["cpu"]
     possible = memory.parent is not None and cpu.parent is not None
     text = f"memory limits by {memory.text}" if memory.parent else f"memory limits by the watchdog alone ({memory.text})"

@@ -66,7 +66,7 @@ class PlanRequest:
     resume: bool = False
     retry: Literal["flagged", "failed"] | None = None
     maxfail: int | None = None
-    notes: Callable[[Sequence[PlannedRun]], Sequence[str]] = lambda left: ()  # of the runs that are left, told before the first
+    notes: Callable[[Sequence[PlannedRun]], Sequence[str]] = lambda runs: ()  # of the runs that are left, told before the first
     verbose: bool = False  # tell which power meter was found, though nothing is wrong with it
 
 
@@ -104,8 +104,8 @@ def _clean(request: PlanRequest, folder: ResultsFolder) -> None:
     results, plan = request.results, request.plan
     if killed := clean_results(results.resolve()):
         log.warning("ended %d processes that an earlier command left behind", len(killed))
-    for left in undeploy_outside(results, {run.run_id: run.spec for run in plan.runs}, UNDEPLOY_SECONDS):
-        log.warning("an earlier command left, and it cannot be removed now: %s", left)
+    for leftover in undeploy_outside(results, {run.run_id: run.spec for run in plan.runs}, UNDEPLOY_SECONDS):
+        log.warning("an earlier command left, and it cannot be removed now: %s", leftover)
     recover(results, plan, folder.earlier_end)
 
 
@@ -123,11 +123,13 @@ class _Matrix:
         self._standing = standing(records)
         self._repeats = to_repeat(plan, records, flagged=request.retry == "flagged")
         again = FAILED if request.retry == "failed" else ()
-        self._final = _final(plan, {key: one for key, one in self._standing.items() if one.status not in again}, self._repeats)
+        self._final = _final(
+            plan, {key: record for key, record in self._standing.items() if record.status not in again}, self._repeats
+        )
         needed = {run.spec.adapter_target for run in plan.counted if run.skip_reason is None and run.run_id not in self._final}
         is_asked = [run for run in plan.to_run if not run.spec.warm_up or run.spec.adapter_target in needed]
         self._left = [run for run in is_asked if run.run_id not in self._final]
-        final = {key for key, one in self._standing.items() if is_final(one)}
+        final = {key for key, record in self._standing.items() if is_final(record)}
         self.owed = final & {run.run_id for run in self._left}  # those to be repeated, until they are
         self._data = _prepare_data(self._left)
         self._guard = machine.Guard(results, machine.known(_looks(records)))
@@ -251,12 +253,12 @@ def _final(plan: Plan, records: Mapping[str, RunRecord], repeats: Mapping[str, R
 
 def _prepare_data(runs: Sequence[PlannedRun]) -> dict[str, Provenance]:
     """Make the data of each workload of these runs available, once, and return what it declares by workload and options."""
-    found: dict[str, Provenance] = {}
+    data: dict[str, Provenance] = {}
     for run in runs:
         key = _data_key(run.spec)
-        if key not in found:
-            found[key] = prepare(run.spec.experiment.workload)
-    return found
+        if key not in data:
+            data[key] = prepare(run.spec.experiment.workload)
+    return data
 
 
 def _data_key(spec: RunSpec) -> str:

@@ -71,7 +71,15 @@ def finish(
     )
     record = derive_folder(folder, spec, end).record
     try:
-        _keep_best_checkpoint(folder, record)
+        kept = {f"{record.best.trial}.safetensors"} if record.best is not None else set()
+        with contextlib.suppress(FileNotFoundError), pinned(folder / CHECKPOINTS) as checkpoints:
+            for path in checkpoints.iterdir():
+                if path.name not in kept:
+                    path.unlink()
+        with contextlib.suppress(OSError), pinned(folder / "slots") as slots:
+            for path in slots.iterdir():
+                path.unlink()
+            (folder / "slots").rmdir()
     except OSError as error:
         raise ResultsError(f"{folder} cannot be tidied: {error.strerror}; see {CHECKPOINTS}/ in it") from error
     write_run(folder, record, key_of(write_end(folder, end)))
@@ -80,25 +88,13 @@ def finish(
 
 def _environment(environment: Mapping[str, Any], spec: RunSpec, capabilities: Capabilities) -> Mapping[str, Any]:
     """Return what was in force, with the adapter's own limiters of memory and CPU where it has them."""
-    own: dict[str, str] = {}
+    limiters: dict[str, str] = {}
     if capabilities.memory_limiter and spec.experiment.workers.memory_mb is not None:
-        own["memory"] = capabilities.memory_limiter
+        limiters["memory"] = capabilities.memory_limiter
     if capabilities.cpu_limiter:
         is_emulated = spec.platform in capabilities.emulated_platforms
-        own["cpus"] = f"none ({spec.platform} {capabilities.cpu_limiter})" if is_emulated else capabilities.cpu_limiter
-    return {**environment, "limits": {**environment.get("limits", {}), **own}} if own else environment
-
-
-def _keep_best_checkpoint(folder: Path, record: RunRecord) -> None:
-    kept = {f"{record.best.trial}.safetensors"} if record.best is not None else set()
-    with contextlib.suppress(FileNotFoundError), pinned(folder / CHECKPOINTS) as checkpoints:
-        for path in checkpoints.iterdir():
-            if path.name not in kept:
-                path.unlink()
-    with contextlib.suppress(OSError), pinned(folder / "slots") as slots:
-        for path in slots.iterdir():
-            path.unlink()
-        (folder / "slots").rmdir()
+        limiters["cpus"] = f"none ({spec.platform} {capabilities.cpu_limiter})" if is_emulated else capabilities.cpu_limiter
+    return {**environment, "limits": {**environment.get("limits", {}), **limiters}} if limiters else environment
 
 
 def recover(results: Path, plan: Plan, ruling: Ruling) -> None:

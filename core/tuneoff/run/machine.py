@@ -153,11 +153,11 @@ def notes(now: MachineState, looks: Sequence[MachineState], memory_needed: int =
 
     `looks`: those of the folder so far, this one too, in the order of time. `memory_needed`: bytes of the workers.
     """
-    found = []
+    flags = []
     first = looks[0]
     ratio = now.sentinel_ns / min(look.sentinel_ns for look in looks)
     if ratio > DRIFT_LIMIT:
-        found.append(("machine_drift", f"the sentinel took {ratio:.2f} times as long as in the fastest look of this folder"))
+        flags.append(("machine_drift", f"the sentinel took {ratio:.2f} times as long as in the fastest look of this folder"))
     changed = [
         text
         for text in (
@@ -167,21 +167,21 @@ def notes(now: MachineState, looks: Sequence[MachineState], memory_needed: int =
         if text
     ]
     if changed:
-        found.append(("machine_changed", f"since the first look of this folder: {', '.join(changed)}"))
+        flags.append(("machine_changed", f"since the first look of this folder: {', '.join(changed)}"))
     if now.survivors:
-        found.append(("earlier_survivor", f"processes of an earlier run are alive: {'; '.join(now.survivors[:3])}"))
+        flags.append(("earlier_survivor", f"processes of an earlier run are alive: {'; '.join(now.survivors[:3])}"))
     lacking = _memory_lacking(now, memory_needed)
     if lacking is not None:
-        found.append(("low_memory", lacking))
+        flags.append(("low_memory", lacking))
     short = [size for size in (now.disk_free_bytes, now.temporary_free_bytes) if size is not None and size < LEAST_DISK]
     if short:
-        found.append(("low_disk", f"{min(short) / 1e6:.0f} MB are free where the run writes, below {LEAST_DISK / 1e6:.0f} MB"))
+        flags.append(("low_disk", f"{min(short) / 1e6:.0f} MB are free where the run writes, below {LEAST_DISK / 1e6:.0f} MB"))
     if now.clock_source in SLOW_CLOCKS:
-        found.append(("slow_clock_source", f"the kernel reads the time from {now.clock_source}: slow or coarse"))
+        flags.append(("slow_clock_source", f"the kernel reads the time from {now.clock_source}: slow or coarse"))
     if now.frequency_limit is not None and now.frequency_limit < 1:
         text = f"a processor may reach {100 * now.frequency_limit:.0f} % of its greatest frequency"
-        found.append(("frequency_limited", text))
-    return found
+        flags.append(("frequency_limited", text))
+    return flags
 
 
 def known(stored: Iterable[Any]) -> list[MachineState]:
@@ -240,8 +240,8 @@ def clock_source(sys: Path = SYS) -> str | None:
 
 def governor(sys: Path = SYS) -> str | None:
     """Return the governor of the processors' frequency, with commas between where they differ."""
-    found = {_text(path) for path in (sys / CPUS).glob("cpu[0-9]*/cpufreq/scaling_governor")}
-    return ",".join(sorted(name for name in found if name)) or None
+    governors = {_text(path) for path in (sys / CPUS).glob("cpu[0-9]*/cpufreq/scaling_governor")}
+    return ",".join(sorted(name for name in governors if name)) or None
 
 
 def frequency_limit(sys: Path = SYS) -> float | None:

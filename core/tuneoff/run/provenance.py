@@ -49,9 +49,9 @@ def prepare(workload: WorkloadSpec) -> Provenance:
     Raises:
         DataError: the data are not there.
     """
-    made = new_workload(workload.target, workload.options)
+    instance = new_workload(workload.target, workload.options)
     with output_as_errors():
-        data = made.prepare()
+        data = instance.prepare()
     package, folder, files = _code(workload.target)
     git = None
     if folder is not None and not set(folder.parts) & set(_INSTALLED):
@@ -59,8 +59,8 @@ def prepare(workload: WorkloadSpec) -> Provenance:
         git = None if state is None else {"url": git_remote(folder), "commit": state["commit"]}
     code = {
         "package": package,
-        "version": made.version,
-        "training_algorithm": made.training_algorithm,
+        "version": instance.version,
+        "training_algorithm": instance.training_algorithm,
         "files": len(files),
         "sha256": _digest(folder, files),
         "git": git,
@@ -70,14 +70,14 @@ def prepare(workload: WorkloadSpec) -> Provenance:
 
 def _file_digests(paths: Mapping[str, str]) -> dict[str, str | None] | None:
     """Return the SHA-256 of each file (None: it cannot be read), or None where there is no file."""
-    found: dict[str, str | None] = {}
+    digests: dict[str, str | None] = {}
     for name, path in paths.items():
         try:
             with open_regular(Path(path), follow=True) as file:
-                found[name] = hashlib.file_digest(file, "sha256").hexdigest()
+                digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError:
-            found[name] = None
-    return found or None
+            digests[name] = None
+    return digests or None
 
 
 def _file_bytes(paths: Mapping[str, str]) -> int | None:

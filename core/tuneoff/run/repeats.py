@@ -50,75 +50,78 @@ def flagged_blocks(plan: Plan, flags: Mapping[str, frozenset[str]], numbers: Map
     `flags`: names by run id. `numbers`: how often a block was repeated already. Nothing else is looked at: no status, no
     time, no value.
     """
-    found = {}
+    repeats = {}
     for block, runs in _blocks(plan).items():
         because = Counter(name for run_id in runs for name in sorted(flags.get(run_id, frozenset()) & PASSING))
         if because:
             repeat = Repeat(block=block, seed=_seed(plan, block), number=numbers.get(block, 0) + 1, because=dict(because))
-            found.update(dict.fromkeys(runs, repeat))
-    return found
+            repeats.update(dict.fromkeys(runs, repeat))
+    return repeats
 
 
 def to_repeat(plan: Plan, records: Sequence[RunRecord], *, flagged: bool) -> dict[str, Repeat]:
     """Return the repetition of each run that is to be run for one: of blocks begun and not ended; `flagged`: of flagged ones."""
     begun = _unfinished(plan, records)
-    found = {run_id: repeat for run_id, repeat in begun.items() if run_id not in _ended(records, repeat.number)}
+    repeats = {run_id: repeat for run_id, repeat in begun.items() if run_id not in _ended(records, repeat.number)}
     if flagged:
         blocks = {repeat.block for repeat in begun.values()}
         numbers = {repeat.block: repeat.number for repeat in _repetitions(plan, records)}
         new = flagged_blocks(plan, _flags(records), numbers)
-        found.update({run_id: repeat for run_id, repeat in new.items() if repeat.block not in blocks})
-    return found
+        repeats.update({run_id: repeat for run_id, repeat in new.items() if repeat.block not in blocks})
+    return repeats
 
 
 def repeated(plan: Plan, records: Sequence[RunRecord]) -> Repeated:
     """Return what was repeated in a results folder, for the lines below its table."""
     blocks = _blocks(plan)
-    known = {(repeat.block, repeat.number): repeat for repeat in _repetitions(plan, records)}
+    repetitions = {(repeat.block, repeat.number): repeat for repeat in _repetitions(plan, records)}
     stand = {record.execution_id for record in standing(records).values()}
-    touched = {block for block, _ in known}
+    touched = {block for block, _ in repetitions}
     runs = {run_id for block in touched for run_id in blocks.get(block, ())}
-    left = flagged_blocks(plan, _flags(records), {})
+    still_flagged = flagged_blocks(plan, _flags(records), {})
     return Repeated(
         blocks=len(blocks),
-        repeats=tuple(known.values()),
+        repeats=tuple(repetitions.values()),
         unfinished=tuple({repeat.block: repeat for repeat in _unfinished(plan, records).values()}.values()),
-        flagged=tuple(sorted({repeat.seed for repeat in left.values()})),
-        flags=sum((Counter(repeat.because) for repeat in {one.block: one for one in left.values()}.values()), Counter()),
+        flagged=tuple(sorted({repeat.seed for repeat in still_flagged.values()})),
+        flags=sum(
+            (Counter(repeat.because) for repeat in {repeat.block: repeat for repeat in still_flagged.values()}.values()),
+            Counter(),
+        ),
         set_aside=sum(record.run_id in runs and record.execution_id not in stand for record in records),
     )
 
 
-def repeat_lines(found: Repeated) -> list[str]:
+def repeat_lines(summary: Repeated) -> list[str]:
     """Return the lines below the table; nothing where no run was flagged and nothing repeated."""
     lines = []
-    of = counted(found.blocks, "block")
-    if found.repeats:
-        count = len({repeat.block for repeat in found.repeats})
+    of = counted(summary.blocks, "block")
+    if summary.repeats:
+        count = len({repeat.block for repeat in summary.repeats})
         lines.append(
             f"Repeated whole for reasons of the machine, decided blind to results: {count} of {of}; "
-            f"{counted(found.set_aside, 'further execution')} kept, and counted nowhere."
+            f"{counted(summary.set_aside, 'further execution')} kept, and counted nowhere."
         )
-        lines += [f"  repetition {repeat.number} of {repeat.text}" for repeat in found.repeats]
-    for repeat in found.unfinished:
+        lines += [f"  repetition {repeat.number} of {repeat.text}" for repeat in summary.repeats]
+    for repeat in summary.unfinished:
         lines.append(f"The repetition of seed {repeat.seed} is not complete, so its runs are of two executions: add --resume.")
-    if found.flagged:
-        names = ", ".join(f"{name}: {count}" for name, count in found.flags.items())
+    if summary.flagged:
+        names = ", ".join(f"{name}: {count}" for name, count in summary.flags.items())
         lines.append(
-            f"{len(found.flagged)} of {of} hold{'s' if len(found.flagged) == 1 else ''} a run with a flag of the machine "
+            f"{len(summary.flagged)} of {of} hold{'s' if len(summary.flagged) == 1 else ''} a run with a flag of the machine "
             f"({names}); once all runs are done, `--resume --retry flagged` repeats them whole"
         )
     return lines
 
 
-def repeat_json(found: Repeated) -> dict[str, Any]:
+def repeat_json(summary: Repeated) -> dict[str, Any]:
     """Return the same as JSON values."""
     return {
-        "blocks": found.blocks,
-        "repeated": [{"seed": repeat.seed, **repeat.to_json()} for repeat in found.repeats],
-        "unfinished_seeds": [repeat.seed for repeat in found.unfinished],
-        "flagged_seeds": list(found.flagged),
-        "set_aside": found.set_aside,
+        "blocks": summary.blocks,
+        "repeated": [{"seed": repeat.seed, **repeat.to_json()} for repeat in summary.repeats],
+        "unfinished_seeds": [repeat.seed for repeat in summary.unfinished],
+        "flagged_seeds": list(summary.flagged),
+        "set_aside": summary.set_aside,
     }
 
 
@@ -143,14 +146,14 @@ def _flags(records: Sequence[RunRecord]) -> dict[str, frozenset[str]]:
 def _repetitions(plan: Plan, records: Sequence[RunRecord]) -> list[Repeat]:
     """Return the repetition that each execution belongs to, if to any, block by block with rising numbers."""
     runs = {run.run_id: run for run in plan.counted}
-    found = []
+    repetitions = []
     for record in records:
         stored, number, run = record.environment.get(REPEAT), repeat_number(record), runs.get(record.run_id)
         if run is not None and number > 0 and isinstance(stored, Mapping):
             because = stored.get("because")
-            known = because if isinstance(because, Mapping) else {}
-            found.append(Repeat(block=run.block, seed=run.spec.seed, number=number, because=known))
-    return sorted(found, key=lambda repeat: (repeat.block, repeat.number))
+            flags = because if isinstance(because, Mapping) else {}
+            repetitions.append(Repeat(block=run.block, seed=run.spec.seed, number=number, because=flags))
+    return sorted(repetitions, key=lambda repeat: (repeat.block, repeat.number))
 
 
 def _ended(records: Sequence[RunRecord], number: int) -> set[str]:
@@ -160,9 +163,9 @@ def _ended(records: Sequence[RunRecord], number: int) -> set[str]:
 def _unfinished(plan: Plan, records: Sequence[RunRecord]) -> dict[str, Repeat]:
     """Return the last repetition of each block in which not every run came to an end, by run id."""
     latest = {repeat.block: repeat for repeat in _repetitions(plan, records)}
-    found: dict[str, Repeat] = {}
+    unfinished: dict[str, Repeat] = {}
     for block, runs in _blocks(plan).items():
         repeat = latest.get(block)
         if repeat is not None and not set(runs) <= _ended(records, repeat.number):
-            found.update(dict.fromkeys(runs, repeat))
-    return found
+            unfinished.update(dict.fromkeys(runs, repeat))
+    return unfinished

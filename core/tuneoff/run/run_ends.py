@@ -70,9 +70,9 @@ def came_out(run: PlannedRun, record: RunRecord | None, without: Without) -> tup
     """Return status and reason of a planned run. `record`: which stands for it; `without`: see `without_record`."""
     if run.skip_reason is not None:
         return "skipped", run.skip_reason
-    known = without.get(run.run_id, ("planned", None))
-    if record is None or (known[0] == RUNNING and not is_final(record)):  # it may be repeated at the moment
-        return known
+    ending = without.get(run.run_id, ("planned", None))
+    if record is None or (ending[0] == RUNNING and not is_final(record)):  # it may be repeated at the moment
+        return ending
     return record.status, record.reason
 
 
@@ -83,8 +83,8 @@ def without_record(results: Path) -> Without:
     begun = {folder: begun_ns(folder) for folder in folders}
     last = newest(held, begun)
     running = last if last is not None and (held.works or _is_elsewhere(held, last)) else None
-    left: tuple[str, str | None] = held.left.status, held.left.reason or ""
-    return {Path(folder).parent.name: left for folder in folders if folder != running} | (
+    ending: tuple[str, str | None] = held.left.status, held.left.reason or ""
+    return {Path(folder).parent.name: ending for folder in folders if folder != running} | (
         {Path(running).parent.name: (RUNNING, None if held.works else ELSEWHERE)} if running is not None else {}
     )
 
@@ -119,14 +119,14 @@ def holder(results: Path) -> Holder:
     path = results / LOCK
     try:
         content = read_regular(path, 1000)
-        found = os.lstat(path)
+        state = os.lstat(path)
     except OSError:  # no lock: a folder that was copied without it
         return Holder(pid=None, works=False, took_ns=0)
     text = content.decode(errors="replace").strip()
     if not (text.isascii() and text.isdigit()):
-        return Holder(pid=None, works=False, took_ns=found.st_mtime_ns, left=end_of(content))
+        return Holder(pid=None, works=False, took_ns=state.st_mtime_ns, left=end_of(content))
     pid = int(text)
-    return Holder(pid=pid, works=is_alive(pid) and _has_open(pid, found), took_ns=found.st_mtime_ns)
+    return Holder(pid=pid, works=is_alive(pid) and _has_open(pid, state), took_ns=state.st_mtime_ns)
 
 
 def _has_open(pid: int, file: os.stat_result) -> bool:

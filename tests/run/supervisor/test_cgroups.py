@@ -12,7 +12,16 @@ import pytest
 from builders.specs import make_spec
 from tuneoff.experiment.spec import Workers
 from tuneoff.run.supervisor import cgroups
-from tuneoff.run.supervisor.cgroups import LIMIT_FILES, ROOT, Controller, Groups, joining_problem, make_groups, own_quota, places
+from tuneoff.run.supervisor.cgroups import (
+    LIMIT_FILES,
+    ROOT,
+    Controller,
+    Groups,
+    group_sites,
+    joining_problem,
+    make_groups,
+    own_quota,
+)
 from tuneoff.run.supervisor.execution import Execution
 from tuneoff.run.supervisor.leftovers import clean_execution, remembered
 
@@ -104,14 +113,14 @@ def groups_in(root: Path) -> list[Path]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_both_controllers_are_found_in_the_own_group_or_in_the_one_above_it(root: Path, version: str) -> None:
-    found = places(("memory", "cpu"), root)
+    found = group_sites(("memory", "cpu"), root)
     assert {controller: place.text for controller, place in found.items()} == {"memory": version, "cpu": version}
     expected = {"cgroup v1": [root / "memory" / "own", root / "cpu" / "own"], "cgroup v2": [root / "above"] * 2}
     assert [place.parent for place in found.values()] == expected[version]
 
 
 def test_without_a_controller_there_is_no_place(tmp_path: Path, membership: Path) -> None:
-    found = places(("memory", "cpu"), tmp_path / "nothing")
+    found = group_sites(("memory", "cpu"), tmp_path / "nothing")
     assert [(place.text, place.parent) for place in found.values()] == [
         ("no memory controller", None),
         ("no cpu controller", None),
@@ -121,22 +130,22 @@ def test_without_a_controller_there_is_no_place(tmp_path: Path, membership: Path
 def test_a_controller_that_is_not_delegated_limits_nothing(v2: Path) -> None:
     for folder in (v2, v2 / "above"):
         (folder / "cgroup.subtree_control").write_text("memory pids\n")
-    found = places(("memory", "cpu"), v2)
+    found = group_sites(("memory", "cpu"), v2)
     assert found["memory"].parent == v2 / "above"
     assert found["cpu"].parent is None
-    assert places(("cpu",), v2)["cpu"].text == "cgroup v2 without a delegated cpu controller"
+    assert group_sites(("cpu",), v2)["cpu"].text == "cgroup v2 without a delegated cpu controller"
 
 
 def test_where_no_group_has_both_controllers_memory_has_its_place(v2: Path) -> None:
     (v2 / "above" / "cgroup.subtree_control").write_text("memory\n")
     (v2 / "cgroup.subtree_control").write_text("cpu\n")
-    found = places(("memory", "cpu"), v2)
+    found = group_sites(("memory", "cpu"), v2)
     assert found["memory"].parent == v2 / "above"
     assert (found["cpu"].parent, found["cpu"].text) == (
         None,
         "cgroup v2 without a delegated cpu controller beside that of memory",
     )
-    assert places(("cpu",), v2)["cpu"].parent == v2
+    assert group_sites(("cpu",), v2)["cpu"].parent == v2
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -94,7 +94,7 @@ def test_a_trial_on_another_host_is_killed_for_its_memory_as_whoever_looks_after
     there.over.write_text("50000000 t7 1")  # of the trial before in that process
     trial_watch.look()
     assert not attempt.killed
-    there.over.write_text(there.asked)
+    there.over.write_text(there.request)
     trial_watch.look()
     (killed,) = events_of(tmp_path, schema.TrialKilled)
     assert (killed.cause, killed.charged, killed.limit) == ("out of memory: more than 50 MB (watchdog)", "workload", "memory")

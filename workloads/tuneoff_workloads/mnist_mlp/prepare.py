@@ -60,8 +60,8 @@ def prepare(dataset: Dataset) -> Path:
 
 def cache_root() -> Path:
     """Return $TUNEOFF_CACHE_DIR, else $XDG_CACHE_HOME/tuneoff, else ~/.cache/tuneoff."""
-    if own := os.environ.get("TUNEOFF_CACHE_DIR"):
-        return Path(own).expanduser()
+    if folder := os.environ.get("TUNEOFF_CACHE_DIR"):
+        return Path(folder).expanduser()
     if shared := os.environ.get("XDG_CACHE_HOME"):
         return Path(shared) / "tuneoff"
     return Path.home() / ".cache" / "tuneoff"
@@ -222,12 +222,12 @@ def download(dataset: Dataset, target: Path, timeout_seconds: float = DOWNLOAD_T
     log.info("downloading %s to %s", dataset.name, target)
     command = [sys.executable, "-c", _DOWNLOAD, dataset.torchvision_class, str(target)]
     try:
-        done = run_to_end(command, timeout_seconds, environment={**os.environ, "OMP_NUM_THREADS": "1"})
+        ended = run_to_end(command, timeout_seconds, environment={**os.environ, "OMP_NUM_THREADS": "1"})
     except TimeoutError as error:
         raise DataError(_no_download(dataset, f"no end after {timeout_seconds:g} s")) from error
-    if done.code != 0:
-        lines = [line.strip() for line in done.errors.splitlines() if line.strip()]
-        raise DataError(_no_download(dataset, lines[-1] if lines else f"exit code {done.code}"))
+    if ended.code != 0:
+        lines = [line.strip() for line in ended.errors.splitlines() if line.strip()]
+        raise DataError(_no_download(dataset, lines[-1] if lines else f"exit code {ended.code}"))
     return target / dataset.torchvision_class / "raw"
 
 

@@ -32,7 +32,7 @@ PERIOD_US = 100_000  # in which a group may use its quota of CPU time; the kerne
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class GroupSite:
     """Where groups with a controller can be made: `parent` is None where they cannot, and `text` says why; else the version."""
 
     text: str
@@ -44,15 +44,15 @@ class Place:
         return next((version for version in (V1, V2) if self.text.startswith(version)), "")
 
 
-def places(wanted: Sequence[Controller], root: Path | None = None) -> dict[Controller, Place]:
-    """Return the place for each wanted controller.
+def group_sites(wanted: Sequence[Controller], root: Path | None = None) -> dict[Controller, GroupSite]:
+    """Return the site for each wanted controller.
 
-    With cgroup v2 a process is in one group only: where no place has all of them, the first one in `wanted` has its place.
+    With cgroup v2 a process is in one group only: where no site has all of them, the first one in `wanted` has its site.
     """
     root = root or ROOT
-    found = {controller: place for controller in wanted if (place := _v1_place(root, controller)) is not None}
-    rest = [controller for controller in wanted if controller not in found]
-    return {**found, **_v2_places(root, rest)} if rest else found
+    sites = {controller: site for controller in wanted if (site := _v1_site(root, controller)) is not None}
+    rest = [controller for controller in wanted if controller not in sites]
+    return {**sites, **_v2_sites(root, rest)} if rest else sites
 
 
 def own_quota(root: Path | None = None) -> float | None:
@@ -68,33 +68,33 @@ def own_quota(root: Path | None = None) -> float | None:
     return None
 
 
-def _v1_place(root: Path, controller: Controller) -> Place | None:
-    """Return the place in a hierarchy of version 1, or None where the controller has none."""
+def _v1_site(root: Path, controller: Controller) -> GroupSite | None:
+    """Return the site in a hierarchy of version 1, or None where the controller has none."""
     mount = root / controller
     if not ((mount / LIMIT_FILES[V1, controller]).exists() or (mount / "cgroup.procs").exists()):
         return None
     for candidate in (_own_group(mount, controller), mount):
         if _is_writable(candidate):
-            return Place(text=V1, parent=candidate)
-    return Place(text=f"{V1}, but {NO_PERMISSION}")
+            return GroupSite(text=V1, parent=candidate)
+    return GroupSite(text=f"{V1}, but {NO_PERMISSION}")
 
 
-def _v2_places(root: Path, wanted: Sequence[Controller]) -> dict[Controller, Place]:
+def _v2_sites(root: Path, wanted: Sequence[Controller]) -> dict[Controller, GroupSite]:
     if not (root / "cgroup.controllers").exists():
-        return {controller: Place(text=f"no {controller} controller") for controller in wanted}
-    own = _own_group(root, "")
+        return {controller: GroupSite(text=f"no {controller} controller") for controller in wanted}
+    group = _own_group(root, "")
     # a group that has processes can hand no controller down: a group further up does, beside this process's own one
-    above = [folder for folder in (own, *own.parents) if folder.is_relative_to(root)]
+    above = [folder for folder in (group, *group.parents) if folder.is_relative_to(root)]
     writable = [folder for folder in above if _is_writable(folder)]
     if not writable:
-        return {controller: Place(text=f"{V2}, but {NO_PERMISSION}") for controller in wanted}
+        return {controller: GroupSite(text=f"{V2}, but {NO_PERMISSION}") for controller in wanted}
     handed_down = [(folder, _handed_down(folder)) for folder in writable]
     for together in (wanted, *([controller] for controller in wanted)):
         parent = next((folder for folder, controllers in handed_down if controllers.issuperset(together)), None)
         if parent is not None:
-            lacking = {c: Place(text=f"{V2} without a delegated {c} controller beside that of {together[0]}") for c in wanted}
-            return {**lacking, **{controller: Place(text=V2, parent=parent) for controller in together}}
-    return {controller: Place(text=f"{V2} without a delegated {controller} controller") for controller in wanted}
+            lacking = {c: GroupSite(text=f"{V2} without a delegated {c} controller beside that of {together[0]}") for c in wanted}
+            return {**lacking, **{controller: GroupSite(text=V2, parent=parent) for controller in together}}
+    return {controller: GroupSite(text=f"{V2} without a delegated {controller} controller") for controller in wanted}
 
 
 def _handed_down(group: Path) -> set[str]:
@@ -132,22 +132,22 @@ def make_groups(execution: Execution, limits: Mapping[Controller, float], root: 
 
     Each is remembered before it is made. One that no process can enter, or that takes no limit, is removed.
     """
-    found = places(list(limits), root)
-    made = {controller: Groups(text=place.text) for controller, place in found.items() if place.parent is None}
-    parents = {controller: place.parent for controller, place in found.items() if place.parent is not None}
+    sites = group_sites(list(limits), root)
+    groups = {controller: Groups(text=site.text) for controller, site in sites.items() if site.parent is None}
+    parents = {controller: site.parent for controller, site in sites.items() if site.parent is not None}
     while parents:
         first, parent = next(iter(parents.items()))
-        version = found[first].version
+        version = sites[first].version
         together = [controller for controller in parents if parents[controller] == parent]
         problem = _make_all(execution, parent, {name: limit_settings(version, name, limits[name]) for name in together})
         if problem is None:
             folders = tuple(str(_folder(execution, parent, slot)) for slot in range(_count(execution)))
-            made.update({controller: Groups(text=version, folders=folders) for controller in together})
+            groups.update({controller: Groups(text=version, folders=folders) for controller in together})
         else:  # without the controller whose limit was refused it is tried again
             together = [problem.controller] if problem.controller is not None else together
-            made.update({controller: Groups(text=f"{version}: {problem.text}") for controller in together})
-        parents = {controller: folder for controller, folder in parents.items() if controller not in made}
-    return made
+            groups.update({controller: Groups(text=f"{version}: {problem.text}") for controller in together})
+        parents = {controller: folder for controller, folder in parents.items() if controller not in groups}
+    return groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,17 +160,17 @@ class GroupProblem:
 
 def _make_all(execution: Execution, parent: Path, settings: Mapping[Controller, Mapping[str, str]]) -> GroupProblem | None:
     """Make the groups of all slots, or none of them."""
-    made: list[Path] = []
+    folders: list[Path] = []
     problem = None
     for slot in range(_count(execution)):
         folder = _folder(execution, parent, slot)
         remember(execution.folder, "cgroup", str(folder))
-        made.append(folder)
+        folders.append(folder)
         problem = make_group(folder, settings)
         if problem is not None:
             break
     if problem is not None:
-        for folder in made:
+        for folder in folders:
             with contextlib.suppress(OSError):
                 os.rmdir(folder)
     return problem
@@ -220,9 +220,9 @@ def joining_problem(folder: Path) -> str | None:
     """
     command = ["/bin/sh", "-c", 'echo $$ > "$1"', "sh", str(folder / "cgroup.procs")]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=JOIN_SECONDS, check=False)
+        joined = subprocess.run(command, capture_output=True, text=True, timeout=JOIN_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"joining could not be tried: {error}"
-    if done.returncode == 0:
+    if joined.returncode == 0:
         return None
-    return f"joining failed: {(done.stderr.strip().splitlines() or ['no reason given'])[-1].rpartition(': ')[2]}"
+    return f"joining failed: {(joined.stderr.strip().splitlines() or ['no reason given'])[-1].rpartition(': ')[2]}"

@@ -192,9 +192,9 @@ class Coordinator:
     def survivors(self, grace_seconds: float) -> list[int]:
         """Return the processes that outlive the coordinator by more than `grace_seconds`."""
         deadline = time.monotonic() + grace_seconds
-        while (found := self.descendants()) and time.monotonic() < deadline:
+        while (living := self.descendants()) and time.monotonic() < deadline:
             time.sleep(0.02)
-        return found
+        return living
 
     def close(self) -> None:
         if self._pidfd >= 0:
@@ -218,7 +218,7 @@ def undeploy_outside(results: Path, specs: Mapping[str, RunSpec], within_seconds
     folder's. To be called when no process of the results folder is left.
     """
     deadline = time.monotonic() + within_seconds
-    left = []
+    leftovers = []
     for note in sorted(results.glob(f"runs/*/*/{OUTSIDE}")):
         folder, spec = note.parent, specs.get(note.parent.parent.name)
         seconds = deadline - time.monotonic()
@@ -232,8 +232,8 @@ def undeploy_outside(results: Path, specs: Mapping[str, RunSpec], within_seconds
                 _undeploy(Execution(spec=spec, execution_id=folder.name, folder=folder), results, seconds)
             except OSError as error:  # a file of the folder is in the way or of somebody else, or the disk is full
                 log.warning("%s is not un-deployed: %s; run what its %s says", folder, error, OUTSIDE)
-        left += left_outside(folder)
-    return left
+        leftovers += left_outside(folder)
+    return leftovers
 
 
 def undeploy_begun(results: Path, since: int, within_seconds: float) -> list[str]:
@@ -251,9 +251,9 @@ def undeploy_begun(results: Path, since: int, within_seconds: float) -> list[str
 def _odd(folder: Path) -> str | None:
     """Return what keeps anything from being written into a folder as if it were one's own; a framework leaves what it likes."""
     try:
-        with pinned(folder) as place:
-            odd = next(odd_entries(place, besides=FRAMEWORK), None)
-            return None if odd is None else f"{odd[0].relative_to(place)} is {odd[1]}"
+        with pinned(folder) as path:
+            odd = next(odd_entries(path, besides=FRAMEWORK), None)
+            return None if odd is None else f"{odd[0].relative_to(path)} is {odd[1]}"
     except OSError as error:
         return str(error.strerror)
 

@@ -135,20 +135,16 @@ def main(kind: str, *arguments: str) -> None:
         if text.rpartition(b"\0")[2] == b"q":  # an announced folder begins with a slash
             return
     if kind == "results":
-        _clean_after_runs(Path(arguments[0]), int(arguments[1]))
+        results = Path(arguments[0])
+        clean_results(results)
+        if any(results.glob(f"runs/*/*/{OUTSIDE}")):
+            # more than the standard library: only now, and only here
+            from tuneoff.run.supervisor.execution import undeploy_begun
+
+            undeploy_begun(results, int(arguments[1]), UNDEPLOY_SECONDS)
     else:
         announced = text.split(b"\0")[:-1]  # what follows the last one was never written to its end
         _clean_after_command(arguments[0], int(arguments[1]), [Path(os.fsdecode(folder)) for folder in announced])
-
-
-def _clean_after_runs(results: Path, since: int) -> None:
-    clean_results(results)
-    if any(results.glob(f"runs/*/*/{OUTSIDE}")):
-        from tuneoff.run.supervisor.execution import (
-            undeploy_begun,  # more than the standard library: only now, and only here
-        )
-
-        undeploy_begun(results, since, UNDEPLOY_SECONDS)
 
 
 def _clean_after_command(mark: str, session: int, folders: Iterable[Path]) -> None:
@@ -158,14 +154,9 @@ def _clean_after_command(mark: str, session: int, folders: Iterable[Path]) -> No
             remove_cgroup(folder)
         elif (temporary := PrivateFolder.open(folder)) is not None:
             with temporary:
-                for results in _results_in(folder):
-                    clean_results(results)  # were a guardian killed too
+                for results in {Path(path).parents[2] for path, _, files in os.walk(folder) if LEFTOVERS in files}:
+                    clean_results(results)  # were a guardian killed too; `os.walk` follows no link
                 temporary.remove()
-
-
-def _results_in(folder: Path) -> set[Path]:
-    """Return the results folders below a folder whose runs have announced something; no link is followed."""
-    return {Path(path).parents[2] for path, _, files in os.walk(folder) if LEFTOVERS in files}
 
 
 if __name__ == "__main__":

@@ -37,10 +37,10 @@ def clean_execution(folder: Path) -> list[str]:
     return [*left_outside(folder), *_removed(remembered(folder))]
 
 
-def _removed(found: Iterable[tuple[str, str]]) -> list[str]:
+def _removed(entries: Iterable[tuple[str, str]]) -> list[str]:
     """Remove what an execution remembered and return what is still there; what came to a folder's name later is not its."""
     problems = []
-    for kind, value in found:
+    for kind, value in entries:
         path = Path(value)
         if kind == "folder":
             if (folder := PrivateFolder.open(path)) is not None:
@@ -70,9 +70,9 @@ def _own_folder(value: str, execution: Path) -> PrivateFolder | None:
 
 def _is_own_cgroup(value: str, execution: Path) -> bool:
     """Tell whether a control group of such a list is what tuneoff makes for an execution."""
-    place, name = os.path.split(value)
+    parent, name = os.path.split(value)
     is_named = re.fullmatch(rf"tuneoff-{re.escape(execution.name)}-\d+", name) is not None
-    return is_named and os.path.realpath(place).startswith(f"{CGROUPS}/")
+    return is_named and os.path.realpath(parent).startswith(f"{CGROUPS}/")
 
 
 def left_outside(folder: Path) -> list[str]:
@@ -88,14 +88,14 @@ def remembered(folder: Path) -> list[tuple[str, str]]:
         lines = read_regular_text(folder / LEFTOVERS, MOST_BYTES).splitlines()
     except (OSError, UnicodeDecodeError):
         return []
-    found = []
+    entries = []
     for line in lines:
         with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
             entry = json.loads(line)
             kind, value = entry["kind"], entry["value"]
             if isinstance(kind, str) and isinstance(value, str) and value and "\0" not in value:
-                found.append((kind, value))
-    return found
+                entries.append((kind, value))
+    return entries
 
 
 def clean_results(results: Path) -> list[int]:
@@ -109,12 +109,12 @@ def clean_results(results: Path) -> list[int]:
     unfinished = [path.parent for path in results.glob(f"runs/*/*/{LEFTOVERS}") if not os.path.lexists(path.parent / "end.json")]
     entries = [(kind, value, folder) for folder in unfinished for kind, value in remembered(folder)]
     with contextlib.ExitStack() as held:
-        own = [folder for kind, value, of in entries if kind == "folder" and (folder := _own_folder(value, of)) is not None]
-        for folder in own:
+        folders = [folder for kind, value, of in entries if kind == "folder" and (folder := _own_folder(value, of)) is not None]
+        for folder in folders:
             held.enter_context(folder)
-        own = [folder for folder in own if not _is_used_by_others(folder, mark)]  # else these results are a copy
-        killed = end_all(lambda: set(with_mark(RESULTS_MARK, mark)).union(*(folder.writers() for folder in own)))
-        for folder in own:
+        folders = [folder for folder in folders if not _is_used_by_others(folder, mark)]  # else these results are a copy
+        killed = end_all(lambda: set(with_mark(RESULTS_MARK, mark)).union(*(folder.writers() for folder in folders)))
+        for folder in folders:
             folder.remove()
     _removed((kind, value) for kind, value, of in entries if kind == "cgroup" and _is_own_cgroup(value, of))
     return killed

@@ -57,15 +57,15 @@ def reserve_processors(specs: Iterable[RunSpec], reserved: ReservedProcessors, r
         return ()
     usable = usable_processors()
     try:
-        own = reserved.take(needed, usable)
+        processors = reserved.take(needed, usable)
     except OSError as error:
         raise UnsupportedError(f"`workers.cpu_limit: affinity` reserves processors, but: {error.strerror}") from error
-    if not own:
+    if not processors:
         rule = f"`workers.cpu_limit: affinity` needs a processor for each of {needed} vCPU"
         if needed > len(usable):
             raise UnsupportedError(f"{rule}, but {len(usable)} may be used; use fewer workers, or cpu_limit: none")
         raise UnsupportedError(f"{rule}, but another run of tuneoff holds too many of the {len(usable)}; wait for its end")
-    return own
+    return processors
 
 
 def limit_workers(execution: Execution, processors: Sequence[int] = (), root: Path | None = None) -> WorkerLimits:
@@ -84,10 +84,10 @@ def limit_workers(execution: Execution, processors: Sequence[int] = (), root: Pa
     groups = make_groups(execution, wanted, root)
     if "cpu" in wanted and not groups["cpu"].folders:
         raise UnsupportedError(f"`workers.cpu_limit: quota` cannot be put in force any more: {groups['cpu'].text}; add --resume")
-    own = tuple(processors) if core_limits_cpu and workers.cpu_limit == AFFINITY else ()
-    slots = _slots(workers, own, groups)
+    slot_processors = tuple(processors) if core_limits_cpu and workers.cpu_limit == AFFINITY else ()
+    slots = _slots(workers, slot_processors, groups)
     in_force: dict[str, Any] = {"memory": _memory_in_force(groups.get("memory"))}
-    if own:
+    if slot_processors:
         in_force |= {"cpus": AFFINITY, "processors": [list(slot.processors) for slot in slots]}
     elif "cpu" in wanted:
         in_force |= {"cpus": groups["cpu"].text, "cpu_quota": workers.cpus}
@@ -131,7 +131,7 @@ def _no_quota(spec: RunSpec, root: Path | None) -> str | None:
     with tempfile.TemporaryDirectory() as folder:
         execution = Execution(spec=spec, execution_id=f"try-{os.urandom(3).hex()}", folder=Path(folder))
         groups = make_groups(execution, _wanted(spec), root)
-        for group in dict.fromkeys(name for made in groups.values() for name in made.folders):
+        for group in dict.fromkeys(name for controller_groups in groups.values() for name in controller_groups.folders):
             os.rmdir(group)
     return None if groups["cpu"].folders else groups["cpu"].text
 
@@ -140,14 +140,14 @@ def _needed(workers: Workers) -> int:
     return workers.count * int(workers.cpus)
 
 
-def _slots(workers: Workers, own: tuple[int, ...], groups: Mapping[Controller, Groups]) -> tuple[SlotLimits, ...]:
+def _slots(workers: Workers, processors: tuple[int, ...], groups: Mapping[Controller, Groups]) -> tuple[SlotLimits, ...]:
     each = int(workers.cpus)
     memory, cpu = (groups[name].folders if name in groups else () for name in ("memory", "cpu"))
-    if not (own or memory or cpu):
+    if not (processors or memory or cpu):
         return ()
     return tuple(
         SlotLimits(
-            processors=own[slot * each : (slot + 1) * each],
+            processors=processors[slot * each : (slot + 1) * each],
             memory_cgroup=memory[slot] if memory else None,
             cpu_cgroup=cpu[slot] if cpu else None,
         )

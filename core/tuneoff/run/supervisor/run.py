@@ -123,12 +123,12 @@ def supervise(request: RunRequest) -> Supervised:
         try:
             ruling = supervision.run()
         finally:  # first everything is ended and removed, then it is written down: the disk may be full
-            left = supervision.end_everything()
+            leftovers = supervision.end_everything()
             temporary.remove()
-            left += clean_execution(execution.folder)
+            leftovers += clean_execution(execution.folder)
             reap()
         sampler.stop(INTERRUPTED_COLLECT_SECONDS if request.interrupt.is_set() else COLLECT_SECONDS)
-    supervision.write_ends(left)
+    supervision.write_ends(leftovers)
     for name, text in request.flags_after():
         events.flag(name, text)
     events.sync()
@@ -206,11 +206,11 @@ class _Supervision:
         """End what outlived the coordinator and return what had to be ended or is still there."""
         coordinator = self._coordinator
         self._memory.look(coordinator.descendants)
-        left = [self._survivor(pid) for pid in coordinator.survivors(self._stop.exit_seconds)]
+        leftovers = [self._survivor(pid) for pid in coordinator.survivors(self._stop.exit_seconds)]
         coordinator.kill_all()
         coordinator.close()
-        left += [f"shared memory /dev/shm/{name}" for name in self._memory.left()]
-        return left + self._problems
+        leftovers += [f"shared memory /dev/shm/{name}" for name in self._memory.left()]
+        return leftovers + self._problems
 
     def _survivor(self, pid: int) -> str:
         """Return what a process that outlived the coordinator is, in which step it was started, and by whom."""
@@ -224,13 +224,13 @@ class _Supervision:
         whose = "its parent has ended" if is_orphan else f"its parent is process {parent}: {command_line(parent)}"
         return f"{text}; started in step {first if first == last else f'{first} to {last}'}; {whose}"
 
-    def write_ends(self, left: Sequence[str]) -> None:
+    def write_ends(self, leftovers: Sequence[str]) -> None:
         """Write the end of trials that nobody wrote, and flag what was left."""
         self._take_events()
         self._watch.bury_all()
         if (shortened := self._logs.shorten()) is not None:
             self._events.flag("log_shortened", shortened)
-        for problem in left:
+        for problem in leftovers:
             self._events.flag("left_behind", problem)
         for problem in self._tail.problems:
             self._events.flag("unreadable_event", problem)
@@ -256,7 +256,8 @@ class _Supervision:
         started_ns = tracker.step_started_ns if tracker.deploy_started_ns is not None else self._started_ns
         if started_ns is not None:
             step = tracker.step if tracker.deploy_started_ns is not None else "deploy"
-            limit = _step_limit(experiment.timeouts, step)
+            name = {"trial": "trials_seconds"}.get(step, f"{step}_seconds")
+            limit = float(getattr(experiment.timeouts, name))
             if now - started_ns > limit * clock.NANOSECONDS:
                 reason = f"step {step} took longer than {limit:g} s"
                 charged = _CHARGED_WHEN_LATE.get(step, "framework")
@@ -277,11 +278,6 @@ class _Supervision:
         finally:
             fresh.close()
         self._take_events()
-
-
-def _step_limit(timeouts: Any, step: str) -> float:
-    name = {"trial": "trials_seconds"}.get(step, f"{step}_seconds")
-    return float(getattr(timeouts, name))
 
 
 def make_temporary_folder(execution: Execution) -> PrivateFolder:

@@ -100,7 +100,7 @@ def write_checkpoint(
     temporary = path.with_suffix(f".{os.getpid()}.tmp")
     # one key: the format keeps several in an order that differs from file to file, and equal content must be equal bytes
     about = {"texts": dict(texts), "epoch": epoch, "configuration": dict(configuration)}
-    metadata = {_KEY: canonical_json({**about, "history": [tuple(one) for one in history]} if history else about)}
+    metadata = {_KEY: canonical_json({**about, "history": [tuple(metrics) for metrics in history]} if history else about)}
     arrays = {name: np.frombuffer(t.data, _NAMES[t.dtype]).reshape(t.shape) for name, t in tensors.items()}
     save_file(arrays, str(temporary), metadata)
     os.replace(temporary, path)
@@ -124,7 +124,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
         stored = json.loads(header["__metadata__"][_KEY])
         texts, epoch, configuration = stored["texts"], int(stored["epoch"]), dict(stored["configuration"])
-        history = tuple(EpochMetrics(*one) for one in stored.get("history", ()))
+        history = tuple(EpochMetrics(*entry) for entry in stored.get("history", ()))
     except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"a checkpoint must be readable, but {path} is not: {error}; run the trial again") from error
     sha256 = hashlib.sha256(content).hexdigest()

@@ -43,10 +43,10 @@ def hold_children(execution_id: str, *, in_container: bool = False) -> None:
 
 def left_by(execution_id: str, pid: int) -> list[int]:
     """Return the living processes that a dead one, which held its children, has left on this machine."""
-    found = set(with_mark_and_sessions(_MARK, f"{execution_id}-{pid}", besides=pid))
+    pids = set(with_mark_and_sessions(_MARK, f"{execution_id}-{pid}", besides=pid))
     if not is_alive(pid):  # else the number is used again, so its session has ended
-        found.update(in_session(pid))
-    return sorted(found)
+        pids.update(in_session(pid))
+    return sorted(pids)
 
 
 def own_children() -> frozenset[int]:
@@ -130,7 +130,7 @@ def _shut_down(executor: Any) -> None:
 def _pids_of(holder: Any) -> set[int]:
     """Return the processes of such an object; none of a pool of threads, or of one that is closed."""
     names = ("_pool", "_workers", "_processes", "_process")
-    held = next((found for name in names if (found := getattr(holder, name, None))), ())
+    held = next((value for name in names if (value := getattr(holder, name, None))), ())
     processes = held.values() if isinstance(held, dict) else held if isinstance(held, list) else [held]
     pids = {getattr(process, "pid", None) for process in processes}
     return {pid for pid in pids if pid is not None and is_alive(pid)}

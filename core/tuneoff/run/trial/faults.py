@@ -60,32 +60,32 @@ def has_more_memory_there(
     run_dir: Path | str, boot_id: str, pid: int, started_ns: int, limit_bytes: int, attempt: tuple[str, int]
 ) -> bool:
     """Tell whether a process on another host has more memory, as whoever looks after that host said of this attempt there."""
-    folder, name, asked = Path(run_dir) / MEMORY, f"{boot_id}_{pid}_{started_ns}", f"{limit_bytes} {attempt[0]} {attempt[1]}"
-    if _text(folder / name) != asked:
+    folder, name, request = Path(run_dir) / MEMORY, f"{boot_id}_{pid}_{started_ns}", f"{limit_bytes} {attempt[0]} {attempt[1]}"
+    if _text(folder / name) != request:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f".{name}").write_text(asked)
+        (folder / f".{name}").write_text(request)
         os.replace(folder / f".{name}", folder / name)
-    return _text(folder / f"{_OVER}{name}") == asked
+    return _text(folder / f"{_OVER}{name}") == request
 
 
 def watched_memory(run_dir: Path | str, boot_id: str) -> list[WatchedMemory]:
     """Return what is to be watched on a host."""
-    found = []
+    watched = []
     for path in (Path(run_dir) / MEMORY).glob(f"{boot_id}_*_*"):
         pid, started_ns = map(int, path.name.split("_")[1:])
-        if asked := _text(path):
+        if request := _text(path):
             over = path.with_name(f"{_OVER}{path.name}")
-            found.append(WatchedMemory(pid, started_ns, int(asked.partition(" ")[0]), asked, over))
-    return found
+            watched.append(WatchedMemory(pid, started_ns, int(request.partition(" ")[0]), request, over))
+    return watched
 
 
 class WatchedMemory(NamedTuple):
-    """A process (pid, its start in nanoseconds) and its limit; `asked` is written to `over` while it has more than that."""
+    """A process (pid, its start in nanoseconds) and its limit; `request` is written to `over` while it has more than that."""
 
     pid: int
     started_ns: int
     limit_bytes: int
-    asked: str
+    request: str
     over: Path
 
 

@@ -142,7 +142,7 @@ class _Attempt:
 
     def run(self, slot: int, waited_ns: int, framework_id: str | None) -> Steps:
         imported_ns, self.process.imported_ns = self.process.imported_ns, None
-        known: dict[str, Any] = {"waited_ns": waited_ns or None, "framework_id": framework_id, "imported_ns": imported_ns}
+        optional: dict[str, Any] = {"waited_ns": waited_ns or None, "framework_id": framework_id, "imported_ns": imported_ns}
         self.events.write(
             "trial_started",
             **self.identity,
@@ -153,7 +153,7 @@ class _Attempt:
             threads=self.context.threads,
             process_cpu_ns=self.cpu.started_ns,
             cpus_allowed=len(os.sched_getaffinity(0)),
-            **{name: value for name, value in known.items() if value is not None},
+            **{name: value for name, value in optional.items() if value is not None},
         )
         kernel_kills = KernelKills(self.context.limits[slot].memory_cgroup if self.context.limits else None)
         state: State = "failed"
@@ -185,7 +185,7 @@ class _Attempt:
         except BaseException as error:  # a workload may fail in any way; that is a failed trial with its reason
             cause = "out of memory" if isinstance(error, MemoryError) else described(error)
             # what is not installed where the trial runs is the user's to install, and the run goes well then
-            is_missing = any(isinstance(one, ModuleNotFoundError) for one in (error, error.__cause__))
+            is_missing = any(isinstance(origin, ModuleNotFoundError) for origin in (error, error.__cause__))
             charged = "user" if is_missing else "workload"
             self._log(error)
         finally:
@@ -228,8 +228,8 @@ class _Attempt:
 
     def _epochs(self, workload: Workload) -> Generator[Epoch, Decision, tuple[State, str | None]]:
         context, budget = self.context, self.process.budget
-        for epoch, known in enumerate(tuple(self.history), start=1):
-            values = self._restored(epoch, known)
+        for epoch, restored in enumerate(tuple(self.history), start=1):
+            values = self._restored(epoch, restored)
             if (yield from self._report(workload, epoch, values)) is Decision.STOP and epoch < context.epochs:
                 return "pruned", None
         for epoch in range(len(self.history) + 1, context.epochs + 1):
@@ -246,8 +246,8 @@ class _Attempt:
                     yield from self._report(workload, self.epochs, {}, began=clock.monotonic_ns())
                 return "completed", None
             if context.metric not in metrics.metrics:
-                found = ", ".join(metrics.metrics) or "nothing"
-                rule = f"each epoch must give {context.metric}, the objective's metric, but epoch {epoch} gave {found}"
+                names = ", ".join(metrics.metrics) or "nothing"
+                rule = f"each epoch must give {context.metric}, the objective's metric, but epoch {epoch} gave {names}"
                 return "failed", f"{rule}; correct one of them"
             if (text := metrics.non_finite.get(context.metric)) is not None:
                 rule = f"{context.metric} must be a finite number, but epoch {epoch} gave {text}"
@@ -256,13 +256,15 @@ class _Attempt:
                 return "pruned", None
         return "completed", None
 
-    def _restored(self, epoch: int, known: EpochMetrics) -> dict[str, float]:
+    def _restored(self, epoch: int, epoch_metrics: EpochMetrics) -> dict[str, float]:
         """Log an epoch that an earlier attempt trained."""
-        values = known.values
+        values = epoch_metrics.values
         if self._improves(values[self.context.metric]):
             self.value, self.best_epoch, self.best_metrics = values[self.context.metric], epoch, values
         self.epochs = epoch
-        self._write_epoch(epoch, known, clock.monotonic_ns(), train_ns=0, validate_ns=0, cpu_ns=self.cpu.used_ns(), restored=True)
+        self._write_epoch(
+            epoch, epoch_metrics, clock.monotonic_ns(), train_ns=0, validate_ns=0, cpu_ns=self.cpu.used_ns(), restored=True
+        )
         return values
 
     def _epoch(self, workload: Workload, epoch: int) -> EpochMetrics | None:
@@ -275,13 +277,13 @@ class _Attempt:
         trained = clock.monotonic_ns()
         metrics.update(workload.validate())
         validated = clock.monotonic_ns()
-        known = EpochMetrics.of(metrics)
-        value = known.metrics.get(self.context.metric)
+        epoch_metrics = EpochMetrics.of(metrics)
+        value = epoch_metrics.metrics.get(self.context.metric)
         saved = False
         if self.context.retries and workload.restores_training:
-            self.history.append(known)
+            self.history.append(epoch_metrics)
         if value is not None and self._improves(value):
-            self.value, self.best_epoch, self.best_metrics = value, epoch, known.values
+            self.value, self.best_epoch, self.best_metrics = value, epoch, epoch_metrics.values
             if workload.has_state:
                 tensors, texts = state_of(workload)
                 path = checkpoint_path(self.context.run_dir, self.trial_id)
@@ -293,15 +295,15 @@ class _Attempt:
         fields["cpu_ns"] = self.cpu.used_ns()
         if saved:
             fields.update(checkpoint_ns=now - validated, saved=True)
-        self._write_epoch(epoch, known, now, **fields)
-        return known
+        self._write_epoch(epoch, epoch_metrics, now, **fields)
+        return epoch_metrics
 
-    def _write_epoch(self, epoch: int, known: EpochMetrics, now: int, **fields: Any) -> None:
-        if known.non_finite:
-            fields["non_finite"] = known.non_finite
+    def _write_epoch(self, epoch: int, epoch_metrics: EpochMetrics, now: int, **fields: Any) -> None:
+        if epoch_metrics.non_finite:
+            fields["non_finite"] = epoch_metrics.non_finite
         if not self._is_reported(epoch):
             fields["is_reported"] = False
-        self.events.write("epoch", t=now, **self.identity, epoch=epoch, metrics=known.metrics, **fields)
+        self.events.write("epoch", t=now, **self.identity, epoch=epoch, metrics=epoch_metrics.metrics, **fields)
 
     def _improves(self, value: float) -> bool:
         return self.value is None or (value > self.value if self.context.mode == "max" else value < self.value)
@@ -317,11 +319,11 @@ class _Attempt:
         if began is None and not self._is_reported(epoch):
             return Decision.CONTINUE
         extra: dict[str, Any] = {} if began is None else {"began": began}
-        told = workload.to_report(epoch, self.best_metrics if self.context.reports == "at_end" else metrics)
+        reports = workload.to_report(epoch, self.best_metrics if self.context.reports == "at_end" else metrics)
         decision = Decision.CONTINUE
         try:
             with self.process.own_end.paused():
-                for report in told:
+                for report in reports:
                     if (yield report) is Decision.STOP:
                         decision = Decision.STOP
         except BaseException as error:  # logged, then raised again: the steps of a stopped trial are closed by GeneratorExit

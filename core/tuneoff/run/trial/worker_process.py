@@ -132,7 +132,7 @@ class _Fork:
 def fork_server_main(descriptor: int, modules: Sequence[str]) -> None:
     """Be a fork server until its socket is closed."""
     import_all(("tuneoff.run.trial.pool", *modules))
-    own = os.getpid()
+    server_pid = os.getpid()
     with socket.socket(fileno=descriptor) as server:
         while True:
             data, descriptors, _, _ = socket.recv_fds(server, _NUMBER_BYTES, 1)
@@ -142,7 +142,7 @@ def fork_server_main(descriptor: int, modules: Sequence[str]) -> None:
                 answer = _forked()
                 if answer == 0:
                     server.close()
-                    _be_fork(descriptors[0], own)
+                    _be_fork(descriptors[0], server_pid)
                 os.close(descriptors[0])
             else:
                 answer = os.waitstatus_to_exitcode(os.waitpid(int.from_bytes(data, "big"), 0)[1])
