@@ -29,8 +29,8 @@ def program() -> str:
         return f"{shlex.quote(sys.orig_argv[0])} -m {OWN}"
     if os.path.basename(called) != OWN or not os.path.isfile(called):  # a test, or an embedding program
         return OWN
-    found = shutil.which(OWN)
-    return OWN if found is not None and os.path.samefile(found, called) else shlex.quote(called)
+    located = shutil.which(OWN)
+    return OWN if located is not None and os.path.samefile(located, called) else shlex.quote(called)
 
 
 def command(*words: object) -> str:
@@ -43,8 +43,8 @@ def install_command(*requirements: str) -> str:
 
     `tuneoff[extra]` stands for the libraries of that extra: no index has a project of this name, and anybody could register one.
     """
-    found = (one for requirement in requirements for one in libraries(requirement))
-    return f"{pip()} install {shlex.join(dict.fromkeys(found))}"
+    names = (library for requirement in requirements for library in libraries(requirement))
+    return f"{pip()} install {shlex.join(dict.fromkeys(names))}"
 
 
 def python() -> str:
@@ -64,8 +64,8 @@ def libraries(requirement: str) -> Iterator[str]:
         yield DISTRIBUTIONS.get(requirement, requirement)
         return
     for extra in extras[1].split(","):
-        for one in _declared().get(extra, [f".[{extra}]"]):
-            yield from libraries(one)
+        for of_extra in _declared().get(extra, [f".[{extra}]"]):
+            yield from libraries(of_extra)
 
 
 @functools.cache
@@ -73,15 +73,15 @@ def _declared() -> dict[str, list[str]]:
     """Return the requirements of each extra of tuneoff, by its metadata."""
     from importlib import metadata  # a third of what a run's process imports, which asks for none
 
-    found: dict[str, list[str]] = {}
+    extras: dict[str, list[str]] = {}
     try:
         declared = metadata.requires(OWN) or ()
     except metadata.PackageNotFoundError:  # a source tree on the path
         declared = ()
-    for one in declared:
-        if of_extra := _OF_EXTRA.fullmatch(one):
-            found.setdefault(of_extra["extra"], []).append(of_extra["what"])
-    return found
+    for requirement in declared:
+        if of_extra := _OF_EXTRA.fullmatch(requirement):
+            extras.setdefault(of_extra["extra"], []).append(of_extra["what"])
+    return extras
 
 
 def is_command(text: str) -> bool:

@@ -244,10 +244,10 @@ def points(dimension: Dimension) -> Sequence[Any]:
         return range(dimension.low, dimension.high + 1)
     if isinstance(dimension, Float):
         return [dimension.low]
-    return _Points(dimension)
+    return _DimensionValues(dimension)
 
 
-class _Points(Sequence[Any]):
+class _DimensionValues(Sequence[Any]):
     def __init__(self, dimension: Stepped | Categorical) -> None:
         self._dimension, self._indices = dimension, range(dimension.size)
 
@@ -255,8 +255,8 @@ class _Points(Sequence[Any]):
         return len(self._indices)
 
     def __getitem__(self, index: Any) -> Any:
-        found = self._indices[index]
-        return self._dimension.value_at(found) if isinstance(found, int) else list(map(self._dimension.value_at, found))
+        indices = self._indices[index]
+        return self._dimension.value_at(indices) if isinstance(indices, int) else list(map(self._dimension.value_at, indices))
 
 
 def typed(dimension: Dimension, value: Any) -> Any:

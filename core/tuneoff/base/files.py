@@ -184,14 +184,14 @@ def open_to_change(path: Path, flags: int, *, shared: bool = False) -> int:
         OSError: as `replacing`, or a link, a folder, a pipe, a socket or a device is in its place.
     """
     with pinned(path.parent) as folder:
-        own = folder / path.name
+        entry = folder / path.name
         with contextlib.suppress(FileNotFoundError):
-            found = os.lstat(own)
-            check_kind(path, found.st_mode)
-            if found.st_nlink > 1 and not shared:
+            status = os.lstat(entry)
+            check_kind(path, status.st_mode)
+            if status.st_nlink > 1 and not shared:
                 with replacing(path) as file:
                     file.write(read_regular(path))
-        return _checked(path, os.open(own, flags | os.O_CREAT | _FILE, 0o644))
+        return _checked(path, os.open(entry, flags | os.O_CREAT | _FILE, 0o644))
 
 
 def odd_entries(folder: Path, besides: str | None = None) -> Iterator[tuple[Path, str]]:
@@ -202,8 +202,8 @@ def odd_entries(folder: Path, besides: str | None = None) -> Iterator[tuple[Path
     waiting = [folder]
     while waiting:
         try:
-            with os.scandir(waiting.pop()) as found:
-                entries = sorted(found, key=lambda entry: entry.name)
+            with os.scandir(waiting.pop()) as scanned:
+                entries = sorted(scanned, key=lambda entry: entry.name)
         except OSError:
             continue
         for entry in entries:

@@ -222,14 +222,14 @@ class Report:
         }
 
 
-def page(reports: Sequence[Report], shown: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the lines of a page's part: all subjects with their `shown` values, all checks, then what was seen."""
+def page(reports: Sequence[Report], value_names: Sequence[str] = ()) -> Iterator[str]:
+    """Yield the lines of a page's part: all subjects with their `value_names` values, all checks, then what was seen."""
     rows = []
     for report in reports:
         good = "yes" if report.is_complete else f"{len(report.findings)} of {report.check_count} asked for"
         word = {CONFORMS: good, FAILS: "**NO**"}.get(report.exit_code, "**not known**")
-        rows.append((report.label, *(str(report.values[name]) for name in shown), word, *map(str, report.counts.values())))
-    yield from markdown_table(("", *shown, "conforms", *ORDER), rows)
+        rows.append((report.label, *(str(report.values[name]) for name in value_names), word, *map(str, report.counts.values())))
+    yield from markdown_table(("", *value_names, "conforms", *ORDER), rows)
     yield ""
     by_check = zip(*(report.findings for report in reports), strict=True)
     signs = [(f"`{row[0].id}`", row[0].reason, *(_SIGNS[finding.verdict] for finding in row)) for row in by_check]

@@ -94,8 +94,8 @@ def duration_text(seconds: float) -> str:
 
 def duration_range(seconds: Iterable[float]) -> str:
     """Return the shortest and the longest of some times, the unit once where both have the same: `0.30 to 0.41 s`."""
-    known = [max(0.0, value) for value in seconds]
-    first, last = duration_text(min(known)), duration_text(max(known))
+    clamped = [max(0.0, value) for value in seconds]
+    first, last = duration_text(min(clamped)), duration_text(max(clamped))
     if first == last:
         return first
     number, _, unit = first.partition(" ")

@@ -29,13 +29,13 @@ def asked_to_end() -> Iterator[threading.Event]:
 
     Under `nohup`, which has SIGHUP ignored, the terminal's end is none of the block.
     """
-    asked = threading.Event()
+    requested = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield asked
+        yield requested
         return
     hang_up = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
-    with _handled((signal.SIGINT, signal.SIGTERM, *hang_up), lambda signum, frame: asked.set()):
-        yield asked
+    with _handled((signal.SIGINT, signal.SIGTERM, *hang_up), lambda signum, frame: requested.set()):
+        yield requested
 
 
 @contextmanager

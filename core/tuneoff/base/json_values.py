@@ -12,21 +12,21 @@ BELOW, BEYOND, UNDEFINED = "infinite: below any number", "infinite: beyond any n
 _BARE = (str, int, float)  # half the time of `str | int | float`, which is built anew in every call
 
 
-def field_values(one: Any, because: Mapping[str, str | None] | None = None, without: Sequence[str] = ()) -> dict[str, Any]:
+def field_values(instance: Any, because: Mapping[str, str | None] | None = None, without: Sequence[str] = ()) -> dict[str, Any]:
     """Return the fields of a dataclass, as `values` does."""
-    return values(one, [item.name for item in fields(one) if item.name not in without], because)
+    return values(instance, [item.name for item in fields(instance) if item.name not in without], because)
 
 
-def values(one: Any, names: Sequence[str], because: Mapping[str, str | None] | None = None) -> dict[str, Any]:
+def values(instance: Any, names: Sequence[str], because: Mapping[str, str | None] | None = None) -> dict[str, Any]:
     """Return attributes, and beside a null why: as `because` says, or that the number is not finite."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name in names:
-        value = getattr(one, name)
-        found[name] = plain(value)
+        value = getattr(instance, name)
+        result[name] = plain(value)
         reason = (because or {}).get(name) if value is None else _not_finite(value)
-        if found[name] is None and reason:
-            found[f"{name}_reason_if_null"] = reason
-    return found
+        if result[name] is None and reason:
+            result[f"{name}_reason_if_null"] = reason
+    return result
 
 
 def plain(value: Any) -> Any:

@@ -19,11 +19,11 @@ def remembers_last(compute: Callable[[Asked], Found]) -> Callable[[Asked], Found
     last: tuple[weakref.ref[Asked], Found] | None = None
 
     @functools.wraps(compute)
-    def remembering(asked: Asked) -> Found:
+    def remembering(subject: Asked) -> Found:
         nonlocal last
-        known = last  # another thread may ask of another object
-        if known is None or known[0]() is not asked:
-            known = last = weakref.ref(asked), compute(asked)
-        return known[1]
+        cached = last  # another thread may ask of another object
+        if cached is None or cached[0]() is not subject:
+            cached = last = weakref.ref(subject), compute(subject)
+        return cached[1]
 
     return remembering

@@ -39,8 +39,8 @@ def write(text: str) -> None:
 
     Raises: as `write_exactly`.
     """
-    shown = "\n".join(wrapped(text.split("\n"), terminal_width()))
-    write_exactly(_BAD.sub("\x1b[31m\\g<0>\x1b[0m", shown) if terminal_width() is not None and has_colour() else shown)
+    lines = "\n".join(wrapped(text.split("\n"), terminal_width()))
+    write_exactly(_BAD.sub("\x1b[31m\\g<0>\x1b[0m", lines) if terminal_width() is not None and has_colour() else lines)
 
 
 def has_colour() -> bool:
@@ -69,7 +69,7 @@ def write_exactly(text: str) -> None:
 def write_json(value: Any) -> None:
     """Write a value to standard output as JSON; null for a number that JSON has not (infinity, NaN)."""
     text = json.dumps(plain(value), indent=1, ensure_ascii=False, allow_nan=False)
-    text = _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    text = _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
     write_exactly(text.encode("utf-8", "backslashreplace").decode())  # half a character, as only JSON escapes can write it
 
 
@@ -109,7 +109,7 @@ def printable(text: str) -> str:
     """Return `text` with what a terminal would obey, or could not be encoded, as escapes: `\\x1b`, `\\ud800`."""
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    return "".join(character if character.isprintable() else character.encode("unicode_escape").decode() for character in text)
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]], margin: int = 0) -> str:
@@ -126,7 +126,10 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]], margin: int = 
     lines = []
     for row in table:
         text, command = split_command(row[-1]) if len(row[-1]) > widths[-1] else (row[-1], "")
-        cells = [_folded(cell, width) for cell, width in zip((*row[:-1], text), widths, strict=True)]
+        cells = [
+            [cell] if len(cell) <= width else textwrap.wrap(cell, width, break_on_hyphens=False)
+            for cell, width in zip((*row[:-1], text), widths, strict=True)
+        ]
         for parts in zip_longest(*cells, fillvalue=""):
             lines.append(GAP.join(part.ljust(width) for part, width in zip(parts, widths, strict=True)).rstrip())
         lines += [f"{GAP}{command}"] if command else []
@@ -136,12 +139,8 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]], margin: int = 
 def _narrow(widths: list[int], words: Sequence[int], width: int) -> None:
     """Make the widest columns narrower until they have `width` in all: those first that are wider than their longest word."""
     while sum(widths) > max(width, NARROWEST * len(widths)):
-        able = [place for place, longest in enumerate(words) if widths[place] > longest] or range(len(widths))
+        able = [column for column, longest in enumerate(words) if widths[column] > longest] or range(len(widths))
         widths[max(able, key=widths.__getitem__)] -= 1
-
-
-def _folded(cell: str, width: int) -> list[str]:
-    return [cell] if len(cell) <= width else textwrap.wrap(cell, width, break_on_hyphens=False)
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -156,7 +155,7 @@ def filled_columns(header: Sequence[str], rows: Sequence[Sequence[str]], optiona
     for name, cells in zip(header, zip(*rows, strict=True), strict=False):
         if name in optional and len(set(cells)) == 1 and (len(cells) > 1 or not cells[0]):
             same[name] = cells[0]
-    kept = [place for place, name in enumerate(header) if name not in same]
-    table = columns([header[place] for place in kept], [[row[place] for place in kept] for row in rows])
-    told = ", ".join(f"{name} {printable(text)}" for name, text in same.items() if text)
-    return f"{table}\nin all: {told}" if told else table
+    kept = [column for column, name in enumerate(header) if name not in same]
+    table = columns([header[column] for column in kept], [[row[column] for column in kept] for row in rows])
+    same_text = ", ".join(f"{name} {printable(text)}" for name, text in same.items() if text)
+    return f"{table}\nin all: {same_text}" if same_text else table

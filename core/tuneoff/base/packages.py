@@ -28,17 +28,17 @@ def installed_version(package: str) -> str | None:
 
 def missing_libraries(*requirements: str) -> list[str]:
     """Return what is not installed of the libraries of requirements, by name alone."""
-    found = dict.fromkeys(one for requirement in requirements for one in libraries(requirement))
-    return [one for one in found if installed_version(re.split(r"[^\w.-]", one)[0]) is None]
+    names = dict.fromkeys(library for requirement in requirements for library in libraries(requirement))
+    return [library for library in names if installed_version(re.split(r"[^\w.-]", library)[0]) is None]
 
 
 def module_versions(names: Iterable[str]) -> list[str]:
     """Return name and version of the distributions of the modules, but for tuneoff, whose code has a digest; imports nothing."""
     from importlib import metadata
 
-    known = metadata.packages_distributions()
-    found = {distribution for name in names for distribution in known.get(name.partition(".")[0], ())} - {"tuneoff"}
-    return [f"{distribution} {installed_version(distribution)}" for distribution in sorted(found)]
+    distributions = metadata.packages_distributions()
+    installed = {distribution for name in names for distribution in distributions.get(name.partition(".")[0], ())} - {"tuneoff"}
+    return [f"{distribution} {installed_version(distribution)}" for distribution in sorted(installed)]
 
 
 def module_exists(name: str) -> bool:

@@ -96,12 +96,12 @@ class PrivateFolder:
             return os.path.samestat(named, os.fstat(self._descriptor))
         return False
 
-    def is_in(self, places: Iterable[str]) -> bool:
+    def is_in(self, folders: Iterable[str]) -> bool:
         """Tell whether it lies directly in one of some folders, whatever links lead there."""
         here = os.fstat(self._above)
-        for place in places:
+        for folder in folders:
             with contextlib.suppress(OSError):
-                if os.path.samestat(here, os.stat(place)):
+                if os.path.samestat(here, os.stat(folder)):
                     return True
         return False
 

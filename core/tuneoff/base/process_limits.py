@@ -46,8 +46,8 @@ def die_with_parent(number: int = signal.SIGKILL, parent: int | None = None) -> 
     `parent`: its pid, else that in `PARENT`, which is taken out for what this process starts. If it died before the kernel was
     asked, the signal is sent here.
     """
-    told = os.environ.pop(PARENT, None)
-    parent = int(told) if parent is None and told is not None else parent
+    parent_text = os.environ.pop(PARENT, None)
+    parent = int(parent_text) if parent is None and parent_text is not None else parent
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
         if parent is not None and os.getppid() != parent:

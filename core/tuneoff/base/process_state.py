@@ -174,13 +174,13 @@ def _set_environment(before: Mapping[str, str]) -> None:
 
 
 def _lists() -> list[tuple[str, list[str], list[str]]]:
-    return [(name, own := getattr(sys, name), own.copy()) for name in ("argv", "path")]
+    return [(name, values := getattr(sys, name), values.copy()) for name in ("argv", "path")]
 
 
 def _set_lists(before: list[tuple[str, list[str], list[str]]]) -> None:
-    for name, own, items in before:
-        own[:] = items
-        setattr(sys, name, own)
+    for name, values, items in before:
+        values[:] = items
+        setattr(sys, name, values)
 
 
 def _set_hooks(before: Sequence[Any]) -> None:
@@ -274,8 +274,10 @@ def _set_start_method(context: Any, before: Any) -> None:
 
 
 def _logging(logging: Any) -> tuple[Any, ...]:
-    loggers = [one for one in logging.root.manager.loggerDict.values() if isinstance(one, logging.Logger)]
-    states = [(one, one.level, one.propagate, one.disabled, one.handlers.copy()) for one in (logging.root, *loggers)]
+    loggers = [logger for logger in logging.root.manager.loggerDict.values() if isinstance(logger, logging.Logger)]
+    states = [
+        (logger, logger.level, logger.propagate, logger.disabled, logger.handlers.copy()) for logger in (logging.root, *loggers)
+    ]
     return logging.root.manager.disable, states
 
 

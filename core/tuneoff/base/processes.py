@@ -57,15 +57,15 @@ def with_mark(variable: str, value: str, *, is_prefix: bool = False) -> list[int
     `is_prefix`: what follows `value` there may be anything.
     """
     wanted = os.fsencode(f"\0{variable}={value}{'' if is_prefix else chr(0)}")
-    found = []
+    pids = []
     for pid in all_pids():
         try:
             with open(f"/proc/{pid}/environ", "rb") as file:
                 if wanted in b"\0" + file.read() + b"\0" and pid != os.getpid():
-                    found.append(pid)
+                    pids.append(pid)
         except OSError:  # it ended meanwhile, or belongs to someone else
             continue
-    return found
+    return pids
 
 
 def with_mark_and_sessions(variable: str, value: str, besides: int = 0) -> list[int]:
@@ -116,33 +116,33 @@ def is_stopped(pid: int) -> bool:
 
 def children(pid: int) -> list[int]:
     """Return the direct children of a process."""
-    found: list[int] = []
+    pids: list[int] = []
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{task}/children") as file:
-                found.extend(int(child) for child in file.read().split())
-    return found
+                pids.extend(int(child) for child in file.read().split())
+    return pids
 
 
 def descendants(pid: int) -> list[int]:
     """Return the children of a process, their children, and so on; one whose own parent has ended is not found."""
-    found: list[int] = []
+    pids: list[int] = []
     to_visit = [pid]
     while to_visit:
-        below = [child for child in children(to_visit.pop()) if child not in found]
-        found.extend(below)
+        below = [child for child in children(to_visit.pop()) if child not in pids]
+        pids.extend(below)
         to_visit.extend(below)
-    return found
+    return pids
 
 
 def openers(path: str) -> list[int]:
     """Return the processes into which this one may look and that have a file open; `path` is absolute and without links."""
-    found = []
+    pids = []
     for pid in all_pids():
         with contextlib.suppress(OSError):  # it ended meanwhile, or belongs to someone else
             if any(os.readlink(f"/proc/{pid}/fd/{name}") == path for name in os.listdir(f"/proc/{pid}/fd")):
-                found.append(pid)
-    return found
+                pids.append(pid)
+    return pids
 
 
 def rss_bytes(pid: int) -> int:
@@ -171,7 +171,7 @@ def has_more_memory(pid: int, limit_bytes: int) -> bool:
     tree = (pid, *descendants(pid))
     if sum(map(rss_bytes, tree)) <= limit_bytes:
         return False
-    return sum(rss_bytes(one) if (pss := pss_bytes(one)) is None else pss for one in tree) > limit_bytes
+    return sum(rss_bytes(member) if (pss := pss_bytes(member)) is None else pss for member in tree) > limit_bytes
 
 
 def command_line(pid: int, most: int | None = 120) -> str:
@@ -327,10 +327,10 @@ def end_all(
         return spares(pid) or (time.monotonic() < tracked_until and is_resource_tracker(pid))
 
     while True:
-        while found := _stopped(find, spared, deadline):
-            for pid in found:
+        while pids := _stopped(find, spared, deadline):
+            for pid in pids:
                 kill(pid)
-            killed.extend(pid for pid in found if pid not in killed)
+            killed.extend(pid for pid in pids if pid not in killed)
             if time.monotonic() >= deadline:
                 return killed
             time.sleep(0.02)
@@ -353,14 +353,14 @@ def _stopped(find: Callable[[], Iterable[int]], spares: Callable[[int], bool], d
 
 def _with_below(pids: Iterable[int], spares: Callable[[int], bool]) -> list[int]:
     """Return living processes with what is below them, without this one."""
-    found: list[int] = []
+    reached: list[int] = []
     to_visit = list(pids)
     while to_visit:
         pid = to_visit.pop()
-        if pid not in found and pid != os.getpid() and not spares(pid):
-            found.append(pid)
+        if pid not in reached and pid != os.getpid() and not spares(pid):
+            reached.append(pid)
             to_visit.extend(children(pid))
-    return [pid for pid in found if is_alive(pid)]
+    return [pid for pid in reached if is_alive(pid)]
 
 
 def _runs(pid: int) -> bool:

@@ -105,7 +105,7 @@ class SearchSpace:
         configurations: list[dict[str, Any]] = [{}]
         for name, dimension in self:
             values = points(dimension)
-            configurations = [{**left, name: value} for left in configurations for value in values]
+            configurations = [{**partial, name: value} for partial in configurations for value in values]
         return configurations
 
     def to_json(self) -> dict[str, Any]:

@@ -23,16 +23,16 @@ def load_target(target: str) -> Any:
     module, colon, name = target.partition(":")
     try:
         # where another thread is importing it, `import_module` waits for the end of that
-        found = importlib.import_module(module) if module in sys.modules else _imported(module)
+        imported = importlib.import_module(module) if module in sys.modules else _imported(module)
         if not colon:
-            return found
-        if hasattr(found, name):
-            return getattr(found, name)
+            return imported
+        if hasattr(imported, name):
+            return getattr(imported, name)
     except SystemExit as error:
         raise PluginError(f"{target!r} ends the process while it is imported (exit code {error.code})") from error
     except Exception as error:  # a plugin may fail in any way while it is imported, its own `__getattr__` too
         raise PluginError(f"{target!r} cannot be imported: {type(error).__name__}: {text_of(error)}") from error
-    raise PluginError(f"{target!r} must exist, but {module} has no {name!r}{nearest(name, dir(found))}")
+    raise PluginError(f"{target!r} must exist, but {module} has no {name!r}{nearest(name, dir(imported))}")
 
 
 def _imported(module: str) -> Any:
@@ -56,9 +56,9 @@ def file_of(module: str) -> str:
     return spec.origin if spec is not None and spec.has_location and spec.origin is not None else module
 
 
-def unknown_name(kind: str, name: object, known: Iterable[str]) -> str:
+def unknown_name(kind: str, name: object, allowed: Iterable[str]) -> str:
     """Return one line: no `kind` of that name, the nearest known one if there is any, and all known ones."""
-    names = sorted(known)
+    names = sorted(allowed)
     return f"no {kind} named {name!r}{nearest(name, names)}; known: {', '.join(names) or 'none'}"
 
 
@@ -72,15 +72,15 @@ def unknown_option(whose: str, names: Iterable[object], options: Iterable[str]) 
     return None
 
 
-def nearest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str:
+def nearest(name: object, candidates: Iterable[str], cutoff: float = 0.6) -> str:
     """Return "; did you mean 'x'?" for the known name most like `name`, or "" where none is alike.
 
     `cutoff`: the least similarity (0 to 1); among many names a low one finds what is far-fetched.
     """
     import difflib
 
-    by_lower = {one.lower(): one for one in known}
+    by_lower = {candidate.lower(): candidate for candidate in candidates}
     lower = str(name).lower()
-    begun = [one for one in by_lower if one.startswith(f"{lower}-")]  # "ray" of "ray-tune"
+    begun = [candidate for candidate in by_lower if candidate.startswith(f"{lower}-")]  # "ray" of "ray-tune"
     matches = difflib.get_close_matches(lower, by_lower, n=1, cutoff=cutoff) or begun
     return f"; did you mean {by_lower[matches[0]]!r}?" if matches else ""

@@ -27,13 +27,13 @@ _LIBRARY = os.path.dirname(traceback.__file__) + os.sep
 def origins(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and all that it came of, each once: those of a database's session refer to each other in a ring."""
     seen: set[int] = set()
-    left: list[BaseException | None] = [error]
-    while left:
-        current = left.pop()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        current = waiting.pop()
         if current is not None and id(current) not in seen:
             seen.add(id(current))
             yield current
-            left += [current.__context__, current.__cause__]
+            waiting += [current.__context__, current.__cause__]
 
 
 def described(error: BaseException) -> str:
@@ -77,7 +77,7 @@ def calling_place() -> str:
 def _own_place(frames: Iterable[tuple[FrameType, int]]) -> str:
     """Return the place of `place`; `frames`: with their lines, from the outermost on."""
     plugin: str | None = None
-    own: str | None = None
+    origin: str | None = None
     for frame, line in frames:
         file = frame.f_code.co_filename
         module = frame.f_globals.get("__package__") or frame.f_globals.get("__name__", "")  # of `python -m` the package tells
@@ -90,8 +90,8 @@ def _own_place(frames: Iterable[tuple[FrameType, int]]) -> str:
             continue
         here = f" ({os.path.basename(file)}:{line})"
         plugin = here if plugin is None else plugin
-        own = own if is_installed else here
-    return own or plugin or ""
+        origin = origin if is_installed else here
+    return origin or plugin or ""
 
 
 def log_traceback(run_dir: str, title: str, error: BaseException, *, to_stderr: bool = False) -> None:

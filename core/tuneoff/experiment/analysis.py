@@ -45,9 +45,9 @@ class Margin:
 
 def workload_margins(workloads: Iterable[WorkloadSpec]) -> dict[str, float]:
     """Ask the workloads of a plan that is being made for their own margins; return those that have one, for `analysis`."""
-    asked = {_identity(workload): workload for workload in workloads}
-    found = {identity: _ask(workload) for identity, workload in asked.items()}
-    return {identity: margin for identity, margin in found.items() if margin is not None}
+    by_identity = {_identity(workload): workload for workload in workloads}
+    margins = {identity: _ask(workload) for identity, workload in by_identity.items()}
+    return {identity: margin for identity, margin in margins.items() if margin is not None}
 
 
 def quality_margin(analysis: Mapping[str, Any], workload: WorkloadSpec) -> Margin:
@@ -55,8 +55,8 @@ def quality_margin(analysis: Mapping[str, Any], workload: WorkloadSpec) -> Margi
     value = _usable(analysis.get(KEY))
     if value is not None:
         return Margin(value=value, source=f"analysis.{KEY} of the file, frozen in the plan")
-    known = analysis.get(WORKLOADS)
-    value = _usable(known.get(_identity(workload))) if isinstance(known, Mapping) else None
+    workloads = analysis.get(WORKLOADS)
+    value = _usable(workloads.get(_identity(workload))) if isinstance(workloads, Mapping) else None
     if value is not None:
         return Margin(value=value, source=f"of workload {workload.name!r} with these options")
     return Margin(value=None, source=f"workload {workload.name!r} has no margin of its own in the plan; set analysis.{KEY}")
@@ -79,9 +79,9 @@ def _identity(workload: WorkloadSpec) -> str:
     return digest([workload.target, workload.name, dict(workload.options)])
 
 
-def difference(known: Mapping[str, Any], asked: Mapping[str, Any]) -> str | None:
+def difference(frozen: Mapping[str, Any], requested: Mapping[str, Any]) -> str | None:
     """Return which key of a file makes two frozen analyses differ, None where none does."""
-    keys = [key for key in {**known, **asked} if canonical_json([known.get(key)]) != canonical_json([asked.get(key)])]
+    keys = [key for key in {**frozen, **requested} if canonical_json([frozen.get(key)]) != canonical_json([requested.get(key)])]
     if any(key not in _NAMED for key in keys):
         return "analysis"
     return next((key for key in _NAMED if key in keys), None)
@@ -119,10 +119,10 @@ def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) ->
     only_emulated = set(emulated) - {label for _, label in present}
     firsts = [entry.label for entry in entries if entry.replicate == 0]
     comparisons = [
-        {"variant": dict(variant.values), "adapters": [one, other]}
+        {"variant": dict(variant.values), "adapters": [first, second]}
         for index, variant in enumerate(file.variants)
-        for one, other in combinations(firsts, 2)
-        if (index, one) in present and (index, other) in present
+        for first, second in combinations(firsts, 2)
+        if (index, first) in present and (index, second) in present
     ]
     return {
         "format": FORMAT,

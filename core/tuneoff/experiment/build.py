@@ -175,9 +175,9 @@ def _configurations(file: ExperimentFile, space: SearchSpace) -> Configurations:
         return tuple(sample_distinct(space, file.configurations.sample, file.configurations.seed))
     completed = []
     seen: dict[str, int] = {}
-    for index, given in enumerate(file.configurations):
+    for index, partial in enumerate(file.configurations):
         try:
-            configuration = space.complete(given)
+            configuration = space.complete(partial)
         except ExperimentError as error:
             raise ExperimentError(f"{index}: {error}") from error
         digest = configuration_digest(configuration)
@@ -233,12 +233,12 @@ def _most(sampler: str, space: SearchSpace, fixed: Configurations) -> int | None
     return space.cardinality
 
 
-def _trials(given: int | None, sampler: str, most: int | None) -> int:
+def _trials(count: int | None, sampler: str, most: int | None) -> int:
     """Return the trials of a run: as given, else all that a list or a grid has."""
-    if most is None and given is None:
+    if most is None and count is None:
         raise ExperimentError(f"is required for sampler {sampler!r}; give the number of trials of each run")
-    if most is not None and given is not None and given > most:
+    if most is not None and count is not None and count > most:
         raise ExperimentError(
-            f"sampler {sampler!r} has {most} configurations, but got {given} trials; use at most {most}, or leave it out"
+            f"sampler {sampler!r} has {most} configurations, but got {count} trials; use at most {most}, or leave it out"
         )
-    return given if given is not None else most or 0
+    return count if count is not None else most or 0

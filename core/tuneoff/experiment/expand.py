@@ -63,8 +63,8 @@ class Entry:
         return platform in self.adapter.capabilities.emulated_platforms
 
     def _label(self, platform: str | None, *, is_emulated: bool) -> str:
-        told = {name: value for name, value in self.options.items() if name in self.told}
-        return entry_label(self.name, platform, told, self.replicate, is_emulated=is_emulated)
+        options = {name: value for name, value in self.options.items() if name in self.told}
+        return entry_label(self.name, platform, options, self.replicate, is_emulated=is_emulated)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ def entries(file: MatrixFile) -> list[Entry]:
         UnknownNameError: an adapter does not exist.
         PluginError: an adapter's plugin is broken.
     """
-    found: list[Entry] = []
+    expanded: list[Entry] = []
     for index, part in enumerate(file.adapters):
         try:
             adapter = registry.adapter_class(part.name)
@@ -108,8 +108,8 @@ def entries(file: MatrixFile) -> list[Entry]:
             platform=part.platform,
             options=part.options,
         )
-        found.append(replace(entry, replicate=sum(1 for other in found if _kind(other) == _kind(entry))))
-    return [replace(entry, told=_told(entry, found)) for entry in found]
+        expanded.append(replace(entry, replicate=sum(1 for other in expanded if _kind(other) == _kind(entry))))
+    return [replace(entry, told=_told(entry, expanded)) for entry in expanded]
 
 
 def expand(file: MatrixFile, adapters: Sequence[Entry]) -> list[Cell]:
@@ -143,14 +143,14 @@ def williams_rows(size: int) -> list[list[int]]:
 
     An odd `size` needs twice as many rows for the second property. Source: E. J. Williams, Aust. J. Sci. Res. A 2 (1949) 149.
     """
-    first = [(place + 1) // 2 if place % 2 else (size - place // 2) % size for place in range(size)]
+    first = [(position + 1) // 2 if position % 2 else (size - position // 2) % size for position in range(size)]
     rows = [[(item + shift) % size for item in first] for shift in range(size)]
     return rows if size % 2 == 0 else rows + [row[::-1] for row in rows]
 
 
 def rotated(size: int, shift: int) -> list[int]:
     """Return 0 .. size-1, begun at `shift`."""
-    return [(place + shift) % size for place in range(size)]
+    return [(position + shift) % size for position in range(size)]
 
 
 def _run_spec(experiment: ExperimentSpec, entry: Entry, file: ExperimentFile, seed: int) -> RunSpec:
@@ -174,7 +174,7 @@ def _told(entry: Entry, entries: Sequence[Entry]) -> frozenset[str]:
     """Return the options by which the entries of one adapter and platform differ."""
     alike = [other.defining for other in entries if (other.name, other.platform) == (entry.name, entry.platform)]
     names = {name for options in alike for name in options}
-    return frozenset(name for name in names if len({canonical_json([name in one, one.get(name)]) for one in alike}) > 1)
+    return frozenset(name for name in names if len({canonical_json([name in other, other.get(name)]) for other in alike}) > 1)
 
 
 def _kind(entry: Entry) -> str:
@@ -295,12 +295,12 @@ def _offer(spec: RunSpec, capabilities: Capabilities, kind: str, *, has_plain: b
 
 def _cpu_limit(spec: RunSpec, capabilities: Capabilities) -> Iterator[str]:
     """Yield why an adapter that limits CPU itself does not limit it as the file asks: its limiter gives a quota, if any."""
-    asked, by = spec.experiment.workers.cpu_limit, capabilities.cpu_limiter
-    if by and asked != "none":
+    limit, by = spec.experiment.workers.cpu_limit, capabilities.cpu_limiter
+    if by and limit != "none":
         has_quota = spec.platform not in capabilities.emulated_platforms
-        if asked == "affinity" or not has_quota:
+        if limit == "affinity" or not has_quota:
             what = f"a quota by the {by}" if has_quota else "no limit"
-            yield f"`workers.cpu_limit` is {asked}, but adapter {spec.adapter!r} has {what} on platform {spec.platform!r}"
+            yield f"`workers.cpu_limit` is {limit}, but adapter {spec.adapter!r} has {what} on platform {spec.platform!r}"
 
 
 def _refuse(spec: RunSpec, adapter: AdapterClass) -> str | None:

@@ -82,10 +82,10 @@ class CarbonPart(Part):
 
     @model_validator(mode="after")
     def _one_of_three(self) -> CarbonPart:
-        given = [name for name in ("zone", "g_per_kwh", "series") if getattr(self, name) is not None]
-        if len(given) != 1:
-            found = " and ".join(given) or "none"
-            raise ValueError(f"exactly one of `zone`, `g_per_kwh` and `series` must be given, but got {found}")
+        stated = [name for name in ("zone", "g_per_kwh", "series") if getattr(self, name) is not None]
+        if len(stated) != 1:
+            names = " and ".join(stated) or "none"
+            raise ValueError(f"exactly one of `zone`, `g_per_kwh` and `series` must be given, but got {names}")
         if self.zone is not None and (self.source is not None or self.date is not None):
             raise ValueError("`source` and `date` of a zone are the table's; remove them, or give `g_per_kwh`")
         return self

@@ -269,8 +269,8 @@ def general_name(name: str) -> str:
 
 def metric(name: str) -> Metric:
     """Return what is known of a metric; of one that no run can have, but a damaged plan may name, that it is a count."""
-    found = METRICS.get(name) or METRICS.get(general_name(name))
-    return found or Metric(name=name, title="no metric of this name is known", unit="count")
+    entry = METRICS.get(name) or METRICS.get(general_name(name))
+    return entry or Metric(name=name, title="no metric of this name is known", unit="count")
 
 
 def is_metric(name: str) -> bool:
@@ -283,7 +283,7 @@ def unknown_metric(name: str) -> str:
     family = name.partition(".")[0]
     families = dict.fromkeys(item.partition(".")[0] for item in METRICS)
     if family in families:
-        known = f"known of {family!r}: {', '.join(item for item in metric_names() if item.startswith(f'{family}.'))}"
+        hint = f"known of {family!r}: {', '.join(item for item in metric_names() if item.startswith(f'{family}.'))}"
     else:
-        known = f"a name begins with one of: {', '.join(f'{item}.' for item in families)}"
-    return f"no metric named {name!r}{nearest(name, metric_names())}; {known}"
+        hint = f"a name begins with one of: {', '.join(f'{item}.' for item in families)}"
+    return f"no metric named {name!r}{nearest(name, metric_names())}; {hint}"

@@ -76,12 +76,12 @@ class Part(BaseModel):
     def _known_keys(cls, data: Any) -> Any:
         """Name the nearest known key for an unknown one; `extra="forbid"` would only say that it is extra."""
         if isinstance(data, Mapping) and cls.model_config.get("extra") == "forbid":
-            known = known_keys(cls)
+            allowed = known_keys(cls)
             for key in data:
-                if key not in known:
-                    known += cls.resolved_keys
-                    instead = cls.refused_keys.get(key) or f"known: {', '.join(known)}"
-                    text = f"unknown key {key!r}{nearest(key, known)}; {instead}"
+                if key not in allowed:
+                    allowed += cls.resolved_keys
+                    instead = cls.refused_keys.get(key) or f"known: {', '.join(allowed)}"
+                    text = f"unknown key {key!r}{nearest(key, allowed)}; {instead}"
                     raise PydanticCustomError("unknown_key", "{text}", {"text": text})
         return data
 
@@ -98,9 +98,9 @@ def known_keys(part: type[BaseModel]) -> list[str]:
 def one_line(error: ValidationError) -> str:
     """Return the first broken rule of a validation: place, rule, value."""
     details = error.errors(include_url=False)[0]
-    place = ".".join(_place(details["loc"]))
+    where = ".".join(_place(details["loc"]))
     rule = _rule(details)
-    return " ".join((f"{place}: {rule}" if place else rule).split())
+    return " ".join((f"{where}: {rule}" if where else rule).split())
 
 
 def _place(location: tuple[int | str, ...]) -> list[str]:
@@ -138,7 +138,7 @@ def show(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def _way_out(kind: str, value: Any, place: str) -> str:
+def _way_out(kind: str, value: Any, where: str) -> str:
     if kind == "string_type":
         return "; put it in quotes if it is meant as text"
     if kind in _BARE and isinstance(value, str) and scalar_tag(value) in _BARE[kind]:
@@ -146,12 +146,12 @@ def _way_out(kind: str, value: Any, place: str) -> str:
     if kind in _BARE and (text := _meant(kind, value)) is not None:
         return f"; write {text}"
     if kind in ("int_type", "float_type"):
-        unit = next((text for ending, text in _UNITS.items() if place.endswith(ending)), "")
+        unit = next((text for ending, text in _UNITS.items() if where.endswith(ending)), "")
         return f"; write {unit}" if unit else ""
     if kind == "list_type":
-        return _way_to_list(value, place)
+        return _way_to_list(value, where)
     if kind.startswith("model_"):
-        return _way_to_mapping(value, place)
+        return _way_to_mapping(value, where)
     return ""
 
 
@@ -169,26 +169,26 @@ def _meant(kind: str, value: Any) -> str | None:
     return text if text != value and scalar_tag(text) in _BARE[kind] else None
 
 
-def _way_to_list(value: Any, place: str) -> str:
+def _way_to_list(value: Any, where: str) -> str:
     if isinstance(value, Mapping):
         return "; begin each entry with a dash"
     count = value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
-    if place == "seeds":
+    if where == "seeds":
         return f"; write [{count}] or {{count: {count}}}" if count else "; write a list, e.g. [0, 1], or {count: 2}"
-    if place == "configurations":
+    if where == "configurations":
         return f"; write {{sample: {count or 20}}}, or a list of mappings"
-    if place == "adapters" or place.endswith((".choices", ".values")):
+    if where == "adapters" or where.endswith((".choices", ".values")):
         return f"; write [{value}]" if _is_short(value) else ""
     return ""
 
 
-def _way_to_mapping(value: Any, place: str) -> str:
+def _way_to_mapping(value: Any, where: str) -> str:
     if isinstance(value, bool) or not _is_short(value):
         return ""
-    key = _KEYS.get(place, "")
+    key = _KEYS.get(where, "")
     if key and isinstance(value, str if key in _TEXTS else int):
         return f"; write {{{key}: {value}}}"
-    if place.startswith("search_space."):
+    if where.startswith("search_space."):
         return f"; write {{type: constant, value: {value}}}"
     return ""
 

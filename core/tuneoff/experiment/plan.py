@@ -109,9 +109,9 @@ class Plan:
 
     def begins(self, other: Plan) -> bool:
         """Tell whether another plan has these runs first, and then runs of other seeds alone, if any."""
-        own, others = ([run.run_id for run in plan.counted] for plan in (self, other))
-        rest = {run.spec.seed for run in other.counted[len(own) :]}
-        return others[: len(own)] == own and rest.isdisjoint(self.seeds)
+        ids, others = ([run.run_id for run in plan.counted] for plan in (self, other))
+        rest = {run.spec.seed for run in other.counted[len(ids) :]}
+        return others[: len(ids)] == ids and rest.isdisjoint(self.seeds)
 
     @property
     def totals(self) -> Totals:
@@ -145,7 +145,8 @@ class Plan:
         return self._command(name, results, self.options, ("--resume", *more, "--output", results))
 
     def _command(self, name: str, results: Path, options: Mapping[str, Sequence[object]], more: Sequence[object]) -> str:
-        words = [word for option, values in options.items() for word in (_spelled(name, option), *values)]
+        spelled = {"--seeds": "--seed"} if name == "run" else {}
+        words = [word for option, values in options.items() for word in (spelled.get(option, option), *values)]
         return command(name, self._file(results), *words, *more)
 
     @property
@@ -196,9 +197,9 @@ class Plan:
             raise ResultsError(
                 f"a plan must have format_version {FORMAT_VERSION}, but got {version!r}; {way_out}, or a new folder"
             )
-        known = {"options": {}, **data}  # a folder of an earlier tuneoff has none
+        values = {"options": {}, **data}  # a folder of an earlier tuneoff has none
         try:
-            plan: Plan = read_dataclass(cls, {field.name: known[field.name] for field in fields(cls)})
+            plan: Plan = read_dataclass(cls, {field.name: values[field.name] for field in fields(cls)})
         except (ArithmeticError, AttributeError, ExperimentError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise ResultsError(f"a plan is damaged: {type(error).__name__}: {error}; begin a new folder") from error
         for run in plan.runs:
@@ -210,10 +211,6 @@ class Plan:
 def _is_declared(spec: RunSpec) -> bool:
     """Tell whether its installed adapter declares a run's platform emulated; asks none about this machine itself."""
     return spec.platform != LOCAL and registry.is_emulated(spec.adapter, spec.platform)
-
-
-def _spelled(command: str, option: str) -> str:
-    return "--seed" if (command, option) == ("run", "--seeds") else option
 
 
 def make_plan(file: MatrixFile) -> Plan:
@@ -292,8 +289,10 @@ def _same(file: MatrixFile, cells: Sequence[Cell], runs: Sequence[PlannedRun]) -
     by_id: dict[str, tuple[Cell, PlannedRun]] = {}
     for cell, run in zip(cells, runs, strict=True):
         if run.run_id in by_id:
-            one, other = (_name(file, item) for item in (by_id[run.run_id][0], cell))
-            raise ExperimentError(f"{file.path}: two runs must differ in what they do, but {one} and {other} do not; remove one")
+            first, second = (_name(file, item) for item in (by_id[run.run_id][0], cell))
+            raise ExperimentError(
+                f"{file.path}: two runs must differ in what they do, but {first} and {second} do not; remove one"
+            )
         by_id[run.run_id] = (cell, run)
     result = []
     for cell, run in zip(cells, runs, strict=True):

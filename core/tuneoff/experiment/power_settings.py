@@ -10,7 +10,7 @@ from typing import Any
 
 PATHS = {"replay": ("path",), "rapl": ("root",), "model": ("cpuinfo",)}  # by meter
 COMMAND = "command"  # its program is a path where it has a slash; what else it is given is its own
-Place = Callable[[str], str]
+Relocate = Callable[[str], str]
 AUTO = "auto"
 INTERVAL_SECONDS = (0.02, 10.0)  # least and greatest time between samples
 NO_METER = "none"  # nothing is metered: the use of the host and of its processes is sampled alone
@@ -48,51 +48,51 @@ class PowerSettings:
 def _shown(value: Any) -> str:
     """Return an option as a file writes it."""
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{name}: {_shown(one)}' for name, one in value.items())}}}"
+        return f"{{{', '.join(f'{name}: {_shown(item)}' for name, item in value.items())}}}"
     if isinstance(value, list | tuple):
-        return shlex.join(value) if all(isinstance(one, str) for one in value) else f"[{', '.join(map(_shown, value))}]"
+        return shlex.join(value) if all(isinstance(item, str) for item in value) else f"[{', '.join(map(_shown, value))}]"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def placed(meter: str | None, options: Mapping[str, Any], place: Place) -> dict[str, Any]:
-    """Return the options with each relative path as `place` gives it; `meter` None: whichever it will be."""
+def placed(meter: str | None, options: Mapping[str, Any], relocate: Relocate) -> dict[str, Any]:
+    """Return the options with each relative path as `relocate` gives it; `meter` None: whichever it will be."""
     if meter == AUTO:
-        return _parts(options, place)
+        return _parts(options, relocate)
     names = PATHS.get(meter, ()) if meter is not None else [name for names in PATHS.values() for name in names]
-    found = {name: _path(value, place) if name in names else value for name, value in options.items()}
+    relocated = {name: _path(value, relocate) if name in names else value for name, value in options.items()}
     if COMMAND in options and meter in (COMMAND, None):
-        found[COMMAND] = _command(options[COMMAND], place)
-    return _parts(found, place) if meter is None else found
+        relocated[COMMAND] = _command(options[COMMAND], relocate)
+    return _parts(relocated, relocate) if meter is None else relocated
 
 
-def within(folder: str) -> Place:
+def within(folder: str) -> Relocate:
     """Return what puts a path into a folder; what is written in the current folder stays as it is."""
     return lambda path: path if folder in ("", ".") else os.path.join(folder, path.removeprefix("./"))
 
 
-def _parts(options: Mapping[str, Any], place: Place) -> dict[str, Any]:
+def _parts(options: Mapping[str, Any], relocate: Relocate) -> dict[str, Any]:
     """Return options of `auto`, which are those of meters by their names."""
     return {
-        name: placed(name, value, place) if name in PATHS and isinstance(value, Mapping) else value
+        name: placed(name, value, relocate) if name in PATHS and isinstance(value, Mapping) else value
         for name, value in options.items()
     }
 
 
-def _path(value: Any, place: Place) -> Any:
-    return place(value) if isinstance(value, str) and value and not os.path.isabs(value) else value
+def _path(value: Any, relocate: Relocate) -> Any:
+    return relocate(value) if isinstance(value, str) and value and not os.path.isabs(value) else value
 
 
-def _command(value: Any, place: Place) -> Any:
+def _command(value: Any, relocate: Relocate) -> Any:
     try:
         words = shlex.split(value) if isinstance(value, str) else list(value)
     except (ValueError, TypeError):  # the meter refuses it
         return value
     if not words or not isinstance(words[0], str) or os.sep not in words[0] or os.path.isabs(words[0]):
         return value
-    there = place(words[0])
-    if there == words[0]:
+    command = relocate(words[0])
+    if command == words[0]:
         return value
-    words = [there if os.sep in there else os.path.join(os.curdir, there), *words[1:]]
+    words = [command if os.sep in command else os.path.join(os.curdir, command), *words[1:]]
     return shlex.join(words) if isinstance(value, str) else words

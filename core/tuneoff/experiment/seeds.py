@@ -17,7 +17,7 @@ def read_seeds(text: str) -> list[int]:
     Raises:
         ValueError: it has another form, or more than 10 000 of them; one line.
     """
-    found: list[int] = []
+    seeds: list[int] = []
     for part in re.split(r" *, *| +", text.strip()):
         match = _PART.fullmatch(part)
         if match is None:
@@ -27,10 +27,10 @@ def read_seeds(text: str) -> list[int]:
         if last < first:
             rule = "count must be at least 1" if match["count"] is not None else "a range must not fall"
             raise ValueError(f"{rule}, but got {part!r}")
-        if last - first >= MOST_SEEDS - len(found):
+        if last - first >= MOST_SEEDS - len(seeds):
             raise ValueError(f"must be at most {MOST_SEEDS}, but got {part!r}")
-        found.extend(range(first, last + 1))
-    return found
+        seeds.extend(range(first, last + 1))
+    return seeds
 
 
 def seeds_text(seeds: Sequence[int]) -> str:

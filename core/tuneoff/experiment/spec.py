@@ -173,7 +173,7 @@ class RunSpec:
     def scope_key(self, *aside: str) -> str:
         """Return what compared runs share, as text: sampler and pruner with options, and the variant, some keys aside."""
         experiment = self.experiment
-        strategies = [[one.name, dict(one.options)] for one in (experiment.sampler, experiment.pruner)]
+        strategies = [[strategy.name, dict(strategy.options)] for strategy in (experiment.sampler, experiment.pruner)]
         others = {key: value for key, value in experiment.variant.items() if key not in ("sampler", "pruner", *aside)}
         return canonical_json([strategies, others])
 
@@ -242,8 +242,8 @@ def _checks(kind: Any) -> tuple[type[msgspec.Struct], dict[str, Read]]:
     """Return a structure that checks a dataclass's plain fields, and what reads its others."""
     import msgspec
 
-    known = get_type_hints(kind, include_extras=True)
-    hints = {field.name: known[field.name] for field in fields(kind)}
+    annotations = get_type_hints(kind, include_extras=True)
+    hints = {field.name: annotations[field.name] for field in fields(kind)}
     parts = {name: read for name, hint in hints.items() if (read := _reader(hint, name)) is not None}
     needed = {field.name for field in fields(kind) if field.default is field.default_factory is MISSING}
     plain: list[Any] = [
@@ -258,16 +258,16 @@ def _reader(hint: Any, name: str) -> Read | None:
     if isinstance(hint, type) and is_dataclass(hint):
         return functools.partial(read_dataclass, hint)
     each = _reader(get_args(hint)[0], name) if get_origin(hint) is tuple else None
-    return None if each is None else lambda values: tuple(_item(f"{name}[#{n}]", each, one) for n, one in enumerate(values, 1))
+    return None if each is None else lambda values: tuple(_item(f"{name}[#{n}]", each, item) for n, item in enumerate(values, 1))
 
 
-def _item(place: str, read: Read, value: Any) -> Any:
+def _item(where: str, read: Read, value: Any) -> Any:
     import msgspec
 
     try:
         return read(value)
     except msgspec.ValidationError as error:
-        raise msgspec.ValidationError(f"{place}: {error}") from error
+        raise msgspec.ValidationError(f"{where}: {error}") from error
 
 
 def _read_space(data: Any) -> SearchSpace:

@@ -58,14 +58,14 @@ _PRUNER_OPTIONS: Mapping[str, Mapping[str, _Option]] = {
 }
 
 
-def check_sampler(sampler: Strategy, known: Iterable[str] = ()) -> Strategy:
-    """Return the sampler; `known` are names that adapters list beyond the vocabulary.
+def check_sampler(sampler: Strategy, more_names: Iterable[str] = ()) -> Strategy:
+    """Return the sampler; `more_names` are names that adapters list beyond the vocabulary.
 
     Raises:
         UnknownNameError: nobody knows the name.
         ExperimentError: an option that it does not have.
     """
-    names = {*SAMPLERS, *known}
+    names = {*SAMPLERS, *more_names}
     if sampler.name not in names:
         raise UnknownNameError(unknown_name("sampler", sampler.name, names))
     if sampler.name in _WITHOUT_OPTIONS and sampler.options:
@@ -98,14 +98,14 @@ def sampler_refusal(spec: RunSpec, capabilities: Capabilities) -> str | None:
     return None
 
 
-def check_pruner(pruner: Strategy, epochs_per_trial: int, known: Iterable[str] = ()) -> Strategy:
-    """Return the pruner with its defaults filled in; `known` are names that adapters list beyond the vocabulary.
+def check_pruner(pruner: Strategy, epochs_per_trial: int, more_names: Iterable[str] = ()) -> Strategy:
+    """Return the pruner with its defaults filled in; `more_names` are names that adapters list beyond the vocabulary.
 
     Raises:
         UnknownNameError: nobody knows the name.
         ExperimentError: an option that it does not have, or a value out of range.
     """
-    names = {*PRUNERS, *known}
+    names = {*PRUNERS, *more_names}
     if pruner.name not in names:
         raise UnknownNameError(unknown_name("pruner", pruner.name, names))
     rules = _PRUNER_OPTIONS.get(pruner.name)
@@ -151,17 +151,17 @@ def sample_distinct(space: SearchSpace, count: int, seed: int) -> list[dict[str,
     """
     if space.cardinality is not None and space.cardinality < count:
         raise ExperimentError(f"at most {space.cardinality} different configurations exist, but {count} were asked for")
-    found: dict[str, dict[str, Any]] = {}
+    by_digest: dict[str, dict[str, Any]] = {}
     repeats = 0
     for configuration in draws(space, seed):
-        if len(found) == count:
+        if len(by_digest) == count:
             break
-        before = len(found)
-        found.setdefault(configuration_digest(configuration), configuration)
-        repeats = 0 if len(found) > before else repeats + 1
+        before = len(by_digest)
+        by_digest.setdefault(configuration_digest(configuration), configuration)
+        repeats = 0 if len(by_digest) > before else repeats + 1
         if repeats > MAX_REPEATS:
             raise ExperimentError(f"{count} of {space.cardinality} configurations could not be drawn by chance; ask for fewer")
-    return list(found.values())
+    return list(by_digest.values())
 
 
 def grid_order(space: SearchSpace, seed: int) -> list[dict[str, Any]]:

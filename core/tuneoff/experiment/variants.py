@@ -43,8 +43,8 @@ class Axis:
     @property
     def choices(self) -> tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...]:
         """Of each step what the variant's values say, and what it sets."""
-        shown = tuple({TASK: name} for name in self.names) or self.steps
-        return tuple(zip(shown, self.steps, strict=True))
+        labels = tuple({TASK: name} for name in self.names) or self.steps
+        return tuple(zip(labels, self.steps, strict=True))
 
 
 def expand(content: Mapping[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
@@ -65,7 +65,7 @@ def expand(content: Mapping[str, Any]) -> list[tuple[dict[str, Any], dict[str, A
         )
     variants = []
     for choices in product(*(axis.choices for axis in axes)):
-        values = {key: value for shown, _ in choices for key, value in shown.items()}
+        values = {key: value for label, _ in choices for key, value in label.items()}
         variant = copy.deepcopy(base) if values else base
         for _, step in choices:
             for key, value in step.items():
@@ -173,36 +173,36 @@ def _zip_axes(groups: Any) -> list[Axis]:
         raise ExperimentError(f"zip: must be a list of groups, but got {groups!r}; begin each group with a dash")
     axes = []
     for index, group in enumerate(groups):
-        place = f"zip.{index}"
+        where = f"zip.{index}"
         if not isinstance(group, Mapping) or not group:
-            raise ExperimentError(f"{place}: must be a mapping of dotted keys to lists, but got {group!r}")
-        columns = {key: _values(f"{place}.{key}", values, distinct=False) for key, values in group.items()}
+            raise ExperimentError(f"{where}: must be a mapping of dotted keys to lists, but got {group!r}")
+        columns = {key: _values(f"{where}.{key}", values, distinct=False) for key, values in group.items()}
         lengths = {key: len(values) for key, values in columns.items()}
         if len(set(lengths.values())) > 1:
             text = ", ".join(f"{key} has {length}" for key, length in lengths.items())
-            raise ExperimentError(f"{place}: the lists of a group must be equally long, but {text}")
+            raise ExperimentError(f"{where}: the lists of a group must be equally long, but {text}")
         steps = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-        _check_distinct(place, steps)
+        _check_distinct(where, steps)
         axes.append(Axis(steps=tuple(steps)))
     return axes
 
 
-def _values(place: str, values: Any, *, distinct: bool) -> list[Any]:
+def _values(where: str, values: Any, *, distinct: bool) -> list[Any]:
     if not isinstance(values, list):
-        raise ExperimentError(f"{place}: must be a list of values, but got {values!r}; write [{values}]")
+        raise ExperimentError(f"{where}: must be a list of values, but got {values!r}; write [{values}]")
     if not values:
-        raise ExperimentError(f"{place}: must not be empty, but got []; give values or remove the key")
+        raise ExperimentError(f"{where}: must not be empty, but got []; give values or remove the key")
     if distinct:
-        _check_distinct(place, values)
+        _check_distinct(where, values)
     return values
 
 
-def _check_distinct(place: str, values: list[Any]) -> None:
+def _check_distinct(where: str, values: list[Any]) -> None:
     seen: set[str] = set()
     for value in values:
         text = canonical_json(value)
         if text in seen:
-            raise ExperimentError(f"{place}: values must differ, but {value!r} is given twice; remove one")
+            raise ExperimentError(f"{where}: values must differ, but {value!r} is given twice; remove one")
         seen.add(text)
 
 
@@ -221,8 +221,8 @@ def _check_keys(axes: list[Axis]) -> None:
             seen.append((axis, key))
 
 
-def _overlap(one: str, other: str) -> bool:
-    return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
+def _overlap(first: str, other: str) -> bool:
+    return first == other or first.startswith(f"{other}.") or other.startswith(f"{first}.")
 
 
 def named(value: Any, key: str | None = None) -> Any:

@@ -152,17 +152,17 @@ def _parse(text: str, path: Path, needs: str) -> dict[str, Any]:
 
 def _check_values(data: Any) -> None:
     """Refuse what has no JSON form, is nested too deeply (an alias that contains itself), or is multiplied by aliases."""
-    left = [(data, 0)]
+    waiting = [(data, 0)]
     for count in itertools.count():
-        if not left:
+        if not waiting:
             return
-        value, depth = left.pop()
+        value, depth = waiting.pop()
         if depth > MAX_DEPTH:
             raise ExperimentError(f"values may be nested at most {MAX_DEPTH} deep; flatten them, or remove an alias to itself")
         if count > MAX_VALUES:
             raise ExperimentError(f"a file may have at most {MAX_VALUES} values, aliases counted; shorten it")
         if isinstance(value, dict | list):
-            left.extend((item, depth + 1) for item in (value.values() if isinstance(value, dict) else value))
+            waiting.extend((item, depth + 1) for item in (value.values() if isinstance(value, dict) else value))
         elif not (value is None or isinstance(value, str | int | float)):
             raise ExperimentError(f"values must be text, numbers, true, false or null, but got {value!r}; put it in quotes")
 
@@ -224,8 +224,8 @@ def _place_paths(data: dict[str, Any], folder: Path, top: Path) -> None:
     power = data.get("power")
     if isinstance(power, dict) and isinstance(power.get("options"), dict) and folder != top:
         meter = power.get("meter")
-        place = within(os.path.relpath(folder, top))
-        data["power"] = {**power, "options": placed(meter if isinstance(meter, str) else None, power["options"], place)}
+        relocate = within(os.path.relpath(folder, top))
+        data["power"] = {**power, "options": placed(meter if isinstance(meter, str) else None, power["options"], relocate)}
 
 
 def _over(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

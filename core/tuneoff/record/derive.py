@@ -38,14 +38,14 @@ def derive(
     One pass; the order of processes does not matter, each process's own events come in their order. Without a `ruling`
     the status follows from the events: done, failed (a step failed, no trial completed, no test) or interrupted.
     """
-    found = collect(events)
-    timeline = Timeline(found)
-    widened = _widen(found, timeline)
-    flags = _flags(found, timeline, widened)
-    trials = trial_records(found, timeline, spec.experiment, _run_stop(found, timeline, ruling))
-    best = _best(found, timeline, trials, spec.experiment.objective)
-    test = _test(found, timeline)
-    steps = _steps(found, timeline)
+    collected = collect(events)
+    timeline = Timeline(collected)
+    widened = _widen(collected, timeline)
+    flags = _flags(collected, timeline, widened)
+    trials = trial_records(collected, timeline, spec.experiment, _run_stop(collected, timeline, ruling))
+    best = _best(collected, timeline, trials, spec.experiment.objective)
+    test = _test(collected, timeline)
+    steps = _steps(collected, timeline)
     flags += _best_flags(best, trials)
     promises = promise_flags(spec, trials)
     flags += promises
@@ -64,22 +64,22 @@ def derive(
         environment=dict(environment or {}),
         steps=steps,
         trials=trials,
-        without_attempt=_without_attempt(found, timeline, trials),
-        refusals=_refusals(found, timeline),
-        stages=tuple(found.stages[name] for name in sorted(found.stages)),
-        storage=_storage(found, timeline),
+        without_attempt=_without_attempt(collected, timeline, trials),
+        refusals=_refusals(collected, timeline),
+        stages=tuple(collected.stages[name] for name in sorted(collected.stages)),
+        storage=_storage(collected, timeline),
         best=best,
         test=test,
         flags=tuple(flags),
         clock=timeline.clock(),
-        coordinators=tuple(sorted(process.name for process in found.processes if process.role == "coordinator")),
+        coordinators=tuple(sorted(process.name for process in collected.processes if process.role == "coordinator")),
         clock_uncertainty_ns=timeline.alignment.uncertainty_ns,
-        events=found.events,
+        events=collected.events,
     )
 
 
-def _storage(found: Collected, timeline: Timeline) -> dict[str, int | None]:
-    seen = timeline.last(found.storage_used)
+def _storage(collected: Collected, timeline: Timeline) -> dict[str, int | None]:
+    seen = timeline.last(collected.storage_used)
     return {} if seen is None else {name: getattr(seen.event, name) for name in STORAGE_FIGURES}
 
 
@@ -96,17 +96,17 @@ def best_trial(objective: Objective, trials: Iterable[TrialRecord]) -> TrialReco
     return min(candidates, key=lambda trial: (rank_key(objective, trial), trial.trial), default=None)
 
 
-def _run_stop(found: Collected, timeline: Timeline, ruling: Ruling | None) -> RunStop | None:
+def _run_stop(collected: Collected, timeline: Timeline, ruling: Ruling | None) -> RunStop | None:
     """Return what ended the run before its time: as the supervisor noted it, else a step that failed, else the ruling.
 
     Where the command was killed an un-deploy that failed came after the kill, from whoever cleaned up.
     """
-    stopped = timeline.first(found.run_stopped)
+    stopped = timeline.first(collected.run_stopped)
     if stopped is not None:
         event = stopped.event
         return RunStop(cause=event.cause, charged=event.charged, cancels=event.cancels, since_ns=timeline.seen_at(stopped))
     is_killed = ruling is not None and ruling.reason in IN_NO_EVENT
-    errors = [seen for seen in found.steps_ended if seen.event.error not in (None, "interrupted")]
+    errors = [seen for seen in collected.steps_ended if seen.event.error not in (None, "interrupted")]
     failed = timeline.first([seen for seen in errors if not (is_killed and seen.event.step == "undeploy")])
     if failed is not None:
         cause = f"step {failed.event.step} failed: {failed.event.error}"
@@ -116,11 +116,11 @@ def _run_stop(found: Collected, timeline: Timeline, ruling: Ruling | None) -> Ru
     return None
 
 
-def _widen(found: Collected, timeline: Timeline) -> int:
+def _widen(collected: Collected, timeline: Timeline) -> int:
     """Widen the clocks' uncertainty by trials that seem to start before they were submitted; return how many did so."""
     violations = 0
-    for key, executions in found.executions.items():
-        submitted = timeline.first(found.submitted.get(key, ()))
+    for key, executions in collected.executions.items():
+        submitted = timeline.first(collected.submitted.get(key, ()))
         if submitted is None:
             continue
         for execution in executions:
@@ -131,14 +131,14 @@ def _widen(found: Collected, timeline: Timeline) -> int:
     return violations
 
 
-def _steps(found: Collected, timeline: Timeline) -> tuple[StepRecord, ...]:
+def _steps(collected: Collected, timeline: Timeline) -> tuple[StepRecord, ...]:
     records = []
     for step in STEPS:
-        started = timeline.first([seen for seen in found.steps_started if seen.event.step == step])
+        started = timeline.first([seen for seen in collected.steps_started if seen.event.step == step])
         if started is None:
             continue
         # un-deploy may be done again by a fresh process after a kill: the last end counts
-        ended = timeline.last([seen for seen in found.steps_ended if seen.event.step == step])
+        ended = timeline.last([seen for seen in collected.steps_ended if seen.event.step == step])
         records.append(
             StepRecord(
                 step=step,
@@ -151,15 +151,15 @@ def _steps(found: Collected, timeline: Timeline) -> tuple[StepRecord, ...]:
     return tuple(records)
 
 
-def _without_attempt(found: Collected, timeline: Timeline, trials: Sequence[TrialRecord]) -> tuple[ProcessRecord, ...]:
+def _without_attempt(collected: Collected, timeline: Timeline, trials: Sequence[TrialRecord]) -> tuple[ProcessRecord, ...]:
     """Return the processes that were started for one trial each and began no attempt."""
     began = {attempt.process for trial in trials for attempt in trial.attempts}
     records = []
-    for process in found.processes:
+    for process in collected.processes:
         if process.role not in OF_ONE_TRIAL or process.name in began:
             continue
-        exited = timeline.first(found.exits.get(process.name))
-        last = [timeline.seen_at(seen) for seen in found.refused if seen.process is process]
+        exited = timeline.first(collected.exits.get(process.name))
+        last = [timeline.seen_at(seen) for seen in collected.refused if seen.process is process]
         records.append(
             ProcessRecord(
                 process=process.name,
@@ -170,29 +170,29 @@ def _without_attempt(found: Collected, timeline: Timeline, trials: Sequence[Tria
     return tuple(sorted(records, key=lambda record: (record.started_ns, record.process)))
 
 
-def _refusals(found: Collected, timeline: Timeline) -> tuple[RefusalRecord, ...]:
+def _refusals(collected: Collected, timeline: Timeline) -> tuple[RefusalRecord, ...]:
     records = [
         RefusalRecord(trial=seen.event.trial, reason=seen.event.reason, refused_ns=timeline.seen_at(seen))
-        for seen in found.refused
+        for seen in collected.refused
     ]
     return tuple(sorted(records, key=lambda record: (record.refused_ns, record.trial)))
 
 
-def _best(found: Collected, timeline: Timeline, trials: Sequence[TrialRecord], objective: Objective) -> BestRecord | None:
-    known = timeline.last(found.best)
-    if known is None:
+def _best(collected: Collected, timeline: Timeline, trials: Sequence[TrialRecord], objective: Objective) -> BestRecord | None:
+    best_known = timeline.last(collected.best)
+    if best_known is None:
         return None
     core = best_trial(objective, trials)
     return BestRecord(
-        trial=known.event.trial,
-        framework_value=known.event.value,
-        known_ns=timeline.seen_at(known),
+        trial=best_known.event.trial,
+        framework_value=best_known.event.value,
+        known_ns=timeline.seen_at(best_known),
         core_trial=core.trial if core is not None else None,
     )
 
 
-def _test(found: Collected, timeline: Timeline) -> TestRecord | None:
-    tested = timeline.last(found.tested)
+def _test(collected: Collected, timeline: Timeline) -> TestRecord | None:
+    tested = timeline.last(collected.tested)
     if tested is None:
         return None
     event = tested.event
@@ -207,46 +207,46 @@ def _test(found: Collected, timeline: Timeline) -> TestRecord | None:
     )
 
 
-def _flags(found: Collected, timeline: Timeline, started_early: int) -> list[FlagRecord]:
+def _flags(collected: Collected, timeline: Timeline, started_early: int) -> list[FlagRecord]:
     counts: dict[str, int] = {}
-    for seen in found.flags:
+    for seen in collected.flags:
         counts[seen.event.name] = counts.get(seen.event.name, 0) + 1
     flags = []
     for name in sorted(counts):
-        first = timeline.first([seen for seen in found.flags if seen.event.name == name])
+        first = timeline.first([seen for seen in collected.flags if seen.event.name == name])
         assert first is not None
         flags.append(FlagRecord(name=name, text=first.event.text, count=counts[name]))
     if started_early:
         text = "trials started before their submission was logged"
         flags.append(FlagRecord(name="started_before_submitted", text=text, count=started_early))
-    if found.orphans:
+    if collected.orphans:
         text = "events belong to no started trial: lines of an event file are missing"
-        flags.append(FlagRecord(name="orphan_events", text=text, count=found.orphans))
-    executions = {process.execution_id for process in found.processes}
+        flags.append(FlagRecord(name="orphan_events", text=text, count=collected.orphans))
+    executions = {process.execution_id for process in collected.processes}
     if len(executions) > 1:
         text = f"event files of several executions lie together: {', '.join(sorted(executions))}"
         flags.append(FlagRecord(name="foreign_events", text=text))
-    changed = _changed_configurations(found)
+    changed = _changed_configurations(collected)
     if changed:
         text = f"the configuration trained is not the one submitted, first in trial {changed[0]}"
         flags.append(FlagRecord(name="configuration_changed", text=text, count=len(changed)))
-    repeated = sum(len(executions) - 1 for executions in found.executions.values())
+    repeated = sum(len(executions) - 1 for executions in collected.executions.values())
     if repeated:
         text = "an attempt was run again under the same number"
         flags.append(FlagRecord(name="attempt_repeated", text=text, count=repeated))
-    if found.refused:
-        budgets = ", ".join(sorted({seen.event.reason for seen in found.refused}))
+    if collected.refused:
+        budgets = ", ".join(sorted({seen.event.reason for seen in collected.refused}))
         text = f"the framework asked for trials beyond the budget ({budgets}); they were refused"
-        flags.append(FlagRecord(name="over_budget", text=text, count=len(found.refused)))
+        flags.append(FlagRecord(name="over_budget", text=text, count=len(collected.refused)))
     return flags
 
 
-def _changed_configurations(found: Collected) -> list[str]:
+def _changed_configurations(collected: Collected) -> list[str]:
     return sorted(
         {
             key[0]
-            for key, executions in found.executions.items()
-            for seen in found.submitted.get(key, ())
+            for key, executions in collected.executions.items()
+            for seen in collected.submitted.get(key, ())
             if any(execution.started.configuration != seen.event.configuration for execution in executions)
         }
     )

@@ -152,15 +152,15 @@ def broken_seals(folder: Path, sealed: Sequence[SealedFile]) -> Iterator[BrokenS
     Raises:
         ResultsError: a file cannot be read.
     """
-    found = {file.name: file for file in seal(folder)}
+    today_files = {file.name: file for file in seal(folder)}
     for file in sealed:
-        today = found.pop(file.name, None)
+        today = today_files.pop(file.name, None)
         if today is None:
             yield BrokenSeal(file.name, "is missing")
         elif (today.size_bytes, today.sha256) != (file.size_bytes, file.sha256):
             was = f"sealed with {file.size_bytes} bytes and {file.sha256[:12]}"
             yield BrokenSeal(file.name, f"changed: {was}, now {today.size_bytes} bytes and {today.sha256[:12]}")
-    for name in sorted(found):
+    for name in sorted(today_files):
         yield BrokenSeal(name, "was added after the seal")
 
 

@@ -89,8 +89,8 @@ def ruling_of(
 
 
 def _unknown_best(name: str, trials: Sequence[TrialRecord]) -> str:
-    known = [trial.trial for trial in trials]
-    text = ", ".join(known) if len(known) <= 3 else f"{known[0]} ... {known[-1]}"
+    names = [trial.trial for trial in trials]
+    text = ", ".join(names) if len(names) <= 3 else f"{names[0]} ... {names[-1]}"
     return f"collect_results named trial {name!r} as the best, which was never submitted; submitted: {text or 'none'}"
 
 
@@ -116,15 +116,15 @@ def _configurations(spec: RunSpec, trials: Sequence[TrialRecord]) -> list[FlagRe
     listed = listed_configurations(spec)
     if listed is None:
         return []
-    given = Counter(configuration_digest(configuration) for configuration in listed)
+    expected = Counter(configuration_digest(configuration) for configuration in listed)
     trained = Counter(trial.digest for trial in trials if trial.used_ticket)
     flags = []
-    foreign, missing = (trained - given).total(), (given - trained).total()
+    foreign, missing = (trained - expected).total(), (expected - trained).total()
     if foreign:
         text = f"{foreign} trials trained configurations beyond the given list of sampler {spec.experiment.sampler.name!r}"
         flags.append(FlagRecord(name=FOREIGN, text=text, count=foreign))
     if missing:
-        text = f"{missing} of {given.total()} given configurations were not trained"
+        text = f"{missing} of {expected.total()} given configurations were not trained"
         flags.append(FlagRecord(name=MISSING, text=text, count=missing))
     return flags
 
@@ -168,7 +168,7 @@ class RunStop(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 def ending(
-    found: Collected | None,
+    collected: Collected | None,
     timeline: Timeline,
     key: Key,
     execution: AttemptEvents | None,
@@ -182,31 +182,33 @@ def ending(
     is its last sign of life. What failed once the run was being stopped has the cause of `stop`. An attempt that ran all
     planned epochs is complete, whatever an observer calls it; one that did not is not, whatever the framework calls it, unless
     its training ended by itself and no decision to stop fell on one of its epochs.
-    `found` is None for an execution that observers cannot have meant.
+    `collected` is None for an execution that observers cannot have meant.
     """
-    end = _ending(found, timeline, key, execution, planned_epochs)
-    if stop is None or end.state != "failed" or end.ended_ns is None or not _is_by(found, timeline, key, end, stop):
+    end = _ending(collected, timeline, key, execution, planned_epochs)
+    if stop is None or end.state != "failed" or end.ended_ns is None or not _is_by(collected, timeline, key, end, stop):
         return end
     return msgspec.structs.replace(end, state="cancelled" if stop.cancels else "failed", cause=stop.cause, charged=stop.charged)
 
 
-def _is_by(found: Collected | None, timeline: Timeline, key: Key, end: Ending, stop: RunStop) -> bool:
+def _is_by(collected: Collected | None, timeline: Timeline, key: Key, end: Ending, stop: RunStop) -> bool:
     """Tell whether the run's stop ended an attempt: nobody saw another cause, or whatever was seen of its end came later."""
     if end.cause == LOST or stop.since_ns is None:
         return end.cause in (LOST, UNKNOWN)
     moments = [end.ended_ns or 0]
-    if found is not None:
-        moments += [timeline.seen_at(kill) for kill in found.killed.get(key, ())]
-        moments += [timeline.seen_at(death) for death in found.died.get(key, ())]
+    if collected is not None:
+        moments += [timeline.seen_at(kill) for kill in collected.killed.get(key, ())]
+        moments += [timeline.seen_at(death) for death in collected.died.get(key, ())]
     return min(moments) >= stop.since_ns
 
 
 def _ending(
-    found: Collected | None, timeline: Timeline, key: Key, execution: AttemptEvents | None, planned_epochs: int
+    collected: Collected | None, timeline: Timeline, key: Key, execution: AttemptEvents | None, planned_epochs: int
 ) -> Ending:
-    seen = _observed(found, timeline, key) if found is not None else None
+    seen = _observed(collected, timeline, key) if collected is not None else None
     if execution is not None and execution.ended is not None:
-        is_stopped = found is not None and any(stop.event.epoch <= len(execution.epochs) for stop in found.stops.get(key[0], ()))
+        is_stopped = collected is not None and any(
+            stop.event.epoch <= len(execution.epochs) for stop in collected.stops.get(key[0], ())
+        )
         return _own(timeline, execution, planned_epochs, seen, is_stopped)
     epochs = len(execution.epochs) if execution is not None else 0
     if execution is None:
@@ -257,11 +259,11 @@ def _own(timeline: Timeline, execution: AttemptEvents, planned_epochs: int, seen
     )
 
 
-def _observed(found: Collected, timeline: Timeline, key: Key) -> Ending | None:
+def _observed(collected: Collected, timeline: Timeline, key: Key) -> Ending | None:
     state: TrialState
-    kill = timeline.first(found.killed.get(key))
-    end = timeline.first(found.observed_ends.get(key))
-    death = timeline.first(found.died.get(key))
+    kill = timeline.first(collected.killed.get(key))
+    end = timeline.first(collected.observed_ends.get(key))
+    death = timeline.first(collected.died.get(key))
     if end is not None:
         noted = end.event
         state, cause, charged, by, ended_ns = noted.state, noted.cause, noted.charged, noted.by, timeline.seen_at(end)

@@ -79,11 +79,12 @@ def cpu(path: Path = Path("/proc/cpuinfo")) -> dict[str, Any]:
     there are."""
     names = {"vendor_id": "vendor", "cpu family": "family", "model": "model", "model name": "name", "stepping": "stepping"}
     first = first_processor(path)
-    found: dict[str, Any] = {name: first.get(key) for key, name in names.items()}
-    found = {name: int(text) if text is not None and text.isdecimal() else text for name, text in found.items()}
+    fields: dict[str, Any] = {name: first.get(key) for key, name in names.items()}
+    fields = {name: int(text) if text is not None and text.isdecimal() else text for name, text in fields.items()}
     flags = first.get("flags", first.get("Features"))  # the latter on ARM
     sets = None if flags is None else sorted(word for word in flags.split() if _VECTOR.fullmatch(word))
-    return {**found, "instruction_sets": sets, "logical_count": os.cpu_count(), "governor": _governor()}
+    governor = (_read(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")) or "").strip() or None
+    return {**fields, "instruction_sets": sets, "logical_count": os.cpu_count(), "governor": governor}
 
 
 def first_processor(path: Path = Path("/proc/cpuinfo")) -> dict[str, str]:
@@ -94,13 +95,13 @@ def first_processor(path: Path = Path("/proc/cpuinfo")) -> dict[str, str]:
 
 def memory(proc: Path = Path("/proc")) -> tuple[int | None, int | None]:
     """Return (available, total) bytes of memory; None where the kernel does not tell."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     with contextlib.suppress(ValueError, IndexError):
         for line in (_read(proc / "meminfo") or "").splitlines():
             name, _, value = line.partition(":")
             if name in ("MemAvailable", "MemTotal"):
-                found[name] = int(value.split()[0]) * 1024
-    return found.get("MemAvailable"), found.get("MemTotal")
+                sizes[name] = int(value.split()[0]) * 1024
+    return sizes.get("MemAvailable"), sizes.get("MemTotal")
 
 
 def container() -> str | None:
@@ -127,8 +128,8 @@ def git_state(folder: Path) -> dict[str, Any] | None:
 
     Whether files differ from the commit is not told: that would read the whole tree.
     """
-    for place in (folder, *folder.parents):
-        entry = place / ".git"
+    for parent in (folder, *folder.parents):
+        entry = parent / ".git"
         if os.path.exists(entry):  # False too where the folder may not be looked into
             return _head(entry)
     return None
@@ -136,9 +137,9 @@ def git_state(folder: Path) -> dict[str, Any] | None:
 
 def git_remote(folder: Path) -> str | None:
     """Return the URL of the remote `origin` (else of the first one) of the work tree that holds `folder`, without credentials."""
-    for place in (folder, *folder.parents):
-        if os.path.exists(place / ".git"):
-            _, common = _git_folders(place / ".git")
+    for parent in (folder, *folder.parents):
+        if os.path.exists(parent / ".git"):
+            _, common = _git_folders(parent / ".git")
             config = _read(common / "config") or ""
             urls = dict(re.findall(r'^\[remote "(.+?)"\][^\[]*?^\s*url\s*=\s*(\S+)', config, flags=re.MULTILINE))
             url = urls.get("origin") or next(iter(urls.values()), None)
@@ -188,10 +189,6 @@ def _version(package: str) -> str | None:
     return installed_version(package)
 
 
-def _governor() -> str | None:
-    return (_read(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")) or "").strip() or None
-
-
 def _has_folder() -> bool:
     try:
         os.getcwd()
@@ -222,7 +219,7 @@ def accelerators() -> list[dict[str, Any]] | None:
     try:
         handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
         return [
-            {"name": _name(pynvml, one), "memory_mb": pynvml.nvmlDeviceGetMemoryInfo(one).total / MEGABYTE} for one in handles
+            {"name": _name(pynvml, gpu), "memory_mb": pynvml.nvmlDeviceGetMemoryInfo(gpu).total / MEGABYTE} for gpu in handles
         ]
     except pynvml.NVMLError:
         return None

@@ -109,7 +109,7 @@ class Collected:
 
 def collect(events: Iterable[tuple[Process, Event]]) -> Collected:
     """Sort a run's events in one pass; per process in its own order, processes in any order."""
-    found = Collected()
+    collected = Collected()
     running: dict[int, dict[Key, AttemptEvents]] = {}
     current: Process | None = None
     mine: dict[Key, AttemptEvents] = {}
@@ -120,42 +120,42 @@ def collect(events: Iterable[tuple[Process, Event]]) -> Collected:
             current = process
             if id(process) not in running:
                 running[id(process)] = {}
-                found.processes.append(process)  # also keeps it alive, so that its id stays its own
+                collected.processes.append(process)  # also keeps it alive, so that its id stays its own
             mine = running[id(process)]
         kind = type(event)
         if kind is Epoch or kind is Reported:
             execution = mine.get((event.trial, event.attempt))  # type: ignore[attr-defined]
             if execution is None:
-                found.orphans += 1
+                collected.orphans += 1
             elif kind is Epoch:
                 execution.epochs.append(event)  # type: ignore[arg-type]
             else:
-                _add_report(execution, event, found)  # type: ignore[arg-type]
+                _add_report(execution, event, collected)  # type: ignore[arg-type]
         elif isinstance(event, TrialStarted):
             execution = AttemptEvents(process, event)
             mine[event.trial, event.attempt] = execution
-            found.executions[event.trial, event.attempt].append(execution)
+            collected.executions[event.trial, event.attempt].append(execution)
         elif isinstance(event, TrialLoaded):
             if (event.trial, event.attempt) in mine:
                 mine[event.trial, event.attempt].loaded = event
             else:
-                found.orphans += 1
+                collected.orphans += 1
         elif isinstance(event, TrialEnded) and (event.trial, event.attempt) in mine and event.by == "trial":
             execution = mine[event.trial, event.attempt]
             execution.ended = execution.ended or event
         elif isinstance(event, Stage):
-            _add_stage(found, event)
+            _add_stage(collected, event)
         elif kind is not Process:
-            _add_observation(found, process, event)
-    found.events = count
-    return found
+            _add_observation(collected, process, event)
+    collected.events = count
+    return collected
 
 
-def _add_report(execution: AttemptEvents, event: Reported, found: Collected) -> None:
+def _add_report(execution: AttemptEvents, event: Reported, collected: Collected) -> None:
     reported = execution.reported
     is_second = len(reported) >= len(execution.epochs)  # of its epoch: a line that stands twice
     if is_second or execution.epochs[-1].epoch != event.epoch:
-        found.orphans += 1
+        collected.orphans += 1
         return
     while len(reported) < len(execution.epochs) - 1:
         reported.append(NOT_REPORTED)
@@ -164,44 +164,44 @@ def _add_report(execution: AttemptEvents, event: Reported, found: Collected) -> 
         execution.stop_epoch = event.epoch
 
 
-def _add_stage(found: Collected, event: Stage) -> None:
-    known, took = found.stages.get(event.name), event.duration_ns
-    if known is None:
-        known = StageRecord(name=event.name, count=0, total_ns=0, min_ns=took, max_ns=took)
-    found.stages[event.name] = StageRecord(
+def _add_stage(collected: Collected, event: Stage) -> None:
+    stage, took = collected.stages.get(event.name), event.duration_ns
+    if stage is None:
+        stage = StageRecord(name=event.name, count=0, total_ns=0, min_ns=took, max_ns=took)
+    collected.stages[event.name] = StageRecord(
         name=event.name,
-        count=known.count + 1,
-        total_ns=known.total_ns + took,
-        min_ns=min(known.min_ns, took),
-        max_ns=max(known.max_ns, took),
+        count=stage.count + 1,
+        total_ns=stage.total_ns + took,
+        min_ns=min(stage.min_ns, took),
+        max_ns=max(stage.max_ns, took),
     )
 
 
-def _add_observation(found: Collected, process: Process, event: Any) -> None:
+def _add_observation(collected: Collected, process: Process, event: Any) -> None:
     seen: EventOfProcess[Any] = EventOfProcess(process, event)
     if isinstance(event, TrialSubmitted):
-        found.submitted[event.trial, event.attempt].append(seen)
+        collected.submitted[event.trial, event.attempt].append(seen)
     elif isinstance(event, TrialEnded):
-        found.observed_ends[event.trial, event.attempt].append(seen)
+        collected.observed_ends[event.trial, event.attempt].append(seen)
     elif isinstance(event, TrialKilled):
-        found.killed[event.trial, event.attempt].append(seen)
+        collected.killed[event.trial, event.attempt].append(seen)
     elif isinstance(event, WorkerDied):
         if event.trial is not None:
-            found.died[event.trial, event.attempt].append(seen)
+            collected.died[event.trial, event.attempt].append(seen)
     elif isinstance(event, StopDecided):
-        found.stops[event.trial].append(seen)
+        collected.stops[event.trial].append(seen)
     elif isinstance(event, ProcessExited):
-        found.exits[event.process].append(seen)
+        collected.exits[event.process].append(seen)
     else:
         lists: dict[type[Any], list[Any]] = {
-            StepStarted: found.steps_started,
-            StepEnded: found.steps_ended,
-            RunStopped: found.run_stopped,
-            Refused: found.refused,
-            BestKnown: found.best,
-            Tested: found.tested,
-            Flag: found.flags,
-            StorageUsed: found.storage_used,
+            StepStarted: collected.steps_started,
+            StepEnded: collected.steps_ended,
+            RunStopped: collected.run_stopped,
+            Refused: collected.refused,
+            BestKnown: collected.best,
+            Tested: collected.tested,
+            Flag: collected.flags,
+            StorageUsed: collected.storage_used,
         }
         lists[type(event)].append(seen)
 
@@ -209,11 +209,11 @@ def _add_observation(found: Collected, process: Process, event: Any) -> None:
 class Timeline:
     """Turns readings of any process into nanoseconds since the start of the deploy step (else: since the first reading)."""
 
-    def __init__(self, found: Collected) -> None:
-        self.alignment = Alignment(found.processes)
-        self._offsets = {id(process): self.alignment.offset_ns(process) for process in found.processes}
-        deploys = [self._aligned(seen.process, seen.event.t) for seen in found.steps_started if seen.event.step == "deploy"]
-        firsts = [self._aligned(process, process.t) for process in found.processes]
+    def __init__(self, collected: Collected) -> None:
+        self.alignment = Alignment(collected.processes)
+        self._offsets = {id(process): self.alignment.offset_ns(process) for process in collected.processes}
+        deploys = [self._aligned(seen.process, seen.event.t) for seen in collected.steps_started if seen.event.step == "deploy"]
+        firsts = [self._aligned(process, process.t) for process in collected.processes]
         self.start_ns = min(deploys or firsts, default=0)
 
     def at(self, process: Process, t: int) -> int:

@@ -80,5 +80,5 @@ def weight(name: str) -> str:
 
 def marked(names: Iterable[str]) -> list[str]:
     """Return the names of flags, each once, the serious ones first and with a sign: `! best_differs`."""
-    known = sorted(dict.fromkeys(names), key=lambda name: name not in SERIOUS)
-    return [f"! {name}" if name in SERIOUS else name for name in known]
+    ordered = sorted(dict.fromkeys(names), key=lambda name: name not in SERIOUS)
+    return [f"! {name}" if name in SERIOUS else name for name in ordered]

@@ -98,11 +98,11 @@ class ResultsFolder:
 
     def _check(self, plan: Plan, resume: bool) -> None:
         if (self.path / PLAN).exists():
-            known = read_plan(self.path)
-            is_same = known.plan_id == plan.plan_id
-            if not is_same and not (resume and known.begins(plan)):
-                raise ResultsError(f"{self.path} holds the runs of another plan ({known.name}); choose another --output")
-            other = analysis.difference(known.analysis, plan.analysis)
+            earlier = read_plan(self.path)
+            is_same = earlier.plan_id == plan.plan_id
+            if not is_same and not (resume and earlier.begins(plan)):
+                raise ResultsError(f"{self.path} holds the runs of another plan ({earlier.name}); choose another --output")
+            other = analysis.difference(earlier.analysis, plan.analysis)
             if other is not None:
                 problem = f"was begun with another `{other}`, which is frozen since"
                 raise ResultsError(f"{self.path} {problem}; undo that change, or choose another --output")
@@ -198,7 +198,7 @@ def check_kinds(path: Path) -> None:
         for entry in _entries(path):
             if entry.name in (*FOLDERS, *FILES):
                 _check_kind(entry, must_be_folder=entry.name in FOLDERS)
-        executions = [one for run in _folders(path / RUNS) for one in _folders(run)] if os.path.lexists(path / RUNS) else []
+        executions = [folder for run in _folders(path / RUNS) for folder in _folders(run)] if os.path.lexists(path / RUNS) else []
         for execution in executions:
             for entry in _entries(execution):
                 is_folder = entry.name in FOLDERS_OF_EXECUTION
@@ -210,10 +210,10 @@ def check_kinds(path: Path) -> None:
 
 def _folders(path: Path | os.DirEntry[str]) -> list[os.DirEntry[str]]:
     """Return the entries of a folder that holds folders alone."""
-    found = _entries(path)
-    for entry in found:
+    entries = _entries(path)
+    for entry in entries:
         _check_kind(entry, must_be_folder=True)
-    return found
+    return entries
 
 
 def _entries(path: Path | os.DirEntry[str]) -> list[os.DirEntry[str]]:
@@ -261,5 +261,5 @@ def begun(results: Path) -> list[tuple[str, str]]:
         content = read_regular(results / FILE_NAME)
     except FileNotFoundError:
         return []
-    found = (_LINE.fullmatch(line) for line in content.splitlines(keepends=True))  # a kill may have cut the last one
-    return [(line[1].decode(), line[2].decode()) for line in found if line is not None]
+    matches = (_LINE.fullmatch(line) for line in content.splitlines(keepends=True))  # a kill may have cut the last one
+    return [(line[1].decode(), line[2].decode()) for line in matches if line is not None]

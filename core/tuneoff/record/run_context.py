@@ -96,12 +96,12 @@ class RunContext:
         return Path(tempfile.gettempdir())
 
 
-def read_context(run_dir: Path, given: Mapping[str, Any] | None = None, events_in: Path | None = None) -> RunContext:
+def read_context(run_dir: Path, supplied: Mapping[str, Any] | None = None, events_in: Path | None = None) -> RunContext:
     """Return the context of an execution for its coordinator, by its folder's files.
 
-    `given`: what its supervisor says in place of the files. `events_in`: where its events go, if not into its folder.
+    `supplied`: what its supervisor says in place of the files. `events_in`: where its events go, if not into its folder.
     """
-    stored = given if given is not None else json.loads((run_dir / SPEC).read_text())
+    stored = supplied if supplied is not None else json.loads((run_dir / SPEC).read_text())
     trials = stored.get("trial_context")
     return RunContext(
         spec=run_spec_from_json(stored["run"]),

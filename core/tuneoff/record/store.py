@@ -137,8 +137,8 @@ def standing(records: Iterable[RunRecord]) -> dict[str, RunRecord]:
     """
     best: dict[str, RunRecord] = {}
     for record in records:
-        known = best.get(record.run_id)
-        if known is None or _rank(record) > _rank(known):
+        previous = best.get(record.run_id)
+        if previous is None or _rank(record) > _rank(previous):
             best[record.run_id] = record
     return best
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -20,43 +20,43 @@ TIE_LOSSES = ("validation_loss", "val_loss", "loss")
 
 
 def trial_records(
-    found: Collected, timeline: Timeline, experiment: ExperimentSpec, stop: RunStop | None = None
+    collected: Collected, timeline: Timeline, experiment: ExperimentSpec, stop: RunStop | None = None
 ) -> tuple[TrialRecord, ...]:
     """Return all trials in order of their first submission. A trial that was only refused is none. `stop`: what ended the run.
 
     The collected executions are emptied on the way: a large run fits into memory once, not twice.
     """
     keys: dict[str, set[Key]] = {}
-    for group in (found.submitted, found.executions, found.observed_ends, found.died):
+    for group in (collected.submitted, collected.executions, collected.observed_ends, collected.died):
         for key in group:
             keys.setdefault(key[0], set()).add(key)
-    refused = {seen.event.trial for seen in found.refused}
+    refused = {seen.event.trial for seen in collected.refused}
     records = []
     for trial, trial_keys in keys.items():
-        if trial in refused and not any(key in found.executions for key in trial_keys):
+        if trial in refused and not any(key in collected.executions for key in trial_keys):
             continue
-        records.append(_trial(found, timeline, experiment, trial, sorted(trial_keys), stop))
+        records.append(_trial(collected, timeline, experiment, trial, sorted(trial_keys), stop))
     records.sort(key=_first_time)
     return with_pod_slots(records, experiment.workers.count)
 
 
 def _trial(
-    found: Collected, timeline: Timeline, experiment: ExperimentSpec, trial: str, keys: list[Key], stop: RunStop | None
+    collected: Collected, timeline: Timeline, experiment: ExperimentSpec, trial: str, keys: list[Key], stop: RunStop | None
 ) -> TrialRecord:
     planned = experiment.budget.epochs_per_trial
     pairs: list[tuple[Key, AttemptEvents | None, Ending]] = []
     for key in keys:
-        executions = found.executions.pop(key, [])
+        executions = collected.executions.pop(key, [])
         if len(executions) > 1:
             executions.sort(key=lambda execution: timeline.at(execution.process, execution.started.t))
         for earlier in executions[:-1]:  # the framework ran the attempt again without saying so
             pairs.append((key, earlier, ending(None, timeline, key, earlier, planned)))
         last = executions[-1] if executions else None
-        pairs.append((key, last, ending(found, timeline, key, last, planned, stop)))
+        pairs.append((key, last, ending(collected, timeline, key, last, planned, stop)))
     attempts = []
     for index, (key, execution, end) in enumerate(pairs):
-        submitted = timeline.first(found.submitted.get(key))
-        exited = timeline.first(found.exits.get(execution.process.name)) if execution is not None else None
+        submitted = timeline.first(collected.submitted.get(key))
+        exited = timeline.first(collected.exits.get(execution.process.name)) if execution is not None else None
         attempts.append(
             _attempt(
                 timeline,
@@ -70,7 +70,7 @@ def _trial(
         )
     _, final, end = pairs[-1]
     started = next((pair[1].started for pair in reversed(pairs) if pair[1] is not None), None)
-    announced = timeline.first([seen for key in keys for seen in found.submitted.get(key, ())])
+    announced = timeline.first([seen for key in keys for seen in collected.submitted.get(key, ())])
     if started is not None:
         configuration, digest = started.configuration, started.digest
     else:
@@ -88,8 +88,8 @@ def _trial(
         or (started.framework_id if started is not None else None),
         value=best.metrics[experiment.objective.metric] if best is not None else None,
         value_epoch=best.epoch if best is not None else None,
-        tie_loss=_tie_loss(best.metrics) if best is not None else None,
-        stop_epoch=_stop_epoch(found, experiment, trial, digest, final, attempts[-1]),
+        tie_loss=next((best.metrics[name] for name in TIE_LOSSES if best and best.metrics.get(name) is not None), None),
+        stop_epoch=_stop_epoch(collected, experiment, trial, digest, final, attempts[-1]),
         attempts=tuple(attempts),
     )
 
@@ -176,12 +176,8 @@ def best_epoch(objective: Objective, epochs: Sequence[EpochRecord]) -> EpochReco
     return best
 
 
-def _tie_loss(metrics: Mapping[str, float | None]) -> float | None:
-    return next((metrics[name] for name in TIE_LOSSES if metrics.get(name) is not None), None)
-
-
 def _stop_epoch(
-    found: Collected,
+    collected: Collected,
     experiment: ExperimentSpec,
     trial: str,
     digest: str,
@@ -193,8 +189,8 @@ def _stop_epoch(
     candidates: list[int] = []
     if experiment.pruner.name == "scripted" and digest in experiment.stops:
         candidates.append(experiment.stops[digest])
-    elif trial in found.stops:
-        candidates.append(min(seen.event.epoch for seen in found.stops[trial]))
+    elif trial in collected.stops:
+        candidates.append(min(seen.event.epoch for seen in collected.stops[trial]))
     elif execution is not None and execution.stop_epoch is not None:
         candidates.append(execution.stop_epoch)
     elif last.state == "pruned" and last.epochs:
@@ -230,7 +226,7 @@ def with_pod_slots(trials: Sequence[TrialRecord], count: int) -> tuple[TrialReco
         if attempt.process_role == POD and attempt.started_ns is not None
     )
     slots: list[_Stay | None] = [None] * count
-    given: dict[tuple[str, int], int] = {}
+    slot_of: dict[tuple[str, int], int] = {}
     for start_ns, trial_id, index, attempt in starts:
         number = _best(slots, start_ns, count)
         if number >= count:  # none was free when it started: it has one from its trial on
@@ -238,8 +234,8 @@ def with_pod_slots(trials: Sequence[TrialRecord], count: int) -> tuple[TrialReco
         assert attempt.ended_ns is not None
         end_ns = max(start_ns, attempt.ended_ns - attempt.uncertainty_ns)
         slots[number : number + 1] = [_Stay(end_ns, max(attempt.ended_ns, attempt.exited_ns or 0))]
-        given[trial_id, index] = number
-    return tuple(_moved(trial, given) for trial in trials)
+        slot_of[trial_id, index] = number
+    return tuple(_moved(trial, slot_of) for trial in trials)
 
 
 def _best(slots: Sequence[_Stay | None], start_ns: int, count: int) -> int:
@@ -252,11 +248,11 @@ def _best(slots: Sequence[_Stay | None], start_ns: int, count: int) -> int:
     return min(free)[-1] if free else len(slots)
 
 
-def _moved(trial: TrialRecord, given: dict[tuple[str, int], int]) -> TrialRecord:
-    if not any((trial.trial, index) in given for index in range(len(trial.attempts))):
+def _moved(trial: TrialRecord, slot_of: dict[tuple[str, int], int]) -> TrialRecord:
+    if not any((trial.trial, index) in slot_of for index in range(len(trial.attempts))):
         return trial
     attempts = tuple(
-        msgspec.structs.replace(attempt, slot=given.get((trial.trial, index), attempt.slot))
+        msgspec.structs.replace(attempt, slot=slot_of.get((trial.trial, index), attempt.slot))
         for index, attempt in enumerate(trial.attempts)
     )
     return replace(trial, attempts=attempts)

@@ -64,7 +64,7 @@ class Intensity(Frozen, frozen=True, kw_only=True, omit_defaults=True):
         moments = (*self.times, self.end if self.end is not None else -1)
         if not self.times or len(self.times) != len(self.values):
             raise ValueError(f"a series must have a value for each time, but has {len(self.values)} for {len(self.times)}")
-        if moments[0] < 0 or moments[-1] >= 2**63 or any(one >= other for one, other in pairwise(moments)):
+        if moments[0] < 0 or moments[-1] >= 2**63 or any(earlier >= later for earlier, later in pairwise(moments)):
             raise ValueError("the times of a series and its end must increase, from 1970 on")
 
     def mean(self, start_wall_ns: int, end_wall_ns: int) -> float | None:

@@ -65,13 +65,13 @@ def zone(code: str) -> Zone:
         ExperimentError: there is none of that code; the line has the nearest codes and names.
     """
     table = _table()
-    found = table["zones"].get(code)
-    if found is None:
+    row = table["zones"].get(code)
+    if row is None:
         near = nearest_zones(code)
         hint = f"; did you mean {' or '.join(f'{item.code} ({item.name})' for item in near)}?" if near else ""
         rule = "a zone is a country by its ISO 3166-1 code of three letters, e.g. DEU, or WORLD"
         raise ExperimentError(f"no zone {code!r}{hint or '; for a zone that is not in the table give {g_per_kwh: ...}'}; {rule}")
-    name, value, year = found
+    name, value, year = row
     return Zone(code, name, value, year, table["source"])
 
 
@@ -108,14 +108,14 @@ def resolve(carbon: CarbonPart | Literal["none"] = WORLD_MEAN, prices: str | Non
     except ExperimentError as error:
         raise ExperimentError(f"carbon: {error}") from error
     try:
-        found = None if prices == NONE else read_prices(Path(prices) if prices else DEFAULT_PRICES)
+        price_list = None if prices == NONE else read_prices(Path(prices) if prices else DEFAULT_PRICES)
     except ExperimentError as error:
         raise ExperimentError(f"prices: {error}") from error
     return Accounting(
         intensity=intensity,
         intensity_reason=NO_CARBON if intensity is None else "",
-        prices=found,
-        prices_reason=NO_PRICES if found is None else "",
+        prices=price_list,
+        prices_reason=NO_PRICES if price_list is None else "",
     )
 
 
@@ -132,8 +132,8 @@ def resolve_intensity(carbon: CarbonPart | Literal["none"]) -> Intensity | None:
         return read_series(Path(carbon.series), source=source, date=date)
     if carbon.g_per_kwh is not None:
         return Intensity(kind="constant", values=(carbon.g_per_kwh,), source=source or "the experiment file", date=date)
-    found = zone(carbon.zone or WORLD)
-    return Intensity(kind="zone", values=(found.g_per_kwh,), zone=found.code, source=found.source, date=str(found.year))
+    grid = zone(carbon.zone or WORLD)
+    return Intensity(kind="zone", values=(grid.g_per_kwh,), zone=grid.code, source=grid.source, date=str(grid.year))
 
 
 def read_prices(path: Path) -> Prices:
@@ -158,14 +158,14 @@ def read_series(path: Path, *, source: str = "", date: str = "") -> Intensity:
     times: list[int] = []
     values: list[float] = []
     for line, when, value in _rows(path):
-        place = f"{path} line {line}"
-        time = _nanoseconds(when, place)
+        where = f"{path} line {line}"
+        time = _nanoseconds(when, where)
         if times and time <= times[-1]:
-            raise ExperimentError(f"{place}: times must increase, but {when} is not later than the row before; sort the rows")
+            raise ExperimentError(f"{where}: times must increase, but {when} is not later than the row before; sort the rows")
         if len(times) == MOST_ROWS:
-            raise ExperimentError(f"{place}: a series may have at most {MOST_ROWS} rows; cut it to the time of the runs")
+            raise ExperimentError(f"{where}: a series may have at most {MOST_ROWS} rows; cut it to the time of the runs")
         times.append(time)
-        values.append(_intensity(value, place))
+        values.append(_intensity(value, where))
     if len(times) < 2:
         rule = "a series needs at least two rows, for the last one holds as long as the one before it"
         raise ExperimentError(f"{path}: {rule}, but got {len(times)}; for one value give {{g_per_kwh: ...}}")
@@ -205,29 +205,29 @@ def _rows(path: Path) -> Iterator[tuple[int, str, str]]:
         raise ExperimentError(f"{path} line {reader.line_num}: not CSV: {error}; write one row per line") from error
 
 
-def _nanoseconds(text: str, place: str) -> int:
+def _nanoseconds(text: str, where: str) -> int:
     """Return a moment in ns since 1970 in UTC: exact, also where a clock is set back for the winter."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
         rule = "a time must be ISO 8601 with its zone, e.g. 2026-05-01T13:00:00+02:00"
-        raise ExperimentError(f"{place}: {rule}, but got {text[:60]!r}") from error
+        raise ExperimentError(f"{where}: {rule}, but got {text[:60]!r}") from error
     if moment.utcoffset() is None:
         whole = text if moment.time() != _EPOCH.time() or "T" in text or ":" in text else f"{text}T00:00:00"  # a day alone
         way_out = f"write {whole}Z if it is UTC, or e.g. {whole}+02:00"
-        raise ExperimentError(f"{place}: a time must have its zone, but got {text!r}; {way_out}")
+        raise ExperimentError(f"{where}: a time must have its zone, but got {text!r}; {way_out}")
     if not _EPOCH <= moment < _LAST:
-        raise ExperimentError(f"{place}: a time must lie in the years 1970 to 2099, but got {text!r}; correct it")
+        raise ExperimentError(f"{where}: a time must lie in the years 1970 to 2099, but got {text!r}; correct it")
     since = moment - _EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000_000 + since.microseconds * 1_000
 
 
-def _intensity(text: str, place: str) -> float:
+def _intensity(text: str, where: str) -> float:
     if not _NUMBER.fullmatch(text.lower()):  # float() would take 1_000 too
-        raise ExperimentError(f"{place}: g_per_kwh must be a number, but got {text[:60]!r}")
+        raise ExperimentError(f"{where}: g_per_kwh must be a number, but got {text[:60]!r}")
     value = float(text)
     if not math.isfinite(value) or value < 0:
-        raise ExperimentError(f"{place}: g_per_kwh must be finite and at least 0, but got {text[:60]}")
+        raise ExperimentError(f"{where}: g_per_kwh must be finite and at least 0, but got {text[:60]}")
     if value > MOST_G_PER_KWH:
-        raise ExperimentError(f"{place}: g_per_kwh must be at most {MOST_G_PER_KWH:g}, but got {text[:60]}")
+        raise ExperimentError(f"{where}: g_per_kwh must be at most {MOST_G_PER_KWH:g}, but got {text[:60]}")
     return value

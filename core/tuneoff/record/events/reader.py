@@ -59,11 +59,11 @@ class Alignment:
     """
 
     def __init__(self, processes: Iterable[Process]) -> None:
-        known = list(processes)
-        coordinators = [process for process in known if process.role == "coordinator"]
-        self.reference = min(coordinators or known, key=_anchor_wall, default=None)
+        everyone = list(processes)
+        coordinators = [process for process in everyone if process.role == "coordinator"]
+        self.reference = min(coordinators or everyone, key=_anchor_wall, default=None)
         self.uncertainty_ns = 0
-        for process in known:
+        for process in everyone:
             if self.is_foreign(process):
                 assert self.reference is not None
                 width = (process.anchor_width_ns + self.reference.anchor_width_ns + 1) // 2

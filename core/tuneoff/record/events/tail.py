@@ -44,16 +44,16 @@ class Tail:
     def poll(self) -> list[tuple[Process, Event]]:
         """Return the new events, file by file in each file's own order; an empty list when there is nothing new."""
         self._discover()
-        found: list[tuple[Process, Event]] = []
+        batch: list[tuple[Process, Event]] = []
         for followed in list(self._active.values()):
             is_last = followed.quiet >= QUIET_POLLS and _is_whole(followed)
-            if self._read(followed, found):
+            if self._read(followed, batch):
                 followed.quiet = 0
             else:
                 followed.quiet += 1
                 if is_last:
                     del self._active[followed.path]
-        return found
+        return batch
 
     def _discover(self) -> None:
         try:
@@ -73,8 +73,8 @@ class Tail:
             return
         self._scanned = (modified, now)
 
-    def _read(self, followed: _Followed, found: list[tuple[Process, Event]]) -> bool:
-        """Append the file's new events to `found`; tell whether it grew by a whole line."""
+    def _read(self, followed: _Followed, batch: list[tuple[Process, Event]]) -> bool:
+        """Append the file's new events to `batch`; tell whether it grew by a whole line."""
         try:
             if os.lstat(followed.path).st_size <= followed.offset:
                 return False
@@ -97,7 +97,7 @@ class Tail:
         process = followed.process
         for event in self._events(followed, data):
             followed.has_trial_ended |= isinstance(event, TrialEnded)
-            found.append((process, event))
+            batch.append((process, event))
         return True
 
     def _events(self, followed: _Followed, data: bytes) -> list[Event]:

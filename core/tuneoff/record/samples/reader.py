@@ -65,19 +65,19 @@ def read_samples(path: Path) -> Samples | None:
         ResultsError: the file cannot be read, has no header, another version, or a line that is none of ours.
     """
     path = path / FILE_NAME if path.is_dir() else path
-    found = _Collector(path)
+    collector = _Collector(path)
     try:
         with open_regular(path) as file:
-            read, torn = _take_all(path, file, found)
+            read, torn = _take_all(path, file, collector)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise ResultsError(f"{path} cannot be read: {error.strerror}") from error
     if read == 0:  # killed as it began
         return None
-    if found.header is None:
+    if collector.header is None:
         raise ResultsError(f"{path} has no header line; remove it, and the run has no energy")
-    return found.samples(torn)
+    return collector.samples(torn)
 
 
 def header_of(folder: Path) -> Header | None:
@@ -98,13 +98,13 @@ def power_of(folder: Path) -> dict[str, Any] | None:
     return {name: getattr(header, name) for name in ("meter", "kind", "source", "reason", "detail", "idle_problem")}
 
 
-def _take_all(path: Path, file: BufferedReader, found: _Collector) -> tuple[int, int]:
-    """Give every whole line to `found`, with one in memory at a time; return how many there were, and how many were not whole.
+def _take_all(path: Path, file: BufferedReader, collector: _Collector) -> tuple[int, int]:
+    """Give every whole line to `collector`, one in memory at a time; return how many there were, and how many were not whole.
 
     Raises:
         ResultsError: a line is no sample, or the file or a line is larger than any that a run writes.
     """
-    number, size, decode, take = 0, 0, _decoder.decode, found.take
+    number, size, decode, take = 0, 0, _decoder.decode, collector.take
     try:
         while line := file.readline(MOST_LINE_BYTES + 1):
             size += len(line)

@@ -242,16 +242,16 @@ class EnergySeries:
         times, joules = self.times, self.joules
         if len(times) < 2 or (times[0] <= start_ns and times[-1] >= end_ns):
             return self
-        found = [(t, energy - joules[0]) for t, energy in zip(times, joules, strict=True)]
+        points = [(t, energy - joules[0]) for t, energy in zip(times, joules, strict=True)]
         if times[-1] < end_ns:
             before = times[max(0, bisect.bisect_right(times, times[-1] - NEAREST_NS, hi=len(times) - 1) - 1)]
             watts = self.energy(before, times[-1]) / (times[-1] - before)
-            found.append((end_ns, found[-1][1] + watts * (end_ns - times[-1])))
+            points.append((end_ns, points[-1][1] + watts * (end_ns - times[-1])))
         if times[0] > start_ns:
             after = times[min(len(times) - 1, bisect.bisect_left(times, times[0] + NEAREST_NS))]
             missing = self.energy(times[0], after) / (after - times[0]) * (times[0] - start_ns)
-            found = [(start_ns, 0.0), *((t, energy + missing) for t, energy in found)]
-        return EnergySeries([t for t, _ in found], [energy for _, energy in found])
+            points = [(start_ns, 0.0), *((t, energy + missing) for t, energy in points)]
+        return EnergySeries([t for t, _ in points], [energy for _, energy in points])
 
     def coverage(self, start_ns: int, end_ns: int, longest_gap_ns: int) -> float:
         """Return the share of an interval, in [0, 1], that lies between samples at most `longest_gap_ns` apart."""

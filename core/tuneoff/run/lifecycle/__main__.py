@@ -34,7 +34,8 @@ def main(arguments: list[str]) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     run_dir = Path(arguments[0])
     undeploy = next((text for text in arguments[1:] if text.startswith("--undeploy=")), None)
-    context = read_context(run_dir, None if undeploy is None else json.load(sys.stdin), _events_of(run_dir))
+    events_in = run_dir / LATER if (run_dir / END).exists() else run_dir  # those of a run that has ended are sealed
+    context = read_context(run_dir, None if undeploy is None else json.load(sys.stdin), events_in)
     adapter_class = load_target(context.spec.adapter_target)
     if undeploy is None:
         code = run_lifecycle(adapter_class, context)
@@ -53,11 +54,6 @@ def _end_with_parent(signum: int, frame: FrameType | None) -> None:
     time.sleep(GUARDIAN_SECONDS)
     end_all(lambda: descendants(os.getpid()))
     os._exit(1)
-
-
-def _events_of(run_dir: Path) -> Path:
-    """Return where the events' folder lies: those of a run that has ended are sealed, so a later un-deploy has its own."""
-    return run_dir / LATER if (run_dir / END).exists() else run_dir
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ def declared(capabilities: Capabilities) -> Iterator[tuple[str, ExperimentSpec]]
         if not _is_offered(capabilities.pruners, name):
             continue
         if name != "scripted":
-            pruner = check_pruner(Strategy(name=name), specs.EPOCHS, known=(name,))
+            pruner = check_pruner(Strategy(name=name), specs.EPOCHS, more_names=(name,))
             yield f"declared pruner {name!r}", replace(experiment, pruner=pruner)
         elif _is_offered(capabilities.samplers, "fixed"):
             yield f"declared pruner {name!r}", specs.scripted()
