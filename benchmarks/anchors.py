@@ -35,9 +35,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seeds", type=int, default=20, metavar="N", help="runs with the full budget; default: 20")
     parser.add_argument("--longer", type=int, default=10, metavar="N", help="times the trials of the longer runs; default: 10")
     parser.add_argument("--task", nargs="+", help="of these tasks alone")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        print(yaml.safe_dump(anchors(asked.file, asked.seeds, asked.longer, asked.task), sort_keys=False), end="")
+        print(yaml.safe_dump(anchors(options.file, options.seeds, options.longer, options.task), sort_keys=False), end="")
     except TuneoffError as error:
         print(f"anchors: {error}", file=sys.stderr)
         return error.exit_code
@@ -48,14 +48,14 @@ def anchors(path: Path, seeds: int, longer: int, only: list[str] | None) -> dict
     """Return what the file is to include: `anchors` of the file, or of each of its tasks."""
     load_matrix(path)
     content = {key: value for key, value in read_merged(path).items() if key not in DROPPED}
-    found = {}
+    by_task = {}
     for chosen, variant in expand(content):
         name = chosen.get(TASK, "")
         if only is None or name in only:
             print(f"{name or path.stem} ...", file=sys.stderr)
             variant.pop("anchors", None)
-            found[name] = {"anchors": measured(variant, seeds, longer)}
-    return found.get("", {TASKS: found})
+            by_task[name] = {"anchors": measured(variant, seeds, longer)}
+    return by_task.get("", {TASKS: by_task})
 
 
 def measured(task: Mapping[str, Any], seeds: int, longer: int) -> dict[str, Any]:
@@ -86,9 +86,9 @@ def values(content: Mapping[str, Any]) -> tuple[list[float], str]:
         if code:
             raise SystemExit(code)
         records = list(read_runs(results))
-        found = [record.metrics["quality.validation"].value for record in records]
+        qualities = [record.metrics["quality.validation"].value for record in records]
         mode = records[0].run_spec().experiment.objective.mode
-    return [value for value in found if value is not None], mode
+    return [value for value in qualities if value is not None], mode
 
 
 if __name__ == "__main__":

@@ -19,15 +19,15 @@ FILE = "codecarbon/data/private_infra/global_energy_mix.json"
 
 def make_table(mixes: dict[str, dict[str, Any]], version: str) -> dict[str, Any]:
     """Return the table: a head that says where it comes from, and per zone its name, gCO2eq/kWh and year."""
-    known = {code: mix for code, mix in mixes.items() if mix["carbon_intensity"] > 0 and mix["total_TWh"] > 0}
-    generated = sum(mix["total_TWh"] for mix in known.values())
-    mean = sum(mix["carbon_intensity"] * mix["total_TWh"] for mix in known.values()) / generated
-    newest = max(mix["year"] for mix in known.values())
-    share = 100 * sum(mix["total_TWh"] for mix in known.values() if mix["year"] == newest) / generated
+    usable = {code: mix for code, mix in mixes.items() if mix["carbon_intensity"] > 0 and mix["total_TWh"] > 0}
+    generated = sum(mix["total_TWh"] for mix in usable.values())
+    mean = sum(mix["carbon_intensity"] * mix["total_TWh"] for mix in usable.values()) / generated
+    newest = max(mix["year"] for mix in usable.values())
+    share = 100 * sum(mix["total_TWh"] for mix in usable.values() if mix["year"] == newest) / generated
     zones: dict[str, list[Any]] = {
-        "WORLD": [f"World, mean of {len(known)} zones by generation, {share:.0f} % of it of {newest}", round(mean, 2), newest]
+        "WORLD": [f"World, mean of {len(usable)} zones by generation, {share:.0f} % of it of {newest}", round(mean, 2), newest]
     }
-    zones |= {code: [mix["country_name"], round(mix["carbon_intensity"], 2), mix["year"]] for code, mix in sorted(known.items())}
+    zones |= {code: [mix["country_name"], round(mix["carbon_intensity"], 2), mix["year"]] for code, mix in sorted(usable.items())}
     return {
         "name": "Carbon intensity of electricity by country, life cycle, mean of a year",
         "unit": "gCO2eq/kWh",

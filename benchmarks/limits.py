@@ -41,7 +41,9 @@ def main() -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=".limits-", dir=path.parent))
     settings = Settings(folder=folder)
-    adapters = [one.adapter for one in FRAMEWORKS if one.adapter in options.adapters and why_missing(one) is None]
+    adapters = [
+        framework.adapter for framework in FRAMEWORKS if framework.adapter in options.adapters and why_missing(framework) is None
+    ]
     document: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
         "environment": capture(("optuna", "ray", "syne-tune")),
@@ -54,9 +56,9 @@ def main() -> int:
                 _run(name, first, settings)
         sides = {f"{name}/{limit}": partial(_run, name, limit, settings) for name in adapters for limit in LIMITS}
 
-        def keep(number: int, side: str, found: Side) -> None:
+        def keep(number: int, side: str, run_side: Side) -> None:
             adapter, _, limit = side.partition("/")
-            overhead, in_force = found.details["overhead_per_trial_ms"], found.details["cpu_limit"]
+            overhead, in_force = run_side.details["overhead_per_trial_ms"], run_side.details["cpu_limit"]
             settings.say(
                 f"  pair {number + 1}/{options.pairs}: {adapter}, {in_force}: {overhead:.2f} ms, load {os.getloadavg()[0]:.1f}"
             )
@@ -67,7 +69,7 @@ def main() -> int:
                     "limit": limit,
                     "in_force": in_force,
                     "overhead_per_trial_ms": overhead,
-                    "span_seconds": found.span_seconds,
+                    "span_seconds": run_side.span_seconds,
                     "load_average": os.getloadavg()[0],
                 }
             )
@@ -106,17 +108,17 @@ def table(runs: Sequence[dict[str, Any]]) -> list[str]:
 def ratio(figures: Sequence[float], bases: Sequence[float]) -> Interval:
     """Return how many times the base the paired figures are, with the interval that decides a verdict."""
     logs = [math.log(figure / base) for figure, base in zip(figures, bases, strict=True)]
-    found = judge(logs, margin=None, alpha=1 - CONFIDENCE).interval
-    low, estimate, high = (math.exp(value) for value in (found.low, found.estimate, found.high))
-    return Interval(estimate=estimate, low=low, high=high, confidence=CONFIDENCE, n=found.n, method=found.method)
+    interval = judge(logs, margin=None, alpha=1 - CONFIDENCE).interval
+    low, estimate, high = (math.exp(value) for value in (interval.low, interval.estimate, interval.high))
+    return Interval(estimate=estimate, low=low, high=high, confidence=CONFIDENCE, n=interval.n, method=interval.method)
 
 
 def _run(adapter: str, limit: CpuLimit, settings: Settings) -> Side:
     return run_tuneoff(adapter, "null", TRIALS[adapter], settings, cpu_limit=limit)
 
 
-def _text(one: Interval) -> str:
-    return f"{one.estimate:.3g} [{one.low:.3g}, {one.high:.3g}]"
+def _text(interval: Interval) -> str:
+    return f"{interval.estimate:.3g} [{interval.low:.3g}, {interval.high:.3g}]"
 
 
 def _parse() -> argparse.Namespace:

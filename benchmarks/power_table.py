@@ -83,16 +83,16 @@ def derive(results: Sequence[Result]) -> dict[str, Any]:
     """
     rows = {}
     for cpu in {result.cpu for result in results}:
-        found = all_named(cpu)
-        if len(found) > 1:
-            keys = ", ".join(generation.key for generation in found)
+        generations = all_named(cpu)
+        if len(generations) > 1:
+            keys = ", ".join(generation.key for generation in generations)
             raise ValueError(f"a CPU must be of one generation, but {cpu!r} is named by {keys}; correct their patterns")
     for generation in GENERATIONS:
-        own = [result for result in results if generation.is_named(result.cpu)]
+        matching = [result for result in results if generation.is_named(result.cpu)]
         if generation.threads_per_core is not None:
-            own = [result for result in own if result.threads_per_core == generation.threads_per_core]
-        if len(own) >= LEAST_RESULTS:
-            rows[generation.key] = row(own)
+            matching = [result for result in matching if result.threads_per_core == generation.threads_per_core]
+        if len(matching) >= LEAST_RESULTS:
+            rows[generation.key] = row(matching)
     recent = [result for result in results if result.year >= DEFAULT_SINCE]
     return {"source": SOURCE, "date": DATE, "default_since": DEFAULT_SINCE, "default": row(recent), "generations": rows}
 
@@ -116,13 +116,13 @@ def row(results: Sequence[Result]) -> dict[str, Any]:
 def quantiles(values: Iterable[float]) -> list[float]:
     """Return the 5, 50 and 95 % quantiles, linear between neighbours."""
     ordered = sorted(values)
-    found = []
+    cuts = []
     for share in QUANTILES:
-        place = share * (len(ordered) - 1)
-        below = int(place)
+        rank = share * (len(ordered) - 1)
+        below = int(rank)
         above = min(below + 1, len(ordered) - 1)
-        found.append(round(ordered[below] + (place - below) * (ordered[above] - ordered[below]), 4))
-    return found
+        cuts.append(round(ordered[below] + (rank - below) * (ordered[above] - ordered[below]), 4))
+    return cuts
 
 
 def render(table: dict[str, Any]) -> str:
@@ -137,9 +137,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Derive the table of watts per hardware thread from SPECpower results.")
     parser.add_argument("results", type=Path, metavar="SPECPOWER.csv")
     table = derive(read_results(parser.parse_args(arguments).results))
-    found = problems(table)
-    if found:
-        print("\n".join(found), file=sys.stderr)
+    complaints = problems(table)
+    if complaints:
+        print("\n".join(complaints), file=sys.stderr)
         return 1
     print(render(table))
     return 0

@@ -41,11 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path)
     parser.add_argument("--epochs", type=int, required=True, help="of the trials that are predicted")
     options = parser.parse_args(arguments)
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    by_name: dict[str, list[Mapping[str, Any]]] = {}
     for path in options.files:
         for setting in json.loads(path.read_text())["choice"]["settings"]:
             for row in setting["rows"]:
-                found.setdefault(row["name"], []).extend(row["columns"].values())
+                by_name.setdefault(row["name"], []).extend(row["columns"].values())
     heads = (
         "framework",
         "s/trial",
@@ -54,22 +54,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "measured, %",
         "measured/predicted",
     )
-    sys.stdout.write(columns(heads, [_row(name, of, options.epochs) for name, of in found.items()]) + "\n")
+    sys.stdout.write(columns(heads, [_row(name, of, options.epochs) for name, of in by_name.items()]) + "\n")
     return 0
 
 
-def _row(name: str, found: Sequence[Mapping[str, Any]], epochs: int) -> tuple[str, ...]:
-    parts = [one for one in found if round(one["added"]["epochs"]) != epochs]
+def _row(name: str, rows: Sequence[Mapping[str, Any]], epochs: int) -> tuple[str, ...]:
+    parts = [row for row in rows if round(row["added"]["epochs"]) != epochs]
     guess = predicted(parts, epochs)
     texts = (
         name,
-        " ".join(two_digits(one["added"]["per_trial"]["estimate"]) for one in parts),
-        " ".join(two_digits(1000 * each["estimate"]) if (each := one["added"]["per_report"]) else MISSING for one in parts),
+        " ".join(two_digits(row["added"]["per_trial"]["estimate"]) for row in parts),
+        " ".join(two_digits(1000 * each["estimate"]) if (each := row["added"]["per_report"]) else MISSING for row in parts),
         guess.text,
     )
-    for one in found:
-        if one not in parts:
-            whole = measured(one)
+    for row in rows:
+        if row not in parts:
+            whole = measured(row)
             return *texts, whole.text, two_digits(whole.estimate / guess.estimate)
     return *texts, MISSING, MISSING
 
@@ -77,15 +77,15 @@ def _row(name: str, found: Sequence[Mapping[str, Any]], epochs: int) -> tuple[st
 def predicted(parts: Sequence[Mapping[str, Any]], epochs: int) -> Share:
     """Return the share added to a trial of so many epochs: what a trial adds, the mean over columns, and what its reports add,
     the mean over all their reports, in trials whose epochs train as long as those of the longest known ones."""
-    most = max(parts, key=lambda one: one["added"]["epochs"])
+    most = max(parts, key=lambda part: part["added"]["epochs"])
     longer = epochs / most["added"]["epochs"]
-    each = [one["added"]["reports"] for one in parts]
+    each = [part["added"]["reports"] for part in parts]
     reports = each[parts.index(most)] * (longer if max(each) > MORE_REPORTS else 1)  # told once, if at all: no more than that
     shares = []
     for end in Share._fields:
-        seconds = fmean(_seconds(one["added"]["per_trial"], end) for one in parts)
+        seconds = fmean(_seconds(part["added"]["per_trial"], end) for part in parts)
         if reports:
-            seconds += reports * fmean((_seconds(one["added"]["per_report"], end) for one in parts), weights=each)
+            seconds += reports * fmean((_seconds(part["added"]["per_report"], end) for part in parts), weights=each)
         shares.append(100 * seconds / (most["trial_seconds"] * longer))
     return Share(*shares)
 
@@ -98,8 +98,8 @@ def measured(column: Mapping[str, Any]) -> Share:
 
 def _seconds(interval: Mapping[str, float | None], end: str) -> float:
     """Return an end of an interval, not below 0; NaN where one run has none."""
-    found = interval[end]
-    return max(0.0, found) if found is not None else math.nan
+    seconds = interval[end]
+    return max(0.0, seconds) if seconds is not None else math.nan
 
 
 if __name__ == "__main__":

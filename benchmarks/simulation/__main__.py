@@ -60,8 +60,8 @@ def across_rows(repetitions: int) -> Iterator[Row]:
 
 def _methods(repetitions: int) -> str:
     cells: dict[str, dict[str, str]] = {}
-    for null, found in verdicts.method_rows(repetitions):
-        cells.setdefault(null.what, {})[null.distribution] = f"{100 * null.share:.1f} / {100 * found.share:.1f}"
+    for null, method_row in verdicts.method_rows(repetitions):
+        cells.setdefault(null.what, {})[null.distribution] = f"{100 * null.share:.1f} / {100 * method_row.share:.1f}"
     names = [distribution.name for distribution in ALL]
     lines = ["| test | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
     lines += [f"| {what} | " + " | ".join(of[name] for name in names) + " |" for what, of in cells.items()]

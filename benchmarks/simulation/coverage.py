@@ -69,7 +69,7 @@ def task_rows(repetitions: int, sizes: tuple[int, ...] = (3, 5, 10)) -> Iterator
         for repetition in range(repetitions):
             values = draw.standard_normal((n, TASKS)) * spreads + centres
             scores = {str(task): values[:, task].tolist() for task in range(TASKS)}
-            found = stratified_iqm(scores, CONFIDENCE, key=(str(repetition),), resamples=399)
-            covered += found.low <= truth <= found.high
+            iqm = stratified_iqm(scores, CONFIDENCE, key=(str(repetition),), resamples=399)
+            covered += iqm.low <= truth <= iqm.high
         what = f"IQM over {TASKS} tasks"
         yield Row(what=what, distribution="normal, n seeds per task", n=n, share=covered / repetitions)

@@ -41,8 +41,8 @@ class Distribution:
         It is the second that is lower: an accuracy near 1 could not be higher by as much.
         """
         latent = _latent(draw, pairs, 2, n)
-        one = self._compared(self.of(draw, latent[:, 0], 0.0))
-        return one - self._compared(self.of(draw, latent[:, 1], -effect))
+        first = self._compared(self.of(draw, latent[:, 0], 0.0))
+        return first - self._compared(self.of(draw, latent[:, 1], -effect))
 
     def standard_effect(self, size: float = 1.0) -> float:
         """Return the effect that is `size` standard deviations of the paired difference that it makes."""
@@ -62,8 +62,8 @@ def _standard_effect(distribution: Distribution, size: float) -> float:
 
 
 def _latent(draw: np.random.Generator, families: int, adapters: int, n: int) -> Floats:
-    seeds, own = draw.standard_normal((families, 1, n)), draw.standard_normal((families, adapters, n))
-    return np.asarray(np.sqrt(SHARED) * seeds + np.sqrt(1 - SHARED) * own)
+    seeds, adapter_draws = draw.standard_normal((families, 1, n)), draw.standard_normal((families, adapters, n))
+    return np.asarray(np.sqrt(SHARED) * seeds + np.sqrt(1 - SHARED) * adapter_draws)
 
 
 def _normal(draw: np.random.Generator, z: Floats, effect: float) -> Floats:

@@ -41,9 +41,9 @@ def table(rows: Sequence[Row]) -> str:
     lines = ["| | | " + " | ".join(f"n = {n}" for n in sizes) + " | must be |", "|---" * (len(sizes) + 3) + "|"]
     cells = {(row.what, row.distribution, row.n): row for row in rows}
     for what, distribution in dict.fromkeys((row.what, row.distribution) for row in rows):
-        found = [cells.get((what, distribution, n)) for n in sizes]
-        required = next((row.required for row in found if row is not None and row.required is not None), None)
-        texts = ["" if row is None else f"{100 * row.share:.2f}{'' if row.holds else ' (!)'}" for row in found]
+        rows_of_size = [cells.get((what, distribution, n)) for n in sizes]
+        required = next((row.required for row in rows_of_size if row is not None and row.required is not None), None)
+        texts = ["" if row is None else f"{100 * row.share:.2f}{'' if row.holds else ' (!)'}" for row in rows_of_size]
         lines.append(f"| {what} | {distribution} | {' | '.join(texts)} | {_range(required)} |")
     return "\n".join(lines)
 

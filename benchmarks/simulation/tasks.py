@@ -65,27 +65,27 @@ class Shape:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return tuple(f"f{place}" for place in range(self.adapters))
+        return tuple(f"f{number}" for number in range(self.adapters))
 
 
 class File:
     """The cells of a file, made once: a repetition only has other values."""
 
-    def __init__(self, shape: Shape, asked: Asked, *, told: str | None = None) -> None:
-        """`told`: what the specifications say of the streams, where that is not what they are."""
-        self.shape, self.asked = shape, asked
+    def __init__(self, shape: Shape, question: Asked, *, streams: str | None = None) -> None:
+        """`streams`: what the specifications say of the streams, where that is not what they are."""
+        self.shape, self.asked = shape, question
         tasks = tuple(f"t{task}" for task in range(shape.tasks))
         plan = Frozen(
-            primary=asked,
-            questions={asked: QUESTIONS[asked].metric},
+            primary=question,
+            questions={question: QUESTIONS[question].metric},
             margin_percent=5.0,
             confidence=0.95,
             family_size=15,
             seeds=shape.seeds,
             anchors=dict.fromkeys(tasks, ANCHORS),
         )
-        self.comparison = TaskComparison(question=QUESTIONS[asked], plan=plan, is_quality=asked == "quality")
-        changes = {task: task if (told or shape.streams) == "own" else "" for task in tasks}
+        self.comparison = TaskComparison(question=QUESTIONS[question], plan=plan, is_quality=question == "quality")
+        changes = {task: task if (streams or shape.streams) == "own" else "" for task in tasks}
         self.cells = {label: {task: _cell(label, task, changes[task], shape.seeds) for task in tasks} for label in shape.labels}
         self.tasks_of = dict.fromkeys(combinations(shape.labels, 2), tasks)
 
@@ -131,16 +131,16 @@ def _cell(label: str, task: str, changes: str, seeds: int) -> Group:
     return Group(label=label, entry=label, scope=scope, spec=spec, runs=tuple(runs))
 
 
-def values(draw: np.random.Generator, shape: Shape, asked: Asked) -> Floats:
+def values(draw: np.random.Generator, shape: Shape, question: Asked) -> Floats:
     """Return the values (adapters, tasks, seeds) of equal frameworks.
 
     Half of a run's variance is what its task and seed share between frameworks. Tasks differ in centre and spread.
     """
     adapters, tasks, seeds = shape.adapters, shape.tasks, shape.seeds
-    own = draw.standard_normal((adapters, tasks if shape.streams == "own" else 1, seeds))
-    z = np.sqrt(0.5) * (draw.standard_normal((tasks, seeds)) + own)  # (adapters, tasks, seeds)
+    entry_draws = draw.standard_normal((adapters, tasks if shape.streams == "own" else 1, seeds))
+    z = np.sqrt(0.5) * (draw.standard_normal((tasks, seeds)) + entry_draws)  # (adapters, tasks, seeds)
     spreads = np.linspace(0.5, 1.5, tasks)[:, None]
-    if asked == "time":
+    if question == "time":
         spikes = np.where(draw.random(z.shape) < 0.1, 1 + draw.exponential(1.0, z.shape), 1.0)
         return np.asarray(np.linspace(1, 4, tasks)[:, None] * 1000 * np.exp(SPREAD * spreads * z) * spikes)
     share = np.linspace(0.9, 0.96, tasks)[:, None] + 0.01 * spreads * z
@@ -150,17 +150,17 @@ def values(draw: np.random.Generator, shape: Shape, asked: Asked) -> Floats:
 def wrong(file: File, files: int) -> int:
     """Return in how many files any pair is claimed to differ."""
     draw = generator("tasks", file.asked, str(file.shape))
-    found = (file.claims(values(draw, file.shape, file.asked)) for _ in range(files))
-    return sum(any(one.p is not None and one.p <= 0.05 for one in claims) for claims in found)
+    claims_by_file = (file.claims(values(draw, file.shape, file.asked)) for _ in range(files))
+    return sum(any(claim.p is not None and claim.p <= 0.05 for claim in claims) for claims in claims_by_file)
 
 
-def null_rows(files: int, asked: Asked = "time") -> Iterator[Row]:
+def null_rows(files: int, question: Asked = "time") -> Iterator[Row]:
     """Yield the share of files with any false claim; where it must lie is said of the upper end of its 95 % interval."""
     for tasks in (12, 16):
         for seeds in SEEDS:
             for adapters in ADAPTERS:
                 shape = Shape(adapters=adapters, tasks=tasks, seeds=seeds)
-                yield _null_row(f"null: {asked}, {tasks} tasks", shape, wrong(File(shape, asked), files), files)
+                yield _null_row(f"null: {question}, {tasks} tasks", shape, wrong(File(shape, question), files), files)
 
 
 def _null_row(what: str, shape: Shape, count: int, files: int, *, is_required: bool = True) -> Row:
@@ -177,20 +177,22 @@ def _null_row(what: str, shape: Shape, count: int, files: int, *, is_required: b
 def shared_rows(files: int) -> Iterator[Row]:
     """Yield the same where all tasks share their samplers' streams; and where that is not told, which no test can bear."""
     shape = Shape(adapters=4, tasks=12, seeds=10, streams="shared")
-    for told in ("shared", "own"):
-        count = wrong(File(shape, "time", told=told), files)
-        what = "streams shared by all tasks" if told == "shared" else "the same, taken for independent"
-        yield _null_row(what, shape, count, files, is_required=told == "shared")
+    for streams in ("shared", "own"):
+        count = wrong(File(shape, "time", streams=streams), files)
+        what = "streams shared by all tasks" if streams == "shared" else "the same, taken for independent"
+        yield _null_row(what, shape, count, files, is_required=streams == "shared")
 
 
 def power_rows(files: int) -> Iterator[Row]:
     """Yield the share of files in which a framework that takes 1.5 times as long in all tasks is found, by number of seeds."""
     for adapters in ADAPTERS:
         shape = Shape(adapters=adapters, tasks=12, seeds=3)
-        file, draw, found = File(shape, "time"), generator("power over tasks", str(shape)), 0
+        file, draw, ratios_found = File(shape, "time"), generator("power over tasks", str(shape)), 0
         for _ in range(files):
             drawn = values(draw, shape, "time")
             drawn[1] *= RATIO
-            (pair,) = [one for one in file.claims(drawn) if (one.one, one.other) == shape.labels[:2]]
-            found += pair.p is not None and pair.p <= 0.05 and pair.ahead[0] > pair.ahead[1]
-        yield Row(what="ratio 1.5 found", distribution="3 seeds, 12 tasks", n=adapters, share=found / files, required=POWER)
+            (pair,) = [claim for claim in file.claims(drawn) if (claim.one, claim.other) == shape.labels[:2]]
+            ratios_found += pair.p is not None and pair.p <= 0.05 and pair.ahead[0] > pair.ahead[1]
+        yield Row(
+            what="ratio 1.5 found", distribution="3 seeds, 12 tasks", n=adapters, share=ratios_found / files, required=POWER
+        )

@@ -44,8 +44,8 @@ def students(differences: Floats, alpha: float, step: float) -> tuple[Floats, Fl
 def signs(differences: Floats, alpha: float, step: float) -> tuple[Floats, Floats]:
     """Return the intervals of the median that invert the sign test."""
     ordered = np.sort(differences, axis=1)
-    place = depth(ordered.shape[1], 1 - alpha)
-    return ordered[:, place - 1], ordered[:, -place]
+    rank = depth(ordered.shape[1], 1 - alpha)
+    return ordered[:, rank - 1], ordered[:, -rank]
 
 
 METHODS: tuple[tuple[str, Method], ...] = (
@@ -65,9 +65,9 @@ def family_wise(
     if failing:
         values = np.where(draw.random(values.shape) < failing, np.inf, values)
     wins = np.zeros(families, dtype=bool)
-    for one, other in combinations(range(ADAPTERS), 2):
+    for first, second in combinations(range(ADAPTERS), 2):
         with np.errstate(invalid="ignore"):  # both failed
-            differences = values[:, one] - values[:, other]
+            differences = values[:, first] - values[:, second]
         lows, highs = method(np.where(np.isnan(differences), 0.0, differences), alpha, distribution.step)
         wins |= (lows > 0) | (highs < 0)
     return float(wins.mean())
@@ -143,8 +143,8 @@ def method_rows(repetitions: int, n: int = 20) -> Iterator[tuple[Row, Row]]:
     for name, method in METHODS:
         for distribution in ALL:
             null = family_wise(method, distribution, n, repetitions)
-            found = power(method, distribution, n, repetitions)
+            share = power(method, distribution, n, repetitions)
             yield (
                 Row(what=name, distribution=distribution.name, n=n, share=null),
-                Row(what=name, distribution=distribution.name, n=n, share=found),
+                Row(what=name, distribution=distribution.name, n=n, share=share),
             )

@@ -42,10 +42,10 @@ def run_module(
     """
     output, wall_seconds = run_child(module, arguments, timeout_seconds=timeout_seconds, group=group)
     try:
-        found: dict[str, Any] = json.loads(_last_line(output))
+        answer: dict[str, Any] = json.loads(_last_line(output))
     except ValueError as error:
         raise MeasurementError(f"{module} must print JSON last, but printed {_last_line(output)[:200]!r}") from error
-    return found, wall_seconds
+    return answer, wall_seconds
 
 
 def run_child(

@@ -81,10 +81,10 @@ def _inputs(folder: Path) -> tuple[Path, Path]:
     context = TrialContext(
         run_dir="", execution_id="", workload="", metric="", mode="max", epochs=epochs, trials=TRIALS, seed=SEED
     )
-    found = []
+    trained = []
     for configuration in experiment.configurations:
         seeds = context.seeds(configuration)
-        found.append(
+        trained.append(
             {
                 "configuration": dict(configuration),
                 "seeds": {"split": seeds.split, "trial": seeds.trial},
@@ -92,7 +92,7 @@ def _inputs(folder: Path) -> tuple[Path, Path]:
                 "epochs": epochs,
             }
         )
-    trainings.write_text(json.dumps(found))
+    trainings.write_text(json.dumps(trained))
     return file, trainings
 
 
@@ -132,7 +132,7 @@ def _rows(framework: Framework, file: Path, trainings: Path, settings: Settings)
             yield skipped(f"{name}.{what}", a, "no control group that counts CPU time can be made here", b)
             continue
         also = {"A with test and supervision s": whole} if what == "cpu" else {}
-        saved = [one - other for one, other in zip(theirs, changed, strict=True)]
+        saved = [before - after for before, after in zip(theirs, changed, strict=True)]
         figures = {"A s": ours, "B s": theirs, "B - B as changed s": saved, **also}
         medians = {side: estimate(values).value for side, values in figures.items()}
         samples = {"tuneoff_seconds": ours, "bare_seconds": theirs, "changed_seconds": changed, **also}
@@ -163,9 +163,9 @@ def _tuneoff(adapter: str, file: Path, settings: Settings) -> Job:
 
 def _bare(script: str, trainings: Path, settings: Settings, *flags: str) -> Job:
     with tempfile.TemporaryDirectory(prefix="bare-", dir=settings.folder) as folder, _group() as group:
-        found, _ = run_module(f"benchmarks.speed.bare.documented.{script}", [str(trainings), folder, *flags], group=group)
+        answer, _ = run_module(f"benchmarks.speed.bare.documented.{script}", [str(trainings), folder, *flags], group=group)
         used = _cpu_seconds(group)
-    return Job(seconds=found["job_seconds"], cpu_seconds=used, whole_cpu_seconds=used, values=tuple(found["values"]))
+    return Job(seconds=answer["job_seconds"], cpu_seconds=used, whole_cpu_seconds=used, values=tuple(answer["values"]))
 
 
 @contextmanager

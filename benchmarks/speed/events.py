@@ -33,12 +33,12 @@ def _append_row(settings: Settings) -> Row:
     folder = Path(tempfile.mkdtemp(prefix="append-", dir=settings.folder))
     trials = settings.repeats(APPENDING_TRIALS)
     try:
-        found, _ = run_module("benchmarks.speed.append_probe", [str(folder), str(trials)])
+        answer, _ = run_module("benchmarks.speed.append_probe", [str(folder), str(trials)])
     except MeasurementError as error:
         return skipped(name, a, str(error), target=APPEND_TARGET)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    batches: list[float] = found["batches_us"]
+    batches: list[float] = answer["batches_us"]
     return Row(
         name=name,
         a=a,
@@ -55,21 +55,21 @@ def _derive_rows(epochs: int, settings: Settings) -> Iterator[Row]:
     name = f"events.derive.{epochs}_epochs"
     a = f"record with metrics and seals from {events:,} events, trials of {epochs} epochs"
     folder = Path(tempfile.mkdtemp(prefix="derive-", dir=settings.folder))
-    found = []
+    probes = []
     try:
         trials = write_log(folder / FOLDER, events, epochs)
         size_mb = sum(path.stat().st_size for path in (folder / FOLDER).iterdir()) / 1e6
         for number in range(settings.repeats(REPEATS)):
             probe, _ = run_module("benchmarks.speed.derive_probe", [str(folder), str(trials), str(epochs)])
-            found.append(probe)
+            probes.append(probe)
             settings.say(f"  {name}: {number + 1}: {probe['derive_seconds']:.2f} s, {probe['peak_bytes'] / 1e6:.0f} MB")
     except MeasurementError as error:
         yield skipped(f"{name}.time", a, str(error), target=SECONDS_TARGET)
         return
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    seconds = [probe["derive_seconds"] for probe in found]
-    peaks = [probe["peak_bytes"] / 1e6 for probe in found]
+    seconds = [probe["derive_seconds"] for probe in probes]
+    peaks = [probe["peak_bytes"] / 1e6 for probe in probes]
     yield Row(
         name=f"{name}.time",
         a=a,
@@ -79,8 +79,8 @@ def _derive_rows(epochs: int, settings: Settings) -> Iterator[Row]:
         figures={
             "trials": trials,
             "event files MB": size_mb,
-            "of it metrics s": _median(found, "metrics_seconds", 1.0),
-            "writing run.json s": _median(found, "write_seconds", 1.0),
+            "of it metrics s": _median(probes, "metrics_seconds", 1.0),
+            "writing run.json s": _median(probes, "write_seconds", 1.0),
         },
         samples={"derive_seconds": seconds},
         note="the costliest shape: the cost is per trial more than per event" if epochs == 1 else "",
@@ -92,12 +92,12 @@ def _derive_rows(epochs: int, settings: Settings) -> Iterator[Row]:
         result=estimate(peaks),
         target=MEMORY_TARGET,
         figures={
-            "before MB": _median(found, "peak_bytes_before", 1e-6),
-            "peak after writing run.json MB": _median(found, "peak_bytes_after_writing", 1e-6),
+            "before MB": _median(probes, "peak_bytes_before", 1e-6),
+            "peak after writing run.json MB": _median(probes, "peak_bytes_after_writing", 1e-6),
         },
         samples={"peak_mb": peaks},
     )
 
 
-def _median(found: list[dict[str, float]], key: str, factor: float) -> float:
-    return estimate([probe[key] * factor for probe in found]).value
+def _median(probes: list[dict[str, float]], key: str, factor: float) -> float:
+    return estimate([probe[key] * factor for probe in probes]).value

@@ -53,12 +53,12 @@ def _exported(settings: Settings, folder: Path) -> Iterator[Row]:
         names = {"a": ours, "b": plain, "control": plain}
         sides = {side: partial(_probe, what, folder, runs * TRIALS) for side, what in names.items()}
         try:
-            found = side_by_side(sides, 2 if settings.is_quick else ROUNDS, partial(_say, name, settings))
+            probes_of = side_by_side(sides, 2 if settings.is_quick else ROUNDS, partial(_say, name, settings))
         except MeasurementError as error:
             yield skipped(name, f"{a} {over}", str(error), b, RATIO_TARGET)
             continue
-        seconds = {side: [probe["seconds"] for probe in probes] for side, probes in found.items()}
-        peaks = [probe["peak_bytes"] / 1e6 for probe in found["a"]]
+        seconds = {side: [probe["seconds"] for probe in probes] for side, probes in probes_of.items()}
+        peaks = [probe["peak_bytes"] / 1e6 for probe in probes_of["a"]]
         yield Row(
             name=name,
             a=f"{a} {over}",
@@ -69,7 +69,7 @@ def _exported(settings: Settings, folder: Path) -> Iterator[Row]:
             figures={
                 "A ms": 1e3 * estimate(seconds["a"]).value,
                 "B ms": 1e3 * estimate(seconds["b"]).value,
-                "B's peak MB": estimate([probe["peak_bytes"] / 1e6 for probe in found["b"]]).value,
+                "B's peak MB": estimate([probe["peak_bytes"] / 1e6 for probe in probes_of["b"]]).value,
                 "file MB": size_mb,
             },
             samples={f"{side} seconds": values for side, values in seconds.items()},
@@ -127,5 +127,5 @@ def _say(name: str, settings: Settings, number: int, side: str, probe: dict[str,
 
 
 def _probe(what: str, folder: Path, trials: int) -> dict[str, Any]:
-    found, _ = run_module("benchmarks.speed.loading_probe", [what, str(folder), str(trials)])
-    return found
+    answer, _ = run_module("benchmarks.speed.loading_probe", [what, str(folder), str(trials)])
+    return answer

@@ -34,8 +34,8 @@ class MemoryListener(Listener):
 
     def run_progress(self, live: LiveRun) -> None:
         if self._coordinator is None:
-            found = [pid for pid in children(os.getpid()) if "tuneoff.run.lifecycle" in command_line(pid)]
-            self._coordinator = found[0] if found else None
+            pids = [pid for pid in children(os.getpid()) if "tuneoff.run.lifecycle" in command_line(pid)]
+            self._coordinator = pids[0] if pids else None
         if self._coordinator is not None and live.step == "trial":
             resident = rss_bytes(self._coordinator)
             if resident:

@@ -36,8 +36,8 @@ def report_cost(folder: Path, trials: int) -> ReportCost:
     Raises:
         MeasurementError: it failed, or the folder has not so many trials.
     """
-    found, seconds = run_module("benchmarks.speed.report_probe", [str(folder), str(trials)])
-    return ReportCost(seconds, found["peak_bytes"], found["cpu_seconds"], found["page_bytes"])
+    answer, seconds = run_module("benchmarks.speed.report_probe", [str(folder), str(trials)])
+    return ReportCost(seconds, answer["peak_bytes"], answer["cpu_seconds"], answer["page_bytes"])
 
 
 def measure(settings: Settings) -> Iterator[Row]:
@@ -45,31 +45,31 @@ def measure(settings: Settings) -> Iterator[Row]:
     runs = settings.repeats(RUNS)
     a = f"the report of {runs} runs of {TRIALS:,} trials by {len(ADAPTERS)} adapters"
     folder = Path(tempfile.mkdtemp(prefix="report-", dir=settings.folder))
-    found = []
+    costs = []
     try:
         write_results(folder / "results", runs, TRIALS, EPOCHS, ADAPTERS)
         for number in range(2 if settings.is_quick else REPEATS):
-            one = report_cost(folder / "results", runs * TRIALS)
-            found.append(one)
-            settings.say(f"  report: {number + 1}: {one.seconds:.1f} s, {one.peak_bytes / 1e6:.0f} MB")
+            cost = report_cost(folder / "results", runs * TRIALS)
+            costs.append(cost)
+            settings.say(f"  report: {number + 1}: {cost.seconds:.1f} s, {cost.peak_bytes / 1e6:.0f} MB")
     except MeasurementError as error:
         yield skipped("report.time", a, str(error), target=SECONDS_TARGET)
         return
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    seconds = [one.seconds for one in found]
+    seconds = [cost.seconds for cost in costs]
     yield Row(
         name="report.time",
         a=f"{a}: the whole process",
         unit="s",
         result=estimate(seconds),
         target=SECONDS_TARGET,
-        figures={"CPU s": min(one.cpu_seconds for one in found), "trials": runs * TRIALS},
+        figures={"CPU s": min(cost.cpu_seconds for cost in costs), "trials": runs * TRIALS},
         samples={"seconds": seconds},
     )
-    sizes = [one.page_bytes / 1e6 for one in found]
+    sizes = [cost.page_bytes / 1e6 for cost in costs]
     yield Row(
         name="report.page", a=f"{a}: report.html", unit="MB", result=estimate(sizes), target=PAGE_TARGET, samples={"mb": sizes}
     )
-    peaks = [one.peak_bytes / 1e6 for one in found]
+    peaks = [cost.peak_bytes / 1e6 for cost in costs]
     yield Row(name="report.memory", a=f"{a}: peak resident memory", unit="MB", result=estimate(peaks), samples={"peak_mb": peaks})

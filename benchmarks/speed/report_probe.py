@@ -18,9 +18,9 @@ from tuneoff.tell.page.report import write_report
 def main(folder: Path, trials: int) -> None:
     page = write_report(folder)
     used = resource.getrusage(resource.RUSAGE_SELF)
-    found = sum(len(record.trials) for record in read_results(folder).records)
-    if found != trials:
-        raise SystemExit(f"the report must be over {trials} trials, but its folder has {found}")
+    counted = sum(len(record.trials) for record in read_results(folder).records)
+    if counted != trials:
+        raise SystemExit(f"the report must be over {trials} trials, but its folder has {counted}")
     print(
         json.dumps(
             {

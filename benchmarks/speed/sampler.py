@@ -34,7 +34,7 @@ def measure(settings: Settings) -> Iterator[Row]:
 
 def _row(name: str, a: str, kind: str, settings: Settings) -> Row:
     repeats, seconds = settings.repeats(REPEATS), SECONDS / 4 if settings.is_quick else SECONDS
-    found: list[dict[str, Any]] = []
+    probes: list[dict[str, Any]] = []
     for number in range(repeats):
         folder = Path(tempfile.mkdtemp(prefix="sampler-", dir=settings.folder))
         try:
@@ -42,9 +42,9 @@ def _row(name: str, a: str, kind: str, settings: Settings) -> Row:
             probe, _ = run_module("benchmarks.speed.sampler_probe", arguments)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        found.append(probe)
+        probes.append(probe)
         settings.say(f"  {name}: {number + 1}/{repeats}: {probe['percent']:.2f} %, {probe['looks_per_second']:.1f} looks per s")
-    percents = [probe["percent"] for probe in found]
+    percents = [probe["percent"] for probe in probes]
     figures = {
         "looks per s (5 asked)": "looks_per_second",
         "CPU us per look": "us_per_look",
@@ -59,7 +59,7 @@ def _row(name: str, a: str, kind: str, settings: Settings) -> Row:
         unit="%",
         result=estimate(percents),
         target=TARGET,
-        figures={text: estimate([probe[key] for probe in found]).value for text, key in figures.items()},
+        figures={text: estimate([probe[key] for probe in probes]).value for text, key in figures.items()},
         samples={"percent_of_one_core": percents},
         note="where a look costs more than 0.7 % of a core at the asked rate, the sampler looks more rarely",
     )

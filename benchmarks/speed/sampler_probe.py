@@ -44,7 +44,7 @@ def main(kind: str, count: int, seconds: float, folder: Path) -> None:
     last = samples.usage[-2]  # the very last one met the end of all
     looks = samples.usage.index(last) - samples.usage.index(first)
     elapsed, cost = (last.t - first.t) / 1e9, (last.own_cpu_ns - first.own_cpu_ns) / 1e9
-    found = {
+    answer = {
         "percent": 100 * cost / elapsed,
         "looks_per_second": looks / elapsed,
         "us_per_look": 1e6 * cost / looks,
@@ -53,7 +53,7 @@ def main(kind: str, count: int, seconds: float, folder: Path) -> None:
         "bytes_per_second": (folder / "power.jsonl").stat().st_size / (seconds + SETTLING_SECONDS),
         "rss_mb": last.rss_bytes / 1e6,
     }
-    print(json.dumps(found))
+    print(json.dumps(answer))
 
 
 def counters(folder: Path) -> Path:

@@ -113,10 +113,10 @@ def run_bare(framework: Framework, trials: int, sleep_seconds: float, settings: 
     try:
         arguments = [str(folder), str(trials), str(sleep_seconds), *framework.flags]
         before = _children_cpu_seconds()
-        found, wall_seconds = run_module(f"benchmarks.speed.bare.{framework.module}", arguments)
+        answer, wall_seconds = run_module(f"benchmarks.speed.bare.{framework.module}", arguments)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return Side(whole_seconds=wall_seconds, span_seconds=found["span_seconds"], cpu_seconds=_children_cpu_seconds() - before)
+    return Side(whole_seconds=wall_seconds, span_seconds=answer["span_seconds"], cpu_seconds=_children_cpu_seconds() - before)
 
 
 def _children_cpu_seconds() -> float:
@@ -155,12 +155,12 @@ def run_tuneoff(
     }
     try:
         before = _children_cpu_seconds()
-        found, _ = run_module("benchmarks.speed.one_run", [json.dumps(order)])
+        answer, _ = run_module("benchmarks.speed.one_run", [json.dumps(order)])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return Side(
-        whole_seconds=found["supervise_seconds"] + found["finish_seconds"],
-        span_seconds=found["span_seconds"],
+        whole_seconds=answer["supervise_seconds"] + answer["finish_seconds"],
+        span_seconds=answer["span_seconds"],
         cpu_seconds=_children_cpu_seconds() - before,
-        details=found,
+        details=answer,
     )

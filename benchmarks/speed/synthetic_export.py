@@ -41,8 +41,8 @@ def write_export(path: Path, runs: int, trials: int) -> Path:
     files = {name: ParquetTable(export / f"{name}.parquet", TABLES[name], key) for name in TABLES}
     columns, form = TABLES["trials"], schema(TABLES["trials"])
     for spec in specs:
-        made = {name: _values(name, column, spec, trials, random) for name, column in columns.items()}
-        arrays = [pyarrow.array(made[field.name], type=field.type, from_pandas=True) for field in form]
+        columns_by_name = {name: _values(name, column, spec, trials, random) for name, column in columns.items()}
+        arrays = [pyarrow.array(columns_by_name[field.name], type=field.type, from_pandas=True) for field in form]
         files["trials"].add(pyarrow.Table.from_arrays(arrays, schema=form))
     for file in files.values():
         file.close()

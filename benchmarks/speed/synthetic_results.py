@@ -32,7 +32,7 @@ _encode = msgspec.json.Encoder().encode
 def write_results(path: Path, runs: int, trials: int, epochs: int, adapters: Sequence[str] = ("serial",)) -> int:
     """Write the folder, and return its size in bytes. The runs differ by seed and adapter alone; the first one is derived."""
     cells = [divmod(number, len(adapters)) for number in range(runs)]
-    specs = [make_spec(adapters[place], "null", trials=trials, epochs=epochs, seed=seed) for seed, place in cells]
+    specs = [make_spec(adapters[adapter_index], "null", trials=trials, epochs=epochs, seed=seed) for seed, adapter_index in cells]
     planned = [PlannedRun(run_id=spec.run_id, spec=spec, label=spec.adapter, block=spec.seed) for spec in specs]
     plan = Plan(name="synthetic", path="synthetic.yaml", runs=tuple(planned))
     path.mkdir(parents=True)
@@ -95,7 +95,9 @@ def _usage(processes: list[Process], begin: int, end: int) -> Iterator[UsageSamp
     for number in range(SAMPLES):
         t = begin + (number - 1) * step
         used = number * step
-        rows = (ProcessUsage(one.pid, one.process_started_ns, 1, used * 9 // 10, 0, 50 * MILLISECOND) for one in processes)
+        rows = (
+            ProcessUsage(process.pid, process.process_started_ns, 1, used * 9 // 10, 0, 50 * MILLISECOND) for process in processes
+        )
         yield UsageSample(t=t, busy_ns=clock.NANOSECONDS + 2 * used, own_cpu_ns=used // 1000, processes=tuple(rows))
 
 

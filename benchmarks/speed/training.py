@@ -47,12 +47,12 @@ def _rows(size: tuple[int, int], reason: str | None, settings: Settings) -> Iter
     limit = "its 3 forward and 5 backward matrix products alone, outputs preallocated, in their fastest memory layout"
     naive = "per-sample Dataset of PIL images with transforms, DataLoader, loss.item() per step, torch.optim.Adam (6 400 images)"
     name = f"training.{width}x2_batch{batch}"
-    found: dict[str, list[float]] = {}
+    speeds: dict[str, list[float]] = {}
     if reason is None:
         settings.say(f"  {shape}: {settings.repeats(ROUNDS[size])} rounds")
         order = {"width": width, "batch": batch, "rounds": settings.repeats(ROUNDS[size]), "naive": size == SMALL}
         try:
-            found, _ = run_module("benchmarks.speed.training_probe", [json.dumps(order)])
+            speeds, _ = run_module("benchmarks.speed.training_probe", [json.dumps(order)])
         except MeasurementError as error:
             reason = str(error)
     others = [("limit", limit, LIMIT_TARGETS[size])]
@@ -62,17 +62,17 @@ def _rows(size: tuple[int, int], reason: str | None, settings: Settings) -> Iter
         if reason is not None:
             yield skipped(f"{name}.{other}", a, reason, b, target)
             continue
-        figures = {"A images/s": estimate(found["shipped"]).value, "B images/s": estimate(found[other]).value}
+        figures = {"A images/s": estimate(speeds["shipped"]).value, "B images/s": estimate(speeds[other]).value}
         if other == "limit":
-            linear = estimate(ratios(found["shipped"], found["linear"])).value
+            linear = estimate(ratios(speeds["shipped"], speeds["linear"])).value
             figures["A / B with the products laid out as torch.nn.Linear has them"] = linear
         yield Row(
             name=f"{name}.{other}",
             a=a,
             b=b,
-            result=estimate(ratios(found["shipped"], found[other])),
+            result=estimate(ratios(speeds["shipped"], speeds[other])),
             target=target,
-            control=estimate(ratios(found["limit_again"], found["limit"])) if other == "limit" else None,
+            control=estimate(ratios(speeds["limit_again"], speeds["limit"])) if other == "limit" else None,
             figures=figures,
-            samples={f"{side}_images_per_second": values for side, values in found.items()},
+            samples={f"{side}_images_per_second": values for side, values in speeds.items()},
         )

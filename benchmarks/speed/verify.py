@@ -23,20 +23,20 @@ def measure(settings: Settings) -> Iterator[Row]:
     runs = settings.repeats(RUNS)
     a = f"everything that {runs:,} runs of {TRIALS} trials of {EPOCHS} epochs stored, with {SAMPLES} samples each"
     folder = Path(tempfile.mkdtemp(prefix="verify-", dir=settings.folder))
-    found = []
+    probes = []
     try:
         size_mb = write_results(folder / "results", runs, TRIALS, EPOCHS) / 1e6
         for number in range(2 if settings.is_quick else REPEATS):
             probe, _ = run_module("benchmarks.speed.verify_probe", [str(folder / "results"), str(runs)])
-            found.append(probe)
+            probes.append(probe)
             settings.say(f"  verify: {number + 1}: {probe['seconds']:.1f} s, {probe['peak_bytes'] / 1e6:.0f} MB")
     except MeasurementError as error:
         yield skipped("verify.time", a, str(error), target=SECONDS_TARGET)
         return
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    seconds = [probe["seconds"] for probe in found]
-    peaks = [probe["peak_bytes"] / 1e6 for probe in found]
+    seconds = [probe["seconds"] for probe in probes]
+    peaks = [probe["peak_bytes"] / 1e6 for probe in probes]
     yield Row(
         name="verify.time",
         a=a,
@@ -45,10 +45,10 @@ def measure(settings: Settings) -> Iterator[Row]:
         target=SECONDS_TARGET,
         figures={
             "per run ms": 1e3 * estimate(seconds).value / runs,
-            "CPU s": min(probe["cpu_seconds"] for probe in found),
-            "processes": found[0]["processes"],
-            "events": found[0]["events"],
-            "values": found[0]["values"],
+            "CPU s": min(probe["cpu_seconds"] for probe in probes),
+            "processes": probes[0]["processes"],
+            "events": probes[0]["events"],
+            "values": probes[0]["values"],
             "files MB": size_mb,
         },
         samples={"seconds": seconds},

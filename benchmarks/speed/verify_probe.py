@@ -14,10 +14,10 @@ from tuneoff.trust.verify.results import usable_processes, verify
 
 def main(folder: Path, runs: int) -> None:
     started = time.perf_counter()
-    found = verify(folder)
+    verified = verify(folder)
     seconds = time.perf_counter() - started
-    if not found.is_verified or len(found.outcomes) != runs:
-        first = found.problems[0].line if found.problems else f"{len(found.outcomes)} of {runs} runs"
+    if not verified.is_verified or len(verified.outcomes) != runs:
+        first = verified.problems[0].line if verified.problems else f"{len(verified.outcomes)} of {runs} runs"
         raise SystemExit(f"a sound folder was not verified: {first}")
     processes = usable_processes(runs)
     helpers = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 if processes > 1 else 0
@@ -28,8 +28,8 @@ def main(folder: Path, runs: int) -> None:
                 "cpu_seconds": sum(_cpu_seconds(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)),
                 "peak_bytes": peak_bytes() + processes * helpers,
                 "processes": processes,
-                "events": sum(outcome.events for outcome in found.outcomes),
-                "values": sum(outcome.values for outcome in found.outcomes),
+                "events": sum(outcome.events for outcome in verified.outcomes),
+                "values": sum(outcome.values for outcome in verified.outcomes),
             }
         )
     )

@@ -81,7 +81,7 @@ def test_an_interval_from_the_deviation_of_the_middle_alone_is_caught() -> None:
 def test_tasks_that_share_streams_are_caught_where_they_are_taken_for_independent() -> None:
     """The audit's case: equal searches whose tasks reuse the draws of a seed; the units that flip together bear it."""
     shape = Shape(adapters=4, tasks=12, seeds=10, streams="shared")
-    shares = {told: tasks.wrong(File(shape, "time", told=told), 60) / 60 for told in ("shared", "own")}
+    shares = {told: tasks.wrong(File(shape, "time", streams=told), 60) / 60 for told in ("shared", "own")}
     assert shares["shared"] <= tasks.MOST_WRONG < 0.4 < shares["own"]
 
 

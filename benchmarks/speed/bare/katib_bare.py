@@ -91,17 +91,17 @@ def main(folder: Path, trials: int, seconds: float) -> None:
     plan = plan_of(folder, trials, seconds)
     config = config_folder(plan, folder)
     generator = random.Random(0)
-    left = ((f"{plan.experiment}-{number:08d}", draw(plan, generator)) for number in range(trials))
+    waiting = ((f"{plan.experiment}-{number:08d}", draw(plan, generator)) for number in range(trials))
     lock = threading.Lock()
     ends: list[int] = []
 
     def work() -> None:
         while True:
             with lock:
-                found = next(left, None)
-            if found is None:
+                trial = next(waiting, None)
+            if trial is None:
                 return
-            run_pod(plan, config, folder / "pods" / found[0], *found)
+            run_pod(plan, config, folder / "pods" / trial[0], *trial)
             ends.append(time.monotonic_ns())
 
     slots = [threading.Thread(target=work) for _ in range(WORKERS)]

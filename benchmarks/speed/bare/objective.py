@@ -33,8 +33,8 @@ def stamps(path: str) -> list[int]:
     return [int(line) for line in Path(path).read_text().split()]
 
 
-def print_span(first_ns: int, last_ns: int, trials: int, asked: int) -> None:
+def print_span(first_ns: int, last_ns: int, trials: int, requested: int) -> None:
     """Print the span from the first submission to the last end; fail where not exactly the asked trials ran."""
-    if trials != asked:
-        raise SystemExit(f"{asked} trials were asked for, but {trials} ran")
+    if trials != requested:
+        raise SystemExit(f"{requested} trials were asked for, but {trials} ran")
     print(json.dumps({"span_seconds": (last_ns - first_ns) / 1e9, "trials": trials}))

@@ -42,7 +42,7 @@ def storage(path: str) -> JournalStorage:
     return JournalStorage(JournalFileBackend(path, lock_obj=FlockLock(path)))
 
 
-def work(path: str, seconds: float, index: int, left: Any, pipe: Connection) -> None:
+def work(path: str, seconds: float, index: int, remaining: Any, pipe: Connection) -> None:
     """Run trials until none is left; answer how many, when the first was asked and when the last ended."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     sampler = optuna.samplers.RandomSampler(seed=index)
@@ -51,10 +51,10 @@ def work(path: str, seconds: float, index: int, left: Any, pipe: Connection) -> 
     pipe.recv()  # go
     count, first_ns, last_ns = 0, 0, 0
     while True:
-        with left.get_lock():
-            if left.value <= 0:
+        with remaining.get_lock():
+            if remaining.value <= 0:
                 break
-            left.value -= 1
+            remaining.value -= 1
         trial = study.ask()
         first_ns = first_ns or time.monotonic_ns()
         configuration = {
@@ -74,12 +74,12 @@ def main(folder: Path, trials: int, seconds: float) -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     path = str(folder / "journal.log")
     context = multiprocessing.get_context("spawn")
-    left = context.Value("i", trials)
+    remaining = context.Value("i", trials)
     optuna.create_study(study_name=STUDY, storage=storage(path))
     workers = []
     for index in range(WORKERS):
         ours, theirs = context.Pipe()
-        process = context.Process(target=work, args=(path, seconds, index, left, theirs))
+        process = context.Process(target=work, args=(path, seconds, index, remaining, theirs))
         process.start()
         workers.append((process, ours))
     for _, pipe in workers:

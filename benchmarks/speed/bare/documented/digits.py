@@ -16,8 +16,8 @@ WORKERS = 2
 
 def trainings(path: str) -> list[dict[str, Any]]:
     """Return the trainings of a file: configuration, seeds, options and epochs of each."""
-    found: list[dict[str, Any]] = json.loads(Path(path).read_text())
-    return found
+    rows: list[dict[str, Any]] = json.loads(Path(path).read_text())
+    return rows
 
 
 def train(training: Mapping[str, Any]) -> float:

@@ -28,10 +28,10 @@ def main(path: str, folder: str, is_changed: bool) -> None:
 
     class Bounded(RandomSearch):  # type: ignore[misc]
         def suggest(self) -> Any:
-            return super().suggest() if left.pop() else None
+            return super().suggest() if turns.pop() else None
 
     changed = {"sleep_time": POLL_SECONDS, "callbacks": [], "save_tuner": False, "output_logger": Quiet()} if is_changed else {}
-    left = [False, *(True for _ in indices)]
+    turns = [False, *(True for _ in indices)]
     tuner = Tuner(
         trial_backend=LocalBackend(entry_point=str(Path(__file__).with_name("syne_trial.py"))),
         scheduler=Bounded(
@@ -45,7 +45,7 @@ def main(path: str, folder: str, is_changed: bool) -> None:
         **changed,
     )
     tuner.run()
-    tell(started, [found.max_metrics["accuracy"] for found in tuner.tuning_status.trial_metric_statistics.values()])
+    tell(started, [statistic.max_metrics["accuracy"] for statistic in tuner.tuning_status.trial_metric_statistics.values()])
 
 
 if __name__ == "__main__":
