@@ -24,6 +24,7 @@ from tuneoff.judge.runs import POOL, Run, Scope, disturbance, why_unknown
 from tuneoff.measure.incumbent import NO_TEST
 from tuneoff.measure.use import DISTURBED, LARGEST_SHARE
 from tuneoff.record.flag_meanings import MACHINE, WRONG_RESULT
+from tuneoff.record.metric_value import Kind
 from tuneoff.record.run_record import FAILED
 from tuneoff.record.store import is_final, repeat_number
 from tuneoff.run.run_ends import UNFINISHED
@@ -201,10 +202,7 @@ def _of_runs(results: Results, groups: Sequence[Group], names: Mapping[str, str]
         who = listed(f"{count} of {trials[name]} of {name}" for name, count in failing.items())
         cause = Counter(trial.cause for _, _, trial in lost).most_common(1)[0][0]
         yield _warning("failed_trials", (run for _, run, _ in lost), who=who, cause=cause)
-    if emulated := [(group, run) for group, run in every if group.emulated]:
-        labels = listed(group.label for group in groups if group.emulated)
-        who = listed(dict.fromkeys(names[group.label] for group, _ in emulated))
-        yield _warning("emulated", (run for _, run in emulated), who=who, labels=labels)
+    yield from emulated(groups, names)
     if any(group.adapter == POOL for group in groups):
         yield _warning("baseline", pool=POOL)
     skipped = [(group.label, run) for group, run in every if run.is_skipped]
@@ -234,9 +232,7 @@ def _of_figures(answers: Answers) -> Iterator[ResultsWarning]:
             yield _warning(
                 "no_value", (run for run, _ in lacking), metric=metric, runs=counted(len(lacking), "done run"), reasons=reasons
             )
-        kinds = {kind for group in answers.groups if not group.emulated for kind in group.estimate(metric).kinds}
-        if len(kinds) > 1:
-            yield _warning("several_kinds", metric=metric, kinds=listed(sorted(kinds)))
+        yield from several_kinds([group for group in answers.groups if not group.emulated], metric)
         if question in estimated:
             ranges = {one.weights.text for one in answers.verdicts if one.question.metric == metric and one.weights is not None}
             over = f"; {_WEIGHTS} {listed(sorted(ranges))}" if ranges else ""
@@ -253,6 +249,26 @@ def _of_figures(answers: Answers) -> Iterator[ResultsWarning]:
             limits.setdefault(group.scope, set()).update(group.conditions.cpu_limits)
     if differing := sorted({limit for of in limits.values() if len(of) > 1 for limit in of}):
         yield _warning("limited_differently", limits="; ".join(differing))
+
+
+def emulated(groups: Iterable[Group], names: Mapping[str, str] | None = None) -> Iterator[ResultsWarning]:
+    """Yield that something stood in for a platform; `names`: of the frameworks, by label."""
+    found = [group for group in groups if group.emulated]
+    if found:
+        who = listed(dict.fromkeys((names or {}).get(group.label, group.label) for group in found))
+        runs = (run for group in found for run in group.runs)
+        yield _warning("emulated", runs, who=who, labels=listed(group.label for group in found))
+
+
+def several_kinds(groups: Iterable[Group], metric: str) -> Iterator[ResultsWarning]:
+    """Yield that values are of different kinds: of several groups, or of the seeds of one, whose median then mixes them."""
+    kinds: dict[frozenset[Kind], list[str]] = {}
+    for group in groups:
+        if found := group.estimate(metric).kinds:
+            kinds.setdefault(found, []).append(f"{group.label} {group.scope.text}")
+    if len(frozenset[Kind]().union(*kinds)) > 1:
+        texts = (f"{' and '.join(sorted(found))} ({listed(who)})" for found, who in kinds.items())
+        yield _warning("several_kinds", metric=metric, kinds=listed(texts))
 
 
 def _flagged(groups: Sequence[Group], names: Mapping[str, str], flag: str) -> str:

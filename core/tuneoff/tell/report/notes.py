@@ -15,6 +15,7 @@ from tuneoff.experiment.names import with_pruner
 from tuneoff.judge.conditions import condition_lines
 from tuneoff.judge.groups import Group
 from tuneoff.judge.runs import Run
+from tuneoff.judge.warnings import emulated, several_kinds
 from tuneoff.record.flag_meanings import marked
 from tuneoff.record.metric_value import Kind
 from tuneoff.record.run_record import RunRecord
@@ -101,7 +102,7 @@ def _billing(prices: Prices | None) -> str:
 
 def notes(groups: Sequence[Group]) -> list[str]:
     """Return what the table of figures cannot hold; the groups are in its order."""
-    lines = _emulated(groups)
+    lines = [one.long for one in emulated(groups)]
     if any(len(group.done) > 1 or group.failed for group in groups):
         lines.append(MEDIANS)
     if any(group.done for group in groups):
@@ -143,14 +144,6 @@ def _by_reason(group: Group, runs: Iterable[tuple[Run, str]]) -> list[str]:
         f"{name(group)} seed{'s' if len(of) > 1 else ''} {', '.join(map(str, sorted(of)))}: {reason}"
         for reason, of in sorted(seeds.items())
     ]
-
-
-def _emulated(groups: Iterable[Group]) -> list[str]:
-    found = [group.label for group in groups if group.emulated]
-    if not found:
-        return []
-    means = "a local stand-in for the platform; its figures are not the framework's, and are in no ranking or comparison"
-    return [f"{listed(found)} {'is' if len(set(found)) == 1 else 'are'} emulated: {means}."]
 
 
 def _same(groups: Iterable[Group]) -> list[str]:
@@ -198,7 +191,7 @@ def cost_notes(groups: Iterable[Group], headings: Mapping[str, str], circumstanc
         *circumstances.meters,
         *circumstances.accounting,
         *_missing(shown, headings),
-        *_mixed(shown),
+        *(one.long for one in several_kinds(shown, ENERGY)),
         *_waste(shown),
     ]
 
@@ -239,17 +232,6 @@ def _missing(groups: Sequence[Group], headings: Mapping[str, str]) -> Iterator[s
 
 def _lacking(group: Group, count: int) -> str:
     return name(group) + (f", {count} of {len(group.done)} runs" if count < len(group.done) else "")
-
-
-def _mixed(groups: Sequence[Group]) -> Iterator[str]:
-    """Say where energies are of different kinds: between rows, and between the seeds of one row, whose median then mixes them."""
-    kinds: dict[frozenset[Kind], list[str]] = {}
-    for group in groups:
-        if found := group.estimate(ENERGY).kinds:
-            kinds.setdefault(found, []).append(name(group))
-    if len(frozenset[Kind]().union(*kinds)) > 1:
-        texts = [f"{' and '.join(sorted(kind))} ({listed(names)})" for kind, names in kinds.items()]
-        yield f"Energies of different kinds are not to be compared or ranked: here they are {listed(texts)}."
 
 
 def _waste(groups: Sequence[Group]) -> Iterator[str]:
