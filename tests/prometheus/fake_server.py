@@ -21,7 +21,7 @@ Answer = tuple[int, bytes]
 
 @dataclass
 class FakePrometheus:
-    """What the server has, and how it misbehaves. `queries` are the range queries that came, as (PromQL, start, end, step)."""
+    """What the server has, and how it misbehaves. `queries` are those for a range that came."""
 
     series: list[tuple[Labels, Scraped]] = field(default_factory=list)
     clock_ahead: float = 0.0  # seconds
@@ -29,7 +29,7 @@ class FakePrometheus:
     warnings: tuple[str, ...] = ()  # of every good answer
     override: Callable[[str, Mapping[str, str]], Answer | None] | None = None  # (endpoint, parameters) -> its own answer
     url: str = ""
-    queries: list[tuple[str, float, float, float]] = field(default_factory=list)
+    queries: list[str] = field(default_factory=list)
 
     def add(self, name: str, scraped: Scraped, **labels: str) -> None:
         """Give the server a series."""
@@ -44,32 +44,26 @@ class FakePrometheus:
         now = time.time() + self.clock_ahead
         if query == "time()":
             return success({"resultType": "scalar", "result": [round(now, 3), f"{now:.3f}"]})
-        if endpoint == "query":
+        ranged = re.search(r"\[(\d+)ms(?::(\d+)ms)?\]$", query)
+        if ranged is None:
             found = [{"metric": labels, "value": [now, f"{scraped[-1][1]:g}"]} for labels, scraped in self._matching(query)]
             return success({"resultType": "vector", "result": found})
-        start, end, step = (float(parameters[name]) for name in ("start", "end", "step"))
-        self.queries.append((query, start, end, step))
-        if (end - start) / step > 11_000:
-            told = "exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)"
-            return failure(400, "bad_data", told)
-        return success({"resultType": "matrix", "result": list(self._range(query, start, end, step))})
+        self.queries.append(query)
+        end, (seconds, step) = float(parameters["time"]), (int(part or 0) / 1000 for part in ranged.groups())
+        series = [
+            (labels, self._within(scraped, end, seconds, step)) for labels, scraped in self._matching(query[: ranged.start()])
+        ]
+        return success({"resultType": "matrix", "result": [{"metric": of, "values": values} for of, values in series if values]})
 
-    def _range(self, query: str, start: float, end: float, step: float) -> Iterator[dict[str, Any]]:
-        """Yield each matching series twice: its values, and when they were scraped."""
-        for labels, scraped in self._matching(query):
-            values, times = [], []
-            at = 0
-            for number in range(int((end - start) / step + 1e-9) + 1):
-                moment = start + number * step
-                while at < len(scraped) and scraped[at][0] <= moment:
-                    at += 1
-                if at and moment - scraped[at - 1][0] < LOOK_BACK:
-                    values.append([round(moment, 3), repr(scraped[at - 1][1])])
-                    times.append([round(moment, 3), f"{scraped[at - 1][0]:.3f}"])
-            if values:
-                nameless = {name: text for name, text in labels.items() if name != "__name__"}
-                yield {"metric": {**labels, "tuneoff_part": "value"}, "values": values}
-                yield {"metric": {**nameless, "tuneoff_part": "time"}, "values": times}
+    def _within(self, scraped: Scraped, end: float, seconds: float, step: float) -> list[tuple[float, str]]:
+        """Return what was scraped in the time up to `end`; with a step, the last value before each whole multiple of it."""
+        if not step:
+            return [(moment, repr(value)) for moment, value in scraped if end - seconds < moment <= end]
+        found = []
+        for number in range(int((end - seconds) / step) + 1, int(end / step) + 1):
+            before = [value for moment, value in scraped if number * step - LOOK_BACK < moment <= number * step]
+            found += [(number * step, repr(before[-1]))] if before else []
+        return found
 
     def _matching(self, query: str) -> list[tuple[Labels, Scraped]]:
         """Return the series whose name is in the query, and that its matchers allow."""

@@ -10,7 +10,7 @@ import pytest
 
 from prometheus.fake_server import Answer, FakePrometheus, failure
 from tuneoff.meter import MeterError
-from tuneoff_meters.prometheus.api import PrometheusApi, is_loopback
+from tuneoff_meters.prometheus.meter import _LOOPBACK, PrometheusApi
 
 
 def refusal(api: PrometheusApi) -> str:
@@ -155,5 +155,5 @@ def test_no_proxy_is_asked_for_this_machines_own_addresses(server: FakePrometheu
 
 
 def test_loopback_is_told_from_other_hosts() -> None:
-    assert all(is_loopback(host) for host in ("127.0.0.1", "127.1.2.3", "::1", "localhost"))
-    assert not any(is_loopback(host) for host in ("10.0.0.1", "node", "localhost.example.org", ""))
+    assert all(_LOOPBACK.fullmatch(host) for host in ("127.0.0.1", "127.1.2.3", "::1", "localhost"))
+    assert not any(_LOOPBACK.fullmatch(host) for host in ("10.0.0.1", "node", "localhost.example.org", ""))

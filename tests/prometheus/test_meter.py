@@ -126,7 +126,6 @@ def test_nodes_are_kept_apart_and_can_be_chosen_with_or_without_the_port(
     assert meter(server, nodes="db1").description.domains == ("db1/dram-0", "db1/package-0")
     assert meter(server, nodes=["db2.example:9100"]).description.domains == ("db2.example/dram-0", "db2.example/package-0")
     assert "but not of nodes db3; known: db1, db2.example" in refusal(server, nodes="db3")
-    assert "instance=~`(db1)(:[0-9]+)?`" in next(query for query, *_ in server.queries if "rapl" in query and "db1" in query)
 
 
 def test_two_exporters_at_one_address_are_told_apart_by_their_ports(
@@ -148,29 +147,6 @@ def test_scaphandres_gauge_is_power(server: FakePrometheus) -> None:
     server.add("scaph_host_power_microwatts", gauge(41.5e6), instance="a:8080")
     server.add("scaph_host_energy_microjoules", counter(1e9), instance="a:8080")  # wraps part by part
     assert collected(meter(server, source="scaphandre")) == {"a/node": 4150.0}
-
-
-def test_keplers_zones_of_new_versions_are_counted_without_the_nested_ones(server: FakePrometheus) -> None:
-    for zone, folder in (
-        ("package", "intel-rapl:1"),
-        ("core", "intel-rapl:1:0"),
-        ("dram", "intel-rapl:1:1"),
-        ("psys", "intel-rapl:2"),
-    ):
-        labels = {"node_name": "w1", "instance": "10.1.0.3:28282", "path": POWERCAP + folder}
-        server.add("kepler_node_cpu_joules_total", counter(10), zone=zone, **labels)
-    one = meter(server, source="kepler")
-    assert one.description.kind == "measured"
-    assert collected(one) == {"w1/package-1": 1000.0, "w1/dram-1": 1000.0}
-
-
-def test_the_power_supplies_that_kepler_sees_are_summed(server: FakePrometheus) -> None:
-    for supply, watts in (("PS1", 245.0), ("PS2", 5.0)):
-        server.add("kepler_platform_watts", gauge(watts), node_name="w1", chassis_id="System.Embedded.1", source_id=supply)
-    assert collected(meter(server, source="kepler_platform")) == {
-        "w1/platform-System.Embedded.1-PS1": 24500.0,
-        "w1/platform-System.Embedded.1-PS2": 500.0,
-    }
 
 
 def test_dcgms_energy_counter_is_taken_before_its_power_and_labels_may_change(server: FakePrometheus) -> None:
@@ -203,7 +179,7 @@ def test_a_restart_of_a_counter_is_no_negative_energy_and_is_told(server: FakePr
     energy = counter(50)
     fallen = energy[:150] + [(moment, value - energy[149][1]) for moment, value in energy[150:]]
     server.add("node_rapl_package_joules_total", fallen, index="0", instance="a:9100")
-    one = meter(server, idle_seconds=0)
+    one = meter(server)
     assert collected(one) == {"a/package-0": 5000.0}
     assert one.problems == ("a/package-0: 1 restarts of the counter; what it lost before each is not counted",)
 
@@ -221,12 +197,30 @@ def test_a_partial_answer_is_told(server: FakePrometheus) -> None:
     assert not any("warns" in problem for problem in one.problems)  # negative control
 
 
-def test_a_long_window_is_asked_for_in_parts(server: FakePrometheus) -> None:
-    server.add("node_rapl_package_joules_total", counter(50, every=20, since=70_000), index="0", instance="a:9100")
-    found = meter(server, step_seconds=5, wait_seconds=0).collect(*window(60_000))
-    assert energies(found, *window(60_000))["a/package-0"] == pytest.approx(3e6, rel=1e-3)
-    assert max((end - start) / step for _, start, end, step in server.queries) <= 11_000
-    assert [query for query, start, end, _ in server.queries if end < start] == []
+def test_more_than_a_selector_is_evaluated_at_steps_and_never_at_too_many(server: FakePrometheus) -> None:
+    server.add("plug_watts", [(NOW - 70_000 + 20 * number, 50.0) for number in range(3_501)], instance="a:9100")
+    one = meter(server, domains={"wall": {"query": "sum by (instance) (plug_watts) # all", "unit": "watts"}}, wait_seconds=0)
+    found = one.collect(*window(60_000))
+    assert energies(found, *window(60_000))["a/wall"] == pytest.approx(3e6, rel=1e-3)
+    assert len(found) <= 10_001
+    assert server.queries[-1].startswith("(\nsum by (instance) (plug_watts) # all\n)[600")
+
+
+def test_a_value_that_is_no_number_is_told(server: FakePrometheus) -> None:
+    server.override = lambda endpoint, parameters: (
+        success({"resultType": "matrix", "result": [{"metric": {}, "values": [[1, "x"]]}]})
+        if "ms]" in parameters["query"]
+        else None
+    )
+    assert "must give pairs of time and number" in refusal(server)
+
+
+def test_the_idle_power_can_be_given_else_it_is_read(server: FakePrometheus) -> None:
+    node_exporter(server)
+    assert meter(server).idle_watts is None
+    assert meter(server, idle_watts={"db1/package-0": 12}).idle_watts == {"db1/package-0": 12.0}
+    said = "`idle_watts` names db2/package-0, but the domains are db1/dram-0, db1/package-0"
+    assert said in refusal(server, idle_watts={"db2/package-0": 12})
 
 
 def test_a_server_without_such_metrics_names_the_source_that_has_some(server: FakePrometheus) -> None:
@@ -254,9 +248,9 @@ def test_this_host_is_found_among_nodes_that_are_named_by_their_addresses(
     assert set(collected(meter(server, nodes="10.0.0.6"))) == {"10.0.0.6/package-0", "10.0.0.6/dram-0"}  # one is this host
 
 
-def test_nodes_without_energy_counters_are_told_from_nodes_that_are_not_scraped(server: FakePrometheus) -> None:
-    server.add("node_cpu_seconds_total", counter(1), instance="vm:9100", cpu="0", mode="user")
-    assert "has node_exporter metrics, but no node has energy counters (RAPL): a virtual machine has none" in refusal(server)
+def test_a_server_without_energy_counters_says_why_that_may_be(server: FakePrometheus) -> None:
+    assert "scraped; a virtual machine has none, and to read /sys/class/powercap takes root" in refusal(server)
+    assert "a virtual machine" not in refusal(server, source="dcgm")
 
 
 def test_a_clock_that_is_far_off_is_refused_and_a_small_offset_is_corrected(server: FakePrometheus) -> None:
@@ -287,6 +281,6 @@ def test_a_window_without_samples_is_an_error_of_its_own(server: FakePrometheus)
 def test_no_answer_after_the_run_is_one_line_and_no_energy(server: FakePrometheus, answer: Answer, told: str) -> None:
     node_exporter(server)
     one = meter(server, wait_seconds=0)
-    server.override = lambda endpoint, parameters: answer if endpoint == "query_range" else None
+    server.override = lambda endpoint, parameters: answer if "ms]" in parameters["query"] else None
     with pytest.raises(MeterError, match=told):
         one.collect(*window())

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from tuneoff.meter import MeterError
-from tuneoff_meters.prometheus.options import PrometheusOptions, parse_options
-from tuneoff_meters.prometheus.sources import OwnQuery
+from tuneoff_meters.prometheus.meter import OwnQuery, PrometheusOptions, parse_options
 
 OWN = {"wall": {"query": "plug_watts", "unit": "watts"}}
 
@@ -46,16 +45,16 @@ def test_a_password_comes_from_the_environment_and_is_never_shown(monkeypatch: p
     [
         ({"adress": "x"}, "no option 'adress'"),
         ({"token": "x"}, "no option 'token'"),
-        ({"url": "localhost:9090"}, "`url` must be like http://127.0.0.1:9090, without a query, but got 'localhost:9090'"),
+        ({"url": "localhost:9090"}, "`url` must be like http://127.0.0.1:9090, without a name, password or query"),
         ({"url": "ftp://a"}, "`url` must be like"),
         ({"url": "http://a:b"}, "`url` must be like"),
         ({"url": "http://a/?x=1"}, "`url` must be like"),
         ({"url": 9090}, "`url` must be like"),
-        ({"url": "http://a/?token=pw"}, "without a query, but got 'http://a/'"),
-        ({"url": "http://me:pw@a"}, "must hold no name and no password; put it into an environment variable"),
-        ({"url": "http://me:pw@a:b"}, "must hold no name and no password"),
-        ({"username": "me"}, "`username` and `password_variable` must be given together"),
-        ({"password_variable": "X"}, "`username` and `password_variable` must be given together"),
+        ({"url": "http://a/?token=pw"}, "without a name, password or query"),
+        ({"url": "http://me:pw@a"}, "a password belongs into an environment variable"),
+        ({"url": "http://me:pw@a:b"}, "a password belongs into an environment variable"),
+        ({"username": "me"}, "give either `token_variable`, or both `username` and `password_variable`"),
+        ({"password_variable": "X"}, "give either `token_variable`, or both"),
         ({"username": "a:b", "password_variable": "PATH"}, "must be a name without a colon, but got 'a:b'"),
         ({"username": "me", "password_variable": "TUNEOFF_NO_SUCH_VARIABLE"}, "export TUNEOFF_NO_SUCH_VARIABLE=..."),
         ({"username": "me", "password_variable": "PATH", "token_variable": "PATH"}, "give either `token_variable`, or"),
@@ -70,7 +69,9 @@ def test_a_password_comes_from_the_environment_and_is_never_shown(monkeypatch: p
         ({"nodes": [1]}, "`nodes[0]`: Expected `str`, got `int`, but got [1]"),
         ({"kind": "measured"}, "may only be estimated for source 'node_exporter'"),
         ({"kind": "guessed", "domains": OWN}, "`kind`: Invalid enum value 'guessed'"),
-        ({"step_seconds": 0}, "`step_seconds`: Expected `float` >= 0.1, but got 0"),
+        ({"step_seconds": 1}, "no option 'step_seconds'"),
+        ({"source": "kepler"}, "no source named 'kepler'"),
+        ({"timeout_seconds": 0}, "`timeout_seconds`: Expected `float` >= 0.1, but got 0"),
         ({"idle_watts": 20}, "`idle_watts`: Expected `object`, got `int`, but got 20"),
         ({"idle_watts": {"a/package-0": -1}}, "`idle_watts[...]`: Expected `float` >= 0.0, but got {'a/package-0': -1}"),
         ({"timeout_seconds": True}, "`timeout_seconds`: Expected `float`, got `bool`"),

@@ -14,7 +14,7 @@ import pytest
 
 from prometheus.real_servers import free_port, needs_servers, program
 from tuneoff.meter import MeterError
-from tuneoff_meters.prometheus.api import PrometheusApi, authorization
+from tuneoff_meters.prometheus.meter import PrometheusApi, authorization
 
 pytestmark = [pytest.mark.slow, needs_servers]
 
