@@ -642,6 +642,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "tasks without anchors": lambda: tasks(anchors={}),
     "a task without anchors": lambda: tasks(anchors={f"t{task}": ANCHORS for task in range(TASKS - 1)}),
+    "the second is ahead over tasks": lambda: tasks(means={"a": (0.95, 1500), "b": (0.97, 1000)}),
     "anchors the wrong way round": lambda: tasks(anchors={f"t{task}": {**ANCHORS, "best_known": 0.8} for task in range(TASKS)}),
     "tasks that are not finished": lambda: tasks(of=lambda name, task: {"absent": [2] if name == "a" and not task else []}),
     "a family too large for the streams": lambda: tasks(5, seeds=2, family_size=30),

@@ -115,15 +115,6 @@ def test_trials_of_one_report_predict_no_other_number_of_reports() -> None:
     assert more.predicted is None
 
 
-def test_what_is_added_is_above_the_baseline_of_the_same_variant_alone() -> None:
-    metrics = of_events(2, 0.5)
-    measured_in = {"serial": (1,), "optuna": (1, 2)}
-    entries = [Entry(name, drawn(metrics), variant={"v": v}) for name, values in measured_in.items() for v in values]
-    rows = answered(results(entries, **CHOICE)).choice.settings[0].rows
-    (optuna,) = (row for row in rows if row.label == "optuna")
-    assert [column.added.baseline for column in optuna.columns.values()] == ["serial", None]
-
-
 def utilization(ceiling: float, counts: Sequence[int] = COUNTS) -> dict[int, float]:
     """Return what a framework reaches that keeps each worker busy for 98 % of the time, and no more than so many."""
     return {count: min(98.0, 100 * ceiling / count) for count in counts}
