@@ -1,15 +1,15 @@
-"""The metric lines of trials: the part of Katib's database manager. Kept in files, so that a restarted server still has them."""
+"""The metric lines of trials: the part of Katib's database manager. Kept in the store's database."""
 
 from __future__ import annotations
 
 import json
 import re
-import threading
+import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from katib_emulation.errors import StorageError
 
 UNAVAILABLE = "unavailable"
 """The value that the collector reports for an objective that is not in the metrics file."""
@@ -18,10 +18,10 @@ ZERO_TIME = "0001-01-01T00:00:00Z"
 """The time of a line without a time."""
 
 _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,](\d+))?(Z|[+-]\d\d:\d\d)", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf|infinity|nan)", re.IGNORECASE | re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(NamedTuple):
     """One value of one metric of a trial. `time` is RFC 3339, `value` what was in the file: it may be empty, or no number."""
 
     time: str
@@ -32,45 +32,29 @@ class Observation:
 class Observations:
     """The observations of all trials, by trial name alone (as in Katib: names must be unique over all namespaces)."""
 
-    def __init__(self, folder: Path) -> None:
-        """Keep one file per trial under `folder`, which is made when the first is written."""
-        self._folder = folder / "observations"
-        self._lock = threading.Lock()
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
 
     def report(self, trial: str, lines: Sequence[Observation]) -> None:
         """Add observations to those that the trial has.
 
         Raises:
-            OSError: they cannot be written; none of them counts then.
+            StorageError: they cannot be written; none of them counts then.
         """
-        text = "".join(json.dumps(asdict(line)) + "\n" for line in lines)
-        with self._lock:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            path = self._path(trial)
-            before = path.read_bytes() if path.exists() else b""
-            fresh = path.with_suffix(".new")
-            fresh.write_bytes(before + text.encode())
-            fresh.replace(path)
+        try:
+            self._database.execute("INSERT INTO observations VALUES (?, ?)", (trial, json.dumps(lines)))
+        except sqlite3.Error as error:
+            raise StorageError(f"cannot write the metrics of {trial}: {error}") from error
 
     def read(self, trial: str) -> list[Observation]:
-        """Return the trial's observations by time (equal times in order of report); times are in UTC, with microseconds."""
-        try:
-            lines = self._path(trial).read_text().splitlines()
-        except FileNotFoundError:
-            return []
-        stored = [Observation(**json.loads(line)) for line in lines]
-        moments = [moment(observation.time) or datetime.min.replace(tzinfo=UTC) for observation in stored]
-        order = sorted(range(len(stored)), key=moments.__getitem__)
-        return [Observation(_written(moments[index]), stored[index].name, stored[index].value) for index in order]
+        """Return the trial's observations by time (equal times in order of report)."""
+        rows = self._database.execute("SELECT lines FROM observations WHERE trial = ? ORDER BY rowid", (trial,))
+        stored = [Observation(*line) for (text,) in rows for line in json.loads(text)]
+        return sorted(stored, key=lambda line: moment(line.time) or datetime.min.replace(tzinfo=UTC))
 
     def delete(self, trial: str) -> None:
         """Forget a trial; one that has none is no error."""
-        self._path(trial).unlink(missing_ok=True)
-
-    def _path(self, trial: str) -> Path:
-        if not trial or "/" in trial or trial.startswith("."):
-            raise ValueError(f"a trial's name must be a DNS name, but got {trial!r}")
-        return self._folder / f"{trial}.jsonl"
+        self._database.execute("DELETE FROM observations WHERE trial = ?", (trial,))
 
 
 def moment(text: str) -> datetime | None:
@@ -86,14 +70,6 @@ def moment(text: str) -> datetime | None:
         return None
 
 
-def _written(time: datetime) -> str:
-    fraction = f".{time.microsecond:06d}".rstrip("0").rstrip(".")
-    return f"{time.year:04d}-{time:%m-%dT%H:%M:%S}{fraction}Z"
-
-
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf|infinity|nan)", re.IGNORECASE | re.ASCII)
-
-
 def number(text: str) -> float | None:
     """Return the number in a text, None if it has none (stricter than float(): no blanks, no underscores)."""
     return float(text) if _NUMBER.fullmatch(text) else None
@@ -106,15 +82,16 @@ def observe(lines: Iterable[Observation], strategies: Sequence[Mapping[str, str]
         metric = metrics.get(line.name)
         if metric is None:
             continue
-        value = number(line.value)
-        if value is not None:
-            if metric["min"] == UNAVAILABLE:
-                metric["min"] = metric["max"] = line.value
-            elif value < float(metric["min"]):
-                metric["min"] = line.value
-            elif value > float(metric["max"]):
-                metric["max"] = line.value
         metric["latest"] = line.value
+        value = number(line.value)
+        if value is None:
+            continue
+        if metric["min"] == UNAVAILABLE:
+            metric["min"] = metric["max"] = line.value
+        elif value < float(metric["min"]):
+            metric["min"] = line.value
+        elif value > float(metric["max"]):
+            metric["max"] = line.value
     return {"metrics": [{name: value for name, value in metric.items() if value} for metric in metrics.values()]}
 
 

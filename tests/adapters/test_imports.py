@@ -25,7 +25,10 @@ RECORD = {"msgspec", "multiprocessing"}  # what reads events and starts workers:
         ("tuneoff_adapters.syne_tune.reporter", {*SYNE_TUNE, "tuneoff_adapters.syne_tune.adapter"}),  # in every trial
         ("tuneoff_adapters.katib.adapter", {"kubernetes", "kubeflow", "msgspec", "subprocess", "tuneoff_adapters.katib.follow"}),
         ("tuneoff_adapters.katib.offers", {"kubernetes", "kubeflow", "optuna", "pydantic", "urllib3"}),
-        ("katib_emulation.cluster, katib_emulation.__main__", {"tuneoff", "kubernetes", "kubeflow", "optuna", "numpy"}),
+        (
+            "katib_emulation.node, katib_emulation.controllers, katib_emulation.server, katib_emulation.__main__",
+            {"tuneoff", "kubernetes", "kubeflow", "optuna", "numpy"},
+        ),
     ],
 )
 def test_nothing_is_imported_that_is_not_needed_yet(modules: str, heavy: set[str]) -> None:

@@ -29,7 +29,7 @@ SLEEPING = {"sampler": Strategy(name="random"), "search_space": SPACE, "workers"
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Program]:
     folders = [str(Path(hungry_workload.__file__).parent), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, folders)))
-    with program(tmp_path / "cluster", "--katib-version", "none") as cluster:
+    with program(tmp_path / "cluster", "--without-katib") as cluster:
         yield cluster
 
 
@@ -138,7 +138,7 @@ def test_an_interrupted_run_leaves_nothing(cluster: Program, tmp_path: Path) -> 
 
 
 def test_a_pod_without_an_image_ends_the_run_with_the_reason(tmp_path: Path) -> None:
-    with program(tmp_path / "cluster", "--katib-version", "none", "--image", "known") as cluster:
+    with program(tmp_path / "cluster", "--without-katib", "--image", "known") as cluster:
         spec = experiment("surrogate", **fixed(2))
         given = {"kubeconfig": str(cluster.kubeconfig), "image": "unknown", "pending_seconds": 2}
         made = make("serial", spec, tmp_path / "results", platform="kubernetes-jobs", options=given)

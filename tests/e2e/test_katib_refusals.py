@@ -96,10 +96,9 @@ def test_a_kubeconfig_with_an_old_token(good: FaultyCluster, tmp_path: Path) -> 
     ("server", "parts"),
     [
         (("--deny", "create:experiments", "--deny", "get:pods/log"), ("lacks rights", "create experiments", "get pods/log")),
-        (("--katib-version", "none"), ("Katib is not installed", "kubeflow.org")),
-        (("--katib-version", "v1"), ("must be kubeflow.org/v1beta1, but the API server has v1",)),
+        (("--without-katib",), ("Katib is not installed", "kubeflow.org")),
     ],
-    ids=["no rights", "no Katib", "another version"],
+    ids=["no rights", "no Katib"],
 )
 def test_a_cluster_that_cannot_take_a_run(tmp_path: Path, server: tuple[str, ...], parts: tuple[str, ...]) -> None:
     with faulty_cluster(tmp_path / "cluster", *server) as cluster:

@@ -10,8 +10,8 @@ import pytest
 from emulated.katib_world import World, world
 from emulated.node_cluster import NodeCluster, node_cluster
 from emulated.served import Served, served
-from katib_emulation.kinds import NAMESPACES
-from katib_emulation.storage.store import Store
+from katib_emulation.objects import NAMESPACES
+from katib_emulation.store import Store
 
 
 @pytest.fixture

@@ -10,10 +10,9 @@ from typing import Any
 
 from katib_emulation.admission import admit_experiment
 from katib_emulation.controllers import Controllers
-from katib_emulation.kinds import EXPERIMENTS, JOBS, NAMESPACES, SUGGESTIONS, TRIALS
-from katib_emulation.objects import conditions_of, has_condition
+from katib_emulation.objects import EXPERIMENTS, JOBS, NAMESPACES, SUGGESTIONS, TRIALS, conditions_of, has_condition
 from katib_emulation.observations import Observation, Observations
-from katib_emulation.storage.store import Store
+from katib_emulation.store import Store
 
 Object = dict[str, Any]
 
@@ -77,7 +76,7 @@ class World:
     def open(self) -> None:
         """Start on what the folder holds."""
         self.store = Store(self.folder)
-        self.observations = Observations(self.folder)
+        self.observations = Observations(self.store.database)
         self.controllers = Controllers(self.store, self.observations)
         if all(known["metadata"]["name"] != "ns" for known in self.store.list(NAMESPACES)):
             self.store.create(NAMESPACES, NAMESPACE)

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from katib_emulation.kinds import CONFIG_MAPS, EVENTS, JOBS, PODS, TRIALS
-from katib_emulation.node.node import Node
+from katib_emulation.node import Node
+from katib_emulation.objects import CONFIG_MAPS, EVENTS, JOBS, PODS, TRIALS
 from katib_emulation.observations import Observations
-from katib_emulation.storage.store import Store
+from katib_emulation.store import Store
 from waiting import until
 
 Object = dict[str, Any]
@@ -23,7 +23,7 @@ class NodeCluster:
     def __init__(self, folder: Path, **options: Any) -> None:
         self.folder = folder
         self.store = Store(folder)
-        self.observations = Observations(folder)
+        self.observations = Observations(self.store.database)
         self.node = Node(self.store, self.observations, folder, **options)
 
     def submit(

@@ -6,15 +6,15 @@ import sys
 import threading
 from pathlib import Path
 
-from katib_emulation.node.node import Node
+from katib_emulation.node import Node
 from katib_emulation.observations import Observations
-from katib_emulation.storage.store import Store
+from katib_emulation.store import Store
 
 
 def main(folder: Path) -> None:
     """Start the node and sleep."""
     store = Store(folder)
-    Node(store, Observations(folder), folder).start()
+    Node(store, Observations(store.database), folder).start()
     threading.Event().wait()
 
 

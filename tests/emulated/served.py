@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from emulated.katib_world import experiment_named
-from katib_emulation.http.api import Access, Api
-from katib_emulation.http.server import Server
 from katib_emulation.installation import install
-from katib_emulation.storage.store import Store
+from katib_emulation.server import Api, Server
+from katib_emulation.store import Store
 
 Object = dict[str, Any]
 KATIB = "/apis/kubeflow.org/v1beta1"
@@ -68,7 +67,7 @@ def served(folder: Path, denials: tuple[str, ...] = (), token: str | None = None
     """Serve a store in `folder`."""
     store = Store(folder)
     install(store)
-    server = Server(Api(store, Access(denials)), FixedLogs(), token=token)
+    server = Server(Api(store, FixedLogs(), denials), token)
     server.start()
     try:
         yield Served(server, store)

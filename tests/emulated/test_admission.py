@@ -10,7 +10,7 @@ import pytest
 
 from emulated.katib_world import NAMESPACE, Object, experiment_named
 from katib_emulation.admission import admit_experiment
-from katib_emulation.statuses import ApiError
+from katib_emulation.errors import ApiError
 
 DENIED = 'admission webhook "validator.experiment.katib.kubeflow.org" denied the request: '
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from emulated.node_cluster import NodeCluster, conditions, script, state_of, trial_of
-from katib_emulation.kinds import PODS, TRIALS
-from katib_emulation.node import collector
-from katib_emulation.node.file_watch import FileWatch
-from katib_emulation.node.webhook import CONTAINER, CollectorSettings
+from katib_emulation import collector
+from katib_emulation.collector import CONTAINER
+from katib_emulation.objects import PODS, TRIALS
+from katib_emulation.processes import FileWatch
 from tuneoff.base.processes import is_alive
 from tuneoff_adapters.katib.metrics_file import create_mark
 from waiting import until
@@ -73,10 +73,10 @@ def test_a_missing_metrics_file_fails_the_collector_alone(cluster: NodeCluster) 
     assert "failed to open the file: open /var/log/katib/metrics.log: no such file" in cluster.log(container=CONTAINER)
 
 
-def test_observations_that_cannot_be_kept_fail_the_collector(cluster: NodeCluster, tmp_path: Path) -> None:
-    (tmp_path / "observations").write_text("no folder can be made here, as on a full disk")
+def test_observations_that_cannot_be_kept_fail_the_collector(cluster: NodeCluster) -> None:
+    cluster.store.database.execute("DROP TABLE observations")
     assert "Failed" in conditions(run(cluster, "echo loss=1 > $METRICS", trial_of()))
-    assert "File exists" in cluster.log(container=CONTAINER)
+    assert "cannot write the metrics of job" in cluster.log(container=CONTAINER)
 
 
 def epochs(*losses: float) -> str:
@@ -179,13 +179,6 @@ def test_a_pod_whose_trial_is_unknown_or_unfit_is_refused_as_by_the_webhook(clus
         'Error creating: admission webhook "mutator.pod.katib.kubeflow.org" denied the request: Unable to find'
     )
     assert not cluster.pods()
-
-
-def test_the_collector_s_settings_survive_its_arguments() -> None:
-    trial = trial_of(path="/out/m.log", filters=["a (b) (c)", "(d)=(e)"], rules=[MEDIAN_STOP, {**MEDIAN_STOP, "startStep": 0}])
-    settings = CollectorSettings.of_trial(trial)
-    assert CollectorSettings.of_arguments(settings.arguments()) == settings
-    assert (settings.path, settings.directory, settings.format.names) == ("/out/m.log", "/out", ("loss", "accuracy"))
 
 
 def test_a_rule_is_met_by_what_was_written_before_the_watch(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from emulated.katib_world import World, experiment_named
-from katib_emulation.kinds import EVENTS, JOBS
-from katib_emulation.objects import find_condition, has_condition
+from katib_emulation.objects import EVENTS, JOBS, find_condition, has_condition
 
 
 def events(katib: World, reason: str) -> list[str]:

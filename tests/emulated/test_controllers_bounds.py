@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from emulated.katib_world import World, experiment_named, world
-from katib_emulation.controllers.loop import WorkQueue
-from katib_emulation.kinds import JOBS, TRIALS
-from katib_emulation.objects import Key, has_condition
+from katib_emulation.objects import JOBS, TRIALS, has_condition
 
 ENDS = ("Succeeded", "Failed", "Killed", "EarlyStopped", "MetricsUnavailable")
 
@@ -74,13 +72,3 @@ def test_trials_without_metrics_exceed_the_maximum_by_less_than_the_parallelism(
         if len(seen.trials) > 6 and seed >= 5:
             return
     raise AssertionError("the surplus of Katib was never there")
-
-
-def test_failures_are_retried_later_each_time() -> None:
-    queue, key = WorkQueue(), Key(TRIALS, "ns", "a")
-    assert [queue.retry(key) for _ in range(3)] == [0.005, 0.01, 0.02]
-    queue.succeeded(key)
-    assert queue.retry(key) == 0.005
-    wait = queue.wait_seconds()
-    assert wait is not None
-    assert wait <= 0.005

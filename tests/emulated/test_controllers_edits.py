@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from emulated.katib_world import Object, World, experiment_named, world
-from katib_emulation.kinds import JOBS, TRIALS
+from katib_emulation.objects import JOBS, TRIALS
 
 
 def test_a_deleted_job_is_made_again(katib: World) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from emulated.node_cluster import NAMESPACE, conditions
-from katib_emulation.kinds import JOBS, PODS
-from katib_emulation.node import job_controller, pod_status
-from katib_emulation.node.job_controller import JobController
-from katib_emulation.storage.store import Store
+from katib_emulation import jobs as job_controller
+from katib_emulation import pod_status
+from katib_emulation.jobs import JobController
+from katib_emulation.objects import JOBS, PODS
+from katib_emulation.store import Store
 
 
 class Bench:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from katib_emulation.node.metrics import CollectorError, MetricFormat, StopRule, StopRules
+from katib_emulation.collector import CollectorError, MetricFormat, StopRule
 from katib_emulation.observations import UNAVAILABLE, ZERO_TIME, Observation
 
 TEXT = MetricFormat(("loss", "accuracy"))
@@ -65,54 +65,39 @@ def test_own_filters_replace_the_default_one() -> None:
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
 def test_a_value_that_is_no_number_ends_the_collector_that_watches(value: str) -> None:
     with pytest.raises(CollectorError, match="Unable to parse value"):
-        TEXT.values(f"loss={value}", ["loss"])
+        TEXT.values(f"loss={value}", "loss")
 
 
 def test_a_watched_line_without_the_rule_s_metric_is_not_looked_at() -> None:
-    assert TEXT.values("accuracy=nan", ["loss"]) == []
-    assert TEXT.values("accuracy=1 loss=2", ["loss"]) == [("accuracy", 1.0), ("loss", 2.0)]
+    assert TEXT.values("accuracy=nan", "loss") == []
+    assert TEXT.values("accuracy=1 loss=2", "loss") == [("accuracy", 1.0), ("loss", 2.0)]
 
 
-def stopped_at(rules: Sequence[StopRule], reports: Sequence[tuple[str, float]], maximize: bool = False) -> int | None:
+def stopped_at(value: str, comparison: str, step: int, reports: Sequence[float]) -> int | None:
     """Return the number of the report (from 1) at which the trial has to stop."""
-    open_rules = StopRules(rules, "loss", maximize)
-    return next((number for number, (name, value) in enumerate(reports, start=1) if open_rules.report(name, value)), None)
-
-
-def of_loss(*values: float) -> list[tuple[str, float]]:
-    return [("loss", value) for value in values]
-
-
-WORSE_THAN_2_AT_3 = StopRule("loss", "2", "greater", 3)
-LESS_ACCURATE = StopRule("accuracy", "0.5", "less")
-ACCURACY = [("accuracy", 0.1), ("loss", 0.5), ("accuracy", 0.5)]
+    rule = StopRule({"name": "loss", "value": value, "comparison": comparison, "startStep": step})
+    return next((number for number, report in enumerate(reports, start=1) if rule.is_met(report)), None)
 
 
 @pytest.mark.parametrize(
-    ("rules", "reports", "number"),
+    ("reports", "number"),
     [
-        pytest.param([WORSE_THAN_2_AT_3], of_loss(5, 4, 3, 2.5), 3, id="worse at the start step"),
-        pytest.param([WORSE_THAN_2_AT_3], of_loss(5, 4, 1, 9, 9, 9), None, id="worse after the start step only"),
-        pytest.param([WORSE_THAN_2_AT_3], of_loss(1, 9, 9, 9), None, id="good before the start step"),
-        pytest.param([WORSE_THAN_2_AT_3], of_loss(9, 9), None, id="not yet at the start step"),
-        pytest.param([StopRule("accuracy", "0.5", "less", 2)], [("accuracy", 0.9), ("accuracy", 0.1)], 2, id="another metric"),
-        pytest.param([StopRule("accuracy", "0.5", "equal")], ACCURACY, 3, id="tested at every report"),
-        pytest.param([WORSE_THAN_2_AT_3, LESS_ACCURATE], of_loss(9, 9, 9), None, id="one of two rules is met"),
-        pytest.param([WORSE_THAN_2_AT_3, LESS_ACCURATE], [*of_loss(9, 9, 9), ("accuracy", 0.4)], 4, id="both rules are met"),
+        pytest.param([5, 4, 3, 2.5], 3, id="worse at the start step"),
+        pytest.param([5, 4, 1, 9, 9, 9], None, id="worse after the start step only"),
+        pytest.param([1, 9, 9, 9], None, id="good before the start step"),
+        pytest.param([9, 9], None, id="not yet at the start step"),
+        pytest.param([9, 9, 2, 9], None, id="as good as the bound"),
     ],
 )
-def test_a_trial_is_stopped_at_the_report_that_meets_its_rules(
-    rules: list[StopRule], reports: list[tuple[str, float]], number: int | None
-) -> None:
-    assert stopped_at(rules, reports) == number
+def test_a_trial_is_stopped_at_the_report_that_meets_its_rule(reports: list[float], number: int | None) -> None:
+    assert stopped_at("2", "greater", 3, reports) == number
 
 
 def test_the_best_of_a_maximized_objective_is_its_greatest() -> None:
-    rule = StopRule("loss", "0.5", "less", 2)
-    assert stopped_at([rule], of_loss(0.1, 0.2), maximize=True) == 2
-    assert stopped_at([rule], of_loss(0.9, 0.2), maximize=True) is None
+    assert stopped_at("0.5", "less", 2, [0.1, 0.2]) == 2
+    assert stopped_at("0.5", "less", 2, [0.9, 0.2]) is None
 
 
 def test_a_rule_whose_value_is_no_number_ends_the_collector() -> None:
     with pytest.raises(CollectorError, match="rule metric loss"):
-        stopped_at([StopRule("loss", "", "less", 1)], of_loss(1))
+        stopped_at("", "less", 1, [1])

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from emulated.node_cluster import NAMESPACE, NodeCluster, conditions, node_cluster, script, state_of
-from katib_emulation.kinds import JOBS, PODS
-from katib_emulation.node import pod_files
+from katib_emulation import pods as pod_files
+from katib_emulation.objects import JOBS, PODS
 from tuneoff.base.processes import is_alive
 from waiting import until
 
@@ -59,14 +59,13 @@ def test_the_container_s_environment_is_the_server_s_and_its_own(
     env = [
         {"name": "ONE", "value": "1"},
         {"name": "TWO", "value": "$(ONE)2 $$(ONE) $(NONE)"},
-        {"name": "JOB", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['job-name']"}}},
     ]
-    names = ["OF_THE_SERVER", "ONE", "TWO", "JOB"]
+    names = ["OF_THE_SERVER", "ONE", "TWO"]
     cluster.submit(command=["python", str(tmp_path / "show.py"), *names], container={"env": env})
     cluster.ended()
     *values, folder, executable = json.loads(cluster.log())
     [pod] = cluster.pods()
-    assert values == ["here", "1", "12 $(ONE) $(NONE)", "job"]
+    assert values == ["here", "1", "12 $(ONE) $(NONE)"]
     assert executable == sys.executable
     assert Path(folder).is_relative_to(tmp_path / "pods" / pod["metadata"]["uid"])
 

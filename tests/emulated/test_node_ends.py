@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from emulated.node_cluster import NAMESPACE, NodeCluster, conditions, node_cluster, script, state_of
-from katib_emulation.kinds import JOBS, PODS
-from katib_emulation.statuses import ApiError
+from katib_emulation.errors import ApiError
+from katib_emulation.objects import JOBS, PODS
 from tuneoff.base.processes import is_alive
 from waiting import until
 

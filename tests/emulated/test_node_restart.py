@@ -15,8 +15,9 @@ import pytest
 
 from emulated import node_process
 from emulated.node_cluster import NAMESPACE, NodeCluster, conditions, node_cluster, script, state_of
-from katib_emulation.node import job_controller
-from katib_emulation.node.guardian import VARIABLE, Guardian
+from katib_emulation import jobs as job_controller
+from katib_emulation.guardian import VARIABLE, Guardian
+from katib_emulation.store import DATABASE
 from tuneoff.base.processes import is_alive
 from waiting import until
 
@@ -100,7 +101,7 @@ def test_a_pod_that_ran_when_the_server_was_killed_is_failed_by_the_next(tmp_pat
         numbers(tmp_path)
         until((tmp_path / "tried").exists)
         until(
-            lambda: (tmp_path / "journal").read_text().count('"phase":"Running"') >= 2
+            lambda: (tmp_path / f"{DATABASE}-wal").read_bytes().count(b'"phase":"Running"') >= 2
         )  # a pod that is not yet said to run is run
         server.send_signal(signal.SIGKILL)
         server.wait()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import json
 import socket
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -14,9 +12,7 @@ from typing import Any
 import pytest
 
 from emulated.served import Served, experiment, served
-from katib_emulation.http.server import MOST_STRANGERS
-from katib_emulation.kinds import PODS
-from waiting import until
+from katib_emulation.objects import PODS
 
 
 def test_one_connection_serves_many_requests_quickly(api: Served) -> None:
@@ -75,26 +71,6 @@ def test_a_token_keeps_out_those_who_do_not_know_it(tmp_path: Path) -> None:
         with socket.create_connection(("127.0.0.1", api.port), timeout=10) as stranger:  # whose body is not waited for
             stranger.sendall(b"POST /api/v1/namespaces HTTP/1.1\r\nContent-Length: 1000000000\r\n\r\n")
             assert stranger.recv(12) == b"HTTP/1.1 401"
-
-
-@pytest.mark.slow
-def test_strangers_hold_few_threads_and_disturb_nobody_who_knows_the_token(tmp_path: Path) -> None:
-    with served(tmp_path / "store", token="secret") as api, contextlib.ExitStack() as strangers:
-        known = http.client.HTTPConnection("127.0.0.1", api.port, timeout=10)
-
-        def asks() -> int:
-            known.request("GET", "/version", headers={"Authorization": "Bearer secret"})
-            return len(known.getresponse().read())
-
-        assert asks()
-        opened, before = known.sock, threading.active_count()
-        for _ in range(3 * MOST_STRANGERS):
-            strangers.enter_context(socket.create_connection(("127.0.0.1", api.port), timeout=10)).sendall(b"GET /v")
-        assert asks()
-        assert known.sock is opened
-        assert api.ask("GET", "/version", headers={"Authorization": "Bearer secret"})[0] == 200
-        until(lambda: threading.active_count() <= before + MOST_STRANGERS)
-        known.close()
 
 
 def test_denied_rights_are_refused_and_reviewed(tmp_path: Path) -> None:

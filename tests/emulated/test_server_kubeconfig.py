@@ -12,8 +12,8 @@ import pytest
 
 from emulated.program import COMMAND, failure, program
 from katib_emulation import kubeconfig
-from katib_emulation.kubeconfig import KubeconfigError
-from katib_emulation.storage.journal import Journal
+from katib_emulation.errors import StorageError
+from katib_emulation.store import Store
 from waiting import until
 
 pytestmark = pytest.mark.slow  # processes, or faults that have to last
@@ -99,17 +99,17 @@ def test_what_is_not_just_the_servers_own_is_kept(tmp_path: Path, change: Callab
     path = made(tmp_path)
     change(path)
     kubeconfig.remove(path, tmp_path / "f")
-    with pytest.raises(KubeconfigError, match="is there and was not written by this program"):
+    with pytest.raises(StorageError, match="is there and was not written by this program"):
         made(tmp_path)
     assert os.path.lexists(path)
 
 
 def test_its_own_goes_unless_its_server_runs(tmp_path: Path) -> None:
     made(tmp_path)
-    journal = Journal(tmp_path / "f")
-    with pytest.raises(KubeconfigError, match="another server uses the folder"):
+    store = Store(tmp_path / "f")
+    with pytest.raises(StorageError, match="another server uses the folder"):
         made(tmp_path)
-    journal.close()
+    store.close()
     path = made(tmp_path)
     assert path.stat().st_mode & 0o077 == 0
     kubeconfig.remove(path, tmp_path / "f")

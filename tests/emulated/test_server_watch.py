@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from emulated.served import KATIB, Served, served, trial
-from katib_emulation.http import watching
-from katib_emulation.kinds import EVENTS, TRIALS
-from katib_emulation.storage import table
+from katib_emulation import server as watching
+from katib_emulation import store as table
+from katib_emulation.objects import EVENTS, TRIALS
 from waiting import until
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from emulated.katib_world import Object, experiment_named
-from katib_emulation.suggestions import MedianStop, told_trials, why_refused
+from katib_emulation.suggestions import MedianStop, results_of, why_refused
 
 
 def with_settings(algorithm: str, part: str = "algorithm", **settings: str) -> Object:
@@ -34,10 +34,10 @@ def test_sound_settings_pass() -> None:
     assert why_refused(with_settings("medianstop", "earlyStopping", start_step="2")) is None
 
 
-def test_a_grid_needs_steps_and_enough_combinations() -> None:
+def test_a_grid_needs_no_doubles_and_enough_combinations() -> None:
     experiment = with_settings("grid")
-    assert "must include step" in (why_refused(experiment) or "")
-    experiment["spec"]["parameters"][0]["feasibleSpace"]["step"] = "0.8"
+    assert "integers and categories only" in (why_refused(experiment) or "")
+    experiment["spec"]["parameters"][0] = {"name": "n", "parameterType": "int", "feasibleSpace": {"min": "1", "max": "2"}}
     assert why_refused(experiment) is None
     experiment["spec"]["maxTrialCount"] = 5
     assert (why_refused(experiment) or "").endswith("Max Trial Count: 5 > all possible search combinations: 4")
@@ -89,13 +89,13 @@ def test_medianstop_fails_on_a_trial_without_numbers(name: str) -> None:
 
 def test_a_service_is_told_of_ended_trials_that_have_a_value() -> None:
     trials = [trial("a", "Succeeded"), trial("b", "EarlyStopped"), trial("c", "Failed"), trial("d", "MetricsUnavailable")]
-    assert [(t.name, t.value, dict(t.configuration)) for t in told_trials(trials)] == [
+    assert [(t.name, t.value, dict(t.configuration)) for t in results_of(trials)] == [
         ("a", 0.5, {"lr": "0.3"}),
         ("b", 0.5, {"lr": "0.3"}),
     ]
-    assert told_trials([trial("e", "Succeeded", latest="unavailable")]) == []
+    assert results_of([trial("e", "Succeeded", latest="unavailable")]) == []
 
 
 def test_a_value_that_is_no_number_stops_every_service() -> None:
     with pytest.raises(ValueError, match="could not convert string to float: ''"):
-        told_trials([trial("a", "Succeeded", latest="")])
+        results_of([trial("a", "Succeeded", latest="")])

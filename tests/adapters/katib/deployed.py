@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from emulated.served import Object, Served, experiment
-from katib_emulation import kinds
+from katib_emulation import objects as kinds
 
 POD = {"restartPolicy": "Never", "containers": [{"name": "training-container", "image": "i", "command": ["true"]}]}
 SPECS: dict[kinds.Kind, Object] = {kinds.TRIALS: {}, kinds.JOBS: {"template": {"spec": POD}}, kinds.PODS: POD}
@@ -25,7 +25,7 @@ def deploy(
     obj = experiment(name)
     obj["metadata"].update(labels=labels, finalizers=list(finalizers))
     obj["status"] = {"conditions": [{"type": kind, "status": "True"} for kind in conditions]}
-    top = cluster.store.create(kinds.EXPERIMENTS, obj, namespace, keep_status=True)
+    top = cluster.store.create(kinds.EXPERIMENTS, obj, namespace)
     suggestion = make_owned(cluster, kinds.SUGGESTIONS, namespace, name, top)
     make_owned(cluster, kinds.PODS, namespace, f"{name}-random-0", suggestion, SPECS[kinds.PODS])
     owner = top

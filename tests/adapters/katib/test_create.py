@@ -8,7 +8,7 @@ import pytest
 
 from builders.katib_specs import IMAGE, plan_of, spec_of
 from emulated.served import Served, experiment
-from katib_emulation import kinds
+from katib_emulation import objects as kinds
 from tuneoff.errors import InfrastructureError
 from tuneoff_adapters.katib.manifest import config_map_manifest, experiment_manifest
 from tuneoff_adapters.katib.plan import KatibPlan

@@ -14,7 +14,7 @@ from adapters.katib.followed_run import FIRST, Run
 from adapters.katib.katib_objects import Object, condition, container, ended, pod, trial
 from adapters.katib.test_pod import KATIB_TRIAL, environment_of, toy_spec
 from emulated.node_cluster import node_cluster, trial_of
-from katib_emulation.kinds import TRIALS
+from katib_emulation.objects import TRIALS
 from tuneoff.experiment.spec import Budget
 from tuneoff.record.events.reader import read_header
 from tuneoff_adapters.kubernetes import layout

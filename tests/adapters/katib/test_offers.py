@@ -69,7 +69,7 @@ def test_the_emulation_serves_what_it_has_and_refuses_the_rest_with_that_reason(
 
 
 def test_the_emulation_serves_exactly_the_algorithms_that_it_says() -> None:
-    from katib_emulation.admission.katib_config import ALGORITHMS
+    from katib_emulation.admission import ALGORITHMS
 
     assert set(ALGORITHMS) == set(offers.EMULATIONS)
 

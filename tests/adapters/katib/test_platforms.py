@@ -13,7 +13,7 @@ import pytest
 
 from builders.katib_specs import spec_of
 from builders.specs import make_context
-from katib_emulation.node.capacity import Capacity, requests_of
+from katib_emulation.node import Capacity, requests_of
 from tuneoff.base.processes import become_subreaper, with_mark
 from tuneoff.errors import StepError
 from tuneoff.experiment.spec import Timeouts, Workers
@@ -84,7 +84,7 @@ def test_node_has_room_for_the_requests_of_all_workers(tmp_path: Path, cpus: flo
     wanted = requests_of(pod)
     for worker in range(3):
         assert size.lacking(wanted) == []
-        size.hold(str(worker), wanted)
+        size.held[str(worker)] = wanted
     assert size.lacking(wanted) == ["cpu", "memory"]
 
 

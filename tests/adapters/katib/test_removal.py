@@ -13,7 +13,7 @@ from adapters.katib.deployed import POD, SPECS, deploy, hold, make_owned
 from adapters.katib.fake_api import Answer, FakeApi, failure, listing, thing, write_kubeconfig
 from adapters.katib.faulty_proxy import FaultyProxy
 from emulated.served import INJECTED, Object, Served, experiment
-from katib_emulation import kinds
+from katib_emulation import objects as kinds
 from tuneoff.errors import StepError
 from tuneoff_adapters.kubernetes import removal
 from tuneoff_adapters.kubernetes.connection import Connection, Limits

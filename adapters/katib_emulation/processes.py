@@ -1,4 +1,4 @@
-"""One container's processes: a process group that is started, watched and killed as one.
+"""One container's processes, a process group that is started, watched and killed as one, and files that are watched.
 
 Nothing runs between fork and exec (no `preexec_fn`): Python then starts the process by vfork, which is safe beside other threads
 and three times faster. That processes die with the server is the guardian's part (`guardian.py`).
@@ -7,18 +7,52 @@ and three times faster. That processes die with the server is the guardian's par
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import select
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+POLL_SECONDS = 0.05
+"""How often to look at files where the kernel gives no watch (its number is limited per user)."""
+
+_CHANGED = 0x002 | 0x004 | 0x008 | 0x100 | 0x080  # IN_MODIFY, IN_ATTRIB, IN_CLOSE_WRITE, IN_CREATE, IN_MOVED_TO
+_CLOSE_ON_EXEC, _NON_BLOCKING = 0o2000000, 0o4000
+_libc = ctypes.CDLL(None, use_errno=True)
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TRACKER_SECONDS = 1.0
 _SHELL_SECONDS = 0.5  # a shell whose only command has ended needs no longer to end itself
+
+
+class FileWatch:
+    """A watch on a folder by the kernel's inotify: a new line is seen within a millisecond, without polling.
+
+    `descriptors` has what is readable after a change; it is empty where there is no watch, and `seconds` then how long a caller
+    may wait (None: for ever).
+    """
+
+    def __init__(self, folder: Path) -> None:
+        descriptor: int = _libc.inotify_init1(_CLOSE_ON_EXEC | _NON_BLOCKING)
+        self.descriptors = (descriptor,) if descriptor >= 0 else ()
+        if self.descriptors and _libc.inotify_add_watch(descriptor, os.fsencode(folder), _CHANGED) < 0:
+            self.close()
+        self.seconds = None if self.descriptors else POLL_SECONDS
+
+    def drain(self) -> None:
+        """Forget the changes so far. Call it before reading the files, not after."""
+        for descriptor in self.descriptors:
+            with contextlib.suppress(BlockingIOError):  # nothing has changed
+                os.read(descriptor, 65536)
+
+    def close(self) -> None:
+        """Let go of the watch."""
+        for descriptor in self.descriptors:
+            os.close(descriptor)
+        self.descriptors = ()
 
 
 class ProcessGroup:
@@ -57,7 +91,7 @@ class ProcessGroup:
 
         Returns whether the command has ended (it is a zombie until `finish`, so its number is not used again).
         """
-        ready = _readable(seconds, self._ended, self._bell, *others)
+        ready = readable(seconds, self._ended, self._bell, *others)
         if self._bell in ready:
             os.eventfd_read(self._bell)
         return self._ended in ready
@@ -76,15 +110,10 @@ class ProcessGroup:
         if self._is_finished:
             return
         members = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _group(pid) == self.pid]
-        trackers = [pid for pid in members if _is_resource_tracker(pid)]
-        descriptors = _descriptors(trackers)
-        for pid in members if trackers else ():
-            if pid not in trackers:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-        for descriptor in descriptors:
-            _readable(_TRACKER_SECONDS, descriptor)
-            os.close(descriptor)
+        trackers = [pid for pid in members if b"resource_tracker import main" in _read(pid, "cmdline")]
+        if trackers:
+            _end(set(members) - set(trackers), signal.SIGKILL)
+            _wait_for(trackers, _TRACKER_SECONDS)
         self.signal(signal.SIGKILL)
 
     def terminate(self, grace: float) -> None:
@@ -94,27 +123,17 @@ class ProcessGroup:
         """
         until = time.monotonic() + grace
         below = descendants(self.pid)
-        descriptors = _descriptors(below)
-        try:
-            for pid in below:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGTERM)
-            if not below:
-                self.signal(signal.SIGTERM)
-            for descriptor in descriptors:
-                _readable(until - time.monotonic(), descriptor)
-            if below and not _readable(_SHELL_SECONDS, self._ended):
-                self.signal(signal.SIGTERM)  # it goes on with its next command
-            _readable(until - time.monotonic(), self._ended)
-        finally:
-            for descriptor in descriptors:
-                os.close(descriptor)
+        _end(below, signal.SIGTERM)
+        _wait_for(below, grace)
+        if not below or not readable(_SHELL_SECONDS, self._ended):
+            self.signal(signal.SIGTERM)  # it goes on with its next command
+        readable(until - time.monotonic(), self._ended)
         self.kill()
 
     def finish(self) -> int:
         """Kill what is left of the group, collect the command, and return its exit code (128 + number for a signal)."""
         self.kill()
-        _readable(None, self._ended)
+        readable(None, self._ended)
         with self._lock:
             code = self._process.wait()
             self._is_finished = True
@@ -124,42 +143,52 @@ class ProcessGroup:
 
     def children(self) -> list[int]:
         """Return the direct children of the command."""
-        return children(self.pid)
+        return _children(self.pid)
 
     def exceeds(self, limit: int) -> bool:
         """Tell whether the group uses more than `limit` bytes of memory: resident memory, with shared pages divided among their
         users (which is asked for only if it would matter, as it takes long)."""
         members = [self.pid, *descendants(self.pid)]
-        return sum(map(_rss_bytes, members)) > limit and sum(map(_pss_bytes, members)) > limit
+        resident = {pid: int((_read(pid, "statm").split() or [b"0", b"0"])[1]) * _PAGE for pid in members}
+        if sum(resident.values()) <= limit:
+            return False
+        return sum(_proportional_bytes(pid) or size for pid, size in resident.items()) > limit
 
 
-def children(pid: int) -> list[int]:
-    """Return the direct children of a process; none if it is gone."""
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/children") as file:
-                found.extend(map(int, file.read().split()))
-    return found
-
-
-def descendants(pid: int) -> list[int]:
-    """Return all processes below a process."""
-    found: list[int] = []
-    to_visit = [pid]
-    while to_visit:
-        below = children(to_visit.pop())
-        found += below
-        to_visit += below
-    return found
-
-
-def _readable(seconds: float | None, *descriptors: int) -> set[int]:
+def readable(seconds: float | None, *descriptors: int) -> set[int]:
     """Return the descriptors that are readable, as soon as there is one, or at the end of the time."""
     poll = select.poll()
     for descriptor in descriptors:
         poll.register(descriptor, select.POLLIN)
     return {descriptor for descriptor, _ in poll.poll(None if seconds is None else max(0.0, seconds) * 1000)}
+
+
+def descendants(pid: int) -> list[int]:
+    """Return all processes below a process."""
+    below = _children(pid)
+    for child in below:  # which grows meanwhile
+        below += _children(child)
+    return below
+
+
+def _children(pid: int) -> list[int]:
+    children: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            children += map(int, _read(pid, f"task/{task}/children").split())
+    return children
+
+
+def _read(pid: int, file: str) -> bytes:
+    """Return a file of a process; nothing where it is gone, or not ours to read."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/{file}").read_bytes()
+    return b""
+
+
+def _proportional_bytes(pid: int) -> int:
+    lines = [line.split() for line in _read(pid, "smaps_rollup").splitlines() if line.startswith(b"Pss:")]
+    return int(lines[0][1]) * 1024 if lines else 0
 
 
 def _group(pid: int) -> int:
@@ -169,34 +198,17 @@ def _group(pid: int) -> int:
     return 0
 
 
-def _is_resource_tracker(pid: int) -> bool:
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
-        return b"resource_tracker import main" in file.read()
-    return False
+def _end(pids: Iterable[int], number: int) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
-def _descriptors(pids: Sequence[int]) -> list[int]:
-    found = []
+def _wait_for(pids: Sequence[int], seconds: float) -> None:
+    """Wait until the processes have ended, at most so long together."""
+    until = time.monotonic() + seconds
     for pid in pids:
         with contextlib.suppress(OSError):
-            found.append(os.pidfd_open(pid))
-    return found
-
-
-def _rss_bytes(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/statm") as file:
-            return int(file.read().split()[1]) * _PAGE
-    except OSError:
-        return 0
-
-
-def _pss_bytes(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/smaps_rollup") as file:
-            for line in file:
-                if line.startswith("Pss:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass  # no such file, or not ours to read
-    return _rss_bytes(pid)
+            descriptor = os.pidfd_open(pid)
+            readable(until - time.monotonic(), descriptor)
+            os.close(descriptor)

@@ -5,20 +5,19 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
-from katib_emulation.kinds import JOBS, PODS
-from katib_emulation.node import pod_status
-from katib_emulation.node.capacity import Capacity, requests_of, unschedulable_message
-from katib_emulation.node.guardian import Guardian
-from katib_emulation.node.job_controller import JobController
-from katib_emulation.node.pod_files import PodFolders, follow, log_file
-from katib_emulation.node.pod_runner import NodeParts, PodRunner
-from katib_emulation.objects import Object, copied, is_deleting, owners
+from katib_emulation import pod_status
+from katib_emulation.guardian import Guardian
+from katib_emulation.jobs import JobController
+from katib_emulation.objects import JOBS, PODS, Object, copied, find_condition, is_deleting, owner_of, set_condition
 from katib_emulation.observations import Observations
-from katib_emulation.storage.store import Store
-from katib_emulation.storage.table import Change, Subscription
+from katib_emulation.pod_status import is_finished
+from katib_emulation.pods import PodFolders, PodRunner, follow, log_file, quantity
+from katib_emulation.store import Change, Store, Subscription
 
 log = logging.getLogger(__name__)
 
@@ -26,8 +25,45 @@ STOP_SECONDS = 1.2
 _FOR_EVER = 3600.0
 
 
+def requests_of(pod: Mapping[str, Any]) -> dict[str, Decimal]:
+    """Return what the containers of a pod ask for together (processors, bytes of memory); without a request the limit counts.
+
+    Raises:
+        ValueError: a quantity cannot be read.
+    """
+    total = {"cpu": Decimal(0), "memory": Decimal(0)}
+    for container in pod["spec"]["containers"]:
+        resources = container.get("resources") or {}
+        wanted = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+        for name in total:
+            total[name] += quantity(wanted.get(name, 0))
+    return total
+
+
+class Capacity:
+    """The processors and the memory of the node, and which pod holds how much of them. Used by one thread."""
+
+    def __init__(self, cpus: float | None, memory: int | None) -> None:
+        """`cpus` processors and `memory` bytes; None: without end."""
+        self._total = {"cpu": None if cpus is None else Decimal(str(cpus)), "memory": None if memory is None else Decimal(memory)}
+        self.held: dict[str, Mapping[str, Decimal]] = {}  # by the pod's uid
+
+    def lacking(self, wanted: Mapping[str, Decimal]) -> list[str]:
+        """Return the resources of which too little is free, in the order of the scheduler's message."""
+        return [
+            name
+            for name, total in self._total.items()
+            if total is not None and wanted[name] > 0 and wanted[name] > total - sum(held[name] for held in self.held.values())
+        ]
+
+
 class Node:
-    """Turns Job objects into pods and pods into processes of this machine."""
+    """Turns Job objects into pods and pods into processes of this machine.
+
+    Args:
+        images: those that it can pull (empty: all).
+        cpus, memory: processors and bytes that are shared out by the requests of pods (None: without end).
+    """
 
     def __init__(
         self,
@@ -38,14 +74,7 @@ class Node:
         cpus: float | None = None,
         memory: int | None = None,
     ) -> None:
-        """Make a node that is not yet started.
-
-        `images`: those that it can pull (empty: all); `cpus` processors and `memory` bytes are shared out by the requests of pods
-        (None: without end).
-        """
-        self._store = store
-        self._observations = observations
-        self._images = tuple(images)
+        self._store, self._observations, self._images = store, observations, tuple(images)
         self._folders = PodFolders(folder)
         self._capacity = Capacity(cpus, memory)
         self._jobs = JobController(store)
@@ -59,9 +88,8 @@ class Node:
     def start(self) -> None:
         """Begin with the Jobs and pods that the store has; pods that ran when a server died are failed."""
         self._guardian = Guardian()
-        known = {pod["metadata"]["uid"] for pod in self._store.view(PODS)[1]}
-        for files in self._folders.without(known):  # a server that died did not come to it
-            files.remove()
+        for uid in set(self._folders) - {pod["metadata"]["uid"] for pod in self._store.oldest_first(PODS)}:
+            self._folders.of(uid).remove()  # a server that died did not come to it
         self._changes = self._store.subscribe(JOBS, PODS, initial=True)
         self._thread.start()
 
@@ -87,7 +115,7 @@ class Node:
         Raises:
             ApiError: 404, no such pod; 400, no such container, or it waits to start.
         """
-        log = self._log_file(namespace, pod, container)[1]
+        _, log = self._log_file(namespace, pod, container)
         return log.read_bytes() if log is not None else b""
 
     def follow_log(self, namespace: str, pod: str, container: str | None = None) -> Iterator[bytes]:
@@ -122,103 +150,87 @@ class Node:
                 log.exception("the node failed at %s", change)
 
     def _follow_job(self, change: Change) -> None:
-        metadata = change.object["metadata"]
-        if change.type == "DELETED":
-            self._jobs.forget(metadata["uid"])
-        elif change.previous is None or change.previous["metadata"].get("generation") != metadata.get("generation"):
+        metadata, before = change.object["metadata"], change.previous
+        if change.type != "DELETED" and (before is None or before["metadata"]["generation"] != metadata["generation"]):
             self._jobs.reconcile(metadata["namespace"], metadata["name"])
 
     def _follow_pod(self, change: Change) -> None:
         pod, uid = change.object, change.object["metadata"]["uid"]
         if change.type == "DELETED":
-            self._forget(uid, pod)
-        elif pod_status.is_finished(pod):
-            if change.previous is None or not pod_status.is_finished(change.previous):
+            runner = self._runners.pop(uid, None)
+            if runner is not None:
+                runner.abandon()  # somebody removed the finalizer by hand
+            self._free(uid)
+            self._tell_job(pod)
+            self._folders.of(uid).remove()
+        elif is_finished(pod):
+            if change.previous is None or not is_finished(change.previous):
                 self._runners.pop(uid, None)
                 self._free(uid)
                 self._tell_job(pod)
             elif is_deleting(pod):
                 self._tell_job(pod)
         elif is_deleting(pod):
-            self._delete(uid, pod)
+            if uid in self._runners:
+                self._runners[uid].delete()
+            else:  # it never had a place, or it was lost with a server that died
+                self._waiting.pop(uid, None)
+                self._change(pod, lambda pod: pod_status.set_finished(pod, {}))
         elif uid not in self._runners and uid not in self._waiting:
             self._place(uid, pod)
 
     def _place(self, uid: str, pod: Object) -> None:
         """Deal with a pod that is not known: new, or of a server that died."""
-        if pod_status.phase_of(pod) == "Running":
-            self._fail_lost(pod)
+        if pod["status"]["phase"] == "Running":
+            states = {spec["name"]: pod_status.terminated(137, pod["status"]["startTime"]) for spec in pod["spec"]["containers"]}
+            self._store.record_event(pod, "Warning", "NodeLost", "the emulated node was restarted while the pod ran")
+            self._change(pod, lambda pod: pod_status.set_finished(pod, states))
         elif pod["spec"].get("nodeName"):
-            self._capacity.hold(uid, requests_of(pod))
+            self._capacity.held[uid] = requests_of(pod)
             self._run(uid, pod)
         else:
             self._schedule(uid, pod)
 
     def _schedule(self, uid: str, pod: Object) -> None:
+        """Give a pod its place, or let it wait for one; that is said once, as long as the message stays the same."""
         try:
             wanted = requests_of(pod)
+            reasons = ", ".join(f"1 Insufficient {name}" for name in self._capacity.lacking(wanted))
+            preemption = "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
+            message = f"0/1 nodes are available: {reasons}. {preemption}" if reasons else ""
         except ValueError as error:
-            self._refuse(uid, pod, str(error))
+            wanted, message = {}, str(error)
+        if not message:
+            self._waiting.pop(uid, None)
+            self._capacity.held[uid] = wanted
+            scheduled = self._change(pod, pod_status.set_scheduled)
+            if scheduled is not None:
+                self._run(uid, scheduled)
             return
-        lacking = self._capacity.lacking(wanted)
-        if lacking:
-            self._refuse(uid, pod, unschedulable_message(lacking))
-            return
-        self._waiting.pop(uid, None)
-        self._capacity.hold(uid, wanted)
-        scheduled = self._change(pod, pod_status.set_scheduled)
-        if scheduled is not None:
-            self._run(uid, scheduled)
-
-    def _refuse(self, uid: str, pod: Object, message: str) -> None:
-        """Let a pod wait for a place; said once, as long as the message stays the same."""
-        known = (pod.get("status") or {}).get("conditions") or ()
-        is_said = uid in self._waiting and any(condition.get("message") == message for condition in known)
-        if not is_said:
-            pod = self._change(pod, lambda pod: pod_status.set_unschedulable(pod, message)) or pod
+        said = find_condition(pod, "PodScheduled")
+        if uid not in self._waiting or said is None or said["message"] != message:
+            why = ("PodScheduled", "Unschedulable", message, "False")
+            pod = self._change(pod, lambda pod: set_condition(pod, *why)) or pod
             self._store.record_event(pod, "Warning", "FailedScheduling", message)
         self._waiting[uid] = pod
 
     def _run(self, uid: str, pod: Object) -> None:
         assert self._guardian is not None
-        parts = NodeParts(self._store, self._observations, self._images, self._guardian.mark)
-        runner = PodRunner(copied(pod), self._folders.of(uid), parts)
-        self._runners[uid] = runner
-        runner.start()
+        folder, mark = self._folders.of(uid), self._guardian.mark
+        self._runners[uid] = PodRunner(copied(pod), folder, self._store, self._observations, self._images, mark)
+        self._runners[uid].start()
 
     def _free(self, uid: str) -> None:
         """Take back what a pod held, and give it to those who wait, oldest first."""
         self._waiting.pop(uid, None)
-        if self._capacity.release(uid):
+        if self._capacity.held.pop(uid, None) is not None:
             for waiting, pod in list(self._waiting.items()):
                 self._schedule(waiting, pod)
 
-    def _delete(self, uid: str, pod: Object) -> None:
-        runner = self._runners.get(uid)
-        if runner is not None:
-            runner.delete()
-        else:  # it never had a place, or it was lost with a server that died
-            self._waiting.pop(uid, None)
-            self._change(pod, lambda pod: pod_status.set_finished(pod, {}))
-
-    def _forget(self, uid: str, pod: Object) -> None:
-        runner = self._runners.pop(uid, None)
-        if runner is not None:
-            runner.abandon()  # somebody removed the finalizer by hand
-        self._free(uid)
-        self._tell_job(pod)
-        self._folders.of(uid).remove()
-
-    def _fail_lost(self, pod: Object) -> None:
-        started = next((entry["state"].get("running", {}).get("startedAt") for entry in pod["status"]["containerStatuses"]), None)
-        states = {spec["name"]: pod_status.terminated(137, started) for spec in pod["spec"]["containers"]}
-        self._store.record_event(pod, "Warning", "NodeLost", "the emulated node was restarted while the pod ran")
-        self._change(pod, lambda pod: pod_status.set_finished(pod, states))
-
     def _tell_job(self, pod: Object) -> None:
-        owner = next((owner for owner in owners(pod) if owner["kind"] == JOBS.kind), None)
+        owner = owner_of(pod, JOBS)
         if owner is not None:
-            self._jobs.reconcile(pod["metadata"]["namespace"], owner["name"])
+            self._jobs.reconcile(pod["metadata"]["namespace"], owner)
         self._jobs.let_go(pod)
 
     def _change(self, pod: Object, change: Callable[[Object], None]) -> Object | None:

@@ -4,6 +4,7 @@ It reads a pipe from the server. When the pipe ends, it kills every process that
 So no process has to be announced to it, and none is missed, not even one that was starting or that left its process group.
 """
 
+import contextlib
 import os
 import secrets
 import signal
@@ -14,9 +15,7 @@ import time
 VARIABLE = "KATIB_EMULATED_NODE"
 """The environment variable that every process of a pod has; never set in the server's own environment."""
 
-SCANS_WITHOUT_A_FIND = 2
-"""A process between fork and exec shows another environment for a moment: one scan that finds nothing proves nothing."""
-
+SCANS_WITHOUT_A_FIND = 2  # a process between fork and exec shows another environment for a moment: one scan proves nothing
 PAUSE_SECONDS = 0.01
 GIVE_UP_SECONDS = 5.0
 
@@ -35,47 +34,27 @@ class Guardian:
 
     def dismiss(self) -> None:
         """Let it kill what is left, and wait for its end. May be called twice."""
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
         self._process.wait()
 
 
-def marked(mark: bytes) -> list[int]:
-    """Return the processes, without this one, whose environment at their start had the mark."""
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit() and int(name) != os.getpid():
-            try:
-                with open(f"/proc/{name}/environ", "rb") as file:
-                    if mark in file.read().split(b"\0"):
-                        found.append(int(name))
-            except OSError:  # it has ended, or it is another user's
-                continue
-    return found
-
-
 def kill_marked(mark: bytes) -> None:
-    """Kill until no process with the mark is left."""
-    until = time.monotonic() + GIVE_UP_SECONDS
-    empty = 0
+    """Kill until no process with the mark in the environment of its start is left, but for this one."""
+    until, empty = time.monotonic() + GIVE_UP_SECONDS, 0
     while empty < SCANS_WITHOUT_A_FIND and time.monotonic() < until:
-        found = marked(mark)
-        for pid in found:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                continue
-        empty = 0 if found else empty + 1
+        empty += 1
+        for pid in set(map(int, filter(str.isdigit, os.listdir("/proc")))) - {os.getpid()}:
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:  # it has ended, or is another user's
+                if mark in file.read().split(b"\0"):
+                    empty = 0
+                    os.kill(pid, signal.SIGKILL)
         time.sleep(PAUSE_SECONDS)
 
 
-def main(mark: str) -> None:
+if __name__ == "__main__":
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     while os.read(0, 1):
         pass
-    kill_marked(mark.encode())
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
+    kill_marked(sys.argv[1].encode())

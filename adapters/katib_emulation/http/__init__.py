@@ -1,1 +1,0 @@
-"""The REST surface of the emulated cluster, on loopback."""

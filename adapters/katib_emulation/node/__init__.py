@@ -1,1 +1,0 @@
-"""The emulated node: Jobs become pods, pods become processes, and the collector reads their metrics."""

@@ -1,1 +1,0 @@
-"""The objects of the emulated cluster: kept, journaled, deleted, watched."""
