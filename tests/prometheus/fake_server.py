@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import json
 import re
 import threading
@@ -59,10 +60,12 @@ class FakePrometheus:
         """Return what was scraped in the time up to `end`; with a step, the last value before each whole multiple of it."""
         if not step:
             return [(moment, repr(value)) for moment, value in scraped if end - seconds < moment <= end]
+        times = [moment for moment, _ in scraped]
         found = []
         for number in range(int((end - seconds) / step) + 1, int(end / step) + 1):
-            before = [value for moment, value in scraped if number * step - LOOK_BACK < moment <= number * step]
-            found += [(number * step, repr(before[-1]))] if before else []
+            at = bisect.bisect_right(times, number * step)
+            if at and times[at - 1] > number * step - LOOK_BACK:
+                found.append((number * step, repr(scraped[at - 1][1])))
         return found
 
     def _matching(self, query: str) -> list[tuple[Labels, Scraped]]:
