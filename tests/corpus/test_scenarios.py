@@ -12,9 +12,7 @@ from corpus.figures import figure, written
 from corpus.scenarios import SCENARIOS
 from corpus.test_texts import page_text
 from tuneoff.judge.answers.answers_json import choice_to_json, to_json
-from tuneoff.judge.answers.phrases import lines
 from tuneoff.judge.choice.choose import Answered, answered
-from tuneoff.judge.choice.curve import curve_lines
 from tuneoff.judge.choice.filters import filtered
 from tuneoff.judge.controls.compute import controls
 from tuneoff.judge.controls.controls_output import headlines
@@ -24,6 +22,7 @@ from tuneoff.judge.groups import in_plan_order
 from tuneoff.tell.page.report import composed
 from tuneoff.tell.report.interference import interference, interference_json, interference_lines
 from tuneoff.tell.report.tables import ending, render
+from tuneoff.tell.report.text import report_lines
 
 WIDTH = 130
 TABLES = {  # what the table of figures is shown of too
@@ -64,13 +63,7 @@ PAGES = (
 def test_a_scenario_is_told(name: str, snapshot: SnapshotAssertion) -> None:
     found = answered(SCENARIOS[name]())
     table = render(in_plan_order(found.results), None if name in WIDE else WIDTH) if name in TABLES else ""
-    assert "\n".join([*text(found), table, figures(found)]) == snapshot
-
-
-def text(found: Answered) -> list[str]:
-    """Return what `report --text` says."""
-    curves = [line for setting in found.choice.settings for line in curve_lines(setting)]
-    return [*ending(found.choice, WIDTH), "", *curves, *lines(found.answers, [one.long for one in found.choice.warnings])]
+    assert "\n".join([*report_lines(found, WIDTH), table, figures(found)]) == snapshot
 
 
 def figures(found: Answered) -> str:

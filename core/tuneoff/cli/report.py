@@ -76,25 +76,20 @@ def execute(arguments: argparse.Namespace) -> int:
         check_request(request, listings)
         filters = filtered(found.results, found.answers, listings, faults, request)
         found = replace(found, answers=filters.answers, filtered=filters)
-    refused = found.filtered is not None and not found.filtered.scopes
     if arguments.json:
         from tuneoff.judge.answers.answers_json import choice_to_json, to_json
 
         filters_json = {} if found.filtered is None else {"filters": found.filtered.to_json()}
         write_json({"choice": choice_to_json(found.choice), **filters_json, **to_json(found.answers)})
-    elif arguments.text or refused:
-        from tuneoff.judge.answers.phrases import lines
-        from tuneoff.judge.choice.curve import curve_lines
-        from tuneoff.tell.report.tables import ending
+    elif arguments.text or found.is_refused:
+        from tuneoff.tell.report.text import report_lines
 
-        curves = [line for setting in found.choice.settings for line in curve_lines(setting)]
-        verdicts = [] if refused else ["", *curves, *lines(found.answers, [one.long for one in found.choice.warnings])]
-        write("\n".join(map(printable, (*ending(found.choice, terminal_width()), *verdicts))))
+        write("\n".join(map(printable, report_lines(found, terminal_width()))))
     else:
         from tuneoff.tell.page.report import write_report
 
         write(printable(str(write_report(results, arguments.output, found).resolve())))
-    return NO_ANSWER if refused else 0
+    return NO_ANSWER if found.is_refused else 0
 
 
 def written_report(results: Path, found: Answered | None = None) -> Path | None:

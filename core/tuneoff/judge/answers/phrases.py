@@ -1,4 +1,4 @@
-"""Verdicts, differences and figures in words, and the answer as text.
+"""Verdicts, differences and figures in words.
 
 The verdicts come question by question, the primary one first. What no verdict says is not said: there is no ranking.
 """
@@ -11,10 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
-from itertools import groupby
 from operator import or_
 
-from tuneoff.base.commands import command
 from tuneoff.base.format import MISSING, counted, figure, listed, score, shown_unit, times, times_text
 from tuneoff.experiment.metric_catalogue import METRICS
 from tuneoff.experiment.names import with_pruner
@@ -222,36 +220,6 @@ def _bound(value: float, metric: str, unit: str) -> str:
 
 def _sign(value: float) -> str:
     return "+" if value > 0 else "−" if value < 0 else ""
-
-
-def lines(answers: Answers, warnings: Iterable[str]) -> Iterator[str]:
-    """Yield the answer's lines; `warnings`: what cannot be concluded."""
-    total = sum(answers.statuses.values())
-    came = ", ".join(f"{count} {status}" for status, count in sorted(answers.statuses.items()))
-    yield f"{answers.name}: {counted(total, 'planned run')}: {came}"
-    yield ""
-    yield from _claims(answers.claims)
-    yield ""
-    yield "What cannot be concluded:"
-    yield from (f"  - {text}" for text in warnings)
-    percent = 100 * answers.confidence
-    family = answers.family_size
-    yield (
-        f"Intervals of medians: {percent:g} %. Verdicts: paired by seed, {percent:g} % over a family of {family} pairs per "
-        f"question and scope (Bonferroni). How to read them: {command('explain', 'docs/verdicts.md')}"
-    )
-
-
-def _claims(claims: Sequence[Claim]) -> Iterator[str]:
-    """Yield the claims below one heading per question and scope; a claim that is alone keeps its heading in its line."""
-    for (question, where), found in groupby(claims, key=lambda one: (one.question, one.where)):
-        heading = ", ".join(part for part in (question, where) if part)
-        group = list(found)
-        if len(group) == 1 or not heading:
-            yield from (one.sentence for one in group)
-        else:
-            yield f"{heading}:"
-            yield from (f"  - {one.text}" for one in group)
 
 
 def claims(made: Answers) -> Iterator[Claim]:

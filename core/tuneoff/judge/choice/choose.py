@@ -37,6 +37,11 @@ class Answered:
     answers: Answers
     filtered: Filtered | None = None  # whose answers these are; None: of all that was measured
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether a request left nothing."""
+        return self.filtered is not None and not self.filtered.scopes
+
     @cached_property
     def choice(self) -> Choice:
         """The choice among what the answers are on."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from tuneoff.base.format import counted, duration_text, two_digits
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.choice.added import FURTHEST, PER_TRIAL
-from tuneoff.judge.choice.choice import Column, Over, Point, Row, ScalingCurve, Setting
+from tuneoff.judge.choice.choice import Column, Over, Point, Row, ScalingCurve
 from tuneoff.judge.choice.scaling import BUSY, Limit, limit
 from tuneoff.judge.runs import Scope
 
@@ -66,15 +66,6 @@ def _varies(curve: ScalingCurve, times: float) -> bool:
     return any(len(of) > 1 and of[-1].x >= times * of[0].x for of in curve.lines.values())
 
 
-def curve_lines(setting: Setting) -> Iterator[str]:
-    """Yield the curves in words, a line per framework."""
-    names = {row.label: row.marked for row in setting.rows}
-    for curve in setting.curves:
-        yield f"{FIGURES[curve.metric][0]} ({', '.join(filter(None, ('sampler ' + setting.name, curve.beside)))}):"
-        for label, points in curve.lines.items():
-            yield f"  {names[label]}: {'; '.join(f'{place_text(curve, point)} {_told(curve, point)}' for point in points)}"
-
-
 def scaling_lines(found: Iterable[ScalingCurve], rows: Iterable[Row]) -> Iterator[str]:
     """Yield from how many workers on frameworks lose utilization, and what grows with the number of trials."""
     names = {row.label: row.marked for row in rows}
@@ -111,12 +102,6 @@ def _growth(curve: ScalingCurve, points: Sequence[Point]) -> str:
         return f"{two_digits(each)} kB per further trial"
     before, after = (amount_text(curve, point.value.estimate) for point in (first, last))
     return f"{before} in a job of {first.x:.0f} trials and {after} in one of {last.x:.0f}"
-
-
-def _told(curve: ScalingCurve, point: Point) -> str:
-    extrapolated = " (extrapolated)" if point.is_extrapolated else ""
-    predicted = f", {amount_text(curve, point.predicted)} predicted{extrapolated}" if point.predicted is not None else ""
-    return amount_text(curve, point.value.estimate) + predicted
 
 
 def _together(scopes: Iterable[Scope], key: Callable[[Scope], Hashable]) -> list[list[Scope]]:

@@ -1,0 +1,73 @@
+"""The answer of a results folder as text: what `tuneoff report --text` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from tuneoff.base.commands import command
+from tuneoff.base.format import counted
+from tuneoff.judge.answers.answer import Answers, Claim
+from tuneoff.judge.choice.choice import Point, ScalingCurve, Setting
+from tuneoff.judge.choice.choose import Answered
+from tuneoff.judge.choice.curve import FIGURES, amount_text, place_text
+from tuneoff.judge.warnings import ResultsWarning
+from tuneoff.tell.report.tables import ending
+
+
+def report_lines(found: Answered, width: int | None) -> Iterator[str]:
+    """Yield the choice, the figures over what the matrix varies, the verdicts and what cannot be concluded.
+
+    `width`: columns of the terminal; None: there is none. Of what a request leaves nothing of only the refusal is told.
+    """
+    choice = found.choice
+    yield from ending(choice, width)
+    if not found.is_refused:
+        yield ""
+        yield from (line for setting in choice.settings for line in _curve_lines(setting))
+        yield from _answer_lines(found.answers, choice.warnings)
+
+
+def _curve_lines(setting: Setting) -> Iterator[str]:
+    """Yield the curves in words, a line per framework."""
+    names = {row.label: row.marked for row in setting.rows}
+    for curve in setting.curves:
+        yield f"{FIGURES[curve.metric][0]} ({', '.join(filter(None, ('sampler ' + setting.name, curve.beside)))}):"
+        for label, points in curve.lines.items():
+            yield f"  {names[label]}: {'; '.join(f'{place_text(curve, point)} {_told(curve, point)}' for point in points)}"
+
+
+def _told(curve: ScalingCurve, point: Point) -> str:
+    extrapolated = " (extrapolated)" if point.is_extrapolated else ""
+    predicted = f", {amount_text(curve, point.predicted)} predicted{extrapolated}" if point.predicted is not None else ""
+    return amount_text(curve, point.value.estimate) + predicted
+
+
+def _answer_lines(answers: Answers, warnings: Iterable[ResultsWarning]) -> Iterator[str]:
+    """Yield the verdicts in words, and what cannot be concluded."""
+    total = sum(answers.statuses.values())
+    came = ", ".join(f"{count} {status}" for status, count in sorted(answers.statuses.items()))
+    yield f"{answers.name}: {counted(total, 'planned run')}: {came}"
+    yield ""
+    yield from _claims(answers.claims)
+    yield ""
+    yield "What cannot be concluded:"
+    yield from (f"  - {one.long}" for one in warnings)
+    percent = 100 * answers.confidence
+    family = answers.family_size
+    yield (
+        f"Intervals of medians: {percent:g} %. Verdicts: paired by seed, {percent:g} % over a family of {family} pairs per "
+        f"question and scope (Bonferroni). How to read them: {command('explain', 'docs/verdicts.md')}"
+    )
+
+
+def _claims(claims: Sequence[Claim]) -> Iterator[str]:
+    """Yield the claims below one heading per question and scope; a claim that is alone keeps its heading in its line."""
+    for (question, where), found in groupby(claims, key=lambda one: (one.question, one.where)):
+        heading = ", ".join(part for part in (question, where) if part)
+        group = list(found)
+        if len(group) == 1 or not heading:
+            yield from (one.sentence for one in group)
+        else:
+            yield f"{heading}:"
+            yield from (f"  - {one.text}" for one in group)
