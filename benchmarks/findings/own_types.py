@@ -1,6 +1,6 @@
 """Search spaces in the frameworks' own types, as their names suggest them: integers, steps and logarithmic integers.
 
-tuneoff's adapters avoid these types; docs/findings.md shows with `tuneoff verify-space` what they draw.
+tuneoff's adapters avoid these types; docs/findings.md shows with `tuneoff check --space` what they draw.
 """
 
 from __future__ import annotations

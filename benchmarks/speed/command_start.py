@@ -1,4 +1,4 @@
-"""How long `tuneoff adapters` takes, from the start of the process to its end."""
+"""How long `tuneoff list adapters` takes, from the start of the process to its end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.speed.row import Row, Target, skipped
 from benchmarks.speed.settings import Settings
 from benchmarks.speed.statistics import estimate, side_by_side
 
-NAME, A, B = "command_start", "wall time of `tuneoff adapters`", "`python -c pass`, for comparison"
+NAME, A, B = "command_start", "wall time of `tuneoff list adapters`", "`python -c pass`, for comparison"
 REPEATS = 20
 TARGET = Target("<=", 0.3)
 
@@ -21,13 +21,13 @@ TARGET = Target("<=", 0.3)
 def measure(settings: Settings) -> Iterator[Row]:
     """Yield one row, in seconds."""
     script = Path(sys.executable).with_name("tuneoff")
-    command = [str(script), "adapters"] if script.exists() else [sys.executable, "-m", "tuneoff", "adapters"]
+    command = [str(script), "list", "adapters"] if script.exists() else [sys.executable, "-m", "tuneoff", "list", "adapters"]
     first = subprocess.run(  # warms the caches
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=child_environment()
     )
     if first.returncode != 0:
         lines = first.stderr.strip().splitlines()
-        reason = f"`tuneoff adapters` ended with exit code {first.returncode}: {lines[-1] if lines else 'no text'}"
+        reason = f"`tuneoff list adapters` ended with exit code {first.returncode}: {lines[-1] if lines else 'no text'}"
         yield skipped(NAME, A, reason, B, TARGET)
         return
     makers = {

@@ -110,7 +110,7 @@ class Adapter(ABC):
     def draw(self, count: int) -> Iterator[Mapping[str, object]]:
         """Yield `count` configurations from the framework's own sampler, in core's form, and run none of them.
 
-        For `tuneoff verify-space`: the same sampler, space and translation as in a run of this context's spec, whose sampler
+        For `tuneoff check --space`: the same sampler, space and translation as in a run of this context's spec, whose sampler
         is `random`. Called instead of the steps, in a fresh process that is ended afterwards; it may write below
         `context.work_dir` and `context.temporary_dir`, and starts nothing that would outlive it.
 
@@ -120,7 +120,7 @@ class Adapter(ABC):
         raise NotImplementedError
 
     def framework_space(self) -> FrameworkSpace:
-        """Return the search space as the framework has it, for `tuneoff verify-space`; called as `draw` is, and after it.
+        """Return the search space as the framework has it, for `tuneoff check --space`; called as `draw` is, and after it.
 
         Raises:
             NotImplementedError: the adapter cannot tell (this default).

@@ -1,7 +1,7 @@
 """The base class of adapters for libraries with ask and tell: the library chooses, core runs the trials.
 
 A subclass declares the library's samplers and says how to `open` its optimizer, `ask`, `tell` and name the `best` trial.
-Everything else is core's: worker processes, budget, retries, scripted stops, and the draws of `tuneoff verify-space`.
+Everything else is core's: worker processes, budget, retries, scripted stops, and the draws of `tuneoff check --space`.
 """
 
 from __future__ import annotations

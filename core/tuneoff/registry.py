@@ -46,7 +46,7 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdapterListing:
-    """One line of `tuneoff adapters`: the plugin, and the state of it and of its framework."""
+    """One line of `tuneoff list adapters`: the plugin, and the state of it and of its framework."""
 
     plugin: Plugin
     state: State
@@ -58,7 +58,7 @@ class AdapterListing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadListing:
-    """One line of `tuneoff workloads`; `text` says what is wrong with a broken plugin."""
+    """One line of `tuneoff list workloads`; `text` says what is wrong with a broken plugin."""
 
     plugin: Plugin
     text: str = ""

@@ -118,7 +118,7 @@ class Workload(ABC):
     training_algorithm: ClassVar[str] = ""
     objective: str = ""  # the metric that the experiment optimizes, set before `load`; "": each metric may be
     planned_epochs: int = 0  # of a trial that nothing stops, set before `load`; 0: not known
-    default_options: ClassVar[Mapping[str, Any] | None] = None  # all that `options` may name, for `tuneoff workloads NAME`
+    default_options: ClassVar[Mapping[str, Any] | None] = None  # all that `options` may name, for `tuneoff list workloads NAME`
     foreign_options: ClassVar[frozenset[str]] = frozenset()  # names that a bundle of somebody else may set, to numbers and words
 
     def __init__(self, options: Mapping[str, Any]) -> None:

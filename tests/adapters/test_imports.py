@@ -11,7 +11,7 @@ import pytest
 from adapters.lifecycle_run import run_lifecycle
 
 SYNE_TUNE = {"syne_tune", "pandas", "torch"}
-RECORD = {"msgspec", "multiprocessing"}  # what reads events and starts workers: `tuneoff adapters` does neither
+RECORD = {"msgspec", "multiprocessing"}  # what reads events and starts workers: `tuneoff list adapters` does neither
 
 
 @pytest.mark.parametrize(

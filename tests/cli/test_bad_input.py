@@ -114,7 +114,7 @@ def results(call: Call, file: File, fakes: None, tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("command", ["status", "export", "compare"])
+@pytest.mark.parametrize("command", ["watch --runs", "export", "compare"])
 @pytest.mark.parametrize(
     ("content", "part"), [('{"format_version": 99}', "format version 99"), ('{"format_ver', "end.json is damaged")]
 )
@@ -124,18 +124,20 @@ def test_a_run_of_another_version_or_a_damaged_one_is_one_line(
     folder = results / "runs" / "abc" / "abc-1"
     folder.mkdir(parents=True)
     (folder / "end.json").write_text(content)
-    answer = call(*(["compare", file(), "--output", results, "--resume"] if command == "compare" else [command, results]))
+    answer = call(
+        *(["compare", file(), "--output", results, "--resume"] if command == "compare" else [*command.split(), results])
+    )
     assert answer.code == 5
     assert part in answer.line
 
 
-@pytest.mark.parametrize("command", ["status", "export", "report", "controls", "verify", "watch"])
+@pytest.mark.parametrize("command", ["watch --runs", "export", "report", "check --controls", "verify", "watch"])
 def test_a_folder_without_results_is_one_line(call: Call, command: str, tmp_path: Path) -> None:
-    answer = call(command, tmp_path)
+    answer = call(*command.split(), tmp_path)
     assert answer.code == 5
     assert "is no results folder" in answer.line
     assert "give a results folder, e.g. one under results/" in answer.line
-    answer = call(command)
+    answer = call(*command.split())
     assert answer.code == 5
     assert "there is no results folder under" in answer.line
 

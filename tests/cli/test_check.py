@@ -49,7 +49,12 @@ def test_the_checks_of_a_workload_are_listed_and_explained_too(call: Call) -> No
     [
         (("--workload", "own.yaml", "--only", "left.fils"), 2, "did you mean 'left.files'?"),
         (("--workload", "own.yaml", "--only", "best.ties"), 2, "see: tuneoff check --list --workload"),
-        (("--workload", "own.yaml", "--keep", "kept", "--option", "depth=3"), 2, "leave out --keep, --option"),
+        (("--workload", "own.yaml", "--keep", "kept", "--option", "depth=3"), 2, "leave out --option, --keep"),
+        (("plain", "--workload", "own.yaml"), 2, "--workload takes no NAME; leave out NAME"),
+        (("plain", "--seed", "0"), 2, "NAME takes no --seed"),
+        (("plain", "--controls"), 2, "--controls takes no NAME"),
+        (("--space", "own.yaml", "--only", "best"), 2, "--space takes no --only"),
+        (("--space", "own.yaml", "--workload", "own.yaml"), 2, "not allowed with argument --space"),
         ((), 2, "at least one adapter must be named"),
         (("plian",), 2, "'plain'"),
         (("plain", "--only", "best.tie"), 2, "best.ties"),
@@ -106,8 +111,8 @@ def test_an_adapter_that_is_named_twice_is_checked_once(call: Call, tmp_path: Pa
 
 def test_a_wrong_type_in_the_capabilities_is_a_broken_adapter(call: Call, tmp_path: Path) -> None:
     (tmp_path / "badly_declared.py").write_text(NOWHERE.replace("platforms=()", "retry=True"))
-    for command in ("check", "adapters"):
-        answer = call(command, "badly_declared:Nowhere")
+    for command in (("check",), ("list", "adapters")):
+        answer = call(*command, "badly_declared:Nowhere")
         assert answer.code == 6
         assert "capabilities.retry must be a Support (e.g. Support.YES), but got True" in answer.out + answer.err
 

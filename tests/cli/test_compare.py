@@ -109,7 +109,7 @@ def test_seeds_are_added_to_a_folder_only_where_they_are_named(call: Call, file:
         "has seeds 0,1, but asked for are 0-2; to go on: --seeds 0,1; to add the others, which then only describe: --seeds 0-2"
     )
     assert call("compare", path, "--resume", "--seeds", "count:3", "--json").code == 0  # the newest folder with the first seeds
-    assert [run["seed"] for run in json.loads(call("status", "--json").out)["runs"]] == [0, 1, 2]
+    assert [run["seed"] for run in json.loads(call("watch", "--runs", "--json").out)["runs"]] == [0, 1, 2]
     after = read_plan(folder)
     assert (after.added_seeds, after.analysis) == ((2,), before.analysis)
     assert list(Path("results").iterdir()) == [folder]
@@ -169,13 +169,13 @@ def test_run_takes_the_only_adapter_of_the_file(call: Call, file: File, outcome:
 def test_status_shows_the_plan_before_anything_ran(call: Call, file: File, outcome: Outcome) -> None:
     outcome("done", "skipped")
     call("compare", file(adapters=["plain", "missing"]), "--output", "results/x")
-    answer = call("status")
+    answer = call("watch", "--runs")
     assert answer.code == 0
     assert "planned" in answer.out
     assert ["plain", "0/1"] in [line.split()[::2][:2] for line in answer.out.splitlines()]
     assert "missing random seed 0: skipped: adapter 'missing' needs the nowhere-tune package" in answer.out
     assert answer.out.rstrip().endswith(f"0 of 2 runs done, 1 planned, 1 skipped; {Path.cwd() / 'results' / 'x'}")
-    runs = json.loads(call("status", "results/x", "--json").out)["runs"]
+    runs = json.loads(call("watch", "--runs", "results/x", "--json").out)["runs"]
     assert [run["status"] for run in runs] == ["planned", "skipped"]
     assert [run["name"] for run in runs] == ["plain random seed 0", "missing random seed 0"]
     told = {"adapter": "plain", "sampler": "random", "pruner": "none", "variant": {}, "seed": 0, "warm_up": False, "flags": []}
@@ -199,7 +199,7 @@ def test_the_printed_path_has_no_detours(call: Call, file: File, outcome: Outcom
 def test_status_shows_the_tables_of_a_folder_again(call: Call, file: File, outcome: Outcome) -> None:
     outcome("done")
     ended = call("compare", file(), "--output", "results/x", "--verbose")
-    again = call("status", "results/x", "--tables")
+    again = call("watch", "results/x", "--tables")
     assert (again.code, again.out) == (0, ended.out.lstrip("\n"))
     assert "trials" in again.out
 

@@ -45,8 +45,8 @@ def completed(line: str, folder: Path, *flags: str) -> set[str]:
         ("tuneoff compare one.yaml --adapter serial,opt", {"serial,optuna"}),
         ("tuneoff run one.yaml --adapter=opt", {"--adapter=optuna"}),
         ("tuneoff check serial opt", {"optuna"}),
-        ("tuneoff adapters ", ADAPTERS),
-        ("tuneoff workloads ", WORKLOADS),
+        ("tuneoff list adapters ", ADAPTERS),
+        ("tuneoff list workloads ", WORKLOADS),
         ("tuneoff export --format ", {"csv", "json", "parquet"}),
         ("tuneoff check --json --mark", set()),  # exclusive
         ("tuneoff compare ", {"one.yaml", "results/"}),

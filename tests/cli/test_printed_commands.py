@@ -114,7 +114,7 @@ def outputs(call: Call, monkeypatch: pytest.MonkeyPatch) -> Callable[[Case], tup
         monkeypatch.setenv("NO_COLOR", "1")
         texts = [shown_ending(answered(read_results(results)))]
         for words in map(str.split, READING):
-            answer = call(words[0], results, *words[1:])
+            answer = call(*words, results)
             assert "Traceback" not in answer.err
             texts += [answer.out, answer.err]
         monkeypatch.setattr("sys.stdout.isatty", lambda: False)
@@ -123,7 +123,10 @@ def outputs(call: Call, monkeypatch: pytest.MonkeyPatch) -> Callable[[Case], tup
     return shown
 
 
-READING = ("status", "report --text", "report --text --must-retry", "controls", "watch --once", "status --tables")
+READING = (
+    *("watch --runs", "watch --once", "watch --tables"),
+    *("report --text", "report --text --must-retry", "check --controls"),
+)
 FAST = ("replaced", "blanks", "run of several seeds", "interrupted")
 
 
@@ -147,7 +150,7 @@ def test_what_is_printed_of_a_results_folder_can_be_pasted(
         assert any(words[-2:] == ["--output", case.folder] and case.words[0] in words for words in hints)
     for one in commands:
         words = shlex.split(one)
-        if words[1] in CHEAP and words[0] == "tuneoff":
+        if words[0] == "tuneoff" and (words[1] in CHEAP or {"--controls", "--runs"} & set(words)):
             assert call(*words[1:]).code in (0, 1, 4), one  # 4: made by hand, so it is not what its events give
 
 
@@ -211,7 +214,7 @@ def test_nothing_is_recommended_that_the_plan_refuses(call: Call) -> None:
         ("To repeat: tuneoff compare several.yaml --seeds 0 1 --resume --output results/several-1", "another plan"),
         ("To repeat: tuneoff run several.yaml --adapter serial --resume --output results/several-1", "another plan"),
         ("To decide: tuneoff compare nowhere.yaml --seeds 0 1", "cannot be read"),
-        ("See: tuneoff controls several-1", "no results folder"),
+        ("See: tuneoff check --controls several-1", "no results folder"),
         ("See: tuneoff compare several.yaml --adapters serial", "the parser refuses it"),
         ("To repeat: tuneoff compare my files/it's one.yaml", "no shell takes it"),
         ("it needs jinja2; run: pip install 'tuneoff[report]'", "tuneoff[report] is no dependency"),
@@ -226,8 +229,10 @@ def test_a_wrong_command_is_found(call: Call, line: str, problem: str) -> None:
 
 
 def test_a_command_is_found_wherever_it_stands() -> None:
-    text = "see tuneoff controls for it\n  tuneoff compare \\\n    'a b.yaml' --seeds 1\nrun `tuneoff plan x.yaml`, or not"
-    assert printed(text) == ["tuneoff controls for it", "tuneoff compare 'a b.yaml' --seeds 1", "tuneoff plan x.yaml"]
+    text = (
+        "see tuneoff check --controls for it\n  tuneoff compare \\\n    'a b.yaml' --seeds 1\nrun `tuneoff plan x.yaml`, or not"
+    )
+    assert printed(text) == ["tuneoff check --controls for it", "tuneoff compare 'a b.yaml' --seeds 1", "tuneoff plan x.yaml"]
     assert on_page('<code><span class="word">tuneoff</span> <span class="word">plan</span> a&amp;b</code>') == [
         "tuneoff plan a&b"
     ]
@@ -277,12 +282,15 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setattr(module, "installed_version", lambda name: None)
 
 
-@pytest.mark.parametrize("words", [["doctor"], ["adapters"], ["adapters", "syne-tune"], ["workloads"], ["plan", "several.yaml"]])
+@pytest.mark.parametrize(
+    "words",
+    [["doctor"], ["list", "adapters"], ["list", "adapters", "syne-tune"], ["list", "workloads"], ["plan", "several.yaml"]],
+)
 def test_without_extras_what_is_missing_can_be_installed(call: Call, bare: None, words: Sequence[str]) -> None:
     Path("several.yaml").write_text(json.dumps(SEVERAL))
     answer = call(*words)
     commands = [one for one in printed(answer.out) if "install" in one]
-    assert len(commands) > (4 if words in (["doctor"], ["adapters"]) else 0)
+    assert len(commands) > (4 if words in (["doctor"], ["list", "adapters"]) else 0)
     assert problems(commands) == []
 
 
@@ -332,7 +340,7 @@ def test_what_a_template_says_can_be_pasted(call: Call, monkeypatch: pytest.Monk
 @pytest.mark.slow
 def test_pip_takes_what_is_printed(call: Call, bare: None) -> None:
     """By `--dry-run`; needs an index for what is not installed."""
-    texts = [call(name).out for name in ("doctor", "adapters")]
+    texts = [call(*name.split()).out for name in ("doctor", "list adapters")]
     commands = [one for text in texts for one in printed(text) if one.startswith("pip install ")]
     wanted = list(dict.fromkeys(word for one in commands for word in shlex.split(one)[2:]))
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--retries", "0", "--timeout", "10"]
@@ -381,7 +389,7 @@ def test_the_commands_of_real_runs_are_pasted(tmp_path: Path, monkeypatch: pytes
     last = third.stderr.splitlines()[-1]
     assert last.startswith("tuneoff compare slow.yaml --seeds 0 1 2 3 4 5 6 7 --resume --output ")
     for folder in ("", " 'my out'"):
-        shown = pasted(f"tuneoff report --text --must-retry{folder}; tuneoff report --text{folder}; tuneoff status{folder}")
+        shown = pasted(f"tuneoff report --text --must-retry{folder}; tuneoff report --text{folder}; tuneoff watch --runs{folder}")
         assert problems(printed(shown.stdout + shown.stderr)) == []
     assert problems(printed(first.stdout + first.stderr + second.stdout + second.stderr + third.stdout + third.stderr)) == []
     done = pasted(last)

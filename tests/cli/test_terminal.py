@@ -93,7 +93,9 @@ def test_sighup_interrupts_a_command_that_does_not_ignore_it_and_no_other(tmp_pa
         assert statuses(folder) == [status]
 
 
-@pytest.mark.parametrize(("arguments", "code"), [(["adapters"], 5), (["status", "nothing"], 5), (["plan", "nothing.yaml"], 2)])
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(["list", "adapters"], 5), (["watch", "--runs", "nothing"], 5), (["plan", "nothing.yaml"], 2)]
+)
 def test_full_standard_streams_change_no_exit_code(arguments: list[str], code: int) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run([sys.executable, "-m", "tuneoff", *arguments], stdout=full, stderr=full, check=False)

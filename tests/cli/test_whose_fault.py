@@ -57,12 +57,14 @@ def test_runs_in_a_current_folder_that_may_not_be_entered_are_refused_before_the
 @pytest.mark.slow
 def test_a_folder_is_read_from_a_current_one_that_may_not_be_entered(shut: Path, results: Results) -> None:
     bundle = f"bundle {results.path} --allow-unverified --output {results.path}.tar.gz"
-    for command in (f"status {results.path}", f"verify {results.path}", bundle):
+    for command in (f"watch --runs {results.path}", f"verify {results.path}", bundle):
         done = shell(shut, f"chmod 0 .; {TUNEOFF} {command}", as_anybody)
         assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(("command", "code"), [("plan x.yaml", 2), ("status", 5), ("status x", 5), ("compare x.yaml", 2)])
+@pytest.mark.parametrize(
+    ("command", "code"), [("plan x.yaml", 2), ("watch --runs", 5), ("watch --runs x", 5), ("compare x.yaml", 2)]
+)
 def test_a_path_in_a_current_folder_that_may_not_be_entered_is_one_line(shut: Path, command: str, code: int) -> None:
     done = shell(shut, f"chmod 0 .; {TUNEOFF} {command}", as_anybody)
     assert (done.returncode, done.stderr.count(b"\n")) == (code, 1), done.stderr
@@ -71,7 +73,7 @@ def test_a_path_in_a_current_folder_that_may_not_be_entered_is_one_line(shut: Pa
 
 def test_a_current_folder_that_was_removed_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "gone").mkdir()
-    done = shell(tmp_path / "gone", f"rmdir ../gone; {TUNEOFF} status")
+    done = shell(tmp_path / "gone", f"rmdir ../gone; {TUNEOFF} watch --runs")
     assert (done.returncode, done.stderr.count(b"\n")) == (5, 1)
     assert b"the current folder must exist" in done.stderr
 
@@ -102,7 +104,7 @@ def test_a_line_has_at_most_so_many_characters_whatever_it_is_made_of(length: in
 
 @pytest.mark.parametrize("text", ["9" * 5000, "a/" * 2500, "\x1b[31m", "a\nb", "\x00", "\udcff"])
 def test_an_argument_is_shown_in_short_and_without_what_a_terminal_would_obey(call: Call, text: str) -> None:
-    for arguments in (["plan", "x", "--trials", text], ["status", text], ["plan", text]):
+    for arguments in (["plan", "x", "--trials", text], ["watch", "--runs", text], ["plan", text]):
         answer = call(*arguments)
         assert answer.code in (2, 5)
         assert len(answer.line) <= LONGEST_LINE
@@ -121,7 +123,7 @@ def test_a_long_value_of_a_file_keeps_the_way_out(call: Call, file: File, fakes:
 def test_verify_of_another_format_version_has_the_code_of_all_commands(call: Call, results: Results, place: str) -> None:
     path = results.path / place if place == "matrix.json" else results.folder(results.plan.runs[0].spec) / place
     edit(path, lambda text: re.sub(r'"format_version": \d+', '"format_version": 99', text, count=1))
-    assert call("verify", results.path).code == call("status", results.path).code == 5
+    assert call("verify", results.path).code == call("watch", "--runs", results.path).code == 5
     found = json.loads(call("verify", results.path, "--json").out)
     assert (found["exit_code"], found["problems"][0]["check"]) == (5, "version")
 
@@ -143,7 +145,7 @@ def test_a_plugin_that_ends_the_process_while_it_is_imported_is_broken(
 def test_small_files_are_read_where_memory_is_limited(results: Results) -> None:
     limit = 800_000_000  # of address space; each small file once took 1 GiB of it
     done = subprocess.run(
-        [sys.executable, "-m", "tuneoff", "status", str(results.path)],
+        [sys.executable, "-m", "tuneoff", "watch", "--runs", str(results.path)],
         capture_output=True,
         text=True,
         check=False,

@@ -19,15 +19,17 @@ from tuneoff.record.run_record import FlagRecord, RunRecord
 REPOSITORY = Path(__file__).parents[2]
 REASON = "the framework gave up after its third attempt: " + "SomeLongExceptionName: what it said of a worker, " * 5
 READING = (
-    *("status", "status --declared", "controls", "verify", "watch --once"),
+    *("watch --runs", "watch --declared", "check --controls", "verify", "watch --once"),
     *("diff A B", "report --text", "report --text --must-retry"),
 )
 FILES = ("digits.yaml", "tasks.yaml", "pruning.yaml")
 LISTING = (
-    "adapters",
-    "adapters serial optuna katib ray-tune syne-tune",
-    "workloads",
-    "workloads mnist_mlp sleep surrogate",
+    "list adapters",
+    "list adapters serial optuna katib ray-tune syne-tune",
+    "list workloads",
+    "list platforms",
+    "list experiments",
+    "list workloads mnist_mlp sleep surrogate",
     "check --list",
     "doctor",
     *(f"plan {REPOSITORY}/benchmarks/{name}" for name in FILES),
@@ -98,12 +100,12 @@ def test_a_serious_flag_is_marked_and_red_and_a_harmless_one_is_not(
     call: Call, tmp_path: Path, at_width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder(tmp_path / "results" / "A", specs(("serial", "optuna"), 1), {1: flagged})
-    assert "! best_differs, disturbed" in call("status").out
+    assert "! best_differs, disturbed" in call("watch", "--runs").out
     monkeypatch.delenv("NO_COLOR")
     monkeypatch.setenv("TERM", "xterm")
     red = "\x1b[31m! best_differs\x1b[0m, disturbed"
-    assert red in call("status").out
-    assert "\x1b" not in call("status", "--json").out
+    assert red in call("watch", "--runs").out
+    assert "\x1b" not in call("watch", "--runs", "--json").out
 
 
 @at_widths

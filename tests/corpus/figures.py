@@ -20,7 +20,7 @@ from tuneoff.tell.frames.columns import RUN_KEYS
 HERE = Path(__file__).parent
 FOLDERS, EXPECTED = HERE / "folders", HERE / "expected"
 SUFFIX = ".tar.xz"
-JSON_COMMANDS = ("report", "verify", "controls", "status", "watch --once")
+JSON_COMMANDS = ("report", "verify", "check --controls", "watch --runs", "watch --once")
 TOLERANCE = 1e-9  # relative: libraries of numbers differ in their last digits
 _NAME = re.compile(r"[\w@.#=+:!*-]{1,80}")  # a name, a status, a digest, a time; everything else is a text
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -67,9 +67,8 @@ def figures(folder: Path, scratch: Path) -> dict[str, Any]:
     """Return the figures of a results folder; `scratch`: where its tables may be written."""
     told: dict[str, Any] = {}
     for command in JSON_COMMANDS:
-        name, *options = command.split()
-        answer = call(folder, name, str(folder), *options, "--json")
-        told[name] = {"code": answer.code, "err": _text(answer.err), "out": figure(json.loads(answer.out or "null"))}
+        answer = call(folder, *command.split(), str(folder), "--json")
+        told[command] = {"code": answer.code, "err": _text(answer.err), "out": figure(json.loads(answer.out or "null"))}
     code = call(folder, "export", str(folder), "--format", "json", "--output", str(scratch)).code
     tables = {path.stem: summary(path.stem, json.loads(path.read_text())) for path in sorted(scratch.glob("*.json"))}
     return {**told, "export": {"code": code, "out": tables}}

@@ -37,23 +37,23 @@ FILES = {
 }
 TWO = {"adapters": ["plain", "missing"]}
 LISTINGS = (
-    "adapters",
-    "adapters --json",
-    "adapters twofold",
-    "adapters missing rich missing",
-    "adapters ritch",
-    "adapters fake_plugins:Plain",
-    "adapters broken",
-    "adapters plain broken",
-    "adapters broken --json",
-    "workloads",
-    "workloads --json",
-    "workloads curve",
-    "workloads heavy",
-    "workloads curv",
-    "workloads fake_plugins:Plain",
-    "workloads curve fake_plugins:Plain",
-    "workloads tuneoff_workloads.sleep:Sleep",
+    "list adapters",
+    "list adapters --json",
+    "list adapters twofold",
+    "list adapters missing rich missing",
+    "list adapters ritch",
+    "list adapters fake_plugins:Plain",
+    "list adapters broken",
+    "list adapters plain broken",
+    "list adapters broken --json",
+    "list workloads",
+    "list workloads --json",
+    "list workloads curve",
+    "list workloads heavy",
+    "list workloads curv",
+    "list workloads fake_plugins:Plain",
+    "list workloads curve fake_plugins:Plain",
+    "list workloads tuneoff_workloads.sleep:Sleep",
 )
 PLANS: Mapping[str, tuple[dict[str, Any], str]] = {
     "every run": (
@@ -150,12 +150,12 @@ def test_the_first_run_is_one_run_of_the_whole_matrix(plugins: None) -> None:
 
 def test_the_schemas_accept_what_they_describe(call: Call, plugins: None) -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    schema = json.loads(call("schema").out)
+    schema = json.loads(call("explain", "--schema", "experiment").out)
     content = {**LEAST, "seeds": [0, 1], "sampler": "random"}
     jsonschema.validate(content, schema)
     with pytest.raises(jsonschema.ValidationError):  # control: a schema that accepts everything proves nothing
         jsonschema.validate({**content, "samplr": 1}, schema)
-    jsonschema.Draft202012Validator.check_schema(json.loads(call("schema", "--run").out))
+    jsonschema.Draft202012Validator.check_schema(json.loads(call("explain", "--schema", "run").out))
 
 
 def test_a_plan_says_where_a_series_does_not_cover_the_present(call: Call, plugins: None) -> None:
@@ -183,7 +183,7 @@ def test_a_workload_without_a_default_space_is_broken(call: Call, plugins: None,
         raise KeyError("rate")
 
     monkeypatch.setattr(fake_plugins.Curve, "default_space", no_space)
-    answer = call("workloads", "curve")
+    answer = call("list", "workloads", "curve")
     assert (answer.code, "must give a default search space" in answer.line) == (6, True)
 
 
@@ -198,15 +198,15 @@ def test_every_built_in_workload_declares_just_the_options_that_it_knows(name: s
 
 
 def test_a_built_in_workload_is_shown_with_all_that_it_has(call: Call, snapshot: SnapshotAssertion) -> None:
-    assert told(call("workloads", "sleep", "null")) == snapshot
+    assert told(call("list", "workloads", "sleep", "null")) == snapshot
 
 
 def test_katib_is_shown_with_who_lacks_what(call: Call, snapshot: SnapshotAssertion) -> None:
     kinds = ("platforms", "sampler", "pruner", "feature")  # whether it is installed is another matter
-    assert [line for line in call("adapters", "katib").out.splitlines() if line.startswith(kinds)] == snapshot
+    assert [line for line in call("list", "adapters", "katib").out.splitlines() if line.startswith(kinds)] == snapshot
 
 
 def test_a_direction_that_the_file_gives_is_said_so(call: Call) -> None:
-    shown = {line.split()[0]: " ".join(line.split()[2:]) for line in call("workloads").out.splitlines() if line}
+    shown = {line.split()[0]: " ".join(line.split()[2:]) for line in call("list", "workloads").out.splitlines() if line}
     assert shown["command"].startswith("validation_accuracy (by the file)")
     assert shown["sleep"].startswith("validation_loss (min)")  # control

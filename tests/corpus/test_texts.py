@@ -20,7 +20,7 @@ from tuneoff.cli.main import COMMANDS
 STATES = tuple(case.name for case in CASES if case.name != "judged-again")
 PAGES = ("digits", "judged", "tasks", "pruners", "katib", "resumed", "failed", "energy")
 OF_FOLDERS = (
-    *(("status", name) for name in STATES),
+    *(("watch --runs", name) for name in STATES),
     *(("report --text", name) for name in STATES if not name.startswith("damaged")),
     *(
         ("verify", name)
@@ -28,9 +28,9 @@ OF_FOLDERS = (
         if name.startswith("damaged") or name in ("digits", "resumed", "interrupted", "killed", "unrecorded")
     ),
     *(("watch --once", name) for name in ("digits", "interrupted", "killed", "late", "pruners")),
-    *(("status --tables", name) for name in ("digits", "judged", "tasks", "retries", "katib", "energy")),
-    *(("status --declared", name) for name in ("digits", "workers", "katib", "listed")),
-    *(("controls", name) for name in ("digits", "judged", "listed", "tasks", "damaged-record", "no-power")),
+    *(("watch --tables", name) for name in ("digits", "judged", "tasks", "retries", "katib", "energy")),
+    *(("watch --declared", name) for name in ("digits", "workers", "katib", "listed")),
+    *(("check --controls", name) for name in ("digits", "judged", "listed", "tasks", "damaged-record", "no-power")),
     ("report --text --must-retry --workers 2", "digits"),
     ("report --text --sampler tpe", "judged"),
     ("report --text --workers 2 --trials 4", "workers"),
@@ -39,7 +39,16 @@ OF_FOLDERS = (
 ALONE = (
     *(f"{command.NAME} --help" for command in COMMANDS),
     *(f"explain {topic}" for topic in TOPICS if topic != "adapters"),  # it tells what is installed here
-    *("schema", "schema --run", "schema --prices", "check --workload --list", "explain", "--help"),
+    *(
+        "explain --schema experiment",
+        "explain --schema run",
+        "explain --schema prices",
+        "list platforms",
+        "list experiments",
+        "check --workload --list",
+        "explain",
+        "--help",
+    ),
 )
 DRAWN = {"sampler": "fixed", "configurations": {"sample": 3, "seed": 0}}
 LISTED = {**DRAWN, "pruner": "scripted"}
@@ -104,8 +113,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("command", "name"), OF_FOLDERS, ids=lambda word: word)
 def test_a_command_says_of_a_folder(command: str, name: str, recorded: Recorded, snapshot: SnapshotAssertion) -> None:
-    first, *options = command.split()
-    answer = call(recorded(name), first, str(recorded(name)), *options)
+    answer = call(recorded(name), *command.split(), str(recorded(name)))
     assert answer.text == snapshot
 
 
@@ -155,17 +163,16 @@ def test_without_a_folder_the_newest_is_meant(
     for hour, name in enumerate(("judged-again", "stated-power", "judged")):
         folder = shutil.copytree(recorded(name), place / "results" / name)
         os.utime(folder / "matrix.json", (hour * 3600, hour * 3600))
-    assert call(place / "results", "status").text == snapshot
+    assert call(place / "results", "watch", "--runs").text == snapshot
     assert call(place / "results", "diff").text == snapshot
 
 
-@pytest.mark.parametrize("command", ["status", "verify", "report --text", "watch --once", "controls"])
+@pytest.mark.parametrize("command", ["watch --runs", "verify", "report --text", "watch --once", "check --controls"])
 def test_nothing_of_a_plan_was_run(command: str, recorded: Recorded, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     folder = padded(tmp_path) / "digits"
     folder.mkdir()
     shutil.copy(recorded("digits") / "matrix.json", folder)
-    first, *options = command.split()
-    assert call(folder, first, str(folder), *options).text == snapshot
+    assert call(folder, *command.split(), str(folder)).text == snapshot
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -109,5 +109,5 @@ def test_the_frameworks_own_types_still_draw_what_the_page_says(call: Call, monk
     assert [line for line in lines if line not in answer.out] == []
     assert "OptunaTypes: accepted" in answer.out
     file = "benchmarks/findings/space.yaml"  # with processes of its own: forks have one state of numpy's generator
-    answer = call("verify-space", file, "--adapter", "benchmarks.findings.own_types:SyneSeedAlone", "--draws", "400")
+    answer = call("check", "benchmarks.findings.own_types:SyneSeedAlone", "--space", file, "--draws", "400")
     assert "seeds: seed 0 was drawn twice, and 100 of 100 configurations differ" in answer.out

@@ -38,4 +38,4 @@ def test_the_training_runs_and_repeats(call: Call, tmp_path: Path) -> None:
     file = (tmp_path / "my.yaml").read_text() + "sampler: fixed\nconfigurations: {sample: 2, seed: 0}\nwarm_up: false\n"
     (tmp_path / "my.yaml").write_text(file.replace("trials: 20, ", "").replace("count: 10", "count: 1"))
     assert call("compare", "my.yaml", "--output", "results", "--no-report").code == 0
-    assert "EQUAL" in call("controls", "results").out.splitlines()[0]
+    assert "EQUAL" in call("check", "--controls", "results").out.splitlines()[0]

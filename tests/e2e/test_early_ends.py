@@ -51,7 +51,7 @@ def compared(call: Call, folder: Path, **changes: Any) -> list[RunRecord]:
     (folder / "early.yaml").write_text(json.dumps({**EXPERIMENT, **changes}))
     assert call("compare", "early.yaml", "--no-report", "--output", "results").code == 0
     assert call("verify", "results").code == 0
-    answer = json.loads(call("controls", "results", "--json").out)
+    answer = json.loads(call("check", "--controls", "results", "--json").out)
     several = len(changes.get("adapters", ADAPTERS)) > 1
     assert {one["answer"] for one in answer["same_configurations"]} == ({"EQUAL"} if several else set())
     records = list(read_runs(folder / "results"))

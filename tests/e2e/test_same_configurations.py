@@ -39,7 +39,7 @@ def test_equal_configurations_give_equal_bits_in_every_adapter(tmp_path: Path, c
     for adapter, found in curves.items():
         assert found == curves["serial"], f"{adapter} differs from serial"
     capsys.readouterr()
-    assert main(["controls", str(tmp_path / "results"), "--json"]) == 0
+    assert main(["check", "--controls", str(tmp_path / "results"), "--json"]) == 0
     (control,) = json.loads(capsys.readouterr().out)["same_configurations"]
     assert (control["answer"], control["differences"]) == ("EQUAL", [])
     assert [(one["unequal"], one["configurations"], one["lacking"]) for one in control["adapters"]] == [(0, TRIALS, 0)] * 5

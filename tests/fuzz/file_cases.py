@@ -36,7 +36,7 @@ def ask(place: Place, chance: random.Random) -> list[str]:
     kind, name = make_file(place.work, chance)
     command, argv = arguments(name, chance)
     oracle.seen(kind, f"{kind}; {argv}")
-    if chance.random() < REAL_SHARE and command in ("plan", "schema", "other"):
+    if chance.random() < REAL_SHARE and command in ("plan", "explain", "other"):
         return oracle.failures(f"{command} (a process of its own)", call_real(argv, place))
     return oracle.failures(command, call_forked(_main, argv, place, may_start_processes=command == "doctor"))
 
@@ -175,8 +175,8 @@ def arguments(name: str, chance: random.Random) -> tuple[str, list[str]]:
     if kind < 0.96:
         return "doctor", ["doctor", name]
     if kind < 0.97:
-        return "schema", ["schema", *chance.choice(([], ["--run"], ["--prices"], [name]))]
-    commands = ("plan", "status", "verify", "export", "adapters", "workloads", "--version", "--debug", "", name)
+        return "explain", ["explain", "--schema", *chance.choice((["experiment"], ["run"], ["prices"], [name]))]
+    commands = ("plan", "watch", "verify", "export", "list", "status", "--version", "--debug", "", name)
     return "other", [
         chance.choice(commands),
         *(chance.choice((name, *SHORT, "--json", "--output", *NUMBERS)) for _ in range(chance.randrange(4))),

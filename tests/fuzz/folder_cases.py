@@ -19,10 +19,10 @@ UNDAMAGED_SHARE = 0.04  # of the cases: these must be VERIFIED
 REAL_SHARE = 0.02  # of the cases resume the matrix as a user does
 RESUME_SECONDS = 120.0
 STATUS = (
-    ["status", RESULTS],
-    ["status", RESULTS, "--json"],
-    ["status", RESULTS, "--declared"],
-    ["status", RESULTS, "--declared", "--json"],
+    ["watch", "--runs", RESULTS],
+    ["watch", "--runs", RESULTS, "--json"],
+    ["watch", RESULTS, "--declared"],
+    ["watch", RESULTS, "--declared", "--json"],
 )
 VERIFY = ["verify", RESULTS]
 EXPORT = (

@@ -15,9 +15,9 @@ from tuneoff.cli.main import EXIT_CODES
 NEVER = {70, 130, 141}  # a fault of tuneoff; nobody interrupted it; nobody closed its output
 ANSWERS = {0, 1, 7}  # are no errors: 7 is an inconclusive answer
 LONGEST_LINE = 1500  # characters of a line on standard error
-IN_JSON = ("plan", "status", "verify")  # compare and run end before their first run here, without a word
+IN_JSON = ("plan", "watch", "verify")  # compare and run end before their first run here, without a word
 SHOWING = ("compare", "run", "doctor", "bundle")  # write progress and checks beside errors
-READ_ONLY = ("plan", "schema")  # they run nothing, so no run can fail: never 1
+READ_ONLY = ("plan", "explain")  # they run nothing, so no run can fail: never 1
 SEEN: Counter[str] = Counter()  # what all cases met, and the exit codes of each command
 
 

@@ -124,7 +124,7 @@ WRITERS: dict[str, Actor] = {
 }
 ACTORS: dict[str, Actor] = {
     **WRITERS,
-    "status": _command("status", "{folder}"),
+    "status": _command("watch", "--runs", "{folder}"),
     "watch": _command("watch", "--once", "{folder}"),
     "serve": _served,
     "verify": _verified,

@@ -86,8 +86,8 @@ def test_a_careless_undeploy_is_caught(home: Home, place: str, plant: str, told:
 
 
 COMMANDS = (
-    *(["status"], ["watch", "--once"], ["report"], ["report", "--text"], ["export"], ["bundle", "--allow-unverified"]),
-    *(["report", "--text", "--must-retry"], ["controls"], ["serve", "--port", "0"]),
+    *(["watch", "--runs"], ["watch", "--once"], ["report"], ["report", "--text"], ["export"], ["bundle", "--allow-unverified"]),
+    *(["report", "--text", "--must-retry"], ["check", "--controls"], ["watch", "--serve", "--port", "0"]),
 )
 KEPT = [place for place in PLACES if ".tmp" not in place and not place.startswith(("report/", "export/"))]
 BELOW = [place for place in KEPT if place.startswith(f"runs/{CUT}/") and place.count("/") > 2]  # checked where it is read
@@ -118,7 +118,7 @@ def test_whatever_stands_in_the_place_of_something_else_ends_a_command_with_5(ho
     for plant in ("to_my_file", "a_pipe", "a_folder" if was is None or stat.S_ISREG(was) else "a_file"):
         {**PLANTS, "a_file": _a_file}[plant](path, home.mine)
         if was is not None or plant != "a_folder":
-            assert main(["status", str(home.folder.path)]) == 5, plant
+            assert main(["watch", "--runs", str(home.folder.path)]) == 5, plant
             assert " must be a " in told() or place == "matrix.json"
 
 

@@ -180,7 +180,7 @@ READERS: list[tuple[str, ...]] = [
     PLAN,
     ("report", "stranger", "--text", "--must-retry"),
     ("bundle", "stranger", "--allow-unverified", "--output", "b.tar.gz"),
-    *((name, "stranger") for name in ("status", "report", "verify", "controls", "export")),
+    *((*name.split(), "stranger") for name in ("watch --runs", "report", "verify", "check --controls", "export")),
     ("report", "stranger", "--text"),
     ("watch", "stranger", "--once"),
     ("diff", "stranger", "stranger"),
@@ -314,14 +314,21 @@ def test_no_file_that_a_bundle_s_meter_names_is_opened(
 
 
 @pytest.mark.parametrize(
-    "command", [("report", "--text", "--must-retry"), ("status",), ("report", "--text"), ("watch", "--once"), ("controls",)]
+    "command",
+    [
+        ("report", "--text", "--must-retry"),
+        ("watch", "--runs"),
+        ("report", "--text"),
+        ("watch", "--once"),
+        ("check", "--controls"),
+    ],
 )
 def test_a_command_that_is_printed_for_a_folder_can_be_pasted_whatever_its_file_is_called(
     here: Path, call: Call, command: tuple[str, ...]
 ) -> None:
     spec = foreign_spec(adapter="serial")
     folder = folder_of(here / "stranger", spec, plan={"path": f"x.yaml; touch {OWNED} #"})
-    answer = call(command[0], folder, *command[1:])
+    answer = call(*command, folder)
     printed = [f"tuneoff {line.partition('tuneoff ')[2]}" for line in answer.out.splitlines() if "tuneoff compare " in line]
     assert printed or "--must-retry" not in command
     for line in printed:
@@ -332,6 +339,6 @@ def test_a_command_that_is_printed_for_a_folder_can_be_pasted_whatever_its_file_
 def test_a_folder_is_not_believed_that_an_emulated_platform_is_none(here: Path, call: Call) -> None:
     spec = foreign_spec(adapter="katib", platform="emulated")
     folder = folder_of(here / "stranger", spec, said={"emulated": False, "label": "katib"})
-    assert "katib@emulated" in call("status", folder).out
+    assert "katib@emulated" in call("watch", "--runs", folder).out
     answer = call("report", folder, "--sampler", "random", "--json")
     assert "katib" in json.dumps(json.loads(answer.out)["filters"]["only_emulated"])

@@ -114,7 +114,7 @@ def test_a_command_that_is_refused_leaves_how_the_last_one_ended(here: Path, cal
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [("report", "--text"), ("report",), ("controls",), ("export",)])
+@pytest.mark.parametrize("command", [("report", "--text"), ("report",), ("check", "--controls"), ("export",)])
 def test_a_workload_that_a_folder_names_is_not_called_when_it_is_read(here: Path, call: Call, command: tuple[str, ...]) -> None:
     """`subprocess:run` takes a mapping for a command line of its keys."""
     plan, folder, record = read_plan(Path("results")), execution(), read_run(execution())
@@ -128,7 +128,7 @@ def test_a_workload_that_a_folder_names_is_not_called_when_it_is_read(here: Path
         write_run(theirs, replace(record, run_id=spec.run_id, specification=run_spec_to_json(spec)))
     shutil.rmtree(folder.parent)
     Path("results/matrix.json").write_text(json.dumps(replace(plan, runs=tuple(runs)).to_json()))
-    assert call(command[0], "results", *command[1:]).code == 0
+    assert call(*command, "results").code == 0
     assert not (here / "owned").exists()
 
 
@@ -149,7 +149,7 @@ def test_a_folder_that_a_person_names_may_lie_behind_links(here: Path, call: Cal
     shutil.move(here / "results", here / "disk" / "r")
     Path("linked").symlink_to(here / "disk")
     Path("target").symlink_to(here / "victim")
-    assert call("status", "linked/r").code == 0
+    assert call("watch", "--runs", "linked/r").code == 0
     assert call("verify", "linked/r").code == 0
     assert call(command, "linked/r", "--output", "target/new").code == 0
     assert any((here / "victim" / "new").iterdir())
@@ -251,19 +251,19 @@ def test_a_bundle_and_a_plan_show_their_escapes_and_obey_none(here: Path, call: 
     hostile = "\x1b[2J\x1b]0;title\x07\u202e"
     plan["runs"][0].update(label=hostile, skip_reason=hostile)
     Path("results/matrix.json").write_text(json.dumps(plan))
-    for command in (("bundle", "results", "--allow-unverified", "--output", "b.tar.gz"), ("status", "results")):
+    for command in (("bundle", "results", "--allow-unverified", "--output", "b.tar.gz"), ("watch", "--runs", "results")):
         answer = call(*command)
         assert answer.code == 0
         assert "\\x1b[2J" in answer.out
         assert not {"\x1b", "\x07", "\u202e"} & set(answer.out + answer.err)
 
 
-@pytest.mark.parametrize("command", ["status", "verify", "export", "bundle"])
+@pytest.mark.parametrize("command", ["watch --runs", "verify", "export", "bundle"])
 def test_a_copy_by_hard_links_is_read_and_the_original_stays_as_it_is(here: Path, call: Call, command: str) -> None:
     shutil.copytree("results", "copy", copy_function=os.link)
     before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in Path("results").rglob("*") if path.is_file()}
     more = ("--output", "b.tar.gz") if command == "bundle" else ()
-    assert call(command, "copy", *more).code == 0
+    assert call(*command.split(), "copy", *more).code == 0
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in before} == before
 
 
@@ -280,7 +280,7 @@ def test_a_copy_by_hard_links_is_resumed_and_the_original_stays_as_it_is(here: P
 def test_a_folder_that_may_only_be_read_is_read(here: Path, call: Call) -> None:
     for path in (*Path("results").rglob("*"), Path("results")):
         path.chmod(path.stat().st_mode & ~(stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH))
-    assert call("status", "results").code == 0
+    assert call("watch", "--runs", "results").code == 0
     assert call("verify", "results").code == 0
     assert call("export", "results", "--output", "tables").code == 0
     assert call("export", "results").code == 5

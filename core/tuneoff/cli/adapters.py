@@ -1,12 +1,11 @@
-"""`tuneoff adapters`: every adapter with its state, or one with all that it offers and does not. Imports no framework."""
+"""`tuneoff list adapters`: each adapter with its state, or one with all that it offers and does not. Imports no framework."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tuneoff.base.output import columns, one_line, write, write_json
+from tuneoff.base.output import columns, one_line
 
 if TYPE_CHECKING:
     from tuneoff.capabilities import Capabilities, Offer
@@ -14,34 +13,18 @@ if TYPE_CHECKING:
 
 
 Row = tuple[str, str, str, str]
-NAME = "adapters"
-HELP = "list the frameworks: version, platforms, samplers, pruners; with names, also what is not offered and why"
-EXAMPLE = "tuneoff adapters serial"
-HINT = "What is not offered, and whether the framework or tuneoff lacks it: tuneoff adapters NAME"
+HINT = "What is not offered, and whether the framework or tuneoff lacks it: tuneoff list adapters NAME"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("names", metavar="NAME", nargs="*", help="only these adapters, each with all of its offers")
-    parser.add_argument("--json", action="store_true", help="write JSON: a list with one object per adapter")
-
-
-def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.errors import PluginError
+def listed(names: Sequence[str]) -> tuple[list[dict[str, Any]], str, list[str]]:
+    """Return adapters as JSON values and as text, with names each with all of its offers, and which of the named are broken."""
     from tuneoff.registry import list_adapters
 
-    names = list(dict.fromkeys(arguments.names))
     listings = list_adapters(names)
     whole = [(listing, listing.capabilities) for listing in listings if listing.capabilities is not None]
+    text = "\n\n".join(details(*one) for one in whole) if names else _table(listings)
     broken = [listing.text for listing in listings if listing.capabilities is None] if names else []
-    if arguments.json:
-        write_json([_to_json(listing) for listing in listings])
-    elif not names:
-        write(_table(listings))
-    elif whole:
-        write("\n\n".join(details(listing, capabilities) for listing, capabilities in whole))
-    if broken:  # of those that were asked for: in the list of all of them a broken one is a line
-        raise PluginError("; ".join(broken))
-    return 0
+    return [_to_json(listing) for listing in listings], text, broken
 
 
 def _table(listings: list[AdapterListing]) -> str:

@@ -1,17 +1,19 @@
-"""`tuneoff check`: whether an adapter, or a workload, keeps the contract that a comparison rests on, by real runs of it."""
+"""`tuneoff check`: what a comparison rests on: the contract of an adapter or a workload, equal search spaces, equal treatment."""
 
 from __future__ import annotations
 
 import argparse
 import functools
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.commands import command
 from tuneoff.base.output import columns, note, write, write_exactly, write_json
 from tuneoff.cli.command import ListedAction
-from tuneoff.cli.folders import folder_path, make_empty
+from tuneoff.cli.folders import folder_path, make_empty, newest_folder
+from tuneoff.errors import ExperimentError
 
 if TYPE_CHECKING:
     from tuneoff.base.findings import Check, Report
@@ -19,17 +21,51 @@ if TYPE_CHECKING:
     from tuneoff.trust.workload_check.checks import WorkloadCheck
 
 NAME = "check"
-HELP = "test whether adapters keep their contract, by small real runs; with --workload, whether a training of your own does"
+HELP = (
+    "test whether adapters keep their contract, by small real runs; or a workload of your own (--workload), whether all draw "
+    "from one search space (--space), whether the runs of a results folder were treated equally (--controls)"
+)
 EXAMPLE = "tuneoff check serial --only best undeploy.twice"
+DIFFERENT = 1
+DRAWS, FEWEST_DRAWS = 5000, 400
+SECONDS = 300.0
+NAMES = {  # what may be given beside what is checked, by how it is written
+    "NAME": "adapters",
+    "--option": "options",
+    **{f"--{name}": name for name in ("only", "platform", "keep", "draws", "seed", "timeout", "list", "json", "markdown")},
+}
+TAKEN = {  # of these, by what is checked
+    "NAME": ("NAME", "--option", "--only", "--platform", "--keep", "--list", "--json", "--markdown"),
+    "--workload": ("--only", "--list", "--json", "--markdown"),
+    "--space": ("NAME", "--draws", "--seed", "--timeout", "--json"),
+    "--controls": ("--json",),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("adapters", metavar="NAME", nargs="*", help="adapters: by name, NAME@PLATFORM, or module:Class")
-    parser.add_argument(
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
         "--workload",
         metavar="FILE",
         type=Path,
         help="check the workload of this experiment file, by training it a few times",
+    )
+    what.add_argument(
+        "--space",
+        metavar="FILE",
+        type=Path,
+        help="test whether every framework of this file, or those named, draws from the same search space: bounds, "
+        "distributions, independence, mapping, seeds",
+    )
+    what.add_argument(
+        "--controls",
+        metavar="DIR",
+        type=folder_path,
+        nargs="?",
+        const=True,
+        help="compare the runs of a results folder: equal values of equal configurations, equal quality of equal algorithms, "
+        "noise; default: the newest one under results/",
     )
     parser.add_argument("--only", metavar="ID", action=ListedAction, help="only these checks or families, e.g. best")
     parser.add_argument("--platform", metavar="NAME", help="where each adapter puts its framework; default: its first platform")
@@ -39,26 +75,46 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep", metavar="DIR", type=folder_path, help="keep the runs in this new folder; default: they are removed"
     )
+    parser.add_argument(
+        "--draws",
+        metavar="N",
+        type=int,
+        help=f"with --space: draws of each adapter, from {FEWEST_DRAWS}; default: {DRAWS}",
+    )
+    parser.add_argument("--seed", metavar="N", type=int, help="with --space: the first of four seeds; default: 0")
+    parser.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=float,
+        help=f"with --space: limit of each process that draws (five per adapter); default: {SECONDS:g}",
+    )
     parser.add_argument("--list", action="store_true", help="list the checks with their reasons and ways out, and run nothing")
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="write JSON: every check with its verdict")
+    form.add_argument("--json", action="store_true", help="write JSON: every check, test or comparison with its verdict")
     form.add_argument("--markdown", action="store_true", help="write tables for a page of documentation")
 
 
 def execute(arguments: argparse.Namespace) -> int:
+    subject = next((name for name in ("--workload", "--space", "--controls") if getattr(arguments, name[2:]) is not None), "NAME")
+    values = {name: getattr(arguments, dest) for name, dest in NAMES.items()}
+    given = [name for name, value in values.items() if value is not None and value is not False and value != []]
+    if refused := [name for name in given if name not in TAKEN[subject]]:
+        raise ExperimentError(f"{subject} takes no {', '.join(refused)}; leave out {', '.join(refused)}")
+    if subject == "--space":
+        return _space(arguments)
+    if subject == "--controls":
+        return _controls(newest_folder(needs_runs=True) if arguments.controls is True else arguments.controls, arguments.json)
+    return _contract(arguments)
+
+
+def _contract(arguments: argparse.Namespace) -> int:
     from tuneoff.base.findings import FAILS, chosen, page
-    from tuneoff.errors import ExperimentError
     from tuneoff.trust.check.checks import CHECKS
     from tuneoff.trust.check.run_checks import SHOWN
     from tuneoff.trust.workload_check.checks import CHECKS as OF_WORKLOADS
 
     file, only = arguments.workload, arguments.only or ()
     if file is not None:
-        if arguments.adapters:
-            raise ExperimentError("--workload checks a workload alone, but adapters are named too; leave them out")
-        of_adapters = {"--keep": arguments.keep, "--platform": arguments.platform, "--option": arguments.options}
-        if given := [name for name, value in of_adapters.items() if value]:
-            raise ExperimentError(f"--workload takes no option for adapters; leave out {', '.join(given)}")
         of_workload = chosen(OF_WORKLOADS, only, listed=("--workload", "FILE"))
         if arguments.list:
             return _list(of_workload, arguments.json)
@@ -68,7 +124,7 @@ def execute(arguments: argparse.Namespace) -> int:
         if arguments.list:
             return _list(checks, arguments.json)
         if not arguments.adapters:
-            raise ExperimentError(f"at least one adapter must be named, but got none; see: {command('adapters')}")
+            raise ExperimentError(f"at least one adapter must be named, but got none; see: {command('list', 'adapters')}")
         reports = _reports(arguments, checks)
     codes = {report.exit_code for report in reports}
     code = FAILS if FAILS in codes else max(codes)
@@ -79,6 +135,54 @@ def execute(arguments: argparse.Namespace) -> int:
         write_exactly("\n".join(page(reports, SHOWN if file is None else ())))
     else:
         write("\n\n".join(report.text() for report in reports))
+    return code
+
+
+def _space(arguments: argparse.Namespace) -> int:
+    from tuneoff.cli.selection import check_something_runs, overridden_plan
+    from tuneoff.trust.space_test.judgement_tables import exit_code, text, to_json
+    from tuneoff.trust.space_test.statistics import FALSE_DISCOVERY_RATE
+    from tuneoff.trust.space_test.targets import targets
+    from tuneoff.trust.space_test.verify import verify
+
+    draws: int = DRAWS if arguments.draws is None else arguments.draws
+    seed: int = arguments.seed or 0
+    seconds: float = SECONDS if arguments.timeout is None else arguments.timeout
+    if draws < FEWEST_DRAWS:
+        raise ExperimentError(f"--draws must be at least {FEWEST_DRAWS}, but got {draws}; fewer show nothing")
+    if seed < 0:
+        raise ExperimentError(f"--seed must be at least 0, but got {seed}")
+    if not 0 < seconds < float("inf"):
+        raise ExperimentError(f"--timeout must be a number of seconds above 0, but got {seconds:g}")
+    plan = overridden_plan(arguments.space, adapters=arguments.adapters or None)
+    found = targets(plan, draws)
+    check_something_runs(replace(plan, runs=tuple(target.run for target in found)))
+    outcomes = verify(plan, found, draws=draws, seed=seed, seconds=seconds, tell=note)
+    code = exit_code(outcomes)
+    if arguments.json:
+        about = {"file": str(arguments.space), "draws": draws, "false_discovery_rate": FALSE_DISCOVERY_RATE}
+        write_json({**about, "exit_code": code, "adapters": [to_json(outcome) for outcome in outcomes]})
+    else:
+        write(text(outcomes))
+    return code
+
+
+def _controls(results: Path, as_json: bool) -> int:
+    from tuneoff.judge.controls.compute import controls
+    from tuneoff.judge.controls.controls_output import lines, to_json
+    from tuneoff.judge.results import read_results
+    from tuneoff.tell.report.interference import interference, interference_json, interference_lines
+
+    contents = read_results(results)
+    found, between = controls(contents), interference(contents)
+    code = DIFFERENT if found.contradicts else 0
+    if as_json:
+        answers = {**to_json(found), "interference": interference_json(between)}
+        write_json({"results": str(results.resolve()), "exit_code": code, **answers})
+    elif found.is_empty:
+        write(f"nothing to compare: a control needs two frameworks with sampler fixed or random\n\n{results.resolve()}")
+    else:
+        write("\n".join([*lines(found), *interference_lines(between), "", str(results.resolve())]))
     return code
 
 
@@ -120,8 +224,6 @@ def _note_of(label: str, text: str) -> None:
 
 def _folders(keep: Path | None, subjects: Sequence[Subject]) -> list[Path | None]:
     """Return where the runs of each adapter are kept, or None for each."""
-    from tuneoff.errors import ExperimentError
-
     if keep is None:
         return [None] * len(subjects)
     names = [subject.label.replace("/", "-") for subject in subjects]
@@ -135,8 +237,6 @@ def _folders(keep: Path | None, subjects: Sequence[Subject]) -> list[Path | None
 
 def _options(texts: Sequence[str]) -> dict[str, Any]:
     import json
-
-    from tuneoff.errors import ExperimentError
 
     options: dict[str, Any] = {}
     for text in texts:

@@ -204,21 +204,24 @@ def _completer(command: str, action: argparse.Action) -> Completer | None:
     """Return what completes an argument, where it is none of its choices and not any file."""
     from argcomplete.completers import DirectoriesCompleter, FilesCompleter
 
-    if action.dest in ("adapter", "adapters") or (command, action.dest) == ("adapters", "names"):
+    if action.dest in ("adapter", "adapters"):
         return _names("adapter")
-    if (command, action.dest) == ("workloads", "names"):
-        return _names("workload")
+    if (command, action.dest) == ("list", "names"):
+        return _names(None)
     if action.metavar == "DIR":
         return DirectoriesCompleter()
-    return FilesCompleter(("yaml", "yml")) if action.dest in ("file", "workload") else None
+    return FilesCompleter(("yaml", "yml")) if action.dest in ("file", "workload", "space") else None
 
 
-def _names(kind: Literal["adapter", "workload"]) -> Completer:
-    """Return what completes the names of installed plugins, also behind a comma; it imports none of them."""
+def _names(kind: Literal["adapter"] | None) -> Completer:
+    """Return what completes the names of installed plugins, also behind a comma; it imports none of them. None: of KIND."""
     from tuneoff.registry import scan
 
-    def complete_name(prefix: str, **_: Any) -> list[str]:
+    kinds: Mapping[str, Literal["adapter", "workload"]] = {"adapters": "adapter", "workloads": "workload"}
+
+    def complete_name(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list[str]:
         before, comma, _begun = prefix.rpartition(",")
-        return [f"{before}{comma}{plugin.name}" for plugin in scan(kind)]
+        of = kind or kinds.get(getattr(parsed_args, "kind", None) or "")
+        return [f"{before}{comma}{plugin.name}" for plugin in (scan(of) if of is not None else ())]
 
     return complete_name

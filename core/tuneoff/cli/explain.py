@@ -65,6 +65,7 @@ WORDS: Mapping[str, str] = {
 NAME = "explain"
 HELP = "say what a word, verdict, metric, flag, key, column, event or check means; or print what a plugin implements"
 EXAMPLE = "tuneoff explain disturbed JCT 'not decided'"
+SCHEMAS = ("experiment", "run", "prices")
 Row = tuple[str, str, str, str]  # topic, and an entry
 Entry = tuple[str, str, str]  # name, what it is (unit, type, fields), meaning
 
@@ -73,9 +74,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     topics = f"{', '.join(TOPICS)}; or {', '.join(INTERFACES)} for what a plugin implements (Markdown)"
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"any names, or one of {topics}; default: list these")
     parser.add_argument("--json", action="store_true", help="write JSON: a list of objects with topic, name, detail, text")
+    parser.add_argument(
+        "--schema", choices=SCHEMAS, help="print the JSON Schema of the experiment file, of run.json, or of a price file"
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:
+    if arguments.schema is not None:
+        return _schema(arguments.schema, arguments.names)
     words = " ".join(arguments.names)
     names = [words] if _word(words) in WORDS else list(dict.fromkeys(arguments.names))  # "not decided" needs no quotes
     documents = {name: text for name in names if (text := _document(name)) is not None}
@@ -89,6 +95,18 @@ def execute(arguments: argparse.Namespace) -> int:
     lines = [(topic, name, one_line(f"{text} ({detail})" if detail else text).lstrip()) for topic, name, detail, text in rows]
     table = columns(("kind", "name", "meaning"), lines) if lines else ""
     write("\n\n".join(filter(None, (table, *documents.values()))))
+    return 0
+
+
+def _schema(kind: str, names: Sequence[str]) -> int:
+    from tuneoff.errors import ExperimentError
+    from tuneoff.experiment.matrix_parts import price_file_schema
+    from tuneoff.experiment.schema import json_schema
+    from tuneoff.record.store import run_json_schema
+
+    if names:
+        raise ExperimentError(f"--schema {kind} is printed alone, but names are given too; leave out {' '.join(names)}")
+    write_json({"experiment": json_schema, "run": run_json_schema, "prices": price_file_schema}[kind]())
     return 0
 
 
@@ -206,13 +224,17 @@ def pruners() -> Iterator[Entry]:
 
 
 def adapters() -> Iterator[Entry]:
-    """Installed adapters; all that one offers: tuneoff adapters NAME."""
+    """Installed adapters; all that one offers: tuneoff list adapters NAME."""
     from tuneoff.registry import list_adapters
 
     for listing in list_adapters():
         name, framework = listing.plugin.name, listing.framework.removesuffix("none") or "no framework"
         platforms = ", ".join(listing.capabilities.platforms) if listing.capabilities is not None else "unknown"
-        yield name, f"{listing.state}; platforms: {platforms}", f"drives {framework}; all that it offers: tuneoff adapters {name}"
+        yield (
+            name,
+            f"{listing.state}; platforms: {platforms}",
+            f"drives {framework}; all that it offers: tuneoff list adapters {name}",
+        )
 
 
 def keys() -> Iterator[Entry]:
@@ -302,7 +324,11 @@ def _strategies(kind: str, vocabulary: Sequence[str]) -> Iterator[Entry]:
         own = next(iter(by.values()), None)
         known = ("", own.note or own.implementation, ", ".join(own.options)) if own is not None else ("", "", "")
         _, text, options = told.get(name, known)
-        yield name, f"options: {options or 'none'}; of {', '.join(by) or 'no installed adapter'}: tuneoff adapters NAME", text
+        yield (
+            name,
+            f"options: {options or 'none'}; of {', '.join(by) or 'no installed adapter'}: tuneoff list adapters NAME",
+            text,
+        )
 
 
 def _keys(above: str, schema: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -17,51 +17,39 @@ import tuneoff
 from tuneoff.base.current_folder import current_folder_problem
 from tuneoff.base.output import note, plain_line
 from tuneoff.cli import (
-    adapters,
     bundle,
     check,
     compare,
-    controls,
     diff,
     doctor,
     explain,
     export,
+    listing,
     new_adapter,
     new_workload,
     plan,
     report,
     reproduce,
     run,
-    schema,
-    serve,
-    status,
     verify,
-    verify_space,
     watch,
-    workloads,
 )
 from tuneoff.cli.command import BAD_INPUT, Command, OneLineParser, added_commands, build_parser, complete
 from tuneoff.cli.renamed import is_now
 from tuneoff.errors import ResultsError, TuneoffError
 
 COMMANDS: tuple[Command, ...] = (
-    adapters,
-    workloads,
-    schema,
+    listing,
     explain,
     doctor,
     plan,
     run,
     compare,
-    status,
-    report,
     watch,
-    serve,
-    controls,
+    report,
     diff,
-    verify,
-    verify_space,
     check,
+    verify,
     export,
     bundle,
     reproduce,
@@ -74,15 +62,15 @@ DESCRIPTION = (
 )
 EXIT_CODES = {
     0: "every planned run is done, or was skipped for a stated reason",
-    1: "a run failed or timed out; or `controls`, `verify`, `verify-space`, `check`, `bundle`, `reproduce` or a command of "
-    "another package objects; `diff` found a change; nothing that was measured meets the filters of `report`",
+    1: "a run failed or timed out; or `check`, `verify`, `bundle`, `reproduce` or a command of another package objects; `diff` "
+    "found a change; nothing that was measured meets the filters of `report`",
     2: "bad input: arguments, experiment file, names, values",
     3: "a package is missing, or its version does not fit",
     4: "data are missing or corrupted",
     5: "the results folder or the output cannot be read or written, or has another format version",
     6: "a plugin is broken",
     7: "inconclusive: `reproduce` found neither that it is reproduced nor that it differs, or `diff` could judge nothing; "
-    "`check` could not test what was asked for, and nothing failed; `verify` or `verify-space` had nothing to check",
+    "`check` could not test what was asked for, and nothing failed; `verify` or `check --space` had nothing to check",
     70: "a fault of tuneoff itself; the line says where its traceback is",
     130: "interrupted; its last line is the command that goes on",
     141: "the reader of the output went away",

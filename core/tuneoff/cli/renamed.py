@@ -6,6 +6,40 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 
 from tuneoff.base.commands import command
+from tuneoff.cli.command import ListedAction, OneLineParser
+
+
+def _after(*now: str) -> Callable[[Sequence[str]], list[list[str]]]:
+    """Return what puts the arguments behind other words."""
+    return lambda words: [[*now, *words]]
+
+
+def _schema(words: Sequence[str]) -> list[list[str]]:
+    kind = next((kind for kind in ("run", "prices") if f"--{kind}" in words), "experiment")
+    return [["explain", "--schema", kind, *(word for word in words if word not in ("--run", "--prices"))]]
+
+
+def _status(words: Sequence[str]) -> list[list[str]]:
+    """Return one look; of two the one that it showed."""
+    look = "--tables" if "--tables" in words and "--json" not in words else "--declared" if "--declared" in words else "--runs"
+    return [["watch", look, *(word for word in words if word not in ("--tables", "--declared"))]]
+
+
+def _controls(words: Sequence[str]) -> list[list[str]]:
+    options = [word for word in words if word.startswith("-")]
+    return [["check", *options, "--controls", *(word for word in words if word not in options)]]
+
+
+def _verify_space(words: Sequence[str]) -> list[list[str]]:
+    """Return a check of the file, with the adapters named first."""
+    parser = OneLineParser(prog="tuneoff verify-space", add_help=False)
+    parser.add_argument("file", nargs="?")
+    parser.add_argument("--adapter", action=ListedAction)
+    for name in ("draws", "seed", "timeout"):
+        parser.add_argument(f"--{name}")
+    given, flags = parser.parse_known_args(words)
+    options = [word for name in ("draws", "seed", "timeout") if (value := getattr(given, name)) for word in (f"--{name}", value)]
+    return [["check", *(given.adapter or ()), "--space", *filter(None, [given.file]), *options, *flags]]
 
 
 def _recommend(words: Sequence[str]) -> list[list[str]]:
@@ -19,7 +53,16 @@ def _recommend(words: Sequence[str]) -> list[list[str]]:
     return [["report", *folder, *shown, *options] for folder in ([[one] for one in folders] or [[]])]
 
 
-RENAMED: Mapping[str, Callable[[Sequence[str]], list[list[str]]]] = {"recommend": _recommend}
+RENAMED: Mapping[str, Callable[[Sequence[str]], list[list[str]]]] = {
+    "adapters": _after("list", "adapters"),
+    "workloads": _after("list", "workloads"),
+    "schema": _schema,
+    "status": _status,
+    "serve": _after("watch", "--serve"),
+    "controls": _controls,
+    "recommend": _recommend,
+    "verify-space": _verify_space,
+}
 
 
 def is_now(words: Sequence[str]) -> str | None:

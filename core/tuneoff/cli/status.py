@@ -1,8 +1,7 @@
-"""`tuneoff status`: one look at a results folder, with what was declared beside what was found."""
+"""What stands in a results folder now: each planned run, the table of figures, what was declared beside what was found."""
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,58 +9,58 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.format import counted
-from tuneoff.base.output import filled_columns, plain_line, printable, write, write_json
-from tuneoff.cli.folders import add_results, newest_folder
+from tuneoff.base.output import filled_columns, plain_line, printable
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
     from tuneoff.judge.results import Results
     from tuneoff.run.run_ends import RunEnd
 
-NAME = "status"
-HELP = "show each planned run of a results folder with its status"
-EXAMPLE = "tuneoff status"
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_results(parser)
-    parser.add_argument(
-        "--declared",
-        action="store_true",
-        help="show each declared variable (workers, vCPU, memory, data, code, ...) beside what was found in the runs",
-    )
-    parser.add_argument(
-        "--tables", action="store_true", help="show the table of figures, as `tuneoff compare --verbose` ends with it"
-    )
-    parser.add_argument("--json", action="store_true", help="write JSON: the folder, and one object per planned run")
-
-
-def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.cli.matrix import table, to_json
+def status_json(results: Path, *, with_declared: bool) -> dict[str, Any]:
+    """Return the folder and each planned run as JSON values, with what was declared beside what was found where that is asked."""
+    from tuneoff.cli.matrix import to_json
     from tuneoff.judge.results import read_results
     from tuneoff.run.run_ends import ends_of
 
-    results = arguments.results or newest_folder()
+    contents = read_results(results)
+    ends = ends_of(results, contents.plan, contents.standing, contents.without_record)
+    values = to_json(contents, ends)
+    return _with_declared(values, ends) if with_declared else values
+
+
+def figures_text(results: Path) -> str:
+    """Return the table of figures."""
+    from tuneoff.cli.matrix import table
+    from tuneoff.judge.results import read_results
+
+    return f"{table(read_results(results))}\n{results.resolve()}"
+
+
+def declared_text(results: Path) -> str:
+    """Return what was declared beside what was found in the runs."""
+    from tuneoff.judge.results import read_results
+    from tuneoff.run.run_ends import ends_of
+
+    contents = read_results(results)
+    ends = ends_of(results, contents.plan, contents.standing, contents.without_record)
+    return f"{_declared(contents.plan, ends)}\n\n{results.resolve()}"
+
+
+def runs_text(results: Path) -> str:
+    """Return each planned run with its status and why it is not done, each framework's figures so far, and how to go on."""
+    from tuneoff.judge.results import read_results
+    from tuneoff.run.run_ends import ends_of
+
     contents = read_results(results)
     plan = contents.plan
     ends = ends_of(results, plan, contents.standing, contents.without_record)
-    if arguments.json:
-        values = to_json(contents, ends)
-        write_json(_with_declared(values, ends) if arguments.declared else values)
-        return 0
-    if arguments.tables:
-        write(f"{table(contents)}\n{results.resolve()}")
-        return 0
-    if arguments.declared:
-        write(f"{_declared(plan, ends)}\n\n{results.resolve()}")
-        return 0
     counts = Counter(end.status for end in ends)
     summary = f"{counts['done']} of {counted(len(ends), 'run')} done" + "".join(
         f", {count} {status}" for status, count in counts.items() if status != "done"
     )
     now = "".join(f"{plain_line(line)}\n" for line in _now(plan, results))
-    write(f"{_table(plan, ends)}{_reasons(plan, ends)}\n\n{_by_framework(contents)}\n\n{now}{summary}; {results.resolve()}")
-    return 0
+    return f"{_table(plan, ends)}{_reasons(plan, ends)}\n\n{_by_framework(contents)}\n\n{now}{summary}; {results.resolve()}"
 
 
 def _now(plan: Plan, results: Path) -> Iterator[str]:

@@ -1,15 +1,14 @@
-"""`tuneoff workloads`: every workload with its metrics, or one with its options, metrics and default search space."""
+"""`tuneoff list workloads`: every workload with its metrics, or one with its options, metrics and default search space."""
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.format import counted
-from tuneoff.base.output import columns, one_line, printable, write, write_json
+from tuneoff.base.output import columns, one_line, printable
 from tuneoff.errors import ExperimentError, PluginError
 
 if TYPE_CHECKING:
@@ -18,37 +17,21 @@ if TYPE_CHECKING:
 
 
 NOTE = "The dimensions are those of a file without a search space of its own."
-NAME = "workloads"
-HELP = "list the workloads: status, objective, metrics, epochs; with names, also options and default search space"
-EXAMPLE = "tuneoff workloads sleep"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("names", metavar="NAME", nargs="*", help="only these workloads, each with all that it declares")
-    parser.add_argument("--json", action="store_true", help="write JSON: a list with one object per workload")
-
-
-def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.errors import PluginError
+def listed(names: Sequence[str]) -> tuple[list[dict[str, Any]], str, list[str]]:
+    """Return workloads as JSON values and as text, with names each with what it declares, and which of the named are broken."""
     from tuneoff.registry import list_workloads
 
-    names = list(dict.fromkeys(arguments.names))
     listings = list_workloads(names)
     lines = [_to_json(listing) for listing in listings]
+    if not names:
+        return lines, _table(lines), []
     whole = [(line, listing.workload) for line, listing in zip(lines, listings, strict=True) if listing.workload is not None]
-    broken = [listing.text for listing in listings if listing.workload is None] if names else []
-    if names:
-        for line, workload in whole:
-            line.update(declared(workload))
-    if arguments.json:
-        write_json(lines)
-    elif not names:
-        write(_table(lines))
-    elif whole:
-        write("\n\n".join(details(line, workload) for line, workload in whole))
-    if broken:  # of those that were asked for: in the list of all of them a broken one is a line
-        raise PluginError("; ".join(broken))
-    return 0
+    for line, workload in whole:
+        line.update(declared(workload))
+    broken = [listing.text for listing in listings if listing.workload is None]
+    return lines, "\n\n".join(details(*one) for one in whole), broken
 
 
 def _table(lines: list[dict[str, Any]]) -> str:

@@ -3,7 +3,7 @@
 An adapter maps `SpaceTranslation.native` to its framework's types and gives the framework's answer to `decode`; nothing
 else decides what a configuration is. A `NativeFloat` becomes the framework's (log-)uniform float, a `NativeIndex` its
 uniform integer 0 .. size-1 (or an unordered choice of these where `ordered` is False), a `NativeLogInteger` its
-log-uniform float over `bounds`. A `FrameworkSpace` is what came of it, for `tuneoff verify-space`.
+log-uniform float over `bounds`. A `FrameworkSpace` is what came of it, for `tuneoff check --space`.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def _warning(kind: str, of: Iterable[Run] = (), /, *, is_short: bool = True, **f
 def _of_matrix(results: Results, answers: Answers) -> Iterator[ResultsWarning]:
     """Yield what follows from the plan, and from what became of it."""
     if controls(results).contradicts:
-        yield _warning("controls_differ", command=command("controls", results.folder))
+        yield _warning("controls_differ", command=command("check", "--controls", results.folder))
     every = [run for group in answers.groups for run in group.runs]
     if waiting := {status: answers.statuses[status] for status in UNFINISHED if answers.statuses.get(status)}:
         count, total = sum(waiting.values()), sum(answers.statuses.values())

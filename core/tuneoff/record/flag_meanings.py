@@ -17,7 +17,7 @@ WRONG_RESULT: Mapping[str, str] = {  # the framework answered wrongly, or did so
 }
 SERIOUS: Mapping[str, str] = {  # a result, a trial or a figure of the run is wrong or lost, or may be
     **WRONG_RESULT,
-    "declared_mismatch": "a declared variable is not what was found: tuneoff status --declared",
+    "declared_mismatch": "a declared variable is not what was found: tuneoff watch --declared",
     "sampler_without_model": "the budget ends before the sampler first uses its model: this run is random search",
     "emulated_platform": "the framework talks to an emulation, though the platform's name does not say so",
     "foreign_events": "an event file belongs to another execution",

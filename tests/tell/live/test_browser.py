@@ -1,4 +1,4 @@
-"""The page of `tuneoff serve` in a browser: it follows the folder, asks no other host, and shows hostile names as text."""
+"""The page of `watch --serve` in a browser: it follows the folder, asks no other host, and shows hostile names as text."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_a_matrix_is_seen_from_its_first_trial_to_its_end(file: Path, tmp_path: 
     results = tmp_path / "results"
     with started("compare", "--no-report", "--json", file, "--output", results) as compare:
         until((results / "matrix.json").exists, bool)
-        with started("serve", results) as serve, started("watch", results) as watch:
+        with started("watch", "--serve", results) as serve, started("watch", results) as watch:
             assert serve.stdout is not None
             url = serve.stdout.readline().strip()
             assert url.startswith("http://127.0.0.1:")
@@ -168,7 +168,7 @@ def test_a_killed_matrix_is_seen_to_be_dead_and_the_printed_command_completes_it
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_serve_cleanly(file: Path, tmp_path: Path, number: signal.Signals) -> None:
     folder = Folder(tmp_path / "results")
-    with started("serve", folder.path, "--address", "0.0.0.0") as serve:
+    with started("watch", "--serve", folder.path, "--address", "0.0.0.0") as serve:
         assert serve.stdout is not None
         url = serve.stdout.readline().strip()
         assert "?token=" in url

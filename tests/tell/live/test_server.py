@@ -1,4 +1,4 @@
-"""`tuneoff serve` over raw sockets: what it refuses, what a slow or greedy client gets, and that nothing is written."""
+"""`tuneoff watch --serve` over raw sockets: what it refuses, what a slow or greedy client gets, and that nothing is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tuneoff serve` that is bound elsewhere than on loopback: nothing without the token."""
+"""`tuneoff watch --serve` that is bound elsewhere than on loopback: nothing without the token."""
 
 from __future__ import annotations
 

@@ -277,7 +277,7 @@ def test_what_frameworks_came_to_is_what_status_says(
     assert [line for line in lines(state) if line.startswith("so far")] == [
         f"so far: serial {f'{seconds:.0f} s' if seconds is not None else 'failed'}{', best 2.5' if best else ''}"
     ]
-    out = call("status", folder.path).out
+    out = call("watch", "--runs", folder.path).out
     assert re.findall(r"^serial .*/3 +(\S+) *(\S*)$", out, re.MULTILINE) == [(shown, "2.5000" if best else "")]
 
 

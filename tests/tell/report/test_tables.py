@@ -106,7 +106,7 @@ def test_lines_are_wrapped_with_a_hanging_indent_and_a_shell_takes_a_command_as_
     assert told == ["tuneoff", str(len(command.split()) - 1)]
     quoted = f"  tuneoff compare 'my {'long ' * 12}name.yaml'"
     assert list(wrapped([quoted], 60)) == [quoted]
-    prose = f"{'word ' * 9}: tuneoff status results/x, which shows every run"
+    prose = f"{'word ' * 9}: tuneoff watch --runs results/x, which shows every run"
     assert not any(line.endswith("\\") for line in wrapped([prose, f"tuneoff says {'so ' * 20}.", " " * 70], 60))
 
 

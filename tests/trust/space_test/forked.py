@@ -1,4 +1,4 @@
-"""Draws in forks of this process, in place of the fresh processes of `tuneoff verify-space`: imports count once for all of them.
+"""Draws in forks of this process, in place of the fresh processes of `tuneoff check --space`: imports count once for all of them.
 
 For tests of what is said of the draws. That a fresh process draws, hangs, dies and is ended is tested with real ones.
 """

@@ -1,4 +1,4 @@
-"""`tuneoff verify-space`: its table, its JSON, its exit codes, its refusals, and that nothing of it is left."""
+"""`tuneoff check --space`: its table, its JSON, its exit codes, its refusals, and that nothing of it is left."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def verify(tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch, cap
         adapters = [f"trust.space_test.planted:{name}" for name in planted]
         code = main(
             [
-                "verify-space",
-                str(path),
+                "check",
+                *adapters,
+                *("--space", str(path)),
                 *(() if "--draws" in words else ("--draws", "400")),
-                *(["--adapter", *adapters] if adapters else []),
                 *words,
             ]
         )
@@ -177,7 +177,7 @@ def test_a_sampler_that_hangs_is_ended_with_all_that_it_started(verify: Verify, 
 @pytest.mark.slow
 def test_an_interruption_leaves_nothing(tmp_path: Path, temporary: Path, number: signal.Signals) -> None:
     path = write_file(tmp_path / "experiment.yaml", FILE)
-    command = [sys.executable, "-m", "tuneoff", "verify-space", str(path), "--adapter", "trust.space_test.planted:Hangs"]
+    command = [sys.executable, "-m", "tuneoff", "check", "trust.space_test.planted:Hangs", "--space", str(path)]
     environment = {**os.environ, "PYTHONPATH": str(TESTS), "TMPDIR": str(temporary)}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
@@ -193,7 +193,7 @@ def test_an_interruption_leaves_nothing(tmp_path: Path, temporary: Path, number:
 @pytest.mark.slow
 def test_a_killed_command_leaves_nothing(tmp_path: Path, temporary: Path) -> None:
     path = write_file(tmp_path / "experiment.yaml", FILE)
-    command = [sys.executable, "-m", "tuneoff", "verify-space", str(path), "--adapter", "serial"]
+    command = [sys.executable, "-m", "tuneoff", "check", "serial", "--space", str(path)]
     process = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(temporary)})
     deadline = time.monotonic() + 60
     while not list(temporary.glob("*/runs/*/*/log.txt")) and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""What `tuneoff verify-space` tells while it draws, and what it keeps of several runs."""
+"""What `tuneoff check --space` tells while it draws, and what it keeps of several runs."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ class Filtered:
             for name in self.not_measured
         ]
         for adapter, _, platform in (name.partition("@") for name in lacking if "@" in name):
-            shown = command("adapters", adapter)
+            shown = command("list", "adapters", adapter)
             changes.append(f"an entry {{name: {adapter}, platform: {platform}, options: ...}} ({shown} tells which)")
         replaced: dict[str, Sequence[object]] = {"adapter": [*self.measured, *lacking]}
         replaced |= {name: (f"{request.asked[name]:g}",) for name in (TRIALS, WORKERS) if name in beyond}

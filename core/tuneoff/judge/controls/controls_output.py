@@ -48,7 +48,7 @@ def headlines(found: Controls, results: Path) -> list[str]:
     for section in _sections(found, FEW_DIFFERENCES):
         if section.is_control:
             result += [section.answer, *(f"  {line}" for line in section.alarms)]
-    return [*result, f"Their evidence, effects and noise floor: {command('controls', results)}"] if result else []
+    return [*result, f"Their evidence, effects and noise floor: {command('check', '--controls', results)}"] if result else []
 
 
 def _sections(found: Controls, most: int) -> Iterator[Section]:

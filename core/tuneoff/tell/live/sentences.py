@@ -35,7 +35,7 @@ def ended(state: LiveState) -> str:
 
 
 def so_far(state: LiveState) -> list[str]:
-    """Return the median job time and the best validation value of each framework, as `tuneoff status` has them, one text each."""
+    """Return the median job time and the best validation value of each framework, as `tuneoff watch --runs` has them."""
     return [
         printable(f"{group.label} {_time(group.seconds)}{f', best {group.best:.5g}' if group.best is not None else ''}")
         for group in state.so_far

@@ -168,7 +168,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")
         if not self.server.access.allows(query, self.headers.get_all("Cookie", [])):
-            self._send(text_answer(HTTPStatus.FORBIDDEN, "this needs the token: open the address that `tuneoff serve` printed"))
+            self._send(
+                text_answer(HTTPStatus.FORBIDDEN, "this needs the token: open the address that `tuneoff watch --serve` printed")
+            )
             return
         is_first = self.server.access.is_in_query(query)
         self._send(self.server.site.answer(path), *([("Set-Cookie", self.server.access.set_cookie())] if is_first else []))

@@ -1,4 +1,4 @@
-"""What each address of `tuneoff serve` answers. Paths are compared with known ones and never become paths of files.
+"""What each address of `tuneoff watch --serve` answers. Paths are compared with known ones and never become paths of files.
 
 The page is the report of the folder, with the live state above it. A small script asks for that again, and loads the page anew
 when a run has begun or ended; without script it reloads itself.

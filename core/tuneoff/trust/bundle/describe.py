@@ -134,7 +134,7 @@ def readme(plan: Plan, lines: Sequence[str], missing: Sequence[str], tells: Sequ
             "",
             "To run a part of it again and compare:   tuneoff reproduce THIS_FILE.tar.gz",
             "With a training that is no installed plugin: unpack it where that module is, then   tuneoff compare experiment.json",
-            "To look at it: unpack it; results/ is a results folder for tuneoff status, verify and export.",
+            "To look at it: unpack it; results/ is a results folder for tuneoff watch --runs, verify and export.",
             "",
             "  manifest.json      SHA-256 of every file, format version, what is missing",
             "  experiment.json    the experiment file, includes merged",

@@ -1,1 +1,1 @@
-"""`tuneoff verify-space`: whether every adapter draws from core's search space, tested on what its own sampler gives."""
+"""`tuneoff check --space`: whether every adapter draws from core's search space, tested on what its own sampler gives."""

@@ -112,7 +112,7 @@ def _bounds(evidence: AdapterEvidence) -> Finding:
     "space.ends-not-starved",
     rule="the ends of narrow dimensions come as often as core's space says",
     reason="a rounded uniform gives its ends half of their share",
-    way_out="draw an index, or a uniform number in [0, 1), and let core map it; tuneoff verify-space tests it closely",
+    way_out="draw an index, or a uniform number in [0, 1), and let core map it; tuneoff check --space tests it closely",
     reads=(RANDOM[0], DRAWS),
 )
 def _starved(evidence: AdapterEvidence) -> Finding:

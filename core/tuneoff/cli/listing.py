@@ -1,0 +1,81 @@
+"""`tuneoff list`: adapters, workloads, platforms and experiments that are here; some by name, with all that they declare."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
+from typing import Any
+
+from tuneoff.base.output import columns, write, write_json
+from tuneoff.base.targets import unknown_name
+from tuneoff.cli import adapters, workloads
+from tuneoff.cli.selection import packaged
+from tuneoff.errors import PluginError, UnknownNameError
+
+NAME = "list"
+HELP = "list adapters (frameworks), workloads, platforms or experiments; with names, also what is not offered and why, or options"
+EXAMPLE = "tuneoff list adapters serial"
+Listed = tuple[list[dict[str, Any]], str, list[str]]  # JSON values of each, the text, and what is broken of those that are named
+
+
+def platforms(names: Sequence[str]) -> Listed:
+    """Return the platforms that adapters declare, each with its adapters and those for which it is a local stand-in."""
+    from tuneoff.registry import list_adapters
+
+    rows: dict[str, dict[str, Any]] = {}
+    for listing in list_adapters():
+        capabilities = listing.capabilities
+        for name in capabilities.platforms if capabilities is not None else ():
+            row = rows.setdefault(name, {"name": name, "adapters": [], "emulated_for": []})
+            is_emulated = capabilities is not None and name in capabilities.emulated_platforms
+            row["emulated_for" if is_emulated else "adapters"].append(listing.plugin.name)
+    shown = [rows[name] for name in _known("platform", names, rows)]
+    cells = [(row["name"], " ".join(row["adapters"]) or "-", " ".join(row["emulated_for"]) or "-") for row in shown]
+    return shown, columns(("platform", "adapters", "a local stand-in, in no ranking, for"), cells), []
+
+
+def experiments(names: Sequence[str]) -> Listed:
+    """Return the experiments that come with tuneoff, each with the first sentence of its file and its path."""
+    paths = packaged()
+    shown = []
+    for name in _known("experiment", names, paths):
+        comment = takewhile(lambda line: line.startswith("#"), paths[name].read_text(encoding="utf-8").splitlines())
+        sentence = re.split(r"(?<=[.?]) ", " ".join(line.removeprefix("#").strip() for line in comment))[0]
+        shown.append({"name": name, "text": sentence, "path": str(paths[name])})
+    return shown, columns(("experiment", ""), [(row["name"], row["text"]) for row in shown]), []
+
+
+def _known(kind: str, names: Sequence[str], known: Mapping[str, object]) -> Sequence[str]:
+    for name in names:
+        if name not in known:
+            raise UnknownNameError(unknown_name(kind, name, known))
+    return names or list(known)
+
+
+KINDS: Mapping[str, Callable[[Sequence[str]], Listed]] = {
+    "adapters": adapters.listed,
+    "workloads": workloads.listed,
+    "platforms": platforms,
+    "experiments": experiments,
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kind", metavar="KIND", choices=KINDS, help=", ".join(KINDS))
+    parser.add_argument(
+        "names", metavar="NAME", nargs="*", help="only these, adapters and workloads each with all that it declares"
+    )
+    parser.add_argument("--json", action="store_true", help="write JSON: a list with one object each")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    found, text, broken = KINDS[arguments.kind](list(dict.fromkeys(arguments.names)))
+    if arguments.json:
+        write_json(found)
+    elif text:
+        write(text)
+    if broken:  # in the list of all of them a broken one is a line
+        raise PluginError("; ".join(broken))
+    return 0
