@@ -150,17 +150,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--deny", metavar="VERB:RESOURCE", action="append", default=[], help=deny)
     add("--without-katib", action="store_true", help="serve a cluster on which Katib is not installed")
     lose = "throw away every Nth answer of the suggestion services and ask again, as Katib does on a conflict (default: none)"
-    add("--lose-answers", metavar="N", type=_every, help=lose)
+    add("--lose-answers", metavar="N", type=int, help=lose)
     add("--access-log", metavar="PATH", type=Path, help="append a line per request: Unix time, verb, path, code, ms")
     add("--parent", metavar="PID", type=int, help="the process with which to end (default: the one that started this one)")
     return parser
-
-
-def _every(text: str) -> int:
-    number = int(text)
-    if number < 2:
-        raise argparse.ArgumentTypeError(f"must be at least 2, but is {number}: else no answer would be left")
-    return number
 
 
 def _path(text: str) -> Path:

@@ -15,22 +15,19 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from katib_emulation.errors import StorageError
+from katib_emulation.errors import StorageError, denied
 from katib_emulation.objects import Object, copied
 from katib_emulation.observations import UNAVAILABLE, ZERO_TIME, Observation, Observations, moment
 from katib_emulation.processes import FileWatch, ProcessGroup
 
 CONTAINER = "metrics-logger-and-collector"
+POD_WEBHOOK = "mutator.pod.katib.kubeflow.org"
 DEFAULT_FILTER = r"([\w|-]+)\s*=\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)"
 DEFAULT_PATH = "/var/log/katib/metrics.log"
 TRIAL_LABEL = "katib.kubeflow.org/trial"
 VOLUME = "metrics-volume"
 COMPLETED, EARLY_STOPPED = "completed", "early-stopped"  # what stands in the mark of an ended process
 EXIT_CODE_OF_FAILURE = 255
-
-
-class InjectionError(Exception):
-    """The webhook refuses the pod."""
 
 
 class CollectorError(Exception):
@@ -130,12 +127,12 @@ def inject(pod: Object, trial: Mapping[str, Any]) -> Object:
     """Return the pod of a trial as Katib's webhook changes it: labels, KATIB_TRIAL_NAME, the collector with its volume and shell.
 
     Raises:
-        InjectionError: it has no primary container, or one without a command (an image's entry point is not known here).
+        ApiError: 400, it has no primary container, or one without a command (an image's entry point is not known here).
     """
     pod, settings, name = copied(pod), CollectorSettings.of_trial(trial), trial["spec"]["primaryContainerName"]
     primary = next((container for container in pod["spec"]["containers"] if container["name"] == name), None)
     if primary is None:
-        raise InjectionError(f"Unable to find primary container {name} in mutated pod containers")
+        raise denied(f"Unable to find primary container {name} in mutated pod containers", POD_WEBHOOK)
     labels = {**(trial["metadata"].get("labels") or {}), TRIAL_LABEL: settings.trial}
     pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **labels}
     mount = {"name": VOLUME, "mountPath": settings.directory}
@@ -154,7 +151,7 @@ def _wrapped(primary: Object, settings: CollectorSettings, kind: str) -> tuple[l
     """Return command and arguments of the shell that runs the container's own command, joined with blanks and unquoted."""
     words = [*(primary.get("command") or ())]
     if not words:
-        raise InjectionError(f"the emulation knows no image's entry point: give `command` of container {primary['name']}")
+        raise denied(f"the emulation knows no entry point: give `command` of container {primary['name']}", POD_WEBHOOK)
     words += primary.get("args") or ()
     shell = ["sh", "-c"]
     if words[0] in ("sh", "bash") and words[1:2] == ["-c"]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 
 from katib_emulation.admission import DEFAULTER, INJECTION_LABEL
+from katib_emulation.collector import POD_WEBHOOK
 from katib_emulation.errors import VALIDATOR
-from katib_emulation.jobs import POD_WEBHOOK
 from katib_emulation.objects import DEPLOYMENTS, MUTATING_WEBHOOKS, NAMESPACES, VALIDATING_WEBHOOKS, Object, set_condition
 from katib_emulation.store import Store
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from katib_emulation.collector import InjectionError, inject
-from katib_emulation.errors import ApiError, denied
+from katib_emulation.collector import inject
+from katib_emulation.errors import ApiError
 from katib_emulation.objects import (
     JOBS,
     PODS,
@@ -39,7 +39,6 @@ BACKOFF_LIMIT_EXCEEDED = ("BackoffLimitExceeded", "Job has reached the specified
 DEADLINE_EXCEEDED = ("DeadlineExceeded", "Job was active longer than specified deadline")
 COMPLETIONS_REACHED = ("CompletionsReached", "Reached expected number of succeeded pods")
 
-POD_WEBHOOK = "mutator.pod.katib.kubeflow.org"
 TRACKING = "batch.kubernetes.io/job-tracking"
 """The finalizer that keeps a pod until its process has ended and its Job has counted it."""
 
@@ -163,7 +162,7 @@ class JobController:
         """Return a new pod for a Job, with Katib's changes if a Trial owns the Job.
 
         Raises:
-            ApiError: the webhook refuses it.
+            ApiError: 400, the webhook refuses it; 404, the Trial is gone.
         """
         metadata, template = job["metadata"], copied(job["spec"]["template"])  # with the labels that say whose pod it is
         name = f"{metadata['name'][:_LONGEST_PREFIX]}-{random_suffix()}"
@@ -172,7 +171,4 @@ class JobController:
         trial = owner_of(job, TRIALS)
         if trial is None:
             return pod
-        try:
-            return inject(pod, self._store.get(TRIALS, trial, metadata["namespace"]))
-        except (InjectionError, ApiError) as error:
-            raise denied(str(error), POD_WEBHOOK) from error
+        return inject(pod, self._store.get(TRIALS, trial, metadata["namespace"]))

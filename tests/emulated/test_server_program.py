@@ -207,7 +207,7 @@ def test_a_full_disk_ends_a_running_server_with_one_line(tmp_path: Path) -> None
     ("options", "text"),
     [
         (["--cpus", "many"], "invalid float value: 'many'"),
-        (["--lose-answers", "1"], "must be at least 2"),
+        (["--lose-answers", "some"], "invalid int value: 'some'"),
     ],
 )
 def test_wrong_arguments_are_refused(tmp_path: Path, options: list[str], text: str) -> None:
