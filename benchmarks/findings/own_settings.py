@@ -9,8 +9,8 @@ from tuneoff.capabilities import import_framework
 from tuneoff.run.trial.pool import Worker, WorkerPool
 from tuneoff.workload import workload_at
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
+from tuneoff_adapters.optuna.options import study_plan
 from tuneoff_adapters.optuna.plan import Finished, Order, StudyPlan
-from tuneoff_adapters.optuna.plan_of_run import study_plan
 from tuneoff_adapters.ray_tune.adapter import RayTuneAdapter
 from tuneoff_adapters.syne_tune.adapter import SyneTuneAdapter
 

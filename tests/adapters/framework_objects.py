@@ -10,10 +10,10 @@ import optuna
 from optuna.study import Study, StudyDirection
 
 from tuneoff.experiment.spec import RunSpec
+from tuneoff_adapters.optuna.options import study_plan
 from tuneoff_adapters.optuna.plan import StudyPlan
-from tuneoff_adapters.optuna.plan_of_run import study_plan
 from tuneoff_adapters.optuna.pruners import make_pruner
-from tuneoff_adapters.optuna.samplers import make_sampler
+from tuneoff_adapters.optuna.search import make_sampler
 
 
 def plan_of(spec: RunSpec, folder: Path | None = None) -> StudyPlan:

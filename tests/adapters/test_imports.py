@@ -41,7 +41,7 @@ def test_nothing_is_imported_that_is_not_needed_yet(modules: str, heavy: set[str
 SERIAL = "tuneoff_adapters.serial:SerialAdapter"
 OPTUNA = "tuneoff_adapters.optuna.adapter:OptunaAdapter"
 OF_OPTUNA = (
-    *("", ".distributions", ".journal_lock", ".note", ".plan", ".pruners", ".samplers", ".server_errors", ".storages", ".study"),
+    *("", ".note", ".plan", ".pruners", ".search", ".server_errors", ".study"),
     ".worker",
 )
 

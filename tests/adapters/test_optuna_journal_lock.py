@@ -18,8 +18,7 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
 from tuneoff.errors import InfrastructureError
-from tuneoff_adapters.optuna.journal_lock import FlockJournalLock
-from tuneoff_adapters.optuna.study import quieten
+from tuneoff_adapters.optuna.study import FlockJournalLock, quieten
 
 SPAWN = multiprocessing.get_context("spawn")
 

@@ -18,15 +18,12 @@ from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import WorkerDied
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.run.trial.pool import Death
-from tuneoff_adapters.optuna.coordinator_study import best_of, create_study
-from tuneoff_adapters.optuna.distributions import distributions
 from tuneoff_adapters.optuna.mending import Mender
-from tuneoff_adapters.optuna.note import Note, NoteFile, Stage
+from tuneoff_adapters.optuna.note import NoteFile, WorkerNote, WorkerStage
+from tuneoff_adapters.optuna.options import study_plan
 from tuneoff_adapters.optuna.plan import JOURNAL, Storage, StudyPlan
-from tuneoff_adapters.optuna.plan_of_run import study_plan
-from tuneoff_adapters.optuna.samplers import make_sampler
-from tuneoff_adapters.optuna.storages import Operations
-from tuneoff_adapters.optuna.study import open_study, quieten
+from tuneoff_adapters.optuna.search import distributions, make_sampler
+from tuneoff_adapters.optuna.study import Operations, best_of, create_study, open_study, quieten
 
 KILLED = Death(worker=0, pid=4711, exit_code=-9)
 HEARTBEAT = Storage(kind="sqlite", heartbeat_seconds=30)
@@ -51,9 +48,9 @@ class Scene:
     def ask(self) -> int:
         return self.begin().number
 
-    def dies(self, stage: Stage, death: Death = KILLED, **noted: Any) -> int:
+    def dies(self, stage: WorkerStage, death: Death = KILLED, **noted: Any) -> int:
         """Let the worker die after a note, and return how many asks must be repeated."""
-        self.note.write(Note(stage=stage, **noted))
+        self.note.write(WorkerNote(stage=stage, **noted))
         return self.mender.mend(death)
 
     def deaths(self) -> list[tuple[str | None, int]]:
@@ -76,14 +73,14 @@ def scene(tmp_path: Path) -> Scene:
 
 def test_a_note_that_was_never_written_says_idle(tmp_path: Path) -> None:
     note = NoteFile(tmp_path / "note")
-    assert note.read() == Note()
-    written = Note(stage=Stage.COMPLETED, number=12, trial=7, attempt=2, submitted=9, value=0.1 + 0.2)
+    assert note.read() == WorkerNote()
+    written = WorkerNote(stage=WorkerStage.COMPLETED, number=12, trial=7, attempt=2, submitted=9, value=0.1 + 0.2)
     note.write(written)
     assert NoteFile(tmp_path / "note").read() == written
 
 
 def test_a_running_trial_fails_and_is_tried_again_under_its_own_name(scene: Scene) -> None:
-    assert scene.dies(Stage.RUNNING, number=scene.ask(), trial=0, submitted=1) == 1
+    assert scene.dies(WorkerStage.RUNNING, number=scene.ask(), trial=0, submitted=1) == 1
     assert scene.deaths() == [("t00000", 1)]
     assert scene.states() == [TrialState.FAIL, TrialState.WAITING]
     again = scene.begin()
@@ -97,31 +94,31 @@ def test_a_running_trial_fails_and_is_tried_again_under_its_own_name(scene: Scen
 
 
 def test_the_last_attempt_is_not_tried_again(scene: Scene) -> None:
-    assert scene.dies(Stage.RUNNING, number=scene.ask(), trial=0, attempt=2, submitted=1) == 0
+    assert scene.dies(WorkerStage.RUNNING, number=scene.ask(), trial=0, attempt=2, submitted=1) == 0
     assert scene.states() == [TrialState.FAIL]
 
 
 def test_the_death_of_a_successor_that_never_began_repeats_nothing(scene: Scene) -> None:
-    assert scene.dies(Stage.RUNNING, number=scene.ask(), trial=0, submitted=1) == 1
+    assert scene.dies(WorkerStage.RUNNING, number=scene.ask(), trial=0, submitted=1) == 1
     assert [scene.mender.mend(KILLED) for _ in range(2)] == [0, 0]
     assert scene.states() == [TrialState.FAIL, TrialState.WAITING]
     assert (scene.deaths(), scene.mender.fruitless_deaths) == ([("t00000", 1), (None, 1), (None, 1)], 2)
 
 
 def test_an_exit_code_is_the_workloads_fault_and_not_tried_again(scene: Scene) -> None:
-    assert scene.dies(Stage.RUNNING, Death(worker=0, pid=1, exit_code=7), number=scene.ask(), submitted=1) == 0
+    assert scene.dies(WorkerStage.RUNNING, Death(worker=0, pid=1, exit_code=7), number=scene.ask(), submitted=1) == 0
 
 
 @pytest.mark.parametrize(
     ("stage", "state", "value"),
     [
-        (Stage.COMPLETED, TrialState.COMPLETE, 0.25),
-        (Stage.PRUNED, TrialState.PRUNED, None),
-        (Stage.FAILED, TrialState.FAIL, None),
+        (WorkerStage.COMPLETED, TrialState.COMPLETE, 0.25),
+        (WorkerStage.PRUNED, TrialState.PRUNED, None),
+        (WorkerStage.FAILED, TrialState.FAIL, None),
     ],
 )
 def test_a_trial_that_ended_before_its_worker_died_is_told_as_it_ended(
-    scene: Scene, stage: Stage, state: TrialState, value: float | None
+    scene: Scene, stage: WorkerStage, state: TrialState, value: float | None
 ) -> None:
     assert scene.dies(stage, number=scene.ask(), submitted=1, value=value or 0.0) == 0
     assert scene.deaths() == [(None, 1)]  # the trial has its own end
@@ -132,13 +129,13 @@ def test_a_trial_that_ended_before_its_worker_died_is_told_as_it_ended(
 def test_a_trial_that_was_already_told_keeps_its_state(scene: Scene) -> None:
     number = scene.ask()
     scene.worker.tell(number, 0.75)
-    assert scene.dies(Stage.COMPLETED, number=number, submitted=1, value=0.75) == 0
+    assert scene.dies(WorkerStage.COMPLETED, number=number, submitted=1, value=0.75) == 0
     assert scene.study.get_trials()[0].value == 0.75
 
 
 def test_an_ask_that_was_lost_with_its_worker_is_made_again(scene: Scene) -> None:
     scene.ask()  # as far as the study knows
-    assert scene.dies(Stage.ASKING, submitted=2) == 0
+    assert scene.dies(WorkerStage.ASKING, submitted=2) == 0
     assert scene.states() == [TrialState.RUNNING]  # whose it is cannot be told while others ask
     assert scene.mender.settle() == 1  # of 3 trials, 2 were begun
     assert scene.states() == [TrialState.FAIL]
@@ -147,15 +144,15 @@ def test_an_ask_that_was_lost_with_its_worker_is_made_again(scene: Scene) -> Non
 def test_a_trial_that_was_counted_but_never_submitted_is_a_lost_ask(scene: Scene) -> None:
     for _ in range(2):
         scene.worker.tell(scene.ask(), 0.0)
-    assert scene.dies(Stage.SUBMITTING, number=scene.ask(), trial=2, submitted=3) == 0
+    assert scene.dies(WorkerStage.SUBMITTING, number=scene.ask(), trial=2, submitted=3) == 0
     assert scene.deaths() == [(None, 1)]
     assert scene.note.read().submitted == 2
     assert scene.mender.settle() == 1
 
 
 def test_a_retry_that_was_never_submitted_is_made_again_and_not_counted(scene: Scene) -> None:
-    assert scene.dies(Stage.RUNNING, number=scene.ask(), submitted=3) == 1
-    assert scene.dies(Stage.SUBMITTING, number=scene.ask(), trial=0, attempt=2, submitted=3) == 0
+    assert scene.dies(WorkerStage.RUNNING, number=scene.ask(), submitted=3) == 1
+    assert scene.dies(WorkerStage.SUBMITTING, number=scene.ask(), trial=0, attempt=2, submitted=3) == 0
     assert scene.note.read().submitted == 3
     assert scene.mender.settle() == 1
 
@@ -164,7 +161,7 @@ def test_a_trial_whose_submission_was_written_just_before_the_death_is_running(s
     events = EventWriter(scene.context.run_dir, scene.context.execution_id, "worker")
     events.submitted("t00000", {}, "0", 1)
     death = Death(worker=0, pid=events.pid, exit_code=-9)
-    assert scene.dies(Stage.SUBMITTING, death, number=scene.ask(), trial=0, submitted=1) == 1
+    assert scene.dies(WorkerStage.SUBMITTING, death, number=scene.ask(), trial=0, submitted=1) == 1
     assert scene.deaths() == [("t00000", 1)]
     assert scene.note.read().submitted == 1
 
@@ -172,33 +169,33 @@ def test_a_trial_whose_submission_was_written_just_before_the_death_is_running(s
 def test_a_listed_configuration_that_was_lost_in_an_ask_is_enqueued_again(tmp_path: Path) -> None:
     listed = Scene(listed_spec(3, retries=1), tmp_path)
     listed.ask()
-    listed.dies(Stage.ASKING, submitted=0)
+    listed.dies(WorkerStage.ASKING, submitted=0)
     assert listed.mender.settle() == 3
     found = [listed.begin().params for _ in range(3)]
     assert sorted(params["configuration_index"] for params in found) == [0, 1, 2]
 
 
 def test_a_retry_that_was_lost_in_an_ask_is_made_again(scene: Scene) -> None:
-    assert scene.dies(Stage.RUNNING, number=scene.ask(), submitted=3) == 1
+    assert scene.dies(WorkerStage.RUNNING, number=scene.ask(), submitted=3) == 1
     assert scene.ask() == 1  # the retry
-    assert scene.dies(Stage.ASKING, submitted=3) == 0
+    assert scene.dies(WorkerStage.ASKING, submitted=3) == 0
     assert scene.mender.settle() == 1
     assert scene.states() == [TrialState.FAIL, TrialState.FAIL, TrialState.WAITING]
 
 
 def test_a_retry_that_is_left_to_the_heartbeat_is_not_made_again(tmp_path: Path) -> None:
     scene = Scene(toy_spec("optuna", trials=1, retries=1), tmp_path, HEARTBEAT)
-    assert scene.dies(Stage.RUNNING, number=scene.ask(), submitted=1) == 1
-    assert scene.dies(Stage.RUNNING, number=scene.ask(), attempt=2, submitted=1) == 0
+    assert scene.dies(WorkerStage.RUNNING, number=scene.ask(), submitted=1) == 1
+    assert scene.dies(WorkerStage.RUNNING, number=scene.ask(), attempt=2, submitted=1) == 0
     assert scene.mender.settle() == 0
     assert scene.states() == [TrialState.FAIL, TrialState.FAIL]
 
 
 def test_a_listed_configuration_that_is_left_to_the_heartbeat_is_not_enqueued_again(tmp_path: Path) -> None:
     scene = Scene(listed_spec(2), tmp_path, HEARTBEAT)
-    assert scene.dies(Stage.RUNNING, number=scene.ask(), submitted=1) == 0
+    assert scene.dies(WorkerStage.RUNNING, number=scene.ask(), submitted=1) == 0
     scene.ask()  # with the worker that died there
-    scene.dies(Stage.ASKING, submitted=1)
+    scene.dies(WorkerStage.ASKING, submitted=1)
     assert scene.mender.settle() == 1
     assert scene.states() == [TrialState.FAIL, TrialState.FAIL, TrialState.WAITING]
     again = scene.begin()
@@ -208,17 +205,17 @@ def test_a_listed_configuration_that_is_left_to_the_heartbeat_is_not_enqueued_ag
 def test_nothing_is_repeated_where_nothing_was_lost(scene: Scene) -> None:
     for _ in range(3):
         scene.worker.tell(scene.ask(), 0.0)
-    scene.note.write(Note(stage=Stage.IDLE, submitted=3))
+    scene.note.write(WorkerNote(stage=WorkerStage.IDLE, submitted=3))
     assert scene.mender.settle() == 0
 
 
 def test_deaths_without_a_trial_are_counted_in_a_row(scene: Scene) -> None:
     for expected in (1, 2, 3):
-        scene.dies(Stage.ASKING)
+        scene.dies(WorkerStage.ASKING)
         assert scene.mender.fruitless_deaths == expected
-    scene.dies(Stage.RUNNING, number=scene.ask(), submitted=1)
+    scene.dies(WorkerStage.RUNNING, number=scene.ask(), submitted=1)
     assert scene.mender.fruitless_deaths == 0
-    scene.dies(Stage.ASKING, submitted=1)
+    scene.dies(WorkerStage.ASKING, submitted=1)
     assert scene.mender.fruitless_deaths == 1
 
 

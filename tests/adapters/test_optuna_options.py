@@ -21,7 +21,7 @@ from tuneoff.experiment.spec import Strategy
 from tuneoff.experiment.translation import SpaceTranslation
 from tuneoff_adapters.katib.offers import STARTUP_TRIALS as OF_KATIB
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
-from tuneoff_adapters.optuna.distributions import distributions
+from tuneoff_adapters.optuna.search import distributions
 from tuneoff_adapters.optuna_samplers import STARTUP_TRIALS, flag_unused_model
 
 ONE_ORDERED = SearchSpace({"x": Float(low=0.0, high=1.0), "kind": Categorical(choices=("a", "b"))})

@@ -15,10 +15,10 @@ from builders.specs import TOY_SPACE, toy_spec
 from tuneoff.base.identity import configuration_digest
 from tuneoff.errors import UnsupportedError
 from tuneoff.experiment.strategies import sample_distinct
-from tuneoff_adapters.optuna.distributions import distributions
 from tuneoff_adapters.optuna.offers import CAPABILITIES
 from tuneoff_adapters.optuna.plan import StudyPlan
 from tuneoff_adapters.optuna.pruners import make_pruner, max_resource
+from tuneoff_adapters.optuna.search import distributions
 from tuneoff_adapters.optuna.study import quieten
 
 EPOCHS = 30

@@ -12,10 +12,9 @@ import pytest
 from builders.specs import toy_spec
 from tuneoff.errors import InfrastructureError
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
-from tuneoff_adapters.optuna.options import storage_of
-from tuneoff_adapters.optuna.plan_of_run import study_plan
+from tuneoff_adapters.optuna.options import storage_of, study_plan
 from tuneoff_adapters.optuna.server_errors import server_away
-from tuneoff_adapters.optuna.storages import open_storage
+from tuneoff_adapters.optuna.study import open_storage
 from tuneoff_adapters.optuna.worker import _cause
 
 

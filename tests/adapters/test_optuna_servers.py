@@ -26,7 +26,7 @@ from tuneoff.errors import InfrastructureError
 from tuneoff.record.events.schema import StepEnded
 from tuneoff_adapters.optuna import servers
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
-from tuneoff_adapters.optuna.servers import Server, start_server
+from tuneoff_adapters.optuna.servers import StorageServer, start_server
 from waiting import until
 
 pytestmark = pytest.mark.slow
@@ -39,7 +39,7 @@ def folder() -> Iterator[Path]:
         yield Path(path) / "storage"
 
 
-def started(kind: str, folder: Path, workers: int = 2) -> Server:
+def started(kind: str, folder: Path, workers: int = 2) -> StorageServer:
     if reason := OptunaAdapter.refuse(toy_spec("optuna", options={"storage": {"kind": kind, "managed": True}})):
         pytest.skip(reason)
     return start_server(kind, folder, workers, start_seconds=60.0)

@@ -17,11 +17,10 @@ from builders.specs import make_context, toy_spec
 from command_line import caller
 from tuneoff.errors import ExperimentError, UserError
 from tuneoff.experiment.spec import Workers
-from tuneoff_adapters.optuna import options, servers, storages
+from tuneoff_adapters.optuna import options, servers, study
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
-from tuneoff_adapters.optuna.options import storage_of
+from tuneoff_adapters.optuna.options import storage_of, study_plan
 from tuneoff_adapters.optuna.plan import Storage
-from tuneoff_adapters.optuna.plan_of_run import study_plan
 
 URL = "postgresql+psycopg://tuneoff:$A_PASSWORD@db.example/optuna"
 
@@ -161,9 +160,9 @@ def test_a_study_in_redis_is_removed_without_reading_it(tmp_path: Path, monkeypa
     client = SimpleNamespace(
         scan_iter=lambda match: [key for key in keys if match == "mine:*"], delete=lambda key: left.remove(key)
     )
-    monkeypatch.setattr(storages, "JournalRedisBackend", lambda url, **_: SimpleNamespace(_redis=client))
-    monkeypatch.setattr(storages, "JournalStorage", lambda backend: pytest.fail("it was read"))
-    storages.forget_study(study_plan(toy_spec("optuna"), tmp_path, storage=storage_of("redis://h"), study_name="mine"))
+    monkeypatch.setattr(study, "JournalRedisBackend", lambda url, **_: SimpleNamespace(_redis=client))
+    monkeypatch.setattr(study, "JournalStorage", lambda backend: pytest.fail("it was read"))
+    study.forget_study(study_plan(toy_spec("optuna"), tmp_path, storage=storage_of("redis://h"), study_name="mine"))
     assert left == ["other:log:1"]
 
 

@@ -22,11 +22,10 @@ from tuneoff.base.processes import end_all, in_session
 from tuneoff.record.events.schema import Stage, StorageUsed, TrialEnded, TrialSubmitted, WorkerDied
 from tuneoff.record.layout import OUTSIDE
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
-from tuneoff_adapters.optuna.options import storage_of
+from tuneoff_adapters.optuna.options import storage_of, study_plan
 from tuneoff_adapters.optuna.plan import StudyPlan
-from tuneoff_adapters.optuna.plan_of_run import study_plan
 from tuneoff_adapters.optuna.servers import start_server
-from tuneoff_adapters.optuna.storages import open_storage
+from tuneoff_adapters.optuna.study import open_storage
 from waiting import until
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ from types import FrameType
 
 import pytest
 
-from tuneoff_adapters.ray_tune.signals import DeferredTermination, kept_handler
+from tuneoff_adapters.ray_tune.session import DeferredTermination, kept_handler
 
 
 class Interrupted(BaseException):

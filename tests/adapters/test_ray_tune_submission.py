@@ -18,7 +18,7 @@ from tuneoff.record.events.schema import Event, StopDecided, TrialSubmitted, Wor
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import note_kill
 from tuneoff.run.trial.trial_process import Tickets
-from tuneoff_adapters.ray_tune.signals import DeferredTermination
+from tuneoff_adapters.ray_tune.session import DeferredTermination
 from tuneoff_adapters.ray_tune.submission import Submissions
 
 pytest.importorskip("ray")
@@ -130,7 +130,7 @@ def actor_error() -> BaseException:
 
 
 def may_retry(submissions: Submissions) -> bool:
-    from tuneoff_adapters.ray_tune.failures import may_retry as asked
+    from tuneoff_adapters.ray_tune.observer import may_retry as asked
 
     return asked(submissions, submissions["ray0"])
 

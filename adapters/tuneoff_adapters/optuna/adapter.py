@@ -16,9 +16,8 @@ from tuneoff_adapters.kubernetes.options import ClusterOptions, is_in_pods
 from tuneoff_adapters.kubernetes.platform import OnClusters
 from tuneoff_adapters.optuna.note import NoteFile
 from tuneoff_adapters.optuna.offers import CAPABILITIES
-from tuneoff_adapters.optuna.options import OptunaOptions, storage_of, storage_refusal
+from tuneoff_adapters.optuna.options import OptunaOptions, storage_of, storage_refusal, study_plan
 from tuneoff_adapters.optuna.plan import Broken, Finished, Order, Storage, StudyPlan
-from tuneoff_adapters.optuna.plan_of_run import study_plan
 from tuneoff_adapters.optuna.server_errors import server_away
 from tuneoff_adapters.optuna_samplers import flag_unused_model
 from tuneoff_adapters.shares import SETUP_SHARE
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from tuneoff.record.events.schema import Event
     from tuneoff.run.trial.pool import Death
     from tuneoff_adapters.optuna.mending import Mender
-    from tuneoff_adapters.optuna.servers import Server
+    from tuneoff_adapters.optuna.servers import StorageServer
 
 _PRELOAD = {  # what Optuna would import at the first use of a sampler or a storage, inside an ask
     "gp": ("torch", "scipy.optimize", "scipy.stats"),
@@ -57,7 +56,7 @@ class OptunaAdapter(OnSlurm, OnClusters):
     answer_kinds: ClassVar[Sequence[type]] = (Finished, Broken)
     slurm_options: ClassVar[frozenset[str]] = frozenset({"storage"})
     foreign_options: ClassVar[frozenset[str]] = OnSlurm.foreign_options | {"storage"}  # its kind: a URL is not a word
-    _server: Server | None = None  # that this run started
+    _server: StorageServer | None = None  # that this run started
 
     @classmethod
     def refuse(cls, spec: RunSpec) -> str | None:
@@ -82,7 +81,13 @@ class OptunaAdapter(OnSlurm, OnClusters):
         """Start the workers, which have Optuna and what the sampler needs imported: at the return each could take a trial."""
         import_framework(self.context.spec.adapter, self.capabilities)
         experiment = self.context.spec.experiment
-        self._plan = self._study_plan(self._start_server())  # may find that the URL's $NAME is not set
+        storage, workers = self._storage, self.context.spec.experiment.workers.count
+        if storage.managed:
+            from tuneoff_adapters.optuna.servers import start_server
+
+            seconds = SETUP_SHARE * self.context.spec.experiment.timeouts.deploy_seconds
+            self._server = start_server(storage.kind, self.context.temporary_dir / "storage", workers, seconds)
+        self._plan = self._study_plan(self._server)  # may find that the URL's $NAME is not set
         if self._storage.is_shared and not is_in_pods(self.context.spec):
             text = f"study tuneoff-{self.context.execution_id} in the storage of {self.context.spec.adapter}: optuna delete-study"
             self.context.outside.write_text(text + "\n")
@@ -97,20 +102,11 @@ class OptunaAdapter(OnSlurm, OnClusters):
         plan = replace(self._plan, storage=self._storage) if self._plan.is_on_hosts else self._plan
         self.start_pool(WORK, (plan,), preload)
 
-    def _start_server(self) -> Server | None:
-        storage, workers = self._storage, self.context.spec.experiment.workers.count
-        if storage.managed:
-            from tuneoff_adapters.optuna.servers import start_server
-
-            seconds = SETUP_SHARE * self.context.spec.experiment.timeouts.deploy_seconds
-            self._server = start_server(storage.kind, self.context.temporary_dir / "storage", workers, seconds)
-        return self._server
-
     @property
     def _storage(self) -> Storage:
         return storage_of(self.context.spec.options.get("storage"))
 
-    def _study_plan(self, server: Server | None = None) -> StudyPlan:
+    def _study_plan(self, server: StorageServer | None = None) -> StudyPlan:
         context, storage = self.context, self._storage
         return study_plan(
             context.spec,
@@ -121,10 +117,8 @@ class OptunaAdapter(OnSlurm, OnClusters):
 
     def setup(self) -> None:
         """Create the study and enqueue the given configurations, if any."""
-        from tuneoff_adapters.optuna.coordinator_study import create_study
         from tuneoff_adapters.optuna.mending import Mender
-        from tuneoff_adapters.optuna.storages import stored_bytes
-        from tuneoff_adapters.optuna.study import quieten
+        from tuneoff_adapters.optuna.study import create_study, quieten, stored_bytes
 
         quieten()
         flag_unused_model(self.context)
@@ -146,7 +140,7 @@ class OptunaAdapter(OnSlurm, OnClusters):
                 self._repeat(0 if self._budget_over else lost)
 
     def collect_results(self) -> Best | None:
-        from tuneoff_adapters.optuna.coordinator_study import best_of
+        from tuneoff_adapters.optuna.study import best_of
 
         with self._blaming_server():
             return best_of(self._study, self._plan)
@@ -165,7 +159,7 @@ class OptunaAdapter(OnSlurm, OnClusters):
 
     def collect_metrics(self) -> None:
         """Write what the storage was asked and holds, and what that cost on both sides; of pods nobody knows."""
-        from tuneoff_adapters.optuna.storages import stored_bytes
+        from tuneoff_adapters.optuna.study import stored_bytes
 
         if self._plan.is_in_pods:
             return
@@ -190,7 +184,7 @@ class OptunaAdapter(OnSlurm, OnClusters):
             self.context.outside.unlink()
 
     def forget(self) -> None:
-        from tuneoff_adapters.optuna.storages import forget_study
+        from tuneoff_adapters.optuna.study import forget_study
 
         if self._storage.is_shared:
             with self._blaming_server():
@@ -198,7 +192,7 @@ class OptunaAdapter(OnSlurm, OnClusters):
 
     def observe(self, worker: int, event: Event) -> None:
         """Keep the note of a worker whose folder is not here."""
-        from tuneoff_adapters.optuna.followed_note import follow
+        from tuneoff_adapters.optuna.mending import follow
 
         note = self._notes[worker].read()
         follow(note, event, self.context.spec.experiment.objective)
@@ -249,10 +243,10 @@ class OptunaAdapter(OnSlurm, OnClusters):
 
     def _repeat(self, asks: int) -> None:
         """Have asks made once more that were lost with a worker; over all that are there, as evenly as possible."""
-        places = list(range(self._pool.count))
-        there = [worker for worker in places if self._pool.is_there(worker)] or places
-        share, rest = divmod(asks, len(there))
-        shares = {worker: share + (number < rest) for number, worker in enumerate(there)}
+        workers = list(range(self._pool.count))
+        workers_there = [worker for worker in workers if self._pool.is_there(worker)] or workers
+        share, rest = divmod(asks, len(workers_there))
+        shares = {worker: share + (number < rest) for number, worker in enumerate(workers_there)}
         self._orders = {
             worker: Order(generation=self._generations[worker], repeats=repeats) for worker, repeats in shares.items() if repeats
         }

@@ -10,9 +10,8 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 
 from tuneoff.experiment.translation import FrameworkSpace
 from tuneoff.record.run_context import RunContext
-from tuneoff_adapters.optuna.distributions import chosen, distributions
-from tuneoff_adapters.optuna.plan_of_run import study_plan
-from tuneoff_adapters.optuna.samplers import make_sampler
+from tuneoff_adapters.optuna.options import study_plan
+from tuneoff_adapters.optuna.search import chosen, distributions, make_sampler
 from tuneoff_adapters.optuna.study import quieten
 
 

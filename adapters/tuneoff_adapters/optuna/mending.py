@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 from optuna.study import Study
 from optuna.trial import TrialState
 
 from tuneoff.base.identity import trial_name
+from tuneoff.experiment.spec import Objective
 from tuneoff.record.events.reader import SUFFIX, Statistics, read_file
-from tuneoff.record.events.schema import TrialSubmitted
+from tuneoff.record.events.schema import Epoch, Event, Stage, TrialEnded, TrialSubmitted
 from tuneoff.record.events.writer import FOLDER
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.pool import Death
-from tuneoff_adapters.optuna.note import Note, NoteFile, Stage, died_at, note_death
+from tuneoff_adapters.optuna.note import NoteFile, WorkerNote, WorkerStage, died_at, note_death
 from tuneoff_adapters.optuna.plan import RETRY_ATTEMPT, RETRY_OF, StudyPlan
 
 _ENQUEUED = "fixed_params"  # where Optuna keeps the parameters of an enqueued trial (system attribute)
@@ -35,12 +38,12 @@ class Mender:
         """
         note = self._read(death)
         repeats = self._mend(death, note)
-        note.stage = Stage.IDLE  # done: another worker of this place may die before it writes a note of its own
+        note.stage = WorkerStage.IDLE  # done: another worker of this place may die before it writes a note of its own
         self._notes[death.worker].write(note)
         return repeats
 
-    def _mend(self, death: Death, note: Note) -> int:
-        running = note.stage is Stage.RUNNING
+    def _mend(self, death: Death, note: WorkerNote) -> int:
+        running = note.stage is WorkerStage.RUNNING
         may_retry = self._retries.may_retry(trial_name(note.trial), note.attempt, death.exit_code, death.worker) and running
         self._count(note)
         self._context.events.write(
@@ -50,7 +53,7 @@ class Mender:
             exit_code=death.exit_code,
             attempt=note.attempt if running else 1,
         )
-        if note.stage in (Stage.IDLE, Stage.ASKING):
+        if note.stage in (WorkerStage.IDLE, WorkerStage.ASKING):
             return 0  # a lost ask is found by `settle`: only then is it known which trial was whose
         if running and self._plan.storage.heartbeat_seconds:
             note_death(self._plan.folder, note.number)  # Optuna's heartbeat finds it, if anybody asks in time; else `settle` does
@@ -62,24 +65,24 @@ class Mender:
         self._study.enqueue_trial(trial.params, user_attrs={RETRY_OF: note.trial, RETRY_ATTEMPT: note.attempt + 1})
         return 1
 
-    def _read(self, death: Death) -> Note:
+    def _read(self, death: Death) -> WorkerNote:
         """Return the dead worker's note; a trial that was counted but never submitted becomes a lost ask again."""
         note = self._notes[death.worker].read()
-        if note.stage is Stage.SUBMITTING:
+        if note.stage is WorkerStage.SUBMITTING:
             if self._has_event(death.pid, note):
-                note.stage = Stage.RUNNING
+                note.stage = WorkerStage.RUNNING
             else:
-                note.stage = Stage.ASKING
+                note.stage = WorkerStage.ASKING
                 note.submitted -= note.attempt == 1
             self._notes[death.worker].write(note)  # a worker that takes this place goes on from it
         return note
 
-    def _has_event(self, pid: int, note: Note) -> bool:
+    def _has_event(self, pid: int, note: WorkerNote) -> bool:
         """Tell whether the process wrote that it submits the note's trial (a torn last line does not count)."""
         files = (self._context.run_dir / FOLDER).glob(f"worker-{pid}-*{SUFFIX}")
-        wanted = trial_name(note.trial), note.attempt
+        submission = trial_name(note.trial), note.attempt
         return any(
-            isinstance(event, TrialSubmitted) and (event.trial, event.attempt) == wanted
+            isinstance(event, TrialSubmitted) and (event.trial, event.attempt) == submission
             for path in files
             for _, event in read_file(path, Statistics())
         )
@@ -99,15 +102,31 @@ class Mender:
     def _submitted(self) -> int:
         return sum(note.read().submitted for note in self._notes)
 
-    def _count(self, note: Note) -> None:
+    def _count(self, note: WorkerNote) -> None:
         submitted = self._submitted()
-        is_fruitless = note.stage in (Stage.IDLE, Stage.ASKING)
+        is_fruitless = note.stage in (WorkerStage.IDLE, WorkerStage.ASKING)
         self.fruitless_deaths = self.fruitless_deaths * (submitted == self._submitted_before) + is_fruitless
         self._submitted_before = submitted
 
-    def _tell(self, note: Note) -> None:
-        if note.stage is Stage.COMPLETED:
+    def _tell(self, note: WorkerNote) -> None:
+        if note.stage is WorkerStage.COMPLETED:
             self._study.tell(note.number, note.value, skip_if_finished=True)
         else:
-            state = TrialState.PRUNED if note.stage is Stage.PRUNED else TrialState.FAIL
+            state = TrialState.PRUNED if note.stage is WorkerStage.PRUNED else TrialState.FAIL
             self._study.tell(note.number, state=state, skip_if_finished=True)
+
+
+def follow(note: WorkerNote, event: Event, objective: Objective) -> None:
+    """Bring a note to what an event of its worker says, as the worker would itself."""
+    if isinstance(event, TrialSubmitted):
+        note.stage, note.number, note.trial = WorkerStage.RUNNING, int(event.framework_id or 0), int(event.trial[1:])
+        note.attempt, note.value = event.attempt, math.nan
+        note.submitted += event.attempt == 1
+    elif isinstance(event, Epoch):
+        value = event.metrics[objective.metric]
+        if value is not None and objective.is_better(value, than=None if math.isnan(note.value) else note.value):
+            note.value = value
+    elif isinstance(event, TrialEnded):
+        note.stage = {"completed": WorkerStage.COMPLETED, "pruned": WorkerStage.PRUNED}.get(event.state, WorkerStage.FAILED)
+    elif isinstance(event, Stage) and event.name == "tell":
+        note.stage = WorkerStage.IDLE

@@ -13,7 +13,7 @@ from tuneoff.base import clock
 from tuneoff.run.trial.trial_process import Locked
 
 
-class Stage(enum.IntEnum):
+class WorkerStage(enum.IntEnum):
     """Where a worker is between two asks."""
 
     IDLE = 0
@@ -26,13 +26,13 @@ class Stage(enum.IntEnum):
 
 
 @dataclass(slots=True, kw_only=True)
-class Note:
+class WorkerNote:
     """The stage, and the trial that it concerns: Optuna's number, tuneoff's own (another one for a retry), the attempt.
 
     `submitted` counts the first attempts that the workers of this place have begun, dead ones included.
     """
 
-    stage: Stage = Stage.IDLE
+    stage: WorkerStage = WorkerStage.IDLE
     number: int = 0
     trial: int = 0
     attempt: int = 1
@@ -64,18 +64,18 @@ class NoteFile:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self._locked = Locked(self._fd) if is_on_hosts else contextlib.nullcontext()
 
-    def write(self, note: Note) -> None:
+    def write(self, note: WorkerNote) -> None:
         counts = (note.stage, note.number, note.trial, note.attempt, note.submitted)
         with self._locked:
             os.pwrite(self._fd, self._RECORD.pack(*counts, note.value, note.operations, note.cpu_ns), 0)
 
-    def read(self) -> Note:
+    def read(self) -> WorkerNote:
         with self._locked:
             content = os.pread(self._fd, self._RECORD.size, 0)
         if len(content) < self._RECORD.size:
-            return Note()  # the worker has not begun
-        note = Note(**dict(zip(Note.__slots__, self._RECORD.unpack(content), strict=True)))
-        note.stage = Stage(note.stage)
+            return WorkerNote()  # the worker has not begun
+        note = WorkerNote(**dict(zip(WorkerNote.__slots__, self._RECORD.unpack(content), strict=True)))
+        note.stage = WorkerStage(note.stage)
         return note
 
     def close(self) -> None:

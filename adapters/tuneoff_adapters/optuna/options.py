@@ -1,10 +1,11 @@
-"""The adapter's options: those about a cluster, and where the study is stored. Imports neither Optuna nor a driver."""
+"""Options: those about a cluster, where the study is stored, and the plan that follows from them. Imports no Optuna."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tuneoff.base.commands import install_command
@@ -14,8 +15,9 @@ from tuneoff.capabilities import Option
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.strategies import LISTED
-from tuneoff_adapters.kubernetes.options import KUBERNETES, ClusterOptions
-from tuneoff_adapters.optuna.plan import JOURNAL, Storage
+from tuneoff.experiment.translation import ListTranslation, translation_of
+from tuneoff_adapters.kubernetes.options import KUBERNETES, ClusterOptions, is_in_pods
+from tuneoff_adapters.optuna.plan import JOURNAL, Storage, StudyPlan
 from tuneoff_adapters.slurm import SLURM
 
 FILES = ("journal", "sqlite")
@@ -46,15 +48,15 @@ def storage_of(value: Any) -> Storage:
     Raises:
         ExperimentError: it is none that Optuna has, or its parts do not fit together.
     """
-    given = (
+    parts = (
         dict(value) if isinstance(value, Mapping) else {} if value is None else {"url" if ":" in str(value) else "kind": value}
     )
-    if unknown := unknown_option("option `storage`", given, ("kind", "url", "lock", "managed", "heartbeat_seconds")):
+    if unknown := unknown_option("option `storage`", parts, ("kind", "url", "lock", "managed", "heartbeat_seconds")):
         raise ExperimentError(unknown)
-    url = given.get("url")
+    url = parts.get("url")
     if url is not None:
-        given.setdefault("kind", _kind_of(url))
-    storage = Storage(**given)
+        parts.setdefault("kind", _kind_of(url))
+    storage = Storage(**parts)
     if problem := _problem(storage):
         raise ExperimentError(f"option `storage`: {problem}, but got {value if url is None else 'a URL of ' + storage.kind!r}")
     return storage
@@ -85,19 +87,15 @@ def _problem(storage: Storage) -> str | None:
     if seconds is not None and not (kind in WITH_HEARTBEAT and Option(type="integer", least=1).admits(seconds)):
         return f"`heartbeat_seconds` must be an integer >= 1, and is of {', '.join(WITH_HEARTBEAT)} alone"
     if url is not None:
-        return _url_problem(kind, url)
-    return None
-
-
-def _url_problem(kind: str, url: str) -> str | None:
-    """Return the rule that does not hold, without the URL: there may be a password in it."""
-    found = _URL.fullmatch(url)
-    if kind != _kind_of(url) or found is None or int(found["port"] or kind != "grpc") not in range(1, 65536):
-        return (
-            "a URL must be SCHEME://USER:$NAME@HOST:PORT/DATABASE (needed: scheme, host, for grpc the port), and fit to "
-            "`kind`; it must have no password itself, as results keep it: write $NAME, and set that variable; "
-            f"after ? it may have {', '.join(SETTINGS)}"
-        )
+        # the rule, without the URL: there may be a password in it
+        match = _URL.fullmatch(url)
+        if kind != _kind_of(url) or match is None or int(match["port"] or kind != "grpc") not in range(1, 65536):
+            return (
+                "a URL must be SCHEME://USER:$NAME@HOST:PORT/DATABASE (needed: scheme, host, for grpc the port), and fit to "
+                "`kind`; it must have no password itself, as results keep it: write $NAME, and set that variable; "
+                f"after ? it may have {', '.join(SETTINGS)}"
+            )
+        return None
     return None
 
 
@@ -146,13 +144,40 @@ def _package_refusal(storage: Storage, extra: str | None = None) -> str | None:
     if missing := missing_modules(modules):
         extras = extra or ("grpc,postgresql" if storage.kind == "grpc" and storage.managed else storage.kind)
         return f"option `storage` of Optuna needs {', '.join(missing)}; run: {install_command(f'tuneoff[optuna,{extras}]')}"
-    found = installed_version("protobuf")
-    if storage.kind == "grpc" and found is not None and release(found) < release(PROTOBUF):
+    installed = installed_version("protobuf")
+    if storage.kind == "grpc" and installed is not None and release(installed) < release(PROTOBUF):
         pin = installed_version("kubeflow-katib")
         because = f"; kubeflow-katib {pin} allows none from 5 on" if pin else ""
         return (
-            f"Optuna's gRPC proxy needs protobuf >= {PROTOBUF}, but {found} is installed{because}; use an environment "
+            f"Optuna's gRPC proxy needs protobuf >= {PROTOBUF}, but {installed} is installed{because}; use an environment "
             "of its own without extra katib; in the clone: "
             "python -m venv ENVIRONMENT && ENVIRONMENT/bin/pip install '.[optuna,grpc,postgresql]'"
         )
     return None
+
+
+def study_plan(spec: RunSpec, folder: Path, storage: Storage = JOURNAL, study_name: str | None = None) -> StudyPlan:
+    """Return the plan of a run whose framework files lie in `folder`.
+
+    `study_name`: in a storage that others use too; None: it has its own.
+    """
+    experiment = spec.experiment
+    translation = translation_of(spec)
+    return StudyPlan(
+        folder=str(folder.resolve()),
+        # Hyperband hashes it: the same run has the same brackets
+        study_name=study_name or f"tuneoff-{spec.sampler_seed}",
+        storage=storage,
+        is_in_pods=is_in_pods(spec),
+        is_on_hosts=spec.platform == SLURM,
+        mode=experiment.objective.mode,
+        metric=experiment.objective.metric,
+        epochs=experiment.budget.epochs_per_trial,
+        trials=experiment.budget.trials,
+        translation=translation,
+        listed=isinstance(translation, ListTranslation),
+        sampler=experiment.sampler,
+        pruner=experiment.pruner,
+        stops=dict(experiment.stops) if experiment.pruner.name == "scripted" else {},
+        seed=spec.sampler_seed,
+    )

@@ -40,8 +40,8 @@ class Storage:
             UserError: the environment has no such variable.
         """
 
-        def value(found: re.Match[str]) -> str:
-            name = found[1] or found[2]
+        def value(match: re.Match[str]) -> str:
+            name = match[1] or match[2]
             if name not in os.environ:
                 raise UserError(f"option `storage` names ${name}, which the environment must have; set it")
             return quote(os.environ[name], safe="")

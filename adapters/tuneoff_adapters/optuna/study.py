@@ -1,18 +1,175 @@
-"""The study as a worker opens it; and how little Optuna logs, in all processes."""
+"""The study and its storage: opened, with a count of what is asked of it; created, its best trial; forgotten. Imports Optuna."""
 
 from __future__ import annotations
 
+import fcntl
 import logging
+import os
 import warnings
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import optuna
 from optuna.exceptions import ExperimentalWarning
 from optuna.pruners import BasePruner
 from optuna.samplers import BaseSampler
-from optuna.study import Study
+from optuna.storages import BaseStorage, GrpcStorageProxy, JournalStorage, RDBStorage
+from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock, JournalFileSymlinkLock, JournalRedisBackend
+from optuna.storages.journal._file import BaseJournalFileLock  # exported by no public module
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, TrialState
 
-from tuneoff_adapters.optuna.plan import StudyPlan
-from tuneoff_adapters.optuna.storages import Operations, Stale, open_storage
+from tuneoff.base.identity import trial_name
+from tuneoff.errors import InfrastructureError
+from tuneoff.experiment.translation import LIST_INDEX, ListTranslation
+from tuneoff_adapters.optuna.plan import RETRY_OF, StudyPlan
+
+if TYPE_CHECKING:
+    from tuneoff.adapter import Best
+
+_CHUNK_BYTES = 4096
+
+
+def removed(journal: str) -> InfrastructureError:
+    """Return the error of a journal that is no longer there."""
+    return InfrastructureError(f"Optuna's journal must stay until the run's end, but {journal} was removed")
+
+
+class FlockJournalLock(BaseJournalFileLock):
+    """An exclusive lock on the journal file itself. Not for network file systems.
+
+    A holder that is killed in the middle of a line leaves it torn, and what is appended to it makes the journal
+    unreadable; so whoever takes the lock removes a torn line first. A journal that was removed is found too: Optuna would
+    begin another one, and read it from where the first one ended.
+    """
+
+    def __init__(self, journal: str) -> None:
+        self._journal = journal
+        self._fd = os.open(journal, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def acquire(self) -> bool:
+        """Take the lock.
+
+        Raises:
+            InfrastructureError: the journal was removed.
+        """
+        fcntl.flock(self._fd, fcntl.LOCK_EX)
+        if os.fstat(self._fd).st_nlink == 0:
+            self.release()
+            raise removed(self._journal)
+        self._remove_torn_line()
+        return True
+
+    def release(self) -> None:
+        fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def _remove_torn_line(self) -> None:
+        end = os.fstat(self._fd).st_size
+        if end == 0 or os.pread(self._fd, 1, end - 1) == b"\n":
+            return
+        while end > 0:
+            start = max(0, end - _CHUNK_BYTES)
+            newline = os.pread(self._fd, end - start, start).rfind(b"\n")
+            if newline >= 0:
+                os.ftruncate(self._fd, start + newline + 1)
+                return
+            end = start
+        os.ftruncate(self._fd, 0)
+
+
+_LOCKS = {"flock": FlockJournalLock, "open": JournalFileOpenLock, "symlink": JournalFileSymlinkLock}
+Stale = Callable[[Study, FrozenTrial], None]
+_SQLITE_SECONDS = 60  # that a writer waits for another one; after the driver's 5 s it would fail
+
+
+class Operations:
+    """What was asked of a storage: SQL statements and commits, Redis commands, proxy calls, or journal reads and appends."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def add(self, *_: Any, **__: Any) -> None:
+        self.count += 1
+
+    def counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that counts its calls."""
+
+        def counting(*arguments: Any, **named: Any) -> Any:
+            self.count += 1
+            return call(*arguments, **named)
+
+        return counting
+
+
+def open_storage(plan: StudyPlan, operations: Operations | None = None, stale: Stale | None = None) -> BaseStorage:
+    """Open a plan's storage. `stale` is called with a trial that Optuna's heartbeat, if that is on, has found dead and failed."""
+    storage, counter = plan.storage, operations or Operations()
+    if storage.kind == "journal":
+        return JournalStorage(_CountedFile(plan.journal, _LOCKS[storage.lock](plan.journal), counter))
+    url = storage.url or f"sqlite:///{plan.database}"
+    if storage.kind == "redis":
+        backend = JournalRedisBackend(url, prefix=plan.study_name)
+        client: Any = backend._redis
+        client.execute_command = counter.counted(client.execute_command)
+        return JournalStorage(backend)
+    if storage.kind == "grpc":
+        address = urlsplit(url)
+        port: Any = address.path if address.scheme.endswith("+unix") else address.port or 0  # joined by a colon, as in the proxy
+        proxy = GrpcStorageProxy(host=address.hostname or "unix", port=port)
+        for name, call in vars(proxy._stub).items():
+            setattr(proxy._stub, name, counter.counted(call))
+        return proxy
+    import sqlalchemy
+
+    waiting = {"connect_args": {"timeout": _SQLITE_SECONDS}} if url.startswith("sqlite") else {}
+    database = RDBStorage(url, waiting, heartbeat_interval=storage.heartbeat_seconds, heartbeat_stale_trial_callback=stale)
+    for event in ("before_cursor_execute", "commit", "rollback"):
+        sqlalchemy.event.listen(database.engine, event, counter.add)
+    return database
+
+
+def forget_study(plan: StudyPlan) -> None:
+    """Remove the study from a server that stays; idempotent."""
+    if plan.storage.kind == "redis":  # a deleted study stays in a journal as its lines
+        redis = JournalRedisBackend(plan.storage.url or "")._redis
+        for key in redis.scan_iter(match=f"{plan.study_name}:*"):
+            redis.delete(key)
+    elif plan.study_name in optuna.get_all_study_names(storage := open_storage(plan)):
+        optuna.delete_study(study_name=plan.study_name, storage=storage)
+
+
+def stored_bytes(plan: StudyPlan, data: Path | None) -> int | None:
+    """Return how much a storage holds, or None where that is not the study's alone; `data`: the files of a managed server."""
+    if plan.storage.is_shared:
+        return None
+    if plan.storage.kind == "redis":
+        redis = JournalRedisBackend(plan.storage.url or "")._redis
+        lengths = redis.pipeline(transaction=False)
+        for key in redis.scan_iter(match=f"{plan.study_name}:*", count=1000):
+            lengths.strlen(key)
+        return sum(map(int, lengths.execute()))
+    if data is not None:
+        return sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
+    return os.path.getsize(plan.journal if plan.storage.kind == "journal" else plan.database)
+
+
+class _CountedFile(JournalFileBackend):
+    def __init__(self, path: str, lock: BaseJournalFileLock, counter: Operations) -> None:
+        super().__init__(path, lock_obj=lock)
+        self._counter = counter
+
+    def read_logs(self, log_number_from: int) -> Generator[dict[str, Any], None, None]:
+        self._counter.count += 1
+        return super().read_logs(log_number_from)
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        self._counter.count += 1
+        super().append_logs(logs)
 
 
 def open_study(
@@ -28,3 +185,27 @@ def quieten() -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     logging.getLogger("optuna.study._optimize").setLevel(logging.ERROR)  # a failed trial's traceback: core logs it already
     warnings.filterwarnings("ignore", category=ExperimentalWarning)
+
+
+def create_study(plan: StudyPlan) -> Study:
+    """Create the study, and enqueue the listed configurations."""
+    direction = StudyDirection.MAXIMIZE if plan.mode == "max" else StudyDirection.MINIMIZE
+    study = optuna.create_study(study_name=plan.study_name, storage=open_storage(plan), direction=direction)
+    if isinstance(plan.translation, ListTranslation):
+        for index in range(min(plan.trials, len(plan.translation.configurations))):
+            study.enqueue_trial({LIST_INDEX: index})
+    return study
+
+
+def best_of(study: Study, plan: StudyPlan) -> Best | None:
+    """Return the study's best trial, or None where none completed (Optuna raises ValueError then)."""
+    from tuneoff.adapter import Best  # of the coordinator alone: a worker imports no adapter
+
+    if not study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+        return None
+    best = study.best_trial
+    return Best(
+        trial_id=trial_name(best.user_attrs.get(RETRY_OF, best.number)),
+        configuration=plan.translation.decode(best.params),
+        value=best.value,
+    )

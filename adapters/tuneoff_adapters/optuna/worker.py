@@ -17,17 +17,14 @@ from tuneoff.base.identity import trial_name
 from tuneoff.base.tracebacks import origins
 from tuneoff.errors import InfrastructureError, TrialFailedError
 from tuneoff.run.trial.pool import Worker
-from tuneoff.run.trial.run_trial import Decision, TrialOutcome
+from tuneoff.run.trial.run_trial import Decision
 from tuneoff.run.trial.trial_process import Tickets
-from tuneoff_adapters.optuna.distributions import chosen, distributions
-from tuneoff_adapters.optuna.journal_lock import removed
-from tuneoff_adapters.optuna.note import NoteFile, Stage, died_at
+from tuneoff_adapters.optuna.note import NoteFile, WorkerStage, died_at
 from tuneoff_adapters.optuna.plan import RETRY_ATTEMPT, RETRY_OF, Broken, Finished, Order, StudyPlan
 from tuneoff_adapters.optuna.pruners import make_pruner
-from tuneoff_adapters.optuna.samplers import make_sampler
+from tuneoff_adapters.optuna.search import chosen, distributions, make_sampler
 from tuneoff_adapters.optuna.server_errors import server_away
-from tuneoff_adapters.optuna.storages import Operations
-from tuneoff_adapters.optuna.study import open_study, quieten
+from tuneoff_adapters.optuna.study import Operations, open_study, quieten, removed
 
 log = logging.getLogger(__name__)
 
@@ -46,8 +43,8 @@ def work(worker: Worker, plan: StudyPlan) -> None:
         try:
             if asker is None:
                 storage = plan.storage  # in a job of SLURM its password is put in here
-                own = replace(plan, storage=storage.at(storage.url)) if storage.is_shared else plan
-                asker = _Asker(worker, own, order.generation)
+                worker_plan = replace(plan, storage=storage.at(storage.url)) if storage.is_shared else plan
+                asker = _Asker(worker, worker_plan, order.generation)
             answer = asker.obey(order)
         except Exception as error:  # whatever Optuna or its storage raises ends the run, with its text
             log.exception("worker %d of Optuna broke", worker.index)
@@ -62,11 +59,11 @@ def _cause(error: BaseException, journal: str) -> BaseException:
     """Return the fault of the infrastructure that an error came of, else the error: Optuna's own handling may fail of one."""
     if (away := server_away(error)) is not None:
         return away
-    for found in origins(error):
-        if isinstance(found, FileNotFoundError) and found.filename == journal:
+    for cause in origins(error):
+        if isinstance(cause, FileNotFoundError) and cause.filename == journal:
             return removed(journal)
-        if isinstance(found, _INFRASTRUCTURE):
-            return found
+        if isinstance(cause, _INFRASTRUCTURE):
+            return cause
     return error
 
 
@@ -109,7 +106,7 @@ class _Asker:
 
     def _run_one(self) -> None:
         """Run one trial from ask to tell. (`Study.tell` would do, but it copies the whole trial.)"""
-        self._write_note(Stage.ASKING)
+        self._write_note(WorkerStage.ASKING)
         self._asking_ns, self._cpu_ns = clock.monotonic_ns(), time.process_time_ns()
         try:
             self._study.optimize(self._objective, n_trials=1, catch=(TrialFailedError,))
@@ -118,10 +115,10 @@ class _Asker:
                 raise
             log.warning("trial %s: %s", trial_name(self._note.trial), _TAKEN_FOR_DEAD)
         self._count_cpu()
-        self._write_note(Stage.IDLE)
-        told = clock.monotonic_ns()
+        self._write_note(WorkerStage.IDLE)
+        told_ns = clock.monotonic_ns()
         trial_id = trial_name(self._note.trial)
-        self._events.write("stage", t=told, name="tell", duration_ns=told - self._ended_ns, trial=trial_id)
+        self._events.write("stage", t=told_ns, name="tell", duration_ns=told_ns - self._ended_ns, trial=trial_id)
 
     def _objective(self, trial: Trial) -> float:
         """Return the trial's value: the best epoch's, so that Optuna's best trial is core's.
@@ -131,34 +128,31 @@ class _Asker:
             TrialFailedError: it failed, or core's budget did not let it run to its end.
         """
         configuration = chosen(trial, self._distributions, self._plan.translation)
-        asked = clock.monotonic_ns()
+        asked_ns = clock.monotonic_ns()
         self._count_cpu()
         number, attributes, note = trial.number, trial.user_attrs, self._note
         # The note comes before the event: a trial that nobody counted would make the budget overrun. (Mender: the reverse.)
         note.number, note.trial = number, attributes.get(RETRY_OF, number)
         note.attempt = attributes.get(RETRY_ATTEMPT, 1)
         note.submitted += note.attempt == 1
-        self._write_note(Stage.SUBMITTING)
+        self._write_note(WorkerStage.SUBMITTING)
         trial_id = trial_name(note.trial)
         self._events.submitted(trial_id, configuration, str(number), note.attempt)
-        self._write_note(Stage.RUNNING)
-        self._events.write("stage", t=asked, name="ask", duration_ns=asked - self._asking_ns, trial=trial_id)
+        self._write_note(WorkerStage.RUNNING)
+        self._events.write("stage", t=asked_ns, name="ask", duration_ns=asked_ns - self._asking_ns, trial=trial_id)
         report = functools.partial(self._report, trial, trial_id)
         try:
             outcome = self._worker.run(trial_id, configuration, report, attempt=note.attempt, framework_id=str(number))
         finally:
             self._ended_ns, self._cpu_ns = clock.monotonic_ns(), time.process_time_ns()
-        return self._value(outcome)
-
-    def _value(self, outcome: TrialOutcome) -> float:
         if outcome.state == "completed" and outcome.value is not None:
             self._note.value = outcome.value
-            self._write_note(Stage.COMPLETED)
+            self._write_note(WorkerStage.COMPLETED)
             return outcome.value
         if outcome.state == "pruned":
-            self._write_note(Stage.PRUNED)
+            self._write_note(WorkerStage.PRUNED)
             raise TrialPruned
-        self._write_note(Stage.FAILED)
+        self._write_note(WorkerStage.FAILED)
         self._budget_over = outcome.state in ("refused", "cancelled")
         raise TrialFailedError(outcome.cause or outcome.state)
 
@@ -171,7 +165,7 @@ class _Asker:
         if (died_ns := died_at(self._plan.folder, trial.number)) is not None:
             self._events.write("stage", t=(now := clock.monotonic_ns()), name="heartbeat", duration_ns=now - died_ns)
 
-    def _write_note(self, stage: Stage) -> None:
+    def _write_note(self, stage: WorkerStage) -> None:
         self._note.stage, self._note.operations = stage, self._note.operations + self._operations.count
         self._operations.count = 0
         self._note_file.write(self._note)
@@ -180,18 +174,15 @@ class _Asker:
         """Report an epoch, and ask whether to stop, but not after the last epoch: there is nothing left to save."""
         self._cpu_ns = time.process_time_ns()
         try:
-            return self._decide(trial, trial_id, epoch, metrics)
+            try:
+                trial.report(metrics[self._plan.metric], epoch)
+            except UpdateFinishedTrialError as error:
+                raise TrialFailedError(_TAKEN_FOR_DEAD) from error
+            if self._plan.pruner.name == "none" or epoch >= self._plan.epochs or not trial.should_prune():
+                return Decision.CONTINUE
+            self._events.write("stop_decided", trial=trial_id, epoch=epoch)
+            return Decision.STOP
         except Exception as error:
             raise server_away(error) or error from error.__cause__
         finally:
             self._count_cpu()
-
-    def _decide(self, trial: Trial, trial_id: str, epoch: int, metrics: Mapping[str, float]) -> Decision:
-        try:
-            trial.report(metrics[self._plan.metric], epoch)
-        except UpdateFinishedTrialError as error:
-            raise TrialFailedError(_TAKEN_FOR_DEAD) from error
-        if self._plan.pruner.name == "none" or epoch >= self._plan.epochs or not trial.should_prune():
-            return Decision.CONTINUE
-        self._events.write("stop_decided", trial=trial_id, epoch=epoch)
-        return Decision.STOP

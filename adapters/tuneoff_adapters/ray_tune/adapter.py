@@ -14,11 +14,9 @@ from tuneoff.experiment.translation import translation_of
 from tuneoff_adapters.optuna_samplers import flag_unused_model
 from tuneoff_adapters.ray_tune.cluster_options import ADDRESS, CLUSTER, OPTIONS, placement, refuse_cluster
 from tuneoff_adapters.ray_tune.environment import prepare_environment
-from tuneoff_adapters.ray_tune.exits import was_cancelled
-from tuneoff_adapters.ray_tune.keys import EPOCH, OBJECTIVE, TASK
+from tuneoff_adapters.ray_tune.keys import EPOCH, OBJECTIVE, TASK, cancellation
 from tuneoff_adapters.ray_tune.offers import CAPABILITIES
-from tuneoff_adapters.ray_tune.session import start_ray, stop_ray, write_record
-from tuneoff_adapters.ray_tune.signals import DeferredTermination
+from tuneoff_adapters.ray_tune.session import DeferredTermination, start_ray, stop_ray, write_record
 from tuneoff_adapters.ray_tune.submission import Submission, Submissions
 from tuneoff_adapters.shares import REMOVAL_SHARE
 
@@ -158,7 +156,9 @@ class RayTuneAdapter(Adapter):
         epochs = trial.metric_analysis.get(EPOCH, {}).get("max", 0)  # its last report need not be of the last epoch
         if epochs >= self.context.spec.experiment.budget.epochs_per_trial:
             return True
-        return not submission.is_stopped and not was_cancelled(self.context.run_dir, submission.trial_id, submission.attempt)
+        return (
+            not submission.is_stopped and not cancellation(self.context.run_dir, submission.trial_id, submission.attempt).exists()
+        )
 
 
 def _folder_of(trial: Any) -> str:

@@ -10,23 +10,24 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base import clock
 from tuneoff.base.files import read_regular_text
 from tuneoff.base.process_limits import THREAD_VARIABLES
 from tuneoff.base.processes import MARK
 from tuneoff.errors import InfrastructureError, StepError, UserError
 from tuneoff.record.run_context import RunContext
+from tuneoff_adapters.hosts.agent import Agent
 from tuneoff_adapters.hosts.contact import CHECK_SECONDS, LOST, Contact
-from tuneoff_adapters.hosts.host import PASSED_ON, Host, Node, answers
+from tuneoff_adapters.hosts.host import PASSED_ON, Host, Node, Timed, answers
 from tuneoff_adapters.hosts.options import BEAT_SECONDS, HostOptions, host_options, slots_of
 from tuneoff_adapters.ray_tune import start
-from tuneoff_adapters.ray_tune.actor_node import ActorNode
 from tuneoff_adapters.ray_tune.cluster_options import ADDRESS, is_here
 from tuneoff_adapters.ray_tune.environment import OF_A_CLUSTER, OF_ONE_MACHINE, SETTINGS, TOKEN, prepare_environment
-from tuneoff_adapters.ray_tune.session import read_record, shut_down, write_record
-from tuneoff_adapters.ray_tune.signals import kept_handler
+from tuneoff_adapters.ray_tune.session import kept_handler, read_record, shut_down, write_record
 from tuneoff_adapters.shares import SETUP_SHARE
 
 UNCHECKED = "host_unchecked"  # flag
@@ -59,11 +60,11 @@ class RayHosts:
         context.remember("folder", folder)
         self._contact.check(_PACKAGE)
         self._contact.keep()
-        own = _own_address(self._options.hosts)
+        address_here = _own_address(self._options.hosts)
         here = next((host for host in self._shares if is_here(host)), None)
         quiet = ["--disable-usage-stats", "--log-color=false"]
         below = f"{folder}/ray"  # Ray lets everybody write into its own
-        head = ["--head", "--port=0", f"--node-ip-address={own}", "--include-dashboard=false", f"--temp-dir={below}"]
+        head = ["--head", "--port=0", f"--node-ip-address={address_here}", "--include-dashboard=false", f"--temp-dir={below}"]
         by_name = {node.name: node for node in self._contact.nodes}
         self._run({by_name[here or "localhost"]: [*head, *quiet, f"--num-cpus={self._shares.get(here or '', 0)}"]})
         address = read_regular_text(Path(below) / CURRENT).strip()  # the port is Ray's choice: nobody else can have it
@@ -88,9 +89,9 @@ class RayHosts:
             self._contact.folder, self._contact.makes_folder = _folder_of(self._context), False
             for problem in self._open(seconds / 2):
                 self._context.flag(LOST, f"{problem}; its agent ends what is left there")
-        left = self._contact.end(seconds / 2)
-        if left:
-            raise StepError(f"nothing of Ray may be left, but there is {', '.join(left)}; end it by hand")
+        leftovers = self._contact.end(seconds / 2)
+        if leftovers:
+            raise StepError(f"nothing of Ray may be left, but there is {', '.join(leftovers)}; end it by hand")
         self._context.outside.unlink(missing_ok=True)
 
     def _open(self, seconds: float) -> list[str]:
@@ -106,16 +107,16 @@ class RayHosts:
         environment = {
             name: value for name, value in os.environ.items() if name.startswith(("RAY_", "TUNE_")) or name in THREAD_VARIABLES
         }
-        asked, seconds = {}, SETUP_SHARE * self._context.spec.experiment.timeouts.deploy_seconds
+        runs, seconds = {}, SETUP_SHARE * self._context.spec.experiment.timeouts.deploy_seconds
         for node, words in starts.items():
             python = sys.executable if is_here(node.name) else self._options.host_python
             command = [python, "-m", start.__name__, str(seconds), "start", *words]
-            asked[node.name] = node.send(
+            runs[node.name] = node.send(
                 "run", command=command, environment={**environment, "TMPDIR": self._contact.folder}, seconds=seconds
             )
-        for name, done in answers(asked, seconds + 10.0).items():
-            if done["code"] != 0:
-                lines = [line for line in done["output"].splitlines() if line.strip()] or [f"exit code {done['code']}"]
+        for name, ended in answers(runs, seconds + 10.0).items():
+            if ended["code"] != 0:
+                lines = [line for line in ended["output"].splitlines() if line.strip()] or [f"exit code {ended['code']}"]
                 raise InfrastructureError(f"Ray could not be started on host {name}: {lines[-1].strip()}")
 
 
@@ -147,7 +148,9 @@ class RayAddress:
     def start(self, load: Callable[[], Any]) -> dict[str, Any]:
         """Connect with the user's token, and check every node."""
         record = prepare_environment(on_cluster=True, own_token=False)
-        if os.environ["RAY_AUTH_MODE"] == "token" and not _has_token():
+        has_token = any(os.environ.get(name) for name in (TOKEN, "RAY_AUTH_TOKEN_PATH"))
+        has_token = has_token or os.path.exists(os.path.expanduser("~/.ray/auth_token"))
+        if os.environ["RAY_AUTH_MODE"] == "token" and not has_token:
             raise UserError(
                 f"Ray's cluster at {self._address} needs a token, but none is given; set RAY_AUTH_TOKEN_PATH to the file with "
                 "the cluster's (RAY_AUTH_MODE=disabled for a cluster that asks for none)"
@@ -168,8 +171,8 @@ class RayAddress:
         """Return name and id of each node that is not known yet."""
         import ray
 
-        found = [(entry["NodeManagerAddress"], entry["NodeID"]) for entry in ray.nodes() if entry["Alive"]]
-        return [(name, node_id) for name, node_id in found if node_id not in self._known]
+        alive = [(entry["NodeManagerAddress"], entry["NodeID"]) for entry in ray.nodes() if entry["Alive"]]
+        return [(name, node_id) for name, node_id in alive if node_id not in self._known]
 
     def _take_in(self, joined: list[tuple[str, str]], are_late: bool = False) -> list[Node]:
         """Reach nodes at once.
@@ -203,10 +206,10 @@ class RayAddress:
         self._stop.set()
         if self._thread is not None:
             self._thread.join(BEAT_SECONDS)
-        left = self._contact.end(seconds / 2)
+        leftovers = self._contact.end(seconds / 2)
         shut_down()
-        if left:
-            raise StepError(f"nothing of the run may be left, but there is {', '.join(left)}; end it by hand")
+        if leftovers:
+            raise StepError(f"nothing of the run may be left, but there is {', '.join(leftovers)}; end it by hand")
 
 
 def connect(ray: Any, address: str, runtime_env: dict[str, Any]) -> None:
@@ -230,12 +233,6 @@ def connect(ray: Any, address: str, runtime_env: dict[str, Any]) -> None:
             ) from error
 
 
-def _has_token() -> bool:
-    return any(os.environ.get(name) for name in (TOKEN, "RAY_AUTH_TOKEN_PATH")) or os.path.exists(
-        os.path.expanduser("~/.ray/auth_token")
-    )
-
-
 def _own_address(hosts: tuple[str, ...]) -> str:
     """Return this machine's address as the other hosts reach it: that of the way to the first of them. Sends nothing."""
     other = next((host for host in hosts if not is_here(host)), "localhost")
@@ -245,3 +242,33 @@ def _own_address(hosts: tuple[str, ...]) -> str:
             return str(way.getsockname()[0])
     except OSError as error:
         raise UserError(f"host {other} must have an address, but {error.strerror}; name it as this machine finds it") from error
+
+
+class ActorNode:
+    """An agent in an actor of Ray's."""
+
+    def __init__(self, name: str, node_id: str) -> None:
+        import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        self.name = name
+        on_node = NodeAffinitySchedulingStrategy(node_id, soft=False)
+        self._actor = ray.remote(num_cpus=0, max_concurrency=2)(Agent).options(scheduling_strategy=on_node).remote()
+
+    def send(self, do: str, **arguments: Any) -> Future[Timed]:
+        answer: Future[Timed] = Future()
+
+        def pass_on(call: Future[Any]) -> None:
+            arrived_ns, error = clock.monotonic_ns(), call.exception()
+            if error is None:
+                answer.set_result(Timed(call.result(), arrived_ns))
+            else:
+                answer.set_exception(InfrastructureError(f"node {self.name}: {str(error).strip().splitlines()[0]}"))
+
+        getattr(self._actor, do).remote(**arguments).future().add_done_callback(pass_on)
+        return answer
+
+    def close(self, at_once: bool = False) -> None:
+        import ray
+
+        ray.kill(self._actor)

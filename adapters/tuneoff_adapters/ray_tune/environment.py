@@ -61,26 +61,24 @@ def prepare_environment(on_cluster: bool = False, own_token: bool = True) -> dic
     recorded where they are numbers, true or false, and the name is not that of a secret. `own_token` False: the user's are for
     a cluster's token.
     """
-    given = {} if own_token else {name: os.environ[name] for name in OF_A_CLUSTER if name in os.environ}
+    user_values = {} if own_token else {name: os.environ[name] for name in OF_A_CLUSTER if name in os.environ}
     settings = {name: value for name, (value, _) in SETTINGS.items() if not (on_cluster and name in OF_ONE_MACHINE)}
-    found = [name for name in REMOVED if os.environ.pop(name, None) is not None]
+    removed = [name for name in REMOVED if os.environ.pop(name, None) is not None]
     os.environ.update(settings)
     if own_token:
         os.environ[TOKEN] = secrets.token_hex(32)
-    os.environ.update(given)
+    os.environ.update(user_values)
     return {
-        "set": {name: os.environ[name] for name in settings if name not in given},
-        "removed": sorted(name for name in found if name not in given),
+        "set": {name: os.environ[name] for name in settings if name not in user_values},
+        "removed": sorted(name for name in removed if name not in user_values),
         "inherited": {
-            name: value if name in REMOVED or name in SETTINGS or _is_plain(name, value) else WITHHELD
+            name: value
+            if name in REMOVED or name in SETTINGS or (_PLAIN.fullmatch(value) is not None and SECRET_NAME.search(name) is None)
+            else WITHHELD
             for name, value in sorted(os.environ.items())
-            if name.startswith(("RAY_", "TUNE_")) and (name not in SETTINGS or name in given) and name != TOKEN
+            if name.startswith(("RAY_", "TUNE_")) and (name not in SETTINGS or name in user_values) and name != TOKEN
         },
     }
-
-
-def _is_plain(name: str, value: str) -> bool:
-    return _PLAIN.fullmatch(value) is not None and SECRET_NAME.search(name) is None
 
 
 def doctor(image: str | None = None) -> Iterator[Finding]:

@@ -14,8 +14,8 @@ from tuneoff.base import clock
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.strategies import LISTED
 from tuneoff.experiment.translation import ListTranslation, NativeFloat, NativeIndex, Translation
-from tuneoff_adapters.ray_tune.failures import retried_trial_class
 from tuneoff_adapters.ray_tune.keys import OBJECTIVE
+from tuneoff_adapters.ray_tune.observer import retried_trial_class
 from tuneoff_adapters.ray_tune.submission import Submissions
 
 BY_SEED_ALONE = ("random", "default", *LISTED)  # samplers whose draws do not depend on results

@@ -1,12 +1,13 @@
-"""One Ray instance per run: started on loopback in the run's temporary folder, and ended without a trace."""
+"""One Ray instance per run: started on loopback in the run's temporary folder, beside SIGTERM, and ended without a trace."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +17,50 @@ from tuneoff.base.processes import MARK
 from tuneoff.errors import InfrastructureError, StepError, UserError
 from tuneoff_adapters.hosts.cleaning import clean
 from tuneoff_adapters.ray_tune.environment import prepare_environment
-from tuneoff_adapters.ray_tune.signals import kept_handler
 from tuneoff_adapters.ray_tune.start import patient_start
 from tuneoff_adapters.shares import SETUP_SHARE
 
 if TYPE_CHECKING:
     from tuneoff.record.run_context import RunContext
+
+
+class DeferredTermination:
+    """Keeps a SIGTERM until `check` is called, which then runs the handler that was there before."""
+
+    def __init__(self) -> None:
+        self._before = signal.getsignal(signal.SIGTERM)
+        self._came = False
+
+    def check(self) -> None:
+        """Call the former handler if a SIGTERM came since; in the lifecycle it raises."""
+        if self._came and callable(self._before):
+            self._came = False
+            self._before(signal.SIGTERM, None)
+
+    @contextlib.contextmanager
+    def in_force(self) -> Iterator[None]:
+        """Defer for a block; main thread only. At its end, whatever it raised, the former handler is back and is called."""
+        self._before = signal.signal(signal.SIGTERM, lambda number, frame: setattr(self, "_came", True))
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, self._before)
+            self.check()
+
+
+@contextlib.contextmanager
+def kept_handler() -> Iterator[None]:
+    """Put the handler of SIGTERM back after a block in which Ray replaces it by its own, which exits."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    except SystemExit:
+        if callable(before):
+            before(signal.SIGTERM, None)
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
 
 RECORD = "ray.json"
 _SOCKET = 107  # bytes of a Unix socket's path
@@ -82,9 +121,9 @@ def stop_ray(context: RunContext) -> None:
     with contextlib.ExitStack() as held:
         above = PrivateFolder.open(folder.parent)
         ray = held.enter_context(above).below(folder.name) if above is not None else None
-        left = clean(context.execution_id, held.enter_context(ray) if ray is not None else None)
-    if left:
-        raise StepError(f"nothing of Ray may be left, but there is {', '.join(left)}; end it by hand")
+        leftovers = clean(context.execution_id, held.enter_context(ray) if ray is not None else None)
+    if leftovers:
+        raise StepError(f"nothing of Ray may be left, but there is {', '.join(leftovers)}; end it by hand")
 
 
 def shut_down() -> None:

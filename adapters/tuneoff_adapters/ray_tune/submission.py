@@ -68,9 +68,9 @@ class Submissions:
         ray_trial.invalidate_json_state()
         submission = Submission(trial_id=trial_id, digest=configuration_digest(configuration), task=task, ray_trial=ray_trial)
         self._by_ray_id[ray_trial.trial_id] = submission
-        asked = clock.monotonic_ns() - asked_ns
+        duration_ns = clock.monotonic_ns() - asked_ns
         self.context.submitted(trial_id, configuration, framework_id=ray_trial.trial_id, attempt=submission.attempt)
-        self.context.events.write("stage", name="ask", duration_ns=asked, trial=trial_id)
+        self.context.events.write("stage", name="ask", duration_ns=duration_ns, trial=trial_id)
         return submission
 
     def submit_again(self, ray_id: str) -> None:

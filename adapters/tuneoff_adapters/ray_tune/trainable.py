@@ -13,8 +13,7 @@ from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.run.trial.children import end_children, end_tracker, hold_children
 from tuneoff.run.trial.run_trial import Decision, Steps, TrialOutcome, trial_steps
 from tuneoff.run.trial.trial_process import trial_process
-from tuneoff_adapters.ray_tune.exits import note_cancelled
-from tuneoff_adapters.ray_tune.keys import EPOCH, OBJECTIVE, TASK
+from tuneoff_adapters.ray_tune.keys import EPOCH, OBJECTIVE, TASK, cancellation
 
 
 class TrialTrainable(Trainable):  # type: ignore[misc]
@@ -43,10 +42,19 @@ class TrialTrainable(Trainable):  # type: ignore[misc]
                 epoch, metrics = next(self._steps)
             else:
                 epoch, metrics = self._steps.send(Decision.CONTINUE)
-        except StopIteration as end:
-            return _ended(end.value, context, task, self._has_reported)
-        self._has_reported = True
-        return {OBJECTIVE: metrics[context.metric], EPOCH: epoch}
+        except StopIteration as stop:
+            outcome: TrialOutcome = stop.value
+        else:
+            self._has_reported = True
+            return {OBJECTIVE: metrics[context.metric], EPOCH: epoch}
+        outcome.raise_if_failed()
+        if not self._has_reported:
+            raise TrialFailedError(outcome.cause or "the trial ended before its first report")
+        if outcome.state == "cancelled":
+            path = cancellation(context.run_dir, task["trial"], task["attempt"])
+            path.parent.mkdir(exist_ok=True)
+            path.touch()
+        return {RESULT_DUPLICATE: True}  # what Ray takes for the end of a function that had reported all before
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Take the next trial: Ray has stopped the one before, if that has not ended."""
@@ -63,16 +71,6 @@ class TrialTrainable(Trainable):  # type: ignore[misc]
         super().stop()
         end_children()
         end_tracker()
-
-
-def _ended(outcome: TrialOutcome, context: TrialContext, task: dict[str, Any], has_reported: bool) -> dict[str, Any]:
-    """Return what Ray takes for the end of a function that had reported all before."""
-    outcome.raise_if_failed()
-    if not has_reported:
-        raise TrialFailedError(outcome.cause or "the trial ended before its first report")
-    if outcome.state == "cancelled":
-        note_cancelled(context.run_dir, task["trial"], task["attempt"])
-    return {RESULT_DUPLICATE: True}
 
 
 @functools.lru_cache(maxsize=1)

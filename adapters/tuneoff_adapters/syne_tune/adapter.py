@@ -42,12 +42,12 @@ class SyneTuneAdapter(Adapter):
 
     def draw(self, count: int) -> Iterator[Mapping[str, object]]:
         self.deploy()
-        from tuneoff_adapters.syne_tune.drawing import draw
+        from tuneoff_adapters.syne_tune.budgeted import draw
 
         return draw(self.context, count)
 
     def framework_space(self) -> FrameworkSpace:
-        from tuneoff_adapters.syne_tune.drawing import framework_space
+        from tuneoff_adapters.syne_tune.budgeted import framework_space
 
         return framework_space(self.context)
 
@@ -60,10 +60,9 @@ class SyneTuneAdapter(Adapter):
         import tuneoff_adapters.syne_tune.tuner  # noqa: F401
 
     def setup(self) -> None:
-        from tuneoff_adapters.syne_tune.backend import TrialProcesses
         from tuneoff_adapters.syne_tune.budgeted import BudgetedScheduler
         from tuneoff_adapters.syne_tune.dispatch import Dispatch
-        from tuneoff_adapters.syne_tune.tuner import make_tuner
+        from tuneoff_adapters.syne_tune.tuner import TrialProcesses, make_tuner
 
         context, spec = self.context, self.context.spec
         name, options = spec.experiment.sampler.name, spec.experiment.sampler.options

@@ -1,7 +1,8 @@
-"""A scheduler around Syne Tune's own: budget, retries, scripted stops; importing it imports Syne Tune."""
+"""A scheduler around Syne Tune's own: budget, retries, scripted stops, draws without a tuner; importing it imports Syne Tune."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from syne_tune.backend.trial_status import Trial
@@ -9,10 +10,11 @@ from syne_tune.optimizer.scheduler import SchedulerDecision, TrialScheduler, Tri
 
 from tuneoff.base import clock
 from tuneoff.base.identity import configuration_digest, trial_name
-from tuneoff.experiment.translation import ListTranslation, Translation
+from tuneoff.experiment.translation import FrameworkSpace, ListTranslation, Translation, translation_of
 from tuneoff.record.run_context import RunContext
-from tuneoff_adapters.syne_tune.dispatch import Dispatch, Task
+from tuneoff_adapters.syne_tune.dispatch import Dispatch, TrialTask
 from tuneoff_adapters.syne_tune.reporter import OBJECTIVE, TIME_ATTRIBUTE
+from tuneoff_adapters.syne_tune.schedulers import domains, make_scheduler
 
 
 class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
@@ -84,7 +86,7 @@ class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
             "metric_mode": self.metric_mode(),
         }
 
-    def _propose(self) -> Task | None:
+    def _propose(self) -> TrialTask | None:
         if self._proposed >= self._trials:
             return None
         started_ns = clock.monotonic_ns()
@@ -94,7 +96,7 @@ class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
             self._trials = self._proposed
             return None
         configuration = self._translation.decode(suggestion.config)
-        task = Task(
+        task = TrialTask(
             trial_id=trial_name(self._proposed),
             configuration=configuration,
             digest=configuration_digest(configuration),
@@ -104,3 +106,29 @@ class BudgetedScheduler(TrialScheduler):  # type: ignore[misc]
         self._proposed += 1
         self._context.events.write("stage", name="ask", duration_ns=clock.monotonic_ns() - started_ns, trial=task.trial_id)
         return task
+
+
+def draw(context: RunContext, count: int) -> Iterator[Mapping[str, object]]:
+    """Yield the configurations of at most `count` proposals, each as its trial would get it."""
+    translation = translation_of(context.spec)
+    dispatch = Dispatch(context)
+    scheduler = BudgetedScheduler(context, dispatch, make_scheduler(context.spec, translation), translation)
+    for number in range(count):
+        if scheduler.suggest() is None:
+            return
+        yield dispatch.start(number).configuration
+
+
+def framework_space(context: RunContext) -> FrameworkSpace:
+    """Return the space as Syne Tune has it."""
+    translation = translation_of(context.spec)
+    ends = {name: _ends(domain) for name, domain in domains(translation.native).items()}
+    return FrameworkSpace(ends=ends, decode=translation.decode, encode=translation.encode)
+
+
+def _ends(domain: Any) -> tuple[Any, Any]:
+    from syne_tune.config_space import Categorical
+
+    if isinstance(domain, Categorical):
+        return domain.categories[0], domain.categories[-1]
+    return domain.lower, domain.upper  # both are drawn

@@ -19,7 +19,7 @@ from tuneoff.run.trial.trial_process import TrialBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class TrialTask:
     """One attempt at a trial: core's configuration, its digest, and Syne Tune's own values for it."""
 
     trial_id: str
@@ -41,19 +41,19 @@ class Dispatch:
         self._epochs = experiment.budget.epochs_per_trial
         self._retry_rule = Retries(context.trial_context, experiment.failures.retries)
         self.budget = TrialBudget(context.trial_context)
-        self._upcoming: Task | None = None
+        self._upcoming: TrialTask | None = None
         self._stopped: set[int] = set()
-        self._deaths: dict[int, tuple[int, Progress]] = {}  # exit code (negative: signal), what the process had done
-        self._retries: deque[Task] = deque()
+        self._deaths: dict[int, tuple[int, AttemptProgress]] = {}  # exit code (negative: signal), what the process had done
+        self._retries: deque[TrialTask] = deque()
         self._ended_early: set[int] = set()
-        self.tasks: dict[int, Task] = {}
+        self.tasks: dict[int, TrialTask] = {}
         self.completed: set[int] = set()
 
-    def propose(self, task: Task) -> None:
+    def propose(self, task: TrialTask) -> None:
         """Note what the scheduler's suggestion stands for; the next `start` is of it."""
         self._upcoming = task
 
-    def start(self, number: int) -> Task:
+    def start(self, number: int) -> TrialTask:
         """Give the proposed task Syne Tune's trial number and announce its submission."""
         task = self._upcoming
         if task is None:
@@ -120,17 +120,17 @@ class Dispatch:
         if self._retry_rule.may_retry(task.trial_id, task.attempt, exit_code, progress.slot) and number not in self._stopped:
             self._retries.append(replace(task, attempt=task.attempt + 1))
 
-    def next_retry(self) -> Task | None:
+    def next_retry(self) -> TrialTask | None:
         """Return a task to be tried again, or None."""
         return self._retries.popleft() if self._retries else None
 
-    def _read(self, number: int, pid: int) -> tuple[Task, Progress]:
+    def _read(self, number: int, pid: int) -> tuple[TrialTask, AttemptProgress]:
         task = self.tasks[number]
         return task, read_progress(self._context.run_dir, pid, task.trial_id, task.attempt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class AttemptProgress:
     """Epochs that were run, the slot that was held, and whether the process wrote the attempt's end (or its refusal).
 
     `ended_early`: by that end the training ended by itself.
@@ -142,7 +142,7 @@ class Progress:
     ended_early: bool = False
 
 
-def read_progress(run_dir: Path, pid: int, trial_id: str, attempt: int) -> Progress:
+def read_progress(run_dir: Path, pid: int, trial_id: str, attempt: int) -> AttemptProgress:
     """Return the progress of an attempt whose process is gone; an empty one if it wrote nothing.
 
     Raises:
@@ -160,4 +160,4 @@ def read_progress(run_dir: Path, pid: int, trial_id: str, attempt: int) -> Progr
                     epochs = event.epoch
                 else:
                     has_ended, ended_early = True, event.ended_early
-    return Progress(epochs=epochs, slot=slot, has_ended=has_ended, ended_early=ended_early)
+    return AttemptProgress(epochs=epochs, slot=slot, has_ended=has_ended, ended_early=ended_early)

@@ -138,7 +138,18 @@ def refusal(spec: RunSpec) -> str | None:
         )
     if sampler.name not in DRAWN_AT_RANDOM and not spec.experiment.search_space.searched:
         return f"sampler {sampler.name!r} needs a dimension with more than one value, but the search space has none; use random"
-    return sampler_refusal(spec, CAPABILITIES) or _too_few_points(spec) or _bad_adapter_option(spec)
+    if problem := sampler_refusal(spec, CAPABILITIES):
+        return problem
+    dimensions = len(spec.experiment.search_space.searched)
+    least = sampler.options.get("num_min_data_points", dimensions)
+    if least < dimensions:
+        return f"sampler option 'num_min_data_points' must be at least the number of dimensions, {dimensions}, but got {least}"
+    if problem := unknown_option(f"adapter {spec.adapter!r}", spec.options, (POLL_OPTION,)):
+        return problem
+    value = spec.options.get(POLL_OPTION, POLL_SECONDS)
+    if not is_finite(value) or value <= 0:
+        return f"adapter option {POLL_OPTION!r} must be a number of seconds above 0, but got {value!r}"
+    return None
 
 
 def implementations(spec: RunSpec) -> dict[str, str]:
@@ -158,23 +169,6 @@ def poll_seconds(spec: RunSpec) -> float:
     return float(spec.options.get(POLL_OPTION, POLL_SECONDS))
 
 
-def _too_few_points(spec: RunSpec) -> str | None:
-    dimensions = len(spec.experiment.search_space.searched)
-    least = spec.experiment.sampler.options.get("num_min_data_points", dimensions)
-    if least < dimensions:
-        return f"sampler option 'num_min_data_points' must be at least the number of dimensions, {dimensions}, but got {least}"
-    return None
-
-
-def _bad_adapter_option(spec: RunSpec) -> str | None:
-    if problem := unknown_option(f"adapter {spec.adapter!r}", spec.options, (POLL_OPTION,)):
-        return problem
-    value = spec.options.get(POLL_OPTION, POLL_SECONDS)
-    if not is_finite(value) or value <= 0:
-        return f"adapter option {POLL_OPTION!r} must be a number of seconds above 0, but got {value!r}"
-    return None
-
-
 def first_modelled_trial(sampler: str, options: Mapping[str, float], dimensions: int) -> int:
     """Return how many trials must be told before the sampler uses its model; until then it draws at random.
 
@@ -183,10 +177,10 @@ def first_modelled_trial(sampler: str, options: Mapping[str, float], dimensions:
     """
     if sampler == "tpe":  # both sides of its split must have more trials than there are dimensions
         least, percent = int(options.get("num_min_data_points", dimensions)), options.get("top_n_percent", 15)
-        told = 1
-        while not (good := max(least, int(percent * told // 100))) > dimensions or told - good <= dimensions:
-            told += 1
-        return told
+        trials = 1
+        while not (good := max(least, int(percent * trials // 100))) > dimensions or trials - good <= dimensions:
+            trials += 1
+        return trials
     if sampler == "rea":
         return int(options.get("population_size", 100))
     fixed = {"bore": 6, "cqr": 5, "gp": 3}

@@ -45,24 +45,21 @@ def make_scheduler(spec: RunSpec, translation: ListTranslation | SpaceTranslatio
     name = CLASSES[sampler.name]
     metric = {"metrics": [OBJECTIVE]} if name == "RandomSearch" else {"metric": OBJECTIVE}
     scheduler = getattr(baselines, name)(**metric, **arguments)
-    return _with_median(scheduler, spec) if pruner.name == "median" else scheduler
-
-
-def _with_median(scheduler: Any, spec: RunSpec) -> Any:
-    """Wrap random search; metric and direction are repeated because the rule takes neither from what it wraps."""
+    if pruner.name != "median":
+        return scheduler
     from syne_tune.optimizer.schedulers.median_stopping_rule import MedianStoppingRule
 
-    options = spec.experiment.pruner.options
+    # it wraps random search; metric and direction are repeated because the rule takes neither from what it wraps
     return MedianStoppingRule(
         scheduler,
         time_attr=TIME_ATTRIBUTE,
         metric=OBJECTIVE,
-        do_minimize=spec.experiment.objective.mode == "min",
+        do_minimize=experiment.objective.mode == "min",
         running_average=True,
-        grace_time=options.get("first_epoch", 1),
-        grace_population=options.get("min_trials", 5) + 1,  # it counts the trial itself
+        grace_time=pruner.options.get("first_epoch", 1),
+        grace_population=pruner.options.get("min_trials", 5) + 1,  # it counts the trial itself
         rank_cutoff=0.5,
-        random_seed=spec.sampler_seed,
+        random_seed=seed,
     )
 
 
