@@ -49,7 +49,13 @@ class Agent:
         """
         self._execution_id, self._run_dir = execution_id, Path(run_dir)
         if folder is not None:
-            self._folder = _made(Path(folder)) if makes else PrivateFolder.open(Path(folder))
+            path = Path(folder)
+            try:
+                self._folder = PrivateFolder.make(path) if makes else PrivateFolder.open(path)
+            except InfrastructureError:  # made by this user's agent for another name of this host: only this run knows the name
+                if not makes or (opened := PrivateFolder.open(path)) is None:
+                    raise
+                self._folder = opened
         self.lost_ns = int(lost_seconds * clock.NANOSECONDS)
         threading.Thread(target=self._end_asked, name="kills", daemon=True).start()
 
@@ -83,8 +89,8 @@ class Agent:
 
     def beat(self) -> dict[str, Any]:
         """Return this host's clocks. Touches no file of the run: a stalled file system is no lost host."""
-        own = clock.anchor()
-        return {"boot_id": clock.boot_id(), "monotonic_ns": own.monotonic_ns, "wall_ns": own.wall_ns}
+        anchor = clock.anchor()
+        return {"boot_id": clock.boot_id(), "monotonic_ns": anchor.monotonic_ns, "wall_ns": anchor.wall_ns}
 
     def note_clock(self) -> None:
         """Write this host into the events, with the alignment that was measured."""
@@ -94,10 +100,10 @@ class Agent:
         """Run a command to its end; what it starts in the background carries the run's mark."""
         marked = {**os.environ, **environment, MARK: self._execution_id}
         try:
-            done = run_to_end(command, seconds, environment=marked)
+            ended = run_to_end(command, seconds, environment=marked)
         except TimeoutError as error:
             return {"code": None, "output": str(error)}
-        return {"code": done.code, "output": done.output + done.errors}
+        return {"code": ended.code, "output": ended.output + ended.errors}
 
     def clean(self, besides: str | None = None) -> list[str]:
         """End all of the run on this host, remove its folder, and return what is still there; not under boot id `besides`."""
@@ -122,18 +128,7 @@ class Agent:
             time.sleep(LOOK_SECONDS)
 
 
-def _made(path: Path) -> PrivateFolder:
-    """Make a folder under a name that only this run knows; one of this user's alone was made by its agent for another name of
-    this host."""
-    try:
-        return PrivateFolder.make(path)
-    except InfrastructureError:
-        if (folder := PrivateFolder.open(path)) is None:
-            raise
-        return folder
-
-
-class Line(Protocol):
+class AgentLine(Protocol):
     """Where an agent hears requests, and answers: JSON texts."""
 
     def requests(self, seconds: float) -> Sequence[bytes] | None:
@@ -161,7 +156,7 @@ class Streams:
         os.write(self._output, b"\n" + reply + b"\n")  # a greeting of the host's shell may have no line end
 
 
-def serve(agent: Agent, line: Line) -> None:
+def serve(agent: Agent, line: AgentLine) -> None:
     """Serve until nothing more can come, or nothing came for too long; then clean."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

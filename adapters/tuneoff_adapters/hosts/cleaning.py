@@ -24,5 +24,5 @@ def clean(execution_id: str, folder: PrivateFolder | None) -> list[str]:
     end_all(lambda: processes_of(execution_id, folder))
     if folder is not None:
         folder.remove()
-    left = [f"process {pid} ({command_line(pid)})" for pid in processes_of(execution_id, folder)]
-    return left + ([f"folder {folder.path}"] if folder is not None and folder.is_there else [])
+    leftovers = [f"process {pid} ({command_line(pid)})" for pid in processes_of(execution_id, folder)]
+    return leftovers + ([f"folder {folder.path}"] if folder is not None and folder.is_there else [])

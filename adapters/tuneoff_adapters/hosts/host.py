@@ -32,7 +32,7 @@ class Timed(NamedTuple):
     arrived_ns: int
 
 
-class Node(Protocol):
+class AgentNode(Protocol):
     """Where an agent is asked: over a command (`Host`), or by what a framework has for that."""
 
     name: str
@@ -141,22 +141,22 @@ class Host(Wire):
             self._process.wait()
 
 
-def answers(asked: Mapping[str, Future[Timed]], seconds: float) -> dict[str, Any]:
+def answers(futures: Mapping[str, Future[Timed]], seconds: float) -> dict[str, Any]:
     """Wait for the answers of several hosts, by name.
 
     Raises:
         InfrastructureError: one of them failed, or did not answer in time.
     """
-    deadline_ns, found = after(seconds), {}
-    for name, future in asked.items():
+    deadline_ns, answers_by_name = after(seconds), {}
+    for name, future in futures.items():
         try:
-            found[name] = future.result(until(deadline_ns)).answer
+            answers_by_name[name] = future.result(until(deadline_ns)).answer
         except TimeoutError as error:
             raise InfrastructureError(f"host {name} must answer within {seconds:.2g} s, but did not") from error
-    return found
+    return answers_by_name
 
 
-def sent(nodes: Sequence[Node], do: str, **arguments: Any) -> dict[str, Future[Timed]]:
+def sent(nodes: Sequence[AgentNode], do: str, **arguments: Any) -> dict[str, Future[Timed]]:
     """Ask all of them the same."""
     return {node.name: node.send(do, **arguments) for node in nodes}
 

@@ -33,8 +33,8 @@ def host_options(options: Mapping[str, Any]) -> HostOptions:
     Raises:
         ExperimentError: an option has a wrong value.
     """
-    given = {name: options[name] for name in options if name in LOCAL_OPTIONS}
-    hosts = given.get("hosts", [])
+    values = {name: options[name] for name in options if name in LOCAL_OPTIONS}
+    hosts = values.get("hosts", [])
     if (
         not isinstance(hosts, list)
         or not all(is_word(host) and "/" not in host for host in hosts)
@@ -44,7 +44,7 @@ def host_options(options: Mapping[str, Any]) -> HostOptions:
             "option `hosts` must be a list of different names, e.g. [node1, root@node2] (a port belongs into `host_command`), "
             f"but got {hosts!r}"
         )
-    command = given.get("host_command", HostOptions().host_command)
+    command = values.get("host_command", HostOptions().host_command)
     if not isinstance(command, str) or "{host}" not in command:
         raise ExperimentError(f"option `host_command` must have {{host}} in it, as `ssh {{host}}` has, but got {command!r}")
     try:
@@ -53,18 +53,18 @@ def host_options(options: Mapping[str, Any]) -> HostOptions:
         raise ExperimentError(
             f"option `host_command` must be words as a shell takes them, but got {command!r}: {error}"
         ) from error
-    if not is_word(python := given.get("host_python", sys.executable)):
+    if not is_word(python := values.get("host_python", sys.executable)):
         raise ExperimentError(f"option `host_python` must be the path of a Python on the hosts, but got {python!r}")
-    return HostOptions(hosts=tuple(hosts), host_command=command, host_python=python, lost_seconds=lost_seconds_of(given))
+    return HostOptions(hosts=tuple(hosts), host_command=command, host_python=python, lost_seconds=lost_seconds_of(values))
 
 
-def lost_seconds_of(given: Mapping[str, Any]) -> float:
+def lost_seconds_of(values: Mapping[str, Any]) -> float:
     """Return how long a host may be silent.
 
     Raises:
         ExperimentError: the option is no such number.
     """
-    seconds = given.get("lost_seconds", HostOptions().lost_seconds)
+    seconds = values.get("lost_seconds", HostOptions().lost_seconds)
     if not is_finite(seconds) or seconds < LEAST_LOST_SECONDS:
         raise ExperimentError(f"option `lost_seconds` must be a number >= {LEAST_LOST_SECONDS:g}, but got {seconds!r}")
     return float(seconds)

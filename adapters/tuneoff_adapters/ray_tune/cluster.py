@@ -22,7 +22,7 @@ from tuneoff.errors import InfrastructureError, StepError, UserError
 from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.hosts.agent import Agent
 from tuneoff_adapters.hosts.contact import CHECK_SECONDS, LOST, Contact
-from tuneoff_adapters.hosts.host import PASSED_ON, Host, Node, Timed, answers
+from tuneoff_adapters.hosts.host import PASSED_ON, AgentNode, Host, Timed, answers
 from tuneoff_adapters.hosts.options import BEAT_SECONDS, HostOptions, host_options, slots_of
 from tuneoff_adapters.ray_tune import start
 from tuneoff_adapters.ray_tune.cluster_options import ADDRESS, is_here
@@ -103,7 +103,7 @@ class RayHosts:
         nodes = [Host(name, template, python, folder / f"host-{name}.log") for name, (template, python) in ways.items()]
         return self._contact.add(nodes, seconds)
 
-    def _run(self, starts: dict[Node, list[str]]) -> None:
+    def _run(self, starts: dict[AgentNode, list[str]]) -> None:
         environment = {
             name: value for name, value in os.environ.items() if name.startswith(("RAY_", "TUNE_")) or name in THREAD_VARIABLES
         }
@@ -174,14 +174,14 @@ class RayAddress:
         alive = [(entry["NodeManagerAddress"], entry["NodeID"]) for entry in ray.nodes() if entry["Alive"]]
         return [(name, node_id) for name, node_id in alive if node_id not in self._known]
 
-    def _take_in(self, joined: list[tuple[str, str]], are_late: bool = False) -> list[Node]:
+    def _take_in(self, joined: list[tuple[str, str]], are_late: bool = False) -> list[AgentNode]:
         """Reach nodes at once.
 
         Raises:
             InfrastructureError: one of them cannot be reached.
         """
         self._known.update(node_id for _, node_id in joined)
-        nodes: list[Node] = [ActorNode(name, node_id) for name, node_id in joined]
+        nodes: list[AgentNode] = [ActorNode(name, node_id) for name, node_id in joined]
         for problem in self._contact.add(nodes, are_late=are_late):
             raise InfrastructureError(problem)
         return nodes

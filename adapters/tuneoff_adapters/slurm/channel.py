@@ -67,7 +67,12 @@ class Channel:
         """Return the next message as it was sent by `send_bytes`; raises as `recv`."""
         self.wait(None)
         try:
-            return self._receive()
+            kind, length = _HEADER.unpack(self._part(b"header", _HEADER.size))
+            content = self._part(b"body", length)
+            self._received += 1
+            if kind == _REFUSAL:
+                raise TamperedError("the other end got a message that was changed on its way")
+            return content
         except TamperedError:
             with contextlib.suppress(OSError):
                 self._send(_REFUSAL, b"")
@@ -105,14 +110,6 @@ class Channel:
             tags = _tag(self._sending, self._sent, b"header", header), _tag(self._sending, self._sent, b"body", content)
             self._sent += 1
             self._way.sendall(b"".join((header, tags[0], content, tags[1])))
-
-    def _receive(self) -> bytes:
-        kind, length = _HEADER.unpack(self._part(b"header", _HEADER.size))
-        content = self._part(b"body", length)
-        self._received += 1
-        if kind == _REFUSAL:
-            raise TamperedError("the other end got a message that was changed on its way")
-        return content
 
     def _part(self, name: bytes, length: int) -> bytes:
         """Receive a part of a message, and its tag."""

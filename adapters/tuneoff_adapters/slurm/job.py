@@ -31,7 +31,7 @@ class Way:
     key: bytes = field(repr=False)
 
     @property
-    def place(self) -> str:
+    def address(self) -> str:
         return f"{self.host}:{self.port}"
 
     def connect(self, kind: str, index: int, about: Any) -> Channel:
@@ -51,7 +51,7 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _JobLine:
     """The agent's line to the coordinator."""
 
     channel: Channel
@@ -100,7 +100,7 @@ class Job:
 
     def __call__(self) -> None:
         os.environ.pop("TMPDIR", None)  # of the machine that submitted
-        line = _Line(self.way.connect(AGENT, self.index, socket.gethostname()))
+        line = _JobLine(self.way.connect(AGENT, self.index, socket.gethostname()))
         serve(JobAgent(self.way, self.index), line)
 
     def checkpoint(self, *_: Any, **__: Any) -> Any:
@@ -111,12 +111,9 @@ class Job:
 
 
 def _kills() -> int:
-    return sum(map(out_of_memory_kills, _own_groups()))
-
-
-def _own_groups() -> Sequence[str]:
-    """Return the folders of this process's control groups of memory."""
+    """Return how many processes the kernel has killed for their memory in this process's control groups."""
     with open("/proc/self/cgroup") as file:
         groups = [line.rstrip("\n").split(":", 2) for line in file]
     roots = {"memory": "/sys/fs/cgroup/memory", "": "/sys/fs/cgroup"}
-    return [f"{root}{path}" for _, names, path in groups for name, root in roots.items() if name in names.split(",")]
+    folders = (f"{root}{path}" for _, names, path in groups for name, root in roots.items() if name in names.split(","))
+    return sum(map(out_of_memory_kills, folders))

@@ -57,8 +57,8 @@ def state_of(job_id: str) -> State:
         said = call("scontrol", "--oneliner", "show", "job", job_id)
     except InfrastructureError as error:
         return State("UNKNOWN" if "Invalid job id" in str(error) else AWAY, "")
-    found = dict(re.findall(r"(JobState|Reason)=(\S+)", said))
-    return State(found.get("JobState", AWAY), found.get("Reason", ""))
+    fields = dict(re.findall(r"(JobState|Reason)=(\S+)", said))
+    return State(fields.get("JobState", AWAY), fields.get("Reason", ""))
 
 
 def settled(job_id: str, seconds: float = 5.0) -> State:
@@ -92,13 +92,13 @@ def end_all(name: str, seconds: float) -> list[str]:
         waited = time.monotonic() - began
         try:
             call("scancel", f"--name={name}")
-            left = call("squeue", "--noheader", f"--name={name}", "--format=%i %T").splitlines()
+            still_queued = call("squeue", "--noheader", f"--name={name}", "--format=%i %T").splitlines()
         except InfrastructureError:
             if waited > seconds:
                 raise
-            left = [name]
-        living = [job for job in left if not job.endswith("COMPLETING")]
-        if not left or waited > seconds or (not living and waited > COMPLETING_SECONDS):
+            still_queued = [name]
+        living = [job for job in still_queued if not job.endswith("COMPLETING")]
+        if not still_queued or waited > seconds or (not living and waited > COMPLETING_SECONDS):
             return living
         time.sleep(LOOK_SECONDS)
 
@@ -110,10 +110,10 @@ def call(*command: str) -> str:
         InfrastructureError: it failed, or did not answer.
     """
     try:
-        done = run_to_end(command, CALL_SECONDS)
+        ended = run_to_end(command, CALL_SECONDS)
     except OSError as error:  # also: in time
         raise InfrastructureError(f"SLURM must answer, but {command[0]}: {error}") from error
-    if done.code != 0:
-        said = (done.errors.strip() or f"exit code {done.code}").splitlines()[-1]
+    if ended.code != 0:
+        said = (ended.errors.strip() or f"exit code {ended.code}").splitlines()[-1]
         raise InfrastructureError(f"SLURM must answer, but {command[0]} says: {said}")
-    return done.output
+    return ended.output

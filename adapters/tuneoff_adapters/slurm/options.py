@@ -49,26 +49,27 @@ def slurm_options(spec: RunSpec) -> SlurmOptions:
     Raises:
         ExperimentError: an option has a wrong value.
     """
-    given = {name: spec.options[name] for name in spec.options if name in OPTIONS}
-    flags = given.get("sbatch", {})
+    options = {name: spec.options[name] for name in spec.options if name in OPTIONS}
+    flags = options.get("sbatch", {})
     if not isinstance(flags, Mapping) or not all(map(_is_flag, flags.items())):
         raise ExperimentError(
             "option `sbatch` must have flags of sbatch by their long names, e.g. {partition: short, time: 30} (time in whole "
             f"minutes, true for a flag without a value), but got {flags!r}"
         )
-    if taken := sorted(name for name in flags if any(one.startswith(name) for one in _OURS)):  # sbatch takes a flag's beginning
+    # sbatch takes a flag's beginning
+    if taken := sorted(name for name in flags if any(reserved.startswith(name) for reserved in _OURS)):
         raise ExperimentError(f"option `sbatch` must leave {', '.join(taken)} to tuneoff: they follow from the experiment")
-    setup = given.get("setup", [])
+    setup = options.get("setup", [])
     if not isinstance(setup, list) or not all(isinstance(line, str) for line in setup):
         raise ExperimentError(f"option `setup` must be a list of shell lines, e.g. [module load cuda], but got {setup!r}")
     for name in ("host_python", "submit_host"):
-        if name in given and not is_word(given[name]):
-            raise ExperimentError(f"option `{name}` must be a word, but got {given[name]!r}")
-    pending = given.get("pending_seconds", PENDING_SECONDS)
+        if name in options and not is_word(options[name]):
+            raise ExperimentError(f"option `{name}` must be a word, but got {options[name]!r}")
+    pending = options.get("pending_seconds", PENDING_SECONDS)
     if not is_finite(pending) or pending <= 0:
         raise ExperimentError(f"option `pending_seconds` must be a number > 0, but got {pending!r}")
-    fixed = {"sbatch": dict(flags), "setup": tuple(setup), "lost_seconds": lost_seconds_of(given)}
-    return SlurmOptions(**{**given, **fixed})
+    fixed = {"sbatch": dict(flags), "setup": tuple(setup), "lost_seconds": lost_seconds_of(options)}
+    return SlurmOptions(**{**options, **fixed})
 
 
 def _is_flag(entry: tuple[Any, Any]) -> bool:
@@ -100,15 +101,15 @@ def refuse_slurm(spec: RunSpec, others: frozenset[str] = frozenset()) -> str | N
 
 def placement(spec: RunSpec) -> str:
     """Return one line on what is submitted."""
-    asked = asked_for(spec) | dict(sorted(slurm_options(spec).sbatch.items()))
-    flags = (f"--{name}" if value is True else f"--{name}={value}" for name, value in asked.items())
+    requested = asked_for(spec) | dict(sorted(slurm_options(spec).sbatch.items()))
+    flags = (f"--{name}" if value is True else f"--{name}={value}" for name, value in requested.items())
     return f"submits {spec.experiment.workers.count} jobs to SLURM, a worker each: {' '.join(flags)}"
 
 
 def asked_for(spec: RunSpec) -> dict[str, str | int | bool]:
     """Return what every job asks for by the experiment, and its minutes unless option `sbatch` says them, as flags of sbatch."""
     workers = spec.experiment.workers
-    asked: dict[str, str | int | bool] = {"cpus-per-task": math.ceil(workers.cpus)}
+    requested: dict[str, str | int | bool] = {"cpus-per-task": math.ceil(workers.cpus)}
     if workers.memory_mb is not None:
-        asked["mem"] = f"{math.ceil(workers.memory_mb * 1e6 / 1024)}K"
-    return asked if "time" in slurm_options(spec).sbatch else {**asked, "time": MINUTES}
+        requested["mem"] = f"{math.ceil(workers.memory_mb * 1e6 / 1024)}K"
+    return requested if "time" in slurm_options(spec).sbatch else {**requested, "time": MINUTES}

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def on_slurm(local: Capabilities, **changes: Any) -> Capabilities:
     """Return the capabilities of an adapter whose workers may be jobs of SLURM too, where SLURM limits their memory."""
     platforms = (*local.platforms, SLURM)
-    there = replace(local, platforms=platforms, memory_limiter="SLURM, and a watchdog on each node", **changes)
-    return replace(local, platforms=platforms, elsewhere={**local.elsewhere, SLURM: there})
+    capabilities = replace(local, platforms=platforms, memory_limiter="SLURM, and a watchdog on each node", **changes)
+    return replace(local, platforms=platforms, elsewhere={**local.elsewhere, SLURM: capabilities})
 
 
 class OnSlurm(RemotePool):
@@ -69,13 +69,12 @@ class OnSlurm(RemotePool):
             super().undeploy()
         finally:
             if self.context.spec.platform == SLURM and self.context.outside.exists():
-                self._end_jobs()
+                from tuneoff_adapters.slurm.jobs import end_all
 
-    def _end_jobs(self) -> None:
-        from tuneoff_adapters.slurm.jobs import end_all
-
-        left = end_all(self._job_name, REMOVAL_SHARE * self.undeploy_seconds)
-        self.forget()
-        if left:
-            raise StepError(f"no job of SLURM may be left, but there is {', '.join(left)}; run: scancel --name={self._job_name}")
-        self.context.outside.unlink()
+                living = end_all(self._job_name, REMOVAL_SHARE * self.undeploy_seconds)
+                self.forget()
+                if living:
+                    raise StepError(
+                        f"no job of SLURM may be left, but there is {', '.join(living)}; run: scancel --name={self._job_name}"
+                    )
+                self.context.outside.unlink()

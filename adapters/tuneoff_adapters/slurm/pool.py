@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
 import queue
+import shlex
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -15,18 +17,20 @@ from typing import Any
 from tuneoff.base import clock
 from tuneoff.base.processes import last_words
 from tuneoff.errors import InfrastructureError, StepError
+from tuneoff.record.events.reader import SUFFIX, Statistics, read_file
+from tuneoff.record.events.schema import TrialEnded, TrialStarted
+from tuneoff.record.events.writer import FOLDER
 from tuneoff.record.run_context import RunContext
+from tuneoff.run.trial.faults import announce_kill, out_of_memory_cause
 from tuneoff.run.trial.pool import Death, Message, News, Pool, Ready
 from tuneoff_adapters.hosts.contact import Contact
-from tuneoff_adapters.hosts.host import Node, Timed, after, until
+from tuneoff_adapters.hosts.host import AgentNode, Timed, after, until
 from tuneoff_adapters.shares import SETUP_SHARE
-from tuneoff_adapters.slurm import jobs
+from tuneoff_adapters.slurm import SLURM, jobs
 from tuneoff_adapters.slurm.channel import Channel, TamperedError
 from tuneoff_adapters.slurm.door import Door, JobNode
 from tuneoff_adapters.slurm.job import AGENT, Job
-from tuneoff_adapters.slurm.options import slurm_options
-from tuneoff_adapters.slurm.out_of_memory import announce_out_of_memory
-from tuneoff_adapters.slurm.submission import submit
+from tuneoff_adapters.slurm.options import asked_for, slurm_options
 
 LOOK_SECONDS = 3.0  # between two looks at jobs that are waited for
 LAST_SECONDS = 2.0  # for what a worker said last, once it has ended
@@ -35,7 +39,7 @@ MAX_FRUITLESS = 3  # jobs in a row that ended before they reached the coordinato
 
 
 @dataclass(slots=True)
-class _Place:
+class _JobSlot:
     """One worker: its job, what is connected of it, and what waits until it is."""
 
     job: Any
@@ -59,7 +63,7 @@ class SlurmPool(Pool):
         self._options = slurm_options(context.spec)
         self._work = (str(context.trial_context.path), *work)
         self.count = context.spec.experiment.workers.count
-        self._places: dict[int, _Place] = {}
+        self._slots: dict[int, _JobSlot] = {}
         self._queue: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
         self._news: list[News] = []
         self._fruitless = 0
@@ -71,46 +75,46 @@ class SlurmPool(Pool):
     def start(self) -> None:
         deadline_ns = after(SETUP_SHARE * self._context.spec.experiment.timeouts.deploy_seconds)
         for index in range(self.count):
-            self._places[index] = self._submit(index)
-        self._await(deadline_ns, lambda place: place.node is not None)
+            self._slots[index] = self._submit(index)
+        self._await(deadline_ns, lambda slot: slot.node is not None)
         self._contact.keep()
         self._has_begun = True
         for index in range(self.count):
             self._begin(index)
-        self._await(deadline_ns, lambda place: place.is_ready)
+        self._await(deadline_ns, lambda slot: slot.is_ready)
 
     def _await(self, deadline_ns: int, is_there: Any) -> None:
-        while not all(map(is_there, self._places.values())):
+        while not all(map(is_there, self._slots.values())):
             self._step(until(deadline_ns))
-            death = next((one for one in self._news if isinstance(one, Death)), None)
+            death = next((piece for piece in self._news if isinstance(piece, Death)), None)
             if death is not None:
                 raise InfrastructureError(f"a worker must start, but {death.cause}; see the run's log")
             if until(deadline_ns) == 0.0:
-                missing = next(place for place in self._places.values() if not is_there(place))
+                missing = next(slot for slot in self._slots.values() if not is_there(slot))
                 raise InfrastructureError(self._waiting(missing, "timeouts.deploy_seconds"))
 
     def start_worker(self, index: int) -> None:
-        place = self._places[index]
-        place.is_dead = False
-        if place.following is not None:
-            node, place.following = place.following, None
-            self._take_agent(index, place, node)
-        elif place.node is not None:  # its job is there
+        slot = self._slots[index]
+        slot.is_dead = False
+        if slot.following is not None:
+            node, slot.following = slot.following, None
+            self._take_agent(index, slot, node)
+        elif slot.node is not None:  # its job is there
             self._begin(index)
-        elif (state := jobs.state_of(place.job.job_id)).is_to_come:
-            jobs.start_now(place.job.job_id)
+        elif (state := jobs.state_of(slot.job.job_id)).is_to_come:
+            jobs.start_now(slot.job.job_id)
         elif state.name != jobs.AWAY:  # else it is looked at again
-            jobs.cancel(place.job.job_id)
-            self._places[index] = self._submit(index)
+            jobs.cancel(slot.job.job_id)
+            self._slots[index] = self._submit(index)
 
     def send(self, index: int, content: Any) -> None:
-        pipe = self._places[index].pipe
+        pipe = self._slots[index].pipe
         if pipe is not None:
             with contextlib.suppress(OSError):
                 pipe.send(content)
 
     def is_there(self, index: int) -> bool:
-        return self._places[index].is_ready
+        return self._slots[index].is_ready
 
     def wait(self, timeout_seconds: float | None = None) -> list[News]:
         deadline_ns = None if timeout_seconds is None else after(timeout_seconds)
@@ -128,44 +132,44 @@ class SlurmPool(Pool):
 
     def close(self) -> None:
         """Let the workers end, and then their jobs."""
-        for place in self._places.values():
-            if place.pipe is not None:
+        for slot in self._slots.values():
+            if slot.pipe is not None:
                 with contextlib.suppress(OSError):
-                    place.pipe.send(None)
+                    slot.pipe.send(None)
         deadline_ns = after(LAST_SECONDS)
-        for place in self._places.values():
-            if place.working is not None:
+        for slot in self._slots.values():
+            if slot.working is not None:
                 with contextlib.suppress(TimeoutError, InfrastructureError):
-                    place.working.result(until(deadline_ns))
+                    slot.working.result(until(deadline_ns))
         self._contact.end()
         self._door.close()
-        self._places.clear()
+        self._slots.clear()
 
-    def _submit(self, index: int) -> _Place:
-        return _Place(submit(self._context, self._name, Job(self._door.way, index)), clock.monotonic_ns())
+    def _submit(self, index: int) -> _JobSlot:
+        return _JobSlot(submit(self._context, self._name, Job(self._door.way, index)), clock.monotonic_ns())
 
     def _arrived(self, kind: str, index: int, job_id: str, about: Any, pipe: Channel) -> None:
-        place = self._places.get(index)
-        if place is None or place.job.job_id != job_id:
+        slot = self._slots.get(index)
+        if slot is None or slot.job.job_id != job_id:
             pipe.close()
         elif kind == AGENT:
             node = JobNode(about, job_id, pipe, self._tampered)
-            if place.working is None and not place.is_dead:
-                self._take_agent(index, place, node)
+            if slot.working is None and not slot.is_dead:
+                self._take_agent(index, slot, node)
             else:  # SLURM started it again before its host was found to be silent
-                place.following = node
-                if place.node is not None:
-                    place.node.fail()
+                slot.following = node
+                if slot.node is not None:
+                    slot.node.fail()
         else:
-            place.pipe, place.pid = pipe, about
-            place.reader = threading.Thread(target=self._read, args=(index, place, pipe), daemon=True)
+            slot.pipe, slot.pid = pipe, about
+            slot.reader = threading.Thread(target=self._read, args=(index, slot, pipe), daemon=True)
             with contextlib.suppress(OSError):
                 pipe.send(self._work)
-            place.reader.start()
+            slot.reader.start()
 
-    def _take_agent(self, index: int, place: _Place, node: JobNode) -> None:
-        if place.node is not None:  # SLURM has started its job again
-            self._contact.let_go(place.node)
+    def _take_agent(self, index: int, slot: _JobSlot, node: JobNode) -> None:
+        if slot.node is not None:  # SLURM has started its job again
+            self._contact.let_go(slot.node)
         try:
             for problem in self._contact.add([node]):
                 raise InfrastructureError(problem)
@@ -174,27 +178,27 @@ class SlurmPool(Pool):
             if not self._has_begun:
                 raise
             self._contact.let_go(node)
-            place.node = None
-            self._miss(index, place, f"it cannot take part: {error}")
+            slot.node = None
+            self._miss(index, slot, f"it cannot take part: {error}")
             return
-        place.node, place.host = node, node.host
+        slot.node, slot.host = node, node.host
         if self._has_begun:
             self._contact.measure()  # before its first trial
             self._begin(index)
 
     def _begin(self, index: int) -> None:
         """Start a worker in a job that is there."""
-        place = self._places[index]
-        assert place.node is not None
-        place.working = place.node.send("work")
-        place.working.add_done_callback(lambda told: self._queue.put((self._ended, index, place, told)))
+        slot = self._slots[index]
+        assert slot.node is not None
+        slot.working = slot.node.send("work")
+        slot.working.add_done_callback(lambda future: self._queue.put((self._ended, index, slot, future)))
 
-    def _read(self, index: int, place: _Place, pipe: Channel) -> None:
+    def _read(self, index: int, slot: _JobSlot, pipe: Channel) -> None:
         try:
             for content in pipe.messages():
-                self._queue.put((self._told, index, place, pipe, pickle.loads(content)))
+                self._queue.put((self._told, index, slot, pipe, pickle.loads(content)))
         except TamperedError as error:
-            self._tampered(f"{place.host} (job {place.job.job_id})", error)
+            self._tampered(f"{slot.host} (job {slot.job.job_id})", error)
 
     def _tampered(self, host: str, error: TamperedError) -> None:
         self._queue.put((self._refuse, host, error))
@@ -205,79 +209,144 @@ class SlurmPool(Pool):
             "use a network on which nobody else can change it"
         ) from error
 
-    def _told(self, index: int, place: _Place, pipe: Channel, content: Any) -> None:
-        if pipe is place.pipe:  # else it came later than the end of its worker
-            self._fruitless, place.is_ready = 0, True
+    def _told(self, index: int, slot: _JobSlot, pipe: Channel, content: Any) -> None:
+        if pipe is slot.pipe:  # else it came later than the end of its worker
+            self._fruitless, slot.is_ready = 0, True
             self._news.append(content if isinstance(content, Ready) else Message(index, content))
 
-    def _ended(self, index: int, place: _Place, told: Future[Timed]) -> None:
+    def _ended(self, index: int, slot: _JobSlot, future: Future[Timed]) -> None:
         """A worker has ended, or its job: what it said before that comes first."""
-        if told is place.working:
-            if place.reader is not None:
-                place.reader.join(LAST_SECONDS)
-            self._queue.put((self._bury, index, place, told))
+        if future is slot.working:
+            if slot.reader is not None:
+                slot.reader.join(LAST_SECONDS)
+            self._queue.put((self._bury, index, slot, future))
 
-    def _bury(self, index: int, place: _Place, told: Future[Timed]) -> None:
-        if place.pipe is not None:
-            place.pipe.end()
-        pid, place.pid, was_ready = place.pid, 0, place.is_ready
-        place.working, place.pipe, place.reader, place.is_ready, place.is_dead = None, None, None, False, True
-        answer = told.result().answer if told.exception() is None else None
+    def _bury(self, index: int, slot: _JobSlot, future: Future[Timed]) -> None:
+        if slot.pipe is not None:
+            slot.pipe.end()
+        pid, slot.pid, was_ready = slot.pid, 0, slot.is_ready
+        slot.working, slot.pipe, slot.reader, slot.is_ready, slot.is_dead = None, None, None, False, True
+        answer = future.result().answer if future.exception() is None else None
         if answer is not None and answer["exit_code"] not in ENDED_WITH_JOB:
             if answer["out_of_memory"]:
-                announce_out_of_memory(self._context, place.host, pid)
+                announce_out_of_memory(self._context, slot.host, pid)
             death = Death(index, pid, answer["exit_code"])
             if was_ready:
                 self._news.append(death)
             else:
-                self._miss(index, place, f"{death.cause} before it could take a trial: {last_words(place.job.paths.stdout)}")
+                self._miss(index, slot, f"{death.cause} before it could take a trial: {last_words(slot.job.paths.stdout)}")
             return
-        why = f"host {place.host} ended it" if answer is not None else str(told.exception())
-        if place.node is not None:
-            self._contact.let_go(place.node)  # its agent goes, and with it the job
-        place.node, place.since_ns = None, clock.monotonic_ns()
-        state = jobs.settled(place.job.job_id) if place.following is None else jobs.State("RUNNING", "requeued")
+        why = f"host {slot.host} ended it" if answer is not None else str(future.exception())
+        if slot.node is not None:
+            self._contact.let_go(slot.node)  # its agent goes, and with it the job
+        slot.node, slot.since_ns = None, clock.monotonic_ns()
+        state = jobs.settled(slot.job.job_id) if slot.following is None else jobs.State("RUNNING", "requeued")
         if state.name == "OUT_OF_MEMORY":
-            announce_out_of_memory(self._context, place.host, pid)
-        self._news.append(Death(index, pid, None, f"{why}; SLURM says of its job {place.job.job_id}: {state.text}"))
+            announce_out_of_memory(self._context, slot.host, pid)
+        self._news.append(Death(index, pid, None, f"{why}; SLURM says of its job {slot.job.job_id}: {state.text}"))
 
     def _look(self) -> None:
         """See now and then what became of jobs that are waited for, once all that was told is taken in."""
         if clock.monotonic_ns() - self._looked_ns < LOOK_SECONDS * clock.NANOSECONDS or not self._queue.empty():
             return
         self._looked_ns, missed = clock.monotonic_ns(), self._fruitless
-        for place in self._places.values():
-            if place.node is not None and not self._has_begun and place.node.is_gone:
-                self._contact.let_go(place.node)
-                place.node = None
-        waiting = {index: place for index, place in self._places.items() if place.node is None and not place.is_dead}
-        states = jobs.states(self._name, [place.job.job_id for place in waiting.values()]) if waiting else {}
-        for index, place in waiting.items():
-            state = states[place.job.job_id]
+        for slot in self._slots.values():
+            if slot.node is not None and not self._has_begun and slot.node.is_gone:
+                self._contact.let_go(slot.node)
+                slot.node = None
+        waiting = {index: slot for index, slot in self._slots.items() if slot.node is None and not slot.is_dead}
+        states = jobs.states(self._name, [slot.job.job_id for slot in waiting.values()]) if waiting else {}
+        for index, slot in waiting.items():
+            state = states[slot.job.job_id]
             if state.has_ended:
                 self._fruitless = missed  # what ends all jobs at once counts once
-                said = last_words(place.job.paths.stdout)
-                self._miss(index, place, f"it ended ({state.text}) before it reached {self._door.way.place}: {said}")
-            elif self._has_begun and clock.monotonic_ns() - place.since_ns > self._options.pending_seconds * clock.NANOSECONDS:
-                raise InfrastructureError(self._waiting(place, "option `pending_seconds`"))
+                said = last_words(slot.job.paths.stdout)
+                self._miss(index, slot, f"it ended ({state.text}) before it reached {self._door.way.address}: {said}")
+            elif self._has_begun and clock.monotonic_ns() - slot.since_ns > self._options.pending_seconds * clock.NANOSECONDS:
+                raise InfrastructureError(self._waiting(slot, "option `pending_seconds`"))
 
-    def _miss(self, index: int, place: _Place, text: str) -> None:
+    def _miss(self, index: int, slot: _JobSlot, text: str) -> None:
         self._fruitless += 1
         if self._fruitless >= MAX_FRUITLESS:
-            raise InfrastructureError(f"job {place.job.job_id} must get to work, but {text}")
-        place.is_dead = True
-        self._news.append(Death(index, 0, None, f"job {place.job.job_id}: {text}"))
+            raise InfrastructureError(f"job {slot.job.job_id} must get to work, but {text}")
+        slot.is_dead = True
+        self._news.append(Death(index, 0, None, f"job {slot.job.job_id}: {text}"))
 
-    def _waiting(self, place: _Place, key: str) -> str:
+    def _waiting(self, slot: _JobSlot, key: str) -> str:
         """Return what a job that has not come to work does, and the way out."""
-        waited, state = (clock.monotonic_ns() - place.since_ns) / clock.NANOSECONDS, jobs.state_of(place.job.job_id)
+        waited, state = (clock.monotonic_ns() - slot.since_ns) / clock.NANOSECONDS, jobs.state_of(slot.job.job_id)
         way_out = f"raise {key}, or ask SLURM for less"
         if state.name == "RUNNING":
-            way_out = f"can its node reach {self._door.way.place}? option `submit_host` gives this machine another name"
-        return f"job {place.job.job_id} must get to work, but after {waited:.0f} s it is {state.text}; {way_out}"
+            way_out = f"can its node reach {self._door.way.address}? option `submit_host` gives this machine another name"
+        return f"job {slot.job.job_id} must get to work, but after {waited:.0f} s it is {state.text}; {way_out}"
 
 
-def _give_up(node: Node) -> None:
+def _give_up(node: AgentNode) -> None:
     """Take a host for lost that is silent: whatever waits for its answer need not wait any longer."""
     if isinstance(node, JobNode):
         node.fail()
+
+
+def announce_out_of_memory(context: RunContext, host: str, pid: int) -> None:
+    """Note that a trial of the worker that had this process on a host ends for its memory, so that it is not tried again."""
+    open_attempt: tuple[str, int] | None = None
+    for path in sorted((context.run_dir / FOLDER).glob(f"worker-{pid}-*{SUFFIX}")):
+        for process, event in read_file(path, Statistics()):
+            if process.host != host:
+                break
+            if isinstance(event, TrialStarted):
+                open_attempt = event.trial, event.attempt
+            elif isinstance(event, TrialEnded):
+                open_attempt = None
+    if open_attempt is None:
+        return
+    cause = out_of_memory_cause(context.trial_context.memory_bytes, "SLURM")
+    announce_kill(context.run_dir, context.events, *open_attempt, cause, charged="workload", limit="memory")
+
+
+SIGNAL_SECONDS = 30  # before the end of a job's time: submitit puts it back into the queue
+
+
+def submit(context: RunContext, name: str, job: Job) -> Any:
+    """Return submitit's job, which waits in SLURM's queue.
+
+    Raises:
+        InfrastructureError: SLURM does not take it.
+    """
+    import submitit
+
+    options = slurm_options(context.spec)
+    flags = {**asked_for(context.spec), **options.sbatch}
+    cpus = flags.pop("cpus-per-task")
+    folder = context.work_dir / SLURM
+    folder.mkdir(mode=0o700, exist_ok=True)
+    executor = submitit.SlurmExecutor(folder, python=shlex.quote(options.host_python))
+    executor.update_parameters(
+        job_name=name,
+        time=flags.pop("time"),
+        nodes=1,
+        ntasks_per_node=1,
+        cpus_per_task=cpus,
+        signal_delay_s=SIGNAL_SECONDS,
+        stderr_to_stdout=True,
+        setup=list(options.setup) or None,
+        srun_args=[f"--cpus-per-task={cpus}"],  # from 22.05 on srun does not take it from the job
+        additional_parameters={"requeue": True, **flags},
+    )
+    try:
+        with _outside_of_jobs():
+            return executor.submit(job)
+    except (RuntimeError, OSError) as error:  # of several classes
+        raise InfrastructureError(f"SLURM must take a job, but sbatch says: {' '.join(str(error).split())}") from error
+
+
+@contextlib.contextmanager
+def _outside_of_jobs() -> Iterator[None]:
+    """Submit as if this were no job itself, whatever its user has set for others: such variables overrule what is asked for."""
+    ours = {name: value for name, value in os.environ.items() if name.startswith(("SLURM_", "SBATCH_")) and name != "SLURM_CONF"}
+    for name in ours:
+        del os.environ[name]
+    try:
+        yield
+    finally:
+        os.environ.update(ours)
