@@ -570,6 +570,9 @@ SCENARIOS: Mapping[str, Scenario] = {
         ]
     ),
     "emulated": lambda: results([Entry("a", FAST), Entry("b", SLOW), Entry("k", FAST, emulated=True)]),
+    "runs of two machines": lambda: changed(
+        pair(), lambda record: replace(record, environment={"host": record.run_spec().adapter})
+    ),
     "emulated at run time": emulated_at_run_time,
     "a missing metric": lambda: results(
         [Entry(name, lambda seed: {"time.jct": missing("ms", "un-deploy did not end")}) for name in "ab"]
