@@ -15,7 +15,7 @@ from katib_emulation.collector import CONTAINER
 from katib_emulation.objects import PODS, TRIALS
 from katib_emulation.processes import FileWatch
 from tuneoff.base.processes import is_alive
-from tuneoff_adapters.katib.metrics_file import create_mark
+from tuneoff_adapters.katib.pod import create_mark
 from waiting import until
 
 FILE = [{"name": "METRICS", "value": "/var/log/katib/metrics.log"}]

@@ -42,7 +42,11 @@ class KatibAdapter(ClusterAdapter):
 
     def __init__(self, context: RunContext) -> None:
         super().__init__(context)
-        self._server = _emulated_server(context) if context.spec.platform == EMULATED else None
+        self._server: EmulatedServer | None = None
+        if context.spec.platform == EMULATED:
+            from tuneoff_adapters.katib.platforms import EmulatedServer
+
+            self._server = EmulatedServer(context)
 
     @classmethod
     def refuse(cls, spec: RunSpec) -> str | None:
@@ -109,12 +113,12 @@ class KatibAdapter(ClusterAdapter):
 
         follower = self._follower
         assert follower is not None
-        found = optimum(follower.experiment, follower.book.outcomes(), self.context.spec.experiment.objective, OBJECTIVE)
-        if found is None:
+        result = optimum(follower.experiment, follower.book.outcomes(), self.context.spec.experiment.objective, OBJECTIVE)
+        if result is None:
             return None
-        if found.note is not None:
-            self.context.flag(NOT_COMPLETED, found.note)
-        return found.best
+        if result.note is not None:
+            self.context.flag(NOT_COMPLETED, result.note)
+        return result.best
 
     def undeploy(self) -> None:
         """Delete what was made, wait until it is gone, and end the emulated server if there is one."""
@@ -153,9 +157,3 @@ class KatibAdapter(ClusterAdapter):
 
         options, server = katib_options(self.context.spec), self._server
         return Connection.of(options) if server is None else Connection.of(options, server.kubeconfig, server.check)
-
-
-def _emulated_server(context: RunContext) -> EmulatedServer:
-    from tuneoff_adapters.katib.platforms import EmulatedServer
-
-    return EmulatedServer(context)

@@ -24,8 +24,8 @@ from tuneoff_adapters.kubernetes.resources import (
     SUGGESTIONS,
     TRIALS,
     VALIDATING_WEBHOOKS,
+    ApiResource,
     Object,
-    Resource,
     condition,
 )
 
@@ -45,7 +45,7 @@ LISTED_RIGHTS: Rights = ((EXPERIMENTS, "", ("patch",)),)  # to raise maxTrialCou
 
 def katib_needs(options: KatibOptions, *, is_listed: bool) -> Needs:
     """Return what a run by Katib needs of its cluster. `is_listed`: its configurations are given, by `fixed` or `grid`."""
-    asked: dict[str, Callable[[Connection], Object]] = {
+    reads: dict[str, Callable[[Connection], Object]] = {
         "group": lambda way: way.read(f"/apis/{KATIB_GROUP}"),
         "resources": lambda way: way.read(f"/apis/{KATIB_GROUP}/{KATIB_VERSION}"),
         **{name: _getting(DEPLOYMENTS, name, options.katib_namespace) for name in (CONTROLLER, DATABASE_MANAGER)},
@@ -58,13 +58,17 @@ def katib_needs(options: KatibOptions, *, is_listed: bool) -> Needs:
         _check_deployment(answers[DATABASE_MANAGER], DATABASE_MANAGER, options.katib_namespace, is_needed=False)
         for kind in (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS):
             _check_webhooks(answers[kind.plural], kind)
-        return _image(controller)
+        if controller is None:
+            return None
+        containers = controller.get("spec", {}).get("template", {}).get("spec", {}).get("containers") or [{}]
+        image = containers[0].get("image")
+        return None if image is None else str(image)
 
     return Needs(
         is_own_namespace=options.namespace is None,
         namespace_labels=NAMESPACE_LABELS,
         rights=rights_of(options, (*RIGHTS, *LISTED_RIGHTS) if is_listed else RIGHTS),
-        asked=asked,
+        reads=reads,
         judge=judge,
     )
 
@@ -95,8 +99,8 @@ def _check_api(group: Any, resources: Any) -> None:
             f"Katib's API must be {KATIB_GROUP}/{KATIB_VERSION}, but the API server has "
             f"{', '.join(versions) or 'none'} of it; {install}"
         )
-    found = {str(entry.get("name")) for entry in value(resources).get("resources") or []}
-    missing = [kind.full_name for kind in (EXPERIMENTS, TRIALS, SUGGESTIONS) if kind.plural not in found]
+    plurals = {str(entry.get("name")) for entry in value(resources).get("resources") or []}
+    missing = [kind.full_name for kind in (EXPERIMENTS, TRIALS, SUGGESTIONS) if kind.plural not in plurals]
     if missing:
         raise InfrastructureError(
             f"Katib is not installed: the API server has no {', '.join(missing)} in {KATIB_VERSION}; {install}"
@@ -117,15 +121,15 @@ def _check_deployment(answer: Any, name: str, namespace: str, is_needed: bool) -
     deployment: Object = value(answer)
     available = condition(deployment, "Available")
     if available is None or available.get("status") != "True":
-        told = (available or {}).get("message") or "it has no condition Available"
+        message = (available or {}).get("message") or "it has no condition Available"
         raise InfrastructureError(
-            f"Katib does not run: Deployment {namespace}/{name} is not available ({told}); "
+            f"Katib does not run: Deployment {namespace}/{name} is not available ({message}); "
             f"see: kubectl get events -n {namespace} (tuneoff explain docs/katib.md: Ends and failures)"
         )
     return deployment
 
 
-def _check_webhooks(answer: Any, kind: Resource) -> None:
+def _check_webhooks(answer: Any, kind: ApiResource) -> None:
     """Check that the API server can trust Katib's webhooks: without their certificate no experiment can be created."""
     if isinstance(answer, ApiError) and answer.status in (403, 404):
         return
@@ -137,13 +141,5 @@ def _check_webhooks(answer: Any, kind: Resource) -> None:
             )
 
 
-def _image(controller: Object | None) -> str | None:
-    if controller is None:
-        return None
-    containers = controller.get("spec", {}).get("template", {}).get("spec", {}).get("containers") or [{}]
-    image = containers[0].get("image")
-    return None if image is None else str(image)
-
-
-def _getting(resource: Resource, name: str, namespace: str | None = None) -> Callable[[Connection], Object]:
+def _getting(resource: ApiResource, name: str, namespace: str | None = None) -> Callable[[Connection], Object]:
     return lambda way: way.get(resource, name, namespace)

@@ -11,7 +11,7 @@ from tuneoff_adapters.katib.checks import katib_needs
 from tuneoff_adapters.katib.options import KatibOptions
 from tuneoff_adapters.kubernetes.checks import Needs, check_cluster
 from tuneoff_adapters.kubernetes.connection import Connection
-from tuneoff_adapters.kubernetes.doctor import names_cluster
+from tuneoff_adapters.kubernetes.doctor import cluster
 from tuneoff_adapters.kubernetes.pool import POOL_RIGHTS
 
 SECONDS = 4.0  # per line
@@ -23,8 +23,8 @@ def checks(image: str | None) -> Iterator[Finding]:
 
     What `tuneoff_adapters.kubernetes.doctor` checks comes before it, by the adapters that have pods without Katib.
     """
-    if not names_cluster():
-        return
+    if not any(check.verdict == "passed" and not check.text.startswith("none") for check in cluster()):
+        return  # no kubeconfig names a cluster that could be asked
     whole = katib_needs(KatibOptions(), is_listed=True)
     nothing = Needs(is_own_namespace=True, rights=())
     try:
@@ -35,8 +35,8 @@ def checks(image: str | None) -> Iterator[Finding]:
         return
     yield Finding(id="cluster", verdict="passed", text=f"Kubernetes {version} answers at {connection.host}")
     try:
-        found = check_cluster(connection, replace(nothing, asked=whole.asked, judge=whole.judge), _NAMESPACE, SECONDS)
-        yield Finding(id="katib", verdict="passed", text=f"runs there ({found.katib_image or 'its image may not be read'})")
+        katib = check_cluster(connection, replace(nothing, reads=whole.reads, judge=whole.judge), _NAMESPACE, SECONDS)
+        yield Finding(id="katib", verdict="passed", text=f"runs there ({katib.katib_image or 'its image may not be read'})")
     except StepError as error:
         yield Finding(id="katib", verdict="warning", text=str(error))
     try:

@@ -13,7 +13,7 @@ from tuneoff.experiment.translation import FrameworkSpace
 from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.katib.manifest import experiment_manifest
 from tuneoff_adapters.katib.plan import katib_plan
-from tuneoff_adapters.katib.space import KatibSpace, Line
+from tuneoff_adapters.katib.space import KatibSpace, OrderedParameter
 
 
 def draw(context: RunContext, count: int) -> Iterator[Mapping[str, object]]:
@@ -43,4 +43,4 @@ def _ends(feasible: Mapping[str, Any]) -> tuple[str, str]:
 
 def _text(space: KatibSpace, name: str, value: float | int) -> str:
     dimension = space.dimensions[name]
-    return dimension.encode(value) if isinstance(dimension, Line) else str(value)
+    return dimension.encode(value) if isinstance(dimension, OrderedParameter) else str(value)

@@ -9,16 +9,14 @@ from collections.abc import Iterable
 from tuneoff.base import clock
 from tuneoff.errors import InfrastructureError, StepError
 from tuneoff.record.run_context import RunContext
-from tuneoff_adapters.katib.followed import FollowedTrial
 from tuneoff_adapters.katib.options import KatibOptions
 from tuneoff_adapters.katib.plan import KatibPlan
-from tuneoff_adapters.katib.trial_ledger import Book
+from tuneoff_adapters.katib.trial_ledger import Book, FollowedTrial
 from tuneoff_adapters.kubernetes.connection import Connection
-from tuneoff_adapters.kubernetes.diagnosis import Finding, View, findings, trial_of
-from tuneoff_adapters.kubernetes.endings import Ending
+from tuneoff_adapters.kubernetes.diagnosis import ClusterView, Obstacle, obstacles, trial_of
+from tuneoff_adapters.kubernetes.endings import PodEnding
 from tuneoff_adapters.kubernetes.pod_follower import LOOK_SECONDS, PodFollower
-from tuneoff_adapters.kubernetes.resources import EXPERIMENTS, PODS, TRIALS, Object, Resource, name_of
-from tuneoff_adapters.kubernetes.status import has, terminal
+from tuneoff_adapters.kubernetes.resources import EXPERIMENTS, PODS, TRIALS, ApiResource, Object, has, name_of, terminal
 from tuneoff_adapters.shares import SETUP_SHARE
 
 FEWEST_REPEATS = 10  # of configurations, that are made up for; of longer lists as many as they have
@@ -114,7 +112,7 @@ class Follower(PodFollower[FollowedTrial]):
         finally:
             self._finished.set()
 
-    def take_seen(self, resource: Resource, kind: str, thing: Object, t: int) -> None:
+    def take_seen(self, resource: ApiResource, kind: str, thing: Object, t: int) -> None:
         if resource is EXPERIMENTS:
             if name_of(thing) == self._plan.experiment:
                 self._take_experiment(kind, thing, t)
@@ -191,7 +189,7 @@ class Follower(PodFollower[FollowedTrial]):
     def _is_limited(self, pod: FollowedTrial) -> bool:
         return pod.state is None and pod.killed_ns is None and pod.training_ended_ns is None
 
-    def _note_kill(self, pod: FollowedTrial, ending: Ending) -> None:
+    def _note_kill(self, pod: FollowedTrial, ending: PodEnding) -> None:
         self.book.kill(pod, ending)
 
     def _seek_pod(self, trial: FollowedTrial) -> None:
@@ -229,23 +227,24 @@ class Follower(PodFollower[FollowedTrial]):
 
     def _is_over(self, is_quiet: bool) -> bool:
         if self._ends_at_ns is not None:
-            return clock.monotonic_ns() >= self._ends_at_ns or (is_quiet and all(self._is_at_rest(trial) for trial in self.book))
+            return clock.monotonic_ns() >= self._ends_at_ns or (
+                is_quiet
+                and all(
+                    # nothing more is worth waiting for, where a run ends before its time
+                    trial.is_log_done or not trial.is_log_open or (not self._is_cut and trial.training_ended_ns is None)
+                    for trial in self.book
+                )
+            )
         if self.experiment is None or terminal(self.experiment) is None or has(self.experiment, "Failed"):
             return False
-        made = (self.experiment.get("status") or {}).get("trials") or 0
-        if len(self.book.trials) + len(self.book.over_budget) < made:
+        made_count = (self.experiment.get("status") or {}).get("trials") or 0
+        if len(self.book.trials) + len(self.book.over_budget) < made_count:
             return False
         return all(trial.state is not None and trial.over_ns is not None and trial.is_log_done for trial in self.book)
 
-    def _is_at_rest(self, trial: FollowedTrial) -> bool:
-        """Tell whether nothing more is worth waiting for, where a run ends before its time."""
-        if trial.is_log_done or not trial.is_log_open:
-            return True
-        return not self._is_cut and trial.training_ended_ns is None
-
-    def _findings(self) -> Iterable[Finding]:
+    def _obstacles(self) -> Iterable[Obstacle]:
         trials = {trial.name: trial.thing for trial in self.book if not trial.is_deleted}
-        view = View(
+        view = ClusterView(
             experiment=self.experiment, suggestion=self._suggestion, trials=trials, pods=self.book.pods, events=self._warnings
         )
-        return findings(view)
+        return obstacles(view)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from tuneoff_adapters.katib.plan import Algorithm, KatibPlan
+from tuneoff_adapters.katib.plan import KatibAlgorithm, KatibPlan
 from tuneoff_adapters.kubernetes import layout
 from tuneoff_adapters.kubernetes.manifest import Manifest, config_map, job_manifest, metadata
 
@@ -66,7 +66,7 @@ def experiment_manifest(plan: KatibPlan) -> Manifest:
                 {"name": TRIAL_NAME, "reference": "${trialSpec.Name}"},
                 *({"name": name, "reference": name} for name in plan.space.dimensions),
             ],
-            "trialSpec": _job(plan),
+            "trialSpec": job_manifest(plan, {}, _command(plan), plan.pod_seconds),
         },
     }
     if plan.early_stopping is not None:
@@ -79,14 +79,9 @@ def experiment_manifest(plan: KatibPlan) -> Manifest:
     }
 
 
-def _algorithm(algorithm: Algorithm) -> Manifest:
+def _algorithm(algorithm: KatibAlgorithm) -> Manifest:
     settings = [{"name": name, "value": value} for name, value in algorithm.settings.items()]
     return {"algorithmName": algorithm.name, "algorithmSettings": settings}
-
-
-def _job(plan: KatibPlan) -> Manifest:
-    """Return one trial's Job; Katib gives it its name and namespace."""
-    return job_manifest(plan, {}, _command(plan), plan.pod_seconds)
 
 
 def _command(plan: KatibPlan) -> list[str]:

@@ -26,11 +26,11 @@ def katib_options(spec: RunSpec) -> KatibOptions:
     """
     if spec.platform != EMULATED:
         return cluster_options(spec, KatibOptions)
-    given = given_options(spec, KatibOptions)
-    meaningless = sorted(set(given) - set(TIMES))
+    values = given_options(spec, KatibOptions)
+    meaningless = sorted(set(values) - set(TIMES))
     if meaningless:
         raise ExperimentError(
             f"platform 'emulated' makes its own cluster, so option {', '.join(meaningless)} has no meaning there; "
             "remove it, or use platform 'kubernetes'"
         )
-    return KatibOptions(**given)
+    return KatibOptions(**values)

@@ -22,7 +22,7 @@ NAMESPACE_LABELS = {"katib.kubeflow.org/metrics-collector-injection": "enabled"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Algorithm:
+class KatibAlgorithm:
     """A suggestion or early-stopping algorithm of Katib's, and its settings, which are texts."""
 
     name: str
@@ -35,8 +35,8 @@ class KatibPlan(PodPlan):
 
     experiment: str  # the Experiment's name, unique in the cluster: at most 40 characters, begins with a letter
     space: KatibSpace
-    algorithm: Algorithm
-    early_stopping: Algorithm | None
+    algorithm: KatibAlgorithm
+    early_stopping: KatibAlgorithm | None
     direction: Literal["minimize", "maximize"]
     trials: int  # maxTrialCount
     parallel: int  # parallelTrialCount
@@ -76,17 +76,17 @@ def katib_plan(context: RunContext) -> KatibPlan:
     )
 
 
-def algorithm_of(spec: RunSpec) -> Algorithm:
+def algorithm_of(spec: RunSpec) -> KatibAlgorithm:
     """Return Katib's algorithm for the sampler, seeded where it takes a seed."""
     sampler = spec.experiment.sampler
     name = offers.ALGORITHMS[sampler.name]
     settings = {option: _text(value) for option, value in sampler.options.items()}
     if name not in offers.UNSEEDED:
         settings["random_state"] = str(spec.sampler_seed)
-    return Algorithm(name=name, settings=settings)
+    return KatibAlgorithm(name=name, settings=settings)
 
 
-def early_stopping_of(spec: RunSpec) -> Algorithm | None:
+def early_stopping_of(spec: RunSpec) -> KatibAlgorithm | None:
     """Return Katib's early stopping for the pruner; None also where its only decision would come after the last epoch."""
     pruner, budget = spec.experiment.pruner, spec.experiment.budget
     if pruner.name != "median":
@@ -95,7 +95,7 @@ def early_stopping_of(spec: RunSpec) -> Algorithm | None:
     if first_epoch >= budget.epochs_per_trial:
         return None
     settings = {"min_trials_required": str(pruner.options.get("min_trials", 5)), "start_step": str(first_epoch)}
-    return Algorithm(name="medianstop", settings=settings)
+    return KatibAlgorithm(name="medianstop", settings=settings)
 
 
 def _text(value: object) -> str:

@@ -15,7 +15,7 @@ from tuneoff.base.processes import command_line, end_all, is_alive, kill, last_w
 from tuneoff.errors import InfrastructureError
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.supervisor.logs import shorten
-from tuneoff_adapters.kubernetes.amounts import cpu_thousandths, memory_bytes
+from tuneoff_adapters.kubernetes.plan import cpu_thousandths, memory_bytes
 from tuneoff_adapters.shares import SETUP_SHARE
 
 EMULATED_MARK = "TUNEOFF_KATIB_EMULATED"  # environment variable with the execution id in the emulated server's process

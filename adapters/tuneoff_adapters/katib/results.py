@@ -15,7 +15,7 @@ NOT_COMPLETED = "optimum_not_completed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class TrialReport:
     """What a trial's own events say of it. `value`: the best finite one over its epochs."""
 
     trial_id: str
@@ -33,7 +33,7 @@ class Optimum:
     note: str | None = None
 
 
-def optimum(experiment: Object | None, outcomes: Iterable[Outcome], objective: Objective, metric: str) -> Optimum | None:
+def optimum(experiment: Object | None, outcomes: Iterable[TrialReport], objective: Objective, metric: str) -> Optimum | None:
     """Return Katib's optimal trial, or the best completed one where Katib names none or one that did not complete.
 
     Katib counts early stopped trials too, and a trial's best epoch (`metricStrategies` min or max), as core does.
@@ -43,38 +43,30 @@ def optimum(experiment: Object | None, outcomes: Iterable[Outcome], objective: O
     named = by_name.get(name or "")
     if named is not None and named.is_complete:
         return Optimum(best=Best(trial_id=named.trial_id, configuration=named.configuration, value=value))
-    own = _own_best(by_name.values(), objective)
-    if own is None:
+    completed: TrialReport | None = None
+    for report in by_name.values():
+        best_value = completed.value if completed is not None else None
+        if report.is_complete and report.value is not None and objective.is_better(report.value, best_value):
+            completed = report
+    if completed is None:
         return None
     what = f"Katib's optimal trial {name!r} did not complete" if name else "Katib names no optimal trial"
-    note = f"{what}; the best trial that completed is {own.trial_id!r}"
-    return Optimum(best=Best(trial_id=own.trial_id, configuration=own.configuration, value=None), note=note)
+    note = f"{what}; the best trial that completed is {completed.trial_id!r}"
+    return Optimum(best=Best(trial_id=completed.trial_id, configuration=completed.configuration, value=None), note=note)
 
 
 def _named(experiment: Object | None, objective: Objective, metric: str) -> tuple[str | None, float | None]:
     """Return the name of Katib's optimal trial and its value; (None, None) before there is one."""
     status = (experiment or {}).get("status") or {}
-    told = status.get("currentOptimalTrial") or {}
-    name = told.get("bestTrialName")
+    optimal = status.get("currentOptimalTrial") or {}
+    name = optimal.get("bestTrialName")
     if not name:
         return None, None
-    metrics = (told.get("observation") or {}).get("metrics") or []
+    metrics = (optimal.get("observation") or {}).get("metrics") or []
     for item in metrics:  # in any order
         if item.get("name") == metric:
             return str(name), _number(item.get(objective.mode))
     return str(name), None
-
-
-def _own_best(outcomes: Iterable[Outcome], objective: Objective) -> Outcome | None:
-    best: Outcome | None = None
-    for outcome in outcomes:
-        if outcome.is_complete and outcome.value is not None and objective.is_better(outcome.value, _value(best)):
-            best = outcome
-    return best
-
-
-def _value(outcome: Outcome | None) -> float | None:
-    return outcome.value if outcome is not None else None
 
 
 def _number(text: object) -> float | None:

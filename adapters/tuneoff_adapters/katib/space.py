@@ -35,7 +35,7 @@ _TOLERANCE = 1e-9  # a service's own exp(log(bound)) may miss the bound by round
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
+class RealAxis:
     """The real variable behind a dimension: in [low, high], uniform, or log-uniform."""
 
     low: float
@@ -44,11 +44,11 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class OrderedParameter:
     """A dimension with an order, as a Katib `double`."""
 
     kind: Native
-    axis: Axis
+    axis: RealAxis
     warp: Warp
 
     def parameter(self, name: str) -> dict[str, Any]:
@@ -86,7 +86,10 @@ class Line:
 
     def _from_katib(self, value: float) -> float:
         if self.warp == "logarithm":
-            return _exp(value)
+            try:
+                return math.exp(value)
+            except OverflowError as error:
+                raise ExperimentError(f"a parameter's logarithm must lie inside its bounds, but Katib gave {value!r}") from error
         if self.warp == "decade":
             if value <= 0:
                 raise ExperimentError(f"a native value must lie in [1, {_DECADE:g}], but Katib gave {value!r}")
@@ -95,7 +98,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class CategoricalParameter:
     """A dimension without order, as a Katib `categorical` of indices."""
 
     kind: NativeIndex
@@ -150,24 +153,24 @@ class KatibSpace:
         return cls(SpaceTranslation(SearchSpace.from_json(data["search_space"])), data["algorithm"])
 
 
-def axis_of(kind: Native) -> Axis:
+def axis_of(kind: Native) -> RealAxis:
     """Return the variable that draws a native dimension exactly."""
     if isinstance(kind, NativeFloat):
-        return Axis(low=float(kind.low), high=float(kind.high), log=kind.log)
+        return RealAxis(low=float(kind.low), high=float(kind.high), log=kind.log)
     if isinstance(kind, NativeIndex):
-        return Axis(low=-0.5, high=kind.size - 0.5, log=False)
+        return RealAxis(low=-0.5, high=kind.size - 0.5, log=False)
     low, high = kind.bounds
-    return Axis(low=low, high=high, log=True)
+    return RealAxis(low=low, high=high, log=True)
 
 
-def _dimension(kind: Native, algorithm: str) -> Line | Choice:
+def _dimension(kind: Native, algorithm: str) -> OrderedParameter | CategoricalParameter:
     if isinstance(kind, NativeIndex) and (not kind.ordered or algorithm == GRID):
-        return Choice(kind=kind)
+        return CategoricalParameter(kind=kind)
     axis = axis_of(kind)
-    return Line(kind=kind, axis=axis, warp=_warp(axis, algorithm))
+    return OrderedParameter(kind=kind, axis=axis, warp=_warp(axis, algorithm))
 
 
-def _warp(axis: Axis, algorithm: str) -> Warp:
+def _warp(axis: RealAxis, algorithm: str) -> Warp:
     if axis.log:
         return "logarithm" if algorithm in UNIFORM_ONLY or axis.low < LEAST_LOG.get(algorithm, 0.0) else "none"
     return "decade" if algorithm in LOG_ONLY else "none"
@@ -181,10 +184,3 @@ def _number(text: str) -> float:
     if not math.isfinite(number):
         raise ExperimentError(f"a parameter's value must be finite, but Katib gave {text!r}")
     return number
-
-
-def _exp(value: float) -> float:
-    try:
-        return math.exp(value)
-    except OverflowError as error:
-        raise ExperimentError(f"a parameter's logarithm must lie inside its bounds, but Katib gave {value!r}") from error

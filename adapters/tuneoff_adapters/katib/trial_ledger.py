@@ -2,24 +2,121 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from tuneoff.base import clock
+from tuneoff.base.clock import NANOSECONDS
+from tuneoff.base.identity import is_finite
+from tuneoff.experiment.spec import Objective
 from tuneoff.experiment.translation import LIST_INDEX
-from tuneoff.record.events.schema import TrialStarted
+from tuneoff.record.events.schema import EndState, Epoch, Event, TrialEnded, TrialStarted
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.run_trial import OUT_OF_TIME
-from tuneoff_adapters.katib.followed import FollowedTrial
 from tuneoff_adapters.katib.plan import KatibPlan
-from tuneoff_adapters.katib.results import Outcome
+from tuneoff_adapters.katib.results import TrialReport
 from tuneoff_adapters.kubernetes.clock_skew import Creations, PodClock
-from tuneoff_adapters.kubernetes.diagnosis import trial_of
-from tuneoff_adapters.kubernetes.endings import Ending, Limits, decided_at, ending_of
+from tuneoff_adapters.kubernetes.diagnosis import died_collector, trial_of
+from tuneoff_adapters.kubernetes.endings import PodEnding, PodLimits, decided_at, ending_of
+from tuneoff_adapters.kubernetes.followed_pod import FollowedPod, PodLog
 from tuneoff_adapters.kubernetes.layout import trial_id
-from tuneoff_adapters.kubernetes.pod_log import PodLog
-from tuneoff_adapters.kubernetes.resources import Object, name_of
-from tuneoff_adapters.kubernetes.status import has
+from tuneoff_adapters.kubernetes.resources import Object, has, is_unschedulable, name_of, terminal
+
+_NOTICEABLE_NS = NANOSECONDS
+
+
+@dataclass(slots=True, kw_only=True)
+class FollowedTrial(FollowedPod):
+    """`seen_ns` is the first sight of the Trial object."""
+
+    trial_id: str
+    configuration: Mapping[str, Any]
+    thing: Object  # the Trial, as last seen
+    is_deleted: bool = False  # the Trial object
+    over_ns: int | None = None  # Katib ended it, or it was deleted
+    unscheduled_ns: int | None = None  # first seen without a node that would take it
+    is_pod_sought: bool = False  # though the trial is over, no pod of it was seen
+    has_no_pod: bool = False  # the API server says so, after the trial's end
+    is_announced: bool = False
+    start_t: int | None = None  # of `trial_started`, by the pod's clock
+    value: float | None = None
+    state: EndState | None = None  # how it ended: by its own word, else by ours
+
+    def take_thing(self, thing: Object, is_deleted: bool, t: int) -> None:
+        """Take in the Trial object as it was seen at `t`."""
+        self.thing, self.is_deleted = thing, is_deleted
+        if self.over_ns is None and (is_deleted or terminal(thing) is not None):
+            self.over_ns = t
+
+    def take_pod(self, kind: str, pod: Object, t: int) -> None:
+        FollowedPod.take_pod(self, kind, pod, t)
+        if self.unscheduled_ns is None and is_unschedulable(pod):
+            self.unscheduled_ns = t
+
+    def take_no_pod(self) -> None:
+        self.has_no_pod = True
+
+    @property
+    def had_to_wait(self) -> bool:
+        """Whether the cluster had no room for its pod for a noticeable time."""
+        if self.unscheduled_ns is None or self.running_ns is None:
+            return False
+        return self.running_ns - self.unscheduled_ns > _NOTICEABLE_NS
+
+    @property
+    def is_log_done(self) -> bool:
+        """Whether nothing more can come from its pod; one whose log was never opened has nothing to say.
+
+        Trials and pods are watched apart, so a trial's end may be seen long before its pod is.
+        """
+        if self.is_log_open:
+            return self.was_log_read
+        return self.gone_ns is not None if self.pod is not None else self.has_no_pod
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it has ended without a word: nothing more can come, and Katib or a limit has ended it."""
+        return self.state is None and self.is_log_done and (self.over_ns is not None or self.killed_ns is not None)
+
+    @property
+    def disagreement(self) -> tuple[str, str] | None:
+        """A flag (name, text) where Katib takes it for something else than it does itself; else None."""
+        if self.state != "completed" or self.is_deleted or has(self.thing, "Succeeded"):
+            return None
+        died = died_collector(self.pod or {})
+        if died is not None:
+            return "collector_died", died
+        if has(self.thing, "MetricsUnavailable"):
+            return "metrics_unavailable", f"Katib has no metrics of trial {self.name}, which reported {self.epochs} epochs"
+        return None
+
+    def take(self, event: Event, t: int, objective: Objective) -> None:
+        """Take in an event of its log that arrived at `t`."""
+        if isinstance(event, TrialStarted):
+            self.start_t = event.t
+        elif isinstance(event, Epoch):
+            self.epochs = event.epoch
+            value = event.metrics.get(objective.metric)
+            if value is not None and is_finite(value) and objective.is_better(value, than=self.value):
+                self.value = value
+        elif isinstance(event, TrialEnded):
+            self.state = event.state
+        if self.start_t is not None:  # however late it arrives, an event tells how long its trial has run at least
+            start_ns = t - max(0, event.t - self.start_t)
+            self.started_ns = start_ns if self.started_ns is None else min(self.started_ns, start_ns)
+
+    def outcome(self, planned_epochs: int) -> TrialReport:
+        """Return what the results are checked against; complete is what the records call so."""
+        is_complete = self.state == "completed" or (self.epochs >= planned_epochs and self.state != "failed")
+        return TrialReport(
+            trial_id=self.trial_id,
+            framework_id=self.name,
+            configuration=self.configuration,
+            is_complete=is_complete,
+            value=self.value,
+        )
+
 
 REPEATED = "configuration_repeated"  # flag
 
@@ -31,7 +128,7 @@ class Book:
         self._context, self._plan, self._events = context, plan, context.events
         experiment = context.spec.experiment
         self._objective, self._planned = experiment.objective, experiment.budget.epochs_per_trial
-        self._limits = Limits(deadline_seconds=plan.pod_seconds, memory_bytes=context.trial_context.memory_bytes)
+        self._limits = PodLimits(deadline_seconds=plan.pod_seconds, memory_bytes=context.trial_context.memory_bytes)
         assert context.events.path is not None
         self._clock = PodClock(context.events.path)
         self._creations = Creations(self._clock, clock.monotonic_ns())
@@ -45,10 +142,10 @@ class Book:
     def __iter__(self) -> Iterator[FollowedTrial]:
         return iter(list(self.trials.values()))  # a copy: the main thread may look while the book is written
 
-    def outcomes(self) -> list[Outcome]:
+    def outcomes(self) -> list[TrialReport]:
         """Return what each trial came to; a repeated configuration has that of the trial which has it."""
-        found = {trial.name: trial.outcome(self._planned) for trial in self}
-        return [*found.values(), *(replace(found[twin], framework_id=name) for name, twin in self.repeated.items())]
+        by_name = {trial.name: trial.outcome(self._planned) for trial in self}
+        return [*by_name.values(), *(replace(by_name[twin], framework_id=name) for name, twin in self.repeated.items())]
 
     # What the cluster tells
 
@@ -110,7 +207,7 @@ class Book:
             if trial.is_due:
                 self._end(trial, now)
 
-    def kill(self, trial: FollowedTrial, ending: Ending) -> None:
+    def kill(self, trial: FollowedTrial, ending: PodEnding) -> None:
         """Write that something kills a trial for a limit."""
         self._events.write("trial_killed", trial=trial.trial_id, cause=ending.cause, charged=ending.charged, limit=ending.limit)
 
@@ -170,10 +267,10 @@ class Book:
         """Write how a trial ended that did not say so itself."""
         self._announce(trial)
         if trial.killed_ns is not None:
-            self._write_end(trial, Ending(state="failed"), now)
+            self._write_end(trial, PodEnding(state="failed"), now)
             return
         if self._cut_ns is not None and (trial.gone_ns or now) >= self._cut_ns:
-            self._write_end(trial, Ending(state="cancelled", cause=OUT_OF_TIME), now)
+            self._write_end(trial, PodEnding(state="cancelled", cause=OUT_OF_TIME), now)
             return
         log = trial.log
         ending = ending_of(
@@ -187,6 +284,6 @@ class Book:
             self._events.write("worker_died", trial=trial.trial_id, cause=ending.cause, exit_code=ending.exit_code)
         self._write_end(trial, ending, now)
 
-    def _write_end(self, trial: FollowedTrial, ending: Ending, now: int) -> None:
+    def _write_end(self, trial: FollowedTrial, ending: PodEnding, now: int) -> None:
         trial.state = ending.state
         trial.write_end(self._events, trial.trial_id, ending, trial.training_ended_ns or trial.gone_ns or now)

@@ -45,9 +45,9 @@ class ClusterAdapter(Adapter):
         self._connection, cluster = reach(self._connect, needs, plan.namespace)
         versions = {"kubernetes": cluster.server_version, "katib_image": cluster.katib_image, "image": plan.image}
         self.context.note_versions({name: version for name, version in versions.items() if version is not None})
-        found = next((text for text in (cluster.server_version, cluster.katib_image) if text and "emulated" in text), None)
-        if self._outside == self.context.outside and found is not None:
-            self.context.note_emulated(f"the API server at {self._connection.host} is an emulation: it says {found}")
+        emulated = next((text for text in (cluster.server_version, cluster.katib_image) if text and "emulated" in text), None)
+        if self._outside == self.context.outside and emulated is not None:
+            self.context.note_emulated(f"the API server at {self._connection.host} is an emulation: it says {emulated}")
         self._outside.write_text(left_text(made_by(plan, has_experiment), self._connection.host) + "\n")
         return make_place(self._connection, plan, content())
 

@@ -73,11 +73,11 @@ class CheckpointLines:
                 f"a checkpoint passes through its pod's log and may have at most {most} bytes, but this one has {size}; "
                 "make the model smaller"
             )
-        found = len(self._parts)
-        if self._count is None or found != self._count:
+        count = len(self._parts)
+        if self._count is None or count != self._count:
             broken = f" ({self._broken})" if self._broken else ""
             raise CheckpointError(
-                f"a checkpoint must arrive in whole, but {found} of its {self._count or 'unknown'} lines were in the pod's log"
+                f"a checkpoint must arrive in whole, but {count} of its {self._count or 'unknown'} lines were in the pod's log"
                 f"{broken}; run the trial again"
             )
         content = b"".join(self._parts[part] for part in range(self._count))

@@ -14,12 +14,12 @@ from tuneoff_adapters.kubernetes.connection import Connection, Limits
 from tuneoff_adapters.kubernetes.create import check_namespace
 from tuneoff_adapters.kubernetes.options import ClusterOptions
 from tuneoff_adapters.kubernetes.parallel_calls import at_once, value
-from tuneoff_adapters.kubernetes.resources import CONFIG_MAPS, EVENTS, NAMESPACES, PODS, Object, Resource
+from tuneoff_adapters.kubernetes.resources import CONFIG_MAPS, EVENTS, NAMESPACES, PODS, ApiResource, Object
 
 CHECK_SECONDS = 12.0
 FIRST_SECONDS = 8.0  # of them for the first answer: who is silent then stays silent
 SLACK_SECONDS = 1.0  # of them for the calls themselves to give up, each with its own reason
-Rights = tuple[tuple[Resource, str, tuple[str, ...]], ...]  # resource, subresource, verbs
+Rights = tuple[tuple[ApiResource, str, tuple[str, ...]], ...]  # resource, subresource, verbs
 OWN_NAMESPACE_RIGHTS: Rights = ((NAMESPACES, "", ("create", "get", "delete")),)  # where the run makes its namespace
 GIVEN_NAMESPACE_RIGHTS: Rights = ((CONFIG_MAPS, "", ("delete",)),)  # where it works in one that is there
 RIGHTS: Rights = (  # in both cases
@@ -37,12 +37,12 @@ class Needs:
     is_own_namespace: bool  # it makes one; else the given one is looked at
     namespace_labels: Mapping[str, str] = field(default_factory=dict)  # that a given one must have
     rights: Rights  # of the kubeconfig's user
-    asked: Mapping[str, Callable[[Connection], Object]] = field(default_factory=dict)  # questions besides
+    reads: Mapping[str, Callable[[Connection], Object]] = field(default_factory=dict)  # questions besides
     judge: Callable[[Mapping[str, Any]], str | None] = lambda answers: None  # refuses by the answers; returns Katib's image
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
+class CheckedCluster:
     """What the checks learnt, for the record."""
 
     server_version: str  # e.g. "v1.36.2"; "unknown" where it may not be read
@@ -51,7 +51,7 @@ class Cluster:
 
 def reach(
     connect: Callable[[], Connection], needs: Needs, namespace: str, within_seconds: float = CHECK_SECONDS
-) -> tuple[Connection, Cluster]:
+) -> tuple[Connection, CheckedCluster]:
     """Connect, and check the cluster: reading the kubeconfig and all answers have the one limit together.
 
     Raises:
@@ -62,7 +62,7 @@ def reach(
     return connection, check_cluster(connection, needs, namespace, max(deadline - time.monotonic(), 0.0))
 
 
-def check_cluster(connection: Connection, needs: Needs, namespace: str, within_seconds: float = CHECK_SECONDS) -> Cluster:
+def check_cluster(connection: Connection, needs: Needs, namespace: str, within_seconds: float = CHECK_SECONDS) -> CheckedCluster:
     """Find out whether the cluster can take a run in `namespace`, which is there if it is the options' own; creates nothing.
 
     Raises:
@@ -71,7 +71,7 @@ def check_cluster(connection: Connection, needs: Needs, namespace: str, within_s
     deadline = time.monotonic() + within_seconds
     version = _server_version(connection, min(deadline, time.monotonic() + FIRST_SECONDS))
     hurried = _hurried(connection, deadline)
-    calls: dict[str, Callable[[], Any]] = {name: functools.partial(ask, hurried) for name, ask in needs.asked.items()}
+    calls: dict[str, Callable[[], Any]] = {name: functools.partial(ask, hurried) for name, ask in needs.reads.items()}
     if not needs.is_own_namespace:
         calls["namespace"] = lambda: hurried.get(NAMESPACES, namespace)
     rights = {
@@ -79,13 +79,20 @@ def check_cluster(connection: Connection, needs: Needs, namespace: str, within_s
         for resource, subresource, verbs in needs.rights
         for verb in verbs
     }
-    reviews = {text: _reviewing(hurried, verb, resource, namespace, sub) for text, (verb, resource, sub) in rights.items()}
+    reviews = {
+        text: functools.partial(hurried.may, verb, resource, namespace, sub) for text, (verb, resource, sub) in rights.items()
+    }
     answers = _answers({**calls, **reviews}, deadline)
     katib_image = needs.judge(answers)
     if not needs.is_own_namespace:
         check_namespace(answers["namespace"], namespace, needs.namespace_labels)
-    _check_rights({text: answers[text] for text in rights}, namespace)
-    return Cluster(server_version=version, katib_image=katib_image)
+    missing = [text for text in rights if value(answers[text]) is not True]
+    if missing:
+        raise InfrastructureError(
+            f"the kubeconfig's user lacks rights for namespace {namespace!r}: {', '.join(missing)}; "
+            "bind a role of deploy/katib-rights.yaml to it, or use another context"
+        )
+    return CheckedCluster(server_version=version, katib_image=katib_image)
 
 
 def rights_of(options: ClusterOptions, besides: Rights) -> Rights:
@@ -95,8 +102,8 @@ def rights_of(options: ClusterOptions, besides: Rights) -> Rights:
 
 def _hurried(connection: Connection, deadline: float) -> Connection:
     """Return the connection with what time is left, and no second try where no connection can be made."""
-    left = max(deadline - time.monotonic() - SLACK_SECONDS, 0.05)
-    return connection.limited(Limits(api=left, connect=0.0, call=left))
+    remaining = max(deadline - time.monotonic() - SLACK_SECONDS, 0.05)
+    return connection.limited(Limits(api=remaining, connect=0.0, call=remaining))
 
 
 def _answers(calls: Mapping[str, Callable[[], Any]], deadline: float) -> dict[str, Any]:
@@ -125,16 +132,3 @@ def _server_version(connection: Connection, deadline: float) -> str:
         if error.status == 403:  # not everybody may ask; the other answers will tell
             return "unknown"
         raise
-
-
-def _check_rights(answers: Mapping[str, Any], namespace: str) -> None:
-    missing = [text for text, answer in answers.items() if value(answer) is not True]
-    if missing:
-        raise InfrastructureError(
-            f"the kubeconfig's user lacks rights for namespace {namespace!r}: {', '.join(missing)}; "
-            "bind a role of deploy/katib-rights.yaml to it, or use another context"
-        )
-
-
-def _reviewing(connection: Connection, verb: str, resource: Resource, namespace: str, subresource: str) -> Callable[[], bool]:
-    return lambda: connection.may(verb, resource, namespace, subresource)

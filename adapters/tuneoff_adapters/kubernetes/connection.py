@@ -14,20 +14,19 @@ from typing import Any, Literal, TypeVar
 
 from tuneoff.errors import StepError
 from tuneoff_adapters.kubernetes.api_errors import Conflict, Failing, Missing, Unreachable
-from tuneoff_adapters.kubernetes.log_stream import LogStream
 from tuneoff_adapters.kubernetes.options import ClusterOptions
 from tuneoff_adapters.kubernetes.resources import (
     ACCESS_REVIEWS,
     EXPERIMENTS,
     PODS,
+    ApiResource,
     Object,
-    Resource,
     labels_of,
     name_of,
     selector,
 )
+from tuneoff_adapters.kubernetes.stream import LogStream, Watch
 from tuneoff_adapters.kubernetes.transport import Input, NoAnswer, Transport, mapped
-from tuneoff_adapters.kubernetes.watch import Watch
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
@@ -103,23 +102,23 @@ class Connection:
             Conflict: there is another one of this name.
         """
         namespace = str(experiment["metadata"]["namespace"])
-        found = self._create(
+        created = self._create(
             EXPERIMENTS, experiment, namespace, lambda seconds: self._transport.create_experiment(experiment, namespace, seconds)
         )
-        return found or self.get(EXPERIMENTS, name_of(experiment), namespace)
+        return created or self.get(EXPERIMENTS, name_of(experiment), namespace)
 
-    def create(self, resource: Resource, obj: Object, namespace: str | None = None) -> Object:
+    def create(self, resource: ApiResource, obj: Object, namespace: str | None = None) -> Object:
         """Create an object, and return it as the server keeps it.
 
         Raises:
             Conflict: there is another one of this name.
         """
         path = resource.path(namespace)
-        found = self._create(resource, obj, namespace, lambda seconds: self._transport.call("POST", path, seconds, body=obj))
-        assert found is not None
-        return found
+        created = self._create(resource, obj, namespace, lambda seconds: self._transport.call("POST", path, seconds, body=obj))
+        assert created is not None
+        return created
 
-    def get(self, resource: Resource, name: str, namespace: str | None = None) -> Object:
+    def get(self, resource: ApiResource, name: str, namespace: str | None = None) -> Object:
         """Return an object.
 
         Raises:
@@ -127,29 +126,29 @@ class Connection:
         """
         return self.read(resource.path(namespace, name))
 
-    def find(self, resource: Resource, name: str, namespace: str | None = None) -> Object | None:
+    def find(self, resource: ApiResource, name: str, namespace: str | None = None) -> Object | None:
         """Return an object, or None where there is none."""
         try:
             return self.get(resource, name, namespace)
         except Missing:
             return None
 
-    def items(self, resource: Resource, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> list[Object]:
+    def items(self, resource: ApiResource, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> list[Object]:
         """Return all objects with these labels; without a namespace, those of all."""
         return self.listing(resource, namespace, labels)[0]
 
     def listing(
-        self, resource: Resource, namespace: str | None = None, labels: Mapping[str, str] | None = None
+        self, resource: ApiResource, namespace: str | None = None, labels: Mapping[str, str] | None = None
     ) -> tuple[list[Object], str]:
         """Return all objects with these labels, and the list's resourceVersion."""
-        found = self.read(resource.path(namespace), [("labelSelector", selector(labels))] if labels else [])
-        return list(found.get("items") or []), str(found.get("metadata", {}).get("resourceVersion", ""))
+        answer = self.read(resource.path(namespace), [("labelSelector", selector(labels))] if labels else [])
+        return list(answer.get("items") or []), str(answer.get("metadata", {}).get("resourceVersion", ""))
 
     def read(self, path: str, query: list[tuple[str, str]] | None = None) -> Object:
         """Return the answer to a GET of a path, e.g. `/version`."""
         return self._patiently(f"GET {path}", lambda seconds: self._transport.call("GET", path, seconds, query or ()))
 
-    def patch(self, resource: Resource, name: str, change: Object, namespace: str | None = None) -> Object:
+    def patch(self, resource: ApiResource, name: str, change: Object, namespace: str | None = None) -> Object:
         """Merge a change into an object (JSON merge patch), and return it as the server keeps it.
 
         Raises:
@@ -160,7 +159,7 @@ class Connection:
 
     def delete(
         self,
-        resource: Resource,
+        resource: ApiResource,
         name: str,
         namespace: str | None = None,
         propagation: Propagation = "Background",
@@ -176,7 +175,7 @@ class Connection:
             return True  # a namespace that is being deleted already
         return True
 
-    def may(self, verb: str, resource: Resource, namespace: str | None = None, subresource: str = "") -> bool:
+    def may(self, verb: str, resource: ApiResource, namespace: str | None = None, subresource: str = "") -> bool:
         """Tell whether this user may do `verb` (a SelfSubjectAccessReview)."""
         attributes = {"verb": verb, "group": resource.group, "resource": resource.plural}
         attributes |= {"namespace": namespace} if namespace and resource.namespaced else {}
@@ -200,7 +199,7 @@ class Connection:
         call = self._transport.call
         return self._patiently(f"GET {path}", lambda seconds: bytes(call("GET", path, seconds, query, silence=seconds).read()))
 
-    def watch(self, resource: Resource, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Watch:
+    def watch(self, resource: ApiResource, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Watch:
         """Follow the objects with these labels."""
         return Watch(self, resource, namespace, labels)
 
@@ -228,7 +227,7 @@ class Connection:
         self._closed.set()
 
     def _create(
-        self, resource: Resource, obj: Object, namespace: str | None, send: Callable[[float], Object | None]
+        self, resource: ApiResource, obj: Object, namespace: str | None, send: Callable[[float], Object | None]
     ) -> Object | None:
         """Create; where an earlier try was never answered, what exists and has our labels is ours."""
         tries = 0

@@ -11,15 +11,15 @@ from tuneoff_adapters.kubernetes.api_errors import ApiError, Conflict, Missing
 from tuneoff_adapters.kubernetes.connection import Connection
 from tuneoff_adapters.kubernetes.manifest import namespace_manifest
 from tuneoff_adapters.kubernetes.plan import PodPlan
-from tuneoff_adapters.kubernetes.removal import Made
-from tuneoff_adapters.kubernetes.resources import CONFIG_MAPS, EXPERIMENTS, NAMESPACES, Object, Resource, labels_of, selector
+from tuneoff_adapters.kubernetes.removal import RunObjects
+from tuneoff_adapters.kubernetes.resources import CONFIG_MAPS, EXPERIMENTS, NAMESPACES, ApiResource, Object, labels_of, selector
 
 TERMINATING = "because it is being terminated"  # the API server's words; the status is 403
 
 
-def made_by(plan: PodPlan, has_experiment: bool = True) -> Made:
+def made_by(plan: PodPlan, has_experiment: bool = True) -> RunObjects:
     """Return what an execution makes, by name."""
-    return Made(
+    return RunObjects(
         namespace=plan.namespace,
         is_own_namespace=plan.is_own_namespace,
         experiment=plan.config_map,
@@ -76,7 +76,7 @@ def check_namespace(answer: Any, name: str, labels: Mapping[str, str]) -> None:
 
 
 @contextlib.contextmanager
-def _readable(resource: Resource, name: str, plan: PodPlan) -> Iterator[None]:
+def _readable(resource: ApiResource, name: str, plan: PodPlan) -> Iterator[None]:
     """Turn what the API server says on a create into what its user can do about it."""
     try:
         yield

@@ -10,16 +10,21 @@ from dataclasses import dataclass, field
 
 from tuneoff_adapters.kubernetes.api_errors import one_line
 from tuneoff_adapters.kubernetes.layout import CONTAINER
-from tuneoff_adapters.kubernetes.resources import JOB_NAME_LABELS, Object, condition, is_named_after, labels_of, name_of
-from tuneoff_adapters.kubernetes.status import (
+from tuneoff_adapters.kubernetes.resources import (
     COLLECTOR,
+    JOB_NAME_LABELS,
+    Object,
+    condition,
     containers,
     exit_of,
     has,
     has_ended,
     has_value,
+    is_named_after,
     is_running,
     is_unschedulable,
+    labels_of,
+    name_of,
     phase_of,
     terminal,
 )
@@ -33,7 +38,7 @@ _WORDS = 400  # characters of a message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Obstacle:
     """One reason why a run does not go on. `is_final`: no waiting will change it; else it counts once it lasts."""
 
     subject: str  # kind and name, e.g. "pod r-1-abcd"
@@ -44,7 +49,7 @@ class Finding:
 
     @property
     def line(self) -> str:
-        """The finding as an error's text."""
+        """The obstacle as an error's text."""
         message = one_line(self.message)
         if len(message) > _WORDS:
             message = f"{message[:_WORDS]}..."
@@ -52,7 +57,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class ClusterView:
     """What is known of a run's objects, read at about the same time."""
 
     experiment: Object | None = None
@@ -62,68 +67,68 @@ class View:
     events: Sequence[Object] = ()  # warnings alone, the newest last
 
 
-def findings(view: View) -> list[Finding]:
+def obstacles(view: ClusterView) -> list[Obstacle]:
     """Return every reason that is seen, the most telling first."""
-    found = [failed_experiment(view), *refused_suggestion(view)]
-    found += [waiting_pod(pod, view.events) for pod in view.pods.values()]
-    found += [hanging_collector(pod, view.trials.get(trial_of(pod))) for pod in view.pods.values()]
-    found += [trial_without_pod(trial, view) for trial in view.trials.values()]
-    found += [trial_without_end(trial, view) for trial in view.trials.values()]
-    found += [silent_controller(view), unready_suggestion(view), no_more_trials(view)]
-    return [finding for finding in found if finding is not None]
+    candidates = [failed_experiment(view), *refused_suggestion(view)]
+    candidates += [waiting_pod(pod, view.events) for pod in view.pods.values()]
+    candidates += [hanging_collector(pod, view.trials.get(trial_of(pod))) for pod in view.pods.values()]
+    candidates += [trial_without_pod(trial, view) for trial in view.trials.values()]
+    candidates += [trial_without_end(trial, view) for trial in view.trials.values()]
+    candidates += [silent_controller(view), unready_suggestion(view), no_more_trials(view)]
+    return [obstacle for obstacle in candidates if obstacle is not None]
 
 
-def failed_experiment(view: View) -> Finding | None:
+def failed_experiment(view: ClusterView) -> Obstacle | None:
     """Katib gave the experiment up; the real cause stands in the suggestion, not here."""
     if view.experiment is None or not has(view.experiment, "Failed"):
         return None
     cause = condition(view.suggestion, "Failed") if view.suggestion is not None else None
-    subject, told = f"experiment {name_of(view.experiment)}", condition(view.experiment, "Failed") or {}
+    subject, failed = f"experiment {name_of(view.experiment)}", condition(view.experiment, "Failed") or {}
     if cause is not None and cause.get("status") == "True":
         return _refused_settings(view.suggestion or {}, cause)
-    message = str(told.get("message") or "")
-    return Finding(
+    message = str(failed.get("message") or "")
+    return Obstacle(
         subject=subject,
-        reason=str(told.get("reason") or "Failed"),
+        reason=str(failed.get("reason") or "Failed"),
         message=message,
         way_out="see Katib's controller",
         is_final="Suggestion" not in message,  # else the suggestion's own words are still on their way
     )
 
 
-def refused_suggestion(view: View) -> list[Finding]:
+def refused_suggestion(view: ClusterView) -> list[Obstacle]:
     """The suggestion service refused the algorithm, its settings or the space."""
     if view.suggestion is None or not has(view.suggestion, "Failed"):
         return []
     return [_refused_settings(view.suggestion, condition(view.suggestion, "Failed") or {})]
 
 
-def _refused_settings(suggestion: Object, told: Object) -> Finding:
-    return Finding(
+def _refused_settings(suggestion: Object, failed: Object) -> Obstacle:
+    return Obstacle(
         subject=f"suggestion {name_of(suggestion)}",
-        reason=str(told.get("reason") or "SuggestionFailed"),
-        message=str(told.get("message") or ""),
+        reason=str(failed.get("reason") or "SuggestionFailed"),
+        message=str(failed.get("message") or ""),
         way_out="change the sampler or its options",
         is_final=True,
     )
 
 
-def waiting_pod(pod: Object, events: Iterable[Object] = ()) -> Finding | None:
+def waiting_pod(pod: Object, events: Iterable[Object] = ()) -> Obstacle | None:
     """The pod has no node, no image, a configuration that cannot be made, or does not start; or its node is lost."""
     subject = f"pod {name_of(pod)}"
-    told = latest(events, "Pod", name_of(pod)) or {}
-    reason, message = str(told.get("reason") or "Pending"), str(told.get("message") or "no node has started it")
+    event = latest(events, "Pod", name_of(pod)) or {}
+    reason, message = str(event.get("reason") or "Pending"), str(event.get("message") or "no node has started it")
     if phase_of(pod) != "Pending":
         is_lost = reason == NODE_LOST and not has_ended(pod) and (condition(pod, "Ready") or {}).get("status") != "True"
         way_out = "bring its node back, or delete the node"
-        return Finding(subject=subject, reason=reason, message=message, way_out=way_out) if is_lost else None
+        return Obstacle(subject=subject, reason=reason, message=message, way_out=way_out) if is_lost else None
     for name, state in containers(pod):
         waiting = state.get("waiting") or {}
         held = str(waiting.get("reason") or "")
         if not held or held in QUIET_REASONS:
             continue
         is_pull = held in (PULLING, "ImagePullBackOff", *FINAL_REASONS)
-        return Finding(
+        return Obstacle(
             subject=subject,
             reason=_SAME.get(held, held),
             message=f"container {name}: {waiting.get('message') or ''}",
@@ -132,16 +137,16 @@ def waiting_pod(pod: Object, events: Iterable[Object] = ()) -> Finding | None:
         )
     if is_unschedulable(pod):
         unscheduled = condition(pod, "PodScheduled") or {}
-        return Finding(
+        return Obstacle(
             subject=subject,
             reason=str(unscheduled.get("reason") or "Unschedulable"),
             message=str(unscheduled.get("message") or ""),
             way_out="ask for fewer or smaller workers, or give the cluster room",
         )
-    return Finding(subject=subject, reason=reason, message=message, way_out="see its events")
+    return Obstacle(subject=subject, reason=reason, message=message, way_out="see its events")
 
 
-def hanging_collector(pod: Object, trial: Object | None = None) -> Finding | None:
+def hanging_collector(pod: Object, trial: Object | None = None) -> Obstacle | None:
     """Training has ended, but the collector has not: it waits for the database manager, or for the process list.
 
     Where its trial has ended for Katib, nothing waits for the collector.
@@ -150,7 +155,7 @@ def hanging_collector(pod: Object, trial: Object | None = None) -> Finding | Non
         return None
     if has_ended(pod) or exit_of(pod, CONTAINER) is None or not is_running(pod, COLLECTOR):
         return None
-    return Finding(
+    return Obstacle(
         subject=f"pod {name_of(pod)}",
         reason="CollectorRunning",
         message=f"container {COLLECTOR} goes on although training has ended",
@@ -167,28 +172,28 @@ def died_collector(pod: Object) -> str | None:
     return f"pod {name_of(pod)}: container {COLLECTOR} ended with exit code {collector.code} ({words}) though training ended well"
 
 
-def trial_without_pod(trial: Object, view: View) -> Finding | None:
+def trial_without_pod(trial: Object, view: ClusterView) -> Obstacle | None:
     """No pod is made for a trial: a quota, a rule of the namespace, a webhook, or a job that the server refuses."""
     name = name_of(trial)
     if terminal(trial) is not None or any(trial_of(pod) == name for pod in view.pods.values()):
         return None
-    told = latest(view.events, "Job", name) or latest(view.events, "Trial", name)
-    if told is None:
-        return Finding(
+    event = latest(view.events, "Job", name) or latest(view.events, "Trial", name)
+    if event is None:
+        return Obstacle(
             subject=f"job {name}",
             reason="NoPod",
             message=f"its trial is {'running' if has(trial, 'Running') else 'created'}, but has no pod; no event says why",
             way_out="see the controllers of Kubernetes and Katib",
         )
-    return Finding(
+    return Obstacle(
         subject=f"job {name}",
-        reason=str(told.get("reason") or ""),
-        message=str(told.get("message") or ""),
+        reason=str(event.get("reason") or ""),
+        message=str(event.get("message") or ""),
         way_out="make room in the namespace, or mend the rule that forbids the pod",
     )
 
 
-def trial_without_end(trial: Object, view: View) -> Finding | None:
+def trial_without_end(trial: Object, view: ClusterView) -> Obstacle | None:
     """The pod has ended, but Katib does not end the trial: its metrics have not reached the database."""
     name = name_of(trial)
     if terminal(trial) is not None:
@@ -196,20 +201,20 @@ def trial_without_end(trial: Object, view: View) -> Finding | None:
     pods = [pod for pod in view.pods.values() if trial_of(pod) == name]
     if not pods or not all(has_ended(pod) for pod in pods):
         return None
-    told = latest(view.events, "Trial", name)
-    return Finding(
+    event = latest(view.events, "Trial", name)
+    return Obstacle(
         subject=f"trial {name}",
-        reason=str(told.get("reason")) if told is not None else "NoEnd",
-        message=str(told.get("message") or "") if told is not None else "its pod has ended, but Katib does not end the trial",
+        reason=str(event.get("reason")) if event is not None else "NoEnd",
+        message=str(event.get("message") or "") if event is not None else "its pod has ended, but Katib does not end the trial",
         way_out="see katib-controller and katib-db-manager",
     )
 
 
-def silent_controller(view: View) -> Finding | None:
+def silent_controller(view: ClusterView) -> Obstacle | None:
     """The experiment has no status: nobody looks at it."""
     if view.experiment is None or view.experiment.get("status"):
         return None
-    return Finding(
+    return Obstacle(
         subject=f"experiment {name_of(view.experiment)}",
         reason="NoStatus",
         message="Katib's controller has not looked at it",
@@ -217,7 +222,7 @@ def silent_controller(view: View) -> Finding | None:
     )
 
 
-def unready_suggestion(view: View) -> Finding | None:
+def unready_suggestion(view: ClusterView) -> Obstacle | None:
     """No trial yet, because the suggestion service is not ready; its pod or its replica set says why."""
     if view.trials or view.experiment is None or not view.experiment.get("status") or terminal(view.experiment) is not None:
         return None
@@ -225,18 +230,18 @@ def unready_suggestion(view: View) -> Finding | None:
     subject = f"suggestion {name_of(suggestion or view.experiment)}"
     ready = condition(suggestion, "DeploymentReady") if suggestion is not None else None
     refused = next((event for event in reversed(view.events) if _about(event).get("kind") in ("ReplicaSet", "Deployment")), None)
-    told = refused or latest(view.events, "Suggestion", name_of(suggestion or {}))
-    if told is None and ready is not None and ready.get("status") != "True":
-        told = ready
-    return Finding(
+    sign = refused or latest(view.events, "Suggestion", name_of(suggestion or {}))
+    if sign is None and ready is not None and ready.get("status") != "True":
+        sign = ready
+    return Obstacle(
         subject=subject,
-        reason=str(told.get("reason") or "NotReady") if told is not None else "NotReady",
-        message=str(told.get("message") or "") if told is not None else "it has suggested no trial",
+        reason=str(sign.get("reason") or "NotReady") if sign is not None else "NotReady",
+        message=str(sign.get("message") or "") if sign is not None else "it has suggested no trial",
         way_out="see the suggestion's deployment",
     )
 
 
-def no_more_trials(view: View) -> Finding | None:
+def no_more_trials(view: ClusterView) -> Obstacle | None:
     """Every trial has ended, the experiment has not: the suggestion service gives no further one (an exhausted space)."""
     if view.experiment is None or terminal(view.experiment) is not None or not view.trials:
         return None
@@ -244,19 +249,19 @@ def no_more_trials(view: View) -> Finding | None:
         return None
     for trial in view.trials.values():
         if has(trial, "EarlyStopped") and not has_value(trial):
-            return Finding(
+            return Obstacle(
                 subject=f"trial {name_of(trial)}",
                 reason="MetricsUnavailable",
                 message="it was pruned, and Katib makes no further trial before its metrics are there",
                 way_out="see whether the image has the command `head`, which Katib runs then",
             )
-    told = latest(view.events, "Suggestion", name_of(view.suggestion or {}))
-    told = told or latest(view.events, "Experiment", name_of(view.experiment))
+    event = latest(view.events, "Suggestion", name_of(view.suggestion or {}))
+    event = event or latest(view.events, "Experiment", name_of(view.experiment))
     count = f"{len(view.trials)} trials have ended and no further one comes"
-    return Finding(
+    return Obstacle(
         subject=f"suggestion {name_of(view.suggestion or view.experiment)}",
-        reason=str(told.get("reason")) if told is not None else "NoMoreTrials",
-        message=f"{count}: {told.get('message') or ''}" if told is not None else count,
+        reason=str(event.get("reason")) if event is not None else "NoMoreTrials",
+        message=f"{count}: {event.get('message') or ''}" if event is not None else count,
         way_out="the space may be exhausted: ask for fewer trials",
     )
 
@@ -269,12 +274,12 @@ def trial_of(pod: Object) -> str:
 
 def latest(events: Iterable[Object], kind: str, name: str) -> Object | None:
     """Return the newest event about an object, or None."""
-    found = None
+    newest = None
     for event in events:
         about = _about(event)
         if about.get("kind") == kind and about.get("name") == name:
-            found = event
-    return found
+            newest = event
+    return newest
 
 
 def moment_of(event: Object) -> str:

@@ -30,7 +30,7 @@ _QUESTION = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conflict:
+class PackageConflict:
     """Two distributions that do not go together: `package` needs `other` below a version."""
 
     package: str
@@ -41,8 +41,8 @@ class Conflict:
 
 
 CONFLICTS = (
-    Conflict(package="kubeflow-katib", other="kubernetes", below="36", why="its client fails on every object with labels"),
-    Conflict(
+    PackageConflict(package="kubeflow-katib", other="kubernetes", below="36", why="its client fails on every object with labels"),
+    PackageConflict(
         package="kubeflow-katib",
         other="protobuf",
         below="5",
@@ -64,19 +64,19 @@ def checks(image: str | None) -> Iterator[Finding]:
 
 def conflicts() -> Iterator[Finding]:
     """Check installed distributions that are known not to go together."""
-    found = False
+    has_conflict = False
     for conflict in CONFLICTS:
         version = installed_version(conflict.other)
         if installed_version(conflict.package) is None or version is None or release(version) < release(conflict.below):
             continue
-        found = True
+        has_conflict = True
         text = (
             f"{conflict.package} needs {conflict.other} < {conflict.below}, but {version} is installed: {conflict.why}; "
             f"run: {install_command(f'{conflict.other}<{conflict.below}')}"
         )
         code = MissingPackageError.exit_code if conflict.verdict == "failed" else 0
         yield Finding(id=f"conflict {conflict.other}", verdict=conflict.verdict, text=text, exit_code=code)
-    if not found:
+    if not has_conflict:
         yield Finding(id="conflict", verdict="passed", text="none known among the installed packages")
 
 
@@ -86,23 +86,18 @@ def cluster() -> Iterator[Finding]:
         return
     named = [Path(part).expanduser() for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
     looked = named or [Path("~/.kube/config").expanduser()]
-    found = [path for path in looked if path.is_file()]
-    problem = kubeconfig_problem(found) if found else None
+    files = [path for path in looked if path.is_file()]
+    problem = kubeconfig_problem(files) if files else None
     if problem is not None:
         yield Finding(id="kubeconfig", verdict="warning", text=problem)
-    elif found:
-        yield Finding(id="kubeconfig", verdict="passed", text=f"{', '.join(map(str, found))}; platform kubernetes takes it")
+    elif files:
+        yield Finding(id="kubeconfig", verdict="passed", text=f"{', '.join(map(str, files))}; platform kubernetes takes it")
     elif named:
         text = f"KUBECONFIG names {', '.join(map(str, named))}, but no such file is there; correct or unset it"
         yield Finding(id="kubeconfig", verdict="warning", text=text)
     else:
         text = f"none ({looked[0]}): platform kubernetes needs one"
         yield Finding(id="kubeconfig", verdict="passed", text=text)
-
-
-def names_cluster() -> bool:
-    """Tell whether a kubeconfig names a cluster that could be asked."""
-    return any(check.verdict == "passed" and not check.text.startswith("none") for check in cluster())
 
 
 def kubeconfig_problem(paths: Sequence[Path]) -> str | None:
@@ -123,24 +118,24 @@ def kubeconfig_problem(paths: Sequence[Path]) -> str | None:
         if content is not None and not isinstance(content, dict):
             return f"{path} must be a mapping, but is not; correct it, or name another in KUBECONFIG"
         files.append(content or {})
-    shown, way_out = ", ".join(map(str, paths)), "run: kubectl config use-context NAME, or give the adapter the option `context`"
+    names, way_out = ", ".join(map(str, paths)), "run: kubectl config use-context NAME, or give the adapter the option `context`"
     current = next((file["current-context"] for file in files if file.get("current-context")), None)
     if current is None:
-        return f"{shown} has no current-context; {way_out}"
+        return f"{names} has no current-context; {way_out}"
     context = _named(files, "contexts", "context", current)
     if context is None:
-        return f"{shown} has no context {current!r}, which is its current-context; {way_out}"
+        return f"{names} has no context {current!r}, which is its current-context; {way_out}"
     cluster = _named(files, "clusters", "cluster", context.get("cluster"))
     if cluster is None or not cluster.get("server"):
-        return f"{shown}: context {current!r} names no cluster with a server; {way_out}"
+        return f"{names}: context {current!r} names no cluster with a server; {way_out}"
     return None
 
 
 def _named(files: Sequence[dict[str, Any]], plural: str, key: str, name: object) -> dict[str, Any] | None:
     for entry in _entries(files, plural):
         if entry.get("name") == name:
-            found = entry.get(key)
-            return found if isinstance(found, dict) else None
+            content = entry.get(key)
+            return content if isinstance(content, dict) else None
     return None
 
 
@@ -154,14 +149,14 @@ def problem_of(image: str) -> tuple[str, int]:
     """Return why an image does not fit this tuneoff, with the exit code for it; an empty text if it does."""
     here = code_digest()
     try:
-        found, *missing = answer_of(image)
+        digest, *missing = answer_of(image)
     except InfrastructureError as error:
         return str(error), error.exit_code
-    if found == here and missing:
+    if digest == here and missing:
         return f"{image} lacks {' and '.join(missing)}, which Katib runs in it; take another base", MissingPackageError.exit_code
-    if found == here:
+    if digest == here:
         return "", 0
-    text = f"{image} has tuneoff {found[:12]}, and this is {here[:12]}; build it anew (make image), or go to its commit"
+    text = f"{image} has tuneoff {digest[:12]}, and this is {here[:12]}; build it anew (make image), or go to its commit"
     return text, MissingPackageError.exit_code
 
 
@@ -177,12 +172,12 @@ def answer_of(image: str) -> list[str]:
     rights = ["--network=none", "--read-only", "--cap-drop=all", "--security-opt=no-new-privileges"]
     command = [tool, "run", "--rm", *rights, "--entrypoint=python", image, "-c", _QUESTION]
     try:
-        done = run_to_end(command, SECONDS)
+        ended = run_to_end(command, SECONDS)
     except TimeoutError:
         raise InfrastructureError(f"{image} did not answer within {SECONDS:g} s; run: {tool} pull {image}") from None
-    if done.code != 0:
+    if ended.code != 0:
         # the last line that docker prints is a hint at its help
-        told = [line for line in done.errors.splitlines() if line.strip() and not line.startswith("Run '")]
-        reason = told[-1].strip() if told else f"exit code {done.code}"
+        lines = [line for line in ended.errors.splitlines() if line.strip() and not line.startswith("Run '")]
+        reason = lines[-1].strip() if lines else f"exit code {ended.code}"
         raise InfrastructureError(f"{image} does not say which tuneoff it has ({reason}); build it anew, or correct its name")
-    return done.output.split()
+    return ended.output.split()

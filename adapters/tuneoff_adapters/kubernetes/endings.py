@@ -10,8 +10,7 @@ from tuneoff.base.processes import is_own_end
 from tuneoff.record.events.schema import Charged, EndState, Limit
 from tuneoff_adapters.kubernetes.api_errors import one_line
 from tuneoff_adapters.kubernetes.layout import CONTAINER, EARLY_STOPPED
-from tuneoff_adapters.kubernetes.resources import Object, condition, name_of
-from tuneoff_adapters.kubernetes.status import Exit, exit_of, has, terminal
+from tuneoff_adapters.kubernetes.resources import Exit, Object, condition, exit_of, has, name_of, terminal
 
 DEADLINE = "DeadlineExceeded"  # the reason of a pod, or within a trial's
 OUT_OF_MEMORY = "OOMKilled"  # the reason of a container
@@ -25,7 +24,7 @@ _EVICTIONS = ("Evicted", "Preempting", "NodeLost", "NodeShutdown", "Terminated",
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class PodEnding:
     """The end of a trial as an observer saw it. `limit`: of the experiment, for which something killed it."""
 
     state: EndState
@@ -37,7 +36,7 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class PodLimits:
     """What the pod template limits, for the words of an ending: seconds of a job, bytes of memory."""
 
     deadline_seconds: float
@@ -47,13 +46,13 @@ class Limits:
 def ending_of(
     trial: Object | None,
     pod: Object | None,
-    limits: Limits,
+    limits: PodLimits,
     epochs: int,
     last_line: str = "",
     is_log_whole: bool = False,
     verdict: str = "",
     is_log_broken: bool = False,
-) -> Ending:
+) -> PodEnding:
     """Return how a trial ended whose own log has no end.
 
     `epochs`: how many it reported; `last_line`: the last that its process printed, which often tells why it never began;
@@ -63,23 +62,40 @@ def ending_of(
     rules = _rules(trial)
     if not is_log_broken and trial is not None and (has(trial, "EarlyStopped") or (rules and verdict == EARLY_STOPPED)):
         # The condition may be missing: the service that sets it does not look whether it could.
-        return Ending(state="pruned", stop_epoch=decided_at(trial, epochs))
+        return PodEnding(state="pruned", stop_epoch=decided_at(trial, epochs))
     ended = exit_of(pod, CONTAINER) if pod is not None else None
     if ended is not None and ended.reason == OUT_OF_MEMORY:
-        return _over_memory(ended, limits.memory_bytes)
+        limit = (
+            f"more than {limits.memory_bytes / 1e6:g} MB" if limits.memory_bytes is not None else "the node's memory is used up"
+        )
+        cause = f"out of memory: {limit} (container)"
+        return PodEnding(state="failed", cause=cause, charged="workload", exit_code=_exit_code(ended), limit="memory")
     if _is_over_deadline(trial, pod):
         cause = f"timed out: longer than {limits.deadline_seconds:g} s (the job's activeDeadlineSeconds)"
-        return Ending(state="failed", cause=cause, charged="workload", limit="time")
+        return PodEnding(state="failed", cause=cause, charged="workload", limit="time")
     if is_log_broken:
         cause = f"pod {name_of(pod or {})}: events are missing in its log, so that nobody knows how its training went"
-        return Ending(state="failed", cause=cause, charged="infrastructure")
+        return PodEnding(state="failed", cause=cause, charged="infrastructure")
     if pod is not None and (gone := _lost(pod)) is not None:
-        return Ending(state="failed", cause=gone, charged="infrastructure")
+        return PodEnding(state="failed", cause=gone, charged="infrastructure")
     if ended is None:
-        return Ending(state="failed", cause=_unseen(trial, pod), charged="infrastructure")
+        return PodEnding(state="failed", cause=_unseen(trial, pod), charged="infrastructure")
     if rules and ended.code == _HIDING_CODE:
-        return _hidden(pod, last_line)
-    return _by_exit_code(ended, pod, epochs, last_line, is_log_whole)
+        # Katib's shell makes one exit code of all, also of SIGKILL. What the workload does wrong, the trial itself has told.
+        cause = f"pod {name_of(pod or {})}: training ended with an unknown exit code (Katib's early stopping hides it)"
+        blamed: Charged = "user" if lacking(last_line) else "infrastructure"
+        return PodEnding(state="failed", cause=cause + _told(last_line), charged=blamed)
+    code = _exit_code(ended)
+    cause = f"pod {name_of(pod or {})}: training {how_ended(code)}"
+    if not is_own_end(code):
+        return PodEnding(state="failed", cause=cause, charged="infrastructure", exit_code=code)
+    if code == 0 and not is_log_whole:
+        cause += ", but its log has no end: lines of it are missing"
+        return PodEnding(state="failed", cause=cause, charged="infrastructure", exit_code=code)
+    if epochs == 0:
+        cause += _told(last_line)
+    charged: Charged = "user" if epochs == 0 and lacking(last_line) else "workload"
+    return PodEnding(state="failed", cause=cause, charged=charged, exit_code=code)
 
 
 def lacking(last_line: str) -> str | None:
@@ -102,30 +118,17 @@ def _rules(trial: Object | None) -> list[Object]:
     return ((trial or {}).get("spec") or {}).get("earlyStoppingRules") or []
 
 
-def _hidden(pod: Object | None, last_line: str) -> Ending:
-    """Katib's shell makes one exit code of all, also of SIGKILL. What the workload does wrong, the trial itself has told."""
-    cause = f"pod {name_of(pod or {})}: training ended with an unknown exit code (Katib's early stopping hides it)"
-    charged: Charged = "user" if lacking(last_line) else "infrastructure"
-    return Ending(state="failed", cause=cause + _told(last_line), charged=charged)
-
-
 def _told(last_line: str) -> str:
     if (problem := lacking(last_line)) is not None:
         return f"; {problem}"
     return f"; its last line: {one_line(last_line)[:200]}" if last_line else ""
 
 
-def _over_memory(ended: Exit, memory_bytes: int | None) -> Ending:
-    limit = f"more than {memory_bytes / 1e6:g} MB" if memory_bytes is not None else "the node's memory is used up"
-    cause = f"out of memory: {limit} (container)"
-    return Ending(state="failed", cause=cause, charged="workload", exit_code=_exit_code(ended), limit="memory")
-
-
 def _is_over_deadline(trial: Object | None, pod: Object | None) -> bool:
     if ((pod or {}).get("status") or {}).get("reason") == DEADLINE:
         return True
-    told = condition(trial, "Failed") if trial is not None else None
-    return told is not None and DEADLINE in str(told.get("reason") or "")
+    failed = condition(trial, "Failed") if trial is not None else None
+    return failed is not None and DEADLINE in str(failed.get("reason") or "")
 
 
 def _lost(pod: Object) -> str | None:
@@ -138,25 +141,11 @@ def _lost(pod: Object) -> str | None:
 
 
 def _unseen(trial: Object | None, pod: Object | None) -> str:
-    told = terminal(trial) if trial is not None else None
-    words = f"{told.get('reason') or told.get('type')}: {one_line(told.get('message'))}" if told is not None else ""
+    end = terminal(trial) if trial is not None else None
+    words = f"{end.get('reason') or end.get('type')}: {one_line(end.get('message'))}" if end is not None else ""
     if pod is not None:
         return f"pod {name_of(pod)} was deleted or lost before its training container ended{f' ({words})' if words else ''}"
     return f"no pod of it was seen{f': {words}' if words else ''}"
-
-
-def _by_exit_code(ended: Exit, pod: Object | None, epochs: int, last_line: str, is_log_whole: bool) -> Ending:
-    code = _exit_code(ended)
-    cause = f"pod {name_of(pod or {})}: training {how_ended(code)}"
-    if not is_own_end(code):
-        return Ending(state="failed", cause=cause, charged="infrastructure", exit_code=code)
-    if code == 0 and not is_log_whole:
-        cause += ", but its log has no end: lines of it are missing"
-        return Ending(state="failed", cause=cause, charged="infrastructure", exit_code=code)
-    if epochs == 0:
-        cause += _told(last_line)
-    charged: Charged = "user" if epochs == 0 and lacking(last_line) else "workload"
-    return Ending(state="failed", cause=cause, charged=charged, exit_code=code)
 
 
 def _exit_code(ended: Exit) -> int:

@@ -2,15 +2,145 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
+from tuneoff.base.terminal import shown_line
+from tuneoff.base.tracebacks import FIRST_LINE
+from tuneoff.errors import CheckpointError, ResultsError
+from tuneoff.record.events.reader import SUFFIX, decode_lines, read_header
+from tuneoff.record.events.schema import Event, Process
+from tuneoff.record.events.stream import record_in
+from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.events.writer import EventWriter
+from tuneoff.record.layout import POD, POD_WORKER
+from tuneoff.run.trial.checkpoint import checkpoint_path
+from tuneoff_adapters.kubernetes.checkpoint_lines import CheckpointLines
 from tuneoff_adapters.kubernetes.clock_skew import PodClock
-from tuneoff_adapters.kubernetes.endings import Ending
-from tuneoff_adapters.kubernetes.layout import CONTAINER
-from tuneoff_adapters.kubernetes.pod_log import PodLog
-from tuneoff_adapters.kubernetes.resources import Object, name_of
-from tuneoff_adapters.kubernetes.status import exit_of, has_ended, is_running
+from tuneoff_adapters.kubernetes.endings import PodEnding
+from tuneoff_adapters.kubernetes.layout import CONTAINER, EARLY_STOPPED, FAILED
+from tuneoff_adapters.kubernetes.resources import Object, exit_of, has_ended, is_running, name_of
+
+PODS = "pods"  # folder of the other lines, below the framework's
+_HEADER = b'{"type":"process",'
+_LONGEST_LINE = 2**16  # characters, from its end, in which a reason is looked for
+
+
+class PodLog:
+    """Takes the lines of a pod's training container, each once or, after a disconnect, again.
+
+    `process` is known once its first event was seen, `last_line` is what the trial printed last, as a terminal would show it,
+    `verdict` what the shell around its program said of its end last: EARLY_STOPPED or FAILED, "" if nothing. `is_broken`: events
+    are missing, or one is not whole, so that none of those after them was stored.
+    """
+
+    def __init__(self, run_dir: Path, work_dir: Path, execution_id: str, name: str, trial_id: str | None) -> None:
+        """`name`: of its files; `trial_id`: of the pod's one trial, None: it is a worker's, and has many."""
+        self._run_dir, self._execution_id, self._trial_id = run_dir, execution_id, trial_id
+        self._events = _LineFile(run_dir / EVENTS / f"{POD}-{name}{SUFFIX}")
+        self._others = _LineFile(work_dir / PODS / f"{name}.log")
+        self._checkpoint = CheckpointLines()
+        self._next = 0  # sequence number
+        self.process: Process | None = None
+        self.last_line = self.verdict = ""
+        self.is_broken = False
+        self._is_in_traceback = False
+
+    def take(self, line: bytes) -> Event | None:
+        """Store a line; return its event if it is a new one: an event is told by its sequence number."""
+        text, record = record_in(line, self._execution_id)
+        self._take_text(text)
+        if record is None or self._checkpoint.add(record):
+            return None
+        event = self._event(record)
+        if event is None or event.seq > self._next:
+            self.is_broken = True
+        if self.is_broken or event is None or event.seq < self._next:  # read again
+            return None
+        self._next = event.seq + 1
+        if isinstance(event, Process):
+            self.process = event
+        self._events.write(record)
+        return event
+
+    def _take_text(self, text: bytes) -> None:
+        """Take in what the trial printed; the line end before each record makes empty lines."""
+        if text:
+            self._others.write(text)
+        printed = text.decode(errors="replace")
+        is_first = printed.startswith(FIRST_LINE)
+        if is_first or self._is_in_traceback:  # its lines go to this process's standard error, which is the run's log, too
+            sys.stderr.write(f"{printed}\n")
+            self._is_in_traceback = is_first or not printed or printed[0].isspace()
+        line = shown_line(printed[-_LONGEST_LINE:])
+        verdict = next((said for said in (EARLY_STOPPED, FAILED) if line.endswith(said)), "")
+        if line := line.removesuffix(verdict).rstrip():
+            self.last_line = line
+        if line or verdict:
+            self.verdict = verdict
+
+    def end(self) -> str | None:
+        """Close the files, store the one trial's checkpoint, and return why that cannot be had, or None."""
+        self._events.close()
+        self._others.close()
+        return None if self._trial_id is None else self.keep_checkpoint(self._trial_id)
+
+    def keep_checkpoint(self, trial_id: str) -> str | None:
+        """Store the checkpoint whose lines have come, if any, as a trial's; return why it cannot be had, or None."""
+        checkpoint, self._checkpoint = self._checkpoint, CheckpointLines()
+        if checkpoint.is_empty:
+            return None
+        try:
+            content = checkpoint.content()
+        except CheckpointError as error:
+            return str(error)
+        path = checkpoint_path(self._run_dir, trial_id)
+        path.parent.mkdir(exist_ok=True)
+        temporary = path.with_suffix(".tmp")
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
+        return None
+
+    def _event(self, line: bytes) -> Event | None:
+        """Return a record's event; None where it is not one of this trial's.
+
+        Raises:
+            ResultsError: the image's tuneoff writes another version of events.
+        """
+        if self.process is None:
+            whose = "a worker" if self._trial_id is None else f"trial {self._trial_id}"
+            header = read_header(line, f"the log of {whose}") if line.startswith(_HEADER) else None
+            role = POD_WORKER if self._trial_id is None else POD
+            is_ours = header is not None and (header.execution_id, header.role) == (self._execution_id, role)
+            return header if is_ours else None
+        try:
+            (event,) = decode_lines(line + b"\n", "the pod's log", 1)
+        except (ResultsError, ValueError):  # ValueError: not exactly one
+            return None
+        return event if self._trial_id in (None, getattr(event, "trial", self._trial_id)) else None
+
+
+class _LineFile:
+    """A file that is made with its first line and takes whole lines only."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: int | None = None
+
+    def write(self, line: bytes) -> None:
+        if self._file is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        data = line + b"\n"
+        while data:
+            data = data[os.write(self._file, data) :]
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,7 +180,7 @@ class FollowedPod:
         if self.gone_ns is None and (has_ended(pod) or kind == "DELETED"):
             self.gone_ns = t
 
-    def write_end(self, events: EventWriter, trial: str, ending: Ending, t: int, attempt: int = 1) -> None:
+    def write_end(self, events: EventWriter, trial: str, ending: PodEnding, t: int, attempt: int = 1) -> None:
         """Write how its trial ended, which cannot say so itself."""
         before_ns = max(self.sign_ns or self.seen_ns, self.killed_ns or 0)
         extra = {"cause": ending.cause, "charged": ending.charged} if ending.cause is not None else {}

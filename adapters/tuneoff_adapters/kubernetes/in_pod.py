@@ -31,8 +31,8 @@ def own_context() -> TrialContext:
 
 def compare_code(expected: str | None, events: EventWriter) -> None:
     """Flag a tuneoff in this image that is not the one that submitted the pod; `expected`: the latter's `code_digest`."""
-    if expected is not None and (found := code_digest()) != expected:
-        text = f"the image has tuneoff {found[:12]}, but the run is one of {expected[:12]}; build it anew (make image)"
+    if expected is not None and (digest := code_digest()) != expected:
+        text = f"the image has tuneoff {digest[:12]}, but the run is one of {expected[:12]}; build it anew (make image)"
         events.flag(layout.OTHER_CODE, text)
 
 

@@ -12,8 +12,7 @@ from typing import Any
 
 from tuneoff.errors import UnsupportedError
 from tuneoff_adapters.kubernetes import layout
-from tuneoff_adapters.kubernetes.amounts import cpu_thousandths, memory_bytes
-from tuneoff_adapters.kubernetes.plan import GRACE_SECONDS, PodPlan
+from tuneoff_adapters.kubernetes.plan import GRACE_SECONDS, PodPlan, cpu_thousandths, memory_bytes
 
 Manifest = dict[str, Any]
 
@@ -66,13 +65,20 @@ def job_manifest(
 
 
 def _pod(plan: PodPlan, command: Sequence[str], has_input: bool) -> Manifest:
+    volumes: list[Manifest] = [
+        {"name": "tuneoff", "configMap": {"name": plan.config_map, "defaultMode": 0o444}},
+        {"name": "run", "emptyDir": {}},
+        {"name": "tmp", "emptyDir": {}},
+    ]
+    if plan.data_claim is not None:
+        volumes.append({"name": "data", "persistentVolumeClaim": {"claimName": plan.data_claim, "readOnly": True}})
     pod: Manifest = {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "containers": [_container(plan, command, has_input)],
-        "volumes": _volumes(plan),
+        "volumes": volumes,
     }
     if plan.service_account is not None:
         pod["serviceAccountName"] = plan.service_account
@@ -84,7 +90,10 @@ def _pod(plan: PodPlan, command: Sequence[str], has_input: bool) -> Manifest:
 
 
 def _container(plan: PodPlan, command: Sequence[str], has_input: bool) -> Manifest:
-    amounts = _amounts(plan)
+    amounts = {"cpu": f"{cpu_thousandths(plan.workers)}m"}  # requests and limits at once: CPU in thousandths, memory in bytes
+    memory = memory_bytes(plan.workers)
+    if memory is not None:
+        amounts["memory"] = str(memory)
     mounts: list[Manifest] = [
         {"name": "tuneoff", "mountPath": layout.CONFIG_DIR, "readOnly": True},
         {"name": "run", "mountPath": layout.RUN_DIR},
@@ -111,23 +120,3 @@ def _container(plan: PodPlan, command: Sequence[str], has_input: bool) -> Manife
             "seccompProfile": {"type": "RuntimeDefault"},
         },
     }
-
-
-def _amounts(plan: PodPlan) -> Mapping[str, str]:
-    """Return requests and limits at once: CPU in thousandths, memory in bytes."""
-    amounts = {"cpu": f"{cpu_thousandths(plan.workers)}m"}
-    memory = memory_bytes(plan.workers)
-    if memory is not None:
-        amounts["memory"] = str(memory)
-    return amounts
-
-
-def _volumes(plan: PodPlan) -> list[Manifest]:
-    volumes: list[Manifest] = [
-        {"name": "tuneoff", "configMap": {"name": plan.config_map, "defaultMode": 0o444}},
-        {"name": "run", "emptyDir": {}},
-        {"name": "tmp", "emptyDir": {}},
-    ]
-    if plan.data_claim is not None:
-        volumes.append({"name": "data", "persistentVolumeClaim": {"claimName": plan.data_claim, "readOnly": True}})
-    return volumes

@@ -64,18 +64,18 @@ def cluster_options(spec: RunSpec, kind: type[_Options]) -> _Options:
     Raises:
         ExperimentError: an option is unknown, has a wrong value, or is missing.
     """
-    given = given_options(spec, kind)
-    if "image" not in given:
+    values = given_options(spec, kind)
+    if "image" not in values:
         raise ExperimentError(
             "platform 'kubernetes' needs option `image`: the trials' image, e.g. registry.example/tuneoff@sha256:..."
         )
-    nowhere = [name for name in _IN_NAMESPACE if name in given and "namespace" not in given]
+    nowhere = [name for name in _IN_NAMESPACE if name in values and "namespace" not in values]
     if nowhere:
         raise ExperimentError(
             f"option {', '.join(nowhere)} must name something in the run's namespace, but one that the run makes is empty; "
             "give option `namespace` too: an existing one that has it"
         )
-    return kind(**given)
+    return kind(**values)
 
 
 def given_options(spec: RunSpec, kind: type[ClusterOptions]) -> dict[str, Any]:
@@ -84,8 +84,8 @@ def given_options(spec: RunSpec, kind: type[ClusterOptions]) -> dict[str, Any]:
     Raises:
         ExperimentError: an option is unknown, or has a wrong value.
     """
-    known = [entry.name for entry in fields(kind)]
-    if problem := unknown_option(f"adapter {spec.adapter!r}", spec.options, known):
+    names = [entry.name for entry in fields(kind)]
+    if problem := unknown_option(f"adapter {spec.adapter!r}", spec.options, names):
         raise ExperimentError(problem)
     return {name: _checked(name, value) for name, value in spec.options.items() if value is not None}
 

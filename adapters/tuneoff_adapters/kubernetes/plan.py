@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 from tuneoff.base.code_digest import code_digest
@@ -60,7 +62,18 @@ def pod_plan(context: RunContext, options: ClusterOptions, namespace_labels: Map
         "config_map": f"r{context.execution_id.lower()}",  # of an Experiment too: Katib mixes up the trials of two of one name
         "labels": {LABEL: context.execution_id},
         "workers": workers,
-        "trial_context": pod_context(context.trial_context),
+        # as the pods read it: one trial in its own folder, whose budget and limits others keep
+        "trial_context": replace(
+            context.trial_context,
+            run_dir=RUN_DIR,
+            trials=1,
+            epochs_total=None,
+            wall_clock_seconds=None,
+            slots=1,
+            memory_bytes=None,
+            limits=(),
+            events_to_stdout=True,
+        ),
         "image": options.image or "",
         "image_pull_secret": options.image_pull_secret,
         "service_account": options.service_account,
@@ -78,16 +91,14 @@ def pod_plan(context: RunContext, options: ClusterOptions, namespace_labels: Map
     }
 
 
-def pod_context(context: TrialContext) -> TrialContext:
-    """Return the trial's context as the pods read it: one trial in its own folder, whose budget and limits others keep."""
-    return replace(
-        context,
-        run_dir=RUN_DIR,
-        trials=1,
-        epochs_total=None,
-        wall_clock_seconds=None,
-        slots=1,
-        memory_bytes=None,
-        limits=(),
-        events_to_stdout=True,
-    )
+MEGABYTE = 10**6
+
+
+def cpu_thousandths(workers: Workers) -> int:
+    """Return the processors of one worker in thousandths, rounded up: Kubernetes knows no finer unit."""
+    return math.ceil(Decimal(repr(workers.cpus)) * 1000)
+
+
+def memory_bytes(workers: Workers) -> int | None:
+    """Return the memory of one worker in bytes, rounded up; None: no limit."""
+    return None if workers.memory_mb is None else math.ceil(Decimal(repr(workers.memory_mb)) * MEGABYTE)

@@ -27,7 +27,7 @@ CLIENT = "tuneoff[kubernetes]"
 
 def on_clusters(local: Capabilities, platforms: Sequence[str], **changes: Any) -> Capabilities:
     """Return the capabilities of an adapter that has these platforms too, where pods are limited, and need a cluster."""
-    there = replace(
+    on_cluster = replace(
         local,
         platforms=(*local.platforms, *platforms),
         head_node=True,  # the cluster's control plane
@@ -35,8 +35,8 @@ def on_clusters(local: Capabilities, platforms: Sequence[str], **changes: Any) -
         cpu_limiter="container",
         **changes,
     )
-    elsewhere = {name: replace(there, long_lived_workers=name != JOBS) for name in platforms}
-    return replace(local, platforms=there.platforms, elsewhere={**local.elsewhere, **elsewhere})
+    elsewhere = {name: replace(on_cluster, long_lived_workers=name != JOBS) for name in platforms}
+    return replace(local, platforms=on_cluster.platforms, elsewhere={**local.elsewhere, **elsewhere})
 
 
 class OnClusters(ClusterAdapter, RemotePool):
@@ -98,9 +98,9 @@ class OnClusters(ClusterAdapter, RemotePool):
         from tuneoff_adapters.kubernetes.removal import remove
 
         connection = self._connection or self._connect()
-        made, seconds = made_by(self._pod_plan, has_experiment=False), REMOVAL_SHARE * self.undeploy_seconds
-        done = at_once({"pods": lambda: remove(connection, made, seconds), "besides": self.forget}, self.undeploy_seconds)
-        for answer in done.values():
+        objects, seconds = made_by(self._pod_plan, has_experiment=False), REMOVAL_SHARE * self.undeploy_seconds
+        answers = at_once({"pods": lambda: remove(connection, objects, seconds), "besides": self.forget}, self.undeploy_seconds)
+        for answer in answers.values():
             value(answer)
         connection.close()
         self._outside.unlink()

@@ -7,18 +7,37 @@ from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
 from tuneoff.base import clock
+from tuneoff.base.clock import NANOSECONDS
 from tuneoff.errors import InfrastructureError, StepError
 from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.kubernetes.connection import Connection
-from tuneoff_adapters.kubernetes.diagnosis import Finding
-from tuneoff_adapters.kubernetes.endings import Ending
+from tuneoff_adapters.kubernetes.diagnosis import Obstacle
+from tuneoff_adapters.kubernetes.endings import PodEnding
 from tuneoff_adapters.kubernetes.followed_pod import FollowedPod
 from tuneoff_adapters.kubernetes.layout import CONTAINER
-from tuneoff_adapters.kubernetes.patience import Patience
 from tuneoff_adapters.kubernetes.plan import PodPlan
-from tuneoff_adapters.kubernetes.resources import PODS, Object, Resource
+from tuneoff_adapters.kubernetes.resources import PODS, ApiResource, Object, image_id_of
 from tuneoff_adapters.kubernetes.sources import Sources
-from tuneoff_adapters.kubernetes.status import image_id_of
+
+
+class Patience:
+    """Remembers since when each object has been in trouble without a break, whatever its reason: reasons take turns."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._since: dict[str, int] = {}
+
+    def overdue(self, obstacles: Iterable[Obstacle], now_ns: int) -> Obstacle | None:
+        """Return the first obstacle that is final or has lasted too long at `now_ns` (monotonic), or None."""
+        seen = list(obstacles)
+        self._since = {obstacle.subject: self._since.get(obstacle.subject, now_ns) for obstacle in seen}
+        limit = self.seconds * NANOSECONDS
+        return next((obstacle for obstacle in seen if obstacle.is_final or now_ns - self._since[obstacle.subject] >= limit), None)
+
+    def forget(self) -> None:
+        """Begin anew: what was seen is not what is, because the server was away."""
+        self._since.clear()
+
 
 LOOK_SECONDS = 0.25  # between two looks at what only time brings: limits, ends
 FIND_NS = clock.NANOSECONDS  # between two searches for a reason why nothing goes on
@@ -43,7 +62,7 @@ class PodFollower(ABC, Generic[_Pod]):
         self._looked_ns = self._searched_ns = 0
 
     @abstractmethod
-    def take_seen(self, resource: Resource, kind: str, thing: Object, t: int) -> None:
+    def take_seen(self, resource: ApiResource, kind: str, thing: Object, t: int) -> None:
         """An object of a watch was ADDED, MODIFIED or DELETED; `t`: when that arrived (monotonic)."""
 
     @abstractmethod
@@ -63,11 +82,11 @@ class PodFollower(ABC, Generic[_Pod]):
         """Tell whether its trial goes on, as far as is known."""
 
     @abstractmethod
-    def _note_kill(self, pod: _Pod, ending: Ending) -> None:
+    def _note_kill(self, pod: _Pod, ending: PodEnding) -> None:
         """Write that its trial is about to be killed for a limit."""
 
     @abstractmethod
-    def _findings(self) -> Iterable[Finding]:
+    def _obstacles(self) -> Iterable[Obstacle]:
         """Return every reason that is seen why something does not go on."""
 
     @abstractmethod
@@ -122,7 +141,7 @@ class PodFollower(ABC, Generic[_Pod]):
         """The API server failed to answer a poll; it is asked again until the next answer, or the end of its source."""
         self._is_away = True
 
-    def take_refusal(self, resource: Resource, name: str, problem: str) -> None:
+    def take_refusal(self, resource: ApiResource, name: str, problem: str) -> None:
         """The server refused to delete an object."""
         text = f"{resource.full_name} {name} was to be deleted, which was refused: {problem}"
         self._context.flag("delete_refused", text)
@@ -152,9 +171,9 @@ class PodFollower(ABC, Generic[_Pod]):
                 self._limit(pod, now)
         if now - self._searched_ns > FIND_NS:
             self._searched_ns = now
-            finding = self._patience.overdue(self._findings(), now)
-            if finding is not None:
-                self._fail(StepError(finding.line) if finding.is_final else InfrastructureError(finding.line))
+            obstacle = self._patience.overdue(self._obstacles(), now)
+            if obstacle is not None:
+                self._fail(StepError(obstacle.line) if obstacle.is_final else InfrastructureError(obstacle.line))
 
     def _limit(self, pod: _Pod, now: int) -> None:
         seconds = self._timeouts.trial_seconds
@@ -172,7 +191,7 @@ class PodFollower(ABC, Generic[_Pod]):
 
     def _kill(self, pod: _Pod, cause: str, now: int) -> None:
         pod.killed_ns = now
-        self._note_kill(pod, Ending(state="failed", cause=cause, charged="workload", limit="time"))
+        self._note_kill(pod, PodEnding(state="failed", cause=cause, charged="workload", limit="time"))
         self._sources.delete(PODS, pod.pod_name)
 
     def _open_log(self, pod: _Pod) -> None:

@@ -4,30 +4,115 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tuneoff.base import clock
-from tuneoff.record.events.schema import Event, TrialStarted
+from tuneoff.record.events.schema import Epoch, Event, TrialEnded, TrialStarted
 from tuneoff.record.events.stream import record_in
 from tuneoff.record.run_context import RunContext
+from tuneoff.run.trial.faults import announce_kill
 from tuneoff.run.trial.pool import Death, Message, News, Pool, Ready
 from tuneoff.run.trial.run_trial import OUT_OF_TIME, TrialOutcome
 from tuneoff.run.trial.trial_process import TrialBudget
+from tuneoff_adapters.kubernetes.api_errors import ApiError, Unreachable
 from tuneoff_adapters.kubernetes.checks import Rights
 from tuneoff_adapters.kubernetes.clock_skew import PodClock
 from tuneoff_adapters.kubernetes.connection import Connection
-from tuneoff_adapters.kubernetes.diagnosis import Finding, trial_of
-from tuneoff_adapters.kubernetes.endings import Ending, Limits, ending_of
-from tuneoff_adapters.kubernetes.layout import WORKER_MODULE
+from tuneoff_adapters.kubernetes.diagnosis import ClusterView, Obstacle, trial_of, trial_without_pod, waiting_pod
+from tuneoff_adapters.kubernetes.endings import PodEnding, PodLimits, ending_of
+from tuneoff_adapters.kubernetes.followed_pod import FollowedPod, PodLog
+from tuneoff_adapters.kubernetes.layout import CONTAINER, WORKER_MODULE
 from tuneoff_adapters.kubernetes.manifest import job_manifest
 from tuneoff_adapters.kubernetes.messages import answer_of, packed
-from tuneoff_adapters.kubernetes.place import Place, findings
 from tuneoff_adapters.kubernetes.plan import PodPlan
 from tuneoff_adapters.kubernetes.pod_follower import PodFollower
-from tuneoff_adapters.kubernetes.pod_log import PodLog
-from tuneoff_adapters.kubernetes.resources import JOBS, PODS, Object, Resource, name_of
+from tuneoff_adapters.kubernetes.resources import JOBS, PODS, ApiResource, Object, is_running, name_of
+from tuneoff_adapters.kubernetes.transport import Input, NoAnswer
 from tuneoff_adapters.shares import SETUP_SHARE
+
+BEAT_NS = 30 * clock.NANOSECONDS  # between two signs of life to a worker: whoever is silent for long is cut off on the way
+
+
+@dataclass(slots=True, kw_only=True)
+class PodSlot(FollowedPod):
+    """A worker's trials come one after the other: what is known of a trial is of the one that runs."""
+
+    unsent: list[str] = field(default_factory=list)  # lines for its standard input, until that is there
+    input: Input | None = None
+    beat_ns: int = 0
+    is_ready: bool = False
+    answers: list[Any] = field(default_factory=list)  # of a trial's own pod, until that has ended
+    trial: str | None = None  # that runs
+    last_trial: str | None = None
+    attempt: int = 1
+    was_cut: bool = False  # its input: it ends after its trial
+    problem: str | None = None  # why its input cannot be had
+
+    @property
+    def ended_ns(self) -> int | None:
+        """When its end was seen first."""
+        return self.training_ended_ns or self.gone_ns
+
+    @property
+    def is_over(self) -> bool:
+        return self.ended_ns is not None and (self.was_log_read or not self.is_log_open)
+
+    def take(self, event: Event, t: int) -> None:
+        """Take in an event of its log that came at `t`."""
+        if isinstance(event, TrialStarted):
+            self.trial = self.last_trial = event.trial
+            self.attempt, self.epochs, self.started_ns = event.attempt, 0, t
+        elif isinstance(event, Epoch):
+            self.epochs = event.epoch
+        elif isinstance(event, TrialEnded):
+            self.trial = None
+
+    def attach(self, way: Connection, namespace: str) -> None:
+        """Connect to the input of a worker that runs, unless that was done; what fails may be tried again."""
+        if self.input is None and not self.was_cut and self.ended_ns is None and is_running(self.pod or {}, CONTAINER):
+            try:
+                self.input, self.problem = way.attach(namespace, self.pod_name, CONTAINER), None
+            except (Unreachable, ApiError) as error:
+                self.problem = str(error)
+
+    def flush(self) -> bool:
+        """Write what is due to the input, if that is there, or a sign of life; tell whether it is not cut."""
+        now = clock.monotonic_ns()
+        if self.input is None or not (self.unsent or now - self.beat_ns > BEAT_NS):
+            return True
+        try:
+            for line in self.unsent or ["\n"]:
+                self.input.write(line)
+        except NoAnswer:
+            self.input.close()
+            self.input, self.was_cut = None, True
+            return False
+        self.unsent.clear()
+        self.beat_ns = now
+        return True
+
+    def announce(self, context: RunContext, ending: PodEnding) -> None:
+        """Note that its trial ends for a limit, so that it is not tried again."""
+        assert self.trial is not None
+        why = {"charged": ending.charged, "limit": ending.limit}
+        announce_kill(context.run_dir, context.events, self.trial, self.attempt, ending.cause, **why)
+
+
+def obstacles(slots: Collection[PodSlot], warnings: Sequence[Object]) -> list[Obstacle]:
+    """Return every reason that is seen why a place does not get to work."""
+    pods = {slot.pod_name: slot.pod for slot in slots if slot.pod is not None}
+    jobs: dict[str, Object] = {slot.name: {"metadata": {"name": slot.name}} for slot in slots}
+    view = ClusterView(trials=jobs, pods=pods, events=warnings)
+    candidates = [waiting_pod(pod, warnings) for pod in pods.values()]
+    candidates += [trial_without_pod(job, view) for job in jobs.values()]
+    candidates += [
+        Obstacle(subject=f"input of pod {slot.pod_name}", reason="NoInput", message=slot.problem, way_out="see its log")
+        for slot in slots
+        if slot.problem is not None
+    ]
+    return [obstacle for obstacle in candidates if obstacle is not None]
+
 
 POOL_RIGHTS: Rights = (
     (JOBS, "", ("create", "list")),
@@ -35,7 +120,7 @@ POOL_RIGHTS: Rights = (
 )
 
 
-class PodPool(PodFollower[Place], Pool):
+class PodPool(PodFollower[PodSlot], Pool):
     """`owner`: of the Jobs; `kinds`: the dataclasses that workers answer with; `observe(worker, event)` sees all events."""
 
     def __init__(
@@ -60,7 +145,7 @@ class PodPool(PodFollower[Place], Pool):
         patient = connection.limits
         self._once = connection.limited(replace(patient, api=patient.call, pause=float("inf")))  # one try
         self._jobs = 0
-        self._places: dict[int, Place] = {}
+        self._slots: dict[int, PodSlot] = {}
         self._news: list[News] = []  # that have not been told yet
 
     def start(self) -> None:
@@ -70,8 +155,8 @@ class PodPool(PodFollower[Place], Pool):
         self._patience.seconds = min(self._pending_seconds, SETUP_SHARE * self._timeouts.deploy_seconds)
         for worker in range(self.count):
             self.start_worker(worker)
-        while not all(place.is_ready for place in self._places.values()):
-            death = next((one for one in self.look() if isinstance(one, Death)), None)
+        while not all(slot.is_ready for slot in self._slots.values()):
+            death = next((piece for piece in self.look() if isinstance(piece, Death)), None)
             if death is not None:
                 raise death.at_start()
         self._patience.seconds = self._pending_seconds
@@ -85,11 +170,11 @@ class PodPool(PodFollower[Place], Pool):
         if self._has_job_per_trial:
             self._make(index, line, content)
             return
-        place = self._places[index]
-        if place.was_cut:
-            place = self._renew(index)
-        place.unsent.append(f"{line}\n")
-        self._serve(index, place)
+        slot = self._slots[index]
+        if slot.was_cut:
+            slot = self._renew(index)
+        slot.unsent.append(f"{line}\n")
+        self._serve(index, slot)
 
     def wait(self, timeout_seconds: float | None = None) -> list[News]:
         """Return what happened, as soon as something has."""
@@ -99,9 +184,9 @@ class PodPool(PodFollower[Place], Pool):
 
     def close(self) -> None:
         """Let the workers end, and follow nothing any more; who made the cluster's objects removes them."""
-        for place in self._places.values():
-            if place.input is not None:
-                place.input.close()
+        for slot in self._slots.values():
+            if slot.input is not None:
+                slot.input.close()
         self._sources.close()
         self._budget.close()
 
@@ -116,7 +201,7 @@ class PodPool(PodFollower[Place], Pool):
         trial = None if line is None else task[0]
         context = self._context
         log = PodLog(context.run_dir, context.work_dir, context.execution_id, name, trial)
-        self._places[index] = Place(name=name, log=log, seen_ns=clock.monotonic_ns(), last_trial=trial)
+        self._slots[index] = PodSlot(name=name, log=log, seen_ns=clock.monotonic_ns(), last_trial=trial)
         self._connection.create(
             JOBS, job_manifest(self._plan, names, command, seconds, has_input=line is None), self._plan.namespace
         )
@@ -125,61 +210,61 @@ class PodPool(PodFollower[Place], Pool):
         """Take in one piece of what the cluster tells, or what the passing of time brings; return what came of it."""
         self._step()
         now = clock.monotonic_ns()
-        for index, place in list(self._places.items()):
-            if place.is_over:
-                self._news.append(self._end(index, place, now))
+        for index, slot in list(self._slots.items()):
+            if slot.is_over:
+                self._news.append(self._end(index, slot, now))
         news, self._news = self._news, []
         return news
 
     def _index_of(self, job: str) -> int | None:
         """Return whose pod a Job has now; None for one that has been given up."""
-        return next((index for index, place in self._places.items() if place.name == job), None)
+        return next((index for index, slot in self._slots.items() if slot.name == job), None)
 
-    def _find(self, name: str) -> Place | None:
+    def _find(self, name: str) -> PodSlot | None:
         index = self._index_of(name)
-        return None if index is None else self._places[index]
+        return None if index is None else self._slots[index]
 
-    def _pods(self) -> Collection[Place]:
-        return list(self._places.values())
+    def _pods(self) -> Collection[PodSlot]:
+        return list(self._slots.values())
 
-    def _is_limited(self, pod: Place) -> bool:
+    def _is_limited(self, pod: PodSlot) -> bool:
         return pod.trial is not None and pod.killed_ns is None and pod.ended_ns is None
 
-    def _note_kill(self, pod: Place, ending: Ending) -> None:
+    def _note_kill(self, pod: PodSlot, ending: PodEnding) -> None:
         pod.announce(self._context, ending)
 
-    def _findings(self) -> Sequence[Finding]:
-        return findings(self._pods(), self._warnings)
+    def _obstacles(self) -> Sequence[Obstacle]:
+        return obstacles(self._pods(), self._warnings)
 
     def _fail(self, error: Exception) -> None:
         raise error
 
-    def take_seen(self, resource: Resource, kind: str, thing: Object, t: int) -> None:
+    def take_seen(self, resource: ApiResource, kind: str, thing: Object, t: int) -> None:
         index = self._index_of(trial_of(thing))
         if index is None:
             return
-        place = self._places[index]
-        place.take_pod(kind, thing, t)
-        self._open_log(place)
+        slot = self._slots[index]
+        slot.take_pod(kind, thing, t)
+        self._open_log(slot)
         if not self._has_job_per_trial:
-            self._serve(index, place)
+            self._serve(index, slot)
 
-    def _serve(self, index: int, place: Place) -> None:
+    def _serve(self, index: int, slot: PodSlot) -> None:
         """Give a worker what is due to it, once its input is there; where that is cut, another one takes its place."""
-        place.attach(self._once, self._plan.namespace)
-        if not place.flush() and place.trial is None:
+        slot.attach(self._once, self._plan.namespace)
+        if not slot.flush() and slot.trial is None:
             self._renew(index)
 
-    def _renew(self, index: int) -> Place:
+    def _renew(self, index: int) -> PodSlot:
         """Put a new worker in place of one that no task can reach any more."""
-        old = self._places[index]
+        old = self._slots[index]
         self._sources.delete(PODS, old.pod_name)
         self._give_up(index)
         self._make(index)
-        self._places[index].unsent += [line for line in old.unsent if line.strip()]
-        return self._places[index]
+        self._slots[index].unsent += [line for line in old.unsent if line.strip()]
+        return self._slots[index]
 
-    def _take_line(self, pod: Place, line: bytes, t: int) -> None:
+    def _take_line(self, pod: PodSlot, line: bytes, t: int) -> None:
         index = self._index_of(pod.name)
         assert index is not None
         context = self._context.trial_context
@@ -213,49 +298,49 @@ class PodPool(PodFollower[Place], Pool):
     def _look(self, now: int) -> None:
         """Act on what only time brings: the budget, input that is due, and what all pods have."""
         if self._budget.is_over_time():
-            for index, place in list(self._places.items()):
-                if place.trial is not None:
-                    self._news.append(self._cut(index, place, now))
+            for index, slot in list(self._slots.items()):
+                if slot.trial is not None:
+                    self._news.append(self._cut(index, slot, now))
             return
         if not self._is_away and not self._has_job_per_trial:
-            for index, place in list(self._places.items()):
-                self._serve(index, place)
+            for index, slot in list(self._slots.items()):
+                self._serve(index, slot)
         super()._look(now)
 
-    def _cut(self, index: int, place: Place, now: int) -> Message:
+    def _cut(self, index: int, slot: PodSlot, now: int) -> Message:
         """End a trial because the time of the run is used up."""
-        self._sources.delete(PODS, place.pod_name)
-        self._write_end(place, Ending(state="cancelled", cause=OUT_OF_TIME), now)
+        self._sources.delete(PODS, slot.pod_name)
+        self._write_end(slot, PodEnding(state="cancelled", cause=OUT_OF_TIME), now)
         self._give_up(index)
-        return Message(index, TrialOutcome(state="cancelled", epochs=place.epochs, cause=OUT_OF_TIME))
+        return Message(index, TrialOutcome(state="cancelled", epochs=slot.epochs, cause=OUT_OF_TIME))
 
-    def _lose(self, index: int, place: Place, now: int) -> None:
+    def _lose(self, index: int, slot: PodSlot, now: int) -> None:
         """Give up a worker whose events are missing: what it has trained, nobody can say."""
-        self._sources.delete(PODS, place.pod_name)
-        self._news.append(self._end(index, place, now))
+        self._sources.delete(PODS, slot.pod_name)
+        self._news.append(self._end(index, slot, now))
 
-    def _end(self, index: int, place: Place, now: int) -> Message | Death:
+    def _end(self, index: int, slot: PodSlot, now: int) -> Message | Death:
         """Return what became of a pod that has ended, or is given up, and write the end of its trial if that could not."""
         self._give_up(index)
-        log = place.log
-        if place.answers and not log.is_broken:
-            return Message(index, place.answers[0])
+        log = slot.log
+        if slot.answers and not log.is_broken:
+            return Message(index, slot.answers[0])
         memory = self._context.trial_context.memory_bytes
-        limits = Limits(deadline_seconds=self._timeouts.trial_seconds + self._pending_seconds, memory_bytes=memory)
-        ending = ending_of(None, place.pod, limits, place.epochs, log.last_line, place.is_log_whole, is_log_broken=log.is_broken)
-        if place.trial is not None:
-            if ending.limit is not None and place.killed_ns is None:
-                place.announce(self._context, ending)
-            self._write_end(place, ending if place.killed_ns is None else Ending(state="failed"), place.ended_ns or now)
+        limits = PodLimits(deadline_seconds=self._timeouts.trial_seconds + self._pending_seconds, memory_bytes=memory)
+        ending = ending_of(None, slot.pod, limits, slot.epochs, log.last_line, slot.is_log_whole, is_log_broken=log.is_broken)
+        if slot.trial is not None:
+            if ending.limit is not None and slot.killed_ns is None:
+                slot.announce(self._context, ending)
+            self._write_end(slot, ending if slot.killed_ns is None else PodEnding(state="failed"), slot.ended_ns or now)
         return Death(index, 0, ending.exit_code, ending.cause, ending.charged)
 
-    def _write_end(self, place: Place, ending: Ending, t: int) -> None:
-        assert place.trial is not None
-        place.write_end(self._context.events, place.trial, ending, t, place.attempt)
+    def _write_end(self, slot: PodSlot, ending: PodEnding, t: int) -> None:
+        assert slot.trial is not None
+        slot.write_end(self._context.events, slot.trial, ending, t, slot.attempt)
 
     def _give_up(self, index: int) -> None:
-        place = self._places.pop(index)
-        place.write_exit(self._context.events, self._clock)
-        place.log.end()
-        if place.input is not None:
-            place.input.close()
+        slot = self._slots.pop(index)
+        slot.write_exit(self._context.events, self._clock)
+        slot.log.end()
+        if slot.input is not None:
+            slot.input.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,8 +26,8 @@ from tuneoff_adapters.kubernetes.resources import (
     SERVICES,
     SUGGESTIONS,
     TRIALS,
+    ApiResource,
     Object,
-    Resource,
     belongs_to,
     condition,
     conditions_of,
@@ -35,7 +35,55 @@ from tuneoff_adapters.kubernetes.resources import (
     name_of,
     selector,
 )
-from tuneoff_adapters.kubernetes.stuck_objects import Left, release, some, why
+
+NOT_KATIBS = ("foregroundDeletion", "batch.kubernetes.io/job-tracking")  # finalizers that Kubernetes itself removes
+_NAMED = 5  # objects that a line names
+
+
+@dataclass(frozen=True, slots=True)
+class StuckObject:
+    """An object that is still there."""
+
+    resource: ApiResource
+    thing: Object
+
+    @property
+    def text(self) -> str:
+        """Its kind, its name and what holds it."""
+        held = f"finalizers {', '.join(self.finalizers)}" if self.finalizers else ""
+        state = "being deleted" if self.thing.get("metadata", {}).get("deletionTimestamp") else "not deleted yet"
+        return f"{self.resource.full_name} {name_of(self.thing)} ({held or state})"
+
+    @property
+    def finalizers(self) -> list[str]:
+        return list(self.thing.get("metadata", {}).get("finalizers") or [])
+
+
+def why(stuck: Sequence[StuckObject], namespace: Object | None) -> str:
+    """Return what is left, and what a namespace that is being deleted says of itself."""
+    messages = [str(entry.get("message")) for entry in conditions_of(namespace or {}) if entry.get("status") == "True"]
+    parts = [some([item.text for item in stuck]), " ".join(" ".join(messages).split())]
+    return "; ".join(part for part in parts if part) or "the API server gives no reason"
+
+
+def release(stuck: Sequence[StuckObject], namespace: str) -> str:
+    """Return what to run where nobody is there to remove Katib's finalizers; empty where nothing waits for that."""
+    held = [item for item in stuck if any(name not in NOT_KATIBS for name in item.finalizers)]
+    if not held:
+        return ""
+    kind = held[0].resource
+    names = " ".join(name_of(item.thing) for item in held if item.resource == kind)
+    return (
+        f"; if Katib is not there to let go, run: kubectl patch {kind.full_name} {names} -n {namespace} "
+        """--type=merge -p '{"metadata":{"finalizers":null}}'"""
+    )
+
+
+def some(texts: Sequence[str]) -> str:
+    """Return the first texts of a list, and how many more there are."""
+    more = len(texts) - _NAMED
+    return ", ".join(texts[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
 
 CHILDREN = (TRIALS, JOBS, PODS, SUGGESTIONS)  # what Katib makes for an experiment
 SERVING = (DEPLOYMENTS, REPLICA_SETS, SERVICES, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)  # for the suggestion's service
@@ -46,7 +94,7 @@ LEAST_SECONDS = 1.0  # that any call may take, however late it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class RunObjects:
     """What an execution may have made, by its names; it is its own only with the labels."""
 
     namespace: str
@@ -61,7 +109,7 @@ class Made:
         return f"experiment {self.experiment}" if self.has_experiment else f"run {self.experiment}"
 
     @property
-    def children(self) -> tuple[Resource, ...]:
+    def children(self) -> tuple[ApiResource, ...]:
         """What is made of it, of which each is to be gone."""
         if not self.has_experiment:
             return (JOBS, PODS)
@@ -69,10 +117,10 @@ class Made:
         return CHILDREN if self.is_own_namespace else (*CHILDREN, *SERVING)
 
     @property
-    def labelled(self) -> tuple[Resource, ...]:
+    def labelled(self) -> tuple[ApiResource, ...]:
         """Where its labels may be."""
-        own = (NAMESPACES,) if self.is_own_namespace else ()
-        return (*own, *(LABELLED if self.has_experiment else (JOBS, PODS, CONFIG_MAPS)))
+        namespaces = (NAMESPACES,) if self.is_own_namespace else ()
+        return (*namespaces, *(LABELLED if self.has_experiment else (JOBS, PODS, CONFIG_MAPS)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +131,9 @@ class Removal:
     total_seconds: float  # with the namespace, which takes a real cluster at least 5 s
 
 
-def remove(connection: Connection, made: Made, within_seconds: float = 50.0, katib_namespace: str = "kubeflow") -> Removal:
+def remove(
+    connection: Connection, objects: RunObjects, within_seconds: float = 50.0, katib_namespace: str = "kubeflow"
+) -> Removal:
     """Delete what an execution has made, wait until it is gone, and prove that nothing with its labels is left.
 
     Everything is asked for before anything is waited for, so what runs out of time here goes on in the cluster. Idempotent, and
@@ -93,7 +143,7 @@ def remove(connection: Connection, made: Made, within_seconds: float = 50.0, kat
         StepError: something is still there (named, with what holds it and the way out), or the API server is away.
     """
     start = time.monotonic()
-    removal = _Removing(connection, made, start, within_seconds)
+    removal = _Removing(connection, objects, start, within_seconds)
     try:
         removal.ask(katib_namespace)
         removal.wait(removal.is_experiment_gone)
@@ -104,37 +154,37 @@ def remove(connection: Connection, made: Made, within_seconds: float = 50.0, kat
         short = error.short if isinstance(error, ApiError | Unreachable) else one_line(error)
         problem = StepError if isinstance(error, ApiError) else InfrastructureError
         raise problem(
-            f"un-deploy failed ({short}), so {made.text} and {_whereabouts(made)} may be left; "
-            f"once it answers, run: {_deletion(made)}"
+            f"un-deploy failed ({short}), so {objects.text} and {_whereabouts(objects)} may be left; "
+            f"once it answers, run: {_deletion(objects)}"
         ) from error
     return Removal(experiment_seconds=experiment_seconds, total_seconds=time.monotonic() - start)
 
 
-def left_text(made: Made, host: str) -> str:
+def left_text(objects: RunObjects, host: str) -> str:
     """Return what the user is told where un-deploy has not come to its end, in one line."""
     return (
-        f"{made.text} and {_whereabouts(made)} at {host}; "
-        f"the next tuneoff command on these results removes them, or run: {_deletion(made)}"
+        f"{objects.text} and {_whereabouts(objects)} at {host}; "
+        f"the next tuneoff command on these results removes them, or run: {_deletion(objects)}"
     )
 
 
 class _Removing:
-    def __init__(self, connection: Connection, made: Made, start: float, within: float) -> None:
-        self._patient, self._made, self._start, self._within = connection, made, start, within
-        self._namespace = made.namespace
+    def __init__(self, connection: Connection, objects: RunObjects, start: float, within: float) -> None:
+        self._patient, self._made, self._start, self._within = connection, objects, start, within
+        self._namespace = objects.namespace
         self._is_taken = False  # somebody else's experiment has our name, and children that are called after it
-        self._kinds = made.children
+        self._kinds = objects.children
         self._left = list(self._kinds)  # kinds of which something was there when last seen
-        self._rest: tuple[Resource, str, str | None] = (NAMESPACES, made.namespace, None)
-        if not made.is_own_namespace:
-            self._rest = (CONFIG_MAPS, made.config_map, made.namespace)
+        self._rest: tuple[ApiResource, str, str | None] = (NAMESPACES, objects.namespace, None)
+        if not objects.is_own_namespace:
+            self._rest = (CONFIG_MAPS, objects.config_map, objects.namespace)
 
     @property
     def _connection(self) -> Connection:
         """The connection, with no more patience than there is time."""
-        left = max(self._start + self._within - time.monotonic(), LEAST_SECONDS)
+        remaining = max(self._start + self._within - time.monotonic(), LEAST_SECONDS)
         limits = self._patient.limits
-        return self._patient.limited(replace(limits, api=min(limits.api, left)))
+        return self._patient.limited(replace(limits, api=min(limits.api, remaining)))
 
     def ask(self, katib_namespace: str) -> None:
         """Ask for the deletion of the experiment and, right after, of the namespace, or of the config map in somebody else's.
@@ -145,11 +195,11 @@ class _Removing:
         calls: dict[str, Callable[[], Any]] = {"experiment": self._find_experiment, "rest": self._find_rest}
         if self._made.has_experiment:
             calls["controller"] = lambda: find(DEPLOYMENTS, "katib-controller", katib_namespace)
-        found = self._at_once(calls)
-        experiment, rest = value(found["experiment"]), value(found["rest"])
+        answers = self._at_once(calls)
+        experiment, rest = value(answers["experiment"]), value(answers["rest"])
         try:
             if experiment is not None:
-                how = _propagation(experiment, found["controller"])
+                how = _propagation(experiment, answers["controller"])
                 self._connection.delete(EXPERIMENTS, self._made.experiment, self._namespace, how)
         finally:  # whatever came of the first
             if rest is not None:
@@ -161,20 +211,20 @@ class _Removing:
         Raises:
             StepError: it is not in time; what is left is named.
         """
-        deadline, pause, asked = self._start + self._within, FIRST_PAUSE, self._patient.requests
+        deadline, pause, requests = self._start + self._within, FIRST_PAUSE, self._patient.requests
         while not is_gone():
             if time.monotonic() + pause > deadline:
                 raise StepError(self._told())
             time.sleep(pause)
-            asked, before = self._patient.requests, asked
-            pause = min(2 * pause, (asked - before) * LONGEST_PAUSE)
+            requests, before = self._patient.requests, requests
+            pause = min(2 * pause, (requests - before) * LONGEST_PAUSE)
 
     def is_experiment_gone(self) -> bool:
         """Tell whether the experiment is gone with all its children."""
         if self._find_experiment() is not None:
             return False
-        found = self._at_once({resource.plural: functools.partial(self._children, resource) for resource in self._left})
-        self._left = [resource for resource in self._left if value(found[resource.plural])]
+        children = self._at_once({resource.plural: functools.partial(self._children, resource) for resource in self._left})
+        self._left = [resource for resource in self._left if value(children[resource.plural])]
         return not self._left
 
     def is_rest_gone(self) -> bool:
@@ -183,12 +233,12 @@ class _Removing:
     def prove(self) -> None:
         """Look for whatever carries the labels: in the whole cluster where that may be read, or in the given namespace."""
         kinds = self._made.labelled
-        found = self._at_once({resource.full_name: functools.partial(self._labelled, resource) for resource in kinds})
-        left = [f"{name} {_place(obj)}" for name, answer in found.items() for obj in value(answer)]
-        if left:
+        answers = self._at_once({resource.full_name: functools.partial(self._labelled, resource) for resource in kinds})
+        leftovers = [f"{name} {_qualified_name(obj)}" for name, answer in answers.items() for obj in value(answer)]
+        if leftovers:
             where = "-A" if self._made.is_own_namespace else f"-n {self._namespace}"
             raise StepError(
-                f"un-deploy left {some(left)} with label {selector(self._made.labels)}; see: "
+                f"un-deploy left {some(leftovers)} with label {selector(self._made.labels)}; see: "
                 f"kubectl get {','.join(resource.plural for resource in kinds)} {where} -l {selector(self._made.labels)}"
             )
 
@@ -198,9 +248,9 @@ class _Removing:
     def _find_experiment(self) -> Object | None:
         if not self._made.has_experiment:
             return None
-        found = self._connection.find(EXPERIMENTS, self._made.experiment, self._namespace)
-        self._is_taken = found is not None and self._ours(found) is None
-        return self._ours(found)
+        experiment = self._connection.find(EXPERIMENTS, self._made.experiment, self._namespace)
+        self._is_taken = experiment is not None and self._ours(experiment) is None
+        return self._ours(experiment)
 
     def _find_rest(self) -> Object | None:
         return self._ours(self._connection.find(*self._rest))
@@ -209,10 +259,10 @@ class _Removing:
         """Return an object of a name that is ours, if it is: another one may have had the name first."""
         return obj if obj is not None and self._made.labels.items() <= labels_of(obj).items() else None
 
-    def _children(self, resource: Resource) -> list[Object]:
+    def _children(self, resource: ApiResource) -> list[Object]:
         """Return what Katib made for the experiment; nothing of a kind that may not be read."""
         try:
-            found = self._connection.items(resource, self._namespace)
+            items = self._connection.items(resource, self._namespace)
         except Missing:  # no such kind: Katib is gone
             return []
         except ApiError as error:
@@ -220,9 +270,9 @@ class _Removing:
                 raise
             return []
         name = None if self._is_taken else self._made.experiment
-        return [obj for obj in found if self._ours(obj) is not None or (name is not None and belongs_to(obj, name))]
+        return [obj for obj in items if self._ours(obj) is not None or (name is not None and belongs_to(obj, name))]
 
-    def _labelled(self, resource: Resource) -> list[Object]:
+    def _labelled(self, resource: ApiResource) -> list[Object]:
         where = None if self._made.is_own_namespace else self._namespace
         try:
             return self._connection.items(resource, where, self._made.labels)
@@ -233,22 +283,23 @@ class _Removing:
 
     def _told(self) -> str:
         """Return one line on what does not go away."""
-        made = self._made
+        objects = self._made
         lists = {resource.plural: functools.partial(self._children, resource) for resource in self._kinds}
-        found = self._at_once({"experiment": self._find_experiment, "rest": self._find_rest, **lists})
-        experiment, rest = value(found["experiment"]), value(found["rest"])
-        left = [Left(EXPERIMENTS, experiment)] if experiment is not None else []
-        left += [Left(resource, obj) for resource in self._kinds for obj in value(found[resource.plural])]
-        if made.is_own_namespace:
-            what, see = f"namespace {made.namespace} is still terminating", f"kubectl get namespace {made.namespace} -o yaml"
+        answers = self._at_once({"experiment": self._find_experiment, "rest": self._find_rest, **lists})
+        experiment, rest = value(answers["experiment"]), value(answers["rest"])
+        stuck = [StuckObject(EXPERIMENTS, experiment)] if experiment is not None else []
+        stuck += [StuckObject(resource, obj) for resource in self._kinds for obj in value(answers[resource.plural])]
+        if objects.is_own_namespace:
+            what = f"namespace {objects.namespace} is still terminating"
+            see = f"kubectl get namespace {objects.namespace} -o yaml"
         else:
-            left += [Left(CONFIG_MAPS, rest)] if rest is not None else []
-            what = f"{made.text} is still being deleted in namespace {made.namespace}"
-            see = f"kubectl get experiments,trials,jobs,pods,configmaps -n {made.namespace} -l {selector(made.labels)}"
-        reason = why(left, rest if made.is_own_namespace else None)
+            stuck += [StuckObject(CONFIG_MAPS, rest)] if rest is not None else []
+            what = f"{objects.text} is still being deleted in namespace {objects.namespace}"
+            see = f"kubectl get experiments,trials,jobs,pods,configmaps -n {objects.namespace} -l {selector(objects.labels)}"
+        reason = why(stuck, rest if objects.is_own_namespace else None)
         return (
             f"un-deploy: {what} after {self._within:g} s: {reason}; all of it was asked to go, see: {see}"
-            f"{release(left, made.namespace)}; if it goes by and by, raise timeouts.undeploy_seconds"
+            f"{release(stuck, objects.namespace)}; if it goes by and by, raise timeouts.undeploy_seconds"
         )
 
 
@@ -267,17 +318,17 @@ def _is_true(obj: Object, kind: str) -> bool:
     return (condition(obj, kind) or {}).get("status") == "True"
 
 
-def _whereabouts(made: Made) -> str:
-    return f"namespace {made.namespace}" if made.is_own_namespace else f"its config map in namespace {made.namespace}"
+def _whereabouts(objects: RunObjects) -> str:
+    return f"namespace {objects.namespace}" if objects.is_own_namespace else f"its config map in namespace {objects.namespace}"
 
 
-def _deletion(made: Made) -> str:
-    if made.is_own_namespace:
-        return f"kubectl delete namespace {made.namespace}"
-    kind = "experiments" if made.has_experiment else "jobs"
-    return f"kubectl delete {kind},configmaps -n {made.namespace} -l {selector(made.labels)}"
+def _deletion(objects: RunObjects) -> str:
+    if objects.is_own_namespace:
+        return f"kubectl delete namespace {objects.namespace}"
+    kind = "experiments" if objects.has_experiment else "jobs"
+    return f"kubectl delete {kind},configmaps -n {objects.namespace} -l {selector(objects.labels)}"
 
 
-def _place(obj: Object) -> str:
+def _qualified_name(obj: Object) -> str:
     namespace = obj.get("metadata", {}).get("namespace")
     return f"{namespace}/{name_of(obj)}" if namespace else name_of(obj)

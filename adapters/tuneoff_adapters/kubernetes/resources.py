@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -11,7 +11,7 @@ Object = dict[str, Any]  # an object of the API as plain JSON: the SDK's models 
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class ApiResource:
     """One resource: `/apis/GROUP/VERSION/[namespaces/NS/]PLURAL`, or `/api/v1/...` for the core group ("")."""
 
     plural: str
@@ -37,23 +37,23 @@ class Resource:
 
 JOB_NAME_LABELS = ("batch.kubernetes.io/job-name", "job-name")  # of a Job's pods, the newer one first
 KATIB_GROUP, KATIB_VERSION = "kubeflow.org", "v1beta1"
-EXPERIMENTS = Resource("experiments", KATIB_GROUP, KATIB_VERSION)
-TRIALS = Resource("trials", KATIB_GROUP, KATIB_VERSION)
-SUGGESTIONS = Resource("suggestions", KATIB_GROUP, KATIB_VERSION)
-JOBS = Resource("jobs", "batch")
-PODS = Resource("pods")
-EVENTS = Resource("events")
-CONFIG_MAPS = Resource("configmaps")
-SERVICES = Resource("services")
-SERVICE_ACCOUNTS = Resource("serviceaccounts")
-NAMESPACES = Resource("namespaces", namespaced=False)
-DEPLOYMENTS = Resource("deployments", "apps")
-REPLICA_SETS = Resource("replicasets", "apps")
-ROLES = Resource("roles", "rbac.authorization.k8s.io")
-ROLE_BINDINGS = Resource("rolebindings", "rbac.authorization.k8s.io")
-ACCESS_REVIEWS = Resource("selfsubjectaccessreviews", "authorization.k8s.io", namespaced=False)
-VALIDATING_WEBHOOKS = Resource("validatingwebhookconfigurations", "admissionregistration.k8s.io", namespaced=False)
-MUTATING_WEBHOOKS = Resource("mutatingwebhookconfigurations", "admissionregistration.k8s.io", namespaced=False)
+EXPERIMENTS = ApiResource("experiments", KATIB_GROUP, KATIB_VERSION)
+TRIALS = ApiResource("trials", KATIB_GROUP, KATIB_VERSION)
+SUGGESTIONS = ApiResource("suggestions", KATIB_GROUP, KATIB_VERSION)
+JOBS = ApiResource("jobs", "batch")
+PODS = ApiResource("pods")
+EVENTS = ApiResource("events")
+CONFIG_MAPS = ApiResource("configmaps")
+SERVICES = ApiResource("services")
+SERVICE_ACCOUNTS = ApiResource("serviceaccounts")
+NAMESPACES = ApiResource("namespaces", namespaced=False)
+DEPLOYMENTS = ApiResource("deployments", "apps")
+REPLICA_SETS = ApiResource("replicasets", "apps")
+ROLES = ApiResource("roles", "rbac.authorization.k8s.io")
+ROLE_BINDINGS = ApiResource("rolebindings", "rbac.authorization.k8s.io")
+ACCESS_REVIEWS = ApiResource("selfsubjectaccessreviews", "authorization.k8s.io", namespaced=False)
+VALIDATING_WEBHOOKS = ApiResource("validatingwebhookconfigurations", "admissionregistration.k8s.io", namespaced=False)
+MUTATING_WEBHOOKS = ApiResource("mutatingwebhookconfigurations", "admissionregistration.k8s.io", namespaced=False)
 
 
 def name_of(obj: Object) -> str:
@@ -92,3 +92,97 @@ def condition(obj: Object, kind: str) -> Object | None:
 def selector(labels: Mapping[str, str]) -> str:
     """Return a label (or field) selector that asks for all of these."""
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+COLLECTOR = "metrics-logger-and-collector"  # the container that Katib's webhook adds to a trial's pod
+TERMINAL = ("Succeeded", "Failed", "EarlyStopped", "MetricsUnavailable", "Killed")  # of a trial; the first two of an experiment
+
+_KILLED = 137  # 128 + SIGKILL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exit:
+    """How a container ended; `signal` is the one that ended it, None where it ended by itself."""
+
+    code: int
+    reason: str
+    message: str
+    finished_at: str = ""  # to the second, by the node's clock
+
+    @property
+    def signal(self) -> int | None:
+        """A container's exit code tells of a signal as a shell does, by 128 + its number."""
+        return self.code - 128 if 128 < self.code < 192 else None
+
+
+def has(thing: Object, type_: str) -> bool:
+    """Tell whether the condition of a type is there and true."""
+    entry = condition(thing, type_)
+    return entry is not None and entry.get("status") == "True"
+
+
+def terminal(thing: Object) -> Object | None:
+    """Return the condition with which a trial or an experiment ended, or None while it has not.
+
+    An early stopped trial keeps `Running`, and may be called failed or succeeded besides: `EarlyStopped` goes first.
+    """
+    return next((condition(thing, type_) for type_ in ("EarlyStopped", *TERMINAL) if has(thing, type_)), None)
+
+
+def has_value(trial: Object) -> bool:
+    """Tell whether Katib has a value of a trial's objective, its only metric."""
+    metrics = ((trial.get("status") or {}).get("observation") or {}).get("metrics") or []
+    return any(metric.get("latest") != "unavailable" for metric in metrics)
+
+
+def phase_of(pod: Object) -> str:
+    return str(_status(pod).get("phase") or "Pending")
+
+
+def has_ended(pod: Object) -> bool:
+    """Tell whether all containers of a pod have ended for good."""
+    return phase_of(pod) in ("Succeeded", "Failed")
+
+
+def containers(pod: Object) -> Iterator[tuple[str, Object]]:
+    """Yield (name, state) of every container of a pod that the node has reported on, those that prepare it first."""
+    for group in ("initContainerStatuses", "containerStatuses"):
+        for item in _status(pod).get(group) or []:
+            yield str(item.get("name") or ""), item.get("state") or {}
+
+
+def is_running(pod: Object, container: str) -> bool:
+    return any(name == container and "running" in state for name, state in containers(pod))
+
+
+def image_id_of(pod: Object, container: str) -> str | None:
+    """Return which image the node ran, by its digest; None while it has not said so."""
+    for item in _status(pod).get("containerStatuses") or []:
+        if item.get("name") == container:
+            return str(item.get("imageID") or "") or None
+    return None
+
+
+def is_unschedulable(pod: Object) -> bool:
+    """Tell whether the scheduler has found no node for a pod."""
+    scheduled = condition(pod, "PodScheduled")
+    return scheduled is not None and scheduled.get("status") == "False"
+
+
+def exit_of(pod: Object, container: str) -> Exit | None:
+    """Return how a container ended, or None while it has not (or the node never said)."""
+    for name, state in containers(pod):
+        ended = state.get("terminated")
+        if name == container and ended:
+            code = ended.get("exitCode")
+            return Exit(
+                code=int(code) if code is not None else _KILLED,
+                reason=str(ended.get("reason") or ""),
+                message=str(ended.get("message") or ""),
+                finished_at=str(ended.get("finishedAt") or ""),
+            )
+    return None
+
+
+def _status(thing: Object) -> Object:
+    return thing.get("status") or {}

@@ -14,9 +14,8 @@ from tuneoff_adapters.kubernetes.api_errors import ApiError, Missing, Unreachabl
 from tuneoff_adapters.kubernetes.connection import Connection
 from tuneoff_adapters.kubernetes.diagnosis import is_about, is_warning, moment_of, trial_of
 from tuneoff_adapters.kubernetes.layout import CONTAINER
-from tuneoff_adapters.kubernetes.log_stream import LogStream
-from tuneoff_adapters.kubernetes.resources import EVENTS, PODS, SUGGESTIONS, Object, Resource, belongs_to
-from tuneoff_adapters.kubernetes.watch import Watch
+from tuneoff_adapters.kubernetes.resources import EVENTS, PODS, SUGGESTIONS, ApiResource, Object, belongs_to
+from tuneoff_adapters.kubernetes.stream import LogStream, Watch
 
 if TYPE_CHECKING:
     from tuneoff_adapters.kubernetes.pod_follower import PodFollower
@@ -59,7 +58,7 @@ class Sources:
         except queue.Empty:
             return None
 
-    def watch(self, resource: Resource) -> None:
+    def watch(self, resource: ApiResource) -> None:
         """Begin to follow the experiment's objects of a resource; others may be in the namespace too."""
         stream = self._connection.watch(resource, self._namespace, self._labels)
         self._open.add(stream)
@@ -139,7 +138,7 @@ class Sources:
 
         self._start(seek, f"seek-{trial}")
 
-    def delete(self, resource: Resource, name: str) -> None:
+    def delete(self, resource: ApiResource, name: str) -> None:
         """Delete an object without waiting for the answer."""
 
         def delete() -> None:
@@ -150,7 +149,7 @@ class Sources:
 
         self._start(delete, f"delete-{name}")
 
-    def patch(self, resource: Resource, name: str, change: Object, take: Callable[[str | None], None]) -> None:
+    def patch(self, resource: ApiResource, name: str, change: Object, take: Callable[[str | None], None]) -> None:
         """Change an object without waiting for the answer; `take` gets why the server refused it, or None."""
 
         def patch() -> None:

@@ -8,14 +8,70 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tuneoff.errors import InfrastructureError
 from tuneoff_adapters.kubernetes.api_errors import api_error, one_line
-from tuneoff_adapters.kubernetes.kubeconfig import client_configuration
+from tuneoff_adapters.kubernetes.parallel_calls import at_once, value
 from tuneoff_adapters.kubernetes.resources import Object
+
+LOADING_SECONDS = 10.0  # a kubeconfig may name a program that fetches the credentials
+_LOOPBACK = "127.0.0.1,localhost,::1"  # never through a proxy
+
+
+def client_configuration(kubeconfig: Path | None, context: str | None, within_seconds: float = LOADING_SECONDS) -> Any:
+    """Return the client's Configuration for a kubeconfig (None: the usual one) or for the pod that this runs in.
+
+    Raises:
+        InfrastructureError: there is none, it is broken, it has no such context, or reading it takes too long.
+    """
+    answer = at_once({"kubeconfig": lambda: _configuration(kubeconfig, context)}, within_seconds)["kubeconfig"]
+    if isinstance(answer, TimeoutError):  # it may start a program that waits for a person
+        raise InfrastructureError(
+            f"reading the kubeconfig takes longer than {within_seconds:g} s; does its credential program wait for a person?"
+        )
+    return value(answer)
+
+
+def _configuration(kubeconfig: Path | None, context: str | None) -> Any:
+    from kubernetes import config
+    from kubernetes.client import Configuration
+
+    configuration = Configuration()
+    exempt = (os.environ.get("NO_PROXY"), os.environ.get("no_proxy"), configuration.no_proxy, _LOOPBACK)
+    configuration.no_proxy = ",".join(text for text in exempt if text)
+    paths = str(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")
+    files = [path for path in map(os.path.expanduser, paths.split(os.pathsep)) if os.path.isfile(path)]
+    if not files:
+        if kubeconfig is None and context is None and os.path.isdir("/var/run/secrets/kubernetes.io/serviceaccount"):
+            config.load_incluster_config(client_configuration=configuration)
+            return configuration
+        raise InfrastructureError(
+            f"there is no kubeconfig at {paths}; set option `kubeconfig` or KUBECONFIG to a cluster with Katib"
+        )
+    try:
+        config.load_kube_config(os.pathsep.join(files), context, configuration)
+    except Exception as error:  # a broken file fails in any way; the text of the client says which
+        names = _context_names(files)
+        hint = f"; its contexts: {', '.join(names)}" if names else "; it must be a file that kubectl takes"
+        wanted = f" (context {context!r})" if context else ""
+        raise InfrastructureError(f"cannot use kubeconfig {paths}{wanted}: {one_line(str(error), 300)}{hint}") from error
+    return configuration
+
+
+def _context_names(files: Sequence[str]) -> list[str]:
+    from kubernetes import config
+
+    try:
+        contexts, _ = config.list_kube_config_contexts(os.pathsep.join(files))
+        return [str(entry["name"]) for entry in contexts]
+    except Exception:  # the file is broken, which was said already
+        return []
+
 
 CONNECT_SECONDS = 5.0  # for the TCP (and TLS) connection alone: a server that takes longer is away
 CONNECTIONS = 64  # kept open for the next request
@@ -76,7 +132,7 @@ class Transport:
         `seconds`: the most that the answer may take; `silence`: that its body may go without a byte.
         """
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        found = self._client.call_api(
+        answer = self._client.call_api(
             path,
             method,
             query_params=list(query),
@@ -88,9 +144,9 @@ class Transport:
             _preload_content=silence is None,
             _request_timeout=self._counted(seconds, silence or seconds),
         )
-        if silence is None and not isinstance(found, dict):
+        if silence is None and not isinstance(answer, dict):
             raise NoAnswer("its answer is no JSON object: this is no Kubernetes API", is_lasting=True)
-        return found
+        return answer
 
     def attach(self, namespace: str, pod: str, container: str) -> Input:
         """Return the standard input of a running container."""
@@ -154,15 +210,15 @@ def mapped(request: str) -> Iterator[None]:
 
 def _cause(error: Exception) -> str:
     """Return why there was no answer, without the client's names of its own objects."""
-    import urllib3.exceptions as known
+    import urllib3.exceptions as exceptions
 
     text = one_line(str(error), 300)
     if "refused" in text:
         return "connection refused"
-    if isinstance(error, known.NewConnectionError | known.ProxyError):  # the former is a TimeoutError of urllib3's too
+    if isinstance(error, exceptions.NewConnectionError | exceptions.ProxyError):  # the former is a TimeoutError of urllib3's too
         return text.rpartition(": ")[2] or text
-    if isinstance(error, known.TimeoutError | TimeoutError):
+    if isinstance(error, exceptions.TimeoutError | TimeoutError):
         return "no answer in time"
-    if isinstance(error, known.ProtocolError | ConnectionError):
+    if isinstance(error, exceptions.ProtocolError | ConnectionError):
         return "the connection was cut"
     return f"{type(error).__name__}: {text}"

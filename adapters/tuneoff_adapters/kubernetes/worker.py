@@ -24,7 +24,7 @@ from tuneoff_adapters.kubernetes import in_pod, layout
 from tuneoff_adapters.kubernetes.messages import answer_line, unpacked
 
 
-class _Lines:
+class _WorkerPipe:
     """The way to the coordinator."""
 
     def __init__(self, tasks: Iterator[str | bytes], output: int, execution_id: str) -> None:
@@ -48,18 +48,18 @@ class PodWorker(Worker):
     def run(self, trial_id: str, *arguments: Any, **identity: Any) -> TrialOutcome:
         outcome = super().run(trial_id, *arguments, **identity)
         if outcome.state == "completed":
-            assert isinstance(self.pipe, _Lines)
+            assert isinstance(self.pipe, _WorkerPipe)
             in_pod.pass_checkpoint_out(self.context, trial_id, self.pipe.output, PodWorker.most_bytes)
         return outcome
 
 
 def main(arguments: Sequence[str]) -> int:
     """Work until there is nothing left to do, and return the exit code."""
-    index, given = int(arguments[0]), arguments[1:]
+    index, tasks = int(arguments[0]), arguments[1:]
     context = in_pod.own_context()
     hold_children(context.execution_id, in_container=True)
-    pipe = _Lines(iter(given or sys.stdin.buffer), os.dup(1), context.execution_id)
-    worker = PodWorker(index, context, pipe, POD if given else POD_WORKER)
+    pipe = _WorkerPipe(iter(tasks or sys.stdin.buffer), os.dup(1), context.execution_id)
+    worker = PodWorker(index, context, pipe, POD if tasks else POD_WORKER)
     events = worker.process.events  # before anything else: from here on the process is seen
     work = unpacked((in_pod.config_dir() / layout.WORKER_KEY).read_text())
     target, target_arguments, preload, PodWorker.most_bytes, code = work

@@ -9,7 +9,7 @@ from typing import Any
 
 from tuneoff_adapters.kubernetes.api_errors import Unreachable
 from tuneoff_adapters.kubernetes.connection import Limits
-from tuneoff_adapters.kubernetes.resources import EXPERIMENTS, PODS, TRIALS, Object, Resource, name_of
+from tuneoff_adapters.kubernetes.resources import EXPERIMENTS, PODS, TRIALS, ApiResource, Object, name_of
 
 
 class Feed:
@@ -56,7 +56,7 @@ class FakeCluster:
 
     # What the test tells
 
-    def show(self, resource: Resource, thing: Object, change: str = "MODIFIED") -> None:
+    def show(self, resource: ApiResource, thing: Object, change: str = "MODIFIED") -> None:
         if resource is PODS:
             self.pods[name_of(thing)] = thing
         self.feeds[resource.plural].put((change, thing))
@@ -74,7 +74,7 @@ class FakeCluster:
     def limited(self, limits: Limits) -> Hasty:
         return Hasty(self)
 
-    def watch(self, resource: Resource, namespace: str, labels: Mapping[str, str]) -> Feed:
+    def watch(self, resource: ApiResource, namespace: str, labels: Mapping[str, str]) -> Feed:
         self.watched[resource.plural] = labels
         return self.feeds[resource.plural]
 
@@ -86,7 +86,7 @@ class FakeCluster:
             raise self.refusal
         return self.log_text.get(pod, b"")
 
-    def find(self, resource: Resource, name: str, namespace: str) -> Object | None:
+    def find(self, resource: ApiResource, name: str, namespace: str) -> Object | None:
         self.is_there.wait(60)
         return self.suggestion
 
@@ -94,19 +94,19 @@ class FakeCluster:
         """Only events are asked for."""
         return {"items": self.events}
 
-    def items(self, resource: Resource, namespace: str, labels: Mapping[str, str]) -> list[Object]:
+    def items(self, resource: ApiResource, namespace: str, labels: Mapping[str, str]) -> list[Object]:
         """Only pods are asked for."""
         self.listings += 1
         return list(self.pods.values())
 
-    def patch(self, resource: Resource, name: str, change: Object, namespace: str) -> Object:
+    def patch(self, resource: ApiResource, name: str, change: Object, namespace: str) -> Object:
         self.may_patch.wait(60)
         self.patched.append(change["spec"])
         if self.patch_refusal is not None:
             raise self.patch_refusal
         return {}
 
-    def delete(self, resource: Resource, name: str, namespace: str) -> bool:
+    def delete(self, resource: ApiResource, name: str, namespace: str) -> bool:
         """Delete at once: a pod's log ends, a deleted experiment takes its pods along."""
         self.deleted.append((resource.plural, name))
         if self.refusal is not None:
@@ -125,7 +125,7 @@ class Hasty:
         self._cluster = cluster
         self.read = cluster.read
 
-    def find(self, resource: Resource, name: str, namespace: str) -> Object | None:
+    def find(self, resource: ApiResource, name: str, namespace: str) -> Object | None:
         if not self._cluster.is_there.is_set():
             raise Unreachable("the API server cannot be reached")
         return self._cluster.find(resource, name, namespace)

@@ -16,9 +16,9 @@ from tuneoff.errors import InfrastructureError, MissingPackageError, StepError
 from tuneoff_adapters.katib import checks
 from tuneoff_adapters.katib.checks import check_client, katib_needs
 from tuneoff_adapters.katib.options import KatibOptions
-from tuneoff_adapters.kubernetes.checks import CHECK_SECONDS, FIRST_SECONDS, SLACK_SECONDS, Cluster, check_cluster, reach
+from tuneoff_adapters.kubernetes.checks import CHECK_SECONDS, FIRST_SECONDS, SLACK_SECONDS, CheckedCluster, check_cluster, reach
 from tuneoff_adapters.kubernetes.connection import Connection
-from tuneoff_adapters.kubernetes.kubeconfig import LOADING_SECONDS
+from tuneoff_adapters.kubernetes.transport import LOADING_SECONDS
 
 GROUP, KINDS = "/apis/kubeflow.org", "/apis/kubeflow.org/v1beta1"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/kubeflow/deployments"
@@ -63,7 +63,7 @@ def api(api: FakeApi) -> FakeApi:
     return api
 
 
-def check(api: FakeApi, within_seconds: float = 10.0, options: KatibOptions = DEFAULTS) -> Cluster:
+def check(api: FakeApi, within_seconds: float = 10.0, options: KatibOptions = DEFAULTS) -> CheckedCluster:
     return check_cluster(
         Connection(api.kubeconfig), katib_needs(options, is_listed=True), options.namespace or "tuneoff-x", within_seconds
     )
@@ -150,7 +150,7 @@ def test_katib_that_does_not_run(api: FakeApi, name: str) -> None:
 def test_what_may_not_be_read_is_not_asked_for(api: FakeApi) -> None:
     for path in ("/version", f"{DEPLOYMENTS}/katib-controller", f"{DEPLOYMENTS}/katib-db-manager", WEBHOOKS):
         api.on("GET", path, failure(403, "Forbidden", "no"))
-    assert check(api) == Cluster(server_version="unknown", katib_image=None)
+    assert check(api) == CheckedCluster(server_version="unknown", katib_image=None)
 
 
 def test_all_missing_rights_come_in_one_line(api: FakeApi) -> None:
@@ -264,5 +264,5 @@ def test_the_limit_leaves_the_command_time_to_start() -> None:
 
 
 def test_good_cluster_passes_and_nothing_is_created(api: FakeApi) -> None:
-    assert check(api) == Cluster(server_version="v1.36.2", katib_image="katib-controller:v0.19.0")
+    assert check(api) == CheckedCluster(server_version="v1.36.2", katib_image="katib-controller:v0.19.0")
     assert {(one.method, one.path) for one in api.asked if one.method != "GET"} == {("POST", REVIEWS)}

@@ -15,8 +15,8 @@ from adapters.katib.fake_api import Answer, Cut, FakeApi, Silent, failure, listi
 from tuneoff.errors import InfrastructureError, StepError
 from tuneoff_adapters.kubernetes.api_errors import ApiError, Conflict, Missing, Unreachable
 from tuneoff_adapters.kubernetes.connection import Connection, Limits
-from tuneoff_adapters.kubernetes.kubeconfig import client_configuration
 from tuneoff_adapters.kubernetes.resources import CONFIG_MAPS, EXPERIMENTS, NAMESPACES, PODS
+from tuneoff_adapters.kubernetes.transport import client_configuration
 
 EXPERIMENT_PATH = "/apis/kubeflow.org/v1beta1/namespaces/n/experiments"
 IMPATIENT = Limits(api=0.2, call=0.1, pause=0.01, longest_pause=0.02)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from adapters.katib.fake_api import Answer, Cut, FakeApi, Streamed, failure
-from tuneoff_adapters.kubernetes import log_stream
+from tuneoff_adapters.kubernetes import stream
 from tuneoff_adapters.kubernetes.api_errors import ApiError, Missing, Unreachable
 from tuneoff_adapters.kubernetes.connection import Connection, Limits
 
@@ -69,7 +69,7 @@ def test_refused_log_has_the_servers_message(api: FakeApi, connection: Connectio
 def test_refused_log_of_a_container_that_runs_is_asked_for_again(
     api: FakeApi, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_stream, "_LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(stream, "_LONGEST_WAIT", 0.01)
     api.on("GET", PATH, failure(403, "Forbidden", "no"), Answer(200, b"one\n"))
     assert list(connection.follow_log("n", "p", "main", after(api, 2))) == [b"one"]
 

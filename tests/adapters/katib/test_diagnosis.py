@@ -18,9 +18,9 @@ from adapters.katib.katib_objects import (
     suggestion,
     trial,
 )
-from tuneoff_adapters.kubernetes.diagnosis import Finding, View, died_collector, findings, moment_of
-from tuneoff_adapters.kubernetes.patience import Patience
-from tuneoff_adapters.kubernetes.status import COLLECTOR
+from tuneoff_adapters.kubernetes.diagnosis import ClusterView, Obstacle, died_collector, moment_of, obstacles
+from tuneoff_adapters.kubernetes.pod_follower import Patience
+from tuneoff_adapters.kubernetes.resources import COLLECTOR
 
 NAME = f"{EXPERIMENT}-aaaaaaaa"
 OPEN = trial("aaaaaaaa", condition("Running"))
@@ -30,14 +30,14 @@ NO_NODE = condition("PodScheduled", "Unschedulable", "0/3 nodes are available: 3
 QUOTA = 'Error creating: pods "x" is forbidden: exceeded quota: q, requested: limits.cpu=1'
 
 
-def waiting(reason: str, message: str = "") -> View:
+def waiting(reason: str, message: str = "") -> ClusterView:
     held = pod("aaaaaaaa", "Pending", container(waiting={"reason": reason, "message": message}))
-    return View(experiment=experiment(RUNNING), trials={NAME: OPEN}, pods={"p": held})
+    return ClusterView(experiment=experiment(RUNNING), trials={NAME: OPEN}, pods={"p": held})
 
 
-def view(**changes: Any) -> View:
+def view(**changes: Any) -> ClusterView:
     values = {"experiment": experiment(RUNNING), "suggestion": suggestion(condition("Running"))}
-    return View(**{**values, **changes})
+    return ClusterView(**{**values, **changes})
 
 
 CASES = {
@@ -124,29 +124,29 @@ FINAL = {"settings", "failed by suggestion", "failed"}  # no waiting will change
 @pytest.mark.parametrize("case", CASES)
 def test_a_run_that_stands_still_is_told_in_one_line(case: str) -> None:
     seen, words = CASES[case]
-    found = findings(seen)
-    lines = [finding.line for finding in found]
+    found = obstacles(seen)
+    lines = [obstacle.line for obstacle in found]
     assert any(words in line for line in lines), lines
     assert all("\n" not in line for line in lines)
-    assert found[0].is_final == any(finding.is_final for finding in found) == (case in FINAL)
+    assert found[0].is_final == any(obstacle.is_final for obstacle in found) == (case in FINAL)
 
 
 def test_a_node_that_came_back_is_no_finding() -> None:
     back = pod("aaaaaaaa", "Running", container(running={}), conditions=[condition("Ready")])
     told = event("Pod", f"{NAME}-x7k2m", "NodeNotReady", "Node is not ready")
-    assert findings(view(trials={NAME: OPEN}, pods={"p": back}, events=(told,))) == []
+    assert obstacles(view(trials={NAME: OPEN}, pods={"p": back}, events=(told,))) == []
 
 
 def test_a_long_message_is_cut_and_its_lines_are_joined() -> None:
-    (finding,) = findings(waiting("CreateContainerError", "first\nsecond " + "x" * 1000))
-    assert "first second" in finding.line
-    assert len(finding.line) < 700
+    (obstacle,) = obstacles(waiting("CreateContainerError", "first\nsecond " + "x" * 1000))
+    assert "first second" in obstacle.line
+    assert len(obstacle.line) < 700
 
 
 def test_the_newest_event_explains() -> None:
     events = (event("Job", NAME, "FailedCreate", "old"), event("Job", NAME, "FailedCreate", "new"))
-    (finding,) = findings(view(trials={NAME: OPEN}, events=events))
-    assert finding.message == "new"
+    (obstacle,) = obstacles(view(trials={NAME: OPEN}, events=events))
+    assert obstacle.message == "new"
 
 
 def test_an_event_s_moment_is_found_in_either_of_its_two_places() -> None:
@@ -166,20 +166,20 @@ def test_a_collector_that_died_alone_is_told(training: int, collector: int, is_t
 def test_a_collector_that_goes_on_after_its_trial_has_ended_ends_no_run() -> None:
     stopped = trial("aaaaaaaa", condition("Running"), condition("EarlyStopped", "TrialEarlyStopped"))
     hanging = pod("aaaaaaaa", "Running", ended(2), container(COLLECTOR, running={}))
-    assert not any(found.reason == "CollectorRunning" for found in findings(view(trials={NAME: stopped}, pods={"p": hanging})))
-    assert any(found.reason == "CollectorRunning" for found in findings(view(trials={NAME: OPEN}, pods={"p": hanging})))
+    assert not any(found.reason == "CollectorRunning" for found in obstacles(view(trials={NAME: stopped}, pods={"p": hanging})))
+    assert any(found.reason == "CollectorRunning" for found in obstacles(view(trials={NAME: OPEN}, pods={"p": hanging})))
 
 
-def finding(subject: str, reason: str = "r", is_final: bool = False) -> Finding:
-    return Finding(subject=subject, reason=reason, message="", way_out="w", is_final=is_final)
+def obstacle(subject: str, reason: str = "r", is_final: bool = False) -> Obstacle:
+    return Obstacle(subject=subject, reason=reason, message="", way_out="w", is_final=is_final)
 
 
 def test_a_finding_counts_once_it_has_lasted_whatever_its_reason() -> None:
     patience = Patience(10.0)
     second = 1_000_000_000
-    assert patience.overdue([finding("pod a", "ErrImagePull")], 0) is None
-    assert patience.overdue([finding("pod a", "Pending"), finding("pod b")], 9 * second) is None
-    overdue = patience.overdue([finding("pod b"), finding("pod a")], 10 * second)
+    assert patience.overdue([obstacle("pod a", "ErrImagePull")], 0) is None
+    assert patience.overdue([obstacle("pod a", "Pending"), obstacle("pod b")], 9 * second) is None
+    overdue = patience.overdue([obstacle("pod b"), obstacle("pod a")], 10 * second)
     assert overdue is not None
     assert overdue.subject == "pod a"
 
@@ -187,14 +187,14 @@ def test_a_finding_counts_once_it_has_lasted_whatever_its_reason() -> None:
 def test_a_finding_that_was_gone_begins_anew() -> None:
     patience = Patience(10.0)
     second = 1_000_000_000
-    patience.overdue([finding("pod a")], 0)
+    patience.overdue([obstacle("pod a")], 0)
     patience.overdue([], 5 * second)
-    assert patience.overdue([finding("pod a")], 11 * second) is None
+    assert patience.overdue([obstacle("pod a")], 11 * second) is None
     patience.forget()
-    assert patience.overdue([finding("pod a")], 22 * second) is None
+    assert patience.overdue([obstacle("pod a")], 22 * second) is None
 
 
-HEALTHY = View(
+HEALTHY = ClusterView(
     experiment=experiment(RUNNING),
     suggestion=suggestion(condition("Running")),
     trials={NAME: OPEN},
@@ -203,15 +203,15 @@ HEALTHY = View(
 
 
 def test_a_healthy_run_gives_no_finding() -> None:
-    assert findings(HEALTHY) == []
+    assert obstacles(HEALTHY) == []
     completed = experiment(condition("Succeeded", "ExperimentMaxTrialsReached"))
-    assert findings(view(experiment=completed, trials={NAME: DONE}, pods={"p": pod("aaaaaaaa", "Succeeded", ended(0))})) == []
+    assert obstacles(view(experiment=completed, trials={NAME: DONE}, pods={"p": pod("aaaaaaaa", "Succeeded", ended(0))})) == []
 
 
 @pytest.mark.parametrize("reason", ["InvalidImageName", "ErrImageNeverPull"])
 def test_an_image_that_can_never_be_pulled_is_final(reason: str) -> None:
-    assert findings(waiting(reason))[0].is_final
+    assert obstacles(waiting(reason))[0].is_final
 
 
 def test_a_final_finding_counts_at_once() -> None:
-    assert Patience(10.0).overdue([finding("a"), finding("b", is_final=True)], 0) == finding("b", is_final=True)
+    assert Patience(10.0).overdue([obstacle("a"), obstacle("b", is_final=True)], 0) == obstacle("b", is_final=True)

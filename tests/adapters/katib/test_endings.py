@@ -18,15 +18,15 @@ from katib_emulation.objects import TRIALS
 from tuneoff.experiment.spec import Budget
 from tuneoff.record.events.reader import read_header
 from tuneoff_adapters.kubernetes import layout
-from tuneoff_adapters.kubernetes.endings import Ending, Limits, ending_of
-from tuneoff_adapters.kubernetes.pod_log import PodLog
-from tuneoff_adapters.kubernetes.status import exit_of, terminal
+from tuneoff_adapters.kubernetes.endings import PodEnding, PodLimits, ending_of
+from tuneoff_adapters.kubernetes.followed_pod import PodLog
+from tuneoff_adapters.kubernetes.resources import exit_of, terminal
 
-LIMITS = Limits(deadline_seconds=900, memory_bytes=500_000_000)
+LIMITS = PodLimits(deadline_seconds=900, memory_bytes=500_000_000)
 FAILED = trial("a", condition("Failed", "TrialFailed. Job reason: BackoffLimitExceeded", "Trial has failed"))
 
 
-def end(thing: Object | None, its_pod: Object | None, epochs: int = 2, **more: Any) -> Ending:
+def end(thing: Object | None, its_pod: Object | None, epochs: int = 2, **more: Any) -> PodEnding:
     return ending_of(thing, its_pod, LIMITS, epochs, **more)
 
 
@@ -175,8 +175,8 @@ class Seen:
     log: PodLog
     kinds: list[str]
 
-    def ending(self) -> Ending:
-        limits = Limits(deadline_seconds=900, memory_bytes=None)
+    def ending(self) -> PodEnding:
+        limits = PodLimits(deadline_seconds=900, memory_bytes=None)
         return ending_of(self.trial, self.pod, limits, 1, self.log.last_line, True, self.log.verdict)
 
 

@@ -23,7 +23,7 @@ from tuneoff.experiment.spec import RunSpec, Workers, WorkloadSpec
 from tuneoff.record.events import schema
 from tuneoff_adapters.katib.manifest import config_map_manifest, experiment_manifest
 from tuneoff_adapters.kubernetes.doctor import answer_of
-from tuneoff_adapters.kubernetes.endings import Limits, ending_of
+from tuneoff_adapters.kubernetes.endings import PodLimits, ending_of
 from tuneoff_adapters.kubernetes.layout import CONFIG_DIR, METRICS_FILE
 
 pytestmark = [pytest.mark.slow, needs_podman]
@@ -149,7 +149,7 @@ def test_a_trial_that_takes_too_much_memory_is_reported_as_out_of_memory(image: 
     assert [event.epoch for event in ran.events if isinstance(event, schema.Epoch)] == [1]
     # what a kubelet makes of that
     its_pod = pod("a", "Failed", ended(ran.code, "OOMKilled" if ran.memory_kills else ""))
-    limits = Limits(deadline_seconds=900, memory_bytes=MEMORY_MB * 10**6)
+    limits = PodLimits(deadline_seconds=900, memory_bytes=MEMORY_MB * 10**6)
     ending = ending_of(trial("a", condition("Failed")), its_pod, limits, 1)
     assert (ending.cause, ending.charged) == (f"out of memory: more than {MEMORY_MB} MB (container)", "workload")
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from adapters.katib.pod_lines import EXECUTION, whole_log
 from tuneoff.record.events.reader import EventLog
 from tuneoff_adapters.kubernetes.connection import Limits
-from tuneoff_adapters.kubernetes.log_stream import LogStream
-from tuneoff_adapters.kubernetes.pod_log import PodLog
+from tuneoff_adapters.kubernetes.followed_pod import PodLog
+from tuneoff_adapters.kubernetes.stream import LogStream
 
 TRIAL = "x7k2m9qp"
 LINES = whole_log(TRIAL, [0.5, 0.25, 0.5])

@@ -25,7 +25,7 @@ from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
 from tuneoff_adapters.katib.plan import katib_plan
 from tuneoff_adapters.kubernetes import sources
-from tuneoff_adapters.kubernetes.resources import PODS, TRIALS, Object, Resource
+from tuneoff_adapters.kubernetes.resources import PODS, TRIALS, ApiResource, Object
 from tuneoff_adapters.kubernetes.sources import Sources
 from waiting import until
 
@@ -113,7 +113,7 @@ class Told:
         thing["metadata"]["name"] = name
         return thing
 
-    def _seen(self, resource: Resource, thing: Object) -> Callable[[int], None]:
+    def _seen(self, resource: ApiResource, thing: Object) -> Callable[[int], None]:
         return lambda t: self.follower.take_seen(resource, "MODIFIED", thing, t)
 
     def _line(self, name: str, text: bytes) -> Callable[[int], None]:

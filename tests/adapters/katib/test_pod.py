@@ -26,7 +26,7 @@ from tuneoff.record.events import schema
 from tuneoff.record.events.reader import decode_lines, read_header
 from tuneoff.record.events.stream import record_in
 from tuneoff_adapters.katib.manifest import config_map_manifest
-from tuneoff_adapters.katib.metrics_file import create_mark
+from tuneoff_adapters.katib.pod import create_mark
 from tuneoff_adapters.kubernetes import layout
 from tuneoff_adapters.kubernetes.checkpoint_lines import CheckpointLines
 

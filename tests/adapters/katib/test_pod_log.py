@@ -13,7 +13,7 @@ from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
 from tuneoff_adapters.kubernetes import layout
 from tuneoff_adapters.kubernetes.checkpoint_lines import PART_BYTES, encode
-from tuneoff_adapters.kubernetes.pod_log import PodLog
+from tuneoff_adapters.kubernetes.followed_pod import PodLog
 
 KATIB_TRIAL = "r5f0c1d2e3f4a-1a2b3c-x7k2m9qp"
 TRIAL = "x7k2m9qp"

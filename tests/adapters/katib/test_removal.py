@@ -17,13 +17,13 @@ from katib_emulation import objects as kinds
 from tuneoff.errors import StepError
 from tuneoff_adapters.kubernetes import removal
 from tuneoff_adapters.kubernetes.connection import Connection, Limits
-from tuneoff_adapters.kubernetes.removal import Made, remove
+from tuneoff_adapters.kubernetes.removal import RunObjects, remove
 
 pytestmark = pytest.mark.slow  # processes, or faults that have to last
 
 LABEL = ("tuneoff.io/execution", "0123-ab")
 NAMESPACE, NAME = "tuneoff-0123-ab", "r0123-ab"
-MADE = Made(namespace=NAMESPACE, is_own_namespace=True, experiment=NAME, config_map=NAME, labels=dict([LABEL]))
+MADE = RunObjects(namespace=NAMESPACE, is_own_namespace=True, experiment=NAME, config_map=NAME, labels=dict([LABEL]))
 QUICK = Limits(api=5.0, call=2.0, pause=0.01)
 
 
@@ -240,7 +240,7 @@ def test_slow_server_is_asked_several_things_at_once(cluster: Served, tmp_path: 
 
 TEAM, NAME, OTHER = "team", "r0123-ab", "r0123-cd"
 LABELS, OTHERS = {"tuneoff.io/execution": "0123-ab"}, {"tuneoff.io/execution": "0123-cd"}
-GIVEN = Made(namespace=TEAM, is_own_namespace=False, experiment=NAME, config_map=NAME, labels=LABELS)
+GIVEN = RunObjects(namespace=TEAM, is_own_namespace=False, experiment=NAME, config_map=NAME, labels=LABELS)
 KINDS = (kinds.EXPERIMENTS, kinds.TRIALS, kinds.JOBS, kinds.PODS, kinds.CONFIG_MAPS, kinds.SUGGESTIONS)
 
 SERVING = (kinds.DEPLOYMENTS, kinds.SERVICES, kinds.SERVICE_ACCOUNTS, kinds.ROLES, kinds.ROLE_BINDINGS)

@@ -20,18 +20,17 @@ from tuneoff.experiment.spec import Budget, Objective
 from tuneoff.experiment.translation import LIST_INDEX
 from tuneoff.record.events import schema
 from tuneoff_adapters.katib import follow
-from tuneoff_adapters.katib.results import Outcome, optimum
+from tuneoff_adapters.katib.results import TrialReport, optimum
 from tuneoff_adapters.katib.trial_ledger import REPEATED
 from tuneoff_adapters.kubernetes.api_errors import ApiError
-from tuneoff_adapters.kubernetes.resources import PODS, TRIALS
-from tuneoff_adapters.kubernetes.status import COLLECTOR, image_id_of
+from tuneoff_adapters.kubernetes.resources import COLLECTOR, PODS, TRIALS, image_id_of
 from waiting import until
 
 LOSS = Objective(metric="loss", mode="min")
 
 
-def outcome(suffix: str, value: float | None, is_complete: bool = True) -> Outcome:
-    return Outcome(
+def outcome(suffix: str, value: float | None, is_complete: bool = True) -> TrialReport:
+    return TrialReport(
         trial_id=suffix,
         framework_id=f"{EXPERIMENT}-{suffix}",
         configuration={"x": value},

@@ -11,9 +11,17 @@ from typing import Any
 
 import pytest
 
+from tuneoff_adapters.katib import pod
 from tuneoff_adapters.katib.manifest import METRICS_FORMAT
-from tuneoff_adapters.katib.metrics_file import FileReport, report_line
-from tuneoff_adapters.katib.sidecar import LOOK_SECONDS, MOST_SECONDS, SETTLED_SECONDS, is_beside_others, wait_for_collector
+from tuneoff_adapters.katib.pod import (
+    LOOK_SECONDS,
+    MOST_SECONDS,
+    SETTLED_SECONDS,
+    FileReport,
+    is_beside_others,
+    report_line,
+    wait_for_collector,
+)
 
 TRIAL = "r0123456789abcdef-012345-x7k2m9qp"
 PAUSE, SHELL, POD, COLLECTOR, OTHER = 1, 7, 8, 21, 30
@@ -103,7 +111,6 @@ def test_a_process_of_this_machine_is_alone(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_clock_that_stands_still_or_goes_back_gives_rising_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tuneoff_adapters.katib import metrics_file
 
     moments = [datetime.fromisoformat("2026-01-01T12:00:00.000005Z")] * 2
     moments.append(moments[0] - timedelta(hours=1))
@@ -113,7 +120,7 @@ def test_a_clock_that_stands_still_or_goes_back_gives_rising_times(tmp_path: Pat
         def now(cls, tz: Any = None) -> Any:
             return moments.pop(0)
 
-    monkeypatch.setattr(metrics_file, "datetime", Clock)
+    monkeypatch.setattr(pod, "datetime", Clock)
     report = FileReport(str(tmp_path / "metrics.log"), "loss")
     for epoch in (1, 2, 3):
         report(epoch, {"loss": 0.5})

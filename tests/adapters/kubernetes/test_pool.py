@@ -23,8 +23,7 @@ from tuneoff_adapters.kubernetes.api_errors import Unreachable
 from tuneoff_adapters.kubernetes.connection import Limits
 from tuneoff_adapters.kubernetes.layout import CONTAINER
 from tuneoff_adapters.kubernetes.messages import answer_line, unpacked
-from tuneoff_adapters.kubernetes.place import findings
-from tuneoff_adapters.kubernetes.pool import PodPool
+from tuneoff_adapters.kubernetes.pool import PodPool, obstacles
 from tuneoff_adapters.kubernetes.resources import PODS
 from tuneoff_adapters.kubernetes.transport import NoAnswer
 from tuneoff_adapters.serial import SerialAdapter
@@ -118,7 +117,7 @@ class Cluster:
 
     def say(self, number: int, line: bytes) -> list[News]:
         job = self.connection.jobs[number]["metadata"]["name"]
-        place = self.pool._places[0]
+        place = self.pool._slots[0]
         assert place.name == job
         for text in framed(line, self.context.execution_id).rstrip().split(b"\n"):
             self.pool.take_line(job, text, clock.monotonic_ns())
@@ -156,11 +155,11 @@ def test_a_task_that_does_not_reach_a_worker_goes_to_another_one(cluster: Cluste
 def test_a_trial_that_runs_goes_on_when_its_workers_input_is_cut(cluster: Cluster) -> None:
     cluster.see(0, {"running": {}})
     cluster.pool.send(0, TASK)
-    place = cluster.pool._places[0]
+    place = cluster.pool._slots[0]
     place.trial, place.beat_ns = "t00000", 0  # it was begun, and a sign of life is due
     cluster.connection.inputs[0].is_cut = True
     cluster.see(0, {"running": {}})
-    assert cluster.pool._places[0] is place
+    assert cluster.pool._slots[0] is place
     outcome = TrialOutcome(state="completed", epochs=3, value=0.5)
     place.trial = None
     assert cluster.say(0, answer_line(outcome)) == [Message(0, outcome)]
@@ -172,7 +171,7 @@ def test_a_worker_that_ends_without_an_answer_is_dead(cluster: Cluster) -> None:
     cluster.see(0, {"running": {}})
     cluster.pool.send(0, TASK)
     cluster.see(0, {"terminated": {"exitCode": 137, "reason": "Error"}})
-    place = cluster.pool._places[0]
+    place = cluster.pool._slots[0]
     cluster.pool.take_log_end(place.name, True, False)
     assert place.is_over
     death = cluster.pool._end(0, place, clock.monotonic_ns())
@@ -182,7 +181,7 @@ def test_a_worker_that_ends_without_an_answer_is_dead(cluster: Cluster) -> None:
 
 
 def test_an_image_that_lacks_a_package_ends_deploy_and_is_the_user_s(cluster: Cluster) -> None:
-    place = cluster.pool._places[0]
+    place = cluster.pool._slots[0]
     cluster.see(0, {"running": {}})
     cluster.pool.take_line(place.name, b"ModuleNotFoundError: No module named 'optuna'", clock.monotonic_ns())
     cluster.see(0, {"terminated": {"exitCode": 1, "reason": "Error"}})
@@ -225,7 +224,7 @@ def test_a_worker_whose_events_are_missing_is_given_up_and_nobody_is_charged_but
     assert cluster.connection.deleted == [f"{cluster.connection.jobs[0]['metadata']['name']}-pod"]
     ends = [event for _, event in EventLog(cluster.context.run_dir / "events") if isinstance(event, TrialEnded)]
     assert [(end.trial, end.state, end.charged) for end in ends] == [("t00000", "failed", "infrastructure")]
-    assert cluster.pool._places == {}
+    assert cluster.pool._slots == {}
 
 
 def test_what_a_trial_prints_is_no_answer(cluster: Cluster) -> None:
@@ -242,12 +241,12 @@ def test_what_a_trial_prints_is_no_answer(cluster: Cluster) -> None:
 def test_an_input_that_cannot_be_had_is_told_and_tried_again(cluster: Cluster) -> None:
     cluster.connection.is_refusing = True
     cluster.see(0, {"running": {}})
-    (found,) = findings(cluster.pool._places.values(), ())
+    (found,) = obstacles(cluster.pool._slots.values(), ())
     assert "NoInput: no way to it" in found.line
     cluster.connection.is_refusing = False
     cluster.pool._look(clock.monotonic_ns())
     assert len(cluster.connection.inputs) == 1
-    assert findings(cluster.pool._places.values(), ()) == []
+    assert obstacles(cluster.pool._slots.values(), ()) == []
 
 
 def test_a_job_is_owned_by_the_config_map_and_runs_one_pod_once(cluster: Cluster) -> None:
