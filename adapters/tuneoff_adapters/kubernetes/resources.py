@@ -1,4 +1,4 @@
-"""The resources of the Kubernetes API that the adapter uses, by their place in it."""
+"""The resources of the Kubernetes API that the adapter uses, by their place in it, and what a status says of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What watches and logs share: a stream that any thread may end while another one reads it."""
+"""Watches and logs: streams that any thread may end while another one reads them."""
 
 from __future__ import annotations
 

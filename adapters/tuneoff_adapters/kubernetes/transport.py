@@ -1,4 +1,4 @@
-"""Single requests through the unmodified Kubernetes client and KatibClient. Only this module and `watch` touch them.
+"""A kubeconfig, and single requests through the unmodified Kubernetes client and KatibClient. Only here and in `stream` are they.
 
 Two traps of theirs are met here: their calls have no timeout, and the KatibClient hides the server's text. Nothing here is
 asynchronous: what the client runs so blocks the interpreter's exit while a server hangs.
