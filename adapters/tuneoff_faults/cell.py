@@ -18,7 +18,7 @@ from tuneoff.base.tracebacks import LOG
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.run.child import ChildEnd, run_child
 from tuneoff.run.supervisor.guardian import Announce, end_guarded
-from tuneoff_faults.faults import Fault
+from tuneoff_faults.faults import TrialFault
 from tuneoff_faults.faulty import GO_ON
 from tuneoff_faults.plain import FaultTools
 
@@ -37,13 +37,13 @@ class NotStruck(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FaultCell:
+class MatrixCell:
     """What is to be run; `spec` is the experiment's run of this adapter."""
 
     number: int
     label: str
     setting: Setting
-    fault: Fault
+    fault: TrialFault
     spec: RunSpec
     tools: FaultTools | None
     faulty: int  # index of the configuration that meets the fault
@@ -76,7 +76,7 @@ class CellSite:
         return self.folder / MARK_FILE
 
 
-def workload_options(cell: FaultCell, site: CellSite, allocate_mb: float, hold_seconds: float = HOLD_SECONDS) -> dict[str, Any]:
+def workload_options(cell: MatrixCell, site: CellSite, allocate_mb: float, hold_seconds: float = HOLD_SECONDS) -> dict[str, Any]:
     """Return the options of the workload: the experiment's, and the fault on its one configuration."""
     experiment, fault = cell.spec.experiment, cell.fault
     options = {**experiment.workload.options, "at_epoch": fault.at_epoch}
@@ -89,7 +89,7 @@ def workload_options(cell: FaultCell, site: CellSite, allocate_mb: float, hold_s
     return {**options, "allocate_mb": allocate_mb, "hold_seconds": hold_seconds}
 
 
-def run_cell(cell: FaultCell, site: CellSite, command: Sequence[str], seconds: float) -> ChildEnd:
+def run_cell(cell: MatrixCell, site: CellSite, command: Sequence[str], seconds: float) -> ChildEnd:
     """Run a program of the cell until its end or its limit; a fault from outside strikes it, once, when its trial waits for that.
 
     Raises:
@@ -120,31 +120,31 @@ def python(*arguments: str) -> list[str]:
     return [sys.executable, *arguments]
 
 
-def _environment(cell: FaultCell, site: CellSite) -> dict[str, str]:
+def _environment(cell: MatrixCell, site: CellSite) -> dict[str, str]:
     temporary = site.folder / "t"
     temporary.mkdir(exist_ok=True)
     environment = fresh_environment(1, temporary, HOME=str(site.folder), PYTHONUNBUFFERED="1", **{CELL: cell.name})
     return {name: value for name, value in environment.items() if name != MARK}
 
 
-def is_on_disk(cell: FaultCell, site: CellSite) -> bool:
+def is_on_disk(cell: MatrixCell, site: CellSite) -> bool:
     """Tell whether the cell's folder is a small disk while its program runs."""
     return cell.fault.kind == "disk_full" and site.has_disk
 
 
-def folder_after(cell: FaultCell, site: CellSite) -> Path:
+def folder_after(cell: MatrixCell, site: CellSite) -> Path:
     """Return where the files of the cell's program lie once it has ended."""
     return site.kept if is_on_disk(cell, site) else site.folder
 
 
-def was_struck(cell: FaultCell, site: CellSite) -> bool:
+def was_struck(cell: MatrixCell, site: CellSite) -> bool:
     """Tell whether the fault struck, where there is one, once the cell's program has ended."""
     if cell.fault.strike is not None:
         return site.is_struck
     return cell.fault.kind is None or (folder_after(cell, site) / MARK_FILE).exists()
 
 
-def _look(cell: FaultCell, site: CellSite, pid: int) -> None:
+def _look(cell: MatrixCell, site: CellSite, pid: int) -> None:
     if cell.fault.strike is None or site.is_struck or not site.mark.exists():
         return
     site.is_struck = True
@@ -155,7 +155,7 @@ def _look(cell: FaultCell, site: CellSite, pid: int) -> None:
     site.mark.with_name(f"{MARK_FILE}{GO_ON}").touch()
 
 
-def break_part(cell: FaultCell, site: CellSite) -> None:
+def break_part(cell: MatrixCell, site: CellSite) -> None:
     """Take away the part of the framework that the fault strikes.
 
     Raises:
@@ -180,7 +180,7 @@ def break_part(cell: FaultCell, site: CellSite) -> None:
                 _lock(path)
 
 
-def end(cell: FaultCell, wait_seconds: float = 0.0) -> None:
+def end(cell: MatrixCell, wait_seconds: float = 0.0) -> None:
     """End every process of the cell, after `wait_seconds` in which they may end by themselves.
 
     The guardian of a killed `tuneoff compare` is the last one: it removes what that leaves outside the cell's folder.

@@ -16,7 +16,7 @@ from tuneoff.cli.selection import add_adapters, check_something_runs, overridden
 
 if TYPE_CHECKING:
     from tuneoff.experiment.plan import Plan
-    from tuneoff_faults.faults import Fault
+    from tuneoff_faults.faults import TrialFault
 
 NAME = "faults"
 HELP = "break runs in many ways, by each framework's own defaults and through its adapter, and say what becomes of them"
@@ -73,7 +73,7 @@ def execute(arguments: argparse.Namespace) -> int:
     return code
 
 
-def _chosen(names: Sequence[str] | None) -> list[Fault]:
+def _chosen(names: Sequence[str] | None) -> list[TrialFault]:
     """Return the faults of these names, all of them without any."""
     from tuneoff.errors import UnknownNameError
     from tuneoff_faults.faults import FAULTS

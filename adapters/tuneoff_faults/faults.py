@@ -12,7 +12,7 @@ Strike = Literal["driver", "part"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class TrialFault:
     """One thing that goes wrong in the trial of one configuration, the best one, at an epoch of it."""
 
     name: str
@@ -24,18 +24,18 @@ class Fault:
     strike: Strike | None = None  # what is broken from outside, while the trial waits
 
 
-NO_FAULT = Fault(name=CONTROL, text="nothing goes wrong: the control", kind=None, is_sound=True)
+NO_FAULT = TrialFault(name=CONTROL, text="nothing goes wrong: the control", kind=None, is_sound=True)
 
 
-def _of_trial(name: Kind, text: str, *, at_epoch: int = 2, once: bool = False, is_sound: bool = False) -> Fault:
-    return Fault(name=name, text=text, kind=name, at_epoch=at_epoch, once=once, is_sound=is_sound)
+def _of_trial(name: Kind, text: str, *, at_epoch: int = 2, once: bool = False, is_sound: bool = False) -> TrialFault:
+    return TrialFault(name=name, text=text, kind=name, at_epoch=at_epoch, once=once, is_sound=is_sound)
 
 
-def _from_outside(name: str, text: str, strike: Strike = "part") -> Fault:
-    return Fault(name=name, text=text, kind="outside", once=True, is_sound=True, strike=strike)
+def _from_outside(name: str, text: str, strike: Strike = "part") -> TrialFault:
+    return TrialFault(name=name, text=text, kind="outside", once=True, is_sound=True, strike=strike)
 
 
-FAULTS: tuple[Fault, ...] = (
+FAULTS: tuple[TrialFault, ...] = (
     NO_FAULT,
     _of_trial("raise", "the training raises an exception"),
     _of_trial("nan", "all metrics are NaN from the second epoch on"),

@@ -21,9 +21,9 @@ from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.judge.fault_results import CONTROL, DEFAULTS, NO_SUCH_PART, SURVIVED, FaultResult, Outcome
 from tuneoff.registry import adapter_class
 from tuneoff.run.supervisor.guardian import Announce, temporary_folder, watching
-from tuneoff_faults.cell import CellSite, FaultCell, NotStruck, Setting, was_struck
+from tuneoff_faults.cell import CellSite, MatrixCell, NotStruck, Setting, was_struck
 from tuneoff_faults.classify import Truth, best_of, classify, clean_values
-from tuneoff_faults.faults import NO_FAULT, Fault
+from tuneoff_faults.faults import NO_FAULT, TrialFault
 from tuneoff_faults.plain import FaultTools
 from tuneoff_faults.run_cells import run_by_adapter, run_by_defaults
 from tuneoff_faults.small_disk import can_mount
@@ -36,7 +36,7 @@ MORE_SECONDS = 40.0  # Optuna's journal lock is taken from a dead holder after 3
 
 def run_matrix(
     plan: Plan,
-    faults: Sequence[Fault],
+    faults: Sequence[TrialFault],
     settings: Sequence[Setting],
     at_once: int,
     tell: Callable[[str], None],
@@ -86,9 +86,9 @@ def _keep(root: Path, folder: Path) -> None:
         log.warning("not all files of the runs are kept in %s: %s", folder, reason)
 
 
-def _cells(plan: Plan, faults: Sequence[Fault], settings: Sequence[Setting], faulty: int) -> list[FaultCell]:
+def _cells(plan: Plan, faults: Sequence[TrialFault], settings: Sequence[Setting], faulty: int) -> list[MatrixCell]:
     return [
-        FaultCell(
+        MatrixCell(
             number=number,
             label=run.label,
             setting=setting,
@@ -124,7 +124,7 @@ class _Runner:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     controls: Mapping[str, float] = field(default_factory=dict)  # seconds of each plain program without a fault
 
-    def run(self, cell: FaultCell) -> FaultResult:
+    def run(self, cell: MatrixCell) -> FaultResult:
         skipped = _skipped(self.plan, cell)
         result = _result(cell, skipped) if skipped else self._measured(cell)
         with self._lock:
@@ -134,7 +134,7 @@ class _Runner:
                 self.tell(f"{self._done}/{self.count} {what}")
         return result
 
-    def _measured(self, cell: FaultCell) -> FaultResult:
+    def _measured(self, cell: MatrixCell) -> FaultResult:
         folder, kept = self.root / str(cell.number), self.root / f"k{cell.number}"
         folder.mkdir()
         site = CellSite(folder=folder, kept=kept, has_disk=self.has_disk, stopping=self.stopping, announce=self.announce)
@@ -153,19 +153,19 @@ class _Runner:
         outcome, reason = classify(truth, seen)
         return _result(cell, reason, outcome=outcome, seconds=round(seen.seconds, 3))
 
-    def _limit(self, cell: FaultCell) -> float:
+    def _limit(self, cell: MatrixCell) -> float:
         """Return the seconds of a plain program: twice its control's and some more, never more than the experiment's limit."""
         longest = cell.spec.experiment.timeouts.trials_seconds
         control = self.controls.get(cell.label)
         return longest if control is None else min(longest, 2 * control + MORE_SECONDS)
 
 
-def _result(cell: FaultCell, reason: str, outcome: Outcome | None = None, **fields: Any) -> FaultResult:
+def _result(cell: MatrixCell, reason: str, outcome: Outcome | None = None, **fields: Any) -> FaultResult:
     reason = one_line(reason)
     return FaultResult(adapter=cell.label, setting=cell.setting, fault=cell.fault.name, outcome=outcome, reason=reason, **fields)
 
 
-def _skipped(plan: Plan, cell: FaultCell) -> str:
+def _skipped(plan: Plan, cell: MatrixCell) -> str:
     """Return why a cell cannot be run, or ""."""
     planned = next(run for run in plan.counted if run.spec is cell.spec)
     if reason := skip_reason(planned):

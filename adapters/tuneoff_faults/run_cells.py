@@ -29,7 +29,7 @@ from tuneoff_faults.cell import (
     HOLD_SECONDS,
     PROGRAM_MEGABYTES,
     CellSite,
-    FaultCell,
+    MatrixCell,
     end,
     folder_after,
     python,
@@ -48,7 +48,7 @@ OVER_LIMIT = 2.0  # times the memory limit that a trial allocates
 _MORE_SECONDS = 30.0  # for the command itself
 
 
-def run_by_defaults(cell: FaultCell, site: CellSite, limit: float) -> SeenRun:
+def run_by_defaults(cell: MatrixCell, site: CellSite, limit: float) -> SeenRun:
     """Run the plain program with the fault, once more after it was killed, and return what was seen.
 
     Each start of it has `limit` seconds.
@@ -66,7 +66,7 @@ def run_by_defaults(cell: FaultCell, site: CellSite, limit: float) -> SeenRun:
     return seen
 
 
-def _run_to_its_end(cell: FaultCell, site: CellSite, run: Callable[[bool], ChildEnd]) -> tuple[ChildEnd, float]:
+def _run_to_its_end(cell: MatrixCell, site: CellSite, run: Callable[[bool], ChildEnd]) -> tuple[ChildEnd, float]:
     """Run the cell's program, again (True) after it was killed; return how it ended, and the seconds of both."""
     try:
         ended = run(False)
@@ -81,7 +81,7 @@ def _run_to_its_end(cell: FaultCell, site: CellSite, run: Callable[[bool], Child
         end(cell)
 
 
-def _run(cell: FaultCell, site: CellSite, group: Path | None, allocate_mb: float, limit: float, *, is_again: bool) -> ChildEnd:
+def _run(cell: MatrixCell, site: CellSite, group: Path | None, allocate_mb: float, limit: float, *, is_again: bool) -> ChildEnd:
     experiment = cell.spec.experiment
     assert cell.tools is not None
     PlainTask(
@@ -116,7 +116,7 @@ def _seen(ended: ChildEnd, folder: Path, seconds: float) -> SeenRun:
 
 
 @contextlib.contextmanager
-def _memory(cell: FaultCell, site: CellSite) -> Iterator[tuple[Path | None, float]]:
+def _memory(cell: MatrixCell, site: CellSite) -> Iterator[tuple[Path | None, float]]:
     """Give the control group, where one is needed and can be made, and how much the trial allocates."""
     workers = cell.spec.experiment.workers
     each = workers.memory_mb or 0.0
@@ -145,7 +145,7 @@ def memory_group(cell: str, limit_bytes: int, announce: Announce = lambda folder
             remove_cgroup(folder)
 
 
-def run_by_adapter(cell: FaultCell, site: CellSite, content: Mapping[str, Any]) -> SeenRun:
+def run_by_adapter(cell: MatrixCell, site: CellSite, content: Mapping[str, Any]) -> SeenRun:
     """Run the command with the fault, resume it after it was killed, and return what its record says.
 
     Raises:
@@ -160,7 +160,7 @@ def run_by_adapter(cell: FaultCell, site: CellSite, content: Mapping[str, Any]) 
     return _seen_through(cell, ended, folder_after(cell, site) / RESULTS, seconds)
 
 
-def _write_file(cell: FaultCell, site: CellSite, content: Mapping[str, Any]) -> None:
+def _write_file(cell: MatrixCell, site: CellSite, content: Mapping[str, Any]) -> None:
     """Write the file of this one run: the experiment, with the fault, one adapter, and nothing measured but time."""
     retries = RETRIES if adapter_class(cell.spec.adapter).capabilities.retry is Support.YES else 0
     memory_mb = cell.spec.experiment.workers.memory_mb or 0.0
@@ -180,7 +180,7 @@ def _write_file(cell: FaultCell, site: CellSite, content: Mapping[str, Any]) -> 
     (site.folder / FILE).write_text(json.dumps(cell_content))
 
 
-def _seen_through(cell: FaultCell, ended: ChildEnd, results: Path, seconds: float) -> SeenRun:
+def _seen_through(cell: MatrixCell, ended: ChildEnd, results: Path, seconds: float) -> SeenRun:
     if ended.code is None:
         return SeenRun(ended=False, words=f"the command itself: {ended.words}", seconds=seconds)
     try:
@@ -192,7 +192,7 @@ def _seen_through(cell: FaultCell, ended: ChildEnd, results: Path, seconds: floa
     return seen_of_record(cell, records[0], seconds)
 
 
-def seen_of_record(cell: FaultCell, record: RunRecord, seconds: float) -> SeenRun:
+def seen_of_record(cell: MatrixCell, record: RunRecord, seconds: float) -> SeenRun:
     """Return what a record says, by the index of the configurations."""
     if record.status == "timeout":
         return SeenRun(ended=False, words=str(record.reason), seconds=seconds)

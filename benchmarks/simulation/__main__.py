@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 from benchmarks.simulation import coverage, tasks, verdicts
 from benchmarks.simulation.distributions import ALL
-from benchmarks.simulation.row import Row, table
+from benchmarks.simulation.row import SimulationRow, table
 from tuneoff.judge.stats.power import detectable
 
 REPETITIONS = 10_000
@@ -27,7 +27,7 @@ def main() -> int:
     print(f"{repetitions} repetitions per cell; figures in %.\n")
     for distribution in ALL:
         print(f"- {distribution.name}: {distribution.text}")
-    parts: tuple[tuple[str, Callable[[int], Iterator[Row]]], ...] = (
+    parts: tuple[tuple[str, Callable[[int], Iterator[SimulationRow]]], ...] = (
         ("Coverage of the 95 % intervals", coverage.rows),
         ("Coverage over tasks", coverage.task_rows),
         ("Family-wise wins of equal adapters", verdicts.null_rows),
@@ -36,7 +36,7 @@ def main() -> int:
         ("Called equivalent", verdicts.equivalence_rows),
         ("Across tasks: files with any false claim (n: adapters)", across_rows),
     )
-    all_rows: list[Row] = []
+    all_rows: list[SimulationRow] = []
     for title, make in parts:
         rows = list(make(repetitions))
         print(f"\n### {title}\n\n{table(rows)}", flush=True)
@@ -49,7 +49,7 @@ def main() -> int:
     return 1 if failing else 0
 
 
-def across_rows(repetitions: int) -> Iterator[Row]:
+def across_rows(repetitions: int) -> Iterator[SimulationRow]:
     """Yield what claims across tasks come to, of a tenth of the files: each is a whole results folder."""
     files = max(1, repetitions // 10)
     yield from tasks.null_rows(files)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.simulation.distributions import REFERENCE, STATED, Distribution
-from benchmarks.simulation.row import Row, coverage_range
+from benchmarks.simulation.row import SimulationRow, coverage_range
 from tuneoff.judge.stats.location import depth, interpolated, students_t
 from tuneoff.judge.stats.sign_flip import generator
 from tuneoff.judge.stats.tasks import stratified_iqm
@@ -48,16 +48,16 @@ def share_covered(method: Method, distribution: Distribution, truth: float, n: i
     return float(((lows <= truth + tolerance) & (truth - tolerance <= highs)).mean())
 
 
-def rows(repetitions: int) -> Iterator[Row]:
+def rows(repetitions: int) -> Iterator[SimulationRow]:
     """Yield the coverage of the median's interval for every stated distribution and size."""
     for distribution in STATED:
         for n in (*SMALL, *SIZES):
             share = share_covered(medians, distribution, true_median(distribution), n, repetitions)
             required = coverage_range(distribution.step > 0) if n in SIZES else None
-            yield Row(what="median", distribution=distribution.name, n=n, share=share, required=required)
+            yield SimulationRow(what="median", distribution=distribution.name, n=n, share=share, required=required)
 
 
-def task_rows(repetitions: int, sizes: tuple[int, ...] = (3, 5, 10)) -> Iterator[Row]:
+def task_rows(repetitions: int, sizes: tuple[int, ...] = (3, 5, 10)) -> Iterator[SimulationRow]:
     """Yield the coverage of the IQM over tasks: normal regrets whose centre and spread differ by task."""
     centres, spreads = np.linspace(0.0, 1.0, TASKS), np.linspace(0.05, 0.5, TASKS)
     reference = generator("tasks, reference").standard_normal((REFERENCE // TASKS, TASKS)) * spreads + centres
@@ -72,4 +72,4 @@ def task_rows(repetitions: int, sizes: tuple[int, ...] = (3, 5, 10)) -> Iterator
             iqm = stratified_iqm(scores, CONFIDENCE, key=(str(repetition),), resamples=399)
             covered += iqm.low <= truth <= iqm.high
         what = f"IQM over {TASKS} tasks"
-        yield Row(what=what, distribution="normal, n seeds per task", n=n, share=covered / repetitions)
+        yield SimulationRow(what=what, distribution="normal, n seeds per task", n=n, share=covered / repetitions)

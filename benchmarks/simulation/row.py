@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class SimulationRow:
     """A share of the repetitions, and where it must lie; `required` is None where it is shown alone.
 
     `upper`: what must lie there in its place, the upper end of the share's interval.
@@ -35,7 +35,7 @@ FAMILY_WISE = (0.0, 0.05)
 POWER = (0.8, 1.0)
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[SimulationRow]) -> str:
     """Return a markdown table: one line per distribution and what was simulated, one column per n."""
     sizes = sorted({row.n for row in rows})
     lines = ["| | | " + " | ".join(f"n = {n}" for n in sizes) + " | must be |", "|---" * (len(sizes) + 3) + "|"]

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.simulation.row import POWER, Row
+from benchmarks.simulation.row import POWER, SimulationRow
 from tuneoff.base.dimension import Float
 from tuneoff.base.space import SearchSpace
 from tuneoff.experiment.matrix_parts import AnchorsPart
@@ -154,7 +154,7 @@ def wrong(file: File, files: int) -> int:
     return sum(any(claim.p is not None and claim.p <= 0.05 for claim in claims) for claims in claims_by_file)
 
 
-def null_rows(files: int, question: Asked = "time") -> Iterator[Row]:
+def null_rows(files: int, question: Asked = "time") -> Iterator[SimulationRow]:
     """Yield the share of files with any false claim; where it must lie is said of the upper end of its 95 % interval."""
     for tasks in (12, 16):
         for seeds in SEEDS:
@@ -163,8 +163,8 @@ def null_rows(files: int, question: Asked = "time") -> Iterator[Row]:
                 yield _null_row(f"null: {question}, {tasks} tasks", shape, wrong(File(shape, question), files), files)
 
 
-def _null_row(what: str, shape: Shape, count: int, files: int, *, is_required: bool = True) -> Row:
-    return Row(
+def _null_row(what: str, shape: Shape, count: int, files: int, *, is_required: bool = True) -> SimulationRow:
+    return SimulationRow(
         what=what,
         distribution=f"{shape.seeds} seeds",
         n=shape.adapters,
@@ -174,7 +174,7 @@ def _null_row(what: str, shape: Shape, count: int, files: int, *, is_required: b
     )
 
 
-def shared_rows(files: int) -> Iterator[Row]:
+def shared_rows(files: int) -> Iterator[SimulationRow]:
     """Yield the same where all tasks share their samplers' streams; and where that is not told, which no test can bear."""
     shape = Shape(adapters=4, tasks=12, seeds=10, streams="shared")
     for streams in ("shared", "own"):
@@ -183,7 +183,7 @@ def shared_rows(files: int) -> Iterator[Row]:
         yield _null_row(what, shape, count, files, is_required=streams == "shared")
 
 
-def power_rows(files: int) -> Iterator[Row]:
+def power_rows(files: int) -> Iterator[SimulationRow]:
     """Yield the share of files in which a framework that takes 1.5 times as long in all tasks is found, by number of seeds."""
     for adapters in ADAPTERS:
         shape = Shape(adapters=adapters, tasks=12, seeds=3)
@@ -193,6 +193,6 @@ def power_rows(files: int) -> Iterator[Row]:
             drawn[1] *= RATIO
             (pair,) = [claim for claim in file.claims(drawn) if (claim.one, claim.other) == shape.labels[:2]]
             ratios_found += pair.p is not None and pair.p <= 0.05 and pair.ahead[0] > pair.ahead[1]
-        yield Row(
+        yield SimulationRow(
             what="ratio 1.5 found", distribution="3 seeds, 12 tasks", n=adapters, share=ratios_found / files, required=POWER
         )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.simulation.distributions import ALL, NORMAL, Distribution
-from benchmarks.simulation.row import FAMILY_WISE, POWER, Row
+from benchmarks.simulation.row import FAMILY_WISE, POWER, SimulationRow
 from tuneoff.judge.stats import signed_rank
 from tuneoff.judge.stats.location import depth, students_t
 from tuneoff.judge.stats.sign_flip import generator
@@ -93,19 +93,21 @@ def called_equivalent(distribution: Distribution, n: int, repetitions: int, marg
     return float(((lows > -margin) & (highs < margin)).mean())
 
 
-def null_rows(repetitions: int) -> Iterator[Row]:
+def null_rows(repetitions: int) -> Iterator[SimulationRow]:
     """Yield the family-wise share of wins where all six adapters are equal."""
     for distribution in ALL:
         for n in SIZES:
             share = family_wise(signed_ranks, distribution, n, repetitions)
-            yield Row(what="any win of 15 pairs", distribution=distribution.name, n=n, share=share, required=FAMILY_WISE)
+            yield SimulationRow(
+                what="any win of 15 pairs", distribution=distribution.name, n=n, share=share, required=FAMILY_WISE
+            )
     for n in SIZES:
         share = family_wise(signed_ranks, NORMAL, n, repetitions, failing=FAILING)
         name = f"normal, {100 * FAILING:.0f} % of the runs fail"
-        yield Row(what="any win of 15 pairs", distribution=name, n=n, share=share, required=FAMILY_WISE)
+        yield SimulationRow(what="any win of 15 pairs", distribution=name, n=n, share=share, required=FAMILY_WISE)
 
 
-def skewed_rows(repetitions: int) -> Iterator[Row]:
+def skewed_rows(repetitions: int) -> Iterator[SimulationRow]:
     """Yield how often a single pair is called different whose differences are skewed, and centred in one of two ways."""
     reference = generator("skewed, reference").standard_normal((2, 2_000_000))
     centre = float(np.median(np.exp(reference).mean(axis=0)))
@@ -114,19 +116,19 @@ def skewed_rows(repetitions: int) -> Iterator[Row]:
             values = np.exp(generator("skewed", str(n)).standard_normal((repetitions, n))) - zero
             lows, highs = signed_ranks(values, ALPHA, 0.0)
             share = float(((lows > 0) | (highs < 0)).mean())
-            yield Row(what="a win of one pair", distribution=name, n=n, share=share)
+            yield SimulationRow(what="a win of one pair", distribution=name, n=n, share=share)
 
 
-def power_rows(repetitions: int) -> Iterator[Row]:
+def power_rows(repetitions: int) -> Iterator[SimulationRow]:
     """Yield how often a difference of 1 standard deviation is found."""
     for distribution in ALL:
         for n in SIZES:
             share = power(signed_ranks, distribution, n, repetitions)
             required = POWER if n == 20 else None
-            yield Row(what="1 SD found", distribution=distribution.name, n=n, share=share, required=required)
+            yield SimulationRow(what="1 SD found", distribution=distribution.name, n=n, share=share, required=required)
 
 
-def equivalence_rows(repetitions: int, margins: Sequence[float] = (1.0, 1.5)) -> Iterator[Row]:
+def equivalence_rows(repetitions: int, margins: Sequence[float] = (1.0, 1.5)) -> Iterator[SimulationRow]:
     """Yield how often a pair is called equivalent, by the margin in standard deviations."""
     for distribution in ALL:
         for margin in margins:
@@ -135,16 +137,16 @@ def equivalence_rows(repetitions: int, margins: Sequence[float] = (1.0, 1.5)) ->
                 required = (0.0, ALPHA) if is_at_margin else None
                 for n in SIZES:
                     share = called_equivalent(distribution, n, repetitions, margin, is_at_margin)
-                    yield Row(what=what, distribution=distribution.name, n=n, share=share, required=required)
+                    yield SimulationRow(what=what, distribution=distribution.name, n=n, share=share, required=required)
 
 
-def method_rows(repetitions: int, n: int = 20) -> Iterator[tuple[Row, Row]]:
+def method_rows(repetitions: int, n: int = 20) -> Iterator[tuple[SimulationRow, SimulationRow]]:
     """Yield for each method and distribution the family-wise share of null wins and the share of 1 SD that is found."""
     for name, method in METHODS:
         for distribution in ALL:
             null = family_wise(method, distribution, n, repetitions)
             share = power(method, distribution, n, repetitions)
             yield (
-                Row(what=name, distribution=distribution.name, n=n, share=null),
-                Row(what=name, distribution=distribution.name, n=n, share=share),
+                SimulationRow(what=name, distribution=distribution.name, n=n, share=null),
+                SimulationRow(what=name, distribution=distribution.name, n=n, share=share),
             )

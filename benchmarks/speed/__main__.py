@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from benchmarks.speed.row import Row
+from benchmarks.speed.row import SpeedRow
 from benchmarks.speed.settings import ROOT, Settings
 from benchmarks.speed.table import render
 from tuneoff.record.environment import capture
@@ -67,10 +67,10 @@ def main() -> int:
     load = os.getloadavg()[0]
     if load > QUIET_LOAD:
         settings.say(f"the machine is busy (load {load:.1f}): figures will be worse than they are, and intervals wide")
-    rows: list[Row] = []
+    rows: list[SpeedRow] = []
     failed = False
 
-    def keep(row: Row) -> None:  # at once: an interruption loses only the row that was being measured
+    def keep(row: SpeedRow) -> None:  # at once: an interruption loses only the row that was being measured
         rows.append(row)
         document["rows"].append(row.to_json())
         _write(path, document)
@@ -95,7 +95,7 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def _run(name: str, settings: Settings, keep: Callable[[Row], None]) -> dict[str, Any]:
+def _run(name: str, settings: Settings, keep: Callable[[SpeedRow], None]) -> dict[str, Any]:
     """Run one benchmark, and return how long it took under what load; a fault ends this benchmark only."""
     load, started = os.getloadavg()[0], time.monotonic()
     error = None

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 
 from benchmarks.speed.child import MeasurementError
-from benchmarks.speed.row import Row, Target, skipped
+from benchmarks.speed.row import SpeedRow, SpeedTarget, skipped
 from benchmarks.speed.settings import Settings
 from benchmarks.speed.sides import FRAMEWORKS, SYNE_PRINTED, Framework, Side, run_bare, run_tuneoff, why_missing
 from benchmarks.speed.statistics import estimate, ratios, side_by_side
@@ -15,12 +15,12 @@ FILL_SECONDS = 6.0  # at least 5 s are asked for; a machine may get faster after
 SLEEP_SECONDS = 1.0
 SLEEP_TRIALS = 16
 FEWER_PAIRS = 6  # the least that gives a 95 % interval of the median
-NULL_TARGET, SLEEP_TARGET = Target("<=", 1.10), Target("<=", 1.02)
+NULL_TARGET, SLEEP_TARGET = SpeedTarget("<=", 1.10), SpeedTarget("<=", 1.02)
 MAX_TRIALS = 50_000
 CONTROL = "control"
 
 
-def measure(settings: Settings) -> Iterator[Row]:
+def measure(settings: Settings) -> Iterator[SpeedRow]:
     """Yield a row per adapter for `null` trials and one for `sleep` trials of 1 s."""
     frameworks = [framework for framework in FRAMEWORKS if framework.adapter in settings.adapters]
     for framework in frameworks:
@@ -31,10 +31,10 @@ def measure(settings: Settings) -> Iterator[Row]:
         yield _guarded(_sleep_row, framework, f"adapter_cost.{framework.adapter}.sleep", SLEEP_TARGET, settings)
 
 
-_Maker = Callable[[Framework, str, Target | None, Settings], Row]
+_Maker = Callable[[Framework, str, SpeedTarget | None, Settings], SpeedRow]
 
 
-def _guarded(make: _Maker, framework: Framework, name: str, target: Target | None, settings: Settings) -> Row:
+def _guarded(make: _Maker, framework: Framework, name: str, target: SpeedTarget | None, settings: Settings) -> SpeedRow:
     a, b = _what(framework)
     reason = why_missing(framework)
     if reason is None:
@@ -52,7 +52,7 @@ def _what(framework: Framework) -> tuple[str, str]:
     )
 
 
-def _null_row(framework: Framework, name: str, target: Target | None, settings: Settings) -> Row:
+def _null_row(framework: Framework, name: str, target: SpeedTarget | None, settings: Settings) -> SpeedRow:
     trials = _trials_that_fill(framework, settings)
     pairs = settings.pairs if target is not None else min(settings.pairs, FEWER_PAIRS)
     return _pairs(
@@ -67,7 +67,7 @@ def _null_row(framework: Framework, name: str, target: Target | None, settings: 
     )
 
 
-def _sleep_row(framework: Framework, name: str, target: Target | None, settings: Settings) -> Row:
+def _sleep_row(framework: Framework, name: str, target: SpeedTarget | None, settings: Settings) -> SpeedRow:
     trials = 4 if settings.is_quick else SLEEP_TRIALS
     return _pairs(
         name,
@@ -84,13 +84,13 @@ def _sleep_row(framework: Framework, name: str, target: Target | None, settings:
 def _pairs(
     name: str,
     framework: Framework,
-    target: Target | None,
+    target: SpeedTarget | None,
     trials: int,
     pairs: int,
     tuneoff: Callable[[], Side],
     bare: Callable[[], Side],
     settings: Settings,
-) -> Row:
+) -> SpeedRow:
     """Measure tuneoff, the bare script, and the bare script once more as control, interleaved."""
     sides = side_by_side(
         {"tuneoff": tuneoff, "bare": bare, CONTROL: bare},
@@ -101,7 +101,7 @@ def _pairs(
     used = {side: [run.cpu_seconds for run in runs] for side, runs in sides.items()}
     a, b = _what(framework)
     medians = {side: estimate(values).value for side, values in spans.items()}
-    return Row(
+    return SpeedRow(
         name=name,
         a=a,
         b=b,

@@ -9,16 +9,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.speed.child import child_environment
-from benchmarks.speed.row import Row, Target, skipped
+from benchmarks.speed.row import SpeedRow, SpeedTarget, skipped
 from benchmarks.speed.settings import Settings
 from benchmarks.speed.statistics import estimate, side_by_side
 
 NAME, A, B = "command_start", "wall time of `tuneoff list adapters`", "`python -c pass`, for comparison"
 REPEATS = 20
-TARGET = Target("<=", 0.3)
+TARGET = SpeedTarget("<=", 0.3)
 
 
-def measure(settings: Settings) -> Iterator[Row]:
+def measure(settings: Settings) -> Iterator[SpeedRow]:
     """Yield one row, in seconds."""
     script = Path(sys.executable).with_name("tuneoff")
     command = [str(script), "list", "adapters"] if script.exists() else [sys.executable, "-m", "tuneoff", "list", "adapters"]
@@ -36,7 +36,7 @@ def measure(settings: Settings) -> Iterator[Row]:
     }
     taken = side_by_side(makers, settings.repeats(REPEATS))
     result = estimate(taken["tuneoff"])
-    yield Row(
+    yield SpeedRow(
         name=NAME,
         a=A,
         b=B,

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.speed.child import MeasurementError, run_child, run_module
-from benchmarks.speed.row import Row, skipped
+from benchmarks.speed.row import SpeedRow, skipped
 from benchmarks.speed.settings import ROOT, Settings
 from benchmarks.speed.sides import FRAMEWORKS, Framework, why_missing
 from benchmarks.speed.statistics import estimate, ratios, side_by_side
@@ -47,7 +47,7 @@ CHANGES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class DocumentedJob:
     """What one side took, in seconds, and the best values of its trials, sorted. `whole_cpu`: of the command, test and all."""
 
     seconds: float
@@ -56,7 +56,7 @@ class Job:
     values: tuple[float, ...]
 
 
-def measure(settings: Settings) -> Iterator[Row]:
+def measure(settings: Settings) -> Iterator[SpeedRow]:
     """Yield four rows per framework: job time and CPU time, over the documented script, and over it as the adapter changes it."""
     file, trainings = _inputs(settings.folder)
     for framework in FRAMEWORKS:
@@ -96,7 +96,7 @@ def _inputs(folder: Path) -> tuple[Path, Path]:
     return file, trainings
 
 
-def _rows(framework: Framework, file: Path, trainings: Path, settings: Settings) -> Iterator[Row]:
+def _rows(framework: Framework, file: Path, trainings: Path, settings: Settings) -> Iterator[SpeedRow]:
     script, words = SCRIPTS[framework.adapter]
     name = f"documented_cost.{framework.adapter}"
     a = f"tuneoff run of digits with {framework.adapter}, 2 workers, {TRIALS} given configurations, its test left out"
@@ -109,7 +109,7 @@ def _rows(framework: Framework, file: Path, trainings: Path, settings: Settings)
     }
     values: set[tuple[float, ...]] = set()
 
-    def say(number: int, side: str, job: Job) -> None:
+    def say(number: int, side: str, job: DocumentedJob) -> None:
         settings.say(f"  {name}: pair {number + 1}/{pairs}, {side} {job.seconds:.2f} s, CPU {job.cpu_seconds or 0:.2f} s")
         values.add(job.values)
         if len(values) > 1:
@@ -136,12 +136,12 @@ def _rows(framework: Framework, file: Path, trainings: Path, settings: Settings)
         figures = {"A s": ours, "B s": theirs, "B - B as changed s": saved, **also}
         medians = {side: estimate(values).value for side, values in figures.items()}
         samples = {"tuneoff_seconds": ours, "bare_seconds": theirs, "changed_seconds": changed, **also}
-        yield Row(name=f"{name}.{what}", a=a, b=b, result=estimate(ratios(ours, theirs)), figures=medians, samples=samples)
+        yield SpeedRow(name=f"{name}.{what}", a=a, b=b, result=estimate(ratios(ours, theirs)), figures=medians, samples=samples)
         over = f"the same script as the adapter changes it ({CHANGES[framework.adapter]})"
-        yield Row(name=f"{name}.{what}.as_changed", a=a, b=over, result=estimate(ratios(ours, changed)), samples=samples)
+        yield SpeedRow(name=f"{name}.{what}.as_changed", a=a, b=over, result=estimate(ratios(ours, changed)), samples=samples)
 
 
-def _tuneoff(adapter: str, file: Path, settings: Settings) -> Job:
+def _tuneoff(adapter: str, file: Path, settings: Settings) -> DocumentedJob:
     with tempfile.TemporaryDirectory(prefix="tuneoff-", dir=settings.folder) as folder:
         results = Path(folder) / "results"
         arguments = ["run", str(file), "--adapter", adapter, "--output", str(results)]
@@ -153,7 +153,7 @@ def _tuneoff(adapter: str, file: Path, settings: Settings) -> Job:
         raise MeasurementError(f"{adapter}: the run must be done and tested, but is {record.status}: {record.reason}")
     values = {name: record.metrics[name].value for name in ("time.jct_without_test", "energy.cpu_seconds")}
     job_ms, cpu_seconds = (float(value or 0.0) for value in values.values())
-    return Job(
+    return DocumentedJob(
         seconds=job_ms / 1e3,
         cpu_seconds=cpu_seconds - record.test.cpu_ns / 1e9,
         whole_cpu_seconds=whole,
@@ -161,11 +161,11 @@ def _tuneoff(adapter: str, file: Path, settings: Settings) -> Job:
     )
 
 
-def _bare(script: str, trainings: Path, settings: Settings, *flags: str) -> Job:
+def _bare(script: str, trainings: Path, settings: Settings, *flags: str) -> DocumentedJob:
     with tempfile.TemporaryDirectory(prefix="bare-", dir=settings.folder) as folder, _group() as group:
         answer, _ = run_module(f"benchmarks.speed.bare.documented.{script}", [str(trainings), folder, *flags], group=group)
         used = _cpu_seconds(group)
-    return Job(seconds=answer["job_seconds"], cpu_seconds=used, whole_cpu_seconds=used, values=tuple(answer["values"]))
+    return DocumentedJob(seconds=answer["job_seconds"], cpu_seconds=used, whole_cpu_seconds=used, values=tuple(answer["values"]))
 
 
 @contextmanager

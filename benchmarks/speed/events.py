@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.speed.child import MeasurementError, run_module
-from benchmarks.speed.row import Row, Target, skipped
+from benchmarks.speed.row import SpeedRow, SpeedTarget, skipped
 from benchmarks.speed.settings import Settings
 from benchmarks.speed.statistics import estimate
 from benchmarks.speed.synthetic_log import write_log
@@ -18,17 +18,17 @@ APPENDING_TRIALS = 10_000
 EVENTS = 1_000_000
 EPOCHS = (8, 1)  # per trial: mnist_mlp's default, and the most trials that an event log can hold
 REPEATS = 6
-APPEND_TARGET, SECONDS_TARGET, MEMORY_TARGET = Target("<=", 20.0), Target("<=", 6.0), Target("<=", 600.0)
+APPEND_TARGET, SECONDS_TARGET, MEMORY_TARGET = SpeedTarget("<=", 20.0), SpeedTarget("<=", 6.0), SpeedTarget("<=", 600.0)
 
 
-def measure(settings: Settings) -> Iterator[Row]:
+def measure(settings: Settings) -> Iterator[SpeedRow]:
     """Yield a row for appending, and for each shape of the log one for time and one for memory."""
     yield _append_row(settings)
     for epochs in EPOCHS:
         yield from _derive_rows(epochs, settings)
 
 
-def _append_row(settings: Settings) -> Row:
+def _append_row(settings: Settings) -> SpeedRow:
     name, a = "events.append", "one event: JSON and one write, mean over batches of 600 of a trial's six kinds"
     folder = Path(tempfile.mkdtemp(prefix="append-", dir=settings.folder))
     trials = settings.repeats(APPENDING_TRIALS)
@@ -39,7 +39,7 @@ def _append_row(settings: Settings) -> Row:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     batches: list[float] = answer["batches_us"]
-    return Row(
+    return SpeedRow(
         name=name,
         a=a,
         unit="us",
@@ -50,7 +50,7 @@ def _append_row(settings: Settings) -> Row:
     )
 
 
-def _derive_rows(epochs: int, settings: Settings) -> Iterator[Row]:
+def _derive_rows(epochs: int, settings: Settings) -> Iterator[SpeedRow]:
     events = settings.repeats(EVENTS)
     name = f"events.derive.{epochs}_epochs"
     a = f"record with metrics and seals from {events:,} events, trials of {epochs} epochs"
@@ -70,7 +70,7 @@ def _derive_rows(epochs: int, settings: Settings) -> Iterator[Row]:
         shutil.rmtree(folder, ignore_errors=True)
     seconds = [probe["derive_seconds"] for probe in probes]
     peaks = [probe["peak_bytes"] / 1e6 for probe in probes]
-    yield Row(
+    yield SpeedRow(
         name=f"{name}.time",
         a=a,
         unit="s",
@@ -85,7 +85,7 @@ def _derive_rows(epochs: int, settings: Settings) -> Iterator[Row]:
         samples={"derive_seconds": seconds},
         note="the costliest shape: the cost is per trial more than per event" if epochs == 1 else "",
     )
-    yield Row(
+    yield SpeedRow(
         name=f"{name}.memory",
         a=f"{a}: peak resident memory of the process, interpreter and imports included",
         unit="MB",

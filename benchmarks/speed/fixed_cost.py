@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks.speed.child import MeasurementError
-from benchmarks.speed.row import Row, Target, skipped
+from benchmarks.speed.row import SpeedRow, SpeedTarget, skipped
 from benchmarks.speed.settings import Settings
 from benchmarks.speed.sides import FRAMEWORKS, SYNE_PRINTED, Framework, run_bare, run_tuneoff, why_missing
 from benchmarks.speed.statistics import estimate, side_by_side
 
 TRIALS = 4
 PAIRS = 6
-TARGET = Target("<=", 1.5)
+TARGET = SpeedTarget("<=", 1.5)
 
 
-def measure(settings: Settings) -> Iterator[Row]:
+def measure(settings: Settings) -> Iterator[SpeedRow]:
     """Yield a row per adapter; its figure is A - B in seconds."""
     for framework in FRAMEWORKS:
         if framework.adapter in settings.adapters:
@@ -23,7 +23,7 @@ def measure(settings: Settings) -> Iterator[Row]:
             yield _row(SYNE_PRINTED if framework.adapter == SYNE_PRINTED.adapter else framework, settings)
 
 
-def _row(framework: Framework, settings: Settings) -> Row:
+def _row(framework: Framework, settings: Settings) -> SpeedRow:
     name = f"fixed_cost.{framework.adapter}"
     a = f"A - B. Supervision and record of a run of {TRIALS} null trials with {framework.adapter}, test step included"
     b = f"whole process of the bare script, {TRIALS} null trials: {framework.bare}"
@@ -53,7 +53,7 @@ def _row(framework: Framework, settings: Settings) -> Row:
         f"step {step} s": estimate([run.details["steps_seconds"][step] for run in tuneoff]).value
         for step in tuneoff[0].details["steps_seconds"]
     }
-    return Row(
+    return SpeedRow(
         name=name,
         a=a,
         b=b,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks.speed.child import MeasurementError
-from benchmarks.speed.row import Row, Target, skipped
+from benchmarks.speed.row import SpeedRow, SpeedTarget, skipped
 from benchmarks.speed.settings import Settings
 from benchmarks.speed.sides import Side, run_tuneoff
 from benchmarks.speed.specs import WORKERS
@@ -13,13 +13,13 @@ from benchmarks.speed.statistics import estimate, ratios, side_by_side, slope
 
 FEW, MANY = 100, 10_000
 PAIRS = 8
-TIME_TARGET, COST_TARGET, MEMORY_TARGET = Target("<=", 1.2), Target("<=", 5.0), Target("<", 2000.0)
+TIME_TARGET, COST_TARGET, MEMORY_TARGET = SpeedTarget("<=", 1.2), SpeedTarget("<=", 5.0), SpeedTarget("<", 2000.0)
 A, B = f"overhead per trial of serial at {MANY:,} null trials", f"the same at {FEW} null trials"
 WINDOW = 1000  # trials at each end of a long run whose cost is compared
 SETTLED = 0.2  # the part of the trials after which memory is looked at: buffers have their size by then
 
 
-def measure(settings: Settings) -> Iterator[Row]:
+def measure(settings: Settings) -> Iterator[SpeedRow]:
     """Yield rows for the ratio, the cost itself, and the memory of the coordinator and of the supervising parent."""
     makers = {
         "many": lambda: run_tuneoff("serial", "null", MANY, settings),
@@ -38,7 +38,7 @@ def measure(settings: Settings) -> Iterator[Row]:
         yield skipped("flat_cost.ratio", A, str(error), B, TIME_TARGET)
         return
     many, few = ([_overhead_ms(run) for run in runs[side]] for side in ("many", "few"))
-    yield Row(
+    yield SpeedRow(
         name="flat_cost.ratio",
         a=A,
         b=B,
@@ -51,7 +51,7 @@ def measure(settings: Settings) -> Iterator[Row]:
         },
         samples={"many_ms_per_trial": many, "few_ms_per_trial": few},
     )
-    yield Row(
+    yield SpeedRow(
         name="flat_cost.per_trial",
         a=f"{A}: slot time of the whole trial span, as a null trial itself takes none",
         unit="ms",
@@ -74,7 +74,7 @@ def _late_over_early(run: Side) -> float:
     return (ends[-1] - ends[-1 - WINDOW]) / (ends[FEW + WINDOW] - ends[FEW])
 
 
-def _memory_row(process: str, column: int, runs: list[Side]) -> Row:
+def _memory_row(process: str, column: int, runs: list[Side]) -> SpeedRow:
     name = f"flat_cost.memory.{process.replace(' ', '_')}"
     a = f"growth of the resident memory of the {process} per null trial, {MANY:,} trials"
     growths, highest = [], []
@@ -86,7 +86,7 @@ def _memory_row(process: str, column: int, runs: list[Side]) -> Row:
             highest.append(max(sample[column] for sample in samples) / 1e6)
     if not growths:
         return skipped(name, a, "the runs were too short for two samples of memory", target=MEMORY_TARGET)
-    return Row(
+    return SpeedRow(
         name=name,
         a=a,
         unit="B",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks.speed.child import MeasurementError
-from benchmarks.speed.row import Row, skipped
+from benchmarks.speed.row import SpeedRow, skipped
 from benchmarks.speed.settings import Settings
 from benchmarks.speed.sides import KATIB, Side, run_bare, run_tuneoff, why_missing
 from benchmarks.speed.specs import WORKERS
@@ -20,7 +20,7 @@ A, B = "trial span of tuneoff with katib@emulated, 2 workers, null trials", f"ba
 NOTE = "Each trial is a process on both sides: B is what starting Python and importing tuneoff takes, A - B is the emulation."
 
 
-def measure(settings: Settings) -> Iterator[Row]:
+def measure(settings: Settings) -> Iterator[SpeedRow]:
     """Yield the ratio, the milliseconds per null trial, and the seconds of a run that are no trial. None has a target."""
     if KATIB.adapter not in settings.adapters:
         return
@@ -39,7 +39,7 @@ def _run(trials: int, settings: Settings) -> Side:
     return run_tuneoff(KATIB.adapter, "null", trials, settings, platform="emulated")
 
 
-def _per_trial(settings: Settings) -> Iterator[Row]:
+def _per_trial(settings: Settings) -> Iterator[SpeedRow]:
     trials = KATIB.first_guess if settings.is_quick else TRIALS
     pairs = settings.repeats(PAIRS)
     makers = {
@@ -63,7 +63,7 @@ def _per_trial(settings: Settings) -> Iterator[Row]:
         "trials": trials,
         "span of 2 workers ms per trial": medians["tuneoff"] / WORKERS,
     }
-    yield Row(
+    yield SpeedRow(
         name=RATIO,
         a=A,
         b=B,
@@ -73,7 +73,7 @@ def _per_trial(settings: Settings) -> Iterator[Row]:
         samples={f"{side}_span_seconds": values for side, values in spans.items()},
         note=NOTE,
     )
-    yield Row(
+    yield SpeedRow(
         name=PER_TRIAL,
         a="overhead per null trial, its process's start included: slot time of the whole span, as a null trial itself takes none",
         b=B,
@@ -84,7 +84,7 @@ def _per_trial(settings: Settings) -> Iterator[Row]:
     )
 
 
-def _fixed(settings: Settings) -> Row:
+def _fixed(settings: Settings) -> SpeedRow:
     runs = []
     for number in range(repeats := settings.repeats(PAIRS)):
         runs.append(_run(FEW, settings))
@@ -93,7 +93,7 @@ def _fixed(settings: Settings) -> Row:
         f"step {step} s": estimate([run.details["steps_seconds"][step] for run in runs]).value
         for step in runs[0].details["steps_seconds"]
     }
-    return Row(
+    return SpeedRow(
         name=FIXED,
         a=f"start of deploy to end of un-deploy, less the trial span: a run of {FEW} null trials with katib@emulated",
         unit="s",

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.speed.child import MeasurementError, child_environment
-from benchmarks.speed.row import Row, Target, skipped
-from benchmarks.speed.server_requests import Request, most_within, read_access_log
+from benchmarks.speed.row import SpeedRow, SpeedTarget, skipped
+from benchmarks.speed.server_requests import LoggedRequest, most_within, read_access_log
 from benchmarks.speed.settings import Settings
 from benchmarks.speed.sides import KATIB, Side, run_tuneoff, why_missing
 from benchmarks.speed.specs import WORKERS
@@ -26,7 +26,7 @@ A = "polling requests within any one second while both trials of a run with kati
 SLEEP_SECONDS, QUICK_SECONDS = 40.0, 8.0  # longer than a watch: it is taken up again meanwhile
 MARGIN_SECONDS = 1.5  # at both ends: what a trial's start and end bring about is no waiting
 RUNS = 3
-TARGET = Target("<=", 2.0)
+TARGET = SpeedTarget("<=", 2.0)
 IMAGE = "tuneoff.local/speed:1"
 READY_SECONDS, END_SECONDS = 20.0, 10.0
 
@@ -36,7 +36,7 @@ class Waiting:
     """What was asked during one wait of `seconds`."""
 
     seconds: float
-    requests: tuple[Request, ...]
+    requests: tuple[LoggedRequest, ...]
 
     @property
     def most_polls(self) -> int:
@@ -52,7 +52,7 @@ class Waiting:
         }
 
 
-def measure(settings: Settings) -> Iterator[Row]:
+def measure(settings: Settings) -> Iterator[SpeedRow]:
     """Yield one row, in requests per second."""
     if KATIB.adapter not in settings.adapters:
         return
@@ -68,7 +68,7 @@ def measure(settings: Settings) -> Iterator[Row]:
         yield skipped(NAME, A, reason, target=TARGET)
         return
     rates = [wait.rates() for wait in waits]
-    yield Row(
+    yield SpeedRow(
         name=NAME,
         a=A,
         unit="/s",
@@ -101,7 +101,7 @@ def _wait(settings: Settings) -> Waiting:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def waiting(side: Side, requests: list[Request], offset: float) -> Waiting:
+def waiting(side: Side, requests: list[LoggedRequest], offset: float) -> Waiting:
     """Return what was asked while all trials of a run slept; `offset`: seconds from monotonic to Unix time.
 
     Raises:

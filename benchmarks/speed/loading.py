@@ -11,22 +11,22 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.speed.child import MeasurementError, run_module
-from benchmarks.speed.row import Row, Target, skipped
+from benchmarks.speed.row import SpeedRow, SpeedTarget, skipped
 from benchmarks.speed.settings import Settings
-from benchmarks.speed.statistics import Estimate, estimate, ratios, side_by_side
+from benchmarks.speed.statistics import PairedEstimate, estimate, ratios, side_by_side
 from tuneoff.base.commands import install_command
 
 RUNS, TRIALS = 500, 2_000
 ROUNDS = 9
 RECORD_RUNS, EPOCHS = 50, 1  # the folder without an export: 100,000 trials
-RATIO_TARGET, MEMORY_TARGET = Target("<=", 3.0), Target("<=", 2000.0)
+RATIO_TARGET, MEMORY_TARGET = SpeedTarget("<=", 3.0), SpeedTarget("<=", 2000.0)
 SIDES = {
     "load.summary": ("summary", "plain summary", "`tuneoff.load(DIR).summary()`", "`pandas.read_parquet` of its columns"),
     "load.all": ("all", "plain all", "`tuneoff.load(DIR)`: `.trials`, then `.summary()`", "`pandas.read_parquet` of all columns"),
 }
 
 
-def measure(settings: Settings) -> Iterator[Row]:
+def measure(settings: Settings) -> Iterator[SpeedRow]:
     """Yield ratios and memory over an export, then seconds and memory over records."""
     missing = [name for name in ("pandas", "pyarrow") if importlib.util.find_spec(name) is None]
     if missing:
@@ -41,7 +41,7 @@ def measure(settings: Settings) -> Iterator[Row]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _exported(settings: Settings, folder: Path) -> Iterator[Row]:
+def _exported(settings: Settings, folder: Path) -> Iterator[SpeedRow]:
     from benchmarks.speed.synthetic_export import write_export
 
     runs = settings.repeats(RUNS)
@@ -59,7 +59,7 @@ def _exported(settings: Settings, folder: Path) -> Iterator[Row]:
             continue
         seconds = {side: [probe["seconds"] for probe in probes] for side, probes in probes_of.items()}
         peaks = [probe["peak_bytes"] / 1e6 for probe in probes_of["a"]]
-        yield Row(
+        yield SpeedRow(
             name=name,
             a=f"{a} {over}",
             b=b,
@@ -76,7 +76,7 @@ def _exported(settings: Settings, folder: Path) -> Iterator[Row]:
             note="The trials are drawn at random, their records hold none. A also asks 3 files of each run whether they changed.",
         )
     if peaks:
-        yield Row(
+        yield SpeedRow(
             name="load.memory",
             a=f"{SIDES['load.all'][2]} {over}: peak resident memory",
             unit="MB",
@@ -86,7 +86,7 @@ def _exported(settings: Settings, folder: Path) -> Iterator[Row]:
         )
 
 
-def _records(settings: Settings, folder: Path) -> Iterator[Row]:
+def _records(settings: Settings, folder: Path) -> Iterator[SpeedRow]:
     from benchmarks.speed.synthetic_results import write_results
 
     runs = settings.repeats(RECORD_RUNS)
@@ -107,8 +107,8 @@ def _records(settings: Settings, folder: Path) -> Iterator[Row]:
             yield skipped(name, a, str(error))
             continue
         seconds = [one["seconds"] for one in found]
-        peak: Estimate = estimate([one["peak_bytes"] / 1e6 for one in found])
-        yield Row(
+        peak: PairedEstimate = estimate([one["peak_bytes"] / 1e6 for one in found])
+        yield SpeedRow(
             name=name,
             a=a,
             unit="s",

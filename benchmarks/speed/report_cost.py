@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.speed.child import MeasurementError, run_module
-from benchmarks.speed.row import Row, Target, skipped
+from benchmarks.speed.row import SpeedRow, SpeedTarget, skipped
 from benchmarks.speed.settings import Settings
 from benchmarks.speed.statistics import estimate
 from benchmarks.speed.synthetic_results import write_results
@@ -17,7 +17,7 @@ from benchmarks.speed.synthetic_results import write_results
 RUNS, TRIALS, EPOCHS = 50, 2_000, 1
 ADAPTERS = ("serial", "optuna", "ray-tune", "syne-tune", "katib")  # so that there are 10 seeds, and pairs to judge
 REPEATS = 3
-SECONDS_TARGET, PAGE_TARGET = Target("<=", 20.0), Target("<=", 5.0)
+SECONDS_TARGET, PAGE_TARGET = SpeedTarget("<=", 20.0), SpeedTarget("<=", 5.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def report_cost(folder: Path, trials: int) -> ReportCost:
     return ReportCost(seconds, answer["peak_bytes"], answer["cpu_seconds"], answer["page_bytes"])
 
 
-def measure(settings: Settings) -> Iterator[Row]:
+def measure(settings: Settings) -> Iterator[SpeedRow]:
     """Yield a row for time, one for the page's size and one for memory."""
     runs = settings.repeats(RUNS)
     a = f"the report of {runs} runs of {TRIALS:,} trials by {len(ADAPTERS)} adapters"
@@ -58,7 +58,7 @@ def measure(settings: Settings) -> Iterator[Row]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     seconds = [cost.seconds for cost in costs]
-    yield Row(
+    yield SpeedRow(
         name="report.time",
         a=f"{a}: the whole process",
         unit="s",
@@ -68,8 +68,10 @@ def measure(settings: Settings) -> Iterator[Row]:
         samples={"seconds": seconds},
     )
     sizes = [cost.page_bytes / 1e6 for cost in costs]
-    yield Row(
+    yield SpeedRow(
         name="report.page", a=f"{a}: report.html", unit="MB", result=estimate(sizes), target=PAGE_TARGET, samples={"mb": sizes}
     )
     peaks = [cost.peak_bytes / 1e6 for cost in costs]
-    yield Row(name="report.memory", a=f"{a}: peak resident memory", unit="MB", result=estimate(peaks), samples={"peak_mb": peaks})
+    yield SpeedRow(
+        name="report.memory", a=f"{a}: peak resident memory", unit="MB", result=estimate(peaks), samples={"peak_mb": peaks}
+    )

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from benchmarks.speed.statistics import Estimate
+from benchmarks.speed.statistics import PairedEstimate
 
 RATIO = "x"  # the unit of a ratio A / B
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class SpeedTarget:
     """The bound that a row's figure must keep, in the row's unit."""
 
     relation: Literal["<=", "<", ">="]
@@ -25,16 +25,16 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class SpeedRow:
     """A measured figure. With the unit "x" it is the ratio A / B, else it is A's own figure (or A - B) in that unit."""
 
     name: str
     a: str
     b: str = ""
     unit: str = RATIO
-    result: Estimate | None = None
-    target: Target | None = None  # None: for information
-    control: Estimate | None = None  # the same ratio for B against B: what is noise
+    result: PairedEstimate | None = None
+    target: SpeedTarget | None = None  # None: for information
+    control: PairedEstimate | None = None  # the same ratio for B against B: what is noise
     figures: Mapping[str, float] = field(default_factory=dict)  # absolute medians, with their unit in the name
     samples: Mapping[str, Sequence[float]] = field(default_factory=dict)
     note: str = ""
@@ -66,6 +66,6 @@ class Row:
         return {**asdict(self), "is_met": self.is_met, "verdict": self.verdict}
 
 
-def skipped(name: str, a: str, reason: str, b: str = "", target: Target | None = None) -> Row:
+def skipped(name: str, a: str, reason: str, b: str = "", target: SpeedTarget | None = None) -> SpeedRow:
     """Return a row that says why it has no figure."""
-    return Row(name=name, a=a, b=b, target=target, skipped=reason)
+    return SpeedRow(name=name, a=a, b=b, target=target, skipped=reason)

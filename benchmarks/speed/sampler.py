@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.speed.child import MeasurementError, run_module
-from benchmarks.speed.row import Row, Target, skipped
+from benchmarks.speed.row import SpeedRow, SpeedTarget, skipped
 from benchmarks.speed.settings import Settings
 from benchmarks.speed.statistics import estimate
 
 PROCESSES, SECONDS, REPEATS = 50, 20.0, 6
-TARGET = Target("<=", 1.0)
+TARGET = SpeedTarget("<=", 1.0)
 KINDS = {"plain": "plain interpreters", "torch": "processes forked from one with torch, as workers are"}
 
 
-def measure(settings: Settings) -> Iterator[Row]:
+def measure(settings: Settings) -> Iterator[SpeedRow]:
     """Yield a row per kind of processes."""
     for kind, text in KINDS.items():
         name, a = f"sampler.{kind}", f"CPU time of the sampler's threads over wall time; in the tree {PROCESSES} {text}"
@@ -32,7 +32,7 @@ def measure(settings: Settings) -> Iterator[Row]:
             yield skipped(name, a, str(error), target=TARGET)
 
 
-def _row(name: str, a: str, kind: str, settings: Settings) -> Row:
+def _row(name: str, a: str, kind: str, settings: Settings) -> SpeedRow:
     repeats, seconds = settings.repeats(REPEATS), SECONDS / 4 if settings.is_quick else SECONDS
     probes: list[dict[str, Any]] = []
     for number in range(repeats):
@@ -53,7 +53,7 @@ def _row(name: str, a: str, kind: str, settings: Settings) -> Row:
         "file bytes per s": "bytes_per_second",
         "RSS of the tree MB": "rss_mb",
     }
-    return Row(
+    return SpeedRow(
         name=name,
         a=a,
         unit="%",

@@ -12,7 +12,7 @@ Sort = Literal["watch", "log", "poll"]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class LoggedRequest:
     """One request: when its answer began (Unix time, s), its verb and its path with the query."""
 
     t: float
@@ -28,10 +28,10 @@ class Request:
         return "log" if query.get("follow") == ["true"] else "poll"
 
 
-def read_access_log(path: Path) -> list[Request]:
+def read_access_log(path: Path) -> list[LoggedRequest]:
     """Return the requests of an access log; a line that is being written is left out."""
     lines = [line.split("\t") for line in path.read_text().split("\n")[:-1]]
-    return [Request(float(moment), verb, url) for moment, verb, url, *_ in lines]
+    return [LoggedRequest(float(moment), verb, url) for moment, verb, url, *_ in lines]
 
 
 def most_within(moments: Sequence[float], seconds: float) -> int:

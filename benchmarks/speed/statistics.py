@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class PairedEstimate:
     """A quantile of a sample with the interval that covers the true one in at least 95 % of samples; None: too few values."""
 
     value: float
@@ -25,7 +25,7 @@ class Estimate:
     count: int
 
 
-def estimate(values: Sequence[float], at: float = 0.5) -> Estimate:
+def estimate(values: Sequence[float], at: float = 0.5) -> PairedEstimate:
     """Return the quantile `at` (0.5: the median) of independent values, with its distribution-free interval.
 
     The interval's ends are order statistics, chosen by the binomial distribution, each tail at most 2.5 %: for the median
@@ -42,7 +42,7 @@ def estimate(values: Sequence[float], at: float = 0.5) -> Estimate:
     interval = quantile_test(values, q=value, p=at).confidence_interval(CONFIDENCE)
     low, high = float(interval.low), float(interval.high)
     has_interval = math.isfinite(low) and math.isfinite(high)
-    return Estimate(value=value, low=low if has_interval else None, high=high if has_interval else None, count=len(values))
+    return PairedEstimate(value=value, low=low if has_interval else None, high=high if has_interval else None, count=len(values))
 
 
 def ratios(numerators: Sequence[float], denominators: Sequence[float]) -> list[float]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from benchmarks.speed.row import RATIO, Row
-from benchmarks.speed.statistics import Estimate
+from benchmarks.speed.row import RATIO, SpeedRow
+from benchmarks.speed.statistics import PairedEstimate
 
 HEADER = (
     "A figure with the unit x is a ratio A / B: how many times B's figure A's is, as the median over interleaved pairs.\n"
@@ -14,7 +14,7 @@ HEADER = (
 _TITLES = ("row", "figure", "95 % interval", "control", "target", "verdict")
 
 
-def render(rows: Iterable[Row]) -> str:
+def render(rows: Iterable[SpeedRow]) -> str:
     """Return the table: one line per row, and under it what A and B are and the absolute figures."""
     rows = list(rows)
     cells = [_TITLES, *(_cells(row) for row in rows)]
@@ -26,7 +26,7 @@ def render(rows: Iterable[Row]) -> str:
     return "\n".join(lines)
 
 
-def details(row: Row) -> list[str]:
+def details(row: SpeedRow) -> list[str]:
     """Return what stands under a row."""
     lines = [f"A: {row.a}"]
     if row.b:
@@ -45,7 +45,7 @@ def number(value: float) -> str:
     return f"{value:.4g}" if abs(value) >= 1e-3 else f"{value:.6f}"
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: SpeedRow) -> tuple[str, ...]:
     target = f"{row.target.relation} {number(row.target.value)}" if row.target is not None else ""
     if row.result is None:
         return (row.name, "", "", "", target, row.verdict)
@@ -54,11 +54,11 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (row.name, figure, _interval(row.result), control, target + _unit(row, target), row.verdict)
 
 
-def _unit(row: Row, target: str) -> str:
+def _unit(row: SpeedRow, target: str) -> str:
     return f" {row.unit}" if target and row.unit != RATIO else ""
 
 
-def _interval(result: Estimate) -> str:
+def _interval(result: PairedEstimate) -> str:
     if result.low is None or result.high is None:
         return f"[-] n={result.count}"
     return f"[{number(result.low)}, {number(result.high)}] n={result.count}"

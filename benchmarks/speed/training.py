@@ -9,19 +9,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.speed.child import MeasurementError, run_module
-from benchmarks.speed.row import Row, Target, skipped
+from benchmarks.speed.row import SpeedRow, SpeedTarget, skipped
 from benchmarks.speed.settings import Settings
 from benchmarks.speed.statistics import estimate, ratios
 from tuneoff.base.commands import install_command
 
 DATA_VARIABLE = "TUNEOFF_DATA_DIR"
 LARGE, SMALL = (512, 512), (128, 64)  # (width of both hidden layers, batch size)
-LIMIT_TARGETS = {LARGE: Target(">=", 0.80), SMALL: Target(">=", 0.50)}
-NAIVE_TARGET = Target(">=", 4.0)
+LIMIT_TARGETS = {LARGE: SpeedTarget(">=", 0.80), SMALL: SpeedTarget(">=", 0.50)}
+NAIVE_TARGET = SpeedTarget(">=", 4.0)
 ROUNDS = {LARGE: 12, SMALL: 20}
 
 
-def measure(settings: Settings) -> Iterator[Row]:
+def measure(settings: Settings) -> Iterator[SpeedRow]:
     """Yield a row against the limit per size, and one against the naive loop; figures are images per second."""
     reason = _why_not()
     for size in (LARGE, SMALL):
@@ -40,7 +40,7 @@ def _why_not() -> str | None:
     return None
 
 
-def _rows(size: tuple[int, int], reason: str | None, settings: Settings) -> Iterator[Row]:
+def _rows(size: tuple[int, int], reason: str | None, settings: Settings) -> Iterator[SpeedRow]:
     width, batch = size
     shape = f"784-{width}-{width}-10, batch {batch}, one thread"
     a = f"mnist_mlp as it trains in a trial, images/s of an epoch of 55 000, {shape}"
@@ -66,7 +66,7 @@ def _rows(size: tuple[int, int], reason: str | None, settings: Settings) -> Iter
         if other == "limit":
             linear = estimate(ratios(speeds["shipped"], speeds["linear"])).value
             figures["A / B with the products laid out as torch.nn.Linear has them"] = linear
-        yield Row(
+        yield SpeedRow(
             name=f"{name}.{other}",
             a=a,
             b=b,

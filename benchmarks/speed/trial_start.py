@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks.speed.child import MeasurementError
-from benchmarks.speed.row import Row, Target, skipped
+from benchmarks.speed.row import SpeedRow, SpeedTarget, skipped
 from benchmarks.speed.settings import Settings
 from benchmarks.speed.sides import FRAMEWORKS, run_tuneoff, why_missing
 from benchmarks.speed.statistics import estimate
@@ -14,17 +14,17 @@ ADAPTERS = ("serial", "optuna")
 TRIALS = 40
 RUNS = 3
 BOUND = 0.95  # the quantile that stands for "at most"
-TARGET = Target("<=", 100.0)
+TARGET = SpeedTarget("<=", 100.0)
 
 
-def measure(settings: Settings) -> Iterator[Row]:
+def measure(settings: Settings) -> Iterator[SpeedRow]:
     """Yield a row per adapter: the 95 % quantile over all trials but the first of each worker, in milliseconds."""
     for framework in FRAMEWORKS:
         if framework.adapter in ADAPTERS and framework.adapter in settings.adapters:
             yield _row(framework.adapter, why_missing(framework), settings)
 
 
-def _row(adapter: str, reason: str | None, settings: Settings) -> Row:
+def _row(adapter: str, reason: str | None, settings: Settings) -> SpeedRow:
     name = f"trial_start.{adapter}"
     a = (
         f"submission to data and model loaded, mnist_mlp (torch) on digits with {adapter}; "
@@ -49,7 +49,7 @@ def _row(adapter: str, reason: str | None, settings: Settings) -> Row:
         reason = str(error)
     if reason is not None or not starts:
         return skipped(name, a, reason or "no trial followed another", target=TARGET)
-    return Row(
+    return SpeedRow(
         name=name,
         a=a,
         unit="ms",

@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.speed.child import MeasurementError, run_module
-from benchmarks.speed.row import Row, Target, skipped
+from benchmarks.speed.row import SpeedRow, SpeedTarget, skipped
 from benchmarks.speed.settings import Settings
 from benchmarks.speed.statistics import estimate
 from benchmarks.speed.synthetic_results import SAMPLES, write_results
 
 RUNS, TRIALS, EPOCHS = 1_000, 100, 5
 REPEATS = 3
-SECONDS_TARGET, MEMORY_TARGET = Target("<=", 60.0), Target("<=", 1000.0)
+SECONDS_TARGET, MEMORY_TARGET = SpeedTarget("<=", 60.0), SpeedTarget("<=", 1000.0)
 
 
-def measure(settings: Settings) -> Iterator[Row]:
+def measure(settings: Settings) -> Iterator[SpeedRow]:
     """Yield a row for time and one for memory."""
     runs = settings.repeats(RUNS)
     a = f"everything that {runs:,} runs of {TRIALS} trials of {EPOCHS} epochs stored, with {SAMPLES} samples each"
@@ -37,7 +37,7 @@ def measure(settings: Settings) -> Iterator[Row]:
         shutil.rmtree(folder, ignore_errors=True)
     seconds = [probe["seconds"] for probe in probes]
     peaks = [probe["peak_bytes"] / 1e6 for probe in probes]
-    yield Row(
+    yield SpeedRow(
         name="verify.time",
         a=a,
         unit="s",
@@ -53,7 +53,7 @@ def measure(settings: Settings) -> Iterator[Row]:
         },
         samples={"seconds": seconds},
     )
-    yield Row(
+    yield SpeedRow(
         name="verify.memory",
         a=f"{a}: peak resident memory, that of each process added",
         unit="MB",

@@ -19,18 +19,18 @@ from tuneoff.cli.selection import overridden_plan
 from tuneoff.run.child import ChildEnd
 from tuneoff_faults import cell as cells
 from tuneoff_faults import matrix, run_cells
-from tuneoff_faults.cell import CellSite, FaultCell, NotStruck
+from tuneoff_faults.cell import CellSite, MatrixCell, NotStruck
 from tuneoff_faults.classify import SeenRun, best_of, clean_values
 from tuneoff_faults.faults import FAULTS, NO_FAULT
 from tuneoff_faults.matrix import FILE
 from tuneoff_faults.plain import Claim, FaultTools, Part
 
 OF_SERIAL = [fault.name for fault in FAULTS if fault is not NO_FAULT and fault.strike != "part"]
-Run = Callable[[FaultCell, CellSite], None]
+Run = Callable[[MatrixCell, CellSite], None]
 Faults = Callable[..., Answer]
 
 
-def right(cell: FaultCell) -> SeenRun:
+def right(cell: MatrixCell) -> SeenRun:
     """Return what a run says in which all goes well."""
     experiment = cell.spec.experiment
     options = {**experiment.workload.options, "configurations": [], "epoch_seconds": 0.0}
@@ -47,7 +47,7 @@ def faults(call: Call, monkeypatch: pytest.MonkeyPatch) -> Faults:
     monkeypatch.setattr(matrix, "can_mount", lambda folder: False)
 
     def faults(fault: str, run: Run, *words: str | Path) -> Answer:
-        def fake(cell: FaultCell, site: CellSite, *_: object) -> SeenRun:
+        def fake(cell: MatrixCell, site: CellSite, *_: object) -> SeenRun:
             if cell.fault is not NO_FAULT:
                 run(cell, site)
             return right(cell)
@@ -59,20 +59,20 @@ def faults(call: Call, monkeypatch: pytest.MonkeyPatch) -> Faults:
     return faults
 
 
-def strike(cell: FaultCell, site: CellSite) -> None:
+def strike(cell: MatrixCell, site: CellSite) -> None:
     site.is_struck = True
 
 
-def miss(cell: FaultCell, site: CellSite) -> None:
+def miss(cell: MatrixCell, site: CellSite) -> None:
     """Come to an end before the fault."""
 
 
-def find_nothing(cell: FaultCell, site: CellSite) -> None:
+def find_nothing(cell: MatrixCell, site: CellSite) -> None:
     strike(cell, site)
     raise NotStruck("no process of this run has 'gcs_server' in its command line")
 
 
-def break_a_rule(cell: FaultCell, site: CellSite) -> None:
+def break_a_rule(cell: MatrixCell, site: CellSite) -> None:
     raise KeyError("a fault of tuneoff's own")
 
 
@@ -103,11 +103,11 @@ def test_an_error_of_tuneoff_s_own_is_none_of_the_fault(faults: Faults, tmp_path
     assert "KeyError" in answer.err
 
 
-def a_cell(tmp_path: Path, part: Part) -> tuple[FaultCell, CellSite]:
+def a_cell(tmp_path: Path, part: Part) -> tuple[MatrixCell, CellSite]:
     (run,) = overridden_plan(FILE, adapters=["serial"]).counted
     fault = next(fault for fault in FAULTS if fault.name == part.fault)
     tools = FaultTools(plain="none", defaults="none", parts=(part,))
-    cell = FaultCell(number=0, label="serial", setting="adapter", fault=fault, spec=run.spec, tools=tools, faulty=1)
+    cell = MatrixCell(number=0, label="serial", setting="adapter", fault=fault, spec=run.spec, tools=tools, faulty=1)
     return cell, CellSite(folder=tmp_path, kept=tmp_path, has_disk=False, stopping=threading.Event())
 
 
@@ -131,7 +131,7 @@ def test_each_of_two_entries_of_one_adapter_has_its_own_options(tmp_path: Path, 
     (run,) = overridden_plan(FILE, adapters=["serial"]).counted
     entries = []
 
-    def read(cell: FaultCell, site: CellSite, command: object, seconds: float) -> ChildEnd:
+    def read(cell: MatrixCell, site: CellSite, command: object, seconds: float) -> ChildEnd:
         content: Mapping[str, Any] = json.loads((site.folder / run_cells.FILE).read_text())
         entries.extend(content["adapters"])
         return ChildEnd(code=2, seconds=0.0, words="")
@@ -170,7 +170,7 @@ def test_files_that_cannot_be_kept_cost_no_results(
 def test_a_signal_ends_the_runs_and_removes_their_folder(faults: Faults, number: signal.Signals) -> None:
     roots = []
 
-    def wait(cell: FaultCell, site: CellSite) -> None:
+    def wait(cell: MatrixCell, site: CellSite) -> None:
         roots.append(site.folder.parent)
         os.kill(os.getpid(), number)
         assert site.stopping.wait(30)

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.simulation import coverage, tasks, verdicts
 from benchmarks.simulation.distributions import ALL, GRID, LOGNORMAL, NORMAL, SPIKED, STATED, TIES, Distribution
-from benchmarks.simulation.row import FAMILY_WISE, POWER, Row, coverage_range, table
+from benchmarks.simulation.row import FAMILY_WISE, POWER, SimulationRow, coverage_range, table
 from benchmarks.simulation.tasks import File, Shape
 from tuneoff.judge.stats.location import median
 from tuneoff.judge.stats.paired import judge
@@ -45,7 +45,9 @@ def test_the_simulated_verdicts_are_those_that_are_given(distribution: Distribut
 
 
 def test_a_cell_out_of_its_range_is_marked() -> None:
-    rows = [Row(what="a", distribution="d", n=n, share=share, required=(0.92, 0.97)) for n, share in ((10, 0.95), (20, 0.9))]
+    rows = [
+        SimulationRow(what="a", distribution="d", n=n, share=share, required=(0.92, 0.97)) for n, share in ((10, 0.95), (20, 0.9))
+    ]
     assert [row.holds for row in rows] == [True, False]
     assert table(rows).splitlines()[-1] == "| a | d | 95.00 | 90.00 (!) | 92 to 97 |"
 
@@ -86,7 +88,9 @@ def test_tasks_that_share_streams_are_caught_where_they_are_taken_for_independen
 
 
 def test_an_upper_bound_is_what_must_lie_in_its_range() -> None:
-    rows = [Row(what="a", distribution="d", n=2, share=0.06, required=(0, 0.075), upper=upper) for upper in (0.07, 0.08)]
+    rows = [
+        SimulationRow(what="a", distribution="d", n=2, share=0.06, required=(0, 0.075), upper=upper) for upper in (0.07, 0.08)
+    ]
     assert [row.holds for row in rows] == [True, False]
 
 

@@ -8,14 +8,14 @@ import pytest
 
 from benchmarks.speed.child import MeasurementError
 from benchmarks.speed.katib_polling import MARGIN_SECONDS, waiting
-from benchmarks.speed.server_requests import Request, most_within, read_access_log
+from benchmarks.speed.server_requests import LoggedRequest, most_within, read_access_log
 from benchmarks.speed.sides import Side
 
 PODS = "/api/v1/namespaces/n/pods"
 
 
-def polls(*moments: float) -> list[Request]:
-    return [Request(moment, "GET", "/api/v1/namespaces/n/events") for moment in moments]
+def polls(*moments: float) -> list[LoggedRequest]:
+    return [LoggedRequest(moment, "GET", "/api/v1/namespaces/n/events") for moment in moments]
 
 
 def side(*times: tuple[float, float]) -> Side:
@@ -35,13 +35,13 @@ def side(*times: tuple[float, float]) -> Side:
     ],
 )
 def test_watches_and_followed_logs_are_no_polling(path: str, sort: str) -> None:
-    assert Request(0.0, "GET", path).sort == sort
+    assert LoggedRequest(0.0, "GET", path).sort == sort
 
 
 def test_an_access_log_is_read_without_the_line_that_is_being_written(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text(f"10.500000\tGET\t{PODS}\t200\t0.31\n11.0")
-    assert read_access_log(log) == [Request(10.5, "GET", PODS)]
+    assert read_access_log(log) == [LoggedRequest(10.5, "GET", PODS)]
 
 
 def test_the_fullest_second_is_found_whatever_the_order() -> None:
@@ -59,7 +59,7 @@ def test_only_what_is_asked_while_all_trials_wait_counts() -> None:
 
 
 def test_too_much_polling_is_seen_where_watches_and_logs_are_not() -> None:
-    streams = [Request(5.0, "GET", f"{PODS}?watch=true"), Request(5.0, "GET", f"{PODS}/p/log?follow=true")]
+    streams = [LoggedRequest(5.0, "GET", f"{PODS}?watch=true"), LoggedRequest(5.0, "GET", f"{PODS}/p/log?follow=true")]
     found = waiting(side((0.0, 10.0)), [*polls(5.0, 5.4, 5.9), *streams], offset=0.0)
     assert found.most_polls == 3
     assert found.rates()["polling, mean per s"] == pytest.approx(3 / 7)

@@ -4,34 +4,36 @@ from __future__ import annotations
 
 import json
 
-from benchmarks.speed.row import Row, Target, skipped
-from benchmarks.speed.statistics import Estimate, estimate
+from benchmarks.speed.row import SpeedRow, SpeedTarget, skipped
+from benchmarks.speed.statistics import PairedEstimate, estimate
 from benchmarks.speed.table import number, render
 
 
-def row(value: float, low: float | None, high: float | None, target: Target | None) -> Row:
-    return Row(name="n", a="ours", b="theirs", result=Estimate(value=value, low=low, high=high, count=20), target=target)
+def row(value: float, low: float | None, high: float | None, target: SpeedTarget | None) -> SpeedRow:
+    return SpeedRow(
+        name="n", a="ours", b="theirs", result=PairedEstimate(value=value, low=low, high=high, count=20), target=target
+    )
 
 
 def test_a_figure_on_its_inclusive_bound_meets_it_and_on_a_strict_one_it_does_not() -> None:
-    assert Target("<=", 1.1).is_met_by(1.1)
-    assert not Target("<", 1.1).is_met_by(1.1)
-    assert Target(">=", 0.8).is_met_by(0.8)
-    assert not Target(">=", 0.8).is_met_by(0.79)
+    assert SpeedTarget("<=", 1.1).is_met_by(1.1)
+    assert not SpeedTarget("<", 1.1).is_met_by(1.1)
+    assert SpeedTarget(">=", 0.8).is_met_by(0.8)
+    assert not SpeedTarget(">=", 0.8).is_met_by(0.79)
 
 
 def test_a_met_target_says_so() -> None:
-    assert row(1.05, 1.04, 1.06, Target("<=", 1.10)).verdict == "met"
+    assert row(1.05, 1.04, 1.06, SpeedTarget("<=", 1.10)).verdict == "met"
 
 
 def test_a_missed_target_says_by_how_much() -> None:
-    assert row(1.21, 1.20, 1.22, Target("<=", 1.10)).verdict == "missed by 10.0%"
-    assert row(0.60, 0.59, 0.61, Target(">=", 0.80)).verdict == "missed by 25.0%"
+    assert row(1.21, 1.20, 1.22, SpeedTarget("<=", 1.10)).verdict == "missed by 10.0%"
+    assert row(0.60, 0.59, 0.61, SpeedTarget(">=", 0.80)).verdict == "missed by 25.0%"
 
 
 def test_an_interval_across_the_bound_is_told() -> None:
-    assert row(1.08, 1.05, 1.12, Target("<=", 1.10)).verdict == "met, but its interval is not"
-    assert row(1.12, 1.05, 1.15, Target("<=", 1.10)).verdict == "missed by 1.8%, but its interval meets it"
+    assert row(1.08, 1.05, 1.12, SpeedTarget("<=", 1.10)).verdict == "met, but its interval is not"
+    assert row(1.12, 1.05, 1.15, SpeedTarget("<=", 1.10)).verdict == "missed by 1.8%, but its interval meets it"
 
 
 def test_a_row_without_a_target_is_for_information() -> None:
@@ -39,19 +41,19 @@ def test_a_row_without_a_target_is_for_information() -> None:
 
 
 def test_a_skipped_row_gives_its_reason_and_counts_as_neither_met_nor_missed() -> None:
-    missing = skipped("n", "ours", "no data", target=Target("<=", 1.0))
+    missing = skipped("n", "ours", "no data", target=SpeedTarget("<=", 1.0))
     assert missing.verdict == "skipped: no data"
     assert missing.is_met is None
 
 
 def test_the_table_shows_figure_interval_control_target_and_verdict() -> None:
-    full = Row(
+    full = SpeedRow(
         name="cost.optuna",
         a="with tuneoff",
         b="bare",
         result=estimate([1.0 + index / 100 for index in range(20)]),
         control=estimate([1.0] * 20),
-        target=Target("<=", 1.10),
+        target=SpeedTarget("<=", 1.10),
         figures={"A s": 5.25},
     )
     text = render([full, skipped("training", "trained", "no data")])
@@ -66,7 +68,7 @@ def test_the_table_shows_figure_interval_control_target_and_verdict() -> None:
 
 
 def test_rows_are_plain_json() -> None:
-    stored = json.loads(json.dumps(row(1.05, None, None, Target("<=", 1.10)).to_json()))
+    stored = json.loads(json.dumps(row(1.05, None, None, SpeedTarget("<=", 1.10)).to_json()))
     assert stored["is_met"] is True
     assert stored["verdict"] == "met"
     assert stored["target"] == {"relation": "<=", "value": 1.1}

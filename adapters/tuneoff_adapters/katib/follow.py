@@ -13,7 +13,7 @@ from tuneoff_adapters.katib.options import KatibOptions
 from tuneoff_adapters.katib.plan import KatibPlan
 from tuneoff_adapters.katib.trial_ledger import Book, FollowedTrial
 from tuneoff_adapters.kubernetes.connection import Connection
-from tuneoff_adapters.kubernetes.diagnosis import ClusterView, Obstacle, obstacles, trial_of
+from tuneoff_adapters.kubernetes.diagnosis import ClusterView, PodObstacle, obstacles, trial_of
 from tuneoff_adapters.kubernetes.endings import PodEnding
 from tuneoff_adapters.kubernetes.pod_follower import LOOK_SECONDS, PodFollower
 from tuneoff_adapters.kubernetes.resources import EXPERIMENTS, PODS, TRIALS, ApiResource, Object, has, name_of, terminal
@@ -242,7 +242,7 @@ class Follower(PodFollower[FollowedTrial]):
             return False
         return all(trial.state is not None and trial.over_ns is not None and trial.is_log_done for trial in self.book)
 
-    def _obstacles(self) -> Iterable[Obstacle]:
+    def _obstacles(self) -> Iterable[PodObstacle]:
         trials = {trial.name: trial.thing for trial in self.book if not trial.is_deleted}
         view = ClusterView(
             experiment=self.experiment, suggestion=self._suggestion, trials=trials, pods=self.book.pods, events=self._warnings

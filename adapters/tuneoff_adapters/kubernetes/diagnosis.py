@@ -38,7 +38,7 @@ _WORDS = 400  # characters of a message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Obstacle:
+class PodObstacle:
     """One reason why a run does not go on. `is_final`: no waiting will change it; else it counts once it lasts."""
 
     subject: str  # kind and name, e.g. "pod r-1-abcd"
@@ -67,7 +67,7 @@ class ClusterView:
     events: Sequence[Object] = ()  # warnings alone, the newest last
 
 
-def obstacles(view: ClusterView) -> list[Obstacle]:
+def obstacles(view: ClusterView) -> list[PodObstacle]:
     """Return every reason that is seen, the most telling first."""
     candidates = [failed_experiment(view), *refused_suggestion(view)]
     candidates += [waiting_pod(pod, view.events) for pod in view.pods.values()]
@@ -78,7 +78,7 @@ def obstacles(view: ClusterView) -> list[Obstacle]:
     return [obstacle for obstacle in candidates if obstacle is not None]
 
 
-def failed_experiment(view: ClusterView) -> Obstacle | None:
+def failed_experiment(view: ClusterView) -> PodObstacle | None:
     """Katib gave the experiment up; the real cause stands in the suggestion, not here."""
     if view.experiment is None or not has(view.experiment, "Failed"):
         return None
@@ -87,7 +87,7 @@ def failed_experiment(view: ClusterView) -> Obstacle | None:
     if cause is not None and cause.get("status") == "True":
         return _refused_settings(view.suggestion or {}, cause)
     message = str(failed.get("message") or "")
-    return Obstacle(
+    return PodObstacle(
         subject=subject,
         reason=str(failed.get("reason") or "Failed"),
         message=message,
@@ -96,15 +96,15 @@ def failed_experiment(view: ClusterView) -> Obstacle | None:
     )
 
 
-def refused_suggestion(view: ClusterView) -> list[Obstacle]:
+def refused_suggestion(view: ClusterView) -> list[PodObstacle]:
     """The suggestion service refused the algorithm, its settings or the space."""
     if view.suggestion is None or not has(view.suggestion, "Failed"):
         return []
     return [_refused_settings(view.suggestion, condition(view.suggestion, "Failed") or {})]
 
 
-def _refused_settings(suggestion: Object, failed: Object) -> Obstacle:
-    return Obstacle(
+def _refused_settings(suggestion: Object, failed: Object) -> PodObstacle:
+    return PodObstacle(
         subject=f"suggestion {name_of(suggestion)}",
         reason=str(failed.get("reason") or "SuggestionFailed"),
         message=str(failed.get("message") or ""),
@@ -113,7 +113,7 @@ def _refused_settings(suggestion: Object, failed: Object) -> Obstacle:
     )
 
 
-def waiting_pod(pod: Object, events: Iterable[Object] = ()) -> Obstacle | None:
+def waiting_pod(pod: Object, events: Iterable[Object] = ()) -> PodObstacle | None:
     """The pod has no node, no image, a configuration that cannot be made, or does not start; or its node is lost."""
     subject = f"pod {name_of(pod)}"
     event = latest(events, "Pod", name_of(pod)) or {}
@@ -121,14 +121,14 @@ def waiting_pod(pod: Object, events: Iterable[Object] = ()) -> Obstacle | None:
     if phase_of(pod) != "Pending":
         is_lost = reason == NODE_LOST and not has_ended(pod) and (condition(pod, "Ready") or {}).get("status") != "True"
         way_out = "bring its node back, or delete the node"
-        return Obstacle(subject=subject, reason=reason, message=message, way_out=way_out) if is_lost else None
+        return PodObstacle(subject=subject, reason=reason, message=message, way_out=way_out) if is_lost else None
     for name, state in containers(pod):
         waiting = state.get("waiting") or {}
         held = str(waiting.get("reason") or "")
         if not held or held in QUIET_REASONS:
             continue
         is_pull = held in (PULLING, "ImagePullBackOff", *FINAL_REASONS)
-        return Obstacle(
+        return PodObstacle(
             subject=subject,
             reason=_SAME.get(held, held),
             message=f"container {name}: {waiting.get('message') or ''}",
@@ -137,16 +137,16 @@ def waiting_pod(pod: Object, events: Iterable[Object] = ()) -> Obstacle | None:
         )
     if is_unschedulable(pod):
         unscheduled = condition(pod, "PodScheduled") or {}
-        return Obstacle(
+        return PodObstacle(
             subject=subject,
             reason=str(unscheduled.get("reason") or "Unschedulable"),
             message=str(unscheduled.get("message") or ""),
             way_out="ask for fewer or smaller workers, or give the cluster room",
         )
-    return Obstacle(subject=subject, reason=reason, message=message, way_out="see its events")
+    return PodObstacle(subject=subject, reason=reason, message=message, way_out="see its events")
 
 
-def hanging_collector(pod: Object, trial: Object | None = None) -> Obstacle | None:
+def hanging_collector(pod: Object, trial: Object | None = None) -> PodObstacle | None:
     """Training has ended, but the collector has not: it waits for the database manager, or for the process list.
 
     Where its trial has ended for Katib, nothing waits for the collector.
@@ -155,7 +155,7 @@ def hanging_collector(pod: Object, trial: Object | None = None) -> Obstacle | No
         return None
     if has_ended(pod) or exit_of(pod, CONTAINER) is None or not is_running(pod, COLLECTOR):
         return None
-    return Obstacle(
+    return PodObstacle(
         subject=f"pod {name_of(pod)}",
         reason="CollectorRunning",
         message=f"container {COLLECTOR} goes on although training has ended",
@@ -172,20 +172,20 @@ def died_collector(pod: Object) -> str | None:
     return f"pod {name_of(pod)}: container {COLLECTOR} ended with exit code {collector.code} ({words}) though training ended well"
 
 
-def trial_without_pod(trial: Object, view: ClusterView) -> Obstacle | None:
+def trial_without_pod(trial: Object, view: ClusterView) -> PodObstacle | None:
     """No pod is made for a trial: a quota, a rule of the namespace, a webhook, or a job that the server refuses."""
     name = name_of(trial)
     if terminal(trial) is not None or any(trial_of(pod) == name for pod in view.pods.values()):
         return None
     event = latest(view.events, "Job", name) or latest(view.events, "Trial", name)
     if event is None:
-        return Obstacle(
+        return PodObstacle(
             subject=f"job {name}",
             reason="NoPod",
             message=f"its trial is {'running' if has(trial, 'Running') else 'created'}, but has no pod; no event says why",
             way_out="see the controllers of Kubernetes and Katib",
         )
-    return Obstacle(
+    return PodObstacle(
         subject=f"job {name}",
         reason=str(event.get("reason") or ""),
         message=str(event.get("message") or ""),
@@ -193,7 +193,7 @@ def trial_without_pod(trial: Object, view: ClusterView) -> Obstacle | None:
     )
 
 
-def trial_without_end(trial: Object, view: ClusterView) -> Obstacle | None:
+def trial_without_end(trial: Object, view: ClusterView) -> PodObstacle | None:
     """The pod has ended, but Katib does not end the trial: its metrics have not reached the database."""
     name = name_of(trial)
     if terminal(trial) is not None:
@@ -202,7 +202,7 @@ def trial_without_end(trial: Object, view: ClusterView) -> Obstacle | None:
     if not pods or not all(has_ended(pod) for pod in pods):
         return None
     event = latest(view.events, "Trial", name)
-    return Obstacle(
+    return PodObstacle(
         subject=f"trial {name}",
         reason=str(event.get("reason")) if event is not None else "NoEnd",
         message=str(event.get("message") or "") if event is not None else "its pod has ended, but Katib does not end the trial",
@@ -210,11 +210,11 @@ def trial_without_end(trial: Object, view: ClusterView) -> Obstacle | None:
     )
 
 
-def silent_controller(view: ClusterView) -> Obstacle | None:
+def silent_controller(view: ClusterView) -> PodObstacle | None:
     """The experiment has no status: nobody looks at it."""
     if view.experiment is None or view.experiment.get("status"):
         return None
-    return Obstacle(
+    return PodObstacle(
         subject=f"experiment {name_of(view.experiment)}",
         reason="NoStatus",
         message="Katib's controller has not looked at it",
@@ -222,7 +222,7 @@ def silent_controller(view: ClusterView) -> Obstacle | None:
     )
 
 
-def unready_suggestion(view: ClusterView) -> Obstacle | None:
+def unready_suggestion(view: ClusterView) -> PodObstacle | None:
     """No trial yet, because the suggestion service is not ready; its pod or its replica set says why."""
     if view.trials or view.experiment is None or not view.experiment.get("status") or terminal(view.experiment) is not None:
         return None
@@ -233,7 +233,7 @@ def unready_suggestion(view: ClusterView) -> Obstacle | None:
     sign = refused or latest(view.events, "Suggestion", name_of(suggestion or {}))
     if sign is None and ready is not None and ready.get("status") != "True":
         sign = ready
-    return Obstacle(
+    return PodObstacle(
         subject=subject,
         reason=str(sign.get("reason") or "NotReady") if sign is not None else "NotReady",
         message=str(sign.get("message") or "") if sign is not None else "it has suggested no trial",
@@ -241,7 +241,7 @@ def unready_suggestion(view: ClusterView) -> Obstacle | None:
     )
 
 
-def no_more_trials(view: ClusterView) -> Obstacle | None:
+def no_more_trials(view: ClusterView) -> PodObstacle | None:
     """Every trial has ended, the experiment has not: the suggestion service gives no further one (an exhausted space)."""
     if view.experiment is None or terminal(view.experiment) is not None or not view.trials:
         return None
@@ -249,7 +249,7 @@ def no_more_trials(view: ClusterView) -> Obstacle | None:
         return None
     for trial in view.trials.values():
         if has(trial, "EarlyStopped") and not has_value(trial):
-            return Obstacle(
+            return PodObstacle(
                 subject=f"trial {name_of(trial)}",
                 reason="MetricsUnavailable",
                 message="it was pruned, and Katib makes no further trial before its metrics are there",
@@ -258,7 +258,7 @@ def no_more_trials(view: ClusterView) -> Obstacle | None:
     event = latest(view.events, "Suggestion", name_of(view.suggestion or {}))
     event = event or latest(view.events, "Experiment", name_of(view.experiment))
     count = f"{len(view.trials)} trials have ended and no further one comes"
-    return Obstacle(
+    return PodObstacle(
         subject=f"suggestion {name_of(view.suggestion or view.experiment)}",
         reason=str(event.get("reason")) if event is not None else "NoMoreTrials",
         message=f"{count}: {event.get('message') or ''}" if event is not None else count,

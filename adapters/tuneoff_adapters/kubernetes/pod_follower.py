@@ -11,7 +11,7 @@ from tuneoff.base.clock import NANOSECONDS
 from tuneoff.errors import InfrastructureError, StepError
 from tuneoff.record.run_context import RunContext
 from tuneoff_adapters.kubernetes.connection import Connection
-from tuneoff_adapters.kubernetes.diagnosis import Obstacle
+from tuneoff_adapters.kubernetes.diagnosis import PodObstacle
 from tuneoff_adapters.kubernetes.endings import PodEnding
 from tuneoff_adapters.kubernetes.followed_pod import FollowedPod
 from tuneoff_adapters.kubernetes.layout import CONTAINER
@@ -27,7 +27,7 @@ class Patience:
         self.seconds = seconds
         self._since: dict[str, int] = {}
 
-    def overdue(self, obstacles: Iterable[Obstacle], now_ns: int) -> Obstacle | None:
+    def overdue(self, obstacles: Iterable[PodObstacle], now_ns: int) -> PodObstacle | None:
         """Return the first obstacle that is final or has lasted too long at `now_ns` (monotonic), or None."""
         seen = list(obstacles)
         self._since = {obstacle.subject: self._since.get(obstacle.subject, now_ns) for obstacle in seen}
@@ -86,7 +86,7 @@ class PodFollower(ABC, Generic[_Pod]):
         """Write that its trial is about to be killed for a limit."""
 
     @abstractmethod
-    def _obstacles(self) -> Iterable[Obstacle]:
+    def _obstacles(self) -> Iterable[PodObstacle]:
         """Return every reason that is seen why something does not go on."""
 
     @abstractmethod

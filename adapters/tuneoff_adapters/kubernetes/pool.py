@@ -19,7 +19,7 @@ from tuneoff_adapters.kubernetes.api_errors import ApiError, Unreachable
 from tuneoff_adapters.kubernetes.checks import Rights
 from tuneoff_adapters.kubernetes.clock_skew import PodClock
 from tuneoff_adapters.kubernetes.connection import Connection
-from tuneoff_adapters.kubernetes.diagnosis import ClusterView, Obstacle, trial_of, trial_without_pod, waiting_pod
+from tuneoff_adapters.kubernetes.diagnosis import ClusterView, PodObstacle, trial_of, trial_without_pod, waiting_pod
 from tuneoff_adapters.kubernetes.endings import PodEnding, PodLimits, ending_of
 from tuneoff_adapters.kubernetes.followed_pod import FollowedPod, PodLog
 from tuneoff_adapters.kubernetes.layout import CONTAINER, WORKER_MODULE
@@ -99,7 +99,7 @@ class PodSlot(FollowedPod):
         announce_kill(context.run_dir, context.events, self.trial, self.attempt, ending.cause, **why)
 
 
-def obstacles(slots: Collection[PodSlot], warnings: Sequence[Object]) -> list[Obstacle]:
+def obstacles(slots: Collection[PodSlot], warnings: Sequence[Object]) -> list[PodObstacle]:
     """Return every reason that is seen why a place does not get to work."""
     pods = {slot.pod_name: slot.pod for slot in slots if slot.pod is not None}
     jobs: dict[str, Object] = {slot.name: {"metadata": {"name": slot.name}} for slot in slots}
@@ -107,7 +107,7 @@ def obstacles(slots: Collection[PodSlot], warnings: Sequence[Object]) -> list[Ob
     candidates = [waiting_pod(pod, warnings) for pod in pods.values()]
     candidates += [trial_without_pod(job, view) for job in jobs.values()]
     candidates += [
-        Obstacle(subject=f"input of pod {slot.pod_name}", reason="NoInput", message=slot.problem, way_out="see its log")
+        PodObstacle(subject=f"input of pod {slot.pod_name}", reason="NoInput", message=slot.problem, way_out="see its log")
         for slot in slots
         if slot.problem is not None
     ]
@@ -233,7 +233,7 @@ class PodPool(PodFollower[PodSlot], Pool):
     def _note_kill(self, pod: PodSlot, ending: PodEnding) -> None:
         pod.announce(self._context, ending)
 
-    def _obstacles(self) -> Sequence[Obstacle]:
+    def _obstacles(self) -> Sequence[PodObstacle]:
         return obstacles(self._pods(), self._warnings)
 
     def _fail(self, error: Exception) -> None:

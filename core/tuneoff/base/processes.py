@@ -34,7 +34,7 @@ GUARDIAN = "tuneoff.run.supervisor.guardian"  # the module that a guardian's pro
 CLEANING_SECONDS = 10.0  # how long the next command waits for the guardian of a killed one, which may take longer
 
 
-class Ended(NamedTuple):
+class CommandEnd(NamedTuple):
     """How a command ended: its exit code (negative: a signal), and the last of what it printed."""
 
     code: int
@@ -230,7 +230,7 @@ def _cut(text: str) -> str:
 
 def run_to_end(
     command: Sequence[str], seconds: float | None = None, *, environment: Mapping[str, str] | None = None, cwd: str | None = None
-) -> Ended:
+) -> CommandEnd:
     """Run a command until its process ends, and return how, with what was printed until then.
 
     It prints into files: what it leaves running may keep them open, and is not waited for, as it would be with pipes.
@@ -252,7 +252,7 @@ def run_to_end(
             if process.poll() is None:
                 process.kill()
                 process.wait()
-        return Ended(process.returncode, _printed(output), _printed(errors))
+        return CommandEnd(process.returncode, _printed(output), _printed(errors))
 
 
 def _printed(file: BinaryIO) -> str:

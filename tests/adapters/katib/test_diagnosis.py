@@ -18,7 +18,7 @@ from adapters.katib.katib_objects import (
     suggestion,
     trial,
 )
-from tuneoff_adapters.kubernetes.diagnosis import ClusterView, Obstacle, died_collector, moment_of, obstacles
+from tuneoff_adapters.kubernetes.diagnosis import ClusterView, PodObstacle, died_collector, moment_of, obstacles
 from tuneoff_adapters.kubernetes.pod_follower import Patience
 from tuneoff_adapters.kubernetes.resources import COLLECTOR
 
@@ -170,8 +170,8 @@ def test_a_collector_that_goes_on_after_its_trial_has_ended_ends_no_run() -> Non
     assert any(found.reason == "CollectorRunning" for found in obstacles(view(trials={NAME: OPEN}, pods={"p": hanging})))
 
 
-def obstacle(subject: str, reason: str = "r", is_final: bool = False) -> Obstacle:
-    return Obstacle(subject=subject, reason=reason, message="", way_out="w", is_final=is_final)
+def obstacle(subject: str, reason: str = "r", is_final: bool = False) -> PodObstacle:
+    return PodObstacle(subject=subject, reason=reason, message="", way_out="w", is_final=is_final)
 
 
 def test_a_finding_counts_once_it_has_lasted_whatever_its_reason() -> None:

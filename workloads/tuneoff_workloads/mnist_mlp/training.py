@@ -86,7 +86,7 @@ class Evaluation(NamedTuple):
             yield precision, recall, f1
 
 
-class Training:
+class MlpTraining:
     """A model in training. All randomness comes from generators of its own, seeded by the trial's seeds."""
 
     def __init__(self, options: Options, hyperparameters: Hyperparameters, seeds: TrialSeeds) -> None:

@@ -12,7 +12,7 @@ from tuneoff_workloads.mnist_mlp.prepare import prepare
 from tuneoff_workloads.mnist_mlp.specification import DEFAULTS
 
 if TYPE_CHECKING:
-    from tuneoff_workloads.mnist_mlp.training import Training
+    from tuneoff_workloads.mnist_mlp.training import MlpTraining
 
 
 class MnistMlp(Workload):
@@ -40,7 +40,7 @@ class MnistMlp(Workload):
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)
         self._options = specification.parse_options(options)
-        self._training: Training | None = None
+        self._training: MlpTraining | None = None
 
     @classmethod
     def default_space(cls) -> SearchSpace:
@@ -73,9 +73,9 @@ class MnistMlp(Workload):
 
     def load(self, configuration: Configuration, seeds: TrialSeeds) -> None:
         hyperparameters = specification.parse_configuration(configuration)
-        from tuneoff_workloads.mnist_mlp.training import Training
+        from tuneoff_workloads.mnist_mlp.training import MlpTraining
 
-        self._training = Training(self._options, hyperparameters, seeds)
+        self._training = MlpTraining(self._options, hyperparameters, seeds)
 
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
         return self._loaded().train_epoch()
@@ -108,7 +108,7 @@ class MnistMlp(Workload):
         chosen = self._training.device if self._training else choose_device(self._options.device)
         return f"cuda:{torch.cuda.get_device_name(chosen)}" if chosen.type == "cuda" else "cpu"
 
-    def _loaded(self) -> Training:
+    def _loaded(self) -> MlpTraining:
         if self._training is None:
             raise RuntimeError("`load` must be called first")
         return self._training

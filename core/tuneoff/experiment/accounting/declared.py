@@ -25,7 +25,7 @@ WORLD = "WORLD"  # the zone that is the whole world
 T = TypeVar("T")
 
 
-class Frozen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PickledAsJson(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Is pickled as JSON. msgspec leaves out what *is* a default; what pickle restores would only be equal to it, and written."""
 
     def __reduce__(self) -> tuple[Callable[[type[Self], bytes], Self], tuple[type[Self], bytes]]:
@@ -36,7 +36,7 @@ def _read_back(kind: type[T], text: bytes) -> T:
     return msgspec.json.decode(text, type=kind)
 
 
-class Intensity(Frozen, frozen=True, kw_only=True, omit_defaults=True):
+class Intensity(PickledAsJson, frozen=True, kw_only=True, omit_defaults=True):
     """Carbon intensity of the grid in gCO2eq/kWh: a right-continuous step function of wall-clock time.
 
     `constant` and `zone` have one value for ever (`values[0]`); a `series` holds `values[i]` from `times[i]` (wall-clock ns,
@@ -88,7 +88,7 @@ class Intensity(Frozen, frozen=True, kw_only=True, omit_defaults=True):
         return self.times[bisect.bisect_right(self.times, start_wall_ns) : bisect.bisect_left(self.times, end_wall_ns)]
 
 
-class Prices(Frozen, frozen=True, kw_only=True, omit_defaults=True):
+class Prices(PickledAsJson, frozen=True, kw_only=True, omit_defaults=True):
     """Prices in USD; None: the price file does not say, so what needs it is null with that reason, never 0."""
 
     name: str
@@ -106,7 +106,7 @@ class Prices(Frozen, frozen=True, kw_only=True, omit_defaults=True):
     billing_minimum_seconds: float = 0.0
 
 
-class Accounting(Frozen, frozen=True, kw_only=True, omit_defaults=True):
+class Accounting(PickledAsJson, frozen=True, kw_only=True, omit_defaults=True):
     """What a matrix's runs are charged; where something is None its reason says why."""
 
     intensity: Intensity | None = None

@@ -48,7 +48,7 @@ NO_CARBON = "the experiment file says `carbon: none`"
 NO_PRICES = "the experiment file says `prices: none`"
 
 
-class Zone(NamedTuple):
+class GridZone(NamedTuple):
     """A zone's mean intensity over the table's newest year of it, in gCO2eq/kWh."""
 
     code: str
@@ -58,7 +58,7 @@ class Zone(NamedTuple):
     source: str
 
 
-def zone(code: str) -> Zone:
+def zone(code: str) -> GridZone:
     """Return a zone of the table by its code.
 
     Raises:
@@ -72,10 +72,10 @@ def zone(code: str) -> Zone:
         rule = "a zone is a country by its ISO 3166-1 code of three letters, e.g. DEU, or WORLD"
         raise ExperimentError(f"no zone {code!r}{hint or '; for a zone that is not in the table give {g_per_kwh: ...}'}; {rule}")
     name, value, year = row
-    return Zone(code, name, value, year, table["source"])
+    return GridZone(code, name, value, year, table["source"])
 
 
-def nearest_zones(text: str) -> list[Zone]:
+def nearest_zones(text: str) -> list[GridZone]:
     """Return at most three zones whose code or name is like a text, the most like first."""
     zones = _table()["zones"]
     names = {str(entry[0]).casefold(): code for code, entry in zones.items()}

@@ -128,7 +128,7 @@ class _Collector:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.header: Header | None = None
-        self._power: dict[str, _Domain] = {}
+        self._power: dict[str, _DomainEnergy] = {}
         self._usage: list[UsageSample] = []
         self._notes: list[str] = []
         self._count = 0
@@ -141,7 +141,7 @@ class _Collector:
             self.header = line
         elif isinstance(line, PowerSample):
             self._count += 1
-            self._power.setdefault(line.domain, _Domain()).take(line)
+            self._power.setdefault(line.domain, _DomainEnergy()).take(line)
         elif isinstance(line, UsageSample):
             if self._usage and line.t <= self._usage[-1].t:
                 self._notes.append("a usage sample is not later than the one before it; it was left out")
@@ -166,7 +166,7 @@ class _Collector:
         )
 
 
-class _Domain:
+class _DomainEnergy:
     """One domain's samples as cumulative energy."""
 
     def __init__(self) -> None:
