@@ -368,7 +368,7 @@ def test_the_program_is_named_as_it_was_called(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "own bin").symlink_to(SCRIPT.parent)
     for called in ("tuneoff", "'own bin/tuneoff'", f"{shlex.quote(sys.executable)} -m tuneoff"):
         path = f"{SCRIPT.parent}:/usr/bin:/bin" if called == "tuneoff" else "/usr/bin:/bin"
-        assert pasted(f"{called} status", PATH=path).stderr.strip().endswith(f"; name one, or run: {called} compare FILE")
+        assert pasted(f"{called} watch --runs", PATH=path).stderr.strip().endswith(f"; name one, or run: {called} compare FILE")
 
 
 @pytest.mark.slow
