@@ -167,7 +167,7 @@ def test_a_stranger_s_energy_is_not_charged_to_trials(tmp_path: Path, busy_stran
     node = joules(result.account.node)
     trials = sum(result.charged(trial) for trial in result.record.trials)
     assert 0 < trials < POINTS * node
-    others = joules(result.account.parts["other"])
+    others = joules(result.account.parts["others"])
     assert others > 0.5 * node
     seen = {usage.pid for sample in result.samples.usage for usage in sample.processes}
     assert busy_stranger.pid not in seen
