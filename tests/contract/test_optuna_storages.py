@@ -28,11 +28,17 @@ class _OnStorage(AdapterContract):
             pytest.skip(reason)
 
 
-class TestOpenLock(_OnStorage):
+class _OnLock(_OnStorage):
+    """The study is the default's; what another lock could break are workers at once, and one that dies with it."""
+
+    only = ("configurations.listed", "retries.infrastructure", "undeploy.fresh-process", "interruption.in-time")
+
+
+class TestOpenLock(_OnLock):
     options: ClassVar[dict[str, Any]] = {"storage": {"kind": "journal", "lock": "open"}}
 
 
-class TestSymlinkLock(_OnStorage):
+class TestSymlinkLock(_OnLock):
     options: ClassVar[dict[str, Any]] = {"storage": {"kind": "journal", "lock": "symlink"}}
 
 

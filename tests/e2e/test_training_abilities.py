@@ -27,9 +27,7 @@ ADAPTERS: Mapping[str, Any] = {
     "ray-tune": "ray-tune",
     "syne-tune": "syne-tune",
     "katib": "katib@emulated",
-    "rustuna": "rustuna",
-    "nevergrad": "nevergrad",
-}
+}  # the others' pool is that of `serial`
 
 
 class Run(NamedTuple):
@@ -73,8 +71,7 @@ def run(folder: Path, adapter: Any, configurations: list[dict[str, Any]], **chan
 
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_what_a_training_does_to_its_process_is_its_own(name: str, tmp_path: Path) -> None:
-    kinds = KINDS if name not in ("rustuna", "nevergrad") else ("pool", "persistent", "folder")  # their pool is that of `serial`
-    configurations = [{"kind": kind, "stopped": stopped} for kind in kinds for stopped in (False, True)[: 1 + (kind in STARTING)]]
+    configurations = [{"kind": kind, "stopped": stopped} for kind in KINDS for stopped in (False, True)[: 1 + (kind in STARTING)]]
     ran = run(tmp_path, ADAPTERS[name], configurations)
     causes = {key: trial.get("cause") for key, trial in ran.trials.items() if trial["state"] not in ("completed", "pruned")}
     assert causes == {}

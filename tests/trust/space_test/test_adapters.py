@@ -18,7 +18,7 @@ from tuneoff.trust.space_test.verify import draw_in_process, receive
 
 pytestmark = pytest.mark.slow
 
-DRAWS, TRIALS, SECONDS = 1000, 6, 300.0
+DRAWS, TRIALS, SECONDS = 400, 6, 300.0
 FILE: dict[str, Any] = {
     "workload": "null",
     "search_space": {
