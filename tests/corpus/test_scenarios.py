@@ -11,6 +11,7 @@ from corpus.control_scenarios import CONTROLS, FILTERED
 from corpus.figures import figure, written
 from corpus.scenarios import SCENARIOS
 from corpus.test_texts import page_text
+from tuneoff.judge.answers import answers_json
 from tuneoff.judge.answers.answers_json import choice_to_json, to_json
 from tuneoff.judge.choice.choose import Answered, answered
 from tuneoff.judge.choice.filters import filtered
@@ -57,6 +58,12 @@ PAGES = (
     "tasks with failures",
     "failed searches",  # whose trials tell how good they were
 )
+
+
+@pytest.fixture(autouse=True)
+def only_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the estimates that `figures` drops: most of the time of these tests, and in the figures of recorded folders."""
+    monkeypatch.setattr(answers_json, "METRICS", ())
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
