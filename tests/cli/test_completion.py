@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -17,11 +19,30 @@ ADAPTERS = {plugin.name for plugin in registry.scan("adapter")}
 WORKLOADS = {plugin.name for plugin in registry.scan("workload")}
 
 
-def completed(line: str, folder: Path, *flags: str) -> set[str]:
-    """Return what may follow `line`, as bash asks for it in `folder`."""
-    answer = folder / ".answer"
-    environment = {
-        **os.environ,
+LINES: Mapping[str, set[str]] = {
+    "tuneoff ": {command.NAME for command in all_commands()},
+    "tuneoff com": {"compare"},
+    "tuneoff compare --ad": {"--adapter"},
+    "tuneoff --debug compare one.yaml --tri": {"--trials"},
+    "tuneoff compare --adapter ": ADAPTERS,
+    "tuneoff compare one.yaml --adapter serial,opt": {"serial,optuna"},
+    "tuneoff run one.yaml --adapter=opt": {"--adapter=optuna"},
+    "tuneoff check serial opt": {"optuna"},
+    "tuneoff list adapters ": ADAPTERS,
+    "tuneoff list workloads ": WORKLOADS,
+    "tuneoff export --format ": {"csv", "json", "parquet"},
+    "tuneoff check --json --mark": set(),  # exclusive
+    "tuneoff compare ": {"one.yaml", "results/"},
+    "tuneoff check --workload o": {"one.yaml"},
+    "tuneoff report r": {"results/"},
+    "tuneoff report results/": {"results/digits-1/", "results/digits-2/"},
+    "tuneoff report --faults o": {"one.yaml", "other.txt"},
+}
+
+
+def asking(line: str, answer: Path) -> dict[str, str]:
+    """Return the variables by which bash asks what may follow `line`."""
+    return {
         "_ARGCOMPLETE": "1",
         "_ARGCOMPLETE_IFS": "\n",
         "_ARGCOMPLETE_SUPPRESS_SPACE": "1",
@@ -29,43 +50,47 @@ def completed(line: str, folder: Path, *flags: str) -> set[str]:
         "COMP_LINE": line,
         "COMP_POINT": str(len(line)),
     }
-    command = [sys.executable, *flags, "-m", "tuneoff"]
-    subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=not flags)
+
+
+def answered(answer: Path) -> set[str]:
     return set(answer.read_text().split("\n")) - {""}
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("tuneoff ", {command.NAME for command in all_commands()}),
-        ("tuneoff com", {"compare"}),
-        ("tuneoff compare --ad", {"--adapter"}),
-        ("tuneoff --debug compare one.yaml --tri", {"--trials"}),
-        ("tuneoff compare --adapter ", ADAPTERS),
-        ("tuneoff compare one.yaml --adapter serial,opt", {"serial,optuna"}),
-        ("tuneoff run one.yaml --adapter=opt", {"--adapter=optuna"}),
-        ("tuneoff check serial opt", {"optuna"}),
-        ("tuneoff list adapters ", ADAPTERS),
-        ("tuneoff list workloads ", WORKLOADS),
-        ("tuneoff export --format ", {"csv", "json", "parquet"}),
-        ("tuneoff check --json --mark", set()),  # exclusive
-        ("tuneoff compare ", {"one.yaml", "results/"}),
-        ("tuneoff check --workload o", {"one.yaml"}),
-        ("tuneoff report r", {"results/"}),
-        ("tuneoff report results/", {"results/digits-1/", "results/digits-2/"}),
-        ("tuneoff report --faults o", {"one.yaml", "other.txt"}),
-    ],
-)
-def test_a_line_is_completed(line: str, expected: set[str], tmp_path: Path) -> None:
+EACH_IN_A_FORK = """
+import json, os, sys
+from tuneoff.cli.main import main
+for variables in json.load(sys.stdin):
+    if not (child := os.fork()):
+        os.environ.update(variables)
+        sys.exit(main([]))
+    os.waitpid(child, 0)
+"""
+
+
+@pytest.fixture(scope="module")
+def completions(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, set[str]]:
+    """What may follow each line, in a folder with files and results."""
+    folder, answers = tmp_path_factory.mktemp("here"), tmp_path_factory.mktemp("answers")
     for number in (1, 2):
-        (tmp_path / "results" / f"digits-{number}").mkdir(parents=True)
+        (folder / "results" / f"digits-{number}").mkdir(parents=True)
     for name in ("one.yaml", "other.txt"):
-        (tmp_path / name).touch()
-    assert completed(line, tmp_path) == expected
+        (folder / name).touch()
+    questions = [asking(line, answers / str(number)) for number, line in enumerate(LINES)]
+    command = [sys.executable, "-c", EACH_IN_A_FORK]
+    subprocess.run(command, cwd=folder, input=json.dumps(questions), text=True, check=True, capture_output=True)
+    return {line: answered(answers / str(number)) for number, line in enumerate(LINES)}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_line_is_completed(line: str, completions: Mapping[str, set[str]]) -> None:
+    assert completions[line] == LINES[line]
 
 
 def test_to_complete_names_imports_no_plugin(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert completed("tuneoff check opt", tmp_path, "-X", "importtime") == {"optuna"}
+    answer = tmp_path / "answer"
+    environment = {**os.environ, **asking("tuneoff check opt", answer)}
+    subprocess.run([sys.executable, "-X", "importtime", "-m", "tuneoff"], env=environment, check=True)
+    assert answered(answer) == {"optuna"}
     imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in capfd.readouterr().err.splitlines()}
     assert "argcomplete" in imported
     assert imported & {"tuneoff_adapters", "tuneoff_workloads", "optuna", "ray", "numpy", "torch", "pydantic", "yaml"} == set()
