@@ -97,6 +97,7 @@ def test_every_declared_variable_has_its_name(call: Call, topics: Topics) -> Non
     log, spec = example_a()
     assert names_of(topics["declared"]) == {one.symbol for one in with_declared(derive(log.pairs(), spec)).declared}
     assert listed(call, "declared") == topics["declared"]
+    assert {entry["topic"] for entry in listed(call, "adapters")} == {"adapters", "keys"}  # the key of that name too
     assert [entry["text"] for entry in listed(call, "tg")] == ["optimization goal"]
 
 
