@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -249,8 +250,9 @@ def lock_text(lock: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def installed_packages() -> dict[str, str]:
-    """Return every installed distribution and its version."""
+@functools.cache
+def installed_packages() -> Mapping[str, str]:
+    """Return every installed distribution and its version, as they were when it was first asked."""
     found: dict[str, str] = {}
     for distribution in importlib.metadata.distributions():
         metadata = distribution.metadata  # which is read anew each time
