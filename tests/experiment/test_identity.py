@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import strategies as st
 
+from trial_runs import trial_context
 from tuneoff.base.identity import canonical_json, configuration_digest, derive_seed
 from tuneoff.errors import ExperimentError
 
@@ -28,3 +30,9 @@ def test_seeds_of_different_axes_are_unrelated_and_stable() -> None:
     assert len(seeds) == 300
     assert all(0 <= seed < 2**31 for seed in seeds)
     assert derive_seed("split", 0) == derive_seed("split", 0)
+
+
+def test_the_seed_of_a_run_reaches_its_split_and_each_trial_and_a_configuration_its_trial_alone(tmp_path: Path) -> None:
+    seeds = [trial_context(tmp_path, seed=seed).seeds({"x": x}) for seed, x in ((0, 0.5), (1, 0.5), (0, 0.25))]
+    assert len({one.trial for one in seeds}) == 3
+    assert seeds[0].split == seeds[2].split != seeds[1].split
