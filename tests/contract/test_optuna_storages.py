@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 class _OnStorage(AdapterContract):
     adapter = "optuna"
-    only = (
+    only: ClassVar[tuple[str, ...]] = (
         *("budget.trials", "configurations.listed", "best", "stops.obeyed", "failures", "retries.infrastructure"),
         *("undeploy.fresh-process", "undeploy.twice", "interruption.in-time", "left", "ports"),
     )
