@@ -99,6 +99,8 @@ def test_halving_stops_at_rungs_and_never_after_the_last_epoch(halved: Lifecycle
     pruned = sum(end.state == "pruned" for end in ends)
     assert 0 < pruned < 20
     assert states(halved) == {TrialState.COMPLETE: 20 - pruned, TrialState.PRUNED: pruned}
+    stopped = {(end.trial, end.epochs) for end in ends if end.state == "pruned"}
+    assert {(event.trial, event.epoch) for event in halved.of(schema.StopDecided)} == stopped
 
 
 def test_deaths_are_recorded_with_their_cause(faulty: LifecycleRun) -> None:
