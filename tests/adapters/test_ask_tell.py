@@ -167,3 +167,5 @@ def test_what_the_library_stops_is_stopped_and_what_died_is_tried_again(tmp_path
     assert [(event.trial, event.epoch) for event in run.of(schema.StopDecided)] == [("t00001", 2)]
     assert [event.framework_id for event in run.of(schema.TrialSubmitted)] == ["a1", "a2", "a3", "a4"]
     assert {event.name for event in run.of(schema.Stage)} == {"ask", "tell"}
+    begun = min(event.t for event in run.events)
+    assert all(0 <= event.duration_ns < event.t - begun for event in run.of(schema.Stage))
