@@ -11,6 +11,7 @@ import pytest
 from corpus.cases import CASES
 from corpus.conftest import Recorded
 from corpus.figures import call, differences
+from tuneoff.record.results_folder import PLAN
 
 pytestmark = pytest.mark.slow
 
@@ -46,6 +47,9 @@ def test_a_case_comes_to_what_was_recorded(
         differences(untimed(recorded(name), tmp_path / "before", adapters), untimed(tmp_path / "again", tmp_path, adapters))
     )
     assert not found, "\n".join(found[:20])
+    ends = [json.loads(path.read_text()) for path in (tmp_path / "again").glob("runs/*/*/end.json")]
+    plan = json.loads((tmp_path / "again" / PLAN).read_text())
+    assert {end["environment"]["analysis_digest"] for end in ends} == {plan["analysis_digest"]}
 
 
 def untimed(folder: Path, scratch: Path, adapters: list[str]) -> dict[str, list[dict[str, Any]]]:
