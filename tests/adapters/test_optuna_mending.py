@@ -18,6 +18,7 @@ from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import WorkerDied
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.run.trial.pool import Death
+from tuneoff_adapters.optuna.adapter import OptunaAdapter
 from tuneoff_adapters.optuna.mending import Mender
 from tuneoff_adapters.optuna.note import NoteFile, WorkerNote, WorkerStage
 from tuneoff_adapters.optuna.options import study_plan
@@ -77,6 +78,15 @@ def test_a_note_that_was_never_written_says_idle(tmp_path: Path) -> None:
     written = WorkerNote(stage=WorkerStage.COMPLETED, number=12, trial=7, attempt=2, submitted=9, value=0.1 + 0.2)
     note.write(written)
     assert NoteFile(tmp_path / "note").read() == written
+
+
+def test_the_process_in_a_dead_worker_s_place_draws_otherwise(scene: Scene) -> None:
+    adapter: Any = OptunaAdapter(scene.context)
+    adapter._plan, adapter._mender, adapter._generations, adapter._budget_over = scene.plan, scene.mender, [0], False
+    scene.note.write(WorkerNote(stage=WorkerStage.RUNNING, number=scene.ask(), trial=0, submitted=1))
+    order = adapter._bury(KILLED, None)
+    assert order.repeats == 1
+    assert scene.plan.sampler_seed(0, order.generation) != scene.plan.sampler_seed(0, 0)
 
 
 def test_a_running_trial_fails_and_is_tried_again_under_its_own_name(scene: Scene) -> None:
