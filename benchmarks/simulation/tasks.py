@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from benchmarks.simulation.row import POWER, SimulationRow
 from tuneoff.base.dimension import Float
 from tuneoff.base.space import SearchSpace
-from tuneoff.experiment.matrix_parts import AnchorsPart
+from tuneoff.experiment.schema import AnchorsPart
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Objective, RunSpec, Strategy, WorkloadSpec
 from tuneoff.judge.answers.across import TaskComparison, compared
 from tuneoff.judge.answers.analysis_plan import Frozen

@@ -11,7 +11,7 @@ import pytest
 from adapters.lifecycle_run import run_lifecycle
 
 SYNE_TUNE = {"syne_tune", "pandas", "torch"}
-RECORD = {"msgspec", "multiprocessing"}  # what reads events and starts workers: `tuneoff list adapters` does neither
+RECORD = {"tuneoff.record.events.schema", "multiprocessing"}  # events, workers: `list adapters` has neither
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ RECORD = {"msgspec", "multiprocessing"}  # what reads events and starts workers:
         ("tuneoff_adapters.ray_tune.trainable", {"msgspec", "tuneoff.adapter", "tuneoff.record.run_context"}),  # in every actor
         ("tuneoff_adapters.syne_tune.adapter", {*SYNE_TUNE, *RECORD}),
         ("tuneoff_adapters.syne_tune.reporter", {*SYNE_TUNE, "tuneoff_adapters.syne_tune.adapter"}),  # in every trial
-        ("tuneoff_adapters.katib.adapter", {"kubernetes", "kubeflow", "msgspec", "subprocess", "tuneoff_adapters.katib.follow"}),
+        ("tuneoff_adapters.katib.adapter", {"kubernetes", "kubeflow", "subprocess", "tuneoff_adapters.katib.follow"}),
         ("tuneoff_adapters.katib.offers", {"kubernetes", "kubeflow", "optuna", "pydantic", "urllib3"}),
         (
             "katib_emulation.node, katib_emulation.controllers, katib_emulation.server, katib_emulation.__main__",

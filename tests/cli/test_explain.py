@@ -26,9 +26,8 @@ from tuneoff.capabilities import Capabilities, Support
 from tuneoff.cli.explain import TOPICS, WORDS
 from tuneoff.cli.interfaces import INTERFACES
 from tuneoff.cli.main import main
-from tuneoff.experiment.matrix_parts import price_file_schema
 from tuneoff.experiment.metric_catalogue import metric, metric_names
-from tuneoff.experiment.schema import json_schema
+from tuneoff.experiment.schema import json_schema, price_file_schema
 from tuneoff.experiment.strategies import PRUNERS, SAMPLERS
 from tuneoff.judge.answers.answer import Outcome
 from tuneoff.judge.choice.choose import answered

@@ -9,7 +9,7 @@ import re
 import shlex
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, get_args
 
@@ -22,8 +22,8 @@ from tuneoff.cli.command import build_parser
 from tuneoff.cli.main import all_commands
 from tuneoff.experiment.build import build_experiments
 from tuneoff.experiment.load import load_matrix
-from tuneoff.experiment.schema import TimeoutsPart, WorkersPart, json_schema
-from tuneoff.experiment.spec import Strategy
+from tuneoff.experiment.schema import json_schema
+from tuneoff.experiment.spec import Strategy, Timeouts, Workers
 from tuneoff.experiment.strategies import PRUNERS, SAMPLERS, check_pruner
 from tuneoff.record import run_record as model
 from tuneoff.record.events import schema
@@ -116,9 +116,9 @@ def katib_defaults() -> Iterable[tuple[str, str]]:
 
 DEFAULTS = [
     (name, value if isinstance(value, str) else f"{value:g}")
-    for part in (TimeoutsPart(), WorkersPart())
-    for name in type(part).model_fields
-    if (value := getattr(part, name)) is not None
+    for part in (Timeouts(), Workers())
+    for name, value in asdict(part).items()
+    if value is not None
 ]
 FACTS = [
     quoted("results.md", "statuses and states", (*get_args(model.RunStatus), *get_args(model.AttemptState))),

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
 
 from tuneoff.base.dimension import MAX_POINTS, Dimension, Stepped
-from tuneoff.experiment.part import DimensionPart, one_line
+from tuneoff.base.reading import Refused, read
+from tuneoff.experiment.advice import refusal
+from tuneoff.experiment.schema import DimensionPart
 from tuneoff.experiment.yaml_reader import read_yaml, scalar_tag
 
-PART: TypeAdapter[DimensionPart] = TypeAdapter(DimensionPart)
 ADVICE = re.compile(r"\b(low|high|step)=(\S+?)(?= and |,? or |$)")
 INTEGERS = st.integers(-(2**70), 2**70)
 FLOATS = st.floats(-1e300, 1e300, allow_subnormal=True)
@@ -24,9 +24,10 @@ FLOATS = st.floats(-1e300, 1e300, allow_subnormal=True)
 def built(fields: dict[str, Any]) -> Dimension | str:
     """Return core's dimension for what a file says, or the refusal."""
     try:
-        return PART.validate_python(fields).to_core()
-    except ValidationError as error:
-        return one_line(error)
+        part: DimensionPart = read(DimensionPart, fields)
+    except Refused as error:
+        return refusal(error)
+    return part.to_core()
 
 
 def followed(fields: dict[str, Any], refusal: str) -> dict[str, Any]:

@@ -22,8 +22,8 @@ from builders.results_folders import write_examples
 from corpus.scenarios import billed, pair, tasks
 from metric_directions import DIRECTIONS
 from tuneoff.errors import ResultsError
-from tuneoff.experiment.matrix_parts import AnchorsPart
 from tuneoff.experiment.metric_catalogue import QUESTIONS
+from tuneoff.experiment.schema import AnchorsPart
 from tuneoff.judge.answers.across import bounded, normalised
 from tuneoff.judge.answers.answer import Answers, Outcome, Verdict
 from tuneoff.judge.answers.anytime import Clock, curves

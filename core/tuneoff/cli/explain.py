@@ -100,8 +100,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _schema(kind: str, names: Sequence[str]) -> int:
     from tuneoff.errors import ExperimentError
-    from tuneoff.experiment.matrix_parts import price_file_schema
-    from tuneoff.experiment.schema import json_schema
+    from tuneoff.experiment.schema import json_schema, price_file_schema
     from tuneoff.record.store import run_json_schema
 
     if names:
@@ -239,8 +238,7 @@ def adapters() -> Iterator[Entry]:
 
 def keys() -> Iterator[Entry]:
     """Keys of the experiment file and of a price file, with their defaults."""
-    from tuneoff.experiment.matrix_parts import price_file_schema
-    from tuneoff.experiment.schema import json_schema
+    from tuneoff.experiment.schema import json_schema, price_file_schema
 
     rules: dict[str, Sequence[str]] = {}
     for row in manual.rows("experiments.md"):

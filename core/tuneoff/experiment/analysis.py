@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from tuneoff.base.identity import canonical_json, digest
 from tuneoff.experiment.accounting.declared import frozen
 from tuneoff.experiment.expand import Cell, Entry
@@ -110,7 +112,7 @@ def freeze(file: MatrixFile, entries: Sequence[Entry], cells: Sequence[Cell]) ->
     elif margins := workload_margins(cell.spec.experiment.workload for cell in cells):
         stated[WORKLOADS] = margins
     anchors = {
-        str(variant.values.get(TASK, "")): variant.file.anchors.model_dump()
+        str(variant.values.get(TASK, "")): msgspec.structs.asdict(variant.file.anchors)
         for variant in file.variants
         if variant.file.anchors is not None
     }

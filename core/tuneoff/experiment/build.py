@@ -16,8 +16,7 @@ from tuneoff.capabilities import Capabilities, Support
 from tuneoff.errors import ExperimentError, PluginError, TuneoffError, UnknownNameError
 from tuneoff.experiment import spec
 from tuneoff.experiment.load import MatrixFile, Variant
-from tuneoff.experiment.matrix_parts import AnchorsPart
-from tuneoff.experiment.schema import DrawPart, ExperimentFile, ObjectivePart
+from tuneoff.experiment.schema import AnchorsPart, DrawPart, ExperimentFile, ObjectivePart
 from tuneoff.experiment.strategies import check_pruner, check_sampler, sample_distinct
 from tuneoff.workload import Workload
 
@@ -48,9 +47,9 @@ def _build(path: str, variant: Variant, samplers: frozenset[str], pruners: froze
         space = _space(file, workload)
     epochs = file.budget.epochs_per_trial or workload_type.default_epochs
     with at("sampler"), _offers("sampler", file.sampler.name):
-        sampler = check_sampler(_strategy(file.sampler), samplers)
+        sampler = check_sampler(file.sampler, samplers)
     with at("pruner"), _offers("pruner", file.pruner.name):
-        pruner = check_pruner(_strategy(file.pruner), epochs, pruners)
+        pruner = check_pruner(file.pruner, epochs, pruners)
     with at("configurations"):
         listed = _configurations(file, space)
         fixed = _required(listed) if sampler.name == "fixed" else ()
@@ -80,9 +79,9 @@ def _build(path: str, variant: Variant, samplers: frozenset[str], pruners: froze
             epochs_total=file.budget.epochs_total,
             wall_clock_seconds=file.budget.wall_clock_seconds,
         ),
-        workers=spec.Workers(**file.workers.model_dump()),
-        timeouts=spec.Timeouts(**file.timeouts.model_dump()),
-        failures=spec.Failures(**file.failures.model_dump()),
+        workers=file.workers,
+        timeouts=file.timeouts,
+        failures=file.failures,
         configurations=fixed,
         stops=stops,
         variant=variant.values,
@@ -127,10 +126,6 @@ def _offers(kind: Literal["sampler", "pruner"], name: str) -> Iterator[None]:
             raise
         problem = f"no adapter of this file offers {kind} {name!r}"
         raise UnknownNameError(f"{problem}; installed ones that do: {', '.join(others)}") from error
-
-
-def _strategy(part: Any) -> spec.Strategy:
-    return spec.Strategy(name=part.name, options=part.options)
 
 
 def _space(file: ExperimentFile, workload: Workload) -> SearchSpace:

@@ -22,7 +22,7 @@ from tuneoff.experiment.names import entry_label
 from tuneoff.experiment.spec import LOCAL, ExperimentSpec, RunSpec, Strategy
 from tuneoff.registry import AdapterClass
 
-if TYPE_CHECKING:  # pydantic reads files; those who read a plan need none of it
+if TYPE_CHECKING:  # YAML reads files; those who read a plan need none of it
     from tuneoff.experiment.load import MatrixFile
     from tuneoff.experiment.schema import ExperimentFile
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
+from tuneoff.base.reading import Refused, read
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.accounting.declared import Accounting
 from tuneoff.experiment.accounting.resolve import resolve
-from tuneoff.experiment.matrix_parts import AnalysisPart
-from tuneoff.experiment.part import one_line
+from tuneoff.experiment.advice import refusal
 from tuneoff.experiment.power_settings import PowerSettings
-from tuneoff.experiment.schema import AdapterPart, ExperimentFile
+from tuneoff.experiment.schema import AdapterPart, AnalysisPart, ExperimentFile
 from tuneoff.experiment.variants import TASK, expand, put, task_digest, without
 from tuneoff.experiment.yaml_reader import read_merged
 
@@ -79,7 +77,7 @@ def load_matrix(path: Path | str, overrides: Mapping[str, Any] | None = None) ->
         adapters=tuple(first.adapters),
         seeds=tuple(first.seed_list),
         warm_up=first.warm_up,
-        power=first.power.to_core(str(Path(path).parent)),
+        power=replace(first.power, folder=str(Path(path).parent)),
         accounting=accounting,
         analysis=first.analysis,
         variants=variants,
@@ -89,9 +87,9 @@ def load_matrix(path: Path | str, overrides: Mapping[str, Any] | None = None) ->
 
 def _check(values: Mapping[str, Any], variant: Mapping[str, Any], content: Mapping[str, Any]) -> Variant:
     try:
-        file = ExperimentFile.model_validate(variant)
-    except ValidationError as error:
-        raise ExperimentError(one_line(error)) from error
+        file = read(ExperimentFile, variant)
+    except Refused as error:
+        raise ExperimentError(refusal(error)) from error
     return Variant(values=values, file=file, task_digest=task_digest(content, values.get(TASK)))
 
 

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 from tuneoff import registry
 from tuneoff.base.commands import command
 from tuneoff.base.identity import digest
+from tuneoff.base.reading import read
 from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment import analysis
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting, to_json
 from tuneoff.experiment.expand import NO_PRUNER, Cell, SkipCheck, entries, expand, warm_ups
 from tuneoff.experiment.power_settings import PowerSettings
-from tuneoff.experiment.spec import LOCAL, RunSpec, Strategy, read_dataclass, run_spec_to_json
+from tuneoff.experiment.spec import LOCAL, RunSpec, Strategy, run_spec_to_json
 
 if TYPE_CHECKING:
     from tuneoff.experiment.load import MatrixFile
@@ -199,7 +200,7 @@ class Plan:
             )
         values = {"options": {}, **data}  # a folder of an earlier tuneoff has none
         try:
-            plan: Plan = read_dataclass(cls, {field.name: values[field.name] for field in fields(cls)})
+            plan: Plan = read(cls, {field.name: values[field.name] for field in fields(cls)}, exact=True)
         except (ArithmeticError, AttributeError, ExperimentError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise ResultsError(f"a plan is damaged: {type(error).__name__}: {error}; begin a new folder") from error
         for run in plan.runs:

@@ -6,7 +6,11 @@ import os
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, ClassVar
+
+from msgspec import Meta
+
+from tuneoff.base.reading import NOT_JSON, Options
 
 PATHS = {"replay": ("path",), "rapl": ("root",), "model": ("cpuinfo",)}  # by meter
 COMMAND = "command"  # its program is a path where it has a slash; what else it is given is its own
@@ -18,12 +22,14 @@ NO_METER = "none"  # nothing is metered: the use of the host and of its processe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerSettings:
-    """The meter (`auto`: the best that the host has), its options, and how often it is read."""
+    """How energy is metered: a meter's name (or module:Class), its options, how often it is read."""
 
-    meter: str = AUTO
-    options: Mapping[str, Any] = field(default_factory=dict)  # of the meter
-    interval_seconds: float = 0.2
-    folder: str = field(default="", compare=False)  # of the experiment file: there relative paths begin; not stored
+    is_named: ClassVar[bool] = True
+
+    meter: Annotated[str, Meta(min_length=1)] = AUTO
+    options: Annotated[Options, Meta(description="Of the meter; of `auto` by the meters' names.")] = field(default_factory=dict)
+    interval_seconds: Annotated[float, Meta(ge=INTERVAL_SECONDS[0], le=INTERVAL_SECONDS[1])] = 0.2
+    folder: Annotated[str, NOT_JSON] = field(default="", compare=False)  # of the experiment file: there relative paths begin
 
     @property
     def placed_options(self) -> Mapping[str, Any]:

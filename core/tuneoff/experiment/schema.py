@@ -2,102 +2,143 @@
 
 from __future__ import annotations
 
+import json
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import (
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    ValidationInfo,
-    model_validator,
-)
+import msgspec
+from msgspec import Meta, field
 
-from tuneoff.experiment.accounting.declared import WORLD
-from tuneoff.experiment.matrix_parts import AnalysisPart, AnchorsPart, Carbon, CarbonPart, PricesPath
-from tuneoff.experiment.part import Count, DimensionPart, Name, Options, Part, PlainName, show
-from tuneoff.experiment.power_settings import INTERVAL_SECONDS, PowerSettings
-from tuneoff.experiment.seeds import MOST_SEEDS, read_seeds
-from tuneoff.experiment.spec import CpuLimit, Timeouts, Workers
-from tuneoff.experiment.variants import NAMED, named
+from tuneoff.base import reading
+from tuneoff.base.reading import Options, Refused, Written, show
+from tuneoff.base.space import Categorical, Constant, Dimension, Float, IntegerLog, stepped
+from tuneoff.errors import ExperimentError
+from tuneoff.experiment.accounting.declared import WORLD, Date, Prices, Text
+from tuneoff.experiment.metric_catalogue import QUESTIONS, is_metric, unknown_metric
+from tuneoff.experiment.power_settings import PowerSettings
+from tuneoff.experiment.seeds import MOST_SEED, MOST_SEEDS, read_seeds
+from tuneoff.experiment.spec import Count, Failures, Name, Seconds, Strategy, Timeouts, Workers
+from tuneoff.experiment.variants import named
 
-_POWER = PowerSettings()
-MeterName = Annotated[str, Field(min_length=1)]
-_DEFAULTS, _WORKERS = Timeouts(), Workers()
-Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
-Seconds = Annotated[float, Field(gt=0, le=1e9)]  # thirty years
+PlainName = Annotated[
+    str,
+    Meta(
+        max_length=100,
+        pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$",
+        description="letters, digits, `.`, `_` and `-` after a letter or digit",
+    ),
+]
+Seed = Annotated[int, Meta(ge=0, le=MOST_SEED)]
 
 
-class PowerPart(Part):
-    """How energy is metered: a meter's name (or module:Class), its options, how often it is read."""
+class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A mapping in the file."""
 
-    meter: MeterName = _POWER.meter
-    options: Options = Field(default_factory=dict, description="Of the meter; of `auto` by the meters' names.")
-    interval_seconds: Annotated[float, Field(ge=INTERVAL_SECONDS[0], le=INTERVAL_SECONDS[1])] = _POWER.interval_seconds
 
-    def to_core(self, folder: str = "") -> PowerSettings:
-        """Return the settings; `folder`: where relative paths begin."""
-        return PowerSettings(
-            meter=self.meter,
-            options=dict(self.options),
-            interval_seconds=self.interval_seconds,
-            folder=folder,
+class _DimensionPart(Part, frozen=True, kw_only=True, tag_field="type"):
+    """A dimension; checked by building core's own one."""
+
+    refused_keys: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("if", "when", "condition", "conditions", "depends_on", "parent"),
+        "there are no conditional dimensions: remove it, and let the training ignore the value where it has no meaning",
+    )
+
+    @abstractmethod
+    def to_core(self) -> Dimension:
+        """Return core's dimension; raise ExperimentError where there is none."""
+
+    def __post_init__(self) -> None:
+        self.to_core()
+
+
+class FloatPart(_DimensionPart, frozen=True, kw_only=True, tag="float"):
+    """A real number in [low, high]: uniform, log-uniform, or `low`, `low + step`, ... up to `high`."""
+
+    low: float
+    high: float
+    log: bool = False
+    step: float | None = None
+
+    def to_core(self) -> Dimension:
+        if self.step is None:
+            return Float(low=self.low, high=self.high, log=self.log)
+        _refuse_log_step(self.log, self.step)
+        return stepped(self.low, self.high, self.step, integer=False)
+
+
+class IntPart(_DimensionPart, frozen=True, kw_only=True, tag="int"):
+    """An integer in [low, high]: uniform, uniform by `step`, or with a uniform logarithm."""
+
+    low: int
+    high: int
+    log: bool = False
+    step: int | None = None
+
+    def to_core(self) -> Dimension:
+        if self.log:
+            _refuse_log_step(self.log, self.step)
+            return IntegerLog(low=self.low, high=self.high)
+        return stepped(self.low, self.high, 1 if self.step is None else self.step, integer=True)
+
+
+class CategoricalPart(_DimensionPart, frozen=True, kw_only=True, tag="categorical"):
+    """One of `choices`, equally likely and without order; any JSON values."""
+
+    choices: Annotated[list[Any], Meta(min_length=1)]
+
+    def to_core(self) -> Dimension:
+        return Categorical(choices=tuple(self.choices))
+
+
+class OrderedPart(_DimensionPart, frozen=True, kw_only=True, tag="ordered"):
+    """One of `values`, equally likely, from least to greatest; any JSON values."""
+
+    values: Annotated[list[Any], Meta(min_length=1)]
+
+    def to_core(self) -> Dimension:
+        return Categorical(choices=tuple(self.values), ordered=True)
+
+
+class ConstantPart(_DimensionPart, frozen=True, kw_only=True, tag="constant"):
+    """A fixed value in every configuration."""
+
+    value: Any
+
+    def to_core(self) -> Dimension:
+        return Constant(value=self.value)
+
+
+DimensionPart = FloatPart | IntPart | CategoricalPart | OrderedPart | ConstantPart
+
+
+def _refuse_log_step(log: bool, step: float | None) -> None:
+    if log and step is not None:
+        raise ExperimentError(
+            f"`log` and `step` exclude each other, but got log=true, step={step}; list the points as `type: ordered`"
         )
 
 
-def _by_name(value: Any, info: ValidationInfo) -> Any:
-    """Return the mapping that a bare name stands for; the key is told to those who write something else."""
-    key = info.field_name
-    if isinstance(value, str | Mapping | Part):
-        return named(value, key)
-    if value is None:
-        way_out = 'the workload of that name is "null" in quotes' if key == "workload" else "give a name"
-    elif isinstance(value, list) and key in NAMED and key != "power":
-        way_out = f"to vary it, write matrix: {{{key}: [...]}}"
-    else:
-        way_out = "put it in quotes if it is a name"
-    named_by = NAMED.get(key or "", "name")
-    raise ValueError(f"must be a name or a mapping with `{named_by}`, but got {show(value)}; {way_out}")
-
-
-def _listed_seeds(value: Any) -> Any:
-    return read_seeds(value) if isinstance(value, str) else value
-
-
-def _is_mapping(value: Any) -> str:
-    return "<mapping>" if isinstance(value, dict) else "<list>"
-
-
-class WorkloadPart(Part):
+class WorkloadPart(Part, frozen=True, kw_only=True):
     """What a trial trains: an installed workload's name (or module:Class) and its options."""
 
-    name: Name
-    options: Options = Field(default_factory=dict)
-
-
-class StrategyPart(Part):
-    """A sampler or pruner: its name; every other key is one of its options."""
-
-    model_config = ConfigDict(extra="allow")
+    is_named: ClassVar[bool] = True
 
     name: Name
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return dict(self.model_extra or {})
+    options: Options = field(default_factory=dict)
 
 
-class AdapterPart(Part):
+class AdapterPart(Part, frozen=True, kw_only=True):
     """An adapter of the matrix: an installed one's name (or module:Class), its options, and where it puts the framework."""
 
+    is_named: ClassVar[bool] = True
+
     name: Name
-    options: Options = Field(default_factory=dict)
+    options: Options = field(default_factory=dict)
     platform: Name | None = None
 
 
-class ObjectivePart(Part):
+class ObjectivePart(Part, frozen=True, kw_only=True):
     """What is optimized; left out: the workload's default. `threshold`: the value that counts as reached."""
 
     metric: Name | None = None
@@ -105,152 +146,187 @@ class ObjectivePart(Part):
     threshold: float | None = None
 
 
-class BudgetPart(Part):
+class BudgetPart(Part, frozen=True, kw_only=True):
     """Bounds of each run. `trials` may be left out where the sampler is a list or a grid."""
 
     trials: Count | None = None
     epochs_per_trial: Count | None = None
     epochs_total: Count | None = None
-    wall_clock_seconds: Seconds | None = Field(default=None, description="Of the trial step, in seconds.")
+    wall_clock_seconds: Annotated[Seconds | None, Meta(description="Of the trial step, in seconds.")] = None
 
 
-class WorkersPart(Part):
-    """Slots of each run: how many, vCPU of each, memory of each in MB (10^6 bytes), and what holds them to their vCPU."""
-
-    count: Count = _WORKERS.count
-    cpus: Annotated[float, Field(gt=0, le=100_000)] = _WORKERS.cpus
-    memory_mb: Annotated[float, Field(gt=0, le=1e9)] | None = _WORKERS.memory_mb
-    cpu_limit: CpuLimit = Field(
-        default=_WORKERS.cpu_limit, description="Of each slot: a quota of CPU time, processors of its own, or none."
-    )
-
-    @model_validator(mode="after")
-    def _whole_processors(self) -> WorkersPart:
-        if self.cpu_limit == "affinity" and self.cpus != int(self.cpus):
-            raise ValueError(f"cpu_limit: affinity needs whole processors, but cpus is {self.cpus:g}; use cpu_limit: quota")
-        return self
-
-
-class TimeoutsPart(Part):
-    """Limits in seconds; `silence_seconds` is the longest time without an event of a running trial."""
-
-    trial_seconds: Seconds = _DEFAULTS.trial_seconds
-    silence_seconds: Seconds = _DEFAULTS.silence_seconds
-    deploy_seconds: Seconds = _DEFAULTS.deploy_seconds
-    setup_seconds: Seconds = _DEFAULTS.setup_seconds
-    trials_seconds: Seconds = _DEFAULTS.trials_seconds
-    collect_seconds: Seconds = _DEFAULTS.collect_seconds
-    test_seconds: Seconds = _DEFAULTS.test_seconds
-    metrics_seconds: Seconds = _DEFAULTS.metrics_seconds
-    undeploy_seconds: Seconds = _DEFAULTS.undeploy_seconds
-
-
-class FailuresPart(Part):
-    """How failures of trials are met."""
-
-    retries: Annotated[int, Field(ge=0, le=1_000_000_000)] = Field(
-        default=0, description="Attempts beyond the first per trial, for faults of infrastructure and framework only."
-    )
-    max_failed_trials: Count | None = Field(
-        default=None, description="More failed trials than this end the run; null: however many fail."
-    )
-
-
-class SeedRangePart(Part):
+class SeedRangePart(Part, frozen=True, kw_only=True):
     """`count` seeds from `first` on."""
 
-    count: Annotated[int, Field(ge=1, le=MOST_SEEDS)]
+    count: Annotated[int, Meta(ge=1, le=MOST_SEEDS)]
     first: Seed = 0
 
 
-class DrawPart(Part):
+class DrawPart(Part, frozen=True, kw_only=True):
     """`sample` different configurations drawn from the search space by core's own generator."""
 
-    sample: Annotated[int, Field(ge=1, le=100_000)]
+    sample: Annotated[int, Meta(ge=1, le=100_000)]
     seed: Seed = 0
 
 
-class StopPart(Part):
+class StopPart(Part, frozen=True, kw_only=True):
     """Stop one configuration, given itself or by its `index` (from 0) in `configurations`, after an epoch (from 1)."""
 
-    index: Annotated[int, Field(ge=0)] | None = None
-    configuration: Annotated[dict[str, Any], Field(min_length=1)] | None = None
+    index: Annotated[int, Meta(ge=0)] | None = None
+    configuration: Annotated[dict[str, Any], Meta(min_length=1)] | None = None
     after_epoch: Count
 
-    @model_validator(mode="after")
-    def _one_of_two(self) -> StopPart:
+    def __post_init__(self) -> None:
         if (self.index is None) == (self.configuration is None):
             raise ValueError("exactly one of `index` and `configuration` must be given")
-        return self
 
 
-Workload = Annotated[WorkloadPart, BeforeValidator(_by_name, json_schema_input_type=str | WorkloadPart)]
-Strategy = Annotated[StrategyPart, BeforeValidator(_by_name, json_schema_input_type=str | StrategyPart)]
-Power = Annotated[PowerPart, BeforeValidator(_by_name, json_schema_input_type=str | PowerPart)]
-AdapterEntry = Annotated[AdapterPart, BeforeValidator(_by_name, json_schema_input_type=str | AdapterPart)]
-SeedList = Annotated[list[Seed], Field(min_length=1)]
-Seeds = Annotated[
-    Annotated[
-        Annotated[SeedList, Tag("<list>")] | Annotated[SeedRangePart, Tag("<mapping>")],
-        Discriminator(_is_mapping),
-    ],
-    BeforeValidator(_listed_seeds, json_schema_input_type=str | SeedList | SeedRangePart),
-]
-Configurations = Annotated[
-    Annotated[Annotated[list[dict[str, Any]], Field(min_length=1)], Tag("<list>")] | Annotated[DrawPart, Tag("<mapping>")],
-    Discriminator(_is_mapping),
-]
-Axes = dict[str, Annotated[list[Any], Field(min_length=1)]]
+def _known_metric(name: str) -> None:
+    if not is_metric(name):
+        raise Refused(unknown_metric(name))
 
 
-class ExperimentFile(Part):
+MetricName = Annotated[Name, _known_metric]
+
+
+class AnalysisPart(Part, frozen=True, kw_only=True):
+    """What is frozen before the first run: the metrics that decide, the smallest differences that matter, confidence."""
+
+    primary_metric: MetricName = QUESTIONS["time"]
+    questions: Annotated[
+        dict[PlainName, MetricName],
+        Meta(min_length=1, max_length=20, description="One primary metric per question; all others are descriptive."),
+    ] = field(default_factory=lambda: dict(QUESTIONS))
+    margin_percent: Annotated[float, Meta(ge=0)] = 5.0
+    confidence: Annotated[float, Meta(gt=0, lt=1)] = 0.95
+    quality_margin: Annotated[
+        Annotated[float, Meta(gt=0)] | None, Meta(description="Of the selected model's test score; null: the workload's own.")
+    ] = None
+    family_size: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Pairs that a question may have in a setting: Bonferroni's m. 15 are all pairs of six adapters.",
+        ),
+    ] = 15
+
+
+class AnchorsPart(Part, frozen=True, kw_only=True):
+    """What regret is normalised by, both of the objective's metric on *validation*: 1 is random search, 0 the best known."""
+
+    random_search: Annotated[float, Meta(description="Median over seeds of what random search selects with the full budget.")]
+    best_known: Annotated[float, Meta(description="The best value that anybody knows.")]
+    source: Annotated[str, Meta(min_length=1, max_length=300), Meta(description="Where both are from.")]
+
+    def __post_init__(self) -> None:
+        if self.random_search == self.best_known:
+            raise ValueError(f"random_search and best_known must differ, but both are {self.best_known}")
+
+
+NONE = "none"
+MOST_G_PER_KWH = 100_000.0  # no grid has a tenth of it; products of greater figures could come out infinite
+
+
+class CarbonPart(Part, frozen=True, kw_only=True):
+    """Carbon intensity of the grid: of a zone of the table, a constant, or a series over time."""
+
+    zone: Annotated[Text | None, Meta(description="A country by its ISO 3166-1 code of three letters, or WORLD.")] = None
+    g_per_kwh: Annotated[
+        Annotated[float, Meta(ge=0, le=MOST_G_PER_KWH)] | None, Meta(description="A constant, in gCO2eq/kWh.")
+    ] = None
+    series: Annotated[Text | None, Meta(description="Path of a CSV file with the columns time,g_per_kwh.")] = None
+    source: Annotated[Text | None, Meta(description="Where a constant or a series comes from.")] = None
+    date: Annotated[Date | None, Meta(description="Of a constant or a series: a year, a month or a day.")] = None
+
+    def __post_init__(self) -> None:
+        stated = [name for name in ("zone", "g_per_kwh", "series") if getattr(self, name) is not None]
+        if len(stated) != 1:
+            names = " and ".join(stated) or "none"
+            raise ValueError(f"exactly one of `zone`, `g_per_kwh` and `series` must be given, but got {names}")
+        if self.zone is not None and (self.source is not None or self.date is not None):
+            raise ValueError("`source` and `date` of a zone are the table's; remove them, or give `g_per_kwh`")
+
+
+def _carbon(value: Any) -> Any:
+    """Tell what may be written where something else than a mapping or "none" is."""
+    if isinstance(value, dict) or value == NONE:
+        return value
+    if isinstance(value, str):
+        way_out = f"; write {{series: {value}}}" if value.endswith(".csv") else f"; write {{zone: {value}}}"
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        way_out = f"; write {{g_per_kwh: {value}}}"
+    else:
+        way_out = "; for none write carbon: none" if value is None else ""
+    raise Refused(f"must be a mapping with `zone`, `g_per_kwh` or `series`, or none, but got {show(value)}{way_out}")
+
+
+def _path(value: Any) -> Any:
+    if isinstance(value, str) and value:
+        return value
+    way_out = "; for none write prices: none" if value is None else "; put the prices in a file of their own" if value else ""
+    raise Refused(f"must be the path of a price file, or none, but got {show(value)}{way_out}")
+
+
+Axes = dict[str, Annotated[list[Any], Meta(min_length=1)]]
+
+
+class ExperimentFile(Part, frozen=True, kw_only=True):
     """A whole file. `tasks`, `matrix` and `zip` are taken out and multiplied before the rest is checked, once per variant."""
 
-    resolved_keys: ClassVar[tuple[str, ...]] = ("include",)
-
     name: PlainName | None = None
-    workload: Workload
-    search_space: Annotated[dict[str, DimensionPart], Field(min_length=1)] | None = None
+    workload: WorkloadPart
+    search_space: Annotated[dict[str, DimensionPart], Meta(min_length=1)] | None = None
     objective: ObjectivePart = ObjectivePart()
-    sampler: Strategy = StrategyPart(name="random")
-    pruner: Strategy = StrategyPart(name="none")
-    configurations: Configurations | None = None
-    stops: Annotated[list[StopPart], Field(min_length=1)] | None = None
+    sampler: Strategy = Strategy(name="random")
+    pruner: Strategy = Strategy(name="none")
+    configurations: Annotated[list[dict[str, Any]], Meta(min_length=1)] | DrawPart | None = None
+    stops: Annotated[list[StopPart], Meta(min_length=1)] | None = None
     budget: BudgetPart = BudgetPart()
-    workers: WorkersPart = WorkersPart()
-    timeouts: TimeoutsPart = TimeoutsPart()
-    failures: FailuresPart = FailuresPart()
-    seeds: Seeds = Field(default_factory=lambda: [0])
-    adapters: Annotated[list[AdapterEntry], Field(min_length=1, max_length=100)]
+    workers: Workers = Workers()
+    timeouts: Timeouts = Timeouts()
+    failures: Failures = Failures()
+    seeds: str | Annotated[list[Seed], Meta(min_length=1)] | SeedRangePart = field(default_factory=lambda: [0])
+    adapters: Annotated[list[Annotated[AdapterPart, Written(named)]], Meta(min_length=1, max_length=100)]
     platform: Name | None = None
-    reports: Literal["needed", "every_epoch"] = Field(
-        default="needed",
-        description="Of which epochs a framework is told: as its documents have it (with a pruner every one), or every one.",
+    reports: Annotated[
+        Literal["needed", "every_epoch"],
+        Meta(
+            description="Of which epochs a framework is told: as its documents have it (with a pruner every one), or every one."
+        ),
+    ] = "needed"
+    warm_up: Annotated[bool, Meta(description="One discarded run per adapter before the first counted one.")] = True
+    power: PowerSettings = PowerSettings()
+    carbon: Annotated[CarbonPart | Literal["none"], Written(_carbon), Meta(description="Carbon intensity of the grid.")] = (
+        CarbonPart(zone=WORLD)
     )
-    warm_up: bool = Field(default=True, description="One discarded run per adapter before the first counted one.")
-    power: Power = PowerPart()
-    carbon: Carbon = Field(default=CarbonPart(zone=WORLD), description="Carbon intensity of the grid.")
-    prices: PricesPath = Field(default=None, description="Path of a price file, or none; left out: the one that ships.")
+    prices: Annotated[Text, Written(_path), Meta(description="Path of a price file, or none; left out: the one that ships.")] = ""
     analysis: AnalysisPart = AnalysisPart()
-    anchors: AnchorsPart | None = Field(default=None, description="What regret is normalised by; of each task its own.")
-    tasks: dict[str, dict[str, Any]] | None = Field(
-        default=None, description="Names of tasks, each with dotted keys and values: claims across tasks rest on these."
-    )
-    matrix: Axes | None = Field(default=None, description="Dotted keys with lists of values; all combinations are run.")
-    zip: list[Axes] | None = Field(default=None, description="Groups of dotted keys with equally long lists, paired.")
+    anchors: Annotated[AnchorsPart | None, Meta(description="What regret is normalised by; of each task its own.")] = None
+    tasks: Annotated[
+        dict[str, dict[str, Any]] | None,
+        Meta(description="Names of tasks, each with dotted keys and values: claims across tasks rest on these."),
+    ] = None
+    matrix: Annotated[Axes | None, Meta(description="Dotted keys with lists of values; all combinations are run.")] = None
+    zip: Annotated[list[Axes] | None, Meta(description="Groups of dotted keys with equally long lists, paired.")] = None
+    include: Annotated[
+        Text | Annotated[list[Text], Meta(min_length=1)] | None,
+        Meta(description="Files whose content this one builds on; paths are relative to this file, which wins."),
+    ] = None
 
-    @model_validator(mode="after")
-    def _names(self) -> ExperimentFile:
+    def __post_init__(self) -> None:
         for dimension in self.search_space or {}:
             if not dimension.isidentifier() or not dimension.isascii() or dimension.startswith("_"):
                 raise ValueError(
                     f"search_space: a dimension's name must be letters, digits and underscores after a letter, "
                     f"but got {dimension!r}; rename it"
                 )
-        seeds = self.seed_list
+        try:
+            seeds = self.seed_list
+        except ValueError as error:
+            raise ValueError(f"seeds: {error}") from error
         if len(set(seeds)) != len(seeds):
             raise ValueError(f"seeds: must differ, but got {seeds}; remove the repeated ones")
-        return self
 
     @property
     def listed(self) -> int:
@@ -262,17 +338,23 @@ class ExperimentFile(Part):
         """The seeds in order."""
         if isinstance(self.seeds, SeedRangePart):
             return list(range(self.seeds.first, self.seeds.first + self.seeds.count))
-        return self.seeds
+        return read_seeds(self.seeds) if isinstance(self.seeds, str) else self.seeds
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the file, with `include` (which is resolved before the file is checked)."""
-    schema = ExperimentFile.model_json_schema(mode="validation")
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    schema["title"] = "tuneoff experiment"
-    path = {"type": "string", "minLength": 1}
-    schema["properties"]["include"] = {
-        "description": "Files whose content this one builds on; paths are relative to this file, which wins.",
-        "anyOf": [path, {"type": "array", "items": path, "minItems": 1}],
-    }
-    return schema
+    """Return the JSON Schema of the file."""
+    schema = reading.json_schema(ExperimentFile, "tuneoff experiment")
+    parts = schema["$defs"]
+    del parts["PowerSettings"]["properties"]["folder"], parts["Strategy"]["properties"]["options"]
+    parts["Strategy"]["additionalProperties"] = True
+    text = json.dumps(schema)
+    for part in ("WorkloadPart", "AdapterPart", "Strategy", "PowerSettings"):  # for which a name may stand
+        reference = f'"$ref": "#/$defs/{part}"'
+        text = text.replace(reference, f'"anyOf": [{{"type": "string"}}, {{{reference}}}]')
+    result: dict[str, Any] = json.loads(text)
+    return result
+
+
+def price_file_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a price file."""
+    return reading.json_schema(Prices, "tuneoff prices")

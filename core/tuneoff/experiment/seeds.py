@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-MOST_SEEDS = 10_000
+MOST_SEEDS, MOST_SEED = 10_000, 2**63 - 1
 FORMS = "0 1 2, 0-9, 0,4-7 or count:3"
 _PART = re.compile(r"(?P<first>\d{1,19})(?:-(?P<last>\d{1,19}))?|count:(?P<count>\d{1,19})", re.ASCII)
 
@@ -27,6 +27,8 @@ def read_seeds(text: str) -> list[int]:
         if last < first:
             rule = "count must be at least 1" if match["count"] is not None else "a range must not fall"
             raise ValueError(f"{rule}, but got {part!r}")
+        if last > MOST_SEED:
+            raise ValueError(f"must be at most {MOST_SEED}, but got {part!r}")
         if last - first >= MOST_SEEDS - len(seeds):
             raise ValueError(f"must be at most {MOST_SEEDS}, but got {part!r}")
         seeds.extend(range(first, last + 1))

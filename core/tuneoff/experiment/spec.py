@@ -1,6 +1,6 @@
 """Specifications: what a checked experiment file becomes. Frozen data that any process can read back from JSON.
 
-msgspec is imported by the first reading: `plan` imports this module with each adapter, and reads nothing by it.
+What a file says in the same form (workers, timeouts, failures, strategies) is read from it as these classes.
 """
 
 from __future__ import annotations
@@ -8,21 +8,22 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta
 
 from tuneoff.base.identity import canonical_json, derive_seed, digest
+from tuneoff.base.reading import Written, read
 from tuneoff.base.space import SearchSpace
 from tuneoff.capabilities import Reports
 from tuneoff.errors import ExperimentError
 from tuneoff.workload import Mode
 
-if TYPE_CHECKING:
-    import msgspec
-
-
-Read = Callable[[Any], Any]
+Name = Annotated[str, Meta(min_length=1)]
+Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
+Seconds = Annotated[float, Meta(gt=0, le=1e9)]  # thirty years
 CpuLimit = Literal["none", "quota", "affinity"]
 
 RUN_ID_FORMAT = 2  # raise it when the meaning of a run's identity changes; in 1 the sampler's seed had nothing of the task
@@ -32,9 +33,12 @@ LOCAL = "local"  # the only platform that everybody has
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy:
-    """A sampler or a pruner: its name in tuneoff's vocabulary and its options."""
+    """A sampler or pruner: its name; in a file every other key is one of its options."""
 
-    name: str
+    is_named: ClassVar[bool] = True
+    other_keys: ClassVar[str] = "options"
+
+    name: Name
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -84,10 +88,16 @@ class Workers:
     processors of its own.
     """
 
-    count: int = 1
-    cpus: float = 1.0
-    memory_mb: float | None = None
-    cpu_limit: CpuLimit = "none"
+    count: Count = 1
+    cpus: Annotated[float, Meta(gt=0, le=100_000)] = 1.0
+    memory_mb: Annotated[float, Meta(gt=0, le=1e9)] | None = None
+    cpu_limit: Annotated[CpuLimit, Meta(description="Of each slot: a quota of CPU time, processors of its own, or none.")] = (
+        "none"
+    )
+
+    def __post_init__(self) -> None:
+        if self.cpu_limit == "affinity" and self.cpus != int(self.cpus):
+            raise ExperimentError(f"cpu_limit: affinity needs whole processors, but cpus is {self.cpus:g}; use cpu_limit: quota")
 
     @property
     def threads(self) -> int:
@@ -97,17 +107,17 @@ class Workers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """Limits in seconds. `silence` is the longest time without an event of a running trial."""
+    """Limits in seconds; `silence_seconds` is the longest time without an event of a running trial."""
 
-    trial_seconds: float = 3600.0
-    silence_seconds: float = 600.0
-    deploy_seconds: float = 300.0
-    setup_seconds: float = 120.0
-    trials_seconds: float = 86400.0
-    collect_seconds: float = 120.0
-    test_seconds: float = 600.0
-    metrics_seconds: float = 60.0
-    undeploy_seconds: float = 300.0
+    trial_seconds: Seconds = 3600.0
+    silence_seconds: Seconds = 600.0
+    deploy_seconds: Seconds = 300.0
+    setup_seconds: Seconds = 120.0
+    trials_seconds: Seconds = 86400.0
+    collect_seconds: Seconds = 120.0
+    test_seconds: Seconds = 600.0
+    metrics_seconds: Seconds = 60.0
+    undeploy_seconds: Seconds = 300.0
 
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:
@@ -120,8 +130,24 @@ class Failures:
     """How failures of trials are met: retries per trial (infrastructure and framework faults only), and the most failed
     trials that a run survives (None: any number)."""
 
-    retries: int = 0
-    max_failed_trials: int | None = None
+    retries: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_000_000_000,
+            description="Attempts beyond the first per trial, for faults of infrastructure and framework only.",
+        ),
+    ] = 0
+    max_failed_trials: Annotated[
+        Count | None, Meta(description="More failed trials than this end the run; null: however many fail.")
+    ] = None
+
+
+def _read_space(data: Any) -> SearchSpace:
+    space = SearchSpace.from_json(data)
+    for _, dimension in space:
+        read(type(dimension), _fields_of(dimension), exact=True)  # its fields' types
+    return space
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +155,7 @@ class ExperimentSpec:
     """One cell's experiment: everything that defines it, and nothing that names a framework."""
 
     workload: WorkloadSpec
-    search_space: SearchSpace
+    search_space: Annotated[SearchSpace, Written(_read_space)]
     objective: Objective
     sampler: Strategy
     pruner: Strategy
@@ -210,68 +236,7 @@ def run_spec_from_json(data: Any) -> RunSpec:
         ExperimentError: it is none, or a part is of another type.
     """
     try:
-        spec: RunSpec = read_dataclass(RunSpec, data)
+        spec: RunSpec = read(RunSpec, data, exact=True)
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ExperimentError(f"a run's specification is damaged: {type(error).__name__}: {error}") from error
     return spec
-
-
-def read_dataclass(kind: Callable[..., Any], values: Any) -> Any:
-    """Return `kind` from its fields' JSON values, each checked against the field's type; what has a default may be absent.
-
-    A field that is a dataclass, or a tuple of them, is read in the same way. An int stays an int where a float may be: written
-    again it has the same text, and so the same digest.
-
-    Raises:
-        msgspec.ValidationError, LookupError, TypeError, AttributeError: a value is of another type, a field is unknown or absent.
-    """
-    import msgspec
-
-    plain, parts = _checks(kind)
-    checked = msgspec.convert(values, plain)
-    return kind(
-        **{
-            name: parts[name](value) if name in parts else value if isinstance(value, int) else getattr(checked, name)
-            for name, value in values.items()
-        }
-    )
-
-
-@functools.cache
-def _checks(kind: Any) -> tuple[type[msgspec.Struct], dict[str, Read]]:
-    """Return a structure that checks a dataclass's plain fields, and what reads its others."""
-    import msgspec
-
-    annotations = get_type_hints(kind, include_extras=True)
-    hints = {field.name: annotations[field.name] for field in fields(kind)}
-    parts = {name: read for name, hint in hints.items() if (read := _reader(hint, name)) is not None}
-    needed = {field.name for field in fields(kind) if field.default is field.default_factory is MISSING}
-    plain: list[Any] = [
-        (name, Any if name in parts else hint, *(() if name in needed else (None,))) for name, hint in hints.items()
-    ]
-    return msgspec.defstruct("Plain", plain, kw_only=True, forbid_unknown_fields=True), parts
-
-
-def _reader(hint: Any, name: str) -> Read | None:
-    if hint is SearchSpace:
-        return _read_space
-    if isinstance(hint, type) and is_dataclass(hint):
-        return functools.partial(read_dataclass, hint)
-    each = _reader(get_args(hint)[0], name) if get_origin(hint) is tuple else None
-    return None if each is None else lambda values: tuple(_item(f"{name}[#{n}]", each, item) for n, item in enumerate(values, 1))
-
-
-def _item(where: str, read: Read, value: Any) -> Any:
-    import msgspec
-
-    try:
-        return read(value)
-    except msgspec.ValidationError as error:
-        raise msgspec.ValidationError(f"{where}: {error}") from error
-
-
-def _read_space(data: Any) -> SearchSpace:
-    space = SearchSpace.from_json(data)
-    for _, dimension in space:
-        read_dataclass(type(dimension), _fields_of(dimension))  # its fields' types
-    return space

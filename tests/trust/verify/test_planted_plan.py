@@ -168,11 +168,11 @@ FROZEN: dict[str, tuple[Change, str]] = {
     "same_as": (lambda plan: plan["runs"][0].update(same_as="feed"), "matrix.json: runs[#1].same_as: feed stands for it, but"),
     "label": (
         lambda plan: plan["runs"][0].update(label=["x"]),
-        "matrix.json: a plan is damaged: ValidationError: runs[#1]: Expected `str`, got `array` - at `$.label`",
+        "matrix.json: a plan is damaged: Refused: runs.0.label: must be text, but got ['x']",
     ),
     "specification": (
         lambda plan: plan["runs"].append({"spec": {**plan["runs"][0]["spec"], "seed": "x"}}),
-        "matrix.json: runs[#2]: a run's specification is damaged: ValidationError: Expected `int`, got `str` - at `$.seed`",
+        "matrix.json: runs[#2]: a run's specification is damaged: Refused: seed: must be an integer, but got 'x'",
     ),
     "nan": (lambda plan: plan["analysis"].update(margin=float("nan")), "matrix.json: is damaged: NaN is no JSON value"),
     "infinity": (lambda plan: plan["analysis"].update(margin="1e999"), "matrix.json: only finite JSON values"),

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import bisect
 import hashlib
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from tuneoff.base.files import read_regular, replacing
+from tuneoff.base.reading import Refused, show
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import ResultsError
 
@@ -88,22 +91,38 @@ class Intensity(PickledAsJson, frozen=True, kw_only=True, omit_defaults=True):
         return self.times[bisect.bisect_right(self.times, start_wall_ns) : bisect.bisect_left(self.times, end_wall_ns)]
 
 
-class Prices(PickledAsJson, frozen=True, kw_only=True, omit_defaults=True):
-    """Prices in USD; None: the price file does not say, so what needs it is null with that reason, never 0."""
+Text = Annotated[str, Meta(min_length=1)]
+Amount = Annotated[float, Meta(ge=0, le=1e9)]  # so that no product of it comes out infinite
 
-    name: str
-    source: str
-    date: str
+
+def _date(text: str) -> None:
+    if not re.fullmatch(r"\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?", text):
+        raise Refused(f"must be a year, a month or a day, e.g. 2026-03, but got {show(text)}")
+
+
+Date = Annotated[str, _date]
+
+
+class Prices(PickledAsJson, frozen=True, kw_only=True, omit_defaults=True):
+    """A price file: USD; what is left out is not known, and what needs it is null with that reason."""
+
+    name: Text
+    source: Text
+    date: Date
     premises: Literal["rented", "own"] = "rented"  # own: energy times the tariff, in place of rent
-    usd_per_vcpu_hour: float | None = None
-    usd_per_gb_hour: float | None = None  # of memory, 10^9 bytes
-    assumed_gb_per_vcpu: float | None = None  # memory of a slot where `workers.memory_mb` is not given
-    usd_per_accelerator_hour: float | None = None
-    head_node_usd_per_hour: float | None = None  # of a framework that needs one
-    database_usd_per_hour: float | None = None
-    usd_per_kwh: float | None = None
-    billing_granularity_seconds: float = 0.0  # 0: to the nanosecond
-    billing_minimum_seconds: float = 0.0
+    usd_per_vcpu_hour: Amount | None = None
+    usd_per_gb_hour: Amount | None = None  # of memory, 10^9 bytes
+    assumed_gb_per_vcpu: Amount | None = None  # memory of a slot where `workers.memory_mb` is not given
+    usd_per_accelerator_hour: Amount | None = None
+    head_node_usd_per_hour: Amount | None = None  # of a framework that needs one
+    database_usd_per_hour: Amount | None = None
+    usd_per_kwh: Amount | None = None
+    billing_granularity_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 0.0  # 0: to the nanosecond
+    billing_minimum_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 0.0
+
+    def __post_init__(self) -> None:
+        if self.premises == "own" and self.usd_per_kwh is None:
+            raise ValueError("`premises: own` needs `usd_per_kwh`, the tariff that is paid in place of rent")
 
 
 class Accounting(PickledAsJson, frozen=True, kw_only=True, omit_defaults=True):

@@ -14,13 +14,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pydantic import ValidationError
-
 from tuneoff.base.files import read_regular, reason_of
+from tuneoff.base.reading import Refused, read
 from tuneoff.errors import ExperimentError
 from tuneoff.experiment.accounting.declared import WORLD, Accounting, Intensity, Prices
-from tuneoff.experiment.matrix_parts import MOST_G_PER_KWH, NONE, CarbonPart, PriceFile
-from tuneoff.experiment.part import one_line
+from tuneoff.experiment.advice import refusal
+from tuneoff.experiment.schema import MOST_G_PER_KWH, NONE, CarbonPart
 from tuneoff.experiment.yaml_reader import read_yaml
 
 TABLE = Path(__file__).parent / "tables" / "intensity.json"
@@ -43,6 +42,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST = datetime(2100, 1, 1, tzinfo=UTC)  # a row before it, held as long as the one before, still ends in 64 bits of ns
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan)", re.ASCII)
 DEFAULT_PRICES = Path(__file__).parent / "tables" / "prices.yaml"
+_UNBILLED = {"billing_granularity_seconds": 0.0, "billing_minimum_seconds": 0.0}  # given: the digest of an analysis has them
 WORLD_MEAN = CarbonPart(zone=WORLD)
 NO_CARBON = "the experiment file says `carbon: none`"
 NO_PRICES = "the experiment file says `prices: none`"
@@ -144,9 +144,10 @@ def read_prices(path: Path) -> Prices:
     """
     content = read_yaml(path, what="a price file", needs="`name`, `source`, `date` and the prices")
     try:
-        return PriceFile.model_validate(content).to_core()
-    except ValidationError as error:
-        raise ExperimentError(f"{path}: {one_line(error)}") from error
+        prices: Prices = read(Prices, _UNBILLED | content)
+    except Refused as error:
+        raise ExperimentError(f"{path}: {refusal(error)}") from error
+    return prices
 
 
 def read_series(path: Path, *, source: str = "", date: str = "") -> Intensity:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from tuneoff.base.format import counted, figure, listed
-from tuneoff.experiment.matrix_parts import AnchorsPart
+from tuneoff.experiment.schema import AnchorsPart
 from tuneoff.experiment.variants import TASK
 from tuneoff.judge.answers.analysis_plan import Frozen
 from tuneoff.judge.answers.answer import FAILS, HOLDS, UNCHECKED, AcrossTasks, OverTasks, Question

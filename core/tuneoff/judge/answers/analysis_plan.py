@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pydantic import Field, ValidationError
+import msgspec
 
+from tuneoff.base.reading import Refused, read
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.analysis import quality_margin
-from tuneoff.experiment.matrix_parts import AnalysisPart, AnchorsPart
+from tuneoff.experiment.schema import AnalysisPart, AnchorsPart
 from tuneoff.experiment.spec import ExperimentSpec
 from tuneoff.judge.answers.answer import Question
 from tuneoff.judge.runs import better, default_unit, is_of_objective, is_share, scale
@@ -19,11 +20,11 @@ from tuneoff.judge.runs import better, default_unit, is_of_objective, is_share, 
 NO_MARGIN = "none"
 
 
-class _Stored(AnalysisPart):
+class _Stored(AnalysisPart, frozen=True, kw_only=True):
     """The part of a file as a plan has it, with what was frozen beside it."""
 
-    anchors: dict[str, AnchorsPart] = Field(default_factory=dict)
-    seeds: list[int] = Field(default_factory=list)
+    anchors: dict[str, AnchorsPart] = msgspec.field(default_factory=dict)
+    seeds: list[int] = msgspec.field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +90,9 @@ def frozen(analysis: Mapping[str, Any]) -> Frozen:
         ResultsError: it is damaged: a value is not one that a file may have.
     """
     try:
-        part = _Stored.model_validate({name: analysis[name] for name in _Stored.model_fields if name in analysis})
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ResultsError(f"the analysis of a plan is damaged: {where}: {first['msg']}; begin a new folder") from error
+        part = read(_Stored, {name: analysis[name] for name in _Stored.__struct_fields__ if name in analysis})
+    except Refused as error:
+        raise ResultsError(f"the analysis of a plan is damaged: {error}; begin a new folder") from error
     questions = part.questions
     leading = next((name for name, metric in questions.items() if metric == part.primary_metric), None)
     if leading is None:  # the file names it and asks no question of it

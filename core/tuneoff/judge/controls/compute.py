@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tuneoff.experiment.matrix_parts import AnalysisPart
 from tuneoff.experiment.names import variant_text
+from tuneoff.experiment.schema import AnalysisPart
 from tuneoff.experiment.strategies import LISTED
 from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.controls.same_algorithm import (
