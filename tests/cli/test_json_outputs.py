@@ -33,8 +33,7 @@ def not_finite(value: Any, path: str = "") -> Iterator[str]:
 
 @pytest.mark.parametrize("command", JSON_COMMANDS)
 def test_no_number_of_a_folder_with_failed_runs_is_a_text(recorded: Recorded, command: str) -> None:
-    name, *options = command.split()
-    assert not list(not_finite(json.loads(call(recorded("failed"), name, str(recorded("failed")), *options, "--json").out)))
+    assert not list(not_finite(json.loads(call(recorded("failed"), *command.split(), str(recorded("failed")), "--json").out)))
 
 
 def test_what_any_command_writes_has_null_for_what_json_has_not(capsys: pytest.CaptureFixture[str]) -> None:
