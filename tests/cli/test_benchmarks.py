@@ -24,6 +24,8 @@ from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
 
+pytestmark = pytest.mark.slow
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 FILES = sorted(BENCHMARKS.glob("*.yaml"))
 LOCAL = {"serial", "optuna", "ray-tune", "syne-tune"}
@@ -177,7 +179,6 @@ def test_the_example_of_a_listing_runs(call: Call, name: str) -> None:
     assert call(*shlex.split(command.EXAMPLE)[1:]).code == 0
 
 
-@pytest.mark.slow
 def test_the_examples_of_the_other_commands_run(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("optuna")
     monkeypatch.delenv("TUNEOFF_DATA_DIR", raising=False)

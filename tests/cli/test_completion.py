@@ -15,6 +15,8 @@ from command_line import Call
 from tuneoff import registry
 from tuneoff.cli.main import COMPLETION, all_commands
 
+pytestmark = pytest.mark.slow
+
 ADAPTERS = {plugin.name for plugin in registry.scan("adapter")}
 WORKLOADS = {plugin.name for plugin in registry.scan("workload")}
 

@@ -16,6 +16,8 @@ from tuneoff.cli.interfaces import INTERFACES
 from tuneoff.cli.main import all_commands
 from tuneoff.record.run_record import FlagRecord, RunRecord
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parents[2]
 REASON = "the framework gave up after its third attempt: " + "SomeLongExceptionName: what it said of a worker, " * 5
 READING = (

@@ -25,6 +25,8 @@ from tuneoff.run.provenance import prepare
 from tuneoff.run.run_ends import run_ends
 from tuneoff.trust.bundle import describe, preflight, reproduce
 
+pytestmark = pytest.mark.slow
+
 _DIGEST = re.compile(r"(?<![.\w])(?=\w*\d)[0-9a-f]{12,64}\b")  # of the code, of archives
 _SIZE = re.compile(r"\d+\.\d+ MB")
 ELSEWHERE: dict[str, Any] = {  # what another machine would tell

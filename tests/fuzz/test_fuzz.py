@@ -35,6 +35,8 @@ from fuzz.sources import RESULTS, make_sources
 from fuzz.touched import touched
 from tuneoff.cli.main import main
 
+pytestmark = pytest.mark.slow
+
 Ask = Callable[[Place, random.Random], list[str]]
 
 
@@ -87,25 +89,21 @@ def bundle(sources: Path) -> Path:
     return path
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("imported")
 def test_fuzzed_files_are_answered(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     hold(file_cases.ask, tmp_path, request, 60, 10_000)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("imported")
 def test_damaged_folders_are_answered(sources: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     hold(partial(folder_cases.ask, sources), tmp_path, request, 12, 2000)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("imported")
 def test_damaged_bundles_are_answered(bundle: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     hold(partial(archive_cases.ask, bundle), tmp_path, request, 40, 1000)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("imported")
 def test_hostile_bundles_are_answered_and_nothing_of_them_acts(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     hold(hostile_cases.ask, tmp_path, request, 25, 300)
@@ -132,7 +130,6 @@ def _spawning(argv: Sequence[str]) -> int:
     return 0
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("imported")
 @pytest.mark.parametrize(
     ("main", "breach"),
@@ -182,7 +179,6 @@ def _noticed(ask: Callable[..., list[str]], source: Path, folder: Path, main: Ma
     return False
 
 
-@pytest.mark.slow
 def test_a_reproduce_that_accepts_all_leaves_a_folder_or_fails_is_noticed(bundle: Path, tmp_path: Path) -> None:
     planted = {_accepting: ("accepted, but", "verified, but changed were"), _leaving: ("its temporary folder",)}
     for said, expected in {**planted, _failing: ("traceback: ValueError",)}.items():
@@ -207,7 +203,6 @@ class _Undamaged(random.Random):
         return 0.0
 
 
-@pytest.mark.slow
 def test_a_verify_that_always_says_verified_is_noticed(sources: Path, tmp_path: Path) -> None:
     said = _verify_that_says("VERIFIED", 0)
     assert _noticed(folder_cases.ask, sources, tmp_path, said, 8, "VERIFIED, but changed were: ")

@@ -17,6 +17,8 @@ from tuneoff_adapters.kubernetes.api_errors import Unreachable
 from tuneoff_adapters.kubernetes.resources import COLLECTOR, PODS, Object
 from waiting import until
 
+pytestmark = pytest.mark.slow
+
 
 def failure_of(run: Run) -> str:
     with pytest.raises(StepError) as caught:
@@ -140,7 +142,6 @@ def test_a_trial_over_a_limit_is_killed_by_its_pod(make: Callable[..., Run], tim
     assert (record.state, record.cause, record.charged) == ("timed_out", cause, "workload")
 
 
-@pytest.mark.slow
 def test_a_log_that_does_not_come_through_is_not_taken_for_silence(make: Callable[..., Run]) -> None:
     run = make(timeouts=Timeouts(trial_seconds=100, silence_seconds=0.3))
     run.begins(FIRST)

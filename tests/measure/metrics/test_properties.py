@@ -25,6 +25,8 @@ from tuneoff.record.derive import derive
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import RunRecord
 
+pytestmark = pytest.mark.slow
+
 PLANNED = 3
 STATES = ("completed", "pruned", "failed", "cancelled", None)  # None: nobody saw an end
 
@@ -122,7 +124,6 @@ def test_the_stages_of_overhead_sum_to_the_overhead_of_the_slots(example: tuple[
             assert 0 <= vacant <= sum(time.idle_ns for time in times)
 
 
-@pytest.mark.slow
 @given(runs())
 @settings(max_examples=60, deadline=None)
 def test_the_incumbent_never_gets_worse_and_ends_at_the_best_value(example: tuple[Log, RunSpec]) -> None:

@@ -14,6 +14,8 @@ from builders.odd_folders import HOSTILE, export_to
 from tuneoff.tell.frames.columns import TABLES
 from tuneoff.tell.frames.parquet import ParquetTable, schema
 
+pytestmark = pytest.mark.slow
+
 
 def from_csv(path: Path, table: str) -> pandas.DataFrame:
     dtypes = {name: column.dtype for name, column in TABLES[table].items()}

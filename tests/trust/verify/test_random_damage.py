@@ -10,6 +10,8 @@ import pytest
 from builders.results_folders import lines
 from tuneoff.errors import ResultsError
 
+pytestmark = pytest.mark.slow
+
 TIMES = 12
 
 
