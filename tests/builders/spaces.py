@@ -47,7 +47,7 @@ def dimensions(draw: st.DrawFn) -> Dimension:
     if kind == "float_step":
         start, width = draw(st.integers(-100, 100)) / 10, draw(st.sampled_from([0.1, 0.25, 0.3, 0.001, 1.0]))
         count = draw(st.integers(0, 100))
-        return stepped(start, float(f"{start + count * width:.12g}"), width, integer=False)
+        return stepped(start, round(start + count * width, 9), width, integer=False)
     if kind == "categorical":
         choices = draw(st.lists(_scalars, min_size=1, max_size=6, unique_by=_key))
         return Categorical(choices=tuple(choices), ordered=draw(st.booleans()))
