@@ -10,6 +10,8 @@ import pytest
 
 from adapters.lifecycle_run import run_lifecycle
 
+pytestmark = pytest.mark.slow
+
 SYNE_TUNE = {"syne_tune", "pandas", "torch"}
 RECORD = {"tuneoff.record.events.schema", "multiprocessing"}  # events, workers: `list adapters` has neither
 
@@ -46,7 +48,6 @@ OF_OPTUNA = (
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("adapter", "expected"),
     [(SERIAL, set[str]()), (OPTUNA, {"tuneoff_adapters", *(f"tuneoff_adapters.optuna{name}" for name in OF_OPTUNA)})],

@@ -36,6 +36,8 @@ from tuneoff.record.results_folder import PLAN
 from tuneoff.record.run_record import FlagRecord, RunRecord
 from tuneoff.record.store import RUNS
 
+pytestmark = pytest.mark.slow
+
 SEVERAL: Mapping[str, Any] = {
     "workload": "null",
     "adapters": ["serial", "optuna", {"name": "syne-tune"}],
@@ -337,7 +339,6 @@ def test_what_a_template_says_can_be_pasted(call: Call, monkeypatch: pytest.Monk
                 assert problems(found) == []
 
 
-@pytest.mark.slow
 def test_pip_takes_what_is_printed(call: Call, bare: None) -> None:
     """By `--dry-run`; needs an index for what is not installed."""
     texts = [call(*name.split()).out for name in ("doctor", "list adapters")]
@@ -361,7 +362,6 @@ def pasted(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=250, env=given, check=False)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not SCRIPT.exists(), reason="the tests' interpreter has no command tuneoff beside it")
 def test_the_program_is_named_as_it_was_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -371,7 +371,6 @@ def test_the_program_is_named_as_it_was_called(tmp_path: Path, monkeypatch: pyte
         assert pasted(f"{called} watch --runs", PATH=path).stderr.strip().endswith(f"; name one, or run: {called} compare FILE")
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not SCRIPT.exists(), reason="the tests' interpreter has no command tuneoff beside it")
 def test_the_commands_of_real_runs_are_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`run`, `compare`, one that is interrupted, and then every command that they printed, in a shell."""

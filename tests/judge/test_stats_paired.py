@@ -14,6 +14,8 @@ from tuneoff.judge.stats import signed_rank
 from tuneoff.judge.stats.paired import Estimator, Relation, judge, judge_without_each
 from tuneoff.judge.stats.sign_flip import generator
 
+pytestmark = pytest.mark.slow
+
 stats = pytest.importorskip("scipy.stats")
 
 ALPHA = 0.05 / 15

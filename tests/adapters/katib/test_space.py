@@ -21,6 +21,8 @@ from tuneoff.experiment.translation import LIST_INDEX, ListTranslation, SpaceTra
 from tuneoff.trust.space_test.judge import Sample, judge
 from tuneoff_adapters.katib.space import GRID, LOG_ONLY, NUMBERS_ONLY, UNIFORM_ONLY, KatibSpace, OrderedParameter
 
+pytestmark = pytest.mark.slow
+
 DRAWS = 4000
 SEARCHING = ("random", "tpe", "multivariate-tpe", "bayesianoptimization", "cmaes", "sobol")
 
