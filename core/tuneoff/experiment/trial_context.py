@@ -1,4 +1,4 @@
-"""What a trial's process must know; read from one JSON file, with neither pydantic nor YAML nor entry points."""
+"""What a trial's process must know; read from one JSON file, with neither YAML nor entry points."""
 
 from __future__ import annotations
 
