@@ -232,3 +232,9 @@ def test_more_than_can_be_planned_is_refused(load: Load, content: dict[str, Any]
     with pytest.raises(ExperimentError) as caught:
         load({**LEAST, **content})
     assert problem in str(caught.value)
+
+
+def test_a_key_that_breaks_a_line_is_refused_in_one_line(load: Load) -> None:
+    with pytest.raises(ExperimentError, match=r"zip\.0\. ?: must be a list of values") as error:
+        load({"zip": [{"\n": None}]})
+    assert "\n" not in str(error.value)

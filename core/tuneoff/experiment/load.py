@@ -70,7 +70,7 @@ def load_matrix(path: Path | str, overrides: Mapping[str, Any] | None = None) ->
         _check_size(variants)
         accounting = resolve(first.carbon, first.prices)
     except ExperimentError as error:
-        raise ExperimentError(f"{path}: {error}") from error
+        raise ExperimentError(f"{path}: {' '.join(str(error).split())}") from error  # keys and values may break lines
     return MatrixFile(
         path=str(path),
         name=first.name or Path(path).stem,
