@@ -22,7 +22,7 @@ from tuneoff.record.run_record import RunRecord
 
 TRIALS, EPOCHS, EPOCH_SECONDS = 10, 10, 0.03
 STOPS = {1: 2, 3: 2, 5: 9, 6: 2, 7: 2}  # index of a configuration -> epoch after which it must stop
-PER_COMPLETED = ("energy.per_completed_trial", "cost.per_completed_trial")
+PER_COMPLETED = tuple(f"{what}.per_completed_trial{test}" for what in ("energy", "cost") for test in ("", "_without_test"))
 # Nothing that a trial does after it should have stopped makes it cheaper, but it is one more trial that completed, and those
 # epochs share the start-up: runs that stop different trials are not compared by these.
 NOT_BY_STOPS = {"trials.completed", "energy.per_trained_epoch", *PER_COMPLETED}
