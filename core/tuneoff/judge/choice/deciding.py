@@ -1,40 +1,19 @@
-"""What would decide a choice: the command with more seeds, and about how long it takes; how many runs have not ended yet."""
+"""What would decide a choice: the command with more seeds, and about how long it takes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tuneoff.base.clock import MILLISECONDS
-from tuneoff.base.format import counted
 from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.seeds import seeds_text
 from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.choice.choice import Certainty, Deciding, Setting
 from tuneoff.judge.results import Results
-from tuneoff.run.run_ends import UNFINISHED
 
 MOST_SEEDS = 100  # more are no advice
 WHOLE = "time.jct"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unfinished:
-    """How many runs of a folder have not ended."""
-
-    waiting: int
-    planned: int
-
-    @property
-    def text(self) -> str:
-        return f"{self.waiting} of {counted(self.planned, 'run')} {'has' if self.waiting == 1 else 'have'} not ended"
-
-
-def unfinished(answers: Answers) -> Unfinished | None:
-    """Return how many runs have not ended; None: all have."""
-    waiting = sum(answers.statuses.get(status, 0) for status in UNFINISHED)
-    return Unfinished(waiting=waiting, planned=sum(answers.statuses.values())) if waiting else None
 
 
 def deciding(results: Results, answers: Answers, settings: Sequence[Setting]) -> Deciding | None:
