@@ -29,10 +29,10 @@ def counted(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
-def listed(names: Iterable[str]) -> str:
-    """Return names as people list them: "a, b and c"; repeated ones once."""
+def listed(names: Iterable[str], word: str = "and") -> str:
+    """Return names as people list them: "a, b and c", or with "or" as `word`; repeated ones once."""
     *most, last = dict.fromkeys(names) or [""]
-    return f"{', '.join(most)} and {last}" if most else last
+    return f"{', '.join(most)} {word} {last}" if most else last
 
 
 def shown_unit(unit: str) -> tuple[str, float]:

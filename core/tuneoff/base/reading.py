@@ -10,7 +10,7 @@ import inspect
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
@@ -181,7 +181,9 @@ def _tagged(kinds: Sequence[Any], value: Any) -> Any:
     if not isinstance(value, dict):
         raise Refused(_RULES[dict], value, wanted=dict)
     if "type" not in value:
-        raise Refused(f"needs a `type`: {_listed(by_tag)}", value)
+        from tuneoff.base.format import listed  # only a refusal needs it
+
+        raise Refused(f"needs a `type`: {listed(by_tag, 'or')}", value)
     tag = str(value["type"])
     if tag not in by_tag:
         raise Refused(f"`type` must be one of {', '.join(map(repr, by_tag))}, but got {tag!r}{nearest(tag, by_tag)}")
@@ -191,7 +193,9 @@ def _tagged(kinds: Sequence[Any], value: Any) -> Any:
 def _one_of(choices: tuple[Any, ...], value: Any) -> Any:
     if value in choices and not isinstance(value, bool):
         return value
-    raise Refused(f"must be one of {_listed(map(repr, choices))}", value)
+    from tuneoff.base.format import listed  # only a refusal needs it
+
+    raise Refused(f"must be one of {listed(map(repr, choices), 'or')}", value)
 
 
 def _items(origin: type, item: Read, value: Any) -> Any:
@@ -270,11 +274,6 @@ def _part(kind: Any, exact: bool, value: Any) -> Any:
         return kind(**values)
     except (ValueError, ExperimentError) as error:
         raise Refused(str(error)) from error
-
-
-def _listed(names: Iterable[str]) -> str:
-    *most, last = names
-    return f"{', '.join(most)} or {last}" if most else last
 
 
 def json_schema(kind: Any, title: str) -> dict[str, Any]:

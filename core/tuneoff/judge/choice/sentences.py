@@ -57,7 +57,7 @@ def sentences(
         yield "Nothing to choose from: no framework has a run that is done on a platform of its own."
         return
     if not seeds:
-        headline = f"Nothing to choose from: no run of {_either(row.name for row in named)} is done."
+        headline = f"Nothing to choose from: no run of {listed((row.name for row in named), 'or')} is done."
         yield " ".join((headline, *_failed(named)))
         return
     if len(compared) == 1:
@@ -106,12 +106,12 @@ def _chosen(answers: Answers, shown: Shown, rows: Mapping[str, Row], chosen: str
 
 
 def _not_decided(answers: Answers, shown: Shown, rows: Mapping[str, Row], chosen: Sequence[str]) -> Iterator[str]:
-    names = _either(rows[label].name for label in chosen) if chosen else ""
+    names = listed((rows[label].name for label in chosen), "or") if chosen else ""
     beaten = [row.name for label, row in rows.items() if label not in chosen]
     if not chosen:
         yield "No framework is ahead in all: it depends on what matters to you."
     elif beaten:
-        yield f"{names}, but not {_either(beaten)}: between them these runs do not decide."
+        yield f"{names}, but not {listed(beaten, 'or')}: between them these runs do not decide."
     else:
         yield f"{names}: these runs of {_strategy(rows)} do not decide."
     won = {label: found for label in rows if (found := _won(answers, shown, rows, label))}
@@ -142,7 +142,7 @@ def _described(rows: Sequence[Row], seeds: int) -> Iterator[str]:
         yield f"In {few} no framework{others_failed} was the fastest each time."
         yield f"This describes {few} of {_strategy({fastest.label: fastest})}. It proves nothing."
         return
-    near = _either(row.name for row in whole if row.label not in {row.label for row, _ in slower})
+    near = listed((row.name for row in whole if row.label not in {row.label for row, _ in slower}), "or")
     where, proves = ("it", "proves") if seeds == 1 else ("each", "prove")
     busy = disturbance(run for row in whole for run in row.first.group.runs)
     beside = f" ({busy.text})" if busy.disturbed else ""
@@ -259,11 +259,6 @@ def _within(question: Question) -> str:
 
 def _noun(question: Question) -> str:
     return _NOUNS.get(question.metric) or _NOUNS.get(question.name, question.name)
-
-
-def _either(names: Iterable[str]) -> str:
-    *most, last = names
-    return f"{', '.join(most)} or {last}" if most else last
 
 
 def _only(rows: Mapping[str, Row]) -> Row:
