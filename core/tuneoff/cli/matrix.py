@@ -192,9 +192,9 @@ def compared_json(results: Results) -> dict[str, Any]:
 
 def names(plan: Plan, ends: Sequence[RunEnd]) -> dict[str, str]:
     """Return the name of each run by its id, as the progress has it."""
-    from tuneoff.experiment.names import emulated_label, label_texts, run_name
+    from tuneoff.experiment.names import emulated_label, run_name
 
-    labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
+    labels = plan.label_texts
     found = {end.run_id for end in ends if end.emulated}
     shown = {run.run_id: emulated_label(labels[run.label], run.spec) for run in plan.runs if run.run_id in found}
     return {run.run_id: run_name(shown.get(run.run_id, labels[run.label]), run.spec) for run in plan.runs}

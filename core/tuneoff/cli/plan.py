@@ -59,9 +59,9 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _table(plan: Plan) -> str:
-    from tuneoff.experiment.names import label_texts, platform_text, variant_text
+    from tuneoff.experiment.names import platform_text, variant_text
 
-    labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
+    labels = plan.label_texts
     samplers = {run.run_id: run.spec.experiment.sampler.name for run in plan.runs}
     rows = []
     for run in plan.runs:
@@ -94,9 +94,8 @@ def _remark(run: PlannedRun, samplers: Mapping[str, str]) -> str:
 
 def _emulated(plan: Plan) -> list[str]:
     """Return one line on the runs whose platform is emulated, if there are any."""
-    from tuneoff.experiment.names import label_texts
 
-    labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
+    labels = plan.label_texts
     found = dict.fromkeys(labels[run.label] for run in plan.counted if run.emulated)
     return [f"emulated, so shown but in no ranking or comparison: {', '.join(found)}"] if found else []
 
@@ -104,9 +103,8 @@ def _emulated(plan: Plan) -> list[str]:
 def _placed(plan: Plan) -> list[str]:
     """Return what runs start on which other hosts, one line for each entry that does."""
     from tuneoff.base.targets import load_target
-    from tuneoff.experiment.names import label_texts
 
-    labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
+    labels = plan.label_texts
     placed = ((labels[run.label], load_target(run.spec.adapter_target).placement(run.spec)) for run in plan.to_run)
     return list(dict.fromkeys(f"{label}: {place}" for label, place in placed if place is not None))
 

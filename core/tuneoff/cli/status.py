@@ -21,10 +21,9 @@ def status_json(results: Path, *, with_declared: bool) -> dict[str, Any]:
     """Return the folder and each planned run as JSON values, with what was declared beside what was found where that is asked."""
     from tuneoff.cli.matrix import to_json
     from tuneoff.judge.results import read_results
-    from tuneoff.run.run_ends import ends_of
 
     contents = read_results(results)
-    ends = ends_of(results, contents.plan, contents.standing, contents.without_record)
+    ends = contents.ends
     values = to_json(contents, ends)
     return _with_declared(values, ends) if with_declared else values
 
@@ -40,21 +39,17 @@ def figures_text(results: Path) -> str:
 def declared_text(results: Path) -> str:
     """Return what was declared beside what was found in the runs."""
     from tuneoff.judge.results import read_results
-    from tuneoff.run.run_ends import ends_of
 
     contents = read_results(results)
-    ends = ends_of(results, contents.plan, contents.standing, contents.without_record)
-    return f"{_declared(contents.plan, ends)}\n\n{results.resolve()}"
+    return f"{_declared(contents.plan, contents.ends)}\n\n{results.resolve()}"
 
 
 def runs_text(results: Path) -> str:
     """Return each planned run with its status and why it is not done, each framework's figures so far, and how to go on."""
     from tuneoff.judge.results import read_results
-    from tuneoff.run.run_ends import ends_of
 
     contents = read_results(results)
-    plan = contents.plan
-    ends = ends_of(results, plan, contents.standing, contents.without_record)
+    plan, ends = contents.plan, contents.ends
     counts = Counter(end.status for end in ends)
     summary = f"{counts['done']} of {counted(len(ends), 'run')} done" + "".join(
         f", {count} {status}" for status, count in counts.items() if status != "done"
@@ -75,10 +70,10 @@ def _now(plan: Plan, results: Path) -> Iterator[str]:
 
 
 def _table(plan: Plan, ends: Sequence[RunEnd]) -> str:
-    from tuneoff.experiment.names import emulated_label, label_texts, strategy_text, variant_text
+    from tuneoff.experiment.names import emulated_label, strategy_text, variant_text
     from tuneoff.record.flag_meanings import marked
 
-    labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
+    labels = plan.label_texts
     specs = {run.run_id: run.spec for run in plan.counted}
     rows = []
     for end in ends:

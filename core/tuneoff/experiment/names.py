@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tuneoff.base.identity import canonical_json
@@ -47,13 +46,6 @@ def variant_text(variant: Mapping[str, Any]) -> str:
     """
     values = {key: value for key, value in _flat(variant) if key not in _STRATEGIES}
     return " ".join(f"{key}={_plain(value)}" for key, value in zip(_shortest(list(values)), values.values(), strict=True))
-
-
-def label_texts(labels: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the text of each label, given (label, adapter): the class alone for `module:Class`, where that is unique."""
-    short = {label: short_label(label, adapter) for label, adapter in labels}
-    times = Counter(short.values())
-    return {label: text if times[text] == 1 else label for label, text in short.items()}
 
 
 def platform_text(platform: str, emulated: bool) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment import analysis
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting, to_json
 from tuneoff.experiment.expand import NO_PRUNER, Cell, SkipCheck, entries, expand, warm_ups
+from tuneoff.experiment.names import short_label
 from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.spec import LOCAL, RunSpec, Strategy, run_spec_to_json
 
@@ -96,6 +98,13 @@ class Plan:
     def counted(self) -> tuple[PlannedRun, ...]:
         """The runs that tables show, skipped ones included: the denominator."""
         return tuple(run for run in self.runs if not run.spec.warm_up)
+
+    @property
+    def label_texts(self) -> dict[str, str]:
+        """The text of each label: the class alone for `module:Class`, where that is unique."""
+        short = {run.label: short_label(run.label, run.spec.adapter) for run in self.runs}
+        times = Counter(short.values())
+        return {label: text if times[text] == 1 else label for label, text in short.items()}
 
     @property
     def seeds(self) -> tuple[int, ...]:

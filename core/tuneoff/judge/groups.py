@@ -12,7 +12,7 @@ from pathlib import Path
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.identity import canonical_json
 from tuneoff.experiment.accounting.declared import Prices
-from tuneoff.experiment.names import emulated_label, label_texts, strategy_text, variant_text
+from tuneoff.experiment.names import emulated_label, strategy_text, variant_text
 from tuneoff.experiment.plan import PlannedRun
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.variants import TASK
@@ -249,7 +249,7 @@ def grouped(results: Results, confidence: float = CONFIDENCE) -> list[Group]:
 
     `confidence`: of the intervals of their figures.
     """
-    texts = label_texts((run.label, run.spec.adapter) for run in results.planned)
+    texts = results.plan.label_texts
     scopes: dict[str, Scope] = {}
     scope_of: dict[str, Scope] = {}  # by run id
     planned: dict[Scope, dict[str, list[PlannedRun]]] = {}

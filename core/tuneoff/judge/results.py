@@ -14,7 +14,7 @@ from tuneoff.measure.stored import read_runs
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import RUNS, standing
-from tuneoff.run.run_ends import Without, without_record
+from tuneoff.run.run_ends import RunEnd, Without, ends_of, without_record
 
 
 def in_file_order(plan: Plan) -> list[PlannedRun]:
@@ -84,6 +84,11 @@ class Results:
             standing=standing(ordered),
             without_record=without,
         )
+
+    @property
+    def ends(self) -> list[RunEnd]:
+        """What each planned run came to, in the plan's order."""
+        return ends_of(self.folder, self.plan, self.standing, self.without_record)
 
     def run_folder(self, record: RunRecord) -> Path:
         """Return the folder of an execution, relative to the results folder."""

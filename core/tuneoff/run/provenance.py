@@ -16,7 +16,6 @@ from tuneoff.base.files import open_regular
 from tuneoff.base.terminal import output_as_errors
 from tuneoff.errors import TuneoffError
 from tuneoff.experiment.accounting.declared import not_covered_line, of_run
-from tuneoff.experiment.names import label_texts
 from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.power_settings import AUTO, NO_METER, PowerSettings
 from tuneoff.experiment.spec import WorkloadSpec
@@ -124,7 +123,7 @@ def _digest(folder: Path | None, files: list[Path]) -> str | None:
 def uncharged_lines(plan: Plan, now_wall_ns: int) -> list[str]:
     """Return a line where a meter knows no idle power, one where a series does not cover the present, one per lacking price."""
     lacking = (unsplit_line(plan.power), not_covered_line(plan.accounting, now_wall_ns))
-    labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
+    labels = plan.label_texts
     reasons: dict[str, dict[str, None]] = {}
     for run in plan.counted:
         if run.skip_reason is None:

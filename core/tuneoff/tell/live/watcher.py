@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tuneoff.base import clock
 from tuneoff.errors import ResultsError
-from tuneoff.experiment.names import cell_name, emulated_label, label_texts, run_name
+from tuneoff.experiment.names import cell_name, emulated_label, run_name
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.groups import job_time_and_best
@@ -202,7 +202,7 @@ class Watcher:
 
     def _use(self, plan: Plan) -> None:
         self._plan = plan
-        labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
+        labels = plan.label_texts
         self._labels = {
             run.run_id: emulated_label(labels[run.label], run.spec) if run.emulated else labels[run.label] for run in plan.runs
         }

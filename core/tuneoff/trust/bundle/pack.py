@@ -15,7 +15,7 @@ from tuneoff.base.code_digest import code_digest
 from tuneoff.base.files import open_regular
 from tuneoff.base.interrupting import interrupting
 from tuneoff.errors import ResultsError
-from tuneoff.experiment.names import label_texts, run_name
+from tuneoff.experiment.names import run_name
 from tuneoff.experiment.plan import Plan
 from tuneoff.record.environment import SECRET_NAME
 from tuneoff.record.results_folder import read_plan, reading
@@ -157,7 +157,7 @@ def _check_target(target: Path, plan: Plan, note: Note) -> None:
 
 
 def _names(plan: Plan) -> dict[str, str]:
-    labels = label_texts((run.label, run.spec.adapter) for run in plan.runs)
+    labels = plan.label_texts
     return {run.run_id: run_name(labels[run.label], run.spec) for run in plan.runs}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tuneoff.errors import MissingPackageError, TuneoffError, UnknownNameError
 from tuneoff.experiment.expand import SkipCheck
-from tuneoff.experiment.names import label_texts, run_name
+from tuneoff.experiment.names import run_name
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.stored import read_runs
@@ -58,7 +58,7 @@ class ReproduceRequest:
     @property
     def names(self) -> dict[str, str]:
         """The name of each run by its id in the bundle: `serial random seed 7 (0 in the bundle)` where another seed runs."""
-        labels = label_texts((run.label, run.spec.adapter) for run in self.bundle.plan.runs)
+        labels = self.bundle.plan.label_texts
         return {run.run_id: self._name(labels[run.label], run.spec) for run in self.bundle.plan.runs}
 
     def _name(self, label: str, spec: RunSpec) -> str:

@@ -10,7 +10,7 @@ from tuneoff import registry
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.space import Categorical, Dimension, Float, IntegerLog, SearchSpace, stepped
 from tuneoff.experiment.expand import SkipCheck
-from tuneoff.experiment.names import label_texts, variant_text
+from tuneoff.experiment.names import variant_text
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Failures, Objective, RunSpec, Strategy, WorkloadSpec
 
@@ -57,7 +57,7 @@ class SpaceTarget:
 def targets(plan: Plan, draws: int) -> list[SpaceTarget]:
     """Return what a plan asks to verify, each adapter entry and search space once, in the plan's order."""
     check = SkipCheck()
-    labels = label_texts((run.label, run.spec.adapter) for run in plan.counted)
+    labels = plan.label_texts
     several = len({_text(run.spec.experiment.search_space) for run in plan.counted}) > 1
     found: dict[str, SpaceTarget] = {}
     for run in plan.counted:
