@@ -16,7 +16,7 @@ from tuneoff.record.events.schema import Event, Process
 from tuneoff.record.run_record import AttemptRecord, BestRecord, EpochRecord, RunRecord, TrialRecord
 from tuneoff.trust.check import specs
 from tuneoff.trust.check.checks import CHECKS
-from tuneoff.trust.check.evidence import AdapterEvidence, Made, Refusals, Subject
+from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, Refusals, Subject
 
 SUBJECT = Subject(name="plain", target="m:C", platform="local", capabilities=Capabilities(framework="none"))
 PROCESS = Process(
@@ -83,7 +83,7 @@ def record(
     )
 
 
-class MadeByHand(Made):
+class MadeByHand(FinishedRun):
     """A run whose events and notes are given."""
 
     given_events: Sequence[Event]
@@ -109,7 +109,7 @@ def made(
     notes: Sequence[Mapping[str, Any]] = (),
     record_fields: Mapping[str, Any] | None = None,
     **fields: Any,
-) -> Made:
+) -> FinishedRun:
     """Return a run of three epochs per trial with these trials."""
     spec = spec or specs.listed(specs.sound(max(1, len(trials))))
     spec = replace(spec, objective=replace(spec.objective, mode=mode))
@@ -126,7 +126,7 @@ def made(
     return run
 
 
-def evidence(*runs: Made, refusals: Refusals | None = None, **fields: Any) -> AdapterEvidence:
+def evidence(*runs: FinishedRun, refusals: Refusals | None = None, **fields: Any) -> AdapterEvidence:
     return AdapterEvidence(subject=SUBJECT, runs={run.name: run for run in runs}, refusals=refusals, **fields)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from tuneoff.base.processes import MARK
 from tuneoff.trust.check import footprint
-from tuneoff.trust.check.footprint import Footprint, Left, ListeningSocket, RunTraces, all_listeners, left_since, listeners_of
+from tuneoff.trust.check.footprint import Footprint, Leftover, ListeningSocket, RunTraces, all_listeners, left_since, listeners_of
 from tuneoff.trust.check.one_run import processes_of
 
 RUN = f"r{uuid4().hex[:10]}"  # nobody else's processes carry it
@@ -61,7 +61,9 @@ def start() -> Iterator[Start]:
         process.communicate()
 
 
-def left(before: Footprint, temporary: Path, listeners: tuple[ListeningSocket, ...] = (), pids: Iterable[int] = ()) -> list[Left]:
+def left(
+    before: Footprint, temporary: Path, listeners: tuple[ListeningSocket, ...] = (), pids: Iterable[int] = ()
+) -> list[Leftover]:
     seen = RunTraces(pids=set(pids), listeners=dict.fromkeys(listeners, 0))
     return left_since(before, f"{RUN}-abcdef", seen, [temporary])
 
@@ -106,7 +108,7 @@ def test_a_port_of_the_run_that_still_listens_is_found_whoever_holds_it(temporar
         port = server.getsockname()[1]
         (listener,) = [item for item in all_listeners() if item.port == port and item.address == "127.0.0.1"]
         assert left(before, temporary) == []  # another program's
-        assert left(before, temporary, (listener,)) == [Left("port", f"127.0.0.1:{port}")]
+        assert left(before, temporary, (listener,)) == [Leftover("port", f"127.0.0.1:{port}")]
     assert left(before, temporary, (listener,)) == []
 
 
@@ -116,7 +118,7 @@ def test_a_temporary_file_that_is_named_after_the_run_is_found(temporary: Path, 
     path = temporary / name.format(run=RUN, pid=4711)
     path.touch()
     (temporary / "somebody_else_s").touch()
-    assert left(before, temporary, pids={4711}) == [Left("temporary file", str(path))]
+    assert left(before, temporary, pids={4711}) == [Leftover("temporary file", str(path))]
 
 
 def test_a_temporary_file_that_the_run_was_seen_to_use_is_found(
@@ -130,7 +132,7 @@ def test_a_temporary_file_that_the_run_was_seen_to_use_is_found(
     assert not [item for item in left_since(before, "e", seen, [temporary]) if item.kind == "temporary file"]  # in use
     process.kill()
     process.wait()
-    assert left_since(before, "e", seen, [temporary]) == [Left("temporary file", str(path))]
+    assert left_since(before, "e", seen, [temporary]) == [Leftover("temporary file", str(path))]
     assert left_since(before, "e", RunTraces(), [temporary]) == []  # another program's
 
 

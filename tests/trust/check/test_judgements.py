@@ -14,8 +14,8 @@ from tuneoff.record.events import schema
 from tuneoff.record.run_record import RefusalRecord
 from tuneoff.trust.check import specs
 from tuneoff.trust.check.checks.space import _at_most, _outside
-from tuneoff.trust.check.evidence import AdapterEvidence, Made, Refusals, RequestAnswer
-from tuneoff.trust.check.footprint import Left
+from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, Refusals, RequestAnswer
+from tuneoff.trust.check.footprint import Leftover
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_retries_are_counted_for_each_kind_of_failure(given: AdapterEvidence, wr
 
 
 def test_too_many_trials_at_once_and_idle_workers_are_told_apart() -> None:
-    def run(name: str, *spans: tuple[int, int], waited_ns: int = 0) -> Made:
+    def run(name: str, *spans: tuple[int, int], waited_ns: int = 0) -> FinishedRun:
         trials = []
         for number, (start, end) in enumerate(spans):
             begun = attempt(1, slot=number % 2, started_ns=start, ended_ns=end, waited_ns=waited_ns, epochs=0)
@@ -201,13 +201,15 @@ PLANTED = (0.1, "PlantedFailure: planted in step undeploy")
 
 def test_undeploy_is_judged_after_each_failure_less_what_every_run_leaves() -> None:
     names = [f"failed-{step}" for step in ("deploy", "setup", "trial", "collect", "test", "metrics", "undeploy")]
-    process = (Left("process", "x"),)
+    process = (Leftover("process", "x"),)
 
     def given(
-        *calls: tuple[float, str | None] | None, left: tuple[Left, ...] = (), usual: tuple[Left, ...] = ()
+        *calls: tuple[float, str | None] | None, left: tuple[Leftover, ...] = (), usual: tuple[Leftover, ...] = ()
     ) -> AdapterEvidence:
         sound = [made(name, events=undeploys(GOOD)) for name in names if name != "failed-setup"]
-        return evidence(made("honest-max", left=usual), made("failed-setup", events=undeploys(*calls), left=left), *sound)
+        return evidence(
+            made("honest-max", leftovers=usual), made("failed-setup", events=undeploys(*calls), leftovers=left), *sound
+        )
 
     for evidence_given, verdict in (
         (given(GOOD), "passed"),

@@ -21,7 +21,7 @@ from tuneoff.errors import PluginError
 from tuneoff.trust.check import specs
 from tuneoff.trust.check.evidence import flagged_left
 from tuneoff.trust.check.fault_injection import PLANTS, Plant, PlantedFailure, wrapped_target
-from tuneoff.trust.check.footprint import Left, ListeningSocket, own_folders
+from tuneoff.trust.check.footprint import Leftover, ListeningSocket, own_folders
 from tuneoff.trust.check.make import run_spec, without_trials
 from tuneoff.trust.check.planned_runs import CheckRun, planned_runs
 from tuneoff.trust.check.probe_workload import CURVE, METRIC, NOTES, Probe
@@ -70,7 +70,7 @@ def test_what_the_supervisor_ended_is_sorted_by_its_kind() -> None:
     texts = ["process 7: python x", "process 8: python y", "shared memory /dev/shm/z", "folder /tmp/a", "un-deploy did not end"]
     found = flagged_left(texts, {ListeningSocket("1", "127.0.0.1", 80): 8})
     assert [item.kind for item in found] == ["process", "port", "temporary file"]  # the others are seen elsewhere
-    assert found[1] == Left("port", "127.0.0.1:80 of process 8: python y")
+    assert found[1] == Leftover("port", "127.0.0.1:80 of process 8: python y")
 
 
 def test_runs_are_made_of_what_an_adapter_offers() -> None:
@@ -189,13 +189,13 @@ def test_what_a_run_makes_in_its_own_folders_is_known_to_be_its_own(tmp_path: Pa
     (tmp_path / ".ray" / "token").touch()
     monkeypatch.setenv("HOME", str(tmp_path))
     with own_folders() as own:
-        assert own.left() == []
+        assert own.leftovers() == []
         assert (Path(own.home) / "letters").samefile(tmp_path / "letters")
         assert len(own.temporary) < len(tempfile.gettempdir()) + 16  # sockets lie below it
         (Path(own.temporary) / "forgotten").touch()
         for name in ("new", ".ray/session", "letters/read"):
             (Path(own.home) / name).touch()
-        texts = [item.text for item in own.left()]
+        texts = [item.text for item in own.leftovers()]
         assert texts == [f"{own.temporary}/forgotten", "~/.ray/session", "~/new"]
     assert not Path(own.home).exists()
     assert {path.name for path in tmp_path.rglob("*")} == {"letters", "read", ".ray", "token"}

@@ -23,7 +23,7 @@ from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.run_record import RunRecord
 from tuneoff.run.finish import finish
 from tuneoff.trust.check.fault_injection import RAISED
-from tuneoff.trust.check.footprint import Left, ListeningSocket
+from tuneoff.trust.check.footprint import Leftover, ListeningSocket
 from tuneoff.trust.check.probe_workload import NOTES
 from tuneoff.trust.history_check.counterexample import Counterexample
 from tuneoff.trust.history_check.rules import check_run
@@ -55,7 +55,7 @@ class Subject:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Made:
+class FinishedRun:
     """One finished run: its record and folder, and what was seen from outside."""
 
     name: str
@@ -65,7 +65,7 @@ class Made:
     stored: RunRecord | None = None  # None: see `problem`
     problem: str = ""
     listeners: tuple[ListeningSocket, ...] = ()
-    left: tuple[Left, ...] = ()
+    leftovers: tuple[Leftover, ...] = ()
     end_seconds: float | None = None  # from what was done to it from outside to its end
     is_loaded: bool = False  # the check itself kept the processors busy meanwhile
 
@@ -137,7 +137,7 @@ class Refusals:
 
     answers: Sequence[RequestAnswer]
     framework_imported: bool
-    left: Sequence[Left] = ()
+    leftovers: Sequence[Leftover] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,7 @@ class AdapterEvidence:
     """All that was made of one adapter; `missing` says of a name that checks read why it is not there."""
 
     subject: Subject
-    runs: Mapping[str, Made] = field(default_factory=dict)
+    runs: Mapping[str, FinishedRun] = field(default_factory=dict)
     drawn: Drawn | None = None
     refusals: Refusals | None = None
     missing: Mapping[str, Finding] = field(default_factory=dict)
@@ -153,7 +153,7 @@ class AdapterEvidence:
     def record(self, name: str) -> RunRecord:
         return self.runs[name].record
 
-    def some(self, *names: str) -> Iterator[Made]:
+    def some(self, *names: str) -> Iterator[FinishedRun]:
         """Yield those of the runs that were made."""
         return (self.runs[name] for name in names if name in self.runs)
 
@@ -161,19 +161,21 @@ class AdapterEvidence:
 AdapterCheck = Check[AdapterEvidence]
 
 
-def run_check(id: str, *, reads: tuple[str, ...], **about: Any) -> Callable[[Callable[[Made], Iterable[str]]], AdapterCheck]:
+def run_check(
+    id: str, *, reads: tuple[str, ...], **about: Any
+) -> Callable[[Callable[[FinishedRun], Iterable[str]]], AdapterCheck]:
     """Make a check of the function below, which yields the problems of one run: it judges those of `reads` that were made."""
 
-    def made_of(problems: Callable[[Made], Iterable[str]]) -> AdapterCheck:
+    def decorator(problems: Callable[[FinishedRun], Iterable[str]]) -> AdapterCheck:
         def judge(evidence: AdapterEvidence) -> Finding:
-            return judged(problem for made in evidence.some(*reads) for problem in problems(made))
+            return judged(problem for run in evidence.some(*reads) for problem in problems(run))
 
         return Check(id=id, judge=judge, reads=reads, **about)
 
-    return made_of
+    return decorator
 
 
-def finished(name: str, spec: RunSpec, notes: Path, answer: Mapping[str, Any], adapter: type[Adapter]) -> Made:
+def finished(name: str, spec: RunSpec, notes: Path, answer: Mapping[str, Any], adapter: type[Adapter]) -> FinishedRun:
     """Derive the record of a run, or say why there is none, and add what its supervisor flagged as left behind."""
     folder = Path(answer["folder"])
     ruling = None if answer["ruling"] is None else Ruling(**answer["ruling"])
@@ -185,7 +187,7 @@ def finished(name: str, spec: RunSpec, notes: Path, answer: Mapping[str, Any], a
     except (TuneoffError, ValueError) as error:
         problem = " ".join(f"{type(error).__name__}: {error}".split())
     holders = {ListeningSocket(item["inode"], item["address"], item["port"]): item["pid"] for item in answer["listeners"]}
-    return Made(
+    return FinishedRun(
         name=name,
         experiment=spec.experiment,
         folder=folder,
@@ -193,7 +195,10 @@ def finished(name: str, spec: RunSpec, notes: Path, answer: Mapping[str, Any], a
         stored=record,
         problem=problem,
         listeners=tuple(holders),
-        left=(*(Left(**item) for item in answer["left"]), *flagged_left(_flags(folder) if record is not None else [], holders)),
+        leftovers=(
+            *(Leftover(**item) for item in answer["left"]),
+            *flagged_left(_flags(folder) if record is not None else [], holders),
+        ),
         end_seconds=answer["end_seconds"],
     )
 
@@ -204,19 +209,19 @@ def _flags(folder: Path) -> list[str]:
     return [event.text for event in events if event.name == "left_behind"]
 
 
-def flagged_left(texts: Sequence[str], holders: Mapping[ListeningSocket, int]) -> list[Left]:
+def flagged_left(texts: Sequence[str], holders: Mapping[ListeningSocket, int]) -> list[Leftover]:
     """Return what the supervisor had to end or to remove itself; a process that listened is a port that was left.
 
     `holders`: the listeners of the run with the process that held each. Shared memory and what is outside this machine are
     looked for by whoever made the run, and an `undeploy` that did not end is seen in the events.
     """
-    found: list[Left] = []
+    leftovers: list[Leftover] = []
     for text in texts:
         kind, _, rest = text.partition(" ")
         if kind == "process":
             pid = int(rest.partition(":")[0])
             ports = [f"{item.address}:{item.port}" for item, holder in holders.items() if holder == pid]
-            found.append(Left("port", f"{', '.join(ports)} of {text}") if ports else Left("process", text))
+            leftovers.append(Leftover("port", f"{', '.join(ports)} of {text}") if ports else Leftover("process", text))
         elif kind in ("folder", "cgroup"):
-            found.append(Left("temporary file", text))
-    return found
+            leftovers.append(Leftover("temporary file", text))
+    return leftovers

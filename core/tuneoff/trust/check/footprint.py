@@ -47,14 +47,14 @@ class ListeningSocket:
 
 def all_listeners() -> set[ListeningSocket]:
     """Return every listening socket of this machine (of this network namespace)."""
-    found = set()
+    listeners = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         for line in Path(table).read_text().splitlines()[1:] if Path(table).exists() else ():
             fields = line.split()
             if fields[3] == LISTEN:
                 address, _, port = fields[1].partition(":")
-                found.add(ListeningSocket(inode=fields[9], address=_decoded(address), port=int(port, 16)))
-    return found
+                listeners.add(ListeningSocket(inode=fields[9], address=_decoded(address), port=int(port, 16)))
+    return listeners
 
 
 def listeners_of(pids: Iterable[int]) -> set[ListeningSocket]:
@@ -78,7 +78,7 @@ def _decoded(address: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class Leftover:
     """One thing that a run left."""
 
     kind: Kind
@@ -128,16 +128,16 @@ class Footprint:
 
 def left_since(
     before: Footprint, execution_id: str, seen: RunTraces | None = None, temporary: Sequence[Path] | None = None
-) -> list[Left]:
+) -> list[Leftover]:
     """Return what is new, is of the run, and still there after a moment."""
     deadline = time.monotonic() + SETTLE_SECONDS
-    known = seen or RunTraces()
-    while (found := _left(before, execution_id, known, temporary)) and time.monotonic() < deadline:
+    traces = seen or RunTraces()
+    while (leftovers := _left(before, execution_id, traces, temporary)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    return found
+    return leftovers
 
 
-def _left(before: Footprint, execution_id: str, seen: RunTraces, temporary: Sequence[Path] | None) -> list[Left]:
+def _left(before: Footprint, execution_id: str, seen: RunTraces, temporary: Sequence[Path] | None) -> list[Leftover]:
     now = Footprint.now(temporary)
     processes = {pid for pid in now.processes - before.processes if is_alive(pid)} | set(with_mark(MARK, execution_id))
     listening = {pid for pid in processes if listeners_of([pid]) - before.listeners}  # its port tells more than its being there
@@ -146,22 +146,22 @@ def _left(before: Footprint, execution_id: str, seen: RunTraces, temporary: Sequ
     files = [path for path in now.temporary - before.temporary if seen.has(path, execution_id)]
     return [
         *(
-            Left("process", f"process {pid}: {process_text(pid, COORDINATOR, 'the coordinator')}")
+            Leftover("process", f"process {pid}: {process_text(pid, COORDINATOR, 'the coordinator')}")
             for pid in sorted(processes - listening)
         ),
-        *(Left("port", f"{item.address}:{item.port}") for item in sorted(listeners, key=lambda item: item.port)),
-        *(Left("shared memory", f"{SHARED_MEMORY}/{name}") for name in sorted(unmapped(memory))),
-        *(Left("temporary file", str(path)) for path in sorted(unused(files))),
+        *(Leftover("port", f"{item.address}:{item.port}") for item in sorted(listeners, key=lambda item: item.port)),
+        *(Leftover("shared memory", f"{SHARED_MEMORY}/{name}") for name in sorted(unmapped(memory))),
+        *(Leftover("temporary file", str(path)) for path in sorted(unused(files))),
     ]
 
 
 def unused(paths: Iterable[Path]) -> set[Path]:
     """Return the paths that no living process of this user has open, works in, or was given in its environment."""
-    left = set(paths)
-    for pid in all_pids() if left else ():
+    remaining = set(paths)
+    for pid in all_pids() if remaining else ():
         mentioned = _mentioned(pid)
-        left = {path for path in left if not any(os.fsencode(path) in text for text in mentioned)}
-    return left
+        remaining = {path for path in remaining if not any(os.fsencode(path) in text for text in mentioned)}
+    return remaining
 
 
 def shared_folders() -> set[Path]:
@@ -208,13 +208,15 @@ class OwnFolders:
         os.environ["TMPDIR"], os.environ["HOME"] = self.temporary, self.home
         tempfile.tempdir = None  # asked for anew
 
-    def left(self) -> list[Left]:
+    def leftovers(self) -> list[Leftover]:
         """Return what was made in them and is used by nobody."""
-        files = [Left("temporary file", str(path)) for path in sorted(unused(Path(self.temporary).iterdir()))]
+        files = [Leftover("temporary file", str(path)) for path in sorted(unused(Path(self.temporary).iterdir()))]
         home = Path(self.home)
         links = {home / name for name in self.inside}
-        made = [path for folder in (home, *links) for path in _own_entries(folder) if not path.is_symlink() and path not in links]
-        return files + [Left("home file", f"~/{path.relative_to(home)}") for path in sorted(made)]
+        home_files = [
+            path for folder in (home, *links) for path in _own_entries(folder) if not path.is_symlink() and path not in links
+        ]
+        return files + [Leftover("home file", f"~/{path.relative_to(home)}") for path in sorted(home_files)]
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ from tuneoff.experiment.expand import SkipCheck
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.run.supervisor.guardian import Announce
 from tuneoff.trust.check import specs
-from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence, Drawn, Made, Refusals, Subject, finished
+from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence, Drawn, FinishedRun, Refusals, Subject, finished
 from tuneoff.trust.check.fault_injection import wrapped_target
 from tuneoff.trust.check.footprint import own_folders
 from tuneoff.trust.check.one_run import ask_run
@@ -111,30 +111,30 @@ def make_evidence(
             missing[run.name] = absence
         elif run.name in names:
             runs.append(run)
-    with asked_to_end() as asked:
-        refusals = _refusals(subject, folder, asked) if REFUSALS in names else None
-        drawn = _drawn(subject, asked, tell, announce) if DRAWS in names else None
-        _check(asked)
+    with asked_to_end() as interrupt:
+        refusals = _refusals(subject, folder, interrupt) if REFUSALS in names else None
+        drawn = _drawn(subject, interrupt, tell, announce) if DRAWS in names else None
+        _check(interrupt)
         if drawn is None and DRAWS in names:
             runs.append(planned[MANY])
-        ended = _make_all(subject, runs, folder, asked, tell, announce, at_once)
-    made = {name: item for name, item in ended.items() if isinstance(item, Made)}
+        ended = _make_all(subject, runs, folder, interrupt, tell, announce, at_once)
+    finished_runs = {name: item for name, item in ended.items() if isinstance(item, FinishedRun)}
     missing |= without_trials(planned, ended)
     if drawn is None and DRAWS in names:
-        drawn = _received(made.get(MANY)) or missing.get(MANY) or not_tested("no configuration was received")
+        drawn = _received(finished_runs.get(MANY)) or missing.get(MANY) or not_tested("no configuration was received")
     for name, item in {REFUSALS: refusals, DRAWS: drawn}.items():
         if isinstance(item, Finding):
             missing[name] = item
     return AdapterEvidence(
         subject=subject,
-        runs=made,
+        runs=finished_runs,
         drawn=drawn if isinstance(drawn, Drawn) else None,
         refusals=refusals if isinstance(refusals, Refusals) else None,
         missing=missing,
     )
 
 
-def without_trials(planned: Mapping[str, CheckRun], ended: Mapping[str, Made | Finding]) -> dict[str, Finding]:
+def without_trials(planned: Mapping[str, CheckRun], ended: Mapping[str, FinishedRun | Finding]) -> dict[str, Finding]:
     """Return what each run without a trial shows: nothing, or a failure of the adapter where no run has one."""
     findings = {}
     for name, item in ended.items():
@@ -143,93 +143,101 @@ def without_trials(planned: Mapping[str, CheckRun], ended: Mapping[str, Made | F
             findings[name] = finding
     if len(findings) == len(ended):
         for name, item in ended.items():
-            if isinstance(item, Made) and item.stored is not None and item.stored.charged == "framework":
+            if isinstance(item, FinishedRun) and item.stored is not None and item.stored.charged == "framework":
                 findings[name] = failed(findings[name].text)
     return findings
 
 
-def _check(asked: threading.Event) -> None:
-    if asked.is_set():
+def _check(interrupt: threading.Event) -> None:
+    if interrupt.is_set():
         raise KeyboardInterrupt
 
 
 def _make_all(
-    subject: Subject, runs: Sequence[CheckRun], folder: Path, asked: threading.Event, tell: Tell, announce: Announce, at_once: int
-) -> dict[str, Made | Finding]:
-    found: dict[str, Made | Finding] = {}
+    subject: Subject,
+    runs: Sequence[CheckRun],
+    folder: Path,
+    interrupt: threading.Event,
+    tell: Tell,
+    announce: Announce,
+    at_once: int,
+) -> dict[str, FinishedRun | Finding]:
+    ended: dict[str, FinishedRun | Finding] = {}
     started = time.monotonic()
 
     def tell_of(name: str) -> None:
-        _check(asked)  # a run that a signal ended is not made
-        left = _time_left(len(found), len(runs), time.monotonic() - started)
-        tell(f"{len(found)} of {len(runs)} runs made; {name}{left}")
+        _check(interrupt)  # a run that a signal ended is not made
+        time_left = _time_left(len(ended), len(runs), time.monotonic() - started)
+        tell(f"{len(ended)} of {len(runs)} runs made; {name}{time_left}")
 
     def make(together: Sequence[CheckRun]) -> None:
         with ThreadPoolExecutor(at_once) as pool:
-            waiting = {pool.submit(_make, subject, run, folder, asked, announce): run.name for run in together}
+            waiting = {pool.submit(_make, subject, run, folder, interrupt, announce): run.name for run in together}
             for future in as_completed(waiting):
-                found[waiting[future]] = future.result()
+                ended[waiting[future]] = future.result()
                 tell_of(waiting[future])
 
     first = [run for run in runs if not run.is_alone and run.plant is None][:HOPELESS_RUNS]
     make(first)
-    fruitless = [run for run in first if isinstance(made := found[run.name], Made) and _without_trials(run, made) is not None]
+    fruitless = [
+        run for run in first if isinstance(result := ended[run.name], FinishedRun) and _without_trials(run, result) is not None
+    ]
     is_hopeless = len(fruitless) == HOPELESS_RUNS
     if is_hopeless:
         tell(f"the first {HOPELESS_RUNS} runs came to no trial; no other run is made")
     else:
-        make([run for run in runs if not run.is_alone and run.name not in found])
+        make([run for run in runs if not run.is_alone and run.name not in ended])
     for run in runs:
-        if is_hopeless and run.name not in found:
-            found[run.name] = not_tested(f"not made: the first {HOPELESS_RUNS} runs came to no trial")
+        if is_hopeless and run.name not in ended:
+            ended[run.name] = not_tested(f"not made: the first {HOPELESS_RUNS} runs came to no trial")
         elif run.is_alone:
-            found[run.name] = _make(subject, run, folder, asked, announce)
+            ended[run.name] = _make(subject, run, folder, interrupt, announce)
             tell_of(run.name)
-    _check(asked)
-    return found
+    _check(interrupt)
+    return ended
 
 
-def _time_left(made: int, runs: int, seconds: float) -> str:
+def _time_left(done: int, runs: int, seconds: float) -> str:
     """Return how long the others take, from the half on: the longest runs are made first, and by them alone it were too long."""
-    return f"; about {duration_text(seconds * (runs - made) / made)} left" if runs <= 2 * made < 2 * runs else ""
+    return f"; about {duration_text(seconds * (runs - done) / done)} left" if runs <= 2 * done < 2 * runs else ""
 
 
-def _make(subject: Subject, run: CheckRun, folder: Path, asked: threading.Event, announce: Announce) -> Made | Finding:
-    place = folder / run.name
-    notes = place / "notes"
+def _make(subject: Subject, run: CheckRun, folder: Path, interrupt: threading.Event, announce: Announce) -> FinishedRun | Finding:
+    run_folder = folder / run.name
+    notes = run_folder / "notes"
     notes.mkdir(parents=True)
     spec = run_spec(subject, run, notes)
     request = {
         "run": run_spec_to_json(spec),
-        "results": str(place / "results"),
+        "results": str(run_folder / "results"),
         "act": run.act,
         "is_loaded": run.is_loaded,
         "without_groups": run.without_groups,
     }
-    with own_folders(announce) as own:
-        answer = ask_run(asked, "tuneoff.trust.check.one_run", place, {**request, "folders": asdict(own)})
+    with own_folders(announce) as folders:
+        answer = ask_run(interrupt, "tuneoff.trust.check.one_run", run_folder, {**request, "folders": asdict(folders)})
     if isinstance(answer, str):
         return not_tested(f"run {run.name} was not made: {answer}")
     with _FINISHING:
         return replace(finished(run.name, spec, notes, answer, load_target(subject.target)), is_loaded=run.is_loaded)
 
 
-def _refusals(subject: Subject, folder: Path, asked: threading.Event) -> Refusals | Finding:
-    place = folder / REFUSALS
-    place.mkdir(parents=True)
+def _refusals(subject: Subject, folder: Path, interrupt: threading.Event) -> Refusals | Finding:
+    request_folder = folder / REFUSALS
+    request_folder.mkdir(parents=True)
     spec = run_spec(subject, CheckRun(name=REFUSALS, experiment=specs.drawn(8)))
-    answer = ask_run(asked, "tuneoff.trust.check.refusals", place, {"run": run_spec_to_json(spec)}, REFUSAL_SECONDS)
+    answer = ask_run(interrupt, "tuneoff.trust.check.refusals", request_folder, {"run": run_spec_to_json(spec)}, REFUSAL_SECONDS)
     if isinstance(answer, str):
         return not_tested(f"nothing could be asked: {answer}")
     return msgspec.convert(answer, Refusals)
 
 
-def _drawn(subject: Subject, asked: threading.Event, tell: Tell, announce: Announce) -> Drawn | Finding | None:
+def _drawn(subject: Subject, interrupt: threading.Event, tell: Tell, announce: Announce) -> Drawn | Finding | None:
     """Return draws of the adapter's own sampler; None where it cannot draw without running trials."""
     tell(f"drawing {DRAW_COUNT} configurations")
     spec = run_spec(subject, CheckRun(name=DRAWS, experiment=specs.drawn(DRAW_COUNT)))
     way_out = f"let it give {DRAW_COUNT} in that time"
-    answer = draw_in_process(spec, DRAW_COUNT, spec.seed, DRAW_SECONDS, way_out, announce, asked.is_set)
+    answer = draw_in_process(spec, DRAW_COUNT, spec.seed, DRAW_SECONDS, way_out, announce, interrupt.is_set)
     if answer.state == NOT_OFFERED:
         return None
     if answer.state == FAILED and not answer.configurations:
@@ -238,20 +246,20 @@ def _drawn(subject: Subject, asked: threading.Event, tell: Tell, announce: Annou
     return Drawn(source="draw", configurations=answer.configurations, problem=problem)
 
 
-def _without_trials(run: CheckRun, made: Made) -> Finding | None:
+def _without_trials(planned: CheckRun, run: FinishedRun) -> Finding | None:
     """Return that a run into which no failure was planted came to no trial, or to none of what its script asked for.
 
     What it cannot show is no pass.
     """
-    record = made.stored
-    if "script" in made.experiment.workload.options and record is not None and not made.notes:
+    record = run.stored
+    if "script" in run.experiment.workload.options and record is not None and not run.notes:
         return out_of_reach("trials run on another machine, and sampler 'fixed' is not offered: no fault can be planted")
-    if record is None or run.plant is not None or any(trial.used_ticket for trial in record.trials):
+    if record is None or planned.plant is not None or any(trial.used_ticket for trial in record.trials):
         return None
-    return not_tested(f"run {run.name} came to no trial; it is {record.status}: {record.reason}")
+    return not_tested(f"run {planned.name} came to no trial; it is {record.status}: {record.reason}")
 
 
-def _received(made: Made | None) -> Drawn | None:
-    if made is None or made.stored is None:
+def _received(run: FinishedRun | None) -> Drawn | None:
+    if run is None or run.stored is None:
         return None
-    return Drawn(source="runs", configurations=[trial.configuration for trial in made.stored.trials])
+    return Drawn(source="runs", configurations=[trial.configuration for trial in run.stored.trials])

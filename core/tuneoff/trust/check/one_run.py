@@ -31,24 +31,26 @@ from tuneoff.run.supervisor import cgroups
 from tuneoff.run.supervisor.guardian import Guardian
 from tuneoff.run.supervisor.leftovers import left_outside, remembered
 from tuneoff.run.supervisor.run import RunRequest, supervise
-from tuneoff.trust.check.footprint import Footprint, Left, OwnFolders, RunTraces, left_since
+from tuneoff.trust.check.footprint import Footprint, Leftover, OwnFolders, RunTraces, left_since
 
 RUN_SECONDS = 600.0  # a run that takes longer has lost its own supervisor
 LOOK_SECONDS = 0.3
 BUSY = "while True: pass"
 
 
-def ask_run(asked: threading.Event, module: str, folder: Path, request: Mapping[str, Any], seconds: float = RUN_SECONDS) -> Any:
+def ask_run(
+    interrupt: threading.Event, module: str, folder: Path, request: Mapping[str, Any], seconds: float = RUN_SECONDS
+) -> Any:
     """Run a module on a request in `folder` and return its answer; a text says why there is none.
 
     Once `asked` is set, the process has a SIGTERM: it un-deploys its run and ends. None begins then.
     """
-    if asked.is_set():
+    if interrupt.is_set():
         return "interrupted"
     signalled: list[int] = []
 
     def pass_on(pid: int) -> None:
-        if asked.is_set() and not signalled:
+        if interrupt.is_set() and not signalled:
             signalled.append(pid)
             kill(pid, signal.SIGTERM)
 
@@ -106,25 +108,27 @@ def make_run(request: dict[str, Any]) -> dict[str, Any]:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda signum, frame: interrupt.set())
     watcher = OutsideObserver(folder=results / RUNS / run.run_id, act=request["act"], interrupt=interrupt)
-    own = OwnFolders(**request["folders"])
-    own.enter()
+    folders = OwnFolders(**request["folders"])
+    folders.enter()
     guardian = Guardian(results)
     before = Footprint.now()
     with _load(os.cpu_count() or 1 if request["is_loaded"] else 0):
         ended = supervise(RunRequest(spec=run, results=results, listener=watcher, interrupt=interrupt))
     end_seconds = time.monotonic() - watcher.acted if watcher.acted is not None else None
     execution = ended.execution
-    left = left_since(before, execution.execution_id, watcher.seen)
-    left += [Left("temporary file", f"{kind} {value}") for kind, value in remembered(execution.folder) if os.path.exists(value)]
-    left += own.left()
-    left += [Left("outside", text) for text in left_outside(execution.folder)]
+    leftovers = left_since(before, execution.execution_id, watcher.seen)
+    leftovers += [
+        Leftover("temporary file", f"{kind} {value}") for kind, value in remembered(execution.folder) if os.path.exists(value)
+    ]
+    leftovers += folders.leftovers()
+    leftovers += [Leftover("outside", text) for text in left_outside(execution.folder)]
     guardian.dismiss()
     return {
         "folder": str(execution.folder),
         "ruling": None if ended.ruling is None else asdict(ended.ruling),
         "limits": dict(ended.limits),
         "listeners": [{**asdict(listener), "pid": pid} for listener, pid in watcher.seen.listeners.items()],
-        "left": [asdict(item) for item in left],
+        "left": [asdict(item) for item in leftovers],
         "end_seconds": end_seconds,
     }
 

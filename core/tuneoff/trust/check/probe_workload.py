@@ -186,8 +186,8 @@ class Probe(Workload):
         folder = self.options.get("notes")
         if not folder or not os.path.isdir(folder):
             return
-        own = {"pid": os.getpid(), "t": time.monotonic_ns(), "digest": self._digest, "born": self._born}
-        entry = {"what": what, **own, **values}
+        identity = {"pid": os.getpid(), "t": time.monotonic_ns(), "digest": self._digest, "born": self._born}
+        entry = {"what": what, **identity, **values}
         descriptor = os.open(os.path.join(folder, NOTES), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         try:
             os.write(descriptor, (json.dumps(entry) + "\n").encode())
@@ -229,8 +229,8 @@ def _exhaust_memory() -> None:
 
 def _cpu_ns() -> dict[str, int]:
     """Return the CPU time of each thread of this process."""
-    found: dict[str, int] = {}
+    by_thread: dict[str, int] = {}
     for thread in os.listdir("/proc/self/task"):
         with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/self/task/{thread}/schedstat") as file:
-            found[thread] = int(file.read().split()[0])
-    return found
+            by_thread[thread] = int(file.read().split()[0])
+    return by_thread

@@ -30,12 +30,12 @@ _UNDECLARED, _ADAPTER_OPTIONS, _SAMPLER_OPTIONS = "undeclared", "adapter-options
 def main(request: dict[str, Any]) -> dict[str, Any]:
     spec = run_spec_from_json(request["run"])
     before = Footprint.now()
-    known = set(sys.modules)
+    imported_before = set(sys.modules)
     adapter: type[Adapter] = load_target(spec.adapter_target)
     answers = list(ask(spec, adapter))
     module = adapter.capabilities.module
-    imported = bool(module) and module not in known and module in sys.modules
-    return asdict(Refusals(answers=answers, framework_imported=imported, left=left_since(before, UNKNOWN)))
+    imported = bool(module) and module not in imported_before and module in sys.modules
+    return asdict(Refusals(answers=answers, framework_imported=imported, leftovers=left_since(before, UNKNOWN)))
 
 
 def ask(spec: RunSpec, adapter: type[Adapter]) -> Iterator[RequestAnswer]:

@@ -13,7 +13,7 @@ from tuneoff.base.packages import installed_version
 from tuneoff.measure.use import LARGEST_SHARE
 from tuneoff.run.supervisor.guardian import temporary_folder, watching
 from tuneoff.trust.check.checks import CHECKS
-from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence, Made, Subject
+from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence, FinishedRun, Subject
 from tuneoff.trust.check.make import make_evidence
 
 ONE_AT_A_TIME = 1  # runs of the second try
@@ -89,12 +89,12 @@ def tried_again(
 
 
 def _busy(check: AdapterCheck, evidence: AdapterEvidence) -> str:
-    late = [made for made in evidence.some(*check.reads) if made.stored is not None and made.stored.status == "timeout"]
-    busy = max((made.others_percent or 0.0 for made in late), default=0.0) > LARGEST_SHARE
+    late = [run for run in evidence.some(*check.reads) if run.stored is not None and run.stored.status == "timeout"]
+    busy = max((run.others_percent or 0.0 for run in late), default=0.0) > LARGEST_SHARE
     return f"a run timed out while the machine was busy ({_others(late)}): free it, and check again" if busy else ""
 
 
-def _others(runs: Iterable[Made]) -> str:
+def _others(runs: Iterable[FinishedRun]) -> str:
     """Return what other programs used during that of some runs in which they used the most."""
-    shares = [made.others_percent for made in runs if made.others_percent is not None]
+    shares = [run.others_percent for run in runs if run.others_percent is not None]
     return f"other programs used {max(shares):.0f} % of the processors" if shares else "what the machine did is not known"

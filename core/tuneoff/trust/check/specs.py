@@ -69,14 +69,14 @@ def acting(configurations: Sequence[tuple[float, Act]], *, has_fixed: bool, **ch
 
 def listed(configurations: Sequence[tuple[float, Act]], **changes: Any) -> ExperimentSpec:
     """Return an experiment whose configurations (level, act) are given."""
-    given = tuple({"level": level, "act": act} for level, act in configurations)
+    points = tuple({"level": level, "act": act} for level, act in configurations)
     return experiment(
         ProbeWithoutState,
         **{
             "search_space": LISTED,
             "sampler": Strategy(name="fixed"),
-            "configurations": given,
-            "budget": Budget(trials=len(given), epochs_per_trial=EPOCHS),
+            "configurations": points,
+            "budget": Budget(trials=len(points), epochs_per_trial=EPOCHS),
             **changes,
         },
     )
@@ -120,8 +120,8 @@ def scripted() -> ExperimentSpec:
     """Two of six trials have to stop, the best of all among them."""
     configurations = [(0.4, "sound"), (0.9, "sound"), (0.6, "sound"), (0.2, "sound"), (0.5, "sound"), (0.3, "sound")]
     spec = listed(configurations, options={"epoch_seconds": 0.25})  # type: ignore[arg-type]
-    given = spec.configurations
-    stops = {configuration_digest(given[index]): epoch for index, epoch in ((1, 2), (4, 3))}
+    points = spec.configurations
+    stops = {configuration_digest(points[index]): epoch for index, epoch in ((1, 2), (4, 3))}
     return replace(spec, pruner=Strategy(name="scripted"), stops=stops, budget=Budget(trials=6, epochs_per_trial=6))
 
 
@@ -178,11 +178,11 @@ def careless(has_fixed: bool) -> ExperimentSpec:
     if not has_fixed:
         space = SearchSpace({name: dimension for name, dimension in CARELESS if name != "act"})
         return replace(spec, search_space=space)
-    given = tuple(
+    points = tuple(
         {**configuration, "choice": CHOICES[index % len(CHOICES)], "layers": [4, 8]}
         for index, configuration in enumerate(spec.configurations)
     )
-    return replace(spec, search_space=CARELESS, configurations=given)
+    return replace(spec, search_space=CARELESS, configurations=points)
 
 
 def wall_clock() -> ExperimentSpec:

@@ -10,7 +10,7 @@ from tuneoff.record.derive import VALUE_TOLERANCE
 from tuneoff.record.events import schema
 from tuneoff.record.run_record import TrialRecord
 from tuneoff.run.trial.checkpoint import checkpoint_path, read_checkpoint
-from tuneoff.trust.check.evidence import AdapterEvidence, Made, run_check
+from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, run_check
 
 BOTH = ("honest-max", "honest-min")
 ODD = "odd-values"
@@ -18,10 +18,10 @@ RUN = "honest-max"
 READ = (RUN, "honest-min", "scripted")
 
 
-def _named(made: Made) -> TrialRecord | None:
+def _named(run: FinishedRun) -> TrialRecord | None:
     """Return the trial that the framework named, or None: it named none, or one that does not exist."""
-    best = made.record.best
-    return next((trial for trial in made.record.trials if best is not None and trial.trial == best.trial), None)
+    best = run.record.best
+    return next((trial for trial in run.record.trials if best is not None and trial.trial == best.trial), None)
 
 
 @run_check(
@@ -31,28 +31,28 @@ def _named(made: Made) -> TrialRecord | None:
     way_out="return Best with the id under which the trial was submitted",
     reads=BOTH,
 )
-def _among(made: Made) -> Iterator[str]:
-    best = made.record.best
+def _among(run: FinishedRun) -> Iterator[str]:
+    best = run.record.best
     if best is None or best.trial is None:
-        yield f"{made.name}: no trial was named, though {len(made.record.trials)} ran"
-    elif _named(made) is None:
-        yield f"{made.name}: {best.trial!r} was named, which is none of the run's trials"
+        yield f"{run.name}: no trial was named, though {len(run.record.trials)} ran"
+    elif _named(run) is None:
+        yield f"{run.name}: {best.trial!r} was named, which is none of the run's trials"
 
 
-def _values(made: Made) -> list[float]:
-    return [trial.value for trial in made.record.trials if trial.state == "completed" and trial.value is not None]
+def _values(run: FinishedRun) -> list[float]:
+    return [trial.value for trial in run.record.trials if trial.state == "completed" and trial.value is not None]
 
 
-def _ends(made: Made) -> tuple[float, float]:
+def _ends(run: FinishedRun) -> tuple[float, float]:
     """Return the best and the worst value of the completed trials."""
-    values = _values(made)
+    values = _values(run)
     best, worst = max(values), min(values)
-    return (best, worst) if made.experiment.objective.mode == "max" else (worst, best)
+    return (best, worst) if run.experiment.objective.mode == "max" else (worst, best)
 
 
-def _told(problems: list[str], evidence: AdapterEvidence) -> Finding:
+def _judged_if_named(problems: list[str], evidence: AdapterEvidence) -> Finding:
     """Return a failure that names the problems; a pass only where each honest run named one of its trials."""
-    if not problems and any(_named(made) is None for made in evidence.some(*BOTH)):
+    if not problems and any(_named(run) is None for run in evidence.some(*BOTH)):
         return not_tested("no trial was named: see best.among-trials")
     return judged(problems)
 
@@ -64,12 +64,12 @@ def _worst_named(evidence: AdapterEvidence) -> tuple[list[str], bool]:
     other. One that names, say, the last trial may meet the worst in one run, but then hardly an end of the other.
     """
     problems, is_reversed = [], True
-    for made in evidence.some(*BOTH):
-        named, (best, worst) = _named(made), _ends(made)
+    for run in evidence.some(*BOTH):
+        named, (best, worst) = _named(run), _ends(run)
         if named is None or best == worst:
             continue
         if named.value == worst:
-            problems.append(f"{made.name}: the worst trial, {named.trial} with {worst:.6g}, was named as the best")
+            problems.append(f"{run.name}: the worst trial, {named.trial} with {worst:.6g}, was named as the best")
         is_reversed = is_reversed and named.value in (best, worst)
     return problems, bool(problems) and is_reversed
 
@@ -85,11 +85,11 @@ def _is_best(evidence: AdapterEvidence) -> Finding:
     if _worst_named(evidence)[1]:
         return not_tested("the worst trial was named: see best.direction")
     problems = []
-    for made in evidence.some(*BOTH):
-        named, (best, _) = _named(made), _ends(made)
+    for run in evidence.some(*BOTH):
+        named, (best, _) = _named(run), _ends(run)
         if named is not None and named.value not in (best, None):
-            problems.append(f"{made.name}: {named.trial} with {named.value:.6g} was named, but {best:.6g} was reached")
-    return _told(problems, evidence)
+            problems.append(f"{run.name}: {named.trial} with {named.value:.6g} was named, but {best:.6g} was reached")
+    return _judged_if_named(problems, evidence)
 
 
 @check(
@@ -103,7 +103,7 @@ def _direction(evidence: AdapterEvidence) -> Finding:
     problems, is_reversed = _worst_named(evidence)
     if problems and not is_reversed:
         return not_tested("the worst trial was named, but not as under a reversed direction: see best.is-best")
-    return _told(problems, evidence)
+    return _judged_if_named(problems, evidence)
 
 
 @check(
@@ -114,9 +114,9 @@ def _direction(evidence: AdapterEvidence) -> Finding:
     reads=(ODD,),
 )
 def _ties(evidence: AdapterEvidence) -> Finding:
-    made = evidence.runs[ODD]
-    named, (best, _) = _named(made), _ends(made)
-    if _values(made).count(best) < 2:
+    run = evidence.runs[ODD]
+    named, (best, _) = _named(run), _ends(run)
+    if _values(run).count(best) < 2:
         return not_tested("no two trials had the same best value")
     if named is None:
         return judged([f"of the trials with {best:.6g} none was named"])
@@ -131,14 +131,14 @@ def _ties(evidence: AdapterEvidence) -> Finding:
     way_out="tell the framework of a trial without a finite value as failed, and never compare with its value",
     reads=(ODD, "faulty"),
 )
-def _nan(made: Made) -> Iterator[str]:
-    named, best = _named(made), made.record.best
+def _nan(run: FinishedRun) -> Iterator[str]:
+    named, best = _named(run), run.record.best
     if named is not None and not is_finite(named.value):
-        yield f"{made.name}: {named.trial} was named, which {named.state} without a finite value"
+        yield f"{run.name}: {named.trial} was named, which {named.state} without a finite value"
     elif best is not None and best.framework_value is not None and not is_finite(best.framework_value):
-        yield f"{made.name}: the value of the best trial was said to be {best.framework_value}"
-    elif made.name == "faulty" and named is None:
-        yield f"{made.name}: no trial was named, though {len(_values(made))} completed"
+        yield f"{run.name}: the value of the best trial was said to be {best.framework_value}"
+    elif run.name == "faulty" and named is None:
+        yield f"{run.name}: no trial was named, though {len(_values(run))} completed"
 
 
 @run_check(
@@ -148,8 +148,8 @@ def _nan(made: Made) -> Iterator[str]:
     way_out="leave trials out that did not train all planned epochs",
     reads=("scripted",),
 )
-def _completed(made: Made) -> Iterator[str]:
-    named = _named(made)
+def _completed(run: FinishedRun) -> Iterator[str]:
+    named = _named(run)
     if named is not None and named.state != "completed":
         yield f"{named.trial} was named, which was {named.state}"
 
@@ -162,16 +162,16 @@ def _completed(made: Made) -> Iterator[str]:
     reads=BOTH,
 )
 def _value(evidence: AdapterEvidence) -> Finding:
-    problems = [problem for made in evidence.some(*BOTH) for problem in _value_problems(made)]
-    return _told(problems, evidence)
+    problems = [problem for run in evidence.some(*BOTH) for problem in _value_problems(run)]
+    return _judged_if_named(problems, evidence)
 
 
-def _value_problems(made: Made) -> Iterator[str]:
-    named, best = _named(made), made.record.best
+def _value_problems(run: FinishedRun) -> Iterator[str]:
+    named, best = _named(run), run.record.best
     if named is None or best is None or named.value is None or best.framework_value is None:
         return
     if abs(best.framework_value - named.value) > VALUE_TOLERANCE * max(1.0, abs(named.value)):
-        yield f"{made.name}: {named.trial} was said to have {best.framework_value:.6g}, but its best epoch has {named.value:.6g}"
+        yield f"{run.name}: {named.trial} was said to have {best.framework_value:.6g}, but its best epoch has {named.value:.6g}"
 
 
 CHECKS = (_among, _is_best, _direction, _ties, _nan, _completed, _value)
@@ -184,12 +184,12 @@ CHECKS = (_among, _is_best, _direction, _ties, _nan, _completed, _value)
     way_out="inherit Adapter.test",
     reads=(RUN, "honest-min"),
 )
-def _best_tested(made: Made) -> Iterator[str]:
-    best, tested = made.record.best, made.of(schema.Tested)
+def _best_tested(run: FinishedRun) -> Iterator[str]:
+    best, tested = run.record.best, run.of(schema.Tested)
     if len(tested) != 1:
-        yield f"{made.name}: {len(tested)} tests were recorded, not 1"
+        yield f"{run.name}: {len(tested)} tests were recorded, not 1"
     elif best is not None and tested[0].trial != best.trial:
-        yield f"{made.name}: {tested[0].trial} was tested, but {best.trial} was named"
+        yield f"{run.name}: {tested[0].trial} was tested, but {best.trial} was named"
 
 
 @check(
@@ -202,12 +202,12 @@ def _best_tested(made: Made) -> Iterator[str]:
 )
 def _unseen(evidence: AdapterEvidence) -> Finding:
     problems = []
-    for made in evidence.some(*READ):
-        if not made.notes:
+    for run in evidence.some(*READ):
+        if not run.notes:
             return out_of_reach("trials run on another machine, where what they read cannot be seen")
-        early = [note for note in made.notes if note["what"] == "test" and note["t"] < made.trials_ended_ns]
+        early = [note for note in run.notes if note["what"] == "test" and note["t"] < run.trials_ended_ns]
         if early:
-            problems.append(f"{made.name}: the test split was read {len(early)} times before the trials had ended")
+            problems.append(f"{run.name}: the test split was read {len(early)} times before the trials had ended")
     return judged(problems)
 
 
@@ -219,22 +219,22 @@ def _unseen(evidence: AdapterEvidence) -> Finding:
     reads=(RUN,),
 )
 def _own_checkpoint(evidence: AdapterEvidence) -> Finding:
-    made = evidence.runs[RUN]
-    best, tested = made.record.best, made.record.test
+    run = evidence.runs[RUN]
+    best, tested = run.record.best, run.record.test
     if best is None or best.trial is None or tested is None:
         return not_tested("no best trial was tested")
     problems = []
-    checkpoint = read_checkpoint(checkpoint_path(made.folder, best.trial))
+    checkpoint = read_checkpoint(checkpoint_path(run.folder, best.trial))
     if tested.checkpoint_sha256 != checkpoint.sha256:
         problems.append("the checkpoint that was tested is not the one that the best trial has left")
-    if not made.notes:
+    if not run.notes:
         return judged(problems, "by its digest")
-    end = made.trials_ended_ns
-    trained = [note for note in made.notes if note["what"] == "train" and note["t"] > end]
+    end = run.trials_ended_ns
+    trained = [note for note in run.notes if note["what"] == "train" and note["t"] > end]
     if trained:
         problems.append(f"{len(trained)} epochs were trained after the trials had ended")
-    born = {note["born"] for note in made.notes if note["what"] == "load" and note["t"] < end}
-    restored = [note["born"] for note in made.notes if note["what"] == "restore" and note["t"] > end]
+    born = {note["born"] for note in run.notes if note["what"] == "load" and note["t"] < end}
+    restored = [note["born"] for note in run.notes if note["what"] == "restore" and note["t"] > end]
     if not trained and (not restored or restored[-1] not in born or restored[-1] != checkpoint.texts["born"]):
         problems.append("the state that was tested comes from no trial of the run")
     return judged(problems)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tuneoff.base.findings import Finding, check, judged
 from tuneoff.record.events import schema
-from tuneoff.trust.check.evidence import AdapterEvidence, Made, run_check
+from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, run_check
 from tuneoff.trust.check.probe_workload import early_end
 from tuneoff.trust.check.specs import WALL_CLOCK_SECONDS
 
@@ -23,12 +23,12 @@ LATE_EPOCHS = 1  # that may end between the decision of a coordinator that polls
     way_out="propose budget.trials configurations, and set the framework's own bound to that number",
     reads=READ,
 )
-def _trials(made: Made) -> Iterator[str]:
-    planned = made.experiment.budget.trials
-    begun = sum(trial.used_ticket for trial in made.record.trials)
-    asked = begun + len(made.record.refusals)
-    if asked != planned:
-        yield f"{made.name}: {asked} trials were asked for, but the budget is {planned}"
+def _trials(run: FinishedRun) -> Iterator[str]:
+    planned = run.experiment.budget.trials
+    begun = sum(trial.used_ticket for trial in run.record.trials)
+    requested = begun + len(run.record.refusals)
+    if requested != planned:
+        yield f"{run.name}: {requested} trials were asked for, but the budget is {planned}"
 
 
 @run_check(
@@ -38,13 +38,13 @@ def _trials(made: Made) -> Iterator[str]:
     way_out="run each trial by one call of run_trial, which trains the planned epochs",
     reads=READ,
 )
-def _epochs(made: Made) -> Iterator[str]:
-    planned = list(range(1, made.experiment.budget.epochs_per_trial + 1))
-    for trial in made.record.trials:
+def _epochs(run: FinishedRun) -> Iterator[str]:
+    planned = list(range(1, run.experiment.budget.epochs_per_trial + 1))
+    for trial in run.record.trials:
         if trial.state == "completed":
             trained = [epoch.epoch for epoch in trial.attempts[-1].epochs]
             if trained != planned:
-                yield f"{made.name}: trial {trial.trial} trained epochs {trained}, but {planned} were planned"
+                yield f"{run.name}: trial {trial.trial} trained epochs {trained}, but {planned} were planned"
 
 
 @run_check(
@@ -54,8 +54,8 @@ def _epochs(made: Made) -> Iterator[str]:
     way_out="judge a trial by the state of its TrialOutcome, not by the number of its reports",
     reads=("early-ends",),
 )
-def _early_ends(made: Made) -> Iterator[str]:
-    record = made.record
+def _early_ends(run: FinishedRun) -> Iterator[str]:
+    record = run.record
     for trial in record.trials:
         trained, expected = len(trial.attempts[-1].epochs) if trial.attempts else 0, early_end(trial.digest)
         if trial.state != "completed" or trained != expected:
@@ -75,13 +75,13 @@ def _early_ends(made: Made) -> Iterator[str]:
     has_time_limit=True,
 )
 def _wall_clock(evidence: AdapterEvidence) -> Finding:
-    made = evidence.runs["wall-clock"]
-    record, workers = made.record, made.experiment.workers.count
+    run = evidence.runs["wall-clock"]
+    record, workers = run.record, run.experiment.workers.count
     problems = []
     if len(record.refusals) > workers:  # each worker may ask once at the very moment
         problems.append(f"{len(record.refusals)} trials were proposed after the time was over, to {workers} workers")
-    first = min((event.t for event in made.of(schema.TrialStarted)), default=None)
-    last = max((event.t for event in made.of(schema.TrialEnded)), default=None)
+    first = min((event.t for event in run.of(schema.TrialStarted)), default=None)
+    last = max((event.t for event in run.of(schema.TrialEnded)), default=None)
     if first is None or last is None:
         return judged(["no trial started"])
     seconds = (last - first) / 1e9
@@ -105,16 +105,16 @@ CHECKS = (_trials, _epochs, _early_ends, _wall_clock)
     reads=(RUN,),
     has_time_limit=True,
 )
-def _obeyed(made: Made) -> Iterator[str]:
-    stops = made.experiment.stops
-    decisions = {event.trial: event.t for event in made.of(schema.StopDecided)}
-    for trial in made.record.trials:
+def _obeyed(run: FinishedRun) -> Iterator[str]:
+    stops = run.experiment.stops
+    decisions = {event.trial: event.t for event in run.of(schema.StopDecided)}
+    for trial in run.record.trials:
         last = stops.get(trial.digest)
         if last is None:
             continue
         late = trial.epochs_trained - last
         if trial.trial in decisions:  # how late a coordinator looks is the machine's matter; what follows it is not
-            ended = [event.t for event in made.of(schema.Epoch) if event.trial == trial.trial]
+            ended = [event.t for event in run.of(schema.Epoch) if event.trial == trial.trial]
             late = max(0, sum(t > decisions[trial.trial] for t in ended) - LATE_EPOCHS)
         if trial.state != "pruned" or late != 0:
             yield f"trial {trial.trial} had to stop after epoch {last}, but it is {trial.state} after {trial.epochs_trained}"
@@ -127,9 +127,9 @@ def _obeyed(made: Made) -> Iterator[str]:
     way_out="switch the framework's own stopping off where another pruner is asked for",
     reads=(RUN,),
 )
-def _no_others(made: Made) -> Iterator[str]:
-    for trial in made.record.trials:
-        if trial.digest not in made.experiment.stops and trial.state != "completed":
+def _no_others(run: FinishedRun) -> Iterator[str]:
+    for trial in run.record.trials:
+        if trial.digest not in run.experiment.stops and trial.state != "completed":
             yield f"trial {trial.trial} had no stop, but is {trial.state} after epoch {trial.epochs_trained}"
 
 

@@ -11,16 +11,16 @@ from tuneoff.base.identity import canonical_json, configuration_digest
 from tuneoff.record.events import schema
 from tuneoff.trust.check.checks.failures import trials_by_act
 from tuneoff.trust.check.checks.records import BROKEN
-from tuneoff.trust.check.evidence import AdapterEvidence, Made, run_check
+from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, run_check
 from tuneoff.trust.check.specs import CHOICES
 
 RUN = "careless"
 PROGRAM = ["probe_workload.py"]  # what `sys.argv` is under `python probe_workload.py`
 
 
-def _starts(made: Made) -> Sequence[Mapping[str, Any]]:
+def _starts(run: FinishedRun) -> Sequence[Mapping[str, Any]]:
     """Return what each training found at its start."""
-    return [note for note in made.notes if note["what"] == "start" and note["t"] < made.trials_ended_ns]
+    return [note for note in run.notes if note["what"] == "start" and note["t"] < run.trials_ended_ns]
 
 
 def _judged(evidence: AdapterEvidence, problems: Iterator[str]) -> Finding:
@@ -69,11 +69,11 @@ def _children(evidence: AdapterEvidence) -> Finding:
     reads=(RUN,),
 )
 def _own(evidence: AdapterEvidence) -> Finding:
-    made = evidence.runs[RUN]
-    choices = made.experiment.search_space.dimensions["layers"].choices  # type: ignore[union-attr]
-    found = [start["configuration"].get("layers") for start in _starts(made)]
-    found += [event.configuration.get("layers") for event in made.of(schema.TrialSubmitted)]
-    return judged(dict.fromkeys(f"a trial has layers {one}, which no choice is" for one in found if one not in choices))
+    run = evidence.runs[RUN]
+    choices = run.experiment.search_space.dimensions["layers"].choices  # type: ignore[union-attr]
+    values = [start["configuration"].get("layers") for start in _starts(run)]
+    values += [event.configuration.get("layers") for event in run.of(schema.TrialSubmitted)]
+    return judged(dict.fromkeys(f"a trial has layers {value}, which no choice is" for value in values if value not in choices))
 
 
 @check(
@@ -84,18 +84,18 @@ def _own(evidence: AdapterEvidence) -> Finding:
     reads=(RUN,),
 )
 def _choices(evidence: AdapterEvidence) -> Finding:
-    made = evidence.runs[RUN]
-    submitted = [event.configuration for event in made.of(schema.TrialSubmitted) if event.attempt == 1]
+    run = evidence.runs[RUN]
+    submitted = [event.configuration for event in run.of(schema.TrialSubmitted) if event.attempt == 1]
     count = Counter(canonical_json(configuration["choice"]) for configuration in submitted)
-    if made.experiment.sampler.name != "fixed":
+    if run.experiment.sampler.name != "fixed":
         odd = count.keys() - {canonical_json(choice) for choice in CHOICES}
-        return judged(f"a trial has choice {one}, which no choice is" for one in sorted(odd))
-    given = {configuration_digest(configuration): configuration for configuration in made.experiment.configurations}
-    wanted = Counter(canonical_json(configuration["choice"]) for configuration in given.values())
+        return judged(f"a trial has choice {text}, which no choice is" for text in sorted(odd))
+    listed = {configuration_digest(configuration): configuration for configuration in run.experiment.configurations}
+    wanted = Counter(canonical_json(configuration["choice"]) for configuration in listed.values())
     return judged(
-        f"choice {one} was given to {wanted[one]} trials, but {count[one]} had it"
-        for one in sorted(wanted | count)
-        if wanted[one] != count[one]
+        f"choice {text} was given to {wanted[text]} trials, but {count[text]} had it"
+        for text in sorted(wanted | count)
+        if wanted[text] != count[text]
     )
 
 
@@ -109,8 +109,8 @@ EXPECTED: Mapping[str, str] = {"raise-base": "planted end", "kill-self": "its ow
     way_out="run each trial by run_trial; where its process died ask tuneoff.run.trial.faults.Retries for the cause",
     reads=(RUN,),
 )
-def _any_end(made: Made) -> Iterator[str]:
-    trials = trials_by_act(made)
+def _any_end(run: FinishedRun) -> Iterator[str]:
+    trials = trials_by_act(run)
     for act, words in EXPECTED.items():
         if not trials.get(act):
             yield f"the trial that had to fail ({act}) is in no record"
@@ -128,8 +128,8 @@ def _any_end(made: Made) -> Iterator[str]:
     way_out="take values only from `report`, which has checked them",
     reads=(RUN,),
 )
-def _no_number(made: Made) -> Iterator[str]:
-    trials = trials_by_act(made).get("text", [])
+def _no_number(run: FinishedRun) -> Iterator[str]:
+    trials = trials_by_act(run).get("text", [])
     if not trials:
         yield "the trial that gives a text is in no record"
     for trial in trials:
@@ -145,17 +145,17 @@ def _no_number(made: Made) -> Iterator[str]:
     reads=(RUN,),
 )
 def _output(evidence: AdapterEvidence) -> Finding:
-    made = evidence.runs[RUN]
-    sound = trials_by_act(made).get("sound", [])
+    run = evidence.runs[RUN]
+    sound = trials_by_act(run).get("sound", [])
     if not sound:
         return not_tested("no sound trial ran")
-    return judged(_output_problems(made))
+    return judged(_output_problems(run))
 
 
-def _output_problems(made: Made) -> Iterator[str]:
-    yield from (f"{flag.text} (flag {flag.name})" for flag in made.record.flags if flag.name in BROKEN)
-    planned = list(range(1, made.experiment.budget.epochs_per_trial + 1))
-    for trial in trials_by_act(made)["sound"]:
+def _output_problems(run: FinishedRun) -> Iterator[str]:
+    yield from (f"{flag.text} (flag {flag.name})" for flag in run.record.flags if flag.name in BROKEN)
+    planned = list(range(1, run.experiment.budget.epochs_per_trial + 1))
+    for trial in trials_by_act(run)["sound"]:
         trained = [epoch.epoch for epoch in trial.attempts[-1].epochs]
         if trial.state != "completed" or trained != planned:
             yield f"trial {trial.trial} is {trial.state} with epochs {trained}, but {planned} were trained: {trial.cause}"

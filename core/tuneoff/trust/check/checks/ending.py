@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tuneoff.base.findings import Finding, check, judged, not_tested
 from tuneoff.record.events import schema
-from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence, Made, run_check
+from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence, FinishedRun, run_check
 from tuneoff.trust.check.footprint import Kind
 
 RUN = "interrupted"
@@ -24,28 +24,28 @@ READ = ("honest-max", "random-2-workers-1", "scripted", "faulty", "retried", "in
     has_time_limit=True,
 )
 def _in_time(evidence: AdapterEvidence) -> Finding:
-    made = evidence.runs[RUN]
-    if made.end_seconds is None:
+    run = evidence.runs[RUN]
+    if run.end_seconds is None:
         return not_tested("no trial completed before the run ended, so it was not interrupted")
-    problems = [] if made.record.status == "interrupted" else [f"the run is {made.record.status}: {made.record.reason}"]
-    asked = min((event.t for event in made.of(schema.RunStopped)), default=None)
-    began = [event.t for event in made.of(schema.StepStarted) if event.step == "undeploy"]
-    if asked is None or not began:
+    problems = [] if run.record.status == "interrupted" else [f"the run is {run.record.status}: {run.record.reason}"]
+    stopped = min((event.t for event in run.of(schema.RunStopped)), default=None)
+    began = [event.t for event in run.of(schema.StepStarted) if event.step == "undeploy"]
+    if stopped is None or not began:
         problems.append("undeploy was not called")
-    elif len(made.record.coordinators) > 1 and not _was_entered(made):
+    elif len(run.record.coordinators) > 1 and not _was_entered(run):
         problems.append("the coordinator did not leave its step when it was asked to, and was killed")
-    elif (min(began) - asked) / 1e9 > LEAVE_SECONDS:
-        problems.append(f"undeploy began {(min(began) - asked) / 1e9:.1f} s after Ctrl-C, more than {LEAVE_SECONDS:g} s")
-    if made.end_seconds > SECONDS:
-        problems.append(f"it took {made.end_seconds:.1f} s, more than {SECONDS:g} s")
-    return judged(problems, f"{made.end_seconds:.1f} s")
+    elif (min(began) - stopped) / 1e9 > LEAVE_SECONDS:
+        problems.append(f"undeploy began {(min(began) - stopped) / 1e9:.1f} s after Ctrl-C, more than {LEAVE_SECONDS:g} s")
+    if run.end_seconds > SECONDS:
+        problems.append(f"it took {run.end_seconds:.1f} s, more than {SECONDS:g} s")
+    return judged(problems, f"{run.end_seconds:.1f} s")
 
 
-def _was_entered(made: Made) -> bool:
+def _was_entered(run: FinishedRun) -> bool:
     """Tell whether the first coordinator called undeploy itself: that it was killed in it is the matter of undeploy.in-time."""
-    first = next(process for process, event in made.events if isinstance(event, schema.StepStarted))
+    first = next(process for process, event in run.events if isinstance(event, schema.StepStarted))
     return any(
-        process is first and isinstance(event, schema.StepStarted) and event.step == "undeploy" for process, event in made.events
+        process is first and isinstance(event, schema.StepStarted) and event.step == "undeploy" for process, event in run.events
     )
 
 
@@ -56,8 +56,8 @@ def _was_entered(made: Made) -> bool:
     way_out="leave the event files alone when the run is interrupted",
     reads=(RUN,),
 )
-def _keeps(made: Made) -> Iterator[str]:
-    if not any(trial.state == "completed" for trial in made.record.trials):
+def _keeps(run: FinishedRun) -> Iterator[str]:
+    if not any(trial.state == "completed" for trial in run.record.trials):
         yield "a trial had completed before the interruption, but the record has none"
 
 
@@ -68,8 +68,8 @@ def _keeps(made: Made) -> Iterator[str]:
     way_out="write no trial_ended and no worker_died of your own for trials that end because the run does",
     reads=(RUN,),
 )
-def _charged(made: Made) -> Iterator[str]:
-    for trial in made.record.trials:
+def _charged(run: FinishedRun) -> Iterator[str]:
+    for trial in run.record.trials:
         if trial.charged not in (None, "user"):
             yield f"trial {trial.trial} is charged to {trial.charged}: {trial.cause}"
         elif trial.used_ticket and trial.state not in ("completed", "cancelled"):
@@ -85,7 +85,7 @@ def _charged(made: Made) -> Iterator[str]:
     needs_all=False,
 )
 def _loopback(evidence: AdapterEvidence) -> Finding:
-    listeners = {(made.name, item) for made in evidence.some(*READ) for item in made.listeners}
+    listeners = {(run.name, item) for run in evidence.some(*READ) for item in run.listeners}
     beyond = {f"{name}: {item.address}:{item.port}" for name, item in listeners if not item.is_loopback}
     ports = len({item.port for _, item in listeners})
     return judged(sorted(beyond), f"{ports} ports seen, all on loopback" if ports else "no port was seen")
@@ -93,8 +93,8 @@ def _loopback(evidence: AdapterEvidence) -> Finding:
 
 def _left(name: str, kind: Kind, rule: str, reason: str, way_out: str) -> AdapterCheck:
     @run_check(f"left.{name}", rule=rule, reason=reason, way_out=way_out, reads=READ, needs_all=False)
-    def nothing(made: Made) -> Iterator[str]:
-        return (f"{made.name}: {left.text}" for left in made.left if left.kind == kind)
+    def nothing(run: FinishedRun) -> Iterator[str]:
+        return (f"{run.name}: {leftover.text}" for leftover in run.leftovers if leftover.kind == kind)
 
     return nothing
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from tuneoff.base.findings import Finding, check, judged, not_applicable
 from tuneoff.record.run_record import TrialRecord
-from tuneoff.trust.check.evidence import AdapterEvidence, Made, run_check
+from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, run_check
 
 FAULTY, RETRIED = "faulty", "retried"
 
@@ -23,13 +23,13 @@ EXPECTED: Mapping[str, tuple[str, tuple[str, ...]]] = {  # a part of the cause, 
 """Faults that the adapter itself has to meet; time and memory are the matter of limits.*."""
 
 
-def trials_by_act(made: Made) -> dict[str, list[TrialRecord]]:
+def trials_by_act(run: FinishedRun) -> dict[str, list[TrialRecord]]:
     """Return the trials of a run by what they did: as their configuration says, or the script of their workload."""
-    noted = {note["digest"]: note["act"] for note in made.notes if "act" in note}
-    found: dict[str, list[TrialRecord]] = {}
-    for trial in made.record.trials:
-        found.setdefault(str(noted.get(trial.digest, trial.configuration.get("act"))), []).append(trial)
-    return found
+    noted = {note["digest"]: note["act"] for note in run.notes if "act" in note}
+    by_act: dict[str, list[TrialRecord]] = {}
+    for trial in run.record.trials:
+        by_act.setdefault(str(noted.get(trial.digest, trial.configuration.get("act"))), []).append(trial)
+    return by_act
 
 
 @run_check(
@@ -40,8 +40,8 @@ def trials_by_act(made: Made) -> dict[str, list[TrialRecord]]:
     reads=(FAULTY,),
     has_time_limit=True,
 )
-def _recorded(made: Made) -> Iterator[str]:
-    trials = trials_by_act(made)
+def _recorded(run: FinishedRun) -> Iterator[str]:
+    trials = trials_by_act(run)
     for act, (cause, charged) in EXPECTED.items():
         if not trials.get(act):
             yield f"the trial that had to fail ({act}) is in no record"
@@ -62,12 +62,12 @@ def _recorded(made: Made) -> Iterator[str]:
     reads=(FAULTY,),
     has_time_limit=True,
 )
-def _intact(made: Made) -> Iterator[str]:
-    for trial in trials_by_act(made).get("sound", ()):
+def _intact(run: FinishedRun) -> Iterator[str]:
+    for trial in trials_by_act(run).get("sound", ()):
         if trial.state != "completed":
             yield f"trial {trial.trial} beside the faulty ones is {trial.state}: {trial.cause}"
-    if made.record.status != "done":
-        yield f"the run is {made.record.status}: {made.record.reason}"
+    if run.record.status != "done":
+        yield f"the run is {run.record.status}: {run.record.reason}"
 
 
 @check(
@@ -78,9 +78,9 @@ def _intact(made: Made) -> Iterator[str]:
     reads=(RETRIED,),
 )
 def _infrastructure(evidence: AdapterEvidence) -> Finding:
-    made = evidence.runs[RETRIED]
-    is_retried = made.experiment.failures.retries > 0
-    trials = trials_by_act(made)
+    run = evidence.runs[RETRIED]
+    is_retried = run.experiment.failures.retries > 0
+    trials = trials_by_act(run)
     problems = []
     for trial in trials.get("kill-once", ()):
         states = [attempt.state for attempt in trial.attempts]
@@ -91,7 +91,9 @@ def _infrastructure(evidence: AdapterEvidence) -> Finding:
             problems.append(f"a killed process is charged to {trial.attempts[0].charged}, not to infrastructure")
     if not trials.get("kill-once"):
         problems.append("a trial whose process was killed is in no record")
-    problems += [f"trial {one.trial} beside it is {one.state}" for one in trials.get("sound", ()) if one.state != "completed"]
+    problems += [
+        f"trial {trial.trial} beside it is {trial.state}" for trial in trials.get("sound", ()) if trial.state != "completed"
+    ]
     return judged(problems, "tried again" if is_retried else "no retries are declared: it fails alone")
 
 
@@ -102,11 +104,11 @@ def _infrastructure(evidence: AdapterEvidence) -> Finding:
     way_out="ask Retries.may_retry once per death, and switch the framework's own retries off",
     reads=(RETRIED, FAULTY),
 )
-def _at_most(made: Made) -> Iterator[str]:
-    most = made.experiment.failures.retries + 1
-    for trial in trials_by_act(made).get("kill", ()):
+def _at_most(run: FinishedRun) -> Iterator[str]:
+    most = run.experiment.failures.retries + 1
+    for trial in trials_by_act(run).get("kill", ()):
         if len(trial.attempts) > most:
-            yield f"{made.name}: {len(trial.attempts)} attempts at a trial, but {most} are allowed"
+            yield f"{run.name}: {len(trial.attempts)} attempts at a trial, but {most} are allowed"
 
 
 @check(
@@ -117,12 +119,12 @@ def _at_most(made: Made) -> Iterator[str]:
     reads=(RETRIED,),
 )
 def _workload_never(evidence: AdapterEvidence) -> Finding:
-    made = evidence.runs[RETRIED]
-    if made.experiment.failures.retries == 0:
+    run = evidence.runs[RETRIED]
+    if run.experiment.failures.retries == 0:
         return not_applicable("no retries are declared")
     return judged(
         f"a trial that raised was tried {len(trial.attempts)} times"
-        for trial in trials_by_act(made).get("raise", ())
+        for trial in trials_by_act(run).get("raise", ())
         if len(trial.attempts) > 1
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tuneoff.base.findings import Finding, check, judged
-from tuneoff.trust.check.evidence import AdapterEvidence, Made, run_check
+from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, run_check
 
 READ = ("honest-max", "honest-min", "random-2-workers-1", "scripted", "faulty", "retried")
 ANNOUNCED = {"handed-out-twice", "never-handed-out", "started-early"}  # rules of a history that have a check of their own
@@ -26,7 +26,7 @@ BROKEN = {"missing_lines", "orphan_events", "foreign_events", "unreadable_event"
     needs_all=False,
 )
 def _schema(evidence: AdapterEvidence) -> Finding:
-    return judged(f"run {made.name}: {made.problem}" for made in evidence.runs.values() if made.stored is None)
+    return judged(f"run {run.name}: {run.problem}" for run in evidence.runs.values() if run.stored is None)
 
 
 @run_check(
@@ -37,12 +37,12 @@ def _schema(evidence: AdapterEvidence) -> Finding:
     reads=READ,
     needs_all=False,
 )
-def _gaps(made: Made) -> Iterator[str]:
-    record = made.record
-    yield from (f"{made.name}: {flag.text} (flag {flag.name})" for flag in record.flags if flag.name in BROKEN)
+def _gaps(run: FinishedRun) -> Iterator[str]:
+    record = run.record
+    yield from (f"{run.name}: {flag.text} (flag {flag.name})" for flag in record.flags if flag.name in BROKEN)
     killed = sum(attempt.ended_by != "trial" for trial in record.trials for attempt in trial.attempts)
     if record.torn_lines > killed:  # the line that a killed process was writing
-        yield f"{made.name}: {record.torn_lines} lines have no end, but only {killed} processes were killed"
+        yield f"{run.name}: {record.torn_lines} lines have no end, but only {killed} processes were killed"
 
 
 @run_check(
@@ -53,8 +53,8 @@ def _gaps(made: Made) -> Iterator[str]:
     reads=READ,
     needs_all=False,
 )
-def _announced(made: Made) -> Iterator[str]:
-    yield from (f"{made.name}: {breach.line}" for breach in made.breaches if breach.rule in ANNOUNCED)
+def _announced(run: FinishedRun) -> Iterator[str]:
+    yield from (f"{run.name}: {breach.line}" for breach in run.breaches if breach.rule in ANNOUNCED)
 
 
 @run_check(
@@ -65,14 +65,14 @@ def _announced(made: Made) -> Iterator[str]:
     reads=READ,
     needs_all=False,
 )
-def _ended(made: Made) -> Iterator[str]:
-    yield from (f"{made.name}: {breach.line}" for breach in made.breaches if breach.rule in ENDED)
-    for trial in made.record.trials:
+def _ended(run: FinishedRun) -> Iterator[str]:
+    yield from (f"{run.name}: {breach.line}" for breach in run.breaches if breach.rule in ENDED)
+    for trial in run.record.trials:
         if not trial.attempts or trial.attempts[-1].started_ns is None:
-            yield f"{made.name}: trial {trial.trial} was submitted, but never started ({trial.state}: {trial.cause})"
+            yield f"{run.name}: trial {trial.trial} was submitted, but never started ({trial.state}: {trial.cause})"
         for attempt in trial.attempts:
             if attempt.ended_by == "derivation":
-                yield f"{made.name}: nobody wrote the end of attempt {attempt.attempt} of trial {trial.trial}"
+                yield f"{run.name}: nobody wrote the end of attempt {attempt.attempt} of trial {trial.trial}"
 
 
 @run_check(
@@ -83,9 +83,9 @@ def _ended(made: Made) -> Iterator[str]:
     reads=READ,
     needs_all=False,
 )
-def _once(made: Made) -> Iterator[str]:
-    others = (breach for breach in made.breaches if breach.rule not in ANNOUNCED | ENDED | OF_OTHERS)
-    yield from (f"{made.name}: {breach.line}" for breach in others)
+def _once(run: FinishedRun) -> Iterator[str]:
+    others = (breach for breach in run.breaches if breach.rule not in ANNOUNCED | ENDED | OF_OTHERS)
+    yield from (f"{run.name}: {breach.line}" for breach in others)
 
 
 CHECKS = (_schema, _gaps, _announced, _ended, _once)

@@ -12,16 +12,16 @@ from tuneoff.trust.check.planned_runs import REFUSALS
 def _refuses(family: str) -> Callable[[AdapterEvidence], Finding]:
     def judge(evidence: AdapterEvidence) -> Finding:
         assert evidence.refusals is not None
-        asked = [answer for answer in evidence.refusals.answers if answer.family == family]
-        if not asked:
+        answers = [answer for answer in evidence.refusals.answers if answer.family == family]
+        if not answers:
             return not_tested("nothing was asked")
         problems = []
-        for answer in asked:
+        for answer in answers:
             if answer.outcome != "refused":
                 problems.append(f"{answer.request} was {answer.outcome}{f': {answer.text}' if answer.text else ''}")
             elif len(answer.text.splitlines()) != 1:
                 problems.append(f"{answer.request} was refused, but not in one line: {answer.text!r}")
-        return judged(problems, f"{len(asked)} requests refused")
+        return judged(problems, f"{len(answers)} requests refused")
 
     return judge
 
@@ -35,14 +35,14 @@ def _refuses(family: str) -> Callable[[AdapterEvidence], Finding]:
 )
 def _as_declared(evidence: AdapterEvidence) -> Finding:
     """Core refuses what is not declared before it asks the adapter; what is declared the adapter alone could refuse."""
-    found = _refuses("undeclared")(evidence)
+    finding = _refuses("undeclared")(evidence)
     assert evidence.refusals is not None
     declared = [answer for answer in evidence.refusals.answers if answer.family == "declared"]
-    if found.verdict != "passed" or not declared:
-        return found
+    if finding.verdict != "passed" or not declared:
+        return finding
     refused = [answer for answer in declared if answer.outcome != "accepted"]
     return judged(
-        (f"{answer.request} was {answer.outcome}: {answer.text}" for answer in refused), f"{found.text}, {len(declared)} served"
+        (f"{answer.request} was {answer.outcome}: {answer.text}" for answer in refused), f"{finding.text}, {len(declared)} served"
     )
 
 
@@ -55,7 +55,7 @@ def _as_declared(evidence: AdapterEvidence) -> Finding:
 )
 def _starts_nothing(evidence: AdapterEvidence) -> Finding:
     assert evidence.refusals is not None
-    problems = [f"a {left.kind} is left: {left.text}" for left in evidence.refusals.left]
+    problems = [f"a {leftover.kind} is left: {leftover.text}" for leftover in evidence.refusals.leftovers]
     if evidence.refusals.framework_imported:
         problems.append(f"the framework ({evidence.subject.capabilities.module}) was imported")
     return judged(problems)

@@ -31,8 +31,8 @@ ALONE, TOGETHER = repetitions(1), repetitions(2)
     reads=(*ALONE, *TOGETHER),
 )
 def _repeat(evidence: AdapterEvidence) -> Finding:
-    alone = classify([made.record for made in evidence.some(*ALONE)])
-    together = classify([made.record for made in evidence.some(*TOGETHER)])
+    alone = classify([run.record for run in evidence.some(*ALONE)])
+    together = classify([run.record for run in evidence.some(*TOGETHER)])
     workers = evidence.runs[TOGETHER[0]].experiment.workers.count
     text = f"1 worker: {alone.text}; {workers} workers: {together.text}; {len(ALONE)} repetitions each, half under load"
     if alone.name not in ("D0", "D1"):
@@ -71,15 +71,15 @@ def _trial_values(evidence: AdapterEvidence) -> Finding:
 
 def _value_problems(evidence: AdapterEvidence, names: Sequence[str]) -> list[str]:
     problems = []
-    known: dict[tuple[object, str], tuple[str, tuple[object, ...]]] = {}
-    for made in evidence.some(*names):
-        seed = made.record.specification["seed"]  # another seed is another training
-        for trial in made.record.trials:
+    references: dict[tuple[object, str], tuple[str, tuple[object, ...]]] = {}
+    for run in evidence.some(*names):
+        seed = run.record.specification["seed"]  # another seed is another training
+        for trial in run.record.trials:
             if trial.state == "completed":
                 values = tuple((epoch.epoch, tuple(sorted(epoch.metrics.items()))) for epoch in trial.attempts[-1].epochs)
-                first, before = known.setdefault((seed, trial.digest), (made.name, values))
+                first, before = references.setdefault((seed, trial.digest), (run.name, values))
                 if before != values:
-                    problems.append(f"configuration {trial.digest} has other values in {made.name} than in {first}")
+                    problems.append(f"configuration {trial.digest} has other values in {run.name} than in {first}")
     return problems
 
 
@@ -107,9 +107,12 @@ def classify(records: Sequence[RunRecord]) -> Determinism:
     if len({canonical_json(sorted(trial.digest for trial in record.trials)) for record in records}) == 1:
         return Determinism(name="D1", text="D1 (the same configurations, in another order)")
     half = len(records) // 2
-    one, other = _distinct(records[:half]), _distinct(records[half:])
-    in_both = one.keys() & other.keys()
-    alone = [[item for digest, item in found.items() if digest not in in_both] for found in (one, other)]
+    first, second = _distinct(records[:half]), _distinct(records[half:])
+    in_both = first.keys() & second.keys()
+    alone = [
+        [configuration for digest, configuration in configurations.items() if digest not in in_both]
+        for configurations in (first, second)
+    ]
     p = least_p(records[0].run_spec().experiment.search_space, *alone)
     if p < ALARM:
         return Determinism(name="none", text=f"none (with load the distribution is another, p = {p:.1g})")
@@ -132,15 +135,20 @@ def _distinct(records: Iterable[RunRecord]) -> dict[str, Mapping[str, Any]]:
     return {trial.digest: trial.configuration for record in records for trial in record.trials}
 
 
-def least_p(space: SearchSpace, one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> float:
+def least_p(space: SearchSpace, first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]]) -> float:
     """Return the least p-value over the dimensions of the two-sample Kolmogorov-Smirnov test, times their number."""
-    found = [1.0]
+    p_values = [1.0]
     for name in space.searched:
-        values = sorted({canonical_json(item[name]) for item in (*one, *other) if name in item}, key=_order)
+        values = sorted(
+            {canonical_json(configuration[name]) for configuration in (*first, *second) if name in configuration}, key=_order
+        )
         ranks = {value: rank for rank, value in enumerate(values)}
-        samples = [[ranks[canonical_json(item[name])] for item in sample if name in item] for sample in (one, other)]
-        found.append(min(1.0, len(space.searched) * two_sample_p(*samples)))
-    return min(found)
+        samples = [
+            [ranks[canonical_json(configuration[name])] for configuration in sample if name in configuration]
+            for sample in (first, second)
+        ]
+        p_values.append(min(1.0, len(space.searched) * two_sample_p(*samples)))
+    return min(p_values)
 
 
 def _order(text: str) -> tuple[float, str]:
@@ -150,12 +158,12 @@ def _order(text: str) -> tuple[float, str]:
         return math.inf, text
 
 
-def two_sample_p(one: Sequence[float], other: Sequence[float]) -> float:
+def two_sample_p(first: Sequence[float], second: Sequence[float]) -> float:
     """Return the asymptotic p-value of the two-sample Kolmogorov-Smirnov test; 1 where a sample is empty."""
-    if not one or not other:
+    if not first or not second:
         return 1.0
-    distance = max(abs(_share(one, value) - _share(other, value)) for value in {*one, *other})
-    size = math.sqrt(len(one) * len(other) / (len(one) + len(other)))
+    distance = max(abs(_share(first, value) - _share(second, value)) for value in {*first, *second})
+    size = math.sqrt(len(first) * len(second) / (len(first) + len(second)))
     x = (size + 0.12 + 0.11 / size) * distance
     if x < 0.3:  # the series needs many terms there, and the answer is 1
         return 1.0

@@ -12,7 +12,7 @@ from tuneoff.base.findings import Finding, check, judged, not_applicable, passed
 from tuneoff.base.identity import canonical_json, configuration_digest
 from tuneoff.base.space import Dimension, IntegerLog, SearchSpace, points
 from tuneoff.record.events import schema
-from tuneoff.trust.check.evidence import AdapterEvidence, Made, run_check
+from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, run_check
 from tuneoff.trust.check.planned_runs import DRAWS, not_offered, repetitions
 
 FIXED = ("honest-max", "honest-min")
@@ -31,19 +31,19 @@ ALARM = 1e-6  # probability under core's distribution below which an end is star
 def _listed(evidence: AdapterEvidence) -> Finding:
     if evidence.runs[FIXED[0]].experiment.sampler.name != "fixed":
         return not_applicable(not_offered("sampler", "fixed", evidence.subject.capabilities.samplers) or "")
-    return judged(problem for made in evidence.some(*FIXED) for problem in _listed_problems(made))
+    return judged(problem for run in evidence.some(*FIXED) for problem in _listed_problems(run))
 
 
-def _listed_problems(made: Made) -> Iterator[str]:
-    given = Counter(configuration_digest(configuration) for configuration in made.experiment.configurations)
+def _listed_problems(run: FinishedRun) -> Iterator[str]:
+    listed = Counter(configuration_digest(configuration) for configuration in run.experiment.configurations)
     submitted = Counter(
-        configuration_digest(event.configuration) for event in made.of(schema.TrialSubmitted) if event.attempt == 1
+        configuration_digest(event.configuration) for event in run.of(schema.TrialSubmitted) if event.attempt == 1
     )
-    foreign, missing = (submitted - given).total(), (given - submitted).total()
+    foreign, missing = (submitted - listed).total(), (listed - submitted).total()
     if foreign:
-        yield f"{made.name}: {foreign} configurations were submitted that were not given, or once more than given"
+        yield f"{run.name}: {foreign} configurations were submitted that were not given, or once more than given"
     if missing:
-        yield f"{made.name}: {missing} of {given.total()} given configurations were not submitted"
+        yield f"{run.name}: {missing} of {listed.total()} given configurations were not submitted"
 
 
 @run_check(
@@ -53,12 +53,12 @@ def _listed_problems(made: Made) -> Iterator[str]:
     way_out="hand the very configuration over that was submitted; SpaceTranslation keeps it exact in both directions",
     reads=(*FIXED, *RANDOM),
 )
-def _received(made: Made) -> Iterator[str]:
-    submitted = {(event.trial, event.attempt): event.configuration for event in made.of(schema.TrialSubmitted)}
-    for event in made.of(schema.TrialStarted):
+def _received(run: FinishedRun) -> Iterator[str]:
+    submitted = {(event.trial, event.attempt): event.configuration for event in run.of(schema.TrialSubmitted)}
+    for event in run.of(schema.TrialStarted):
         proposed = submitted.get((event.trial, event.attempt))
         if proposed is not None and canonical_json(proposed) != canonical_json(event.configuration):
-            yield f"{made.name}: trial {event.trial} trained {event.configuration}, but {proposed} was submitted"
+            yield f"{run.name}: trial {event.trial} trained {event.configuration}, but {proposed} was submitted"
 
 
 @check(
@@ -70,12 +70,12 @@ def _received(made: Made) -> Iterator[str]:
 )
 def _inside(evidence: AdapterEvidence) -> Finding:
     space = evidence.runs[RANDOM[0]].experiment.search_space
-    found = [("draw", configuration) for configuration in (evidence.drawn.configurations if evidence.drawn else ())]
-    found += [(made.name, trial.configuration) for made in evidence.some(*RANDOM) for trial in made.record.trials]
-    problems = [f"{source}: {problem}" for source, one in found for problem in _outside(space, one)]
+    configurations = [("draw", configuration) for configuration in (evidence.drawn.configurations if evidence.drawn else ())]
+    configurations += [(run.name, trial.configuration) for run in evidence.some(*RANDOM) for trial in run.record.trials]
+    problems = [f"{source}: {problem}" for source, configuration in configurations for problem in _outside(space, configuration)]
     if evidence.drawn is not None and evidence.drawn.problem:
         problems.append(f"{evidence.drawn.source}: {evidence.drawn.problem}")
-    return judged(problems, f"{len(found)} configurations")
+    return judged(problems, f"{len(configurations)} configurations")
 
 
 def _outside(space: SearchSpace, configuration: Mapping[str, Any]) -> Iterator[str]:
@@ -139,7 +139,11 @@ def _narrow(evidence: AdapterEvidence) -> Iterator[tuple[str, Dimension, list[An
     space = evidence.runs[RANDOM[0]].experiment.search_space
     for name, dimension in space.searched.items():
         if dimension.cardinality is not None and dimension.cardinality <= NARROW:
-            yield name, dimension, [one[name] for one in evidence.drawn.configurations if name in one]
+            yield (
+                name,
+                dimension,
+                [configuration[name] for configuration in evidence.drawn.configurations if name in configuration],
+            )
 
 
 def _ends(dimension: Dimension) -> Iterable[Any]:

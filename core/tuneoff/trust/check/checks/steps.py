@@ -8,7 +8,7 @@ from tuneoff.base.findings import Finding, check, judged, not_tested
 from tuneoff.measure.spans import partition_ns
 from tuneoff.record.events import schema
 from tuneoff.run.lifecycle import INTERRUPTED_SECONDS
-from tuneoff.trust.check.evidence import AdapterEvidence, Made, run_check
+from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, run_check
 from tuneoff.trust.check.footprint import Kind
 
 HONEST = ("honest-max", "random-2-workers-1")
@@ -26,16 +26,16 @@ PLANTED = "planted in step undeploy"  # of the wrapper, not of the adapter
     way_out="do the work of each step in its own method; call none of them from another, and start no second coordinator",
     reads=HONEST,
 )
-def _order(made: Made) -> Iterator[str]:
-    entered = [event.step for event in made.of(schema.StepStarted)]
+def _order(run: FinishedRun) -> Iterator[str]:
+    entered = [event.step for event in run.of(schema.StepStarted)]
     if entered != list(schema.STEPS):
-        yield f"{made.name}: the steps were entered as {', '.join(entered)}"
-    record = made.record
+        yield f"{run.name}: the steps were entered as {', '.join(entered)}"
+    record = run.record
     moments = [moment for step in record.steps for moment in (step.started_ns, step.ended_ns) if moment is not None]
     if moments != sorted(moments):
-        yield f"{made.name}: a step begins before the one before it has ended"
+        yield f"{run.name}: a step begins before the one before it has ended"
     if len(record.coordinators) != 1:
-        yield f"{made.name}: {len(record.coordinators)} processes called the steps"
+        yield f"{run.name}: {len(record.coordinators)} processes called the steps"
 
 
 @run_check(
@@ -47,10 +47,10 @@ def _order(made: Made) -> Iterator[str]:
     has_time_limit=True,
     needs_all=False,
 )
-def _succeed(made: Made) -> Iterator[str]:
-    for step in made.record.steps:
+def _succeed(run: FinishedRun) -> Iterator[str]:
+    for step in run.record.steps:
         if step.error is not None and step.step != "undeploy":
-            yield f"{made.name}: step {step.step} failed: {step.error}"
+            yield f"{run.name}: step {step.step} failed: {step.error}"
 
 
 @run_check(
@@ -61,23 +61,23 @@ def _succeed(made: Made) -> Iterator[str]:
     reads=(*HONEST, "scripted"),
     needs_all=False,
 )
-def _inside(made: Made) -> Iterator[str]:
-    record = made.record
+def _inside(run: FinishedRun) -> Iterator[str]:
+    record = run.record
     setup, trials = record.step("setup"), record.step("trial")
     if setup is None or trials is None or trials.ended_ns is None:
-        yield f"{made.name}: step {'setup' if setup is None else 'trial'} did not come to its end"
+        yield f"{run.name}: step {'setup' if setup is None else 'trial'} did not come to its end"
         return
     uncertain = record.clock_uncertainty_ns
     for trial in record.trials:
         for attempt in trial.attempts:
             begun = attempt.submitted_ns if attempt.submitted_ns is not None else attempt.started_ns
             if begun is not None and begun + uncertain < setup.started_ns:
-                yield f"{made.name}: trial {trial.trial} was begun {_ms(setup.started_ns - begun)} before setup"
+                yield f"{run.name}: trial {trial.trial} was begun {_ms(setup.started_ns - begun)} before setup"
             if attempt.ended_ns is not None and attempt.ended_ns - uncertain - attempt.uncertainty_ns > trials.ended_ns:
-                yield f"{made.name}: trial {trial.trial} ended {_ms(attempt.ended_ns - trials.ended_ns)} after the step"
+                yield f"{run.name}: trial {trial.trial} ended {_ms(attempt.ended_ns - trials.ended_ns)} after the step"
     unassigned = partition_ns(record)["unassigned"]
     if unassigned:
-        yield f"{made.name}: {_ms(unassigned)} of the job completion time are in no part"
+        yield f"{run.name}: {_ms(unassigned)} of the job completion time are in no part"
 
 
 def _ms(nanoseconds: int) -> str:
@@ -92,13 +92,13 @@ def _ms(nanoseconds: int) -> str:
     reads=("failed-trial",),
 )
 def _surfaces(evidence: AdapterEvidence) -> Finding:
-    made = evidence.runs["failed-trial"]
-    step = made.record.step("trial")
-    if step is None or not made.was_planted:
+    run = evidence.runs["failed-trial"]
+    step = run.record.step("trial")
+    if step is None or not run.was_planted:
         return not_tested("run_trials was not entered, or ended before a failure could be planted in it")
     if step.error is None:
         return judged(["run_trials returned as if nothing had happened, though a failure was raised inside it"])
-    return judged([] if made.record.status == "failed" else [f"run_trials failed, but the run is {made.record.status}"])
+    return judged([] if run.record.status == "failed" else [f"run_trials failed, but the run is {run.record.status}"])
 
 
 CHECKS = (_order, _succeed, _inside, _surfaces)
@@ -113,26 +113,28 @@ CHECKS = (_order, _succeed, _inside, _surfaces)
     has_time_limit=True,
 )
 def _after_failure(evidence: AdapterEvidence) -> Finding:
-    usual = {left.kind for left in evidence.runs[BASE].left}  # what every run leaves is the matter of left.*
-    return judged(problem for made in evidence.some(*FAILED) for problem in _problems(made, usual))
+    usual = {leftover.kind for leftover in evidence.runs[BASE].leftovers}  # what every run leaves is the matter of left.*
+    return judged(problem for run in evidence.some(*FAILED) for problem in _problems(run, usual))
 
 
-def _problems(made: Made, usual: set[Kind]) -> Iterator[str]:
-    if not _ended(made):
-        yield f"{made.name}: undeploy did not come to its end"
-    yield from _errors(made)
-    yield from (f"{made.name}: left a {left.kind}: {left.text}" for left in made.left if left.kind not in usual)
+def _problems(run: FinishedRun, usual: set[Kind]) -> Iterator[str]:
+    if not _ended(run):
+        yield f"{run.name}: undeploy did not come to its end"
+    yield from _errors(run)
+    yield from (
+        f"{run.name}: left a {leftover.kind}: {leftover.text}" for leftover in run.leftovers if leftover.kind not in usual
+    )
 
 
-def _ended(made: Made) -> list[schema.StepEnded]:
+def _ended(run: FinishedRun) -> list[schema.StepEnded]:
     """Return the ends of all calls of undeploy: after one that failed or was killed a fresh process calls it again."""
-    return [event for event in made.of(schema.StepEnded) if event.step == "undeploy"]
+    return [event for event in run.of(schema.StepEnded) if event.step == "undeploy"]
 
 
-def _errors(made: Made) -> Iterator[str]:
-    for event in _ended(made):
+def _errors(run: FinishedRun) -> Iterator[str]:
+    for event in _ended(run):
         if event.error is not None and PLANTED not in event.error:
-            yield f"{made.name}: undeploy failed: {event.error}"
+            yield f"{run.name}: undeploy failed: {event.error}"
 
 
 @run_check(
@@ -143,10 +145,10 @@ def _errors(made: Made) -> Iterator[str]:
     reads=("undeployed-twice",),
     has_time_limit=True,
 )
-def _twice(made: Made) -> Iterator[str]:
-    if not _ended(made):
+def _twice(run: FinishedRun) -> Iterator[str]:
+    if not _ended(run):
         yield "called a second time, undeploy did not come to its end"
-    yield from _errors(made)
+    yield from _errors(run)
 
 
 @check(
@@ -158,11 +160,11 @@ def _twice(made: Made) -> Iterator[str]:
     has_time_limit=True,
 )
 def _fresh(evidence: AdapterEvidence) -> Finding:
-    made = evidence.runs["coordinator-killed"]
-    if made.end_seconds is None:
+    run = evidence.runs["coordinator-killed"]
+    if run.end_seconds is None:
         return not_tested("no trial completed before the run ended, so its coordinator was not killed")
-    usual = {left.kind for left in evidence.runs[BASE].left}
-    return judged(_problems(made, usual))
+    usual = {leftover.kind for leftover in evidence.runs[BASE].leftovers}
+    return judged(_problems(run, usual))
 
 
 @run_check(
@@ -173,21 +175,21 @@ def _fresh(evidence: AdapterEvidence) -> Finding:
     reads=(BASE, "interrupted"),
     has_time_limit=True,
 )
-def _in_time(made: Made) -> Iterator[str]:
+def _in_time(run: FinishedRun) -> Iterator[str]:
     """Yield each call of undeploy that was killed, or took too long."""
-    limit = made.experiment.timeouts.undeploy_seconds
-    if made.name == "interrupted":
+    limit = run.experiment.timeouts.undeploy_seconds
+    if run.name == "interrupted":
         limit = min(limit, INTERRUPTED_SECONDS)
     began: list[int] = []
-    for event in made.of(schema.Event):
+    for event in run.of(schema.Event):
         if isinstance(event, schema.StepStarted) and event.step == "undeploy":
             began.append(event.t)
         elif isinstance(event, schema.StepEnded) and event.step == "undeploy" and began:
             seconds = (event.t - began.pop()) / 1e9
             if seconds > limit + SLACK_SECONDS:
-                yield f"{made.name}: undeploy took {seconds:.1f} s, more than {limit:g} s"
+                yield f"{run.name}: undeploy took {seconds:.1f} s, more than {limit:g} s"
     if began:  # a fresh process calls it again only when the one before it is gone
-        yield f"{made.name}: undeploy did not end within {limit:g} s, and was killed"
+        yield f"{run.name}: undeploy did not end within {limit:g} s, and was killed"
 
 
 UNDEPLOY = (_after_failure, _twice, _fresh, _in_time)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tuneoff.base.findings import Finding, check, judged, out_of_reach
 from tuneoff.base.process_limits import NOT_JOINED, NOT_PINNED
 from tuneoff.trust.check.checks.failures import trials_by_act
-from tuneoff.trust.check.evidence import AdapterEvidence, Made, run_check
+from tuneoff.trust.check.evidence import AdapterEvidence, FinishedRun, run_check
 from tuneoff.trust.check.specs import SILENCE_SECONDS, TRIAL_SECONDS
 
 READ = ("honest-max", "scripted", "random-1-workers-1", "random-2-workers-1")
@@ -25,14 +25,14 @@ LIMITERS = {"cgroup": "control group", "watchdog": "watchdog"}  # by the words o
     reads=READ,
     needs_all=False,
 )
-def _at_most(made: Made) -> Iterator[str]:
-    count = made.experiment.workers.count
-    waited = [trial.trial for trial in made.record.trials if any(attempt.waited_ns for attempt in trial.attempts)]
+def _at_most(run: FinishedRun) -> Iterator[str]:
+    count = run.experiment.workers.count
+    waited = [trial.trial for trial in run.record.trials if any(attempt.waited_ns for attempt in trial.attempts)]
     if waited:
-        yield f"{made.name}: {len(waited)} trials waited for a slot, first {waited[0]}: more than {count} ran at once"
-    slots = {attempt.slot for trial in made.record.trials for attempt in trial.attempts if attempt.slot is not None}
+        yield f"{run.name}: {len(waited)} trials waited for a slot, first {waited[0]}: more than {count} ran at once"
+    slots = {attempt.slot for trial in run.record.trials for attempt in trial.attempts if attempt.slot is not None}
     if any(slot >= count for slot in slots):
-        yield f"{made.name}: slots {sorted(slots)} were used, but there are {count}"
+        yield f"{run.name}: slots {sorted(slots)} were used, but there are {count}"
 
 
 @check(
@@ -45,18 +45,18 @@ def _at_most(made: Made) -> Iterator[str]:
 )
 def _all_used(evidence: AdapterEvidence) -> Finding:
     """One run suffices: a worker may come late, and a run may end before it does."""
-    found = [(_most_at_once(made), made.experiment.workers.count, made.name) for made in evidence.some(*WORKING)]
-    if any(most >= count for most, count, _ in found):
+    usage = [(_most_at_once(run), run.experiment.workers.count, run.name) for run in evidence.some(*WORKING)]
+    if any(most >= count for most, count, _ in usage):
         return judged([])
     return judged(
-        f"{name}: at most {most} of {count} workers had a trial at once, though there was work" for most, count, name in found
+        f"{name}: at most {most} of {count} workers had a trial at once, though there was work" for most, count, name in usage
     )
 
 
-def _most_at_once(made: Made) -> int:
+def _most_at_once(run: FinishedRun) -> int:
     spans = [
         (attempt.started_ns, attempt.ended_ns)
-        for trial in made.record.trials
+        for trial in run.record.trials
         for attempt in trial.attempts
         if attempt.started_ns is not None and attempt.ended_ns is not None
     ]
@@ -71,15 +71,15 @@ def _most_at_once(made: Made) -> int:
     reads=("honest-max",),
 )
 def _threads(evidence: AdapterEvidence) -> Finding:
-    made = evidence.runs["honest-max"]
-    planned = made.experiment.workers.threads
+    run = evidence.runs["honest-max"]
+    planned = run.experiment.workers.threads
     problems = [
         f"trial {trial.trial} was told {attempt.threads} threads, but {planned} are planned"
-        for trial in made.record.trials
+        for trial in run.record.trials
         for attempt in trial.attempts
         if attempt.threads not in (None, planned)
     ]
-    trials = [note for note in made.notes if note["what"] in ("load", "train") and note["t"] < _trials_end(made)]
+    trials = [note for note in run.notes if note["what"] in ("load", "train") and note["t"] < _trials_end(run)]
     if not trials and not problems:
         return out_of_reach("trials run on another machine, where their threads cannot be counted")
     for note in trials:
@@ -92,10 +92,10 @@ def _threads(evidence: AdapterEvidence) -> Finding:
     return judged(dict.fromkeys(problems))
 
 
-def _trials_end(made: Made) -> int:
+def _trials_end(run: FinishedRun) -> int:
     """Return when the step of the trials ended, on the machine's clock."""
-    step = made.record.step("trial")
-    start = made.record.clock.start_monotonic_ns if made.record.clock is not None else 0
+    step = run.record.step("trial")
+    start = run.record.clock.start_monotonic_ns if run.record.clock is not None else 0
     return start + (step.ended_ns if step is not None and step.ended_ns is not None else 10**18)
 
 
@@ -107,8 +107,8 @@ def _trials_end(made: Made) -> int:
     reads=("faulty",),
     has_time_limit=True,
 )
-def _time(made: Made) -> Iterator[str]:
-    trials = trials_by_act(made)
+def _time(run: FinishedRun) -> Iterator[str]:
+    trials = trials_by_act(run)
     for act, words, limit in (("hang", "silent", SILENCE_SECONDS), ("slow", "longer than", TRIAL_SECONDS)):
         for trial in trials.get(act, ()):
             attempt = trial.attempts[-1]
@@ -133,25 +133,25 @@ def _time(made: Made) -> Iterator[str]:
 )
 def _memory(evidence: AdapterEvidence) -> Finding:
     problems = list(_memory_problems(evidence.runs["faulty"], evidence.subject.capabilities.memory_limiter))
-    for made in evidence.some("without-groups"):
-        problems += _memory_problems(made, "watchdog")
+    for run in evidence.some("without-groups"):
+        problems += _memory_problems(run, "watchdog")
     return judged(problems)
 
 
-def _memory_problems(made: Made, limiter: str) -> Iterator[str]:
-    in_force = str(made.record.environment["limits"]["memory"])
+def _memory_problems(run: FinishedRun, limiter: str) -> Iterator[str]:
+    in_force = str(run.record.environment["limits"]["memory"])
     expected = [limiter] if limiter else [words for word, words in LIMITERS.items() if word in in_force]
-    found = trials_by_act(made).get("memory", [])
-    if not found:
-        yield f"{made.name}: the trial that takes too much memory is in no record"
-    for trial in found:
+    trials = trials_by_act(run).get("memory", [])
+    if not trials:
+        yield f"{run.name}: the trial that takes too much memory is in no record"
+    for trial in trials:
         cause = trial.cause or ""
         if trial.state != "failed" or "out of memory" not in cause or trial.charged != "workload":
-            yield f"{made.name}: a trial over its limit of memory is {trial.state}, charged to {trial.charged}: {cause}"
+            yield f"{run.name}: a trial over its limit of memory is {trial.state}, charged to {trial.charged}: {cause}"
         elif not any(words in cause for words in expected):
-            yield f"{made.name}: memory is limited by {in_force!r}, but the cause is {cause!r}"
+            yield f"{run.name}: memory is limited by {in_force!r}, but the cause is {cause!r}"
         elif len(trial.attempts) > 1:
-            yield f"{made.name}: a trial over its limit of memory was tried again"
+            yield f"{run.name}: a trial over its limit of memory was tried again"
 
 
 @run_check(
@@ -162,16 +162,16 @@ def _memory_problems(made: Made, limiter: str) -> Iterator[str]:
     reads=("honest-max", "scripted"),
     needs_all=False,
 )
-def _processors(made: Made) -> Iterator[str]:
-    record = made.record
-    yield from (f"{made.name}: {flag.text}" for flag in record.flags if flag.name in (NOT_JOINED, NOT_PINNED))
+def _processors(run: FinishedRun) -> Iterator[str]:
+    record = run.record
+    yield from (f"{run.name}: {flag.text}" for flag in record.flags if flag.name in (NOT_JOINED, NOT_PINNED))
     limits = record.environment["limits"]
     allowed = {attempt.cpus_allowed for trial in record.trials for attempt in trial.attempts if attempt.cpus_allowed is not None}
     usable = len(os.sched_getaffinity(0))
     if allowed and max(allowed) > usable:
-        yield f"{made.name}: trials could use {max(allowed)} processors, more than there are"
+        yield f"{run.name}: trials could use {max(allowed)} processors, more than there are"
     elif allowed and min(allowed) < usable and limits["cpus"].startswith("none"):
-        yield f"{made.name}: trials could use {min(allowed)} of {usable} processors, but no limit was asked for"
+        yield f"{run.name}: trials could use {min(allowed)} of {usable} processors, but no limit was asked for"
 
 
 CHECKS = (_at_most, _all_used, _threads, _time, _memory, _processors)
