@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from katib_emulation import kubeconfig
-from katib_emulation.errors import ApiError, StorageError
+from katib_emulation.errors import StatusError, StorageError
 
 PROGRAM = "python -m katib_emulation"
 
@@ -30,7 +30,7 @@ objects in FOLDER, and goes on with them when it is started there again. The kub
 the secret token that every request needs, and is removed at the end; a file that is at PATH already is refused."""
 
 
-class Ending:
+class ServerEnd:
     """The moment at which the server has to end, and why.
 
     It comes through a pipe: a signal may be delivered to any thread, and would not wake the main one out of a lock.
@@ -80,12 +80,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until the end; return the exit code: 0, 1 (the folder or a file fails) or 2 (wrong arguments)."""
     options = _parser().parse_args(arguments)
     sys.setswitchinterval(SWITCH_SECONDS)
-    ending = Ending()
+    ending = ServerEnd()
     ending.with_parent(options.parent)
     try:
         if ending.failure is None:
             _serve(options, ending)
-    except (StorageError, ApiError, OSError) as error:
+    except (StorageError, StatusError, OSError) as error:
         ending.fail(error)
     if ending.failure is not None:
         print(f"error: the emulated cluster cannot go on: {ending.failure}", file=sys.stderr)
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _serve(options: argparse.Namespace, ending: Ending) -> None:
+def _serve(options: argparse.Namespace, ending: ServerEnd) -> None:
     from katib_emulation.controllers import Controllers
     from katib_emulation.installation import install
     from katib_emulation.node import Node

@@ -55,7 +55,7 @@ def admit_experiment(new: Mapping[str, Any], old: Mapping[str, Any] | None, name
         namespace: the Namespace object in which it shall live.
 
     Raises:
-        ApiError: 400, a webhook denies it; the message has every error with its field's path.
+        StatusError: 400, a webhook denies it; the message has every error with its field's path.
     """
     decoder = Decoder()
     decoded = decoder.read({"spec": new.get("spec") or {}}, "Experiment")

@@ -127,7 +127,7 @@ def inject(pod: Object, trial: Mapping[str, Any]) -> Object:
     """Return the pod of a trial as Katib's webhook changes it: labels, KATIB_TRIAL_NAME, the collector with its volume and shell.
 
     Raises:
-        ApiError: 400, it has no primary container, or one without a command (an image's entry point is not known here).
+        StatusError: 400, it has no primary container, or one without a command (an image's entry point is not known here).
     """
     pod, settings, name = copied(pod), CollectorSettings.of_trial(trial), trial["spec"]["primaryContainerName"]
     primary = next((container for container in pod["spec"]["containers"] if container["name"] == name), None)

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from katib_emulation.admission import TRIAL_NAME
-from katib_emulation.errors import ApiError
+from katib_emulation.errors import StatusError
 from katib_emulation.objects import (
     EXPERIMENTS,
     JOBS,
@@ -165,7 +165,7 @@ class TrialReconciler:
         job["metadata"]["ownerReferences"] = owned_by(trial)
         try:
             created = self._store.create(JOBS, job, trial["metadata"]["namespace"])
-        except ApiError as error:
+        except StatusError as error:
             raise ReconcileError(error.message) from error
         self._store.record_event(trial, "Normal", "JobCreated", f"Job {job['metadata']['name']} has been created")
         return created

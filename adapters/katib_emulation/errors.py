@@ -10,7 +10,7 @@ from katib_emulation.objects import Kind
 VALIDATOR = "validator.experiment.katib.kubeflow.org"
 
 
-class ApiError(Exception):
+class StatusError(Exception):
     """A request was refused; `code` is the HTTP status, and `body()` the answer. A denial by a webhook has no reason."""
 
     def __init__(self, code: int, reason: str | None, message: str) -> None:
@@ -27,39 +27,39 @@ class StorageError(Exception):
     """The folder's database cannot be read or written; the text is one line for the user."""
 
 
-def not_found(kind: Kind, name: str) -> ApiError:
+def not_found(kind: Kind, name: str) -> StatusError:
     """404: the object (or the namespace for it) does not exist."""
-    return ApiError(404, "NotFound", f'{kind.resource} "{name}" not found')
+    return StatusError(404, "NotFound", f'{kind.resource} "{name}" not found')
 
 
-def method_not_allowed() -> ApiError:
+def method_not_allowed() -> StatusError:
     """405: the path exists, the verb does not."""
-    return ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+    return StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
 
 
-def bad_request(message: str) -> ApiError:
+def bad_request(message: str) -> StatusError:
     """400: the request itself is malformed."""
-    return ApiError(400, "BadRequest", message)
+    return StatusError(400, "BadRequest", message)
 
 
-def forbidden(kind: Kind, name: str, why: str) -> ApiError:
+def forbidden(kind: Kind, name: str, why: str) -> StatusError:
     """403: a right is missing, or the namespace is being deleted."""
     about = f'{kind.resource} "{name}"' if name else kind.resource
-    return ApiError(403, "Forbidden", f"{about} is forbidden: {why}")
+    return StatusError(403, "Forbidden", f"{about} is forbidden: {why}")
 
 
-def invalid(kind: Kind, name: str, causes: Sequence[str]) -> ApiError:
+def invalid(kind: Kind, name: str, causes: Sequence[str]) -> StatusError:
     """422: fields of the object break a rule; each cause begins with its field."""
     title = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
     whole = causes[0] if len(causes) == 1 else f"[{', '.join(causes)}]"
-    return ApiError(422, "Invalid", f'{title} "{name}" is invalid: {whole}')
+    return StatusError(422, "Invalid", f'{title} "{name}" is invalid: {whole}')
 
 
-def denied(message: str, webhook: str = VALIDATOR) -> ApiError:
+def denied(message: str, webhook: str = VALIDATOR) -> StatusError:
     """400 without a reason: an admission webhook of Katib refused the object."""
-    return ApiError(400, None, f'admission webhook "{webhook}" denied the request: {message}')
+    return StatusError(400, None, f'admission webhook "{webhook}" denied the request: {message}')
 
 
-def internal(message: str) -> ApiError:
+def internal(message: str) -> StatusError:
     """500: the server failed."""
-    return ApiError(500, "InternalError", f"Internal error occurred: {message}")
+    return StatusError(500, "InternalError", f"Internal error occurred: {message}")

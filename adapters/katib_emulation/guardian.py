@@ -20,7 +20,7 @@ PAUSE_SECONDS = 0.01
 GIVE_UP_SECONDS = 5.0
 
 
-class Guardian:
+class NodeGuardian:
     """The guardian process, as the server sees it. It starts with the object, and ends when the server ends, in whatever way."""
 
     def __init__(self) -> None:

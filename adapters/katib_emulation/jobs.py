@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from katib_emulation.collector import inject
-from katib_emulation.errors import ApiError
+from katib_emulation.errors import StatusError
 from katib_emulation.objects import (
     JOBS,
     PODS,
@@ -151,7 +151,7 @@ class JobController:
         try:
             metadata = job["metadata"]
             pod = self._store.create(PODS, self._pod_of(job), metadata["namespace"])
-        except ApiError as error:
+        except StatusError as error:
             self._store.record_event(job, "Warning", "FailedCreate", f"Error creating: {error.message}")
             self._look_again(job, time.time() + REFUSED_POD_SECONDS)
             return []
@@ -162,7 +162,7 @@ class JobController:
         """Return a new pod for a Job, with Katib's changes if a Trial owns the Job.
 
         Raises:
-            ApiError: 400, the webhook refuses it; 404, the Trial is gone.
+            StatusError: 400, the webhook refuses it; 404, the Trial is gone.
         """
         metadata, template = job["metadata"], copied(job["spec"]["template"])  # with the labels that say whose pod it is
         name = f"{metadata['name'][:_LONGEST_PREFIX]}-{random_suffix()}"

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from katib_emulation import pod_status
-from katib_emulation.guardian import Guardian
+from katib_emulation.guardian import NodeGuardian
 from katib_emulation.jobs import JobController
 from katib_emulation.objects import JOBS, PODS, Object, copied, find_condition, is_deleting, owner_of, set_condition
 from katib_emulation.observations import Observations
 from katib_emulation.pod_status import is_finished
 from katib_emulation.pods import PodFolders, PodRunner, follow, log_file, quantity
-from katib_emulation.store import Change, Store, Subscription
+from katib_emulation.store import Store, Subscription, WatchEvent
 
 log = logging.getLogger(__name__)
 
@@ -83,11 +83,11 @@ class Node:
         self._is_stopping = False
         self._thread = threading.Thread(target=self._decide, name="node", daemon=True)
         self._changes: Subscription | None = None
-        self._guardian: Guardian | None = None
+        self._guardian: NodeGuardian | None = None
 
     def start(self) -> None:
         """Begin with the Jobs and pods that the store has; pods that ran when a server died are failed."""
-        self._guardian = Guardian()
+        self._guardian = NodeGuardian()
         for uid in set(self._folders) - {pod["metadata"]["uid"] for pod in self._store.oldest_first(PODS)}:
             self._folders.of(uid).remove()  # a server that died did not come to it
         self._changes = self._store.subscribe(JOBS, PODS, initial=True)
@@ -113,7 +113,7 @@ class Node:
         """Return what a container printed so far; nothing for a pod without a node.
 
         Raises:
-            ApiError: 404, no such pod; 400, no such container, or it waits to start.
+            StatusError: 404, no such pod; 400, no such container, or it waits to start.
         """
         _, log = self._log_file(namespace, pod, container)
         return log.read_bytes() if log is not None else b""
@@ -122,7 +122,7 @@ class Node:
         """Return pieces of a container's log until it has ended; empty pieces let the caller look whether its client is there.
 
         Raises:
-            ApiError: as `read_log`, at once.
+            StatusError: as `read_log`, at once.
         """
         runner, log = self._log_file(namespace, pod, container)
         if log is None:
@@ -149,12 +149,12 @@ class Node:
             except Exception:  # a defect, or a full disk, must not end the thread on which all pods depend
                 log.exception("the node failed at %s", change)
 
-    def _follow_job(self, change: Change) -> None:
+    def _follow_job(self, change: WatchEvent) -> None:
         metadata, before = change.object["metadata"], change.previous
         if change.type != "DELETED" and (before is None or before["metadata"]["generation"] != metadata["generation"]):
             self._jobs.reconcile(metadata["namespace"], metadata["name"])
 
-    def _follow_pod(self, change: Change) -> None:
+    def _follow_pod(self, change: WatchEvent) -> None:
         pod, uid = change.object, change.object["metadata"]["uid"]
         if change.type == "DELETED":
             runner = self._runners.pop(uid, None)

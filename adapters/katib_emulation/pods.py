@@ -27,7 +27,7 @@ from typing import Any
 from katib_emulation import pod_status
 from katib_emulation.collector import CONTAINER as COLLECTOR
 from katib_emulation.collector import TRIAL_LABEL, Collector, CollectorSettings
-from katib_emulation.errors import ApiError, bad_request
+from katib_emulation.errors import StatusError, bad_request
 from katib_emulation.guardian import VARIABLE
 from katib_emulation.objects import CONFIG_MAPS, PODS, TRIALS, Object, now
 from katib_emulation.observations import Observations
@@ -214,7 +214,7 @@ def log_file(pod: Mapping[str, Any], container: str | None, folder: PodFolder) -
     """Return the file of a container's log; None for a pod that has no node yet.
 
     Raises:
-        ApiError: 400, the container waits to start.
+        StatusError: 400, the container waits to start.
     """
     name, names = pod["metadata"]["name"], [spec["name"] for spec in pod["spec"]["containers"]]
     container = container or names[0]
@@ -310,7 +310,7 @@ class PodRunner:
         try:
             if not self._is_abandoned:
                 self._update(lambda pod: pod_status.set_finished(pod, states))
-        except ApiError as error:
+        except StatusError as error:
             log.error("the end of pod %s cannot be kept: %s", self._name, error)
         finally:
             self.has_ended.set()

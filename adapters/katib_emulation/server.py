@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from katib_emulation.admission import admit_experiment
-from katib_emulation.errors import ApiError, bad_request, forbidden, internal, invalid, method_not_allowed, not_found
+from katib_emulation.errors import StatusError, bad_request, forbidden, internal, invalid, method_not_allowed, not_found
 from katib_emulation.objects import (
     EXPERIMENTS,
     KATIB_GROUP,
@@ -37,7 +37,7 @@ from katib_emulation.objects import (
     is_deleting,
     key_of,
 )
-from katib_emulation.store import Change, Propagation, Store, Subscription, settle_namespace, terminating
+from katib_emulation.store import Propagation, Store, Subscription, WatchEvent, settle_namespace, terminating
 
 Query = Mapping[str, str]
 Selector = Callable[[Object], bool]
@@ -92,7 +92,7 @@ class Api:
         """Answer one request.
 
         Raises:
-            ApiError: it is refused.
+            StatusError: it is refused.
         """
         if verb == "GET" and (known := self._discover(path.strip("/"))) is not None:
             return 200, known
@@ -149,7 +149,7 @@ class Api:
         """Return the kind that a request is about.
 
         Raises:
-            ApiError: 403.
+            StatusError: 403.
         """
         kind = target.kind
         resource = f"{kind.plural}/log" if target.is_log else kind.plural
@@ -196,7 +196,7 @@ class Api:
             if wanted["metadata"].get("resourceVersion") != before["metadata"]["resourceVersion"]:
                 why = "the object has been modified; please apply your changes to the latest version and try again"
                 text = f'Operation cannot be fulfilled on {kind.resource} "{name}": {why}'
-                raise ApiError(409, "Conflict", text)
+                raise StatusError(409, "Conflict", text)
             if "status" in before:
                 wanted["status"] = before["status"]
             if kind is EXPERIMENTS and wanted.get("spec") != before.get("spec"):
@@ -233,13 +233,13 @@ class Api:
         selects = _selector(query)
         try:
             changes = self._store.subscribe(target.kind, since=version or None, initial=not version)
-        except ApiError as error:
+        except StatusError as error:
             return iter([_line("ERROR", error.body())])
         return _lines(changes, target.namespace, selects, time.monotonic() + seconds)
 
 
-def _unknown_path() -> ApiError:
-    return ApiError(404, "NotFound", "the server could not find the requested resource")
+def _unknown_path() -> StatusError:
+    return StatusError(404, "NotFound", "the server could not find the requested resource")
 
 
 def _lines(changes: Subscription, namespace: str | None, selects: Selector, deadline: float) -> Iterator[bytes]:
@@ -252,7 +252,7 @@ def _lines(changes: Subscription, namespace: str | None, selects: Selector, dead
         changes.close()
 
 
-def _seen(change: Change, selects: Selector) -> bytes:
+def _seen(change: WatchEvent, selects: Selector) -> bytes:
     """Return the change as the watcher sees it: an object that leaves its selection is deleted for it; empty: nothing."""
     before = change.previous is not None and selects(change.previous)
     if change.type != "DELETED" and selects(change.object):
@@ -272,7 +272,7 @@ def _selector(query: Query) -> Selector:
     """Return the test of `labelSelector` and `fieldSelector`: `a=b`, joined by commas.
 
     Raises:
-        ApiError: 400, it is another form.
+        StatusError: 400, it is another form.
     """
     wanted = []
     for parameter in ("labelSelector", "fieldSelector"):
@@ -309,7 +309,7 @@ def _check_type(kind: Kind, obj: Any) -> None:
     """Check that a body is an object of this kind; what built-in kinds leave out is filled in later.
 
     Raises:
-        ApiError: 400.
+        StatusError: 400.
     """
     if not isinstance(obj, dict) or not isinstance(obj.setdefault("metadata", {}), dict):
         raise bad_request(f"the body must be a {kind.kind} object in JSON")
@@ -381,7 +381,7 @@ class Exchange(http.server.BaseHTTPRequestHandler):
         answer: Answer
         try:
             answer = self._answer()
-        except ApiError as error:
+        except StatusError as error:
             answer = error.code, error.body()
         except ConnectionError:
             raise
@@ -403,7 +403,7 @@ class Exchange(http.server.BaseHTTPRequestHandler):
         token, given = self.server.token, self.headers.get("Authorization") or ""
         if token is not None and not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
             self.close_connection = True  # nothing more is read of it
-            raise ApiError(401, "Unauthorized", "Unauthorized")
+            raise StatusError(401, "Unauthorized", "Unauthorized")
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         url = urlsplit(self.path)
         try:

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from katib_emulation.errors import ApiError, StorageError, bad_request, forbidden, internal, invalid, not_found
+from katib_emulation.errors import StatusError, StorageError, bad_request, forbidden, internal, invalid, not_found
 from katib_emulation.objects import (
     CONFIG_MAPS,
     EVENTS,
@@ -64,7 +64,7 @@ _SOURCES |= {"Job": "job-controller", "Pod": "kubelet"}
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class WatchEvent:
     """One change of one object. Objects in it are shared by all subscribers: copy before changing."""
 
     type: ChangeType
@@ -80,13 +80,13 @@ class Subscription:
     def __init__(self, kinds: Iterable[Kind]) -> None:
         self.kinds = frozenset(kinds)
         self.is_closed = False
-        self._changes: queue.SimpleQueue[Change | None] = queue.SimpleQueue()
+        self._changes: queue.SimpleQueue[WatchEvent | None] = queue.SimpleQueue()
 
-    def deliver(self, change: Change) -> None:
+    def deliver(self, change: WatchEvent) -> None:
         """Hand over a change (called by the store, under its lock)."""
         self._changes.put(change)
 
-    def next(self, timeout: float | None = None) -> Change | None:
+    def next(self, timeout: float | None = None) -> WatchEvent | None:
         """Return the next change; None after `timeout` seconds without one, and at once when closed."""
         with contextlib.suppress(queue.Empty):
             return None if self.is_closed else self._changes.get(timeout=timeout)
@@ -151,7 +151,7 @@ class Store:
         self._objects: dict[Kind, dict[Key, Object]] = {kind: {} for kind in KINDS}  # the oldest first
         self._keys: dict[str, Key] = {}  # by uid
         self._owned: dict[str, set[Key]] = {}  # by the owner's uid
-        self._history: deque[Change] = deque(maxlen=HISTORY)
+        self._history: deque[WatchEvent] = deque(maxlen=HISTORY)
         self._subscriptions: list[Subscription] = []
         self._sweeping: set[str] = set()  # namespaces whose content is being deleted just now
         self._is_closed = False
@@ -177,7 +177,7 @@ class Store:
         """Return a copy of an object.
 
         Raises:
-            ApiError: 404.
+            StatusError: 404.
         """
         obj = self.find(kind, name, namespace)
         if obj is None:
@@ -208,15 +208,15 @@ class Store:
         """Return a stream of changes: from now on; after version `since`; or (`initial`) each object as ADDED, then from now on.
 
         Raises:
-            ApiError: 410, the changes after `since` are no longer kept.
+            StatusError: 410, the changes after `since` are no longer kept.
         """
         with self._lock:
             if since is not None and not self._oldest <= since <= self._version:
-                raise ApiError(410, "Expired", f"too old resource version: {since} ({self._oldest})")
+                raise StatusError(410, "Expired", f"too old resource version: {since} ({self._oldest})")
             subscription = Subscription(kinds)
             for kind in kinds if initial else ():
                 for obj in self.oldest_first(kind):
-                    subscription.deliver(Change("ADDED", kind, obj, None, int(obj["metadata"]["resourceVersion"])))
+                    subscription.deliver(WatchEvent("ADDED", kind, obj, None, int(obj["metadata"]["resourceVersion"])))
             for change in self._history if since is not None else ():
                 if change.version > since and change.kind in subscription.kinds:  # type: ignore[operator]
                     subscription.deliver(change)
@@ -232,7 +232,7 @@ class Store:
         collector would.
 
         Raises:
-            ApiError: 404 (no such namespace), 403 (it is terminating), 409, 422, 400.
+            StatusError: 404 (no such namespace), 403 (it is terminating), 409, 422, 400.
         """
         fresh: Object = copied(dict(obj))
         metadata = fresh.setdefault("metadata", {})
@@ -244,7 +244,7 @@ class Store:
             if is_deleting(home):
                 raise terminating(key)
             if key in self._objects[kind]:
-                raise ApiError(409, "AlreadyExists", f'{kind.resource} "{key.name}" already exists')
+                raise StatusError(409, "AlreadyExists", f'{kind.resource} "{key.name}" already exists')
             metadata |= {"uid": str(uuid.uuid4()), "creationTimestamp": now(), "generation": 1}
             _complete(kind, fresh)
             stored = copied(self._put(key, fresh))
@@ -255,7 +255,7 @@ class Store:
         """Create an object unless there is one of its name.
 
         Raises:
-            ApiError: as by `create`, but for 409.
+            StatusError: as by `create`, but for 409.
         """
         with self._lock:
             if self.find(kind, obj["metadata"]["name"], namespace) is None:
@@ -268,7 +268,7 @@ class Store:
         deletion was requested goes when its last finalizer is removed. None: the object does not exist.
 
         Raises:
-            ApiError: 422, the result breaks a rule; 500, it cannot be stored.
+            StatusError: 422, the result breaks a rule; 500, it cannot be stored.
         """
         with self._lock:
             key = _key(kind, name, namespace)
@@ -296,7 +296,7 @@ class Store:
         """Delete an object, with what it owns; return its last state (with a deletionTimestamp: it stays for its finalizers).
 
         Raises:
-            ApiError: 404.
+            StatusError: 404.
         """
         with self._lock:
             key = _key(kind, name, namespace)
@@ -327,7 +327,7 @@ class Store:
         else:
             component = _SOURCES.get(kind, "emulated")
             event |= {"count": 1, "firstTimestamp": now(), "lastTimestamp": now(), "source": {"component": component}}
-        with contextlib.suppress(ApiError):  # the namespace is gone or ends: nobody reads its events
+        with contextlib.suppress(StatusError):  # the namespace is gone or ends: nobody reads its events
             self.create(EVENTS, event, namespace)
 
     def close(self) -> None:
@@ -391,7 +391,7 @@ class Store:
 
     def _notify(self, type_: ChangeType, kind: Kind, obj: Object, previous: Object | None) -> None:
         self._version += 1
-        change = Change(type_, kind, obj, previous, self._version)
+        change = WatchEvent(type_, kind, obj, previous, self._version)
         if len(self._history) == HISTORY:
             self._oldest = self._history[0].version
         self._history.append(change)
@@ -489,7 +489,7 @@ class Store:
             self._put(key, changed)
 
 
-def terminating(key: Key) -> ApiError:
+def terminating(key: Key) -> StatusError:
     """403: nothing is created in a namespace that is being deleted."""
     why = f"unable to create new content in namespace {key.namespace} because it is being terminated"
     return forbidden(key.kind, key.name, why)
@@ -499,7 +499,7 @@ def settle_namespace(kind: Kind, obj: Object, namespace: str | None) -> None:
     """Complete the namespace of a new object in place: that of the request, else its own, else `default`.
 
     Raises:
-        ApiError: 400, the object names another one than the request.
+        StatusError: 400, the object names another one than the request.
     """
     metadata = obj["metadata"]
     given = metadata.pop("namespace", None)
@@ -518,7 +518,7 @@ def _check(kind: Kind, obj: Object) -> None:
     """Check name, labels and a config map's size, as the API server does for every object.
 
     Raises:
-        ApiError: 422.
+        StatusError: 422.
     """
     metadata = obj["metadata"]
     name, causes = metadata.get("name") or "", []

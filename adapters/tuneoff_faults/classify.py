@@ -9,14 +9,14 @@ from typing import Any
 
 from tuneoff.base.identity import is_finite
 from tuneoff.experiment.spec import ExperimentSpec, Objective
-from tuneoff.judge.fault_results import Outcome
+from tuneoff.judge.fault_results import FaultOutcome
 from tuneoff.workload import new_workload
 from tuneoff_faults.plain import SEEDS, Claim
 
 TOLERANCE = 1e-5  # relative: some frameworks keep values as text
 
 
-def classify(truth: Truth, seen: SeenRun) -> tuple[Outcome, str]:
+def classify(truth: Truth, seen: SeenRun) -> tuple[FaultOutcome, str]:
     """Return what became of a run, and why.
 
     - hung until the limit: it had not ended at the limit;
@@ -26,23 +26,23 @@ def classify(truth: Truth, seen: SeenRun) -> tuple[Outcome, str]:
     - recovered: every configuration has its right result, and the best one is named.
     """
     if not seen.ended:
-        return Outcome.HUNG, f"its last line: {seen.words}" if seen.words else "it says nothing"
+        return FaultOutcome.HUNG, f"its last line: {seen.words}" if seen.words else "it says nothing"
     if seen.failure is not None:
-        return Outcome.ABORTED, seen.failure
+        return FaultOutcome.ABORTED, seen.failure
     wrong = untruth(truth, seen)
     if wrong is not None and not seen.notices:
-        return Outcome.WRONG, wrong
+        return FaultOutcome.WRONG, wrong
     if wrong is not None:
-        return Outcome.LOST, f"it says so itself ({', '.join(seen.notices)}): {wrong}"
+        return FaultOutcome.LOST, f"it says so itself ({', '.join(seen.notices)}): {wrong}"
     without = {
         index: claims for index, claims in _by_index(seen).items() if not any(_has_result(truth, claim) for claim in claims)
     }
     skipped = [index for index, claims in without.items() if index != truth.faulty and claims[-1].state == "unfinished"]
     if skipped:
-        return Outcome.ABORTED, f"it ended as if all were well, but did not run {_configurations(skipped)}"
+        return FaultOutcome.ABORTED, f"it ended as if all were well, but did not run {_configurations(skipped)}"
     if without:
-        return Outcome.LOST, _loss(truth, without)
-    return Outcome.RECOVERED, "every configuration has its right result"
+        return FaultOutcome.LOST, _loss(truth, without)
+    return FaultOutcome.RECOVERED, "every configuration has its right result"
 
 
 def untruth(truth: Truth, seen: SeenRun) -> str | None:

@@ -18,7 +18,7 @@ from tuneoff.base.interrupting import interrupting
 from tuneoff.base.output import one_line
 from tuneoff.base.targets import load_target
 from tuneoff.experiment.plan import Plan, PlannedRun
-from tuneoff.judge.fault_results import CONTROL, DEFAULTS, NO_SUCH_PART, SURVIVED, FaultResult, Outcome
+from tuneoff.judge.fault_results import CONTROL, DEFAULTS, NO_SUCH_PART, SURVIVED, FaultOutcome, FaultResult
 from tuneoff.registry import adapter_class
 from tuneoff.run.supervisor.guardian import Announce, temporary_folder, watching
 from tuneoff_faults.cell import CellSite, MatrixCell, NotStruck, Setting, was_struck
@@ -160,7 +160,7 @@ class _Runner:
         return longest if control is None else min(longest, 2 * control + MORE_SECONDS)
 
 
-def _result(cell: MatrixCell, reason: str, outcome: Outcome | None = None, **fields: Any) -> FaultResult:
+def _result(cell: MatrixCell, reason: str, outcome: FaultOutcome | None = None, **fields: Any) -> FaultResult:
     reason = one_line(reason)
     return FaultResult(adapter=cell.label, setting=cell.setting, fault=cell.fault.name, outcome=outcome, reason=reason, **fields)
 

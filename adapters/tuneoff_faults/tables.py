@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tuneoff.base.output import columns, markdown_table
-from tuneoff.judge.fault_results import ADAPTER, CONTROL, NO_SUCH_PART, TITLES, WORST, FaultResult, Outcome
+from tuneoff.judge.fault_results import ADAPTER, CONTROL, NO_SUCH_PART, TITLES, WORST, FaultOutcome, FaultResult
 from tuneoff_faults.faults import FAULTS
 from tuneoff_faults.plain import FaultTools
 
@@ -46,7 +46,7 @@ def bad_ones(results: Sequence[FaultResult]) -> list[FaultResult]:
 
 def failed_controls(results: Sequence[FaultResult]) -> list[FaultResult]:
     """Return the runs without a fault that did not come to their right result: nothing can be said of the others then."""
-    return [result for result in results if result.fault == CONTROL and result.outcome not in (None, Outcome.RECOVERED)]
+    return [result for result in results if result.fault == CONTROL and result.outcome not in (None, FaultOutcome.RECOVERED)]
 
 
 def markdown(

@@ -43,7 +43,7 @@ class CommandMeter(PowerMeter):
         self.description = MeterDescription(
             kind="measured", source=source, domains=(DOMAIN,), longest_gap_seconds=max(10.0, self._timeout)
         )
-        self._lines = _Lines()
+        self._lines = _PrintedSamples()
         self._errors: collections.deque[str] = collections.deque(maxlen=1)
         self._is_told = False  # that it ended or stalls
         try:
@@ -147,7 +147,7 @@ class CommandMeter(PowerMeter):
                     self._errors.append(shown[:200])
 
 
-class _Lines:
+class _PrintedSamples:
     """Lines as samples on our clock: the program's first line was printed when it arrived, later ones by its own seconds."""
 
     def __init__(self) -> None:

@@ -78,7 +78,7 @@ def test_exactly_the_budgeted_trials_run_on_the_given_workers(
     assert sorted(event.trial for event in submitted) == [f"t{number:05d}" for number in range(trials)]
     assert sorted(int(event.framework_id or -1) for event in submitted) == list(range(trials))
     assert len(run.of(schema.TrialStarted)) == len(run.ends) == trials
-    assert run.of(schema.Refused) == []
+    assert run.of(schema.TrialRefused) == []
     assert run.most_at_once <= workers
     assert {event.slot for event in run.of(schema.TrialStarted)} <= set(range(workers))
     assert all(event.waited_ns == 0 for event in run.of(schema.TrialStarted))

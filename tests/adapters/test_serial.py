@@ -32,7 +32,7 @@ def test_nothing_is_proposed_once_the_budget_is_used_up(tmp_path: Path, limits: 
     assert run.exit_code == 0, run.log
     assert len(run.of(schema.Epoch)) == limits.get("epochs_total", len(run.of(schema.Epoch)))
     assert 2 <= len(run.of(schema.TrialSubmitted)) <= most
-    assert len(run.of(schema.Refused)) <= 2  # each worker's last task may be on its way when the budget ends
+    assert len(run.of(schema.TrialRefused)) <= 2  # each worker's last task may be on its way when the budget ends
 
 
 @pytest.mark.parametrize("order", [("t00000", "t00001"), ("t00001", "t00000")])

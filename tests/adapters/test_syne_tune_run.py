@@ -102,7 +102,7 @@ def test_two_and_four_workers_run_exactly_the_budget(plain: LifecycleRun, script
     assert plain.exit_code == 0
     assert len(plain.configurations) == 6
     assert set(plain.ends.values()) == {"completed"}
-    assert plain.of(schema.Refused) == []
+    assert plain.of(schema.TrialRefused) == []
     assert 2 <= plain.most_at_once <= 4  # 4 where the machine starts them fast enough
     assert scripted.most_at_once == 2
 

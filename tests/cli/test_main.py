@@ -13,7 +13,7 @@ from command_line import Call
 from fake_plugins import plugin
 from tuneoff import errors, registry
 from tuneoff.cli import listing
-from tuneoff.cli.command import Command
+from tuneoff.cli.command import CliCommand
 from tuneoff.cli.main import COMMANDS, EXIT_CODES, all_commands
 
 NAMES = [command.NAME for command in all_commands()]
@@ -34,7 +34,7 @@ def test_every_exit_code_of_an_error_is_documented() -> None:
 
 
 @pytest.mark.parametrize("command", all_commands(), ids=NAMES)
-def test_the_help_of_a_command_ends_with_its_example(call: Call, command: Command) -> None:
+def test_the_help_of_a_command_ends_with_its_example(call: Call, command: CliCommand) -> None:
     answer = call(command.NAME, "--help")
     assert answer.code == 0
     assert answer.out.endswith(f"example:\n  {command.EXAMPLE}\n")

@@ -10,13 +10,13 @@ import pytest
 
 from emulated.katib_world import NAMESPACE, Object, experiment_named
 from katib_emulation.admission import admit_experiment
-from katib_emulation.errors import ApiError
+from katib_emulation.errors import StatusError
 
 DENIED = 'admission webhook "validator.experiment.katib.kubeflow.org" denied the request: '
 
 
-def refusal(new: Object, old: Object | None = None, namespace: Object = NAMESPACE) -> ApiError:
-    with pytest.raises(ApiError) as caught:
+def refusal(new: Object, old: Object | None = None, namespace: Object = NAMESPACE) -> StatusError:
+    with pytest.raises(StatusError) as caught:
         admit_experiment(new, old, namespace)
     assert caught.value.code == 400
     assert caught.value.reason is None

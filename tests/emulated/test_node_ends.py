@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from emulated.node_cluster import NAMESPACE, NodeCluster, conditions, node_cluster, script, state_of
-from katib_emulation.errors import ApiError
+from katib_emulation.errors import StatusError
 from katib_emulation.objects import JOBS, PODS
 from tuneoff.base.processes import is_alive
 from waiting import until
@@ -117,7 +117,7 @@ def test_a_job_deleted_in_the_foreground_is_gone_after_its_process(cluster: Node
     def is_gone() -> bool:
         try:
             cluster.job()
-        except ApiError:
+        except StatusError:
             return True
         return False
 

@@ -16,7 +16,7 @@ import pytest
 from emulated import node_process
 from emulated.node_cluster import NAMESPACE, NodeCluster, conditions, node_cluster, script, state_of
 from katib_emulation import jobs as job_controller
-from katib_emulation.guardian import VARIABLE, Guardian
+from katib_emulation.guardian import VARIABLE, NodeGuardian
 from katib_emulation.store import DATABASE
 from tuneoff.base.processes import is_alive
 from waiting import until
@@ -143,7 +143,7 @@ def test_folders_of_pods_that_are_gone_are_removed_by_the_next_server(tmp_path: 
 
 
 def test_a_dismissed_guardian_kills_the_marked_and_spares_the_others(bystander: subprocess.Popen[bytes]) -> None:
-    guardian = Guardian()
+    guardian = NodeGuardian()
     marked = subprocess.Popen(["sleep", "1000"], env={**os.environ, VARIABLE: guardian.mark}, start_new_session=True)
     guardian.dismiss()
     guardian.dismiss()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from emulated.node_cluster import NAMESPACE, NodeCluster, Object, conditions, node_cluster, script
-from katib_emulation.errors import ApiError
+from katib_emulation.errors import StatusError
 from katib_emulation.objects import JOBS, PODS
 from katib_emulation.pods import Mounts, quantity
 from waiting import until
@@ -77,7 +77,7 @@ def test_a_missing_image_is_named_and_never_fails_by_itself(tmp_path: Path) -> N
         assert message.startswith('Error: Failed to pull image "nope:1"')
         assert not conditions(cluster.job("bad"))
         name = cluster.pods("bad")[0]["metadata"]["name"]
-        with pytest.raises(ApiError, match=r"is waiting to start: ErrImagePull"):
+        with pytest.raises(StatusError, match=r"is waiting to start: ErrImagePull"):
             cluster.node.read_log(NAMESPACE, name)
         cluster.submit("good", container={"image": "here:1"})
         assert "Complete" in conditions(cluster.ended("good"))

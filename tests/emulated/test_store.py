@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from emulated.served import Object, trial
-from katib_emulation.errors import ApiError
+from katib_emulation.errors import StatusError
 from katib_emulation.objects import CONFIG_MAPS, EVENTS, NAMESPACES, TRIALS
 from katib_emulation.store import Store
 
@@ -36,7 +36,7 @@ def test_what_is_given_and_what_is_returned_are_copies(store: Store) -> None:
 
 @pytest.mark.parametrize("name", ["E1", "e_1", "-e", "e.", "a" * 254, ""])
 def test_names_that_are_no_subdomain_are_refused(store: Store, name: str) -> None:
-    with pytest.raises(ApiError) as caught:
+    with pytest.raises(StatusError) as caught:
         store.create(TRIALS, trial(name), "ns")
     body = caught.value.body()
     assert (body["code"], body["reason"]) == (422, "Invalid")
@@ -44,15 +44,15 @@ def test_names_that_are_no_subdomain_are_refused(store: Store, name: str) -> Non
 
 
 def test_label_values_that_kubernetes_refuses_are_refused(store: Store) -> None:
-    with pytest.raises(ApiError, match="a valid label"):
+    with pytest.raises(StatusError, match="a valid label"):
         store.create(TRIALS, trial(labels={"a": "b" * 64}), "ns")
-    with pytest.raises(ApiError, match="a valid label"):
+    with pytest.raises(StatusError, match="a valid label"):
         store.create(TRIALS, trial(labels={"a": "b c"}), "ns")
 
 
 def test_a_config_map_of_more_than_a_mebibyte_is_refused(store: Store) -> None:
     store.create(CONFIG_MAPS, {"metadata": {"name": "fits"}, "data": {"a": "x" * 2**20}}, "ns")
-    with pytest.raises(ApiError, match="Too long"):
+    with pytest.raises(StatusError, match="Too long"):
         store.create(CONFIG_MAPS, {"metadata": {"name": "c"}, "data": {"a": "x" * (2**20 + 1)}}, "ns")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from emulated.served import trial
-from katib_emulation.errors import ApiError, StorageError
+from katib_emulation.errors import StatusError, StorageError
 from katib_emulation.objects import CONFIG_MAPS, TRIALS
 from katib_emulation.store import DATABASE, Store
 
@@ -51,7 +51,7 @@ def test_a_watch_from_before_the_restart_is_told_to_list_again(tmp_path: Path) -
     with closing(filled(tmp_path)) as store:
         version = store.view(TRIALS)[0]
     with closing(Store(tmp_path)) as again:
-        with pytest.raises(ApiError, match="too old resource version"):
+        with pytest.raises(StatusError, match="too old resource version"):
             again.subscribe(TRIALS, since=version)
         again.subscribe(TRIALS, since=again.view(TRIALS)[0]).close()
 
@@ -81,7 +81,7 @@ def test_a_full_disk_is_told_and_changes_nothing(tmp_path: Path) -> None:
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / f"{DATABASE}-wal").stat().st_size + 100, hard))
         try:
-            with pytest.raises(ApiError, match="cannot write") as caught:
+            with pytest.raises(StatusError, match="cannot write") as caught:
                 store.create(CONFIG_MAPS, {"metadata": {"name": "big"}, "data": {"a": "x" * 5000}}, "default")
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

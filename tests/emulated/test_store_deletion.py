@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from emulated.served import Object, trial
-from katib_emulation.errors import ApiError
+from katib_emulation.errors import StatusError
 from katib_emulation.objects import EXPERIMENTS, JOBS, NAMESPACES, PODS, TRIALS, Kind
 from katib_emulation.store import Store
 
@@ -49,7 +49,7 @@ def test_deleting_an_owner_deletes_what_it_owns(store: Store) -> None:
 
 
 def test_a_missing_object_cannot_be_deleted(store: Store) -> None:
-    with pytest.raises(ApiError, match=r'experiments.kubeflow.org "nope" not found'):
+    with pytest.raises(StatusError, match=r'experiments.kubeflow.org "nope" not found'):
         store.delete(EXPERIMENTS, "nope", "ns")
 
 
@@ -127,7 +127,7 @@ def test_a_namespace_goes_with_all_its_content(store: Store) -> None:
     last = store.delete(NAMESPACES, "ns")
     assert last["status"]["phase"] == "Terminating"
     assert left(store) == []
-    with pytest.raises(ApiError, match='namespaces "ns" not found'):
+    with pytest.raises(StatusError, match='namespaces "ns" not found'):
         store.get(NAMESPACES, "ns")
 
 
@@ -138,7 +138,9 @@ def test_a_namespace_waits_for_held_content_and_says_for_what(store: Store) -> N
     assert namespace["status"]["phase"] == "Terminating"
     messages = {condition["type"]: condition["message"] for condition in namespace["status"]["conditions"]}
     assert messages["NamespaceContentRemaining"].endswith("experiments.kubeflow.org has 1 resource instances")
-    with pytest.raises(ApiError, match="unable to create new content in namespace ns because it is being terminated") as caught:
+    with pytest.raises(
+        StatusError, match="unable to create new content in namespace ns because it is being terminated"
+    ) as caught:
         store.create(TRIALS, trial("t2"), "ns")
     assert (caught.value.code, caught.value.reason) == (403, "Forbidden")
     release(store, EXPERIMENTS, "e1", "hold")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tuneoff.experiment.spec import Objective
-from tuneoff.judge.fault_results import Outcome
+from tuneoff.judge.fault_results import FaultOutcome
 from tuneoff_faults.classify import SeenRun, Truth, classify
 from tuneoff_faults.plain import Claim
 
@@ -37,50 +37,55 @@ ALL_RIGHT = "every configuration has its right result"
 OTHER, UNFINISHED = Claim(index=2, state="failed", text="actor died"), Claim(index=1, state="unfinished")
 BEFORE = completed(0.5)  # a value of an epoch before the fault
 SECOND = completed(0.8)  # its right result
-OUTCOMES: dict[str, tuple[Truth, SeenRun, Outcome, str]] = {
-    "all results are right": (SOUND, seen(FIRST, SECOND, THIRD, best=(1, 0.8)), Outcome.RECOVERED, ALL_RIGHT),
-    "a second try went well": (SOUND, seen(FIRST, FAILED, THIRD, SECOND, best=(1, 0.8)), Outcome.RECOVERED, ALL_RIGHT),
-    "the least value is best": (MINIMIZED, seen(FIRST, SECOND, THIRD, best=(0, 0.3)), Outcome.RECOVERED, ALL_RIGHT),
-    "a trial is lost": (LOST, seen(FIRST, FAILED, THIRD, best=(2, 0.4)), Outcome.LOST, "1 trial: failed: boom"),
-    "a sound one too": (LOST, seen(FIRST, FAILED, OTHER, best=(0, 0.3)), Outcome.LOST, "2 trials: failed: boom"),
-    "one stays running": (SOUND, seen(FIRST, UNFINISHED, THIRD, best=(2, 0.4)), Outcome.LOST, "1 trial: unfinished"),
-    "not finite": (LOST, seen(FIRST, completed(math.nan), THIRD, best=(2, 0.4)), Outcome.LOST, "1 trial: completed, with nan"),
-    "infinite": (LOST, seen(FIRST, completed(math.inf), THIRD, best=(2, 0.4)), Outcome.LOST, "1 trial: completed, with inf"),
+OUTCOMES: dict[str, tuple[Truth, SeenRun, FaultOutcome, str]] = {
+    "all results are right": (SOUND, seen(FIRST, SECOND, THIRD, best=(1, 0.8)), FaultOutcome.RECOVERED, ALL_RIGHT),
+    "a second try went well": (SOUND, seen(FIRST, FAILED, THIRD, SECOND, best=(1, 0.8)), FaultOutcome.RECOVERED, ALL_RIGHT),
+    "the least value is best": (MINIMIZED, seen(FIRST, SECOND, THIRD, best=(0, 0.3)), FaultOutcome.RECOVERED, ALL_RIGHT),
+    "a trial is lost": (LOST, seen(FIRST, FAILED, THIRD, best=(2, 0.4)), FaultOutcome.LOST, "1 trial: failed: boom"),
+    "a sound one too": (LOST, seen(FIRST, FAILED, OTHER, best=(0, 0.3)), FaultOutcome.LOST, "2 trials: failed: boom"),
+    "one stays running": (SOUND, seen(FIRST, UNFINISHED, THIRD, best=(2, 0.4)), FaultOutcome.LOST, "1 trial: unfinished"),
+    "not finite": (
+        LOST,
+        seen(FIRST, completed(math.nan), THIRD, best=(2, 0.4)),
+        FaultOutcome.LOST,
+        "1 trial: completed, with nan",
+    ),
+    "infinite": (LOST, seen(FIRST, completed(math.inf), THIRD, best=(2, 0.4)), FaultOutcome.LOST, "1 trial: completed, with inf"),
     "a value from before the fault": (
         LOST,
         seen(FIRST, BEFORE, THIRD, best=(2, 0.4)),
-        Outcome.LOST,
+        FaultOutcome.LOST,
         "1 trial: completed, with 0.5 of an epoch before the fault",
     ),
     "what is not true is said to be so, and not silent": (
         SOUND,
         seen(FIRST, SECOND, THIRD, best=(2, 0.4), notices=("best_differs",)),
-        Outcome.LOST,
+        FaultOutcome.LOST,
         "it says so itself (best_differs): configuration 2 is named best, but 1 is",
     ),
     "an error at the end, whatever it says": (
         SOUND,
         seen(FIRST, completed(0.9), THIRD, best=(1, 0.9), failure="exit code 1: boom"),
-        Outcome.ABORTED,
+        FaultOutcome.ABORTED,
         "exit code 1: boom",
     ),
     "an end before all was run": (
         LOST,
         seen(FIRST, FAILED, Claim(index=2, state="unfinished"), best=(0, 0.3)),
-        Outcome.ABORTED,
+        FaultOutcome.ABORTED,
         "it ended as if all were well, but did not run configuration 2",
     ),
     "no end, whatever was said before": (
         SOUND,
         seen(FIRST, SECOND, THIRD, best=(1, 0.8), ended=False, words="waiting"),
-        Outcome.HUNG,
+        FaultOutcome.HUNG,
         "its last line: waiting",
     ),
 }
 
 
 @pytest.mark.parametrize(("truth", "run", "kind", "reason"), OUTCOMES.values(), ids=OUTCOMES)
-def test_a_run_has_the_class_and_the_reason_of_its_rule(truth: Truth, run: SeenRun, kind: Outcome, reason: str) -> None:
+def test_a_run_has_the_class_and_the_reason_of_its_rule(truth: Truth, run: SeenRun, kind: FaultOutcome, reason: str) -> None:
     assert classify(truth, run) == (kind, reason)
 
 
@@ -103,4 +108,4 @@ def test_a_run_has_the_class_and_the_reason_of_its_rule(truth: Truth, run: SeenR
 def test_what_is_not_true_is_silently_wrong(
     truth: Truth, claims: tuple[Claim, ...], best: tuple[int, float | None] | None, reason: str
 ) -> None:
-    assert classify(truth, seen(*claims, best=best)) == (Outcome.WRONG, reason)
+    assert classify(truth, seen(*claims, best=best)) == (FaultOutcome.WRONG, reason)

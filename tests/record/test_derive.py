@@ -65,7 +65,7 @@ def test_a_refused_trial_is_no_trial() -> None:
     log, worker = one_trial()
     worker.end("1", 9, "completed", 4)
     log.submit("2", 9)
-    worker.add(schema.Refused, 9.1, trial="2", reason="trials")
+    worker.add(schema.TrialRefused, 9.1, trial="2", reason="trials")
     run = derive(log.pairs(), make_spec())
     assert [item.trial for item in run.trials] == ["1"]
     assert [(refusal.trial, refusal.reason, refusal.refused_ns) for refusal in run.refusals] == [("2", "trials", ns(9.1))]

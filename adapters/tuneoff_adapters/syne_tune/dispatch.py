@@ -11,7 +11,7 @@ from typing import Any
 from tuneoff.base import clock
 from tuneoff.base.processes import ended
 from tuneoff.record.events.reader import Statistics, read_file
-from tuneoff.record.events.schema import Epoch, Refused, TrialEnded, TrialStarted
+from tuneoff.record.events.schema import Epoch, TrialEnded, TrialRefused, TrialStarted
 from tuneoff.record.events.writer import FOLDER
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import Retries
@@ -151,7 +151,7 @@ def read_progress(run_dir: Path, pid: int, trial_id: str, attempt: int) -> Attem
     epochs, slot, has_ended, ended_early = 0, None, False, False
     for path in (run_dir / FOLDER).glob(f"trial-{pid}-*.jsonl"):  # several, where the system used the pid again
         for _, event in read_file(path, Statistics()):
-            if isinstance(event, Refused):
+            if isinstance(event, TrialRefused):
                 has_ended = has_ended or event.trial == trial_id
             elif isinstance(event, TrialStarted | Epoch | TrialEnded) and (event.trial, event.attempt) == (trial_id, attempt):
                 if isinstance(event, TrialStarted):

@@ -26,7 +26,7 @@ Completer = Callable[..., Iterable[str]]
 
 
 @runtime_checkable
-class Command(Protocol):
+class CliCommand(Protocol):
     """A command: its name, what it does, one example that runs, its arguments, and its action.
 
     An installed package adds one by an entry point of the group `tuneoff.commands`: its name, and the module.
@@ -48,7 +48,7 @@ class Command(Protocol):
         """Do it and return the exit code."""
 
 
-def added_commands(asked: str) -> Iterator[Command]:
+def added_commands(asked: str) -> Iterator[CliCommand]:
     """Yield the commands that installed packages add, the one that is asked for alone; a broken one is a line, and left out.
 
     Raises:
@@ -60,7 +60,7 @@ def added_commands(asked: str) -> Iterator[Command]:
     for name in [asked] if asked in names else names:
         try:
             found = added_command(name)
-            if not isinstance(found, Command) or name != found.NAME:
+            if not isinstance(found, CliCommand) or name != found.NAME:
                 raise PluginError(f"command {name!r} must have NAME, HELP, EXAMPLE, add_arguments and execute, but has not")
         except PluginError as error:
             if name == asked:
@@ -152,7 +152,7 @@ def experiments_here() -> list[str]:
     return found
 
 
-def build_parser(commands: Sequence[Command], version: str, description: str, epilog: str) -> OneLineParser:
+def build_parser(commands: Sequence[CliCommand], version: str, description: str, epilog: str) -> OneLineParser:
     """Return the parser of all commands; the chosen one's `execute` is in the namespace as `execute`."""
     parser = OneLineParser(prog="tuneoff", description=description, epilog=epilog, formatter_class=_Help)
     parser.add_argument("--version", action="version", version=f"tuneoff {version}")

@@ -34,11 +34,11 @@ from tuneoff.cli import (
     verify,
     watch,
 )
-from tuneoff.cli.command import BAD_INPUT, Command, OneLineParser, added_commands, build_parser, complete
+from tuneoff.cli.command import BAD_INPUT, CliCommand, OneLineParser, added_commands, build_parser, complete
 from tuneoff.cli.renamed import is_now
 from tuneoff.errors import ResultsError, TuneoffError
 
-COMMANDS: tuple[Command, ...] = (
+COMMANDS: tuple[CliCommand, ...] = (
     listing,
     explain,
     doctor,
@@ -143,7 +143,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace | int:
     return arguments
 
 
-def all_commands(asked: str = "") -> tuple[Command, ...]:
+def all_commands(asked: str = "") -> tuple[CliCommand, ...]:
     """Return core's commands and those that installed packages add.
 
     Raises:
@@ -153,7 +153,7 @@ def all_commands(asked: str = "") -> tuple[Command, ...]:
 
 
 @functools.cache
-def _parser(commands: tuple[Command, ...]) -> OneLineParser:
+def _parser(commands: tuple[CliCommand, ...]) -> OneLineParser:
     """Return the parser of these commands, made once; it keeps nothing of what it reads."""
     codes = "\n".join(f"  {code:<5}{meaning}" for code, meaning in EXIT_CODES.items())
     epilog = f"exit codes:\n{codes}\n\ncompletion in bash and zsh:\n  {COMPLETION}\n\nexample:\n  {EXAMPLE}"

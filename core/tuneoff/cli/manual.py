@@ -13,7 +13,7 @@ FOLDER, INDEX = "docs", "README.md"
 _CELL = re.compile(r"\s*(?<!\\)\|\s*")
 
 
-class Row(NamedTuple):
+class ManualRow(NamedTuple):
     """A row of a table. `section`: the heading above it, or the bold word that a paragraph above it begins with."""
 
     section: str
@@ -30,14 +30,14 @@ def page_text(name: str) -> str:
     return (travelling_folder(FOLDER) / name).read_text(encoding="utf-8")
 
 
-def rows(name: str) -> Iterator[Row]:
+def rows(name: str) -> Iterator[ManualRow]:
     """Yield the rows of a page's tables; links and bold type are plain text."""
     section = ""
     for line, below in itertools.pairwise([*page_text(name).splitlines(), ""]):
         if found := re.match(r"#+ (.+)|\*\*(\w+)\*\*:", line):
             section = found[1] or found[2]
         elif line.startswith("|") and not line.startswith("|---") and not below.startswith("|---"):  # nor its head
-            yield Row(section, tuple(map(_plain, _CELL.split(line.strip())[1:-1])))
+            yield ManualRow(section, tuple(map(_plain, _CELL.split(line.strip())[1:-1])))
 
 
 def pages() -> dict[str, str]:

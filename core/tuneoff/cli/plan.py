@@ -152,9 +152,9 @@ def expected_duration(plan: Plan, left: Sequence[PlannedRun] | None = None, own:
     `left`: the runs that are still to come, by default all. `own`: the matrix's folder, which is asked first.
     """
     from tuneoff.measure.stored import read_runs
-    from tuneoff.tell.live.state import Estimate
+    from tuneoff.tell.live.state import RuntimeEstimator
 
-    estimate, labels = Estimate(plan.to_run), {run.run_id: run.label for run in plan.to_run}
+    estimate, labels = RuntimeEstimator(plan.to_run), {run.run_id: run.label for run in plan.to_run}
     to_come = [run.run_id for run in (plan.to_run if left is None else left)]
     needed = {labels[run_id] for run_id in to_come}
     with contextlib.suppress(TuneoffError):  # an earlier folder that cannot be read must not stop a new one

@@ -32,11 +32,11 @@ PlainName = Annotated[
 Seed = Annotated[int, Meta(ge=0, le=MOST_SEED)]
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FilePart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A mapping in the file."""
 
 
-class _DimensionPart(Part, frozen=True, kw_only=True, tag_field="type"):
+class _DimensionPart(FilePart, frozen=True, kw_only=True, tag_field="type"):
     """A dimension; checked by building core's own one."""
 
     refused_keys: ClassVar[Mapping[str, str]] = dict.fromkeys(
@@ -119,7 +119,7 @@ def _refuse_log_step(log: bool, step: float | None) -> None:
         )
 
 
-class WorkloadPart(Part, frozen=True, kw_only=True):
+class WorkloadPart(FilePart, frozen=True, kw_only=True):
     """What a trial trains: an installed workload's name (or module:Class) and its options."""
 
     is_named: ClassVar[bool] = True
@@ -128,7 +128,7 @@ class WorkloadPart(Part, frozen=True, kw_only=True):
     options: Options = field(default_factory=dict)
 
 
-class AdapterPart(Part, frozen=True, kw_only=True):
+class AdapterPart(FilePart, frozen=True, kw_only=True):
     """An adapter of the matrix: an installed one's name (or module:Class), its options, and where it puts the framework."""
 
     is_named: ClassVar[bool] = True
@@ -138,7 +138,7 @@ class AdapterPart(Part, frozen=True, kw_only=True):
     platform: Name | None = None
 
 
-class ObjectivePart(Part, frozen=True, kw_only=True):
+class ObjectivePart(FilePart, frozen=True, kw_only=True):
     """What is optimized; left out: the workload's default. `threshold`: the value that counts as reached."""
 
     metric: Name | None = None
@@ -146,7 +146,7 @@ class ObjectivePart(Part, frozen=True, kw_only=True):
     threshold: float | None = None
 
 
-class BudgetPart(Part, frozen=True, kw_only=True):
+class BudgetPart(FilePart, frozen=True, kw_only=True):
     """Bounds of each run. `trials` may be left out where the sampler is a list or a grid."""
 
     trials: Count | None = None
@@ -155,21 +155,21 @@ class BudgetPart(Part, frozen=True, kw_only=True):
     wall_clock_seconds: Annotated[Seconds | None, Meta(description="Of the trial step, in seconds.")] = None
 
 
-class SeedRangePart(Part, frozen=True, kw_only=True):
+class SeedRangePart(FilePart, frozen=True, kw_only=True):
     """`count` seeds from `first` on."""
 
     count: Annotated[int, Meta(ge=1, le=MOST_SEEDS)]
     first: Seed = 0
 
 
-class DrawPart(Part, frozen=True, kw_only=True):
+class DrawPart(FilePart, frozen=True, kw_only=True):
     """`sample` different configurations drawn from the search space by core's own generator."""
 
     sample: Annotated[int, Meta(ge=1, le=100_000)]
     seed: Seed = 0
 
 
-class StopPart(Part, frozen=True, kw_only=True):
+class StopPart(FilePart, frozen=True, kw_only=True):
     """Stop one configuration, given itself or by its `index` (from 0) in `configurations`, after an epoch (from 1)."""
 
     index: Annotated[int, Meta(ge=0)] | None = None
@@ -189,7 +189,7 @@ def _known_metric(name: str) -> None:
 MetricName = Annotated[Name, _known_metric]
 
 
-class AnalysisPart(Part, frozen=True, kw_only=True):
+class AnalysisPart(FilePart, frozen=True, kw_only=True):
     """What is frozen before the first run: the metrics that decide, the smallest differences that matter, confidence."""
 
     primary_metric: MetricName = QUESTIONS["time"]
@@ -212,7 +212,7 @@ class AnalysisPart(Part, frozen=True, kw_only=True):
     ] = 15
 
 
-class AnchorsPart(Part, frozen=True, kw_only=True):
+class AnchorsPart(FilePart, frozen=True, kw_only=True):
     """What regret is normalised by, both of the objective's metric on *validation*: 1 is random search, 0 the best known."""
 
     random_search: Annotated[float, Meta(description="Median over seeds of what random search selects with the full budget.")]
@@ -228,7 +228,7 @@ NONE = "none"
 MOST_G_PER_KWH = 100_000.0  # no grid has a tenth of it; products of greater figures could come out infinite
 
 
-class CarbonPart(Part, frozen=True, kw_only=True):
+class CarbonPart(FilePart, frozen=True, kw_only=True):
     """Carbon intensity of the grid: of a zone of the table, a constant, or a series over time."""
 
     zone: Annotated[Text | None, Meta(description="A country by its ISO 3166-1 code of three letters, or WORLD.")] = None
@@ -271,7 +271,7 @@ def _path(value: Any) -> Any:
 Axes = dict[str, Annotated[list[Any], Meta(min_length=1)]]
 
 
-class ExperimentFile(Part, frozen=True, kw_only=True):
+class ExperimentFile(FilePart, frozen=True, kw_only=True):
     """A whole file. `tasks`, `matrix` and `zip` are taken out and multiplied before the rest is checked, once per variant."""
 
     name: PlainName | None = None

@@ -29,7 +29,7 @@ _WITHOUT_OPTIONS = ("random", *LISTED, DEFAULT)  # the other samplers' options a
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Option:
+class _PrunerOption:
     """An option of a pruner: an integer with a default and a least value; `in_epochs`: at most the epochs of a trial."""
 
     default: int
@@ -39,21 +39,21 @@ class _Option:
 
 # Epochs count from 1. asha: a trial is compared after first_rung_epochs * reduction_factor ** k epochs. median: from
 # first_epoch on, and not before min_trials other trials ended.
-_PRUNER_OPTIONS: Mapping[str, Mapping[str, _Option]] = {
+_PRUNER_OPTIONS: Mapping[str, Mapping[str, _PrunerOption]] = {
     "none": {},
     "scripted": {},
     "asha": {
-        "first_rung_epochs": _Option(default=1, least=1, in_epochs=True),
-        "reduction_factor": _Option(default=3, least=2),
+        "first_rung_epochs": _PrunerOption(default=1, least=1, in_epochs=True),
+        "reduction_factor": _PrunerOption(default=3, least=2),
     },
     "hyperband": {
-        "first_rung_epochs": _Option(default=1, least=1, in_epochs=True),
-        "reduction_factor": _Option(default=3, least=2),
-        "brackets": _Option(default=3, least=1),
+        "first_rung_epochs": _PrunerOption(default=1, least=1, in_epochs=True),
+        "reduction_factor": _PrunerOption(default=3, least=2),
+        "brackets": _PrunerOption(default=3, least=1),
     },
     "median": {
-        "first_epoch": _Option(default=1, least=1, in_epochs=True),
-        "min_trials": _Option(default=5, least=1),
+        "first_epoch": _PrunerOption(default=1, least=1, in_epochs=True),
+        "min_trials": _PrunerOption(default=5, least=1),
     },
 }
 
@@ -119,7 +119,7 @@ def check_pruner(pruner: Strategy, epochs_per_trial: int, more_names: Iterable[s
     return Strategy(name=pruner.name, options=options)
 
 
-def _check_option(name: str, value: Any, rule: _Option, epochs_per_trial: int) -> None:
+def _check_option(name: str, value: Any, rule: _PrunerOption, epochs_per_trial: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < rule.least:
         raise ExperimentError(f"pruner option `{name}` must be an integer >= {rule.least}, but got {value!r}")
     if rule.in_epochs and value > epochs_per_trial:

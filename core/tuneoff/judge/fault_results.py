@@ -18,7 +18,7 @@ CONTROL = "none"  # the fault of a run in which nothing goes wrong
 NO_SUCH_PART = "the framework has no such part"
 
 
-class Outcome(StrEnum):
+class FaultOutcome(StrEnum):
     """What became of a run, from the best to the worst."""
 
     RECOVERED = "recovered"
@@ -28,8 +28,8 @@ class Outcome(StrEnum):
     WRONG = "silently wrong"
 
 
-SURVIVED = (Outcome.RECOVERED, Outcome.LOST)  # the answer holds for the trials that were completed
-WORST = (Outcome.HUNG, Outcome.WRONG)
+SURVIVED = (FaultOutcome.RECOVERED, FaultOutcome.LOST)  # the answer holds for the trials that were completed
+WORST = (FaultOutcome.HUNG, FaultOutcome.WRONG)
 
 
 class FaultResult(msgspec.Struct, frozen=True, kw_only=True):

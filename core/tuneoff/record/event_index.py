@@ -20,7 +20,6 @@ from tuneoff.record.events.schema import (
     Flag,
     Process,
     ProcessExited,
-    Refused,
     Reported,
     RunStopped,
     Stage,
@@ -32,6 +31,7 @@ from tuneoff.record.events.schema import (
     TrialEnded,
     TrialKilled,
     TrialLoaded,
+    TrialRefused,
     TrialStarted,
     TrialSubmitted,
     WorkerDied,
@@ -99,7 +99,7 @@ class Collected:
     stops: dict[str, list[EventOfProcess[StopDecided]]] = field(default_factory=lambda: defaultdict(list))
     exits: dict[str, list[EventOfProcess[ProcessExited]]] = field(default_factory=lambda: defaultdict(list))  # by process name
     run_stopped: list[EventOfProcess[RunStopped]] = field(default_factory=list)
-    refused: list[EventOfProcess[Refused]] = field(default_factory=list)
+    refused: list[EventOfProcess[TrialRefused]] = field(default_factory=list)
     best: list[EventOfProcess[BestKnown]] = field(default_factory=list)
     tested: list[EventOfProcess[Tested]] = field(default_factory=list)
     flags: list[EventOfProcess[Flag]] = field(default_factory=list)
@@ -197,7 +197,7 @@ def _add_observation(collected: Collected, process: Process, event: Any) -> None
             StepStarted: collected.steps_started,
             StepEnded: collected.steps_ended,
             RunStopped: collected.run_stopped,
-            Refused: collected.refused,
+            TrialRefused: collected.refused,
             BestKnown: collected.best,
             Tested: collected.tested,
             Flag: collected.flags,

@@ -22,7 +22,7 @@ class _Specification(msgspec.Struct):
     warm_up: bool = False
 
 
-class _Environment(msgspec.Struct):
+class _HeadEnvironment(msgspec.Struct):
     repeat: dict[str, Any] | None = None
 
 
@@ -31,7 +31,7 @@ class _Metrics(msgspec.Struct):
     time: MetricValue | None = msgspec.field(default=None, name=JOB_TIME)
 
 
-class _Head(msgspec.Struct, kw_only=True):
+class _RecordHead(msgspec.Struct, kw_only=True):
     """The fields of `run.json` that tell how an execution ended; the others, trials above all, are skipped."""
 
     run_id: str
@@ -42,12 +42,12 @@ class _Head(msgspec.Struct, kw_only=True):
     charged: Charged | None = None
     emulated: bool = False
     started_at: str | None = None
-    environment: _Environment = msgspec.field(default_factory=_Environment)
+    environment: _HeadEnvironment = msgspec.field(default_factory=_HeadEnvironment)
     steps: tuple[StepRecord, ...] = ()
     metrics: _Metrics = msgspec.field(default_factory=_Metrics)
 
 
-_decoder = msgspec.json.Decoder(_Head)
+_decoder = msgspec.json.Decoder(_RecordHead)
 
 
 def read_head(folder: Path) -> RunRecord:

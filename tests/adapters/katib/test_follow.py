@@ -178,7 +178,7 @@ def test_trials_beyond_the_budget_are_refused_and_their_pods_deleted(run: Run) -
     run.completes(SECOND, [0.5, 0.25])
     assert until(lambda: len(run.ends()) == 2)
     run.trial(THIRD, condition("Running"))
-    assert until(lambda: bool(run.events(schema.Refused)))
+    assert until(lambda: bool(run.events(schema.TrialRefused)))
     run.pod(THIRD, "Running", container(running={}), change="ADDED")
     assert until(lambda: run.cluster.deleted == [("pods", f"p-{THIRD}")])
     run.trial(THIRD, *FAILED)

@@ -138,7 +138,7 @@ def test_refusals_and_submitted_trials_that_never_started_are_counted_apart() ->
     log, spec = example_a()
     log.submit("4", 113, x=0.4)
     log.submit("5", 114, x=0.5)
-    log.writers[1].add(schema.Refused, 115, trial="5", reason="trials")
+    log.writers[1].add(schema.TrialRefused, 115, trial="5", reason="trials")
     run = derive(log.pairs(), spec)
     counts = [value(run, f"trials.{name}") for name in ("submitted", "used", "never_started", "refused", "cancelled")]
     assert counts == [5, 3, 1, 1, 0]

@@ -96,7 +96,7 @@ def test_a_process_that_dies_in_its_imports_occupies_a_slot_and_is_in_the_record
 def test_a_process_that_nobody_saw_exit_was_there_up_to_its_last_line() -> None:
     log, spec = example_c()
     refused = log.process("trial", 27.6)
-    refused.add(schema.Refused, 28.1, trial="5", reason="trials")
+    refused.add(schema.TrialRefused, 28.1, trial="5", reason="trials")
     (one,) = derive(log.pairs(), spec).without_attempt
     assert (one.started_ns, one.ended_ns) == (ns(27.6), ns(28.1))
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks import power_table
-from tuneoff.measure.power.cpu_table import KNOWN_SPREAD, TABLE, Cpu, load_table, problems, this_cpu, watts_for
+from tuneoff.measure.power.cpu_table import KNOWN_SPREAD, TABLE, CpuIdentity, load_table, problems, this_cpu, watts_for
 from tuneoff.measure.power.generations import AMD, GENERATIONS, INTEL
 from tuneoff.measure.power.model_meter import ModelMeter
 from tuneoff.meter import MeterError
@@ -97,7 +97,7 @@ def test_a_guest_without_a_number_gets_its_generation_by_family_and_model(
     vendor: str, family: int, model: int, stepping: int, key: str
 ) -> None:
     name = "AMD EPYC" if vendor == AMD else "Intel Xeon Processor"
-    found = watts_for(Cpu(vendor=vendor, family=family, model=model, stepping=stepping, name=name))
+    found = watts_for(CpuIdentity(vendor=vendor, family=family, model=model, stepping=stepping, name=name))
     row = load_table().generations[key]
     assert (found.entry, found.why_default) == (key, "")
     assert found.idle == row.idle[1]
@@ -108,8 +108,8 @@ def test_a_guest_without_a_number_gets_its_generation_by_family_and_model(
 
 
 def test_generations_that_cannot_be_told_apart_span_each_others_bounds() -> None:
-    found = watts_for(Cpu(vendor=INTEL, family=6, model=85, name="Intel Xeon Processor"))
-    single = [watts_for(Cpu(vendor=INTEL, family=6, model=85, stepping=number)) for number in (4, 7, 11)]
+    found = watts_for(CpuIdentity(vendor=INTEL, family=6, model=85, name="Intel Xeon Processor"))
+    single = [watts_for(CpuIdentity(vendor=INTEL, family=6, model=85, stepping=number)) for number in (4, 7, 11)]
     assert found.entry.count(" or ") == 2
     assert found.low[1] <= min(one.low[1] for one in single)
     assert found.high[0] >= max(one.high[0] for one in single)
@@ -118,16 +118,25 @@ def test_generations_that_cannot_be_told_apart_span_each_others_bounds() -> None
 @pytest.mark.parametrize(
     ("cpu", "why"),
     [
-        (Cpu(vendor=INTEL, family=6, model=167, name="Intel(R) Xeon(R) Processor", flags=AVX512 | {"amx_tile"}), "has amx_tile"),
-        (Cpu(vendor=AMD, family=25, model=1, name="AMD EPYC", flags=AVX512), "but has avx512f: a hypervisor hides the model"),
-        (Cpu(vendor=INTEL, family=6, model=85, stepping=4, name="Intel Xeon Processor (Skylake, IBRS)"), "hypervisor's own name"),
-        (Cpu(vendor=AMD, family=25, model=1, name="AMD EPYC-Milan Processor"), "hypervisor's own name"),
-        (Cpu(vendor=INTEL, family=15, model=6, name="Common KVM processor"), "hypervisor's own name"),
-        (Cpu(vendor=INTEL, family=6, model=154, name="12th Gen Intel(R) Core(TM) i7-1265U"), "is not in the table"),
-        (Cpu(), "unnamed CPU (no family and model) is not in the table"),
+        (
+            CpuIdentity(vendor=INTEL, family=6, model=167, name="Intel(R) Xeon(R) Processor", flags=AVX512 | {"amx_tile"}),
+            "has amx_tile",
+        ),
+        (
+            CpuIdentity(vendor=AMD, family=25, model=1, name="AMD EPYC", flags=AVX512),
+            "but has avx512f: a hypervisor hides the model",
+        ),
+        (
+            CpuIdentity(vendor=INTEL, family=6, model=85, stepping=4, name="Intel Xeon Processor (Skylake, IBRS)"),
+            "hypervisor's own name",
+        ),
+        (CpuIdentity(vendor=AMD, family=25, model=1, name="AMD EPYC-Milan Processor"), "hypervisor's own name"),
+        (CpuIdentity(vendor=INTEL, family=15, model=6, name="Common KVM processor"), "hypervisor's own name"),
+        (CpuIdentity(vendor=INTEL, family=6, model=154, name="12th Gen Intel(R) Core(TM) i7-1265U"), "is not in the table"),
+        (CpuIdentity(), "unnamed CPU (no family and model) is not in the table"),
     ],
 )
-def test_what_is_masked_or_unknown_takes_the_default_and_says_why(cpu: Cpu, why: str) -> None:
+def test_what_is_masked_or_unknown_takes_the_default_and_says_why(cpu: CpuIdentity, why: str) -> None:
     found, default = watts_for(cpu), load_table().default
     assert found.entry == "default (287 servers published since 2023)"
     assert why in found.why_default
@@ -138,14 +147,14 @@ def test_what_is_masked_or_unknown_takes_the_default_and_says_why(cpu: Cpu, why:
 @pytest.mark.parametrize(
     ("cpu", "entry"),
     [
-        (Cpu(vendor=AMD, family=25, model=160, name="AMD EPYC"), "EPYC 9704 (Bergamo) or EPYC 8004 (Siena)"),
-        (Cpu(vendor=AMD, family=25, model=160, name="AMD EPYC 9754 128-Core Processor"), "EPYC 9704 (Bergamo)"),
-        (Cpu(vendor=AMD, name="AMD EPYC 9654 96-Core Processor"), "EPYC 9004 (Genoa)"),
-        (Cpu(vendor=INTEL, family=6, model=143, flags=AVX512 | {"amx_tile", "fpu"}), "Xeon Scalable 4 (Sapphire Rapids)"),
+        (CpuIdentity(vendor=AMD, family=25, model=160, name="AMD EPYC"), "EPYC 9704 (Bergamo) or EPYC 8004 (Siena)"),
+        (CpuIdentity(vendor=AMD, family=25, model=160, name="AMD EPYC 9754 128-Core Processor"), "EPYC 9704 (Bergamo)"),
+        (CpuIdentity(vendor=AMD, name="AMD EPYC 9654 96-Core Processor"), "EPYC 9004 (Genoa)"),
+        (CpuIdentity(vendor=INTEL, family=6, model=143, flags=AVX512 | {"amx_tile", "fpu"}), "Xeon Scalable 4 (Sapphire Rapids)"),
     ],
     ids=["two of one model", "told apart by its name", "its name alone", "flags that a generation has"],
 )
-def test_names_and_flags_tell_what_family_and_model_do_not(cpu: Cpu, entry: str) -> None:
+def test_names_and_flags_tell_what_family_and_model_do_not(cpu: CpuIdentity, entry: str) -> None:
     assert watts_for(cpu).entry == entry
 
 
@@ -163,7 +172,7 @@ def test_cpuinfo_is_read_on_intel_and_on_arm(tmp_path: Path) -> None:
     )
     path.write_text("processor\t: 0\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd0c\n\n")
     assert watts_for(this_cpu(path)).entry == "Neoverse N1 (Ampere Altra)"
-    assert this_cpu(tmp_path / "nowhere") == Cpu()
+    assert this_cpu(tmp_path / "nowhere") == CpuIdentity()
 
 
 def test_the_model_is_an_estimate_and_has_no_domains(tmp_path: Path) -> None:

@@ -47,7 +47,10 @@ def test_no_more_trials_than_tickets_run_whatever_the_framework_asks_for(tmp_pat
     context = trial_context(tmp_path, trials=2)
     states = [run(context, f"t{number}").state for number in range(4)]
     assert states == ["completed", "completed", "refused", "refused"]
-    assert [(event.trial, event.reason) for event in events_of(tmp_path, schema.Refused)] == [("t2", "trials"), ("t3", "trials")]
+    assert [(event.trial, event.reason) for event in events_of(tmp_path, schema.TrialRefused)] == [
+        ("t2", "trials"),
+        ("t3", "trials"),
+    ]
 
 
 def test_a_retry_uses_the_ticket_of_its_trial(tmp_path: Path) -> None:

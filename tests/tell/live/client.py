@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from builders.live_folders import Folder
-from tuneoff.tell.live.server import Server
+from tuneoff.tell.live.server import LiveServer
 from tuneoff.tell.live.site import LIVE, Site
 from tuneoff.tell.live.watcher import Watcher
 
@@ -22,11 +22,11 @@ class Reply:
     body: str
 
 
-def place_of(server: Server) -> tuple[str, int]:
+def place_of(server: LiveServer) -> tuple[str, int]:
     return str(server.server_address[0]), server.server_port
 
 
-def exchange(server: Server, request: bytes) -> Reply:
+def exchange(server: LiveServer, request: bytes) -> Reply:
     """Send bytes and return the answer; status 0: none came."""
     with socket.create_connection(place_of(server), timeout=DEADLINE_SECONDS) as connection:
         with contextlib.suppress(ConnectionError):  # it may answer before it has read all
@@ -47,7 +47,7 @@ def read(connection: socket.socket) -> Reply:
     return Reply(int(first.split()[1]), headers, body.decode())
 
 
-def get(server: Server, target: str = "/", *headers: str, host: str | None = None, method: str = "GET") -> Reply:
+def get(server: LiveServer, target: str = "/", *headers: str, host: str | None = None, method: str = "GET") -> Reply:
     lines = [f"{method} {target} HTTP/1.1", f"Host: {host or f'127.0.0.1:{server.server_port}'}", *headers, "", ""]
     return exchange(server, "\r\n".join(lines).encode())
 

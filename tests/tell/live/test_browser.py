@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from builders.live_folders import Folder
-from tuneoff.tell.live.server import Server, serving
+from tuneoff.tell.live.server import LiveServer, serving
 from tuneoff.tell.live.site import Site, rendered
 from tuneoff.tell.live.watcher import Watcher
 
@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Folder:
 
 
 @pytest.fixture
-def server(folder: Folder) -> Iterator[Server]:
+def server(folder: Folder) -> Iterator[LiveServer]:
     with serving(Site(Watcher(folder.path), rendered), "127.0.0.1", 0) as made:
         yield made
 
@@ -53,7 +53,9 @@ def shows(page: Any, selector: str, text: str) -> None:
     expect(page.locator(selector)).to_contain_text(text, timeout=20_000)
 
 
-def test_the_page_follows_the_matrix_and_keeps_open_what_the_reader_opened(browser: Any, server: Server, folder: Folder) -> None:
+def test_the_page_follows_the_matrix_and_keeps_open_what_the_reader_opened(
+    browser: Any, server: LiveServer, folder: Folder
+) -> None:
     page, problems = open_page(browser, server.url)
     assert page.text_content("#ended") == "0 of 6 runs ended"
     page.click("#runs summary")
@@ -76,7 +78,7 @@ def test_a_server_that_is_gone_is_said_to_be(browser: Any, folder: Folder) -> No
     page.wait_for_selector("#connection", state="visible", timeout=20_000)
 
 
-def test_hostile_names_are_text_and_their_scripts_do_not_run(browser: Any, server: Server) -> None:
+def test_hostile_names_are_text_and_their_scripts_do_not_run(browser: Any, server: LiveServer) -> None:
     page, problems = open_page(browser, server.url)
     assert HOSTILE.replace("\x1b", "\\x1b") in page.text_content("header.top")
     assert page.title().startswith("<script>")
@@ -98,7 +100,7 @@ def test_the_page_is_no_wider_than_the_screen(browser: Any, tmp_path: Path, widt
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_without_script_the_state_is_there(browser: Any, server: Server) -> None:
+def test_without_script_the_state_is_there(browser: Any, server: LiveServer) -> None:
     page, _ = open_page(browser, server.url, java_script_enabled=False)
     assert page.text_content("#ended") == "0 of 6 runs ended"
     assert page.locator(".runs tbody tr").count() == 6

@@ -15,7 +15,7 @@ import pytest
 from builders.live_folders import Folder, snapshot
 from tell.live.client import exchange, get, made_folder, made_site, place_of
 from tuneoff.errors import ExperimentError
-from tuneoff.tell.live.server import MOST_REQUESTS, Server, serving
+from tuneoff.tell.live.server import MOST_REQUESTS, LiveServer, serving
 from tuneoff.tell.live.site import Site
 from waiting import until
 
@@ -31,12 +31,12 @@ def site(folder: Folder) -> Site:
 
 
 @pytest.fixture(scope="module")
-def server(site: Site) -> Iterator[Server]:
+def server(site: Site) -> Iterator[LiveServer]:
     with serving(site, "127.0.0.1", 0) as made:
         yield made
 
 
-def test_the_pages_are_served(server: Server) -> None:
+def test_the_pages_are_served(server: LiveServer) -> None:
     page = get(server)
     assert (page.status, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert page.body.endswith("<h1>report of results</h1>")
@@ -47,14 +47,14 @@ def test_the_pages_are_served(server: Server) -> None:
     assert server.url == f"http://127.0.0.1:{server.server_port}/"
 
 
-def test_head_has_the_headers_alone(server: Server) -> None:
+def test_head_has_the_headers_alone(server: LiveServer) -> None:
     reply = get(server, method="HEAD")
     assert (reply.status, reply.body) == (200, "")
     assert int(reply.headers["content-length"]) == len(get(server).body)
 
 
 @pytest.mark.parametrize("target", ["/", "/live", "/state.json", "/report/", "/nothing"])
-def test_every_answer_has_the_headers_that_protect_it(server: Server, target: str) -> None:
+def test_every_answer_has_the_headers_that_protect_it(server: LiveServer, target: str) -> None:
     headers = get(server, target).headers
     assert headers["cache-control"] == "no-store"
     assert headers["x-content-type-options"] == "nosniff"
@@ -67,7 +67,7 @@ def test_every_answer_has_the_headers_that_protect_it(server: Server, target: st
     assert "python" not in headers["server"].lower()
 
 
-def test_the_record_that_the_report_links_to_is_served_and_nothing_beside_it(server: Server, folder: Folder) -> None:
+def test_the_record_that_the_report_links_to_is_served_and_nothing_beside_it(server: LiveServer, folder: Folder) -> None:
     spec = folder.specs["serial", 0]
     place = f"/runs/{spec.run_id}/{spec.run_id}-1"
     assert json.loads(get(server, f"{place}/run.json").body)["status"] == "done"
@@ -91,7 +91,7 @@ def test_the_record_that_the_report_links_to_is_served_and_nothing_beside_it(ser
         "/.lock",
     ],
 )
-def test_no_path_leads_out_or_to_what_is_not_served(server: Server, folder: Folder, target: str) -> None:
+def test_no_path_leads_out_or_to_what_is_not_served(server: LiveServer, folder: Folder, target: str) -> None:
     (folder.path.parent / "secret").write_text("secret")
     reply = get(server, target)
     assert reply.status in (400, 404)
@@ -100,7 +100,7 @@ def test_no_path_leads_out_or_to_what_is_not_served(server: Server, folder: Fold
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "localhost.evil:{port}", ""])
-def test_a_page_of_another_name_cannot_read(server: Server, host: str) -> None:
+def test_a_page_of_another_name_cannot_read(server: LiveServer, host: str) -> None:
     request = f"GET /state.json HTTP/1.1\r\nHost: {host.format(port=server.server_port)}\r\n\r\n"
     reply = exchange(server, request.encode())
     assert reply.status == 403
@@ -109,11 +109,11 @@ def test_a_page_of_another_name_cannot_read(server: Server, host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:{port}", "localhost:{port}", "LOCALHOST:{port}", "[::1]:{port}"])
-def test_the_names_of_loopback_can_read(server: Server, host: str) -> None:
+def test_the_names_of_loopback_can_read(server: LiveServer, host: str) -> None:
     assert get(server, host=host.format(port=server.server_port)).status == 200
 
 
-def test_no_host_or_two_are_refused(server: Server) -> None:
+def test_no_host_or_two_are_refused(server: LiveServer) -> None:
     assert exchange(server, b"GET / HTTP/1.0\r\n\r\n").status == 403
     right = f"Host: 127.0.0.1:{server.server_port}\r\n"
     assert exchange(server, f"GET / HTTP/1.1\r\n{right}Host: evil\r\n\r\n".encode()).status == 403
@@ -121,7 +121,7 @@ def test_no_host_or_two_are_refused(server: Server) -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT", "get"])
-def test_only_reading_is_allowed(server: Server, method: str) -> None:
+def test_only_reading_is_allowed(server: LiveServer, method: str) -> None:
     reply = get(server, method=method)
     assert reply.status == 405
     assert reply.headers["allow"] == "GET, HEAD"
@@ -137,14 +137,14 @@ def test_only_reading_is_allowed(server: Server, method: str) -> None:
         b"GET /\r\n\r\n",
     ],
 )
-def test_what_is_no_request_is_an_error_without_traceback(server: Server, request_bytes: bytes) -> None:
+def test_what_is_no_request_is_an_error_without_traceback(server: LiveServer, request_bytes: bytes) -> None:
     reply = exchange(server, request_bytes)
     assert reply.status in (400, 403, 405, 505)
     assert reply.body.count("\n") == 1
     assert "Traceback" not in reply.body
 
 
-def test_an_absolute_target_and_huge_or_many_headers_are_refused(server: Server) -> None:
+def test_an_absolute_target_and_huge_or_many_headers_are_refused(server: LiveServer) -> None:
     assert get(server, "http://127.0.0.1/").status == 400
     assert get(server, "/", f"X: {'a' * 100_000}").status in (431, 0)  # 0: it closed before all was sent
     assert get(server, "/", f"X: {'a' * 1000}").status == 200
@@ -180,7 +180,7 @@ def test_strangers_hold_few_threads_each_for_a_bounded_time(site: Site, monkeypa
             assert time.monotonic() - begun < 15
 
 
-def test_serving_writes_nothing_into_the_folder(server: Server, folder: Folder) -> None:
+def test_serving_writes_nothing_into_the_folder(server: LiveServer, folder: Folder) -> None:
     before = snapshot(folder.path)
     for target in ("/", "/live", "/state.json", "/report/", "/nothing"):
         get(server, target)
@@ -201,7 +201,7 @@ def test_a_forbidden_port_is_one_line(site: Site, monkeypatch: pytest.MonkeyPatc
     def bind(*arguments: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(Server, "server_bind", bind)
+    monkeypatch.setattr(LiveServer, "server_bind", bind)
     with pytest.raises(ExperimentError, match=r"must be allowed to this user, but 80 on 127\.0\.0\.1 is not; take one from 1024"):
         serving(site, "127.0.0.1", 80).__enter__()
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tell.live.client import get, made_folder, made_site
-from tuneoff.tell.live.server import Server, serving
+from tuneoff.tell.live.server import LiveServer, serving
 from tuneoff.tell.live.site import Site
 
 
@@ -18,17 +18,17 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 
 @pytest.fixture(scope="module")
-def guarded(site: Site) -> Iterator[Server]:
+def guarded(site: Site) -> Iterator[LiveServer]:
     with serving(site, "0.0.0.0", 0) as made:
         yield made
 
 
-def token_of(server: Server) -> str:
+def token_of(server: LiveServer) -> str:
     assert server.access.token is not None
     return server.access.token
 
 
-def test_without_the_token_nothing_is_shown(guarded: Server) -> None:
+def test_without_the_token_nothing_is_shown(guarded: LiveServer) -> None:
     token = token_of(guarded)
     assert len(token) >= 32
     assert guarded.url.endswith(f":{guarded.server_port}/?token={token}")
@@ -49,7 +49,7 @@ def test_without_the_token_nothing_is_shown(guarded: Server) -> None:
         assert "set-cookie" not in reply.headers
 
 
-def test_the_token_opens_the_page_and_the_cookie_keeps_it_open(guarded: Server) -> None:
+def test_the_token_opens_the_page_and_the_cookie_keeps_it_open(guarded: LiveServer) -> None:
     first = get(guarded, f"/?token={token_of(guarded)}", host="any.name")
     assert first.status == 200
     cookie, *attributes = first.headers["set-cookie"].split("; ")
@@ -59,12 +59,12 @@ def test_the_token_opens_the_page_and_the_cookie_keeps_it_open(guarded: Server) 
     assert "set-cookie" not in second.headers
 
 
-def test_each_server_has_a_token_of_its_own(site: Site, guarded: Server) -> None:
+def test_each_server_has_a_token_of_its_own(site: Site, guarded: LiveServer) -> None:
     with serving(site, "0.0.0.0", 0) as other:
         assert token_of(other) != token_of(guarded)
 
 
-def test_the_token_is_compared_in_constant_time(guarded: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_token_is_compared_in_constant_time(guarded: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[tuple[bytes, bytes]] = []
 
     def compare(one: bytes, other: bytes) -> bool:

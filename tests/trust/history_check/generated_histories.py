@@ -126,10 +126,10 @@ class Execution:
 
     def _refuse(self, trial: str, writer: int, now: float) -> None:
         if self.run.style == "pod":
-            self.write(now, 0, schema.Refused, trial=trial, reason="trials")
+            self.write(now, 0, schema.TrialRefused, trial=trial, reason="trials")
         else:
             self.write(now, 0, schema.TrialSubmitted, trial=trial, configuration={"x": self.random.random()})
-            self.write(now + 0.01, writer, schema.Refused, trial=trial, reason="trials")
+            self.write(now + 0.01, writer, schema.TrialRefused, trial=trial, reason="trials")
 
     def _process(self, worker: Worker, now: float) -> int:
         role = {"pool": "worker", "process": "trial"}.get(self.run.style, self.run.style)

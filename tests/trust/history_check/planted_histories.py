@@ -296,7 +296,7 @@ def an_attempt_number_is_skipped(planting: Planting) -> None:
 @plants("ran-though-refused")
 def a_refused_trial_runs(planting: Planting) -> None:
     _, process, start = planting.completed()
-    planting.pairs.append((process, schema.Refused(seq=99, t=start.t - 10_000, trial=start.trial, reason="trials")))
+    planting.pairs.append((process, schema.TrialRefused(seq=99, t=start.t - 10_000, trial=start.trial, reason="trials")))
 
 
 def moved(planting: Planting, writer: Process, cause: Any, kind: type[Event], **fields: Any) -> None:

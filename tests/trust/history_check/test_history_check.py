@@ -45,7 +45,7 @@ def test_no_alarm_on_a_thousand_sound_histories_of_up_to_ten_thousand_events() -
 def test_the_generator_makes_all_that_a_sound_history_may_have() -> None:
     runs = [small(seed) for seed in range(100)]
     kinds = {(type(event).__name__, getattr(event, "by", "")) for run in runs for _, event in run.pairs}
-    assert {name for name, _ in kinds} >= {"TrialKilled", "WorkerDied", "Refused", "TrialEnded", "StopDecided"}
+    assert {name for name, _ in kinds} >= {"TrialKilled", "WorkerDied", "TrialRefused", "TrialEnded", "StopDecided"}
     assert ("TrialEnded", "coordinator") in kinds
     assert {run.is_done for run in runs} == {True, False}
     attempts = [event.attempt for run in runs for _, event in run.pairs if isinstance(event, TrialSubmitted)]

@@ -176,7 +176,7 @@ def _waiting(cells: Cells) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
+class _TaskDifference:
     """A paired difference: of which runs of which task, in which sampler stream."""
 
     task: str
@@ -230,9 +230,9 @@ class TaskComparison:
 
     def _rows(
         self, one: ByTask, other: ByTask, tasks: Sequence[str], measure: Measure | None
-    ) -> tuple[list[_Row], float, str | None]:
+    ) -> tuple[list[_TaskDifference], float, str | None]:
         """Return the differences, the greatest size of what was subtracted, and why none may be compared."""
-        rows: list[_Row] = []
+        rows: list[_TaskDifference] = []
         scale = 0.0
         for task in tasks:
             ours, theirs = one[task], other[task]
@@ -251,7 +251,7 @@ class TaskComparison:
             half = log_billing_step((ours, theirs), self.question.metric) / 2
             runs = ours.by_seed, theirs.by_seed
             rows += [
-                _Row(
+                _TaskDifference(
                     task=task,
                     runs=(runs[0][row.seed], runs[1][row.seed]),
                     stream=(changes, row.seed),
@@ -263,7 +263,9 @@ class TaskComparison:
             ]
         return rows, scale, None
 
-    def _without_disturbed(self, found: Sequence[Sequence[_Row]], claimed: SignFlip, alpha: float, scale: float) -> str:
+    def _without_disturbed(
+        self, found: Sequence[Sequence[_TaskDifference]], claimed: SignFlip, alpha: float, scale: float
+    ) -> str:
         """Say whether a claim holds by the pairs that nobody disturbed, at the least error that so many units allow."""
         kept = [place for place, row in enumerate(found[0]) if all(is_disturbed(run) is False for run in row.runs)]
         if len(kept) == len(found[0]):
@@ -276,7 +278,9 @@ class TaskComparison:
         again = self._flipped(rest, units, error, scale)
         return HOLDS if again.p <= error and again.interval.estimate * claimed.interval.estimate > 0 else FAILS
 
-    def _flipped(self, found: Sequence[Sequence[_Row]], units: Sequence[Hashable], alpha: float, scale: float) -> SignFlip:
+    def _flipped(
+        self, found: Sequence[Sequence[_TaskDifference]], units: Sequence[Hashable], alpha: float, scale: float
+    ) -> SignFlip:
         """Return the test of the first rows; what they are under other weights of a model only widens it."""
         weights = _weights(found[0])
         least = WORST if self.is_quality else 0.0
@@ -307,7 +311,7 @@ def _by_ranks_too(test: SignFlip, values: Sequence[float], alpha: float, scale: 
     return SignFlip(interval=replace(test.interval, low=low, high=high, method=f"{test.interval.method}; {ranked.method}"), p=p)
 
 
-def _weights(rows: Sequence[_Row]) -> list[float]:
+def _weights(rows: Sequence[_TaskDifference]) -> list[float]:
     """Return the weights that give each task the same, however many of its seeds can be compared."""
     counts: dict[str, int] = {}
     for row in rows:
@@ -315,7 +319,7 @@ def _weights(rows: Sequence[_Row]) -> list[float]:
     return [1 / counts[row.task] / len(counts) for row in rows]
 
 
-def _ahead(rows: Sequence[_Row], better: str) -> tuple[int, int]:
+def _ahead(rows: Sequence[_TaskDifference], better: str) -> tuple[int, int]:
     """Return in how many tasks the mean of the differences is for the one, and in how many for the other."""
     sums: dict[str, float] = {}
     for row in rows:

@@ -187,7 +187,7 @@ class AcrossTasks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Statement:
     """One thing that the summary says. `question`: its heading, "" for what is of none; `where`: the scope, and the seeds."""
 
     question: str
@@ -215,7 +215,7 @@ class Answers:
     family_size: int
     confidence: float
     analysis: Mapping[str, Any]  # as frozen
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[Statement, ...] = ()
 
     @property
     def summary(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tuneoff.base.json_values import field_values, plain, values
 from tuneoff.judge.answers.answer import AcrossTasks, Answers, OverTasks, Verdict
-from tuneoff.judge.choice.choice import Choice, Column, Point, Row, ScalingCurve, Setting
+from tuneoff.judge.choice.choice import Choice, Point, Row, ScalingCurve, ScopeColumn, Setting
 from tuneoff.judge.columns import METRICS
 from tuneoff.judge.groups import Group
 from tuneoff.judge.runs import Run, Value
@@ -146,7 +146,7 @@ def _point(point: Point) -> dict[str, Any]:
     return field_values(point, because)
 
 
-def _column(column: Column) -> dict[str, Any]:
+def _column(column: ScopeColumn) -> dict[str, Any]:
     because = {"trial_seconds": _NO_RUNS, "job_seconds": _NO_ESTIMATE}
     return {
         **field_values(column, because, without=("scope", "group", "added")),

@@ -16,7 +16,7 @@ from operator import or_
 from tuneoff.base.format import MISSING, counted, figure, listed, score, shown_unit, times, times_text
 from tuneoff.experiment.metric_catalogue import METRICS
 from tuneoff.experiment.names import with_pruner
-from tuneoff.judge.answers.answer import UNCHECKED, Answers, Claim, Outcome, OverTasks, Question, Verdict
+from tuneoff.judge.answers.answer import UNCHECKED, Answers, Outcome, OverTasks, Question, Statement, Verdict
 from tuneoff.judge.runs import POOL, Scope
 from tuneoff.judge.stats.location import Interval
 
@@ -222,7 +222,7 @@ def _sign(value: float) -> str:
     return "+" if value > 0 else "−" if value < 0 else ""
 
 
-def claims(made: Answers) -> Iterator[Claim]:
+def claims(made: Answers) -> Iterator[Statement]:
     """Yield what the report says first, one claim per verdict, or per group of scopes."""
     verdicts = [one for one in made.verdicts if not one.is_noise]
     if not verdicts:
@@ -243,11 +243,11 @@ def claims(made: Answers) -> Iterator[Claim]:
         yield from _of_question(heading, [one for one in verdicts if one.question.name == question.name])
 
 
-def _plain(text: str) -> Claim:
-    return Claim(question="", where="", text=text)
+def _plain(text: str) -> Statement:
+    return Statement(question="", where="", text=text)
 
 
-def _of_question(heading: str, verdicts: Sequence[Verdict]) -> Iterator[Claim]:
+def _of_question(heading: str, verdicts: Sequence[Verdict]) -> Iterator[Statement]:
     by_scope: dict[Scope, list[Verdict]] = {}
     for one in verdicts:
         by_scope.setdefault(one.scope, []).append(one)
@@ -255,13 +255,13 @@ def _of_question(heading: str, verdicts: Sequence[Verdict]) -> Iterator[Claim]:
         return
     same = _one_reason(verdicts)
     if same is not None:
-        yield Claim(question=heading, where="", text=f"no verdict: {same}.")
+        yield Statement(question=heading, where="", text=f"no verdict: {same}.")
     elif len(by_scope) > MOST_SCOPES:
         yield from _counted(heading, by_scope)
     else:
         for scope, found in by_scope.items():
             where = f"{scope_text(scope)}, {_seeds(found)}"
-            yield from (Claim(question=heading, where=where, text=text) for text in _of_scope(found[0].question, found))
+            yield from (Statement(question=heading, where=where, text=text) for text in _of_scope(found[0].question, found))
 
 
 def _of_scope(question: Question, verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -300,7 +300,7 @@ def _seeds_needed(verdicts: Sequence[Verdict]) -> str:
     return f"; a new experiment with {seeds} would decide it, better, worse or equivalent"
 
 
-def _counted(heading: str, by_scope: dict[Scope, list[Verdict]]) -> Iterator[Claim]:
+def _counted(heading: str, by_scope: dict[Scope, list[Verdict]]) -> Iterator[Statement]:
     """Yield in how many of the scopes each pair has which outcome; pairs in which no one is ever better, together."""
     strategies: dict[str, dict[tuple[str, str], list[Verdict]]] = {}
     for scope, verdicts in by_scope.items():
@@ -312,14 +312,14 @@ def _counted(heading: str, by_scope: dict[Scope, list[Verdict]]) -> Iterator[Cla
         for (one_label, other), found in apart.items():
             parts = f"{', '.join(_parts(found))}; {_disturbance(found)}"
             where = f"{strategy}, {counted(len(found), 'scope')}"
-            yield Claim(question=heading, where=where, text=f"{one_label} and {other}: {parts}.")
+            yield Statement(question=heading, where=where, text=f"{one_label} and {other}: {parts}.")
         rest = [one for names, found in pairs.items() if names not in apart for one in found]
         if rest:
             outcomes = Counter(one.outcome.text for one in rest)
             told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
             others = "the other pairs" if apart else "all pairs"
             text = f"{others}: in no scope is one shown to be better ({told})."
-            yield Claim(question=heading, where=strategy, text=text)
+            yield Statement(question=heading, where=strategy, text=text)
 
 
 def _parts(verdicts: Sequence[Verdict]) -> Iterator[str]:

@@ -53,7 +53,7 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class ScopeColumn:
     """A row in one scope: its estimates and runs, what it adds, and its job time over that of each other row (by label)."""
 
     scope: Scope
@@ -64,7 +64,7 @@ class Column:
     job_seconds: float | None  # median job time; None also where most runs failed
 
 
-def failures(columns: Iterable[Column]) -> tuple[int, int]:
+def failures(columns: Iterable[ScopeColumn]) -> tuple[int, int]:
     """Return how many runs failed, of those that came to an end: done or failed."""
     runs = [run for column in columns for run in column.group.runs if run.status == "done" or run.is_failure]
     return sum(run.is_failure for run in runs), len(runs)
@@ -78,7 +78,7 @@ class Row:
     name: str
     is_floor: bool
     is_emulated: bool
-    columns: Mapping[str, Column]
+    columns: Mapping[str, ScopeColumn]
 
     @property
     def marked(self) -> str:
@@ -91,7 +91,7 @@ class Row:
         return any(run.status == "done" for column in self.columns.values() for run in column.group.runs)
 
     @property
-    def first(self) -> Column:
+    def first(self) -> ScopeColumn:
         """Its first column: the only one where the file has no tasks and varies nothing else."""
         return next(iter(self.columns.values()))
 
@@ -185,7 +185,7 @@ class Deciding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Best:
+class BestConfiguration:
     """The best validated configuration of all runs, and who found it."""
 
     label: str
@@ -212,7 +212,7 @@ class Choice:
     settings: tuple[Setting, ...]
     warnings: tuple[ResultsWarning, ...]
     deciding: Deciding | None
-    best: Best | None
+    best: BestConfiguration | None
     report_command: str
     filters: tuple[str, ...] = ()
     refusal: str = ""

@@ -12,7 +12,7 @@ from tuneoff.base.commands import command
 from tuneoff.judge.answers.answer import Answers, Outcome, Question
 from tuneoff.judge.answers.compute import answers as all_answers
 from tuneoff.judge.choice.added import Longest, added, baseline_of
-from tuneoff.judge.choice.choice import Best, Certainty, Choice, Column, Row, Setting, declared_seeds
+from tuneoff.judge.choice.choice import BestConfiguration, Certainty, Choice, Row, ScopeColumn, Setting, declared_seeds
 from tuneoff.judge.choice.curve import curves, scaling_lines
 from tuneoff.judge.choice.deciding import deciding
 from tuneoff.judge.choice.filters import TRAINING, Filtered
@@ -106,12 +106,12 @@ def _rows(answers: Answers, shown: Shown, scopes: Sequence[Scope], names: Mappin
     """Return the rows in the order of their median job time in the first column that they have."""
     time = time_question(answers)
     longest = {label: _longest([one for one in answers.groups if one.label == label], time) for label in names}
-    columns: dict[str, dict[str, Column]] = {}
+    columns: dict[str, dict[str, ScopeColumn]] = {}
     for scope in scopes:
         own = [group for group in answers.groups if group.scope == scope and group.replicate == 0 and _has_runs(group)]
         ratios = shown.ratios(time, scope, [group.label for group in own]) if time is not None else {}
         for group in own:
-            columns.setdefault(group.label, {})[scope.text] = Column(
+            columns.setdefault(group.label, {})[scope.text] = ScopeColumn(
                 scope=scope,
                 group=group,
                 added=added(group, baseline_of(group, answers.groups), longest[group.label], answers.confidence),
@@ -197,9 +197,9 @@ def _names(groups: Iterable[Group]) -> dict[str, str]:
     return {label: f"{name} ({label})" if name in shared else name for label, name in found.items()}
 
 
-def _best(groups: Iterable[Group]) -> Best | None:
+def _best(groups: Iterable[Group]) -> BestConfiguration | None:
     """Return the best validated configuration of the runs that are done and not emulated; None without one."""
-    found: list[tuple[float, Best]] = []
+    found: list[tuple[float, BestConfiguration]] = []
     for group in groups:
         objective = group.spec.experiment.objective
         sign = 1 if objective.mode == "max" else -1
@@ -208,7 +208,7 @@ def _best(groups: Iterable[Group]) -> Best | None:
                 (trial for trial in record.trials if record.best is not None and trial.trial == record.best.core_trial), None
             )
             if trial is not None and trial.value is not None:
-                best = Best(
+                best = BestConfiguration(
                     label=group.label,
                     run_id=record.run_id,
                     value=trial.value,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from tuneoff.base.format import counted, duration_text, two_digits
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.choice.added import FURTHEST, PER_TRIAL
-from tuneoff.judge.choice.choice import Column, Over, Point, Row, ScalingCurve
+from tuneoff.judge.choice.choice import Over, Point, Row, ScalingCurve, ScopeColumn
 from tuneoff.judge.choice.scaling import BUSY, Limit, limit
 from tuneoff.judge.runs import Scope
 
@@ -146,7 +146,7 @@ def _curve(over: Over, metric: str, rows: Sequence[Row], specs: Mapping[Scope, R
     return ScalingCurve(over=over, metric=metric, beside=beside, lines=lines, limits={})
 
 
-def _point(over: Over, metric: str, column: Column, specs: Mapping[Scope, RunSpec]) -> Point | None:
+def _point(over: Over, metric: str, column: ScopeColumn, specs: Mapping[Scope, RunSpec]) -> Point | None:
     if metric in (ADDED, UTILIZATION) and not _takes_time(column):
         return None
     if metric == ADDED:
@@ -165,7 +165,7 @@ def _point(over: Over, metric: str, column: Column, specs: Mapping[Scope, RunSpe
     return replace(found, epochs=column.added.epochs, reports=column.added.reports) if over == "trial_seconds" else found
 
 
-def _takes_time(column: Column) -> bool:
+def _takes_time(column: ScopeColumn) -> bool:
     return column.trial_seconds is not None and column.trial_seconds >= SHORTEST
 
 

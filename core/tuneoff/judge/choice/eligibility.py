@@ -17,7 +17,7 @@ from tuneoff.base.targets import unknown_name
 from tuneoff.capabilities import Capabilities, Offer, Support
 from tuneoff.errors import UnknownNameError
 from tuneoff.judge.choice.request import Request
-from tuneoff.judge.fault_results import ADAPTER, DEFAULTS, NO_SUCH_PART, SURVIVED, FaultResult, Outcome
+from tuneoff.judge.fault_results import ADAPTER, DEFAULTS, NO_SUCH_PART, SURVIVED, FaultOutcome, FaultResult
 from tuneoff.registry import AdapterListing
 
 _BY = {ADAPTER: "through its adapter", DEFAULTS: "by its own defaults"}
@@ -166,7 +166,7 @@ def fault_notes(own: Sequence[FaultResult], request: Request) -> list[str]:
     for one in own:
         is_bad = one.outcome is not None and (
             (one.fault in request.must_survive and one.outcome not in SURVIVED)
-            or (request.never_silently_wrong and one.outcome == Outcome.WRONG)
+            or (request.never_silently_wrong and one.outcome == FaultOutcome.WRONG)
         )
         if is_bad and one.setting == other:
             found.append(f"{_BY[other]}, {one.fault}: {one.outcome} ({one.file})")
@@ -190,7 +190,7 @@ def _wrong(decisive: Sequence[FaultResult], by: str) -> list[Obstacle]:
     return [
         Obstacle(kind=No.FAULTS, text=f"{one.fault} {_BY[by]}: silently wrong, {one.reason} ({one.file})")
         for one in tried
-        if one.outcome == Outcome.WRONG
+        if one.outcome == FaultOutcome.WRONG
     ]
 
 

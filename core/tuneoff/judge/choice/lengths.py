@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tuneoff.base.format import counted, duration_range, listed
 from tuneoff.judge.choice.added import FURTHEST, Length, covering
-from tuneoff.judge.choice.choice import Column, LengthTable, Row
+from tuneoff.judge.choice.choice import LengthTable, Row, ScopeColumn
 from tuneoff.judge.runs import FEWEST_UNDISTURBED
 
 EXTRAPOLATED, FEW = "extrapolated", "few undisturbed runs"
@@ -93,11 +93,11 @@ def _marked(length: Length) -> str:
     return f"{range_text(length)}{marks and ' '}{marks}"
 
 
-def _measured(columns: Iterable[Column], of: Callable[[Column], float | None]) -> str:
+def _measured(columns: Iterable[ScopeColumn], of: Callable[[ScopeColumn], float | None]) -> str:
     known = [seconds for column in columns if (seconds := of(column)) is not None]
     return duration_range(known) if known else NONE
 
 
-def _epoch_seconds(column: Column) -> float | None:
+def _epoch_seconds(column: ScopeColumn) -> float | None:
     epochs = column.added.epochs
     return column.trial_seconds / epochs if column.trial_seconds is not None and epochs else None

@@ -158,7 +158,7 @@ class Differences:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scores:
+class ScoreComparison:
     """Pooled scores of completed trials compared by KS; `adjusted` is Holm's, over all pairs of adapters in the matrix."""
 
     test: KolmogorovSmirnov
@@ -175,7 +175,7 @@ class EntryPair:
     other: str
     seeds: int
     is_noise: bool = False  # A/A: the same entry twice
-    scores: Scores | None = None
+    scores: ScoreComparison | None = None
     no_scores: str | None = None
     quality: Equivalence | None = None  # one − other
     no_quality: str | None = None
@@ -233,7 +233,7 @@ def _pair(one: Group, other: Group, margin: Margin, alpha: float, *, is_noise: b
     if min(len(ours), len(theirs)) < FEWEST_SCORES:
         no_scores = f"{len(ours)} and {len(theirs)} completed trials in common seeds, fewer than {FEWEST_SCORES}"
     else:
-        scores = Scores(test=kolmogorov_smirnov(ours, theirs))
+        scores = ScoreComparison(test=kolmogorov_smirnov(ours, theirs))
     found = differences(one, other, QUALITY)
     quality, no_quality = None, None
     if margin.value is None:

@@ -81,7 +81,7 @@ def load_table() -> CpuTable:
     return msgspec.json.decode(TABLE.read_bytes(), type=CpuTable)
 
 
-def watts_for(cpu: Cpu) -> Watts:
+def watts_for(cpu: CpuIdentity) -> Watts:
     """Return the entry for a CPU: by family, model and stepping, then by name; the default where neither tells one.
 
     Where generations share a family and model and neither stepping nor name tells them apart, the bounds span them all. What
@@ -135,7 +135,7 @@ def problems(table: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _narrowed(candidates: Sequence[Generation], cpu: Cpu) -> Sequence[Generation]:
+def _narrowed(candidates: Sequence[Generation], cpu: CpuIdentity) -> Sequence[Generation]:
     by_name = [one for one in candidates if one.is_named(plain(cpu.name))]
     by_stepping = [one for one in candidates if one.steppings is not None and cpu.stepping in one.steppings]
     return by_name or by_stepping or candidates
@@ -181,7 +181,7 @@ def _default(why: str) -> Watts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cpu:
+class CpuIdentity:
     """One processor's identity; numbers are -1 where the kernel does not tell them."""
 
     vendor: str = ""
@@ -208,13 +208,13 @@ class Cpu:
         return f"{self.name or self.vendor or 'unnamed CPU'} ({number})"
 
 
-def this_cpu(path: Path = Path("/proc/cpuinfo")) -> Cpu:
+def this_cpu(path: Path = Path("/proc/cpuinfo")) -> CpuIdentity:
     """Return the host's first processor; an empty one where the kernel does not tell."""
     found = first_processor(path)
     if "CPU implementer" in found:
         family, model = found["CPU implementer"], found.get("CPU part", "")
-        return Cpu(vendor=ARM, family=_number(family), model=_number(model), name=found.get("model name", ""))
-    return Cpu(
+        return CpuIdentity(vendor=ARM, family=_number(family), model=_number(model), name=found.get("model name", ""))
+    return CpuIdentity(
         vendor=found.get("vendor_id", ""),
         family=_number(found.get("cpu family", "")),
         model=_number(found.get("model", "")),

@@ -184,7 +184,7 @@ class WorkerDied(Event, frozen=True, gc=False, tag="worker_died"):
     exit_code: int | None = None
 
 
-class Refused(Event, frozen=True, gc=False, tag="refused"):
+class TrialRefused(Event, frozen=True, gc=False, tag="refused"):
     """`run_trial` got no budget ticket: the framework asked for more than the budget. `reason`: trials | wall_clock."""
 
     trial: str
@@ -264,7 +264,7 @@ AnyEvent = (
     | TrialKilled
     | RunStopped
     | WorkerDied
-    | Refused
+    | TrialRefused
     | StopDecided
     | BestKnown
     | Tested

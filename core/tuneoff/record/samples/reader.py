@@ -65,7 +65,7 @@ def read_samples(path: Path) -> Samples | None:
         ResultsError: the file cannot be read, has no header, another version, or a line that is none of ours.
     """
     path = path / FILE_NAME if path.is_dir() else path
-    collector = _Collector(path)
+    collector = _SampleSeries(path)
     try:
         with open_regular(path) as file:
             read, torn = _take_all(path, file, collector)
@@ -98,7 +98,7 @@ def power_of(folder: Path) -> dict[str, Any] | None:
     return {name: getattr(header, name) for name in ("meter", "kind", "source", "reason", "detail", "idle_problem")}
 
 
-def _take_all(path: Path, file: BufferedReader, collector: _Collector) -> tuple[int, int]:
+def _take_all(path: Path, file: BufferedReader, collector: _SampleSeries) -> tuple[int, int]:
     """Give every whole line to `collector`, one in memory at a time; return how many there were, and how many were not whole.
 
     Raises:
@@ -124,7 +124,7 @@ def _too_large(path: Path, size: int) -> ResultsError:
     return ResultsError(f"{path} is too large: {what} must have at most {most} bytes; remove it, and the run has no energy")
 
 
-class _Collector:
+class _SampleSeries:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.header: Header | None = None

@@ -36,7 +36,7 @@ WATCHED = "TUNEOFF_WATCHED"  # environment variable with the command's mark, in 
 Announce = Callable[[Path], None]
 
 
-class _Guardian:
+class _GuardianProcess:
     """A guardian process, from tuneoff's side; as a context it is dismissed where the block ends well, and else it cleans."""
 
     def __init__(self, *arguments: str, environment: Mapping[str, str], pass_fds: Sequence[int] = ()) -> None:
@@ -74,7 +74,7 @@ class _Guardian:
             self.let_clean()
 
 
-class Guardian(_Guardian):
+class Guardian(_GuardianProcess):
     """The guardian of a results folder."""
 
     def __init__(self, results: Path, lock: int | None = None, since: int = 0) -> None:
@@ -92,7 +92,7 @@ def watching() -> Iterator[Announce]:
 
     mark = f"{os.getpid()}-{os.urandom(4).hex()}"
     before = os.environ.pop(WATCHED, None)
-    guardian = _Guardian("command", mark, str(os.getsid(0)), environment={**os.environ, **import_path()})
+    guardian = _GuardianProcess("command", mark, str(os.getsid(0)), environment={**os.environ, **import_path()})
     os.environ[WATCHED] = mark
     try:
         with guardian:

@@ -88,7 +88,7 @@ def access_of(address: str, port: int) -> Access:
     return Access(hosts=frozenset(hosts), token=None, cookie=cookie)
 
 
-class Server(ThreadingHTTPServer):
+class LiveServer(ThreadingHTTPServer):
     """Listens as soon as it is made."""
 
     daemon_threads = True
@@ -149,7 +149,7 @@ def _end(request: socket.socket, how: int) -> None:
 class Handler(BaseHTTPRequestHandler):
     """One request. Nothing that a client sends is kept, and nothing of it becomes a path."""
 
-    server: Server
+    server: LiveServer
     timeout = REQUEST_SECONDS
     protocol_version = "HTTP/1.0"
     server_version, sys_version = "tuneoff", ""
@@ -214,7 +214,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def serving(site: Site, address: str, port: int) -> Iterator[Server]:
+def serving(site: Site, address: str, port: int) -> Iterator[LiveServer]:
     """Yield the server, which answers until the block ends; port 0 is a free one.
 
     Raises:
@@ -222,7 +222,7 @@ def serving(site: Site, address: str, port: int) -> Iterator[Server]:
     """
     try:
         family, _, _, _, endpoint = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        server = Server(endpoint, family, site)
+        server = LiveServer(endpoint, family, site)
     except (OSError, OverflowError, UnicodeError) as error:
         raise ExperimentError(_unusable(address, port, error)) from error
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, name="serve", daemon=True)

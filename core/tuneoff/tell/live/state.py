@@ -124,7 +124,7 @@ def counted_statuses(rows: Iterable[SeedRow]) -> dict[str, int]:
     return {status: counts[status] for status in STATUSES}
 
 
-class Estimate:
+class RuntimeEstimator:
     """Tells a run's likely seconds: the mean of its own cell, else of its framework, else its warm-up's, else of all runs.
 
     A warm-up has fewer trials: its trial step counts as often as they go into the trials of a run.

@@ -28,7 +28,17 @@ from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import RUNS, standing
 from tuneoff.run.progress import LiveRun, Tracker
 from tuneoff.run.run_ends import RUNNING, UNFINISHED, Holder, begun_ns, holder, newest
-from tuneoff.tell.live.state import Activity, Current, Estimate, LiveState, SeedCell, SeedRow, SoFar, cells_of, counted_statuses
+from tuneoff.tell.live.state import (
+    Activity,
+    Current,
+    LiveState,
+    RuntimeEstimator,
+    SeedCell,
+    SeedRow,
+    SoFar,
+    cells_of,
+    counted_statuses,
+)
 from tuneoff.tell.record_head import read_head
 
 MOST_PROBLEMS = 5
@@ -207,7 +217,7 @@ class Watcher:
             run.run_id: emulated_label(labels[run.label], run.spec) if run.emulated else labels[run.label] for run in plan.runs
         }
         self._specs = {run.run_id: run.spec for run in plan.runs}
-        self._estimate = Estimate(plan.runs)
+        self._estimate = RuntimeEstimator(plan.runs)
         self._executions = Executions(self.results, self._specs)
         self._following = None
         self._holder = holder(self.results)

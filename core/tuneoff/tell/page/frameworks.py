@@ -11,7 +11,7 @@ from tuneoff.base.format import MISSING, duration_range, two_digits
 from tuneoff.experiment.metric import Metric
 from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.judge.choice.added import Added
-from tuneoff.judge.choice.choice import Column, Ratio, Row, Setting, failures, ratio_text
+from tuneoff.judge.choice.choice import Ratio, Row, ScopeColumn, Setting, failures, ratio_text
 from tuneoff.judge.columns import ADDED, ENERGY_AND_COST, FOOTPRINT, QUALITY_AND_TIME
 from tuneoff.judge.groups import Group
 from tuneoff.judge.stats.location import Interval
@@ -192,7 +192,7 @@ def job_range(row: Row) -> str:
     return added_range(above) if any(above) else f"{added_range(of.own_per_job for of in found)} (its own)"
 
 
-def failed(columns: Iterable[Column]) -> str:
+def failed(columns: Iterable[ScopeColumn]) -> str:
     """Return how many of the tried runs failed: `1 of 10`."""
     return "{} of {}".format(*failures(columns))
 

@@ -18,7 +18,7 @@ LETTER = 15.0  # least distance of two labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class IncumbentLine:
     """The median incumbent of a framework. `path`, `band`: SVG path data; `label_y`: where its name stands; `text`: in words."""
 
     label: str
@@ -39,7 +39,7 @@ class Panel:
     metric: str
     x: Scale
     y: Scale
-    lines: tuple[Line, ...]
+    lines: tuple[IncumbentLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def _positive(values: Sequence[float]) -> list[float]:
     return [max(value, least / 2) if is_of_one_sign else value for value in values]
 
 
-def _line(one: _Median, x: Scale, y: Scale, name: str) -> Line:
+def _line(one: _Median, x: Scale, y: Scale, name: str) -> IncumbentLine:
     def at(seconds: float) -> float:
         return WIDTH * x.at(seconds)
 
@@ -133,7 +133,7 @@ def _line(one: _Median, x: Scale, y: Scale, name: str) -> Line:
     middle, better, worse = ([height(point[place]) for point in one.points] for place in (1, 2, 3))
     back = _steps(xs, worse, reverse=True)
     last = one.points[-1]
-    return Line(
+    return IncumbentLine(
         label=one.label,
         name=name,
         path=f"M{_steps(xs, middle)}",

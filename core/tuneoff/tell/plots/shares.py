@@ -122,7 +122,7 @@ def _mean(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dot:
+class CurveDot:
     """A point. `low`, `high`: the ends of its interval, which is none where both are `y`; `text`: in words."""
 
     x: float
@@ -142,7 +142,7 @@ class Line:
 
     label: str
     name: str
-    dots: tuple[Dot, ...]
+    dots: tuple[CurveDot, ...]
     path: str
     predicted: str
     label_y: float
@@ -151,7 +151,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
+class CurveDrawing:
     """A curve in the drawing's units. `levels`: (y, text) of LEVELS.
 
     `columns`: the headings of the table that has the same figures.
@@ -168,14 +168,14 @@ class Drawn:
     columns: tuple[str, ...]
 
 
-def drawn(setting: Setting) -> Iterator[Drawn]:
+def drawn(setting: Setting) -> Iterator[CurveDrawing]:
     """Yield each curve of a setting; shares are drawn on a logarithmic axis."""
     for curve in setting.curves:
         if (found := _drawn(curve, setting)) is not None:
             yield found
 
 
-def _drawn(curve: ScalingCurve, setting: Setting) -> Drawn | None:
+def _drawn(curve: ScalingCurve, setting: Setting) -> CurveDrawing | None:
     names = {row.label: row.marked for row in setting.rows}
     points = [point for of in curve.lines.values() for point in of]
     x = scale([point.x for point in points], FAR)
@@ -191,7 +191,7 @@ def _drawn(curve: ScalingCurve, setting: Setting) -> Drawn | None:
     of_scope = {point.scope: place_text(curve, point) for point in sorted(points, key=lambda point: point.x)}
     if curve.over == "trial_seconds":
         of_scope = {scope.text: scope.task or scope.variant for scope in setting.scopes if scope.text in of_scope}
-    return Drawn(
+    return CurveDrawing(
         curve=curve,
         x_title=TITLES[curve.over],
         title=FIGURES[curve.metric][0] + (f", {curve.beside}" if curve.beside else ""),
@@ -219,10 +219,10 @@ def _drawn(curve: ScalingCurve, setting: Setting) -> Drawn | None:
     )
 
 
-def _dot(curve: ScalingCurve, point: Point, name: str, x: Scale, y: Scale) -> Dot:
+def _dot(curve: ScalingCurve, point: Point, name: str, x: Scale, y: Scale) -> CurveDot:
     ends = (point.value.low, point.value.high) if _has_interval(point) else (point.value.estimate, point.value.estimate)
     cell = _cell(curve, point)
-    return Dot(
+    return CurveDot(
         x=WIDTH * x.at(point.x),
         y=_height(y, point.value.estimate),
         low=_height(y, ends[0]),
@@ -257,7 +257,7 @@ def _height(y: Scale, value: float) -> float:
     return HEIGHT * (1 - y.at(value))
 
 
-def _predicted(dots: tuple[Dot, ...], points: tuple[Point, ...], y: Scale) -> str:
+def _predicted(dots: tuple[CurveDot, ...], points: tuple[Point, ...], y: Scale) -> str:
     """Return the line of what the first point predicts: straight where reports are as many, for both axes are logarithmic."""
     found = [(dot.x, _height(y, point.predicted)) for dot, point in zip(dots, points, strict=True) if point.predicted is not None]
     return "".join((f"M{dots[0].x:.1f} {dots[0].y:.1f}", *(f"L{x:.1f} {at:.1f}" for x, at in found))) if found else ""

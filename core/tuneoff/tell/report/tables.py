@@ -29,7 +29,7 @@ from tuneoff.experiment.metric import STEPS, Metric
 from tuneoff.experiment.metric_catalogue import metric
 from tuneoff.experiment.names import platform_text
 from tuneoff.judge.answers.answer import Outcome
-from tuneoff.judge.choice.choice import ENERGY, QUALITY, Best, Choice, LengthTable, Row, Setting, failures
+from tuneoff.judge.choice.choice import ENERGY, QUALITY, BestConfiguration, Choice, LengthTable, Row, Setting, failures
 from tuneoff.judge.columns import COLUMNS
 from tuneoff.judge.groups import Group
 from tuneoff.judge.runs import Scope
@@ -339,7 +339,7 @@ def _median(group: Group, name: str, *, with_range: bool = False) -> str:
     return f"{mark}{cell.text}" + (f" ({cell.below.replace('–', '-')})" if with_range and cell.below else "")
 
 
-def _best(choice: Choice, best: Best, most: int | None) -> str:
+def _best(choice: Choice, best: BestConfiguration, most: int | None) -> str:
     """Return the best score, and the first `most` parameters of its configuration; None: all."""
     name = next((row.name for setting in choice.settings for row in setting.rows if row.label == best.label), best.label)
     parameters = [f"{key}={_value(value)}" for key, value in best.configuration.items()]

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from tuneoff.base.commands import command
 from tuneoff.base.format import counted
-from tuneoff.judge.answers.answer import Answers, Claim
+from tuneoff.judge.answers.answer import Answers, Statement
 from tuneoff.judge.choice.choice import Point, ScalingCurve, Setting
 from tuneoff.judge.choice.choose import Answered
 from tuneoff.judge.choice.curve import FIGURES, amount_text, place_text
@@ -61,7 +61,7 @@ def _answer_lines(answers: Answers, warnings: Iterable[ResultsWarning]) -> Itera
     )
 
 
-def _claims(claims: Sequence[Claim]) -> Iterator[str]:
+def _claims(claims: Sequence[Statement]) -> Iterator[str]:
     """Yield the claims below one heading per question and scope; a claim that is alone keeps its heading in its line."""
     for (question, where), found in groupby(claims, key=lambda one: (one.question, one.where)):
         heading = ", ".join(part for part in (question, where) if part)

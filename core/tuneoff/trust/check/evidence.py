@@ -113,7 +113,7 @@ class FinishedRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
+class DrawnConfigurations:
     """Configurations of the adapter's random sampler, and where they come from."""
 
     source: str  # "draw": of its own method; "runs": of trials
@@ -146,7 +146,7 @@ class AdapterEvidence:
 
     subject: Subject
     runs: Mapping[str, FinishedRun] = field(default_factory=dict)
-    drawn: Drawn | None = None
+    drawn: DrawnConfigurations | None = None
     refusals: Refusals | None = None
     missing: Mapping[str, Finding] = field(default_factory=dict)
 

@@ -23,7 +23,15 @@ from tuneoff.experiment.expand import SkipCheck
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.run.supervisor.guardian import Announce
 from tuneoff.trust.check import specs
-from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence, Drawn, FinishedRun, Refusals, Subject, finished
+from tuneoff.trust.check.evidence import (
+    AdapterCheck,
+    AdapterEvidence,
+    DrawnConfigurations,
+    FinishedRun,
+    Refusals,
+    Subject,
+    finished,
+)
 from tuneoff.trust.check.fault_injection import wrapped_target
 from tuneoff.trust.check.footprint import own_folders
 from tuneoff.trust.check.one_run import ask_run
@@ -128,7 +136,7 @@ def make_evidence(
     return AdapterEvidence(
         subject=subject,
         runs=finished_runs,
-        drawn=drawn if isinstance(drawn, Drawn) else None,
+        drawn=drawn if isinstance(drawn, DrawnConfigurations) else None,
         refusals=refusals if isinstance(refusals, Refusals) else None,
         missing=missing,
     )
@@ -232,7 +240,7 @@ def _refusals(subject: Subject, folder: Path, interrupt: threading.Event) -> Ref
     return msgspec.convert(answer, Refusals)
 
 
-def _drawn(subject: Subject, interrupt: threading.Event, tell: Tell, announce: Announce) -> Drawn | Finding | None:
+def _drawn(subject: Subject, interrupt: threading.Event, tell: Tell, announce: Announce) -> DrawnConfigurations | Finding | None:
     """Return draws of the adapter's own sampler; None where it cannot draw without running trials."""
     tell(f"drawing {DRAW_COUNT} configurations")
     spec = run_spec(subject, CheckRun(name=DRAWS, experiment=specs.drawn(DRAW_COUNT)))
@@ -243,7 +251,7 @@ def _drawn(subject: Subject, interrupt: threading.Event, tell: Tell, announce: A
     if answer.state == FAILED and not answer.configurations:
         return not_tested(f"the adapter's `draw` gave nothing: {answer.text}")
     problem = "" if answer.state == DRAWN else answer.text
-    return Drawn(source="draw", configurations=answer.configurations, problem=problem)
+    return DrawnConfigurations(source="draw", configurations=answer.configurations, problem=problem)
 
 
 def _without_trials(planned: CheckRun, run: FinishedRun) -> Finding | None:
@@ -259,7 +267,7 @@ def _without_trials(planned: CheckRun, run: FinishedRun) -> Finding | None:
     return not_tested(f"run {planned.name} came to no trial; it is {record.status}: {record.reason}")
 
 
-def _received(run: FinishedRun | None) -> Drawn | None:
+def _received(run: FinishedRun | None) -> DrawnConfigurations | None:
     if run is None or run.stored is None:
         return None
-    return Drawn(source="runs", configurations=[trial.configuration for trial in run.stored.trials])
+    return DrawnConfigurations(source="runs", configurations=[trial.configuration for trial in run.stored.trials])

@@ -21,7 +21,7 @@ from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.layout import POD
 from tuneoff.record.run_record import RunRecord
 from tuneoff.trust.history_check.counterexample import Breach, Counterexample, counterexample
-from tuneoff.trust.history_check.trial_histories import Attempt, Moment, RunHistory, Training, Trial
+from tuneoff.trust.history_check.trial_histories import AttemptHistory, Moment, RunHistory, Training, Trial
 
 Listed = Sequence[Mapping[str, Any]] | None
 BEFORE = 4  # events of a process that are drawn before the one that is wrong
@@ -56,7 +56,7 @@ def check_history(events: Iterable[tuple[Process, Event]], spec: RunSpec, *, is_
 
 def _of_trial(history: RunHistory, trial: Trial, spec: RunSpec, is_done: bool) -> Iterator[Breach]:
     planned, is_limited = spec.experiment.budget.epochs_per_trial, _is_limited(spec)
-    before: Attempt | None = None
+    before: AttemptHistory | None = None
     for attempt in trial.attempts:
         expected = 1 if before is None else before.number + 1
         name, seen = f"attempt {attempt.number} of trial {trial.name}", attempt.moments()
@@ -84,7 +84,7 @@ def _of_trial(history: RunHistory, trial: Trial, spec: RunSpec, is_done: bool) -
         )
 
 
-def _after(trial: Trial, before: Attempt, attempt: Attempt) -> Iterator[Breach]:
+def _after(trial: Trial, before: AttemptHistory, attempt: AttemptHistory) -> Iterator[Breach]:
     """An attempt follows another one only where that failed, by no doing of its workload."""
     seen = [*before.moments(), *attempt.moments()]
     begun = attempt.moments()[:1]
@@ -99,7 +99,7 @@ def _after(trial: Trial, before: Attempt, attempt: Attempt) -> Iterator[Breach]:
         yield Breach("retried-without-end", text, seen, begun)
 
 
-def _of_attempt(name: str, attempt: Attempt, seen: list[Moment]) -> Iterator[Breach]:
+def _of_attempt(name: str, attempt: AttemptHistory, seen: list[Moment]) -> Iterator[Breach]:
     if len(attempt.submitted) > 1:
         count = counted(len(attempt.submitted), "time")
         yield Breach("handed-out-twice", f"{name} was handed out {count}", seen, attempt.submitted[1:])
@@ -111,7 +111,7 @@ def _of_attempt(name: str, attempt: Attempt, seen: list[Moment]) -> Iterator[Bre
         yield Breach("never-started", text, [*seen, *attempt.strays], attempt.strays)
 
 
-def _open(name: str, attempt: Attempt, seen: list[Moment], planned: int) -> Iterator[Breach]:
+def _open(name: str, attempt: AttemptHistory, seen: list[Moment], planned: int) -> Iterator[Breach]:
     """In a run that is done each trial has an end; one that trained all its epochs is complete without."""
     if not attempt.trainings:
         yield Breach("lost", f"{name} was handed out, but neither started nor failed, and the run is done", seen)
@@ -119,7 +119,7 @@ def _open(name: str, attempt: Attempt, seen: list[Moment], planned: int) -> Iter
         yield Breach("no-end", f"{name} was started, but nobody saw its end, and the run is done", seen)
 
 
-def _of_training(name: str, attempt: Attempt, training: Training, planned: int) -> Iterator[Breach]:
+def _of_training(name: str, attempt: AttemptHistory, training: Training, planned: int) -> Iterator[Breach]:
     """A process trains epochs 1, 2, 3, ... once each, and says nothing after its end; yields its first breach.
 
     It is complete after all planned ones, or after one at least where it says that its training ended by itself.
@@ -279,7 +279,7 @@ def _out_of_order(history: RunHistory) -> Iterator[Breach]:
     exactly. What another host wrote is not judged: nobody knows by how much its clock is off.
     """
     for trial in history.trials.values():
-        before: Attempt | None = None
+        before: AttemptHistory | None = None
         for attempt in trial.attempts:
             name = f"attempt {attempt.number} of trial {trial.name}"
             starts = [training.start for training in attempt.trainings[:1]]

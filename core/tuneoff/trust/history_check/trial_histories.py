@@ -51,7 +51,7 @@ class Training:
 
 
 @dataclass(slots=True)
-class Attempt:
+class AttemptHistory:
     """All that was written of one attempt; `observed`: ends, kills and deaths, by others than its own process."""
 
     number: int
@@ -85,7 +85,7 @@ class Trial:
     """One trial: its attempts by number, and what was refused in its name."""
 
     name: str
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[AttemptHistory] = field(default_factory=list)
     refused: list[Moment] = field(default_factory=list)
 
     @property
@@ -118,7 +118,7 @@ class RunHistory:
 
     def _read(self, events: Iterable[tuple[Process, Any]]) -> None:
         found = Collected()
-        attempts: dict[tuple[str, int], Attempt] = {}
+        attempts: dict[tuple[str, int], AttemptHistory] = {}
         refused: dict[str, list[Moment]] = {}
         current: Process | None = None
         opened: dict[int, dict[tuple[str, int], Training]] = {}
@@ -130,7 +130,7 @@ class RunHistory:
                     found.processes.append(process)
                 running = opened.setdefault(id(process), {})
             kind = type(event)
-            if kind is schema.Refused:
+            if kind is schema.TrialRefused:
                 refused.setdefault(event.trial, []).append(Moment(process, event))
             elif kind is schema.Flag:
                 self.flags.add(event.name)
@@ -148,7 +148,7 @@ class RunHistory:
                 moment = Moment(process, event)
                 attempt = attempts.get(key)
                 if attempt is None:
-                    attempt = attempts[key] = Attempt(event.attempt)
+                    attempt = attempts[key] = AttemptHistory(event.attempt)
                 if kind is schema.TrialSubmitted:
                     attempt.submitted.append(moment)
                 elif kind is schema.TrialStarted:
@@ -162,7 +162,7 @@ class RunHistory:
         self.reactions.sort(key=self.at)  # of several best ones the last counts
         self._add(attempts, refused)
 
-    def _add(self, attempts: dict[tuple[str, int], Attempt], refused: dict[str, list[Moment]]) -> None:
+    def _add(self, attempts: dict[tuple[str, int], AttemptHistory], refused: dict[str, list[Moment]]) -> None:
         """Join attempts to their trials. A trial that was only refused is none."""
         trained = {name for (name, _), attempt in attempts.items() if attempt.trainings}
         for (name, _), attempt in sorted(attempts.items(), key=lambda item: item[0]):

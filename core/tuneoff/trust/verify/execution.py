@@ -41,7 +41,7 @@ from tuneoff.trust.verify.planned import PlanExpectation, check_charge, check_fr
 STATED = ("versions", "environment")
 
 
-class Task(NamedTuple):
+class VerificationTask(NamedTuple):
     """One execution to be verified: its folder, the path of that in the results folder, and what the plan says of it."""
 
     folder: Path
@@ -49,7 +49,7 @@ class Task(NamedTuple):
     expected: PlanExpectation
 
 
-def verify_execution(task: Task) -> VerifiedExecution:
+def verify_execution(task: VerificationTask) -> VerifiedExecution:
     """Recompute the record of an execution's folder and return all that is not as it must be."""
     folder, where, expected = task
     outcome = VerifiedExecution(where=where, run_id=folder.parent.name, execution_id=folder.name)

@@ -26,7 +26,7 @@ from tuneoff.record.layout import END
 from tuneoff.record.results_folder import FILE_NAME as BEGUN
 from tuneoff.record.results_folder import begun, came_to_end, reading
 from tuneoff.record.store import RUNS
-from tuneoff.trust.verify.execution import Task, verify_execution
+from tuneoff.trust.verify.execution import VerificationTask, verify_execution
 from tuneoff.trust.verify.exports import FOLDER as EXPORTS
 from tuneoff.trust.verify.exports import export_problems
 from tuneoff.trust.verify.findings import Problem, VerifiedExecution
@@ -154,7 +154,7 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
             run = planned.get(folder.parent.name)
             emulated = run is not None and run.emulated if plan.is_read else None
             expected = PlanExpectation(emulated=emulated, analysis_digest=plan.analysis_digest, accounting=plan.accounting)
-            tasks.append(Task(folder, where, expected))
+            tasks.append(VerificationTask(folder, where, expected))
         else:
             bare.append((folder, where))
     with reading(results) as is_free:  # a command may have begun while the folder was listed
