@@ -157,10 +157,10 @@ def _fill_in(spec: dict[str, Any]) -> None:
     if "objective" in spec:
         objective = spec["objective"]
         best = {"minimize": "min", "maximize": "max"}.get(objective.get("type", ""), "latest")
-        given: list[dict[str, Any]] = objective.get("metricStrategies", [])
+        strategies: list[dict[str, Any]] = objective.get("metricStrategies", [])
         missing = [objective.get("objectiveMetricName", ""), *objective.get("additionalMetricNames", ())]
-        missing = [name for name in missing if name not in {strategy.get("name") for strategy in given}]
-        objective["metricStrategies"] = [*given, *({"name": name, "value": best} for name in missing)]
+        missing = [name for name in missing if name not in {strategy.get("name") for strategy in strategies}]
+        objective["metricStrategies"] = [*strategies, *({"name": name, "value": best} for name in missing)]
     if "trialTemplate" in spec:
         spec["trialTemplate"] = {**_CONDITIONS, **spec["trialTemplate"]}
     collector = spec.setdefault("metricsCollectorSpec", {}).setdefault("collector", {"kind": "StdOut"})
@@ -218,9 +218,9 @@ def _objective_errors(objective: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _spec_errors(spec: Mapping[str, Any]) -> Iterator[str]:
-    for field, what, known in (("algorithm", "Suggestion", ALGORITHMS), ("earlyStopping", "EarlyStopping", EARLY_STOPPINGS)):
+    for field, what, names in (("algorithm", "Suggestion", ALGORITHMS), ("earlyStopping", "EarlyStopping", EARLY_STOPPINGS)):
         name = spec.get(field, {}).get("algorithmName", "")
-        if name not in known and (field == "algorithm" or field in spec):
+        if name not in names and (field == "algorithm" or field in spec):
             missing = f"failed to find {what.lower()} config for algorithm: {name} in ConfigMap: katib-config"
             why = f"unable to get {what} config data for algorithm {name}: {missing}"
             yield _invalid(f"spec.{field}.algorithmName", name, why)
@@ -281,10 +281,10 @@ def _template_errors(spec: Mapping[str, Any]) -> Iterator[str]:
     if not template.get("trialParameters") or not template.get("trialSpec"):
         return
     text = json.dumps(template["trialSpec"], ensure_ascii=False)
-    known = {TRIAL_NAME, *(parameter.get("name", "") for parameter in spec.get("parameters", ()))}
+    parameters = {TRIAL_NAME, *(parameter.get("name", "") for parameter in spec.get("parameters", ()))}
     for index, parameter in enumerate(template["trialParameters"]):
         path, name, reference = f"{_TEMPLATE}.trialParameters[{index}]", parameter.get("name", ""), parameter.get("reference", "")
-        if reference not in known:
+        if reference not in parameters:
             yield _invalid(f"{path}.reference", reference, f"parameter reference {reference} does not exist in spec.parameters")
         placeholder = f"${{trialParameters.{name}}}"
         if placeholder not in text:

@@ -94,7 +94,7 @@ def new_trial(experiment: Mapping[str, Any], suggestion: Mapping[str, Any]) -> O
         "objective": spec["objective"],
         "parameterAssignments": assignments,
         "earlyStoppingRules": suggestion.get("earlyStoppingRules") if "earlyStopping" in spec else None,
-        "runSpec": _run_spec(template, name, namespace, {given["name"]: given["value"] for given in assignments}),
+        "runSpec": _run_spec(template, name, namespace, {assignment["name"]: assignment["value"] for assignment in assignments}),
         "retainRun": template.get("retain"),
         "metricsCollector": spec["metricsCollectorSpec"],
         **{field: template.get(field) for field in ("primaryContainerName", "successCondition", "failureCondition")},
@@ -322,12 +322,12 @@ class ExperimentReconciler:
         before, standings = self._standings.get(key, {}), {}
         for trial in trials_of(self._store, key):
             metadata = trial["metadata"]
-            known = before.get(metadata["uid"])
-            if known is None or known.trial is not trial:
+            standing = before.get(metadata["uid"])
+            if standing is None or standing.trial is not trial:
                 state = next((name for name in COUNTED if has_condition(trial, name)), "Pending")
                 unfinished = has_condition(trial, "EarlyStopped") and not is_available(trial)
-                known = Standing(trial, metadata["name"], state, objective_value(trial), unfinished)
-            standings[metadata["uid"]] = known
+                standing = Standing(trial, metadata["name"], state, objective_value(trial), unfinished)
+            standings[metadata["uid"]] = standing
         self._standings[key] = standings
         return list(standings.values())
 
@@ -352,10 +352,10 @@ class ExperimentReconciler:
 def _new_suggestion(experiment: Object, requests: int) -> Object:
     metadata, spec = experiment["metadata"], experiment["spec"]
     kept = {part: metadata[part] for part in ("labels", "annotations") if metadata.get(part)}
-    asked = {part: spec[part] for part in ("algorithm", "earlyStopping", "resumePolicy") if part in spec}
+    parts = {part: spec[part] for part in ("algorithm", "earlyStopping", "resumePolicy") if part in spec}
     return {
         "metadata": {"name": metadata["name"], **kept, "ownerReferences": owned_by(experiment)},
-        "spec": {**asked, "requests": requests},
+        "spec": {**parts, "requests": requests},
     }
 
 
@@ -489,14 +489,14 @@ class SuggestionReconciler:
 
     def _answer(self, key: Key, obj: Object, experiment: Object) -> float | None:
         """Append the suggestions that are asked for and missing; return when to ask again, if they are thrown away."""
-        known: Sequence[Mapping[str, Any]] = obj["status"].get("suggestions", ())
-        missing = obj["spec"].get("requests", 0) - len(known)
+        suggestions: Sequence[Mapping[str, Any]] = obj["status"].get("suggestions", ())
+        missing = obj["spec"].get("requests", 0) - len(suggestions)
         if missing <= 0:
             return None
         trials = trials_of(self._store, key)
         try:
             service = self._service(key, obj, experiment)
-            results, first = results_of(trials), len(known) + service.lost
+            results, first = results_of(trials), len(suggestions) + service.lost
             configurations = [service.algorithm.suggest(first + i, results) for i in range(missing)]
             rules = service.early_stopping.rules(trials) if service.early_stopping is not None else []
         except Exception as error:  # services raise whatever their libraries raise; the caller of gRPC gets the text of it
@@ -506,7 +506,7 @@ class SuggestionReconciler:
         if self._lose_answers is not None and self._answers % self._lose_answers == 0:
             service.lost += missing
             return LOST_RETRY_SECONDS
-        entries: list[Mapping[str, Any]] = [*known]
+        entries: list[Mapping[str, Any]] = [*suggestions]
         for configuration in configurations:
             assignments = [{"name": name, "value": value} for name, value in configuration.items()]
             entry = {"name": f"{key.name}-{random_suffix(8)}", "parameterAssignments": assignments}
@@ -523,8 +523,10 @@ class SuggestionReconciler:
             def reports(trial: str) -> list[str]:
                 return [line.value for line in self._observations.read(trial) if line.name == metric]
 
-            given = [entry.get("parameterAssignments", ()) for entry in obj["status"].get("suggestions", ())]
-            past = [{assignment["name"]: assignment["value"] for assignment in assignments} for assignments in given]
+            assignments_of_trials = [entry.get("parameterAssignments", ()) for entry in obj["status"].get("suggestions", ())]
+            past = [
+                {assignment["name"]: assignment["value"] for assignment in assignments} for assignments in assignments_of_trials
+            ]
             early = MedianStop(experiment, reports) if "earlyStopping" in experiment["spec"] else None
             service = self._services[key] = SuggestionService(uid, algorithm_for(experiment, past), early)
         return service

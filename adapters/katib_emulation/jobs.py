@@ -82,8 +82,8 @@ class JobController:
         self._store.update(PODS, metadata["name"], metadata["namespace"], lambda fresh: set_finalizer(fresh, TRACKING, False))
 
     def _look_again(self, job: Mapping[str, Any], when: float) -> None:
-        place = (job["metadata"]["namespace"], job["metadata"]["name"])
-        self._due[place] = min(when, self._due.get(place, when))
+        key = (job["metadata"]["namespace"], job["metadata"]["name"])
+        self._due[key] = min(when, self._due.get(key, when))
 
     def _continue(self, job: Object, pods: list[Object]) -> None:
         """Count the pods that have ended, and decide: end, wait, or another pod."""

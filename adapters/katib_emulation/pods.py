@@ -137,8 +137,8 @@ def set_up(pod: Object, folder: PodFolder, config_maps: Mapping[str, Mapping[str
     mounted = container.get("volumeMounts") or ()
     (folder.path / "work").mkdir(parents=True, exist_ok=True)
     folder.logs.mkdir(exist_ok=True)
-    made = {volume["name"]: _make_volume(volume, folder, config_maps) for volume in spec.get("volumes") or ()}
-    mounts = Mounts({mount["mountPath"]: made[mount["name"]] for mount in mounted})
+    volumes = {volume["name"]: _make_volume(volume, folder, config_maps) for volume in spec.get("volumes") or ()}
+    mounts = Mounts({mount["mountPath"]: volumes[mount["name"]] for mount in mounted})
     variables = {"HOSTNAME": pod["metadata"]["name"]}
     for variable in container.get("env") or ():
         if variable.get("valueFrom"):
@@ -348,8 +348,8 @@ class PodRunner:
         """Return what the kubelet says of an image that cannot be pulled, None if it has all."""
         images = [spec.get("image", "") for spec in self._pod["spec"]["containers"] if spec["name"] != COLLECTOR]
         missing = next((image for image in images if self._images and image not in self._images), None)
-        known = ", ".join(self._images)
-        return missing and f'Failed to pull image "{missing}": {missing}: not found; the emulated node has: {known}'
+        available = ", ".join(self._images)
+        return missing and f'Failed to pull image "{missing}": {missing}: not found; the emulated node has: {available}'
 
     def _start(self, setup: ContainerSetup) -> dict[str, Object]:
         """Run the container to its end."""

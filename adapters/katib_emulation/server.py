@@ -94,8 +94,8 @@ class Api:
         Raises:
             StatusError: it is refused.
         """
-        if verb == "GET" and (known := self._discover(path.strip("/"))) is not None:
-            return 200, known
+        if verb == "GET" and (discovery := self._discover(path.strip("/"))) is not None:
+            return 200, discovery
         if verb == "POST" and path == REVIEWS:
             return 201, self._review(body)
         target = self._target(path)
@@ -161,9 +161,9 @@ class Api:
 
     def _review(self, review: dict[str, Any]) -> dict[str, Any]:
         """Answer a SelfSubjectAccessReview."""
-        asked = review["spec"]["resourceAttributes"]
-        resource = "/".join(filter(None, (asked["resource"], asked.get("subresource"))))
-        allowed = f"{asked['verb']}:{resource}" not in self._denials
+        attributes = review["spec"]["resourceAttributes"]
+        resource = "/".join(filter(None, (attributes["resource"], attributes.get("subresource"))))
+        allowed = f"{attributes['verb']}:{resource}" not in self._denials
         head = {"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "metadata": {}}
         return {**head, "spec": review["spec"], "status": {"allowed": allowed}}
 
@@ -244,8 +244,8 @@ def _unknown_path() -> StatusError:
 
 def _lines(changes: Subscription, namespace: str | None, selects: Selector, deadline: float) -> Iterator[bytes]:
     try:
-        while (left := deadline - time.monotonic()) > 0 and not changes.is_closed:
-            change = changes.next(min(left, QUIET_SECONDS))
+        while (remaining := deadline - time.monotonic()) > 0 and not changes.is_closed:
+            change = changes.next(min(remaining, QUIET_SECONDS))
             if change is None or namespace in (None, change.object["metadata"].get("namespace")):
                 yield b"" if change is None else _seen(change, selects)
     finally:
@@ -313,11 +313,11 @@ def _check_type(kind: Kind, obj: Any) -> None:
     """
     if not isinstance(obj, dict) or not isinstance(obj.setdefault("metadata", {}), dict):
         raise bad_request(f"the body must be a {kind.kind} object in JSON")
-    for name, given, wanted in (("Kind", obj.get("kind"), kind.kind), ("apiVersion", obj.get("apiVersion"), kind.api_version)):
-        if not given and kind.group == KATIB_GROUP:
+    for name, value, wanted in (("Kind", obj.get("kind"), kind.kind), ("apiVersion", obj.get("apiVersion"), kind.api_version)):
+        if not value and kind.group == KATIB_GROUP:
             raise bad_request(f"Object '{name}' is missing in the body")
-        if given and given != wanted:
-            raise bad_request(f"the {name} in the data ({given}) does not match the expected {name} ({wanted})")
+        if value and value != wanted:
+            raise bad_request(f"the {name} in the data ({value}) does not match the expected {name} ({wanted})")
 
 
 HOST = "127.0.0.1"
@@ -400,8 +400,8 @@ class Exchange(http.server.BaseHTTPRequestHandler):
     do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 (the base class wants these names)
 
     def _answer(self) -> Answer:
-        token, given = self.server.token, self.headers.get("Authorization") or ""
-        if token is not None and not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
+        token, authorization = self.server.token, self.headers.get("Authorization") or ""
+        if token is not None and not hmac.compare_digest(authorization.encode(), f"Bearer {token}".encode()):
             self.close_connection = True  # nothing more is read of it
             raise StatusError(401, "Unauthorized", "Unauthorized")
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))

@@ -502,12 +502,12 @@ def settle_namespace(kind: Kind, obj: Object, namespace: str | None) -> None:
         StatusError: 400, the object names another one than the request.
     """
     metadata = obj["metadata"]
-    given = metadata.pop("namespace", None)
+    object_namespace = metadata.pop("namespace", None)
     if not kind.namespaced:
         return
-    if given and namespace and given != namespace:
+    if object_namespace and namespace and object_namespace != namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-    metadata["namespace"] = namespace or given or "default"
+    metadata["namespace"] = namespace or object_namespace or "default"
 
 
 def _key(kind: Kind, name: str, namespace: str | None) -> Key:

@@ -38,7 +38,7 @@ SETTINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class TrialResult:
+class FinishedTrial:
     """One finished trial, as a service is told of it."""
 
     name: str
@@ -69,7 +69,7 @@ def algorithm_for(experiment: Mapping[str, Any], past: Sequence[Mapping[str, str
 
 def settings_of(part: Mapping[str, Any]) -> dict[str, str]:
     """Return the settings of `spec.algorithm` or `spec.earlyStopping` by name; the last one counts."""
-    return {given.get("name", ""): given.get("value", "") for given in part.get("algorithmSettings", ())}
+    return {setting.get("name", ""): setting.get("value", "") for setting in part.get("algorithmSettings", ())}
 
 
 def why_refused(experiment: Mapping[str, Any]) -> str | None:
@@ -110,12 +110,12 @@ class Parameter:
 def parameters_of(experiment: Mapping[str, Any]) -> list[Parameter]:
     """Return the parameters of an Experiment in their order."""
     parameters = []
-    for given in experiment["spec"].get("parameters", ()):
-        space, kind = given["feasibleSpace"], given.get("parameterType", "")
+    for parameter in experiment["spec"].get("parameters", ()):
+        space, kind = parameter["feasibleSpace"], parameter.get("parameterType", "")
         low, high, step = (space.get(name, "") for name in ("min", "max", "step"))
         step = step or ("1" if kind == "int" else "")
         scale = space.get("distribution", "uniform")
-        parameters.append(Parameter(given.get("name", ""), kind, low, high, step, tuple(space.get("list", ())), scale))
+        parameters.append(Parameter(parameter.get("name", ""), kind, low, high, step, tuple(space.get("list", ())), scale))
     return parameters
 
 
@@ -136,7 +136,7 @@ class RandomSearch:
     def __init__(self, parameters: Sequence[Parameter], seed: str) -> None:
         self._parameters, self._seed = parameters, seed
 
-    def suggest(self, index: int, results: Sequence[TrialResult]) -> Configuration:
+    def suggest(self, index: int, results: Sequence[FinishedTrial]) -> Configuration:
         """Return the configuration with number `index` (from 0), with every value as text; results are of no account.
 
         Raises:
@@ -206,7 +206,7 @@ class Grid:
         """
         return math.prod(len(axis) for axis in self._axes)
 
-    def suggest(self, index: int, results: Sequence[TrialResult]) -> Configuration:
+    def suggest(self, index: int, results: Sequence[FinishedTrial]) -> Configuration:
         """Return the configuration with number `index` (from 0), with every value as text, by all results so far.
 
         Raises:
@@ -217,7 +217,7 @@ class Grid:
         if index < self.size:
             return self._configuration(self._order[index])
         ended = [result.configuration for result in results]
-        open_ = [given for cell in self._order if (given := self._configuration(cell)) not in ended]
+        open_ = [configuration for cell in self._order if (configuration := self._configuration(cell)) not in ended]
         return stream(self._seed, "grid", index).choice(open_ or [self._configuration(cell) for cell in self._order])
 
     def _configuration(self, cell: int) -> Configuration:
@@ -261,7 +261,7 @@ class MultivariateTpe:
         for _ in past:
             self._ask()
 
-    def suggest(self, index: int, results: Sequence[TrialResult]) -> Configuration:
+    def suggest(self, index: int, results: Sequence[FinishedTrial]) -> Configuration:
         """Return the configuration with number `index` (from 0), with every value as text, by all results so far.
 
         Raises:
@@ -311,7 +311,7 @@ def distribution_of(parameter: Parameter) -> optuna.distributions.BaseDistributi
 Algorithm = RandomSearch | Grid | MultivariateTpe
 
 
-def results_of(trials: Iterable[Mapping[str, Any]]) -> list[TrialResult]:
+def results_of(trials: Iterable[Mapping[str, Any]]) -> list[FinishedTrial]:
     """Return what a service is told of these trials.
 
     Trials whose metrics are unavailable are left out; failed ones are sent, and ignored by every service.
@@ -326,8 +326,10 @@ def results_of(trials: Iterable[Mapping[str, Any]]) -> list[TrialResult]:
             continue
         value = objective_value(trial)
         if conditions[-1]["type"] in ("Succeeded", "EarlyStopped") and value is not None:
-            configuration = {given["name"]: given["value"] for given in trial["spec"].get("parameterAssignments", ())}
-            results.append(TrialResult(trial["metadata"]["name"], configuration, float(value)))
+            configuration = {
+                assignment["name"]: assignment["value"] for assignment in trial["spec"].get("parameterAssignments", ())
+            }
+            results.append(FinishedTrial(trial["metadata"]["name"], configuration, float(value)))
     return results
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from tuneoff.ask_tell import AskTellAdapter, Capabilities, Native, NativeIndex, Offer, Told, Translation
+from tuneoff.ask_tell import AskTellAdapter, Capabilities, Native, NativeIndex, Offer, Translation, TrialResult
 
 OPTIMIZERS = {"default": "NGOpt", "de": "TwoPointsDE", "pso": "PSO"}  # else random search, for given points too
 INTEGERS = 10  # values: Nevergrad advises against integers with fewer, and many choices are slow
@@ -44,9 +44,9 @@ class NevergradAdapter(AskTellAdapter):
         self._candidates[candidate.uid] = candidate
         return candidate.uid, candidate.value
 
-    def tell(self, handle: str, told: Told) -> None:
-        if told.state == "completed":
-            self._optimizer.tell(self._candidates[handle], told.loss)
+    def tell(self, handle: str, result: TrialResult) -> None:
+        if result.state == "completed":
+            self._optimizer.tell(self._candidates[handle], result.loss)
 
     def best(self) -> str:
         uid: str = self._optimizer.current_bests["minimum"].parameter.uid

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from tuneoff.ask_tell import AskTellAdapter, Capabilities, Native, NativeIndex, Offer, Told, Translation
+from tuneoff.ask_tell import AskTellAdapter, Capabilities, Native, NativeIndex, Offer, Translation, TrialResult
 from tuneoff_adapters.optuna_samplers import flag_unused_model
 
 STATES = {"completed": "COMPLETE", "pruned": "PRUNED", "failed": "FAIL"}
@@ -44,8 +44,8 @@ class RustunaAdapter(AskTellAdapter):
         trial = self._study.ask()
         return trial.number, {name: _suggested(trial, name, kind) for name, kind in self._space.items()}
 
-    def tell(self, handle: int, told: Told) -> None:
-        self._study.tell(handle, told.value, state=self._state(told))
+    def tell(self, handle: int, result: TrialResult) -> None:
+        self._study.tell(handle, result.value, state=self._state(result))
 
     def best(self) -> int:
         number: int = self._study.best_trial.number
@@ -54,8 +54,8 @@ class RustunaAdapter(AskTellAdapter):
     def enqueue(self, values: Mapping[str, Any]) -> None:
         self._study.enqueue_trial(dict(values))
 
-    def _state(self, told: Told) -> Any:
-        return getattr(self._library.trial.TrialState, STATES[told.state])
+    def _state(self, result: TrialResult) -> Any:
+        return getattr(self._library.trial.TrialState, STATES[result.state])
 
 
 def _suggested(trial: Any, name: str, kind: Native) -> Any:

@@ -143,8 +143,8 @@ class CommandMeter(PowerMeter):
     def _read_errors(self, stream: IO[str]) -> None:
         with stream:
             while line := stream.readline(_LONGEST_LINE):
-                if shown := shown_line(line):
-                    self._errors.append(shown[:200])
+                if printed := shown_line(line):
+                    self._errors.append(printed[:200])
 
 
 class _PrintedSamples:
@@ -170,15 +170,15 @@ class _PrintedSamples:
     def add(self, line: str) -> None:
         """Take a line; called by the reading thread."""
         now = clock.monotonic_ns()
-        shown = shown_line(line)
+        printed = shown_line(line)
         try:
-            seconds, watts = map(printed_number, shown.split())
+            seconds, watts = map(printed_number, printed.split())
         except ValueError:
-            if shown:
-                self._note(f"printed {shown[:80]!r}")
+            if printed:
+                self._note(f"printed {printed[:80]!r}")
             return
         if not (math.isfinite(seconds) and math.isfinite(watts) and watts >= 0):
-            self._note(f"printed {shown[:80]!r}, but both must be finite and watts >= 0")
+            self._note(f"printed {printed[:80]!r}, but both must be finite and watts >= 0")
         elif seconds <= self._seconds:
             self._note(f"printed {seconds:.15g} s after {self._seconds:.15g} s, but seconds must grow")
         else:

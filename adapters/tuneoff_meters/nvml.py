@@ -53,14 +53,14 @@ class NvmlMeter(PowerMeter):
         Raises:
             MeterError: a GPU does not answer any more; said once, and the next call reads the others.
         """
-        samples, problems, left = [], [], []
+        samples, problems, working = [], [], []
         for device in self._devices:
             try:
                 samples.append(device.sample())
-                left.append(device)
+                working.append(device)
             except self._nvml.NVMLError as error:
                 problems.append(f"{device.domain} cannot be read any more ({error}); its energy is unknown from here on")
-        self._devices = left
+        self._devices = working
         if problems:
             raise MeterError("; ".join(problems))
         return samples
@@ -150,10 +150,10 @@ class _Device:
     def shares(self) -> list[tuple[int, float]]:
         now = clock.monotonic_ns()
         try:
-            found = self._nvml.nvmlDeviceGetProcessUtilization(self._handle, self._seen_us)
+            samples = self._nvml.nvmlDeviceGetProcessUtilization(self._handle, self._seen_us)
         except self._nvml.NVMLError:  # nothing new (not found), or this GPU cannot tell (not supported)
-            found = []
-        fresh = [sample for sample in found if sample.timeStamp > self._seen_us]
+            samples = []
+        fresh = [sample for sample in samples if sample.timeStamp > self._seen_us]
         if fresh:
             by_pid: dict[int, list[int]] = {}
             for sample in fresh:

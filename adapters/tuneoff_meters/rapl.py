@@ -200,7 +200,7 @@ def _opened(folder: Path, domain: str, left_out: list[str]) -> Zone | None:
 def _without_mirrors(zones: list[Zone], left_out: list[str]) -> list[Zone]:
     kept: list[Zone] = []
     for zone in zones:
-        original = next((one for one in kept if abs(one.opened_at_uj - zone.opened_at_uj) <= _MIRROR_UJ), None)
+        original = next((other for other in kept if abs(other.opened_at_uj - zone.opened_at_uj) <= _MIRROR_UJ), None)
         if original is None:
             kept.append(zone)
         else:

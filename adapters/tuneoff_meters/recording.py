@@ -64,10 +64,10 @@ def read_recording(path: Path) -> Recording:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
         raise MeterError(f"meter replay: {path} cannot be read: {reason}; correct `path`") from error
     is_jsonl = content.lstrip().startswith("{")
-    found = _from_jsonl(path, content) if is_jsonl else _from_csv(path, content)
-    if not found.samples and found.coefficients is None:
+    recording = _from_jsonl(path, content) if is_jsonl else _from_csv(path, content)
+    if not recording.samples and recording.coefficients is None:
         raise MeterError(f"meter replay: {path} holds no power samples; record some, or take another file")
-    return found
+    return recording
 
 
 def _from_jsonl(path: Path, content: str) -> Recording:

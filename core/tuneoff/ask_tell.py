@@ -42,8 +42,8 @@ __all__ = [
     "Offer",
     "Option",
     "Support",
-    "Told",
     "Translation",
+    "TrialResult",
 ]
 
 _STOPPED_BY_CORE = ("none", "scripted")
@@ -56,7 +56,7 @@ _CORES = {  # a subclass that gave one of these to something else would be calle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class TrialResult:
     """How a trial ended.
 
     `value` is the best one of its epochs, in the metric's own direction; `loss` is the same number, but lower is always better.
@@ -106,7 +106,7 @@ class AskTellAdapter(PoolAdapter):
         """
 
     @abstractmethod
-    def tell(self, handle: Any, told: Told) -> None:
+    def tell(self, handle: Any, result: TrialResult) -> None:
         """Tell the library how a trial that it was asked for has ended.
 
         Told nothing of one that failed, a deterministic library proposes the same point again.
@@ -223,17 +223,17 @@ class AskTellAdapter(PoolAdapter):
         return configuration
 
     def __tell(self, trial_id: str, configuration: Mapping[str, Any], state: str, value: float | None) -> None:
-        told = self.__told(state, value)
+        result = self.__result(state, value)
         handle = self.__handles[trial_id]
-        self.tell(handle, told)
-        if told.state == "completed":
+        self.tell(handle, result)
+        if result.state == "completed":
             self.__completed[handle] = Best(trial_id=trial_id, configuration=configuration, value=value)
 
-    def __told(self, state: str, value: float | None) -> Told:
+    def __result(self, state: str, value: float | None) -> TrialResult:
         if value is None or state not in ("completed", "pruned"):  # refused and cancelled by the budget too
-            return Told(state="failed", value=None, loss=None)
+            return TrialResult(state="failed", value=None, loss=None)
         loss = value if self.minimize else -value
-        return Told(state="completed" if state == "completed" else "pruned", value=value, loss=loss)
+        return TrialResult(state="completed" if state == "completed" else "pruned", value=value, loss=loss)
 
 
 def _overrides(cls: type[AskTellAdapter], name: str) -> bool:

@@ -15,7 +15,7 @@ import pytest
 from adapters.lifecycle_run import run_lifecycle
 from builders.specs import TOY_SPACE, make_context, toy_spec
 from trust.space_test.every_kind import PROBED, context_of
-from tuneoff.ask_tell import AskTellAdapter, Capabilities, NativeIndex, Offer, Support, Told, Translation
+from tuneoff.ask_tell import AskTellAdapter, Capabilities, NativeIndex, Offer, Support, Translation, TrialResult
 from tuneoff.errors import StepError
 from tuneoff.experiment.strategies import draws, listed_configurations
 from tuneoff.record.events import schema
@@ -32,7 +32,7 @@ class Plain(AskTellAdapter):
 
     def open(self, space: Translation) -> None:
         self.native, self.random = space.native, random.Random(self.seed)
-        self.told: dict[str, Told] = {}
+        self.told: dict[str, TrialResult] = {}
         self.asked = 0
         self._told = self._ask = self._tell = self._import = None  # names that authors like, and core leaves free
 
@@ -43,11 +43,13 @@ class Plain(AskTellAdapter):
             for name, kind in self.native.items()
         }
 
-    def tell(self, handle: str, told: Told) -> None:
-        self.told[handle] = told
+    def tell(self, handle: str, result: TrialResult) -> None:
+        self.told[handle] = result
 
     def best(self) -> str:
-        losses = {handle: told.loss for handle, told in self.told.items() if told.state == "completed" and told.loss is not None}
+        losses = {
+            handle: result.loss for handle, result in self.told.items() if result.state == "completed" and result.loss is not None
+        }
         return min(losses, key=losses.__getitem__)
 
 
@@ -115,7 +117,7 @@ def test_a_best_trial_that_did_not_complete_is_refused(tmp_path: Path, named: st
     assert toy.collect_results() is None
     for (trial_id, configuration), state in zip(list(toy.propose()), ("completed", "pruned", "refused"), strict=True):
         toy.ended(Task(trial_id, configuration, 1), TrialOutcome(state=state, value=0.5))  # type: ignore[arg-type]
-    assert [told.state for told in toy.told.values()] == ["completed", "pruned", "failed"]
+    assert [result.state for result in toy.told.values()] == ["completed", "pruned", "failed"]
     assert toy.collect_results() is not None
     toy.best = lambda: named  # type: ignore[method-assign]
     with pytest.raises(StepError, match=f"the handle of a trial that completed, but returned '{named}'"):

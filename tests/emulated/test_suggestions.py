@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulated.katib_world import Object, experiment_named
-from katib_emulation.suggestions import Parameter, TrialResult, algorithm_for, derived, draw, grid_values, stream
+from katib_emulation.suggestions import FinishedTrial, Parameter, algorithm_for, derived, draw, grid_values, stream
 
 DRAWS = 4000
 
@@ -116,7 +116,7 @@ def test_a_grid_of_which_all_were_given_gives_any_that_has_not_succeeded() -> No
     experiment = asking("grid", random_state="1")
     first = suggest(experiment, range(6))
     algorithm = algorithm_for(experiment)
-    done = [TrialResult(f"t{number}", configuration, 0.5) for number, configuration in enumerate(first)]
+    done = [FinishedTrial(f"t{number}", configuration, 0.5) for number, configuration in enumerate(first)]
     again = [algorithm.suggest(number, done[:4]) for number in range(6, 40)]
     assert {tuple(c.items()) for c in again} == {tuple(c.items()) for c in first[4:]}
     assert {tuple(algorithm.suggest(number, done).items()) for number in range(40, 200)} == {tuple(c.items()) for c in first}
@@ -150,10 +150,10 @@ def tpe_run(batches: Sequence[int], restart_after: int | None = None) -> list[di
         given_parameter["feasibleSpace"]["distribution"] = "uniform"
     algorithm = algorithm_for(experiment)
     made: list[dict[str, str]] = []
-    told: list[TrialResult] = []
+    told: list[FinishedTrial] = []
     for batch in batches:
         made += [algorithm.suggest(len(made) + i, told) for i in range(batch)]
-        told = [TrialResult(f"t{i}", c, float(c["a"]) + (c["b"] == "x")) for i, c in enumerate(made)]
+        told = [FinishedTrial(f"t{i}", c, float(c["a"]) + (c["b"] == "x")) for i, c in enumerate(made)]
         if restart_after is not None and len(made) >= restart_after:
             algorithm = algorithm_for(experiment, made)
     return made
@@ -174,4 +174,4 @@ def test_multivariate_tpe_refuses_a_result_that_it_did_not_suggest() -> None:
     suggest(experiment, [])
     algorithm = algorithm_for(experiment)
     with pytest.raises(ValueError, match="An unknown trial has been passed"):
-        algorithm.suggest(0, [TrialResult("t", {"a": "1", "b": "x"}, 0.5)])
+        algorithm.suggest(0, [FinishedTrial("t", {"a": "1", "b": "x"}, 0.5)])

@@ -112,27 +112,27 @@ class Follower(PodFollower[FollowedTrial]):
         finally:
             self._finished.set()
 
-    def take_seen(self, resource: ApiResource, kind: str, thing: Object, t: int) -> None:
+    def take_seen(self, resource: ApiResource, kind: str, obj: Object, t: int) -> None:
         if resource is EXPERIMENTS:
-            if name_of(thing) == self._plan.experiment:
-                self._take_experiment(kind, thing, t)
+            if name_of(obj) == self._plan.experiment:
+                self._take_experiment(kind, obj, t)
         elif resource is TRIALS:
-            trial = self.book.take_trial(kind, thing, t)
+            trial = self.book.take_trial(kind, obj, t)
             if trial is not None:
                 self._has_trial.set()
                 self._open_log(trial)
                 self._seek_pod(trial)
-            elif (name := name_of(thing)) not in self._refused or kind == "ADDED":
+            elif (name := name_of(obj)) not in self._refused or kind == "ADDED":
                 if name not in self._refused:
                     self._refused.add(name)
                     self._replace(name)
                 self._drop(name)  # its pod may have been seen before it
         else:
-            trial = self.book.take_pod(kind, thing, t)
+            trial = self.book.take_pod(kind, obj, t)
             if trial is not None:
                 self._open_log(trial)
             elif kind == "ADDED":
-                self._drop(trial_of(thing))
+                self._drop(trial_of(obj))
 
     def _replace(self, name: str) -> None:
         """Have Katib make one more trial in place of one with a repeated configuration, as long as some of the list have none.
@@ -161,13 +161,13 @@ class Follower(PodFollower[FollowedTrial]):
             for pod in self.book.pods_of(name):
                 self._sources.delete(PODS, name_of(pod))
 
-    def _take_experiment(self, kind: str, thing: Object, t: int) -> None:
+    def _take_experiment(self, kind: str, experiment: Object, t: int) -> None:
         if self.experiment is None:
-            self.book.take_experiment(thing, t)
-        self.experiment = thing
+            self.book.take_experiment(experiment, t)
+        self.experiment = experiment
         if kind == "DELETED" and not self._is_cut:
             self._fail(StepError(f"experiment {self._plan.experiment} was deleted by someone else; run it again"))
-        elif has(thing, "Failed"):
+        elif has(experiment, "Failed"):
             self._sources.wake()  # the suggestion knows why
 
     def _take_line(self, pod: FollowedTrial, line: bytes, t: int) -> None:
@@ -243,7 +243,7 @@ class Follower(PodFollower[FollowedTrial]):
         return all(trial.state is not None and trial.over_ns is not None and trial.is_log_done for trial in self.book)
 
     def _obstacles(self) -> Iterable[PodObstacle]:
-        trials = {trial.name: trial.thing for trial in self.book if not trial.is_deleted}
+        trials = {trial.name: trial.obj for trial in self.book if not trial.is_deleted}
         view = ClusterView(
             experiment=self.experiment, suggestion=self._suggestion, trials=trials, pods=self.book.pods, events=self._warnings
         )

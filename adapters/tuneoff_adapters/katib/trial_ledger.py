@@ -32,7 +32,7 @@ class FollowedTrial(FollowedPod):
 
     trial_id: str
     configuration: Mapping[str, Any]
-    thing: Object  # the Trial, as last seen
+    obj: Object  # the Trial, as last seen
     is_deleted: bool = False  # the Trial object
     over_ns: int | None = None  # Katib ended it, or it was deleted
     unscheduled_ns: int | None = None  # first seen without a node that would take it
@@ -43,10 +43,10 @@ class FollowedTrial(FollowedPod):
     value: float | None = None
     state: EndState | None = None  # how it ended: by its own word, else by ours
 
-    def take_thing(self, thing: Object, is_deleted: bool, t: int) -> None:
+    def take_object(self, obj: Object, is_deleted: bool, t: int) -> None:
         """Take in the Trial object as it was seen at `t`."""
-        self.thing, self.is_deleted = thing, is_deleted
-        if self.over_ns is None and (is_deleted or terminal(thing) is not None):
+        self.obj, self.is_deleted = obj, is_deleted
+        if self.over_ns is None and (is_deleted or terminal(obj) is not None):
             self.over_ns = t
 
     def take_pod(self, kind: str, pod: Object, t: int) -> None:
@@ -82,12 +82,12 @@ class FollowedTrial(FollowedPod):
     @property
     def disagreement(self) -> tuple[str, str] | None:
         """A flag (name, text) where Katib takes it for something else than it does itself; else None."""
-        if self.state != "completed" or self.is_deleted or has(self.thing, "Succeeded"):
+        if self.state != "completed" or self.is_deleted or has(self.obj, "Succeeded"):
             return None
         died = died_collector(self.pod or {})
         if died is not None:
             return "collector_died", died
-        if has(self.thing, "MetricsUnavailable"):
+        if has(self.obj, "MetricsUnavailable"):
             return "metrics_unavailable", f"Katib has no metrics of trial {self.name}, which reported {self.epochs} epochs"
         return None
 
@@ -149,24 +149,24 @@ class Book:
 
     # What the cluster tells
 
-    def take_experiment(self, thing: Object, t: int) -> None:
+    def take_experiment(self, experiment: Object, t: int) -> None:
         """Take in the Experiment as it was first seen: by it, the server's clock is known."""
-        self._creations.note(thing, t)
+        self._creations.note(experiment, t)
 
-    def take_trial(self, kind: str, thing: Object, t: int) -> FollowedTrial | None:
+    def take_trial(self, kind: str, obj: Object, t: int) -> FollowedTrial | None:
         """Take in a Trial object, and its pod if that was seen first; None where it is not to be trained.
 
         (Katib may make more trials than it was told to, and give a listed configuration more than once.)
         """
-        name = name_of(thing)
+        name = name_of(obj)
         if name in self.over_budget:
             return None
         trial = self.trials.get(name)
         if trial is None:
-            trial = self._new(name, thing, t)
+            trial = self._new(name, obj, t)
             if trial is None:
                 return None
-        trial.take_thing(thing, kind == "DELETED", t)
+        trial.take_object(obj, kind == "DELETED", t)
         if trial.pod is None:
             for pod in self.pods_of(name):
                 trial.take_pod("ADDED", pod, t)
@@ -221,14 +221,14 @@ class Book:
             self._announce(trial)
         self.settle(now)
         for trial in self:
-            if trial.state == "completed" and trial.epochs < self._planned and has(trial.thing, "EarlyStopped"):
+            if trial.state == "completed" and trial.epochs < self._planned and has(trial.obj, "EarlyStopped"):
                 trial.state = "pruned"  # it ended by itself just as Katib stopped it
-                self._events.write("stop_decided", trial=trial.trial_id, epoch=decided_at(trial.thing, trial.epochs))
+                self._events.write("stop_decided", trial=trial.trial_id, epoch=decided_at(trial.obj, trial.epochs))
             if is_cut and trial.state is None:
                 self._end(trial, now)
 
-    def _new(self, name: str, thing: Object, t: int) -> FollowedTrial | None:
-        assignments = thing.get("spec", {}).get("parameterAssignments") or []
+    def _new(self, name: str, obj: Object, t: int) -> FollowedTrial | None:
+        assignments = obj.get("spec", {}).get("parameterAssignments") or []
         values = {item["name"]: item["value"] for item in assignments}
         configuration = self._plan.space.decode(values)
         identity = trial_id(name)
@@ -247,9 +247,9 @@ class Book:
             return None
         context = self._context
         log = PodLog(context.run_dir, context.work_dir, context.execution_id, name, identity)
-        trial = FollowedTrial(name=name, trial_id=identity, configuration=configuration, seen_ns=t, log=log, thing=thing)
+        trial = FollowedTrial(name=name, trial_id=identity, configuration=configuration, seen_ns=t, log=log, obj=obj)
         self.trials[name] = trial
-        self._creations.note(thing, t)
+        self._creations.note(obj, t)
         return trial
 
     def _announce(self, trial: FollowedTrial, started_ns: int | None = None) -> None:
@@ -257,7 +257,7 @@ class Book:
             trial.is_announced = True
             self._events.write(
                 "trial_submitted",
-                t=self._creations.submitted(trial.thing, trial.seen_ns, started_ns),
+                t=self._creations.submitted(trial.obj, trial.seen_ns, started_ns),
                 trial=trial.trial_id,
                 configuration=dict(trial.configuration),
                 framework_id=trial.name,
@@ -274,7 +274,7 @@ class Book:
             return
         log = trial.log
         ending = ending_of(
-            trial.thing, trial.pod, self._limits, trial.epochs, log.last_line, trial.is_log_whole, log.verdict, log.is_broken
+            trial.obj, trial.pod, self._limits, trial.epochs, log.last_line, trial.is_log_whole, log.verdict, log.is_broken
         )
         if ending.stop_epoch is not None:
             self._events.write("stop_decided", trial=trial.trial_id, epoch=ending.stop_epoch)

@@ -54,32 +54,32 @@ class Creations:
         self._lag_ns: int | None = None  # the difference of the clocks, or more
         self._least_lag_ns = 0  # the same, or less
 
-    def note(self, thing: Object, seen_ns: int) -> None:
+    def note(self, obj: Object, seen_ns: int) -> None:
         """Take note that an object was first seen at a moment."""
-        made_ns = self._made(thing)
-        if made_ns is not None:
-            most_ns, least_ns = seen_ns - made_ns, self._since_ns - made_ns - _GRAIN_NS
+        created_ns = self._created(obj)
+        if created_ns is not None:
+            most_ns, least_ns = seen_ns - created_ns, self._since_ns - created_ns - _GRAIN_NS
             is_first = self._lag_ns is None
             self._lag_ns = most_ns if self._lag_ns is None else min(self._lag_ns, most_ns)
             self._least_lag_ns = least_ns if is_first else max(self._least_lag_ns, least_ns)
 
-    def bounds(self, thing: Object) -> tuple[int, int] | None:
+    def bounds(self, obj: Object) -> tuple[int, int] | None:
         """Return the earliest and the latest moment at which an object was made, or None where nothing tells."""
-        made_ns = self._made(thing)
-        if made_ns is None or self._lag_ns is None:
+        created_ns = self._created(obj)
+        if created_ns is None or self._lag_ns is None:
             return None
-        return made_ns + self._least_lag_ns, made_ns + self._lag_ns + _GRAIN_NS
+        return created_ns + self._least_lag_ns, created_ns + self._lag_ns + _GRAIN_NS
 
-    def submitted(self, thing: Object, seen_ns: int, started_ns: int | None = None) -> int:
+    def submitted(self, obj: Object, seen_ns: int, started_ns: int | None = None) -> int:
         """Return when a Trial was submitted: when it was seen, unless it was made or started before.
 
         A start that lies before the Trial was made shows that a node's clock is wrong, and moves nothing further than that.
         """
-        bounds = self.bounds(thing)
+        bounds = self.bounds(obj)
         latest_ns = seen_ns if bounds is None else min(seen_ns, bounds[1])
         if started_ns is None or started_ns >= latest_ns:
             return latest_ns
         return started_ns if bounds is None else max(started_ns, min(bounds[0], latest_ns))
 
-    def _made(self, thing: Object) -> int | None:
-        return self._clock.at_date(thing.get("metadata", {}).get("creationTimestamp"))
+    def _created(self, obj: Object) -> int | None:
+        return self._clock.at_date(obj.get("metadata", {}).get("creationTimestamp"))

@@ -62,7 +62,7 @@ class PodFollower(ABC, Generic[_Pod]):
         self._looked_ns = self._searched_ns = 0
 
     @abstractmethod
-    def take_seen(self, resource: ApiResource, kind: str, thing: Object, t: int) -> None:
+    def take_seen(self, resource: ApiResource, kind: str, obj: Object, t: int) -> None:
         """An object of a watch was ADDED, MODIFIED or DELETED; `t`: when that arrived (monotonic)."""
 
     @abstractmethod

@@ -239,12 +239,12 @@ class PodPool(PodFollower[PodSlot], Pool):
     def _fail(self, error: Exception) -> None:
         raise error
 
-    def take_seen(self, resource: ApiResource, kind: str, thing: Object, t: int) -> None:
-        index = self._index_of(trial_of(thing))
+    def take_seen(self, resource: ApiResource, kind: str, pod: Object, t: int) -> None:
+        index = self._index_of(trial_of(pod))
         if index is None:
             return
         slot = self._slots[index]
-        slot.take_pod(kind, thing, t)
+        slot.take_pod(kind, pod, t)
         self._open_log(slot)
         if not self._has_job_per_trial:
             self._serve(index, slot)

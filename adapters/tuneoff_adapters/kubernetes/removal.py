@@ -45,18 +45,18 @@ class StuckObject:
     """An object that is still there."""
 
     resource: ApiResource
-    thing: Object
+    obj: Object
 
     @property
     def text(self) -> str:
         """Its kind, its name and what holds it."""
         held = f"finalizers {', '.join(self.finalizers)}" if self.finalizers else ""
-        state = "being deleted" if self.thing.get("metadata", {}).get("deletionTimestamp") else "not deleted yet"
-        return f"{self.resource.full_name} {name_of(self.thing)} ({held or state})"
+        state = "being deleted" if self.obj.get("metadata", {}).get("deletionTimestamp") else "not deleted yet"
+        return f"{self.resource.full_name} {name_of(self.obj)} ({held or state})"
 
     @property
     def finalizers(self) -> list[str]:
-        return list(self.thing.get("metadata", {}).get("finalizers") or [])
+        return list(self.obj.get("metadata", {}).get("finalizers") or [])
 
 
 def why(stuck: Sequence[StuckObject], namespace: Object | None) -> str:
@@ -72,7 +72,7 @@ def release(stuck: Sequence[StuckObject], namespace: str) -> str:
     if not held:
         return ""
     kind = held[0].resource
-    names = " ".join(name_of(item.thing) for item in held if item.resource == kind)
+    names = " ".join(name_of(item.obj) for item in held if item.resource == kind)
     return (
         f"; if Katib is not there to let go, run: kubectl patch {kind.full_name} {names} -n {namespace} "
         """--type=merge -p '{"metadata":{"finalizers":null}}'"""
@@ -170,7 +170,7 @@ def left_text(objects: RunObjects, host: str) -> str:
 
 class _Removing:
     def __init__(self, connection: Connection, objects: RunObjects, start: float, within: float) -> None:
-        self._patient, self._made, self._start, self._within = connection, objects, start, within
+        self._patient, self._objects, self._start, self._within = connection, objects, start, within
         self._namespace = objects.namespace
         self._is_taken = False  # somebody else's experiment has our name, and children that are called after it
         self._kinds = objects.children
@@ -193,14 +193,14 @@ class _Removing:
         """
         find = self._connection.find
         calls: dict[str, Callable[[], Any]] = {"experiment": self._find_experiment, "rest": self._find_rest}
-        if self._made.has_experiment:
+        if self._objects.has_experiment:
             calls["controller"] = lambda: find(DEPLOYMENTS, "katib-controller", katib_namespace)
         answers = self._at_once(calls)
         experiment, rest = value(answers["experiment"]), value(answers["rest"])
         try:
             if experiment is not None:
                 how = _propagation(experiment, answers["controller"])
-                self._connection.delete(EXPERIMENTS, self._made.experiment, self._namespace, how)
+                self._connection.delete(EXPERIMENTS, self._objects.experiment, self._namespace, how)
         finally:  # whatever came of the first
             if rest is not None:
                 self._connection.delete(*self._rest)
@@ -232,23 +232,23 @@ class _Removing:
 
     def prove(self) -> None:
         """Look for whatever carries the labels: in the whole cluster where that may be read, or in the given namespace."""
-        kinds = self._made.labelled
+        kinds = self._objects.labelled
         answers = self._at_once({resource.full_name: functools.partial(self._labelled, resource) for resource in kinds})
         leftovers = [f"{name} {_qualified_name(obj)}" for name, answer in answers.items() for obj in value(answer)]
         if leftovers:
-            where = "-A" if self._made.is_own_namespace else f"-n {self._namespace}"
+            where = "-A" if self._objects.is_own_namespace else f"-n {self._namespace}"
             raise StepError(
-                f"un-deploy left {some(leftovers)} with label {selector(self._made.labels)}; see: "
-                f"kubectl get {','.join(resource.plural for resource in kinds)} {where} -l {selector(self._made.labels)}"
+                f"un-deploy left {some(leftovers)} with label {selector(self._objects.labels)}; see: "
+                f"kubectl get {','.join(resource.plural for resource in kinds)} {where} -l {selector(self._objects.labels)}"
             )
 
     def _at_once(self, calls: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
         return at_once(calls, self._connection.limits.api + SLACK_SECONDS)
 
     def _find_experiment(self) -> Object | None:
-        if not self._made.has_experiment:
+        if not self._objects.has_experiment:
             return None
-        experiment = self._connection.find(EXPERIMENTS, self._made.experiment, self._namespace)
+        experiment = self._connection.find(EXPERIMENTS, self._objects.experiment, self._namespace)
         self._is_taken = experiment is not None and self._ours(experiment) is None
         return self._ours(experiment)
 
@@ -257,7 +257,7 @@ class _Removing:
 
     def _ours(self, obj: Object | None) -> Object | None:
         """Return an object of a name that is ours, if it is: another one may have had the name first."""
-        return obj if obj is not None and self._made.labels.items() <= labels_of(obj).items() else None
+        return obj if obj is not None and self._objects.labels.items() <= labels_of(obj).items() else None
 
     def _children(self, resource: ApiResource) -> list[Object]:
         """Return what Katib made for the experiment; nothing of a kind that may not be read."""
@@ -269,13 +269,13 @@ class _Removing:
             if error.status != 403:
                 raise
             return []
-        name = None if self._is_taken else self._made.experiment
+        name = None if self._is_taken else self._objects.experiment
         return [obj for obj in items if self._ours(obj) is not None or (name is not None and belongs_to(obj, name))]
 
     def _labelled(self, resource: ApiResource) -> list[Object]:
-        where = None if self._made.is_own_namespace else self._namespace
+        where = None if self._objects.is_own_namespace else self._namespace
         try:
-            return self._connection.items(resource, where, self._made.labels)
+            return self._connection.items(resource, where, self._objects.labels)
         except ApiError as error:
             if error.status not in (403, 404):
                 raise
@@ -283,7 +283,7 @@ class _Removing:
 
     def _told(self) -> str:
         """Return one line on what does not go away."""
-        objects = self._made
+        objects = self._objects
         lists = {resource.plural: functools.partial(self._children, resource) for resource in self._kinds}
         answers = self._at_once({"experiment": self._find_experiment, "rest": self._find_rest, **lists})
         experiment, rest = value(answers["experiment"]), value(answers["rest"])

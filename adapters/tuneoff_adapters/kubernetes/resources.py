@@ -115,18 +115,18 @@ class Exit:
         return self.code - 128 if 128 < self.code < 192 else None
 
 
-def has(thing: Object, type_: str) -> bool:
+def has(obj: Object, type_: str) -> bool:
     """Tell whether the condition of a type is there and true."""
-    entry = condition(thing, type_)
+    entry = condition(obj, type_)
     return entry is not None and entry.get("status") == "True"
 
 
-def terminal(thing: Object) -> Object | None:
+def terminal(obj: Object) -> Object | None:
     """Return the condition with which a trial or an experiment ended, or None while it has not.
 
     An early stopped trial keeps `Running`, and may be called failed or succeeded besides: `EarlyStopped` goes first.
     """
-    return next((condition(thing, type_) for type_ in ("EarlyStopped", *TERMINAL) if has(thing, type_)), None)
+    return next((condition(obj, type_) for type_ in ("EarlyStopped", *TERMINAL) if has(obj, type_)), None)
 
 
 def has_value(trial: Object) -> bool:
@@ -184,5 +184,5 @@ def exit_of(pod: Object, container: str) -> Exit | None:
     return None
 
 
-def _status(thing: Object) -> Object:
-    return thing.get("status") or {}
+def _status(obj: Object) -> Object:
+    return obj.get("status") or {}

@@ -64,9 +64,9 @@ class Sources:
         self._open.add(stream)
 
         def follow() -> None:
-            for kind, thing in stream:
-                if belongs_to(thing, self._experiment):
-                    self._tell(self._follower.take_seen, resource, kind, thing, clock.monotonic_ns())
+            for kind, obj in stream:
+                if belongs_to(obj, self._experiment):
+                    self._tell(self._follower.take_seen, resource, kind, obj, clock.monotonic_ns())
 
         self._start(follow, f"watch-{resource.plural}")
 

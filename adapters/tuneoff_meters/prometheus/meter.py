@@ -109,30 +109,30 @@ class PrometheusOptions:
 def parse_options(options: Mapping[str, Any]) -> PrometheusOptions:
     """Return the options, or raise a MeterError for one that is unknown, of the wrong type, or out of its range."""
     check_names("prometheus", options, {*PrometheusOptions.__dataclass_fields__, *_CREDENTIALS} - {"authorization"})
-    given = {"source": QUERY if options.get("domains") else PrometheusOptions().source, **options}
-    if isinstance(given.get("nodes"), str):
-        given["nodes"] = [given["nodes"]]
-    if not _URL.fullmatch(str(given.get("url", DEFAULT_URL))):  # what else it holds may be a secret
+    values = {"source": QUERY if options.get("domains") else PrometheusOptions().source, **options}
+    if isinstance(values.get("nodes"), str):
+        values["nodes"] = [values["nodes"]]
+    if not _URL.fullmatch(str(values.get("url", DEFAULT_URL))):  # what else it holds may be a secret
         secret = "a password belongs into an environment variable: `username` with `password_variable`, or `token_variable`"
         raise MeterError(f"meter prometheus: `url` must be like {DEFAULT_URL}, without a name, password or query; {secret}")
     try:
-        found = msgspec.convert(given, PrometheusOptions)
+        parsed = msgspec.convert(values, PrometheusOptions)
     except msgspec.ValidationError as error:
-        rule, _, place = str(error).partition(" - at ")
-        name = place.rpartition("$.")[2].rstrip("`")
+        rule, _, path = str(error).partition(" - at ")
+        name = path.rpartition("$.")[2].rstrip("`")
         value = options.get(name.partition("[")[0].partition(".")[0])
         raise MeterError(f"meter prometheus: `{name}`: {rule}, but got {value!r}; correct power.options") from error
-    if found.source not in (*SOURCES, QUERY):
-        raise MeterError(f"meter prometheus: {unknown_name('source', found.source, {*SOURCES, QUERY})}")
-    for name, own in found.domains.items():
-        if own.unit not in UNITS:
-            raise MeterError(f"meter prometheus: domain {name!r}: {unknown_name('unit', own.unit, set(UNITS))}")
-    if found.source == QUERY and not found.domains:
+    if parsed.source not in (*SOURCES, QUERY):
+        raise MeterError(f"meter prometheus: {unknown_name('source', parsed.source, {*SOURCES, QUERY})}")
+    for name, query in parsed.domains.items():
+        if query.unit not in UNITS:
+            raise MeterError(f"meter prometheus: domain {name!r}: {unknown_name('unit', query.unit, set(UNITS))}")
+    if parsed.source == QUERY and not parsed.domains:
         needed = "`domains: {NAME: {query: PROMQL, unit: watts}}`"
         raise MeterError(f"meter prometheus: source `query` needs {needed}, but none is given")
-    if found.source != QUERY and found.kind == "measured":
-        raise MeterError(f"meter prometheus: `kind` may only be estimated for source {found.source!r}, but got 'measured'")
-    return replace(found, url=found.url.rstrip("/"), authorization=authorization(options))
+    if parsed.source != QUERY and parsed.kind == "measured":
+        raise MeterError(f"meter prometheus: `kind` may only be estimated for source {parsed.source!r}, but got 'measured'")
+    return replace(parsed, url=parsed.url.rstrip("/"), authorization=authorization(options))
 
 
 def authorization(options: Mapping[str, Any]) -> str:
@@ -192,7 +192,7 @@ class PrometheusApi:
         series = answer.get("result")
         if answer.get("resultType") != kind or not isinstance(series, list):
             raise self._strange(f"a {kind} was asked for, but a {answer.get('resultType')!r} came")
-        if not all(isinstance(one, dict) and isinstance(one.get("metric"), dict) for one in series):
+        if not all(isinstance(entry, dict) and isinstance(entry.get("metric"), dict) for entry in series):
             raise self._strange(f"a {kind} has series without labels")
         return series
 
@@ -243,20 +243,20 @@ class PrometheusApi:
 
     def _refused(self, code: int, content: bytes, location: str | None) -> MeterError:
         try:
-            told = str(json.loads(content)["error"])
+            reason = str(json.loads(content)["error"])
         except (ValueError, KeyError, TypeError, RecursionError):
-            told = ""
-        if told:
+            reason = ""
+        if reason:
             way_out = "correct the query or the options of `power`"
         elif code in (401, 403):
-            told, way_out = "access is denied", "see `token_variable`, and `username` with `password_variable`"
+            reason, way_out = "access is denied", "see `token_variable`, and `username` with `password_variable`"
         elif location:
-            told, way_out = f"it redirects to {location}", "give that address as `url`"
+            reason, way_out = f"it redirects to {location}", "give that address as `url`"
         else:
             line = next(iter(content.decode(errors="replace").strip().splitlines()), "")[:200]
-            told = line if line and not line.lstrip().startswith("<") else "no reason is given"  # "<": a page
+            reason = line if line and not line.lstrip().startswith("<") else "no reason is given"  # "<": a page
             way_out = "check that `url` is the server's root (what comes before /api/v1), and whether it is http or https"
-        return MeterError(f"Prometheus at {self.url} refused a query (HTTP {code}): {self._told(told)}; {way_out}")
+        return MeterError(f"Prometheus at {self.url} refused a query (HTTP {code}): {self._told(reason)}; {way_out}")
 
     def _unreachable(self, reason: str) -> MeterError:
         way_out = "start it, correct `url`, or take another meter"
@@ -302,7 +302,7 @@ class Domain:
 
         A counter that falls has started again from 0: a restart, or RAPL's wrap, of which the part before counts nothing.
         """
-        found: list[PowerSample] = []
+        samples: list[PowerSample] = []
         strange: dict[str, int] = defaultdict(int)
         total, before = 0.0, None
         for moment, value in self.scraped:
@@ -311,7 +311,7 @@ class Domain:
                 strange["values below 0, which were left out"] += 1
                 continue
             if self.reading.unit not in _COUNTED:
-                found.append(PowerSample(t=t, domain=self.name, watts=amount))
+                samples.append(PowerSample(t=t, domain=self.name, watts=amount))
                 continue
             if before is not None:
                 then, last = before
@@ -323,17 +323,17 @@ class Domain:
                 else:
                     strange["falls of the counter that are no restart; nothing was counted for them"] += 1
             before = (moment, amount)
-            found.append(PowerSample(t=t, domain=self.name, joules=total))
-        return found, [f"{self.name}: {count} {what}" for what, count in strange.items()]
+            samples.append(PowerSample(t=t, domain=self.name, joules=total))
+        return samples, [f"{self.name}: {count} {what}" for what, count in strange.items()]
 
 
 def _values(series: Mapping[str, Any]) -> dict[float, float]:
     try:
-        found = {float(moment): float(text) for moment, text in series.get("values", ())}
+        pairs = {float(moment): float(text) for moment, text in series.get("values", ())}
     except (TypeError, ValueError) as error:
         rule = "Prometheus must give pairs of time and number"
         raise MeterError(f"{rule}, but a series has others: {error}; check `url`") from error
-    return {moment: value for moment, value in found.items() if math.isfinite(value)}
+    return {moment: value for moment, value in pairs.items() if math.isfinite(value)}
 
 
 def _without_port(node: str) -> str:
@@ -363,29 +363,29 @@ class PrometheusMeter(PowerMeter):
         """
         self._options = chosen = parse_options(options)
         self._api = PrometheusApi(chosen.url, authorization=chosen.authorization, timeout_seconds=chosen.timeout_seconds)
-        own = (
-            Reading(query=given.query, domain=lambda _, name=name: name, unit=given.unit, is_own=True)  # type: ignore[misc]
-            for name, given in chosen.domains.items()
+        own_readings = (
+            Reading(query=own_query.query, domain=lambda _, name=name: name, unit=own_query.unit, is_own=True)  # type: ignore[misc]
+            for name, own_query in chosen.domains.items()
         )
-        readings, label = (*SOURCES.get(chosen.source, ()), *own), chosen.node_label
-        self._readings = tuple(replace(one, host_labels=(label,) if label else one.host_labels) for one in readings)
+        readings, label = (*SOURCES.get(chosen.source, ()), *own_readings), chosen.node_label
+        self._readings = tuple(replace(reading, host_labels=(label,) if label else reading.host_labels) for reading in readings)
         self._interval = UNKNOWN_INTERVAL
         self._left_out: set[str] = set()  # nodes that were not asked for
         self._own_names: dict[str, str] = {}  # of this host among several nodes, by the server's name of it
         now = time.time() + self._offset()
-        found = self._fetch(now - LOOK_BACK_SECONDS, now)
-        if not found:
+        domains = self._fetch(now - LOOK_BACK_SECONDS, now)
+        if not domains:
             raise MeterError(self._nothing())
-        nodes = {domain.name.rpartition("/")[0] for domain in found} - {""}
+        nodes = {domain.name.rpartition("/")[0] for domain in domains} - {""}
         if len(nodes) > 1:
             self._name_this_host(nodes)
-            found = self._fetch(now - LOOK_BACK_SECONDS, now)
-        gaps = ([later - earlier for (earlier, _), (later, _) in itertools.pairwise(domain.scraped)] for domain in found)
+            domains = self._fetch(now - LOOK_BACK_SECONDS, now)
+        gaps = ([later - earlier for (earlier, _), (later, _) in itertools.pairwise(domain.scraped)] for domain in domains)
         self._interval = max((statistics.median_high(those) for those in gaps if those), default=UNKNOWN_INTERVAL)  # the slowest
-        names = sorted(domain.name for domain in found)
+        names = sorted(domain.name for domain in domains)
         self.description = MeterDescription(
             kind=chosen.kind or ("estimated" if chosen.domains else "measured"),
-            source=self._source(found),
+            source=self._source(domains),
             domains=tuple(names),
             longest_gap_seconds=max(10.0, 2.5 * self._interval),
         )
@@ -405,33 +405,33 @@ class PrometheusMeter(PowerMeter):
         start, end = start_wall_ns / NANOSECONDS + offset, end_wall_ns / NANOSECONDS + offset
         self._await_scrape(end, offset)
         margin = max(1.0, 2.5 * self._interval)
-        found = self._fetch(start - margin, min(end + margin, time.time() + offset))
-        if not any(start <= moment <= end + margin for domain in found for moment, _ in domain.scraped):
+        domains = self._fetch(start - margin, min(end + margin, time.time() + offset))
+        if not any(start <= moment <= end + margin for domain in domains for moment, _ in domain.scraped):
             problem = f"Prometheus at {self._options.url} has no {self._options.source} samples of the run's {end - start:.0f} s"
             raise MeterError(f"{problem}; see its page /targets for whether the nodes are scraped")
-        taken = [domain.samples(offset) for domain in found]
-        told = [f"Prometheus at {self._options.url} warns that a part may be missing: {text}" for text in self._api.warnings]
-        self.problems = (*told, *(problem for _, problems in taken for problem in problems))
+        taken = [domain.samples(offset) for domain in domains]
+        warnings = [f"Prometheus at {self._options.url} warns that a part may be missing: {text}" for text in self._api.warnings]
+        self.problems = (*warnings, *(problem for _, problems in taken for problem in problems))
         return sorted((sample for samples, _ in taken for sample in samples), key=lambda sample: sample.t)
 
     def _await_scrape(self, end: float, offset: float) -> None:
         """Wait until each domain was scraped after `end`, no longer than two scrapes take: a node may be gone."""
         longest = min(self._options.wait_seconds, 2 * self._interval + POLL_SECONDS)
         while (now := time.time() + offset) < end + longest:
-            found = self._fetch(end - self._interval, max(now, end))
-            if found and all(domain.scraped[-1][0] >= end for domain in found):
+            domains = self._fetch(end - self._interval, max(now, end))
+            if domains and all(domain.scraped[-1][0] >= end for domain in domains):
                 return
             time.sleep(min(POLL_SECONDS, max(0.05, self._interval / 2)))
 
     def _fetch(self, start: float, end: float) -> list[Domain]:
         """Return what was scraped in a window of the server's clock, by domain."""
-        found: dict[str, Domain] = {}
+        domains: dict[str, Domain] = {}
         for reading in self._readings:
             series = self._api.matrix(self._ranged(reading, end - start), end)
             for name, scraped in self._by_name(reading, series).items():
-                if name not in found and scraped:
-                    found[name] = Domain(name, reading, sorted(scraped.items()))
-        return list(found.values())
+                if name not in domains and scraped:
+                    domains[name] = Domain(name, reading, sorted(scraped.items()))
+        return list(domains.values())
 
     def _ranged(self, reading: Reading, seconds: float) -> str:
         """Return a query for all values of the last so many seconds: as scraped, or, of more than a selector, at steps."""
@@ -444,13 +444,13 @@ class PrometheusMeter(PowerMeter):
     def _by_name(self, reading: Reading, series: Sequence[Mapping[str, Any]]) -> dict[str, dict[float, float]]:
         """Return the values by their times and `node/domain`, of equal times the first; those of other nodes are left out."""
         by_name: dict[str, list[dict[float, float]]] = defaultdict(list)
-        metrics = [one["metric"] for one in series]
-        for one, labels, (node, host) in zip(series, metrics, host_names(metrics, reading.host_labels), strict=True):
+        metrics = [entry["metric"] for entry in series]
+        for entry, labels, (node, host) in zip(series, metrics, host_names(metrics, reading.host_labels), strict=True):
             domain = reading.domain(labels)
             if self._options.nodes and not {node, _without_port(node)} & set(self._options.nodes):
                 self._left_out.add(host)
             elif domain:
-                by_name[f"{self._own_names.get(host, host)}/{domain}" if host else domain].append(_values(one))
+                by_name[f"{self._own_names.get(host, host)}/{domain}" if host else domain].append(_values(entry))
         for name, parts in by_name.items():
             if reading.is_own and len(parts) > 1:
                 problem = f"the query of domain {name!r} must give one series per node, but gives {len(parts)}"
@@ -460,13 +460,13 @@ class PrometheusMeter(PowerMeter):
     def _name_this_host(self, nodes: set[str]) -> None:
         """Find which of several nodes is this host, by its name or by what node_exporter says of it."""
         host = os.uname().nodename
-        series = [] if host in nodes else [one["metric"] for one in self._api.vector("node_uname_info")]
+        series = [] if host in nodes else [entry["metric"] for entry in self._api.vector("node_uname_info")]
         named = zip(host_names(series, (self._options.node_label or "instance",)), series, strict=True)
-        found = {name for (_, name), labels in named if labels.get("nodename") == host and name in nodes} or {host} & nodes
-        if len(found) != 1:
+        hosts = {name for (_, name), labels in named if labels.get("nodename") == host and name in nodes} or {host} & nodes
+        if len(hosts) != 1:
             rule = f"one of the nodes must be this host, {host}, but they are {', '.join(sorted(nodes))}"
             raise MeterError(f"meter prometheus: {rule}; let `node_label` name hosts, or `nodes` the one that this host is")
-        self._own_names[found.pop()] = host
+        self._own_names[hosts.pop()] = host
 
     def _offset(self) -> float:
         """Return the server's clock minus this host's in seconds."""
@@ -476,9 +476,9 @@ class PrometheusMeter(PowerMeter):
             raise MeterError(f"{rule}, but differ by {offset:+.1f} s; synchronize both (NTP)")
         return offset
 
-    def _source(self, found: Sequence[Domain]) -> str:
+    def _source(self, domains: Sequence[Domain]) -> str:
         """Return e.g. "Prometheus http://...: node_exporter, 2 nodes, scraped every 15 s"."""
-        nodes = sorted({domain.name.rpartition("/")[0] for domain in found} - {""})
+        nodes = sorted({domain.name.rpartition("/")[0] for domain in domains} - {""})
         named = f", {', '.join(nodes)}" if 0 < len(nodes) <= 4 else f", {len(nodes)} nodes" if nodes else ""
         every = f", scraped every {self._interval:.3g} s" if self._interval > 2 else ""  # finer ones differ a little
         return f"Prometheus {self._options.url}: {self._options.source}{named}{every}"
@@ -487,8 +487,8 @@ class PrometheusMeter(PowerMeter):
         """Return why nothing was found: another node, another source, or no power metric at all."""
         url, source = self._options.url, self._options.source
         if self._left_out:
-            known = ", ".join(sorted(self._left_out)[:8]) + (", ..." if len(self._left_out) > 8 else "")
-            return f"Prometheus at {url} has {source} metrics, but not of nodes {', '.join(self._options.nodes)}; known: {known}"
+            nodes = ", ".join(sorted(self._left_out)[:8]) + (", ..." if len(self._left_out) > 8 else "")
+            return f"Prometheus at {url} has {source} metrics, but not of nodes {', '.join(self._options.nodes)}; known: {nodes}"
         for name, readings in SOURCES.items():
             if name != source and any(self._api.vector(f"count({reading.query})") for reading in readings):
                 return f"Prometheus at {url} has no {source} metrics, but has those of {name}; set `source: {name}`"

@@ -95,8 +95,8 @@ def _of_trials(run: RunRecord, account: EnergyAccount, intensity: Intensity, sta
     """Return CINT: the mean over the trials that took a ticket; those without energy are left out of it."""
     trials = [trial for trial in run.trials if trial.used_ticket]
     reason = account.reasons.get("trials") or (None if trials else "no trial ran")
-    found = [emission(_pieces(trial, account), intensity, start_wall_ns) for trial in trials] if reason is None else []
-    used = [each.intensity for each in found if each.joules > 0]
+    emissions = [emission(_pieces(trial, account), intensity, start_wall_ns) for trial in trials] if reason is None else []
+    used = [each.intensity for each in emissions if each.joules > 0]
     mean = sum(used) / len(used) if used else None
     reason = reason or (None if used else "no trial used energy that the meter saw")
     return {"carbon.trial_intensity": _intensity(account, intensity, mean, reason, len(used))}

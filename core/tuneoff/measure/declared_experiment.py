@@ -39,29 +39,33 @@ def _data(run: RunRecord, spec: RunSpec) -> Iterator[DeclaredVariable]:
     data: Mapping[str, Any] = run.environment.get("data") or {}
     after: Mapping[str, Any] = run.environment.get("after") or {}
     declared = {name: data[name] for name in ("name", "version", "sha256") if name in data} or None
-    found = after.get("data")
+    data_after = after.get("data")
     is_remote = spec.platform != "local" and not run.emulated
     agrees: bool | None = None
     if not data:
         how = NOT_RECORDED
     elif is_remote:
         how = ELSEWHERE
-    elif not found:
+    elif not data_after:
         how = "the workload names no files" if not data.get("sha256") else "the files were not looked at again after the run"
     else:
-        changed = [name for name, value in data.get("sha256", {}).items() if found.get(name) != value]
+        changed = [name for name, value in data.get("sha256", {}).items() if data_after.get(name) != value]
         agrees = not changed
         how = "SHA-256 of the files that were used, after the run" if agrees else f"changed or unreadable: {', '.join(changed)}"
-    yield variable("t", declared=declared, found=None if is_remote else found, agrees=agrees, how=how)
+    yield variable("t", declared=declared, observed=None if is_remote else data_after, agrees=agrees, how=how)
     size = data.get("size_bytes") if data.get("sha256") else None  # without files it is not told: 0 is only the default
     size_after = None if is_remote else after.get("data_bytes")
-    known = size is not None and size_after is not None
+    has_sizes = size is not None and size_after is not None
     yield variable(
         "ts",
         declared=None if size is None else size / MEGABYTE,
-        found=None if size_after is None else size_after / MEGABYTE,
-        agrees=size == size_after if known else None,
-        how="size of the files after the run" if known and size == size_after else how if not known else "the size changed",
+        observed=None if size_after is None else size_after / MEGABYTE,
+        agrees=size == size_after if has_sizes else None,
+        how="size of the files after the run"
+        if has_sizes and size == size_after
+        else how
+        if not has_sizes
+        else "the size changed",
     )
 
 
@@ -80,7 +84,7 @@ def _code(run: RunRecord) -> DeclaredVariable:
     return variable(
         "m",
         declared=declared if workload else None,
-        found={"sha256": after} if after is not None else None,
+        observed={"sha256": after} if after is not None else None,
         agrees=agrees,
         how=how,
     )
@@ -91,7 +95,7 @@ def _algorithm(run: RunRecord) -> DeclaredVariable:
     return variable(
         "ta",
         declared=text,
-        found=text,
+        observed=text,
         agrees=None,
         how="what the workload's class says of itself" if text else "the workload does not say",
     )
@@ -126,11 +130,11 @@ def _pruner(run: RunRecord, spec: RunSpec) -> DeclaredVariable:
 
 def _strategy(run: RunRecord, symbol: str, role: str, strategy: Strategy, agrees: bool | None, how: str) -> DeclaredVariable:
     framework = " ".join(str(run.versions[key]) for key in ("framework", "framework_version") if run.versions.get(key))
-    found = {"class": run.versions.get(role), "framework": framework or None}
+    observed = {"class": run.versions.get(role), "framework": framework or None}
     return variable(
         symbol,
         declared={"name": strategy.name, "options": dict(strategy.options)},
-        found=found if run.versions.get(role) else None,
+        observed=observed if run.versions.get(role) else None,
         agrees=agrees,
         how=how if run.versions.get(role) or agrees is not None else NOT_RECORDED,
     )
@@ -151,7 +155,7 @@ def _goal(run: RunRecord, spec: RunSpec) -> DeclaredVariable:
     return variable(
         "tg",
         declared={"metric": objective.metric, "mode": objective.mode, "threshold": objective.threshold},
-        found={"epochs_with_metric": with_metric, "epochs": len(epochs)} if epochs else None,
+        observed={"epochs_with_metric": with_metric, "epochs": len(epochs)} if epochs else None,
         agrees=agrees,
         how=how,
     )
@@ -166,7 +170,7 @@ def _space(run: RunRecord, spec: RunSpec) -> Iterator[DeclaredVariable]:
     yield variable(
         "Φ",
         declared={"dimensions": [name for name, _ in space], "digest": digest(space.to_json())},
-        found={"configurations_outside": len(outside)} if evaluated else None,
+        observed={"configurations_outside": len(outside)} if evaluated else None,
         agrees=agrees,
         how=f"outside of the space: {outside[0]}" if outside else how,
     )
@@ -175,7 +179,7 @@ def _space(run: RunRecord, spec: RunSpec) -> Iterator[DeclaredVariable]:
     yield variable(
         "pS",
         declared=size,
-        found={"distinct_configurations": len(evaluated)},
+        observed={"distinct_configurations": len(evaluated)},
         agrees=None if size is None or not evaluated else not is_too_many,
         how=f"{len(evaluated)} distinct configurations are more than the space has"
         if is_too_many
@@ -217,6 +221,6 @@ def with_declared(run: RunRecord, evidence: Evidence = NO_EVIDENCE, presence: Pr
     differing = [variable for variable in variables if variable.agrees is False]
     if not differing:
         return replace(run, declared=variables)
-    text = "; ".join(f"{one.symbol}: {one.how}" for one in differing)
+    text = "; ".join(f"{variable.symbol}: {variable.how}" for variable in differing)
     flag = FlagRecord(name="declared_mismatch", text=text, count=len(differing))
     return replace(run, declared=variables, flags=(*run.flags, flag))

@@ -36,10 +36,10 @@ CPU, NO_ACCELERATOR = "CPU", "no accelerator"
 NO_TRIAL = "no trial started"
 
 
-def variable(symbol: str, *, declared: Any, found: Any, agrees: bool | None, how: str) -> DeclaredVariable:
+def variable(symbol: str, *, declared: Any, observed: Any, agrees: bool | None, how: str) -> DeclaredVariable:
     """Return one variable of Table 1; `agrees`, `how`: as in the record."""
     name, unit = TABLE_1[symbol]
-    return DeclaredVariable(symbol=symbol, name=name, declared=declared, found=found, unit=unit, agrees=agrees, how=how)
+    return DeclaredVariable(symbol=symbol, name=name, declared=declared, found=observed, unit=unit, agrees=agrees, how=how)
 
 
 def resource_variables(run: RunRecord, evidence: Evidence, presence: Presence) -> Iterator[DeclaredVariable]:
@@ -58,7 +58,7 @@ def _workers(run: RunRecord, spec: RunSpec, presence: Presence) -> DeclaredVaria
     slots = {attempt.slot for attempt in attempts if attempt.slot is not None}
     overlap, present = greatest_overlap(presence.slots), most_present(presence.processes)
     trials = sum(trial.used_ticket for trial in run.trials)
-    found = {
+    observed = {
         "slots": len(slots),
         "greatest_overlap": overlap,
         "present": present,
@@ -74,7 +74,7 @@ def _workers(run: RunRecord, spec: RunSpec, presence: Presence) -> DeclaredVaria
     elif max(len(slots), present) < min(declared, trials):
         how = f"at most {present} of the processes that ran trials were present at once, {declared} workers were declared"
         agrees = False if span is not None and span[1] - span[0] > SHORT_NS else None
-    return variable("wn", declared=declared, found=found, agrees=agrees, how=how)
+    return variable("wn", declared=declared, observed=observed, agrees=agrees, how=how)
 
 
 def _accelerator(run: RunRecord, spec: RunSpec) -> DeclaredVariable:
@@ -90,7 +90,7 @@ def _accelerator(run: RunRecord, spec: RunSpec) -> DeclaredVariable:
     elif declared != "auto":
         agrees = kinds == [declared]
         how = how if agrees else f"trials trained on {', '.join(devices)}, but {declared} was declared"
-    return variable("at", declared=declared, found=devices or None, agrees=agrees, how=how)
+    return variable("at", declared=declared, observed=devices or None, agrees=agrees, how=how)
 
 
 def _kind(device: str) -> str:
@@ -106,7 +106,7 @@ def _cpus(run: RunRecord, spec: RunSpec, limits: Mapping[str, Any]) -> DeclaredV
     used = [use for use in map(busy_cpu, attempts) if use is not None]
     cpu, busy = sum(use[0] for use in used), sum(use[1] for use in used)
     quota = _number(limits.get("cpu_quota"))
-    found = {
+    observed = {
         "cpus_allowed": min(allowed, default=None),
         "limit": limits.get("cpus"),
         "quota": quota,
@@ -135,7 +135,7 @@ def _cpus(run: RunRecord, spec: RunSpec, limits: Mapping[str, Any]) -> DeclaredV
             agrees, how = None, "no trial said how much CPU time it used"
         elif most > workers.cpus and str(limits.get("cpus")).startswith("none"):  # below 1: threads alone do not keep to it
             agrees, how = None, f"no trial used more than {workers.cpus:g} processors, but no limit was in force"
-    return variable("wcpu", declared=workers.cpus, found=found, agrees=agrees, how=how)
+    return variable("wcpu", declared=workers.cpus, observed=observed, agrees=agrees, how=how)
 
 
 def _excess(cpus: float, cpu_ns: int, busy_ns: int) -> float:
@@ -152,8 +152,8 @@ def _memory(run: RunRecord, spec: RunSpec, evidence: Evidence, limits: Mapping[s
     limit = limits.get("memory")
     tree = trial_tree_peaks(run, evidence.samples) if evidence.samples is not None else TreePeaks([], [])
     of_trees = [max(seen) / MEGABYTE if seen else None for seen in (tree.rss_bytes, tree.pss_bytes)]
-    found = {"limit": limit, "peak_rss_mb": _rounded(rss), "peak_pss_mb": _rounded(pss)}
-    found |= dict(zip(("tree_peak_rss_mb", "tree_peak_pss_mb"), map(_rounded, of_trees), strict=True))
+    observed = {"limit": limit, "peak_rss_mb": _rounded(rss), "peak_pss_mb": _rounded(pss)}
+    observed |= dict(zip(("tree_peak_rss_mb", "tree_peak_pss_mb"), map(_rounded, of_trees), strict=True))
     rss, pss = (max(filter(None, pair), default=None) for pair in zip((rss, pss), of_trees, strict=True))
     agrees: bool | None = None
     how = "limit in force, peak RSS and PSS of the trials' processes, and of their trees: with all that they started"
@@ -171,7 +171,7 @@ def _memory(run: RunRecord, spec: RunSpec, evidence: Evidence, limits: Mapping[s
         how = f"peak RSS is {rss:.0f} MB, of which pages may be shared; samples saw {pss:.0f} MB (PSS), but may miss a short peak"
     elif rss is not None:
         how = f"peak RSS is {rss:.0f} MB, but RSS counts shared pages, and no sample has the PSS"
-    return variable("wmem", declared=declared, found=found, agrees=agrees, how=how)
+    return variable("wmem", declared=declared, observed=observed, agrees=agrees, how=how)
 
 
 def _peak_pss(run: RunRecord, evidence: Evidence) -> float | None:
@@ -184,16 +184,16 @@ def _peak_pss(run: RunRecord, evidence: Evidence) -> float | None:
 
 def _accelerator_memory(run: RunRecord) -> DeclaredVariable:
     devices = {attempt.device for _, attempt in started_attempts(run) if attempt.device is not None}
-    known = {item.get("name"): item.get("memory_mb") for item in run.environment.get("accelerators") or ()}
+    memory_mb = {item.get("name"): item.get("memory_mb") for item in run.environment.get("accelerators") or ()}
     names = sorted(device.partition(":")[2] for device in devices if _kind(device) != CPU)
-    found = {name: known.get(name) for name in names}
+    observed = {name: memory_mb.get(name) for name in names}
     if not names:
         how = NO_ACCELERATOR
-    elif None in found.values():
+    elif None in observed.values():
         how = "NVML did not say the accelerator's memory"
     else:
         how = "NVML's total memory of the device that the trials trained on"
-    return variable("amem", declared=None, found=found or None, agrees=None, how=how)
+    return variable("amem", declared=None, observed=observed or None, agrees=None, how=how)
 
 
 def _number(value: object) -> float | None:

@@ -34,14 +34,14 @@ def energy_metrics(run: RunRecord, account: EnergyAccount) -> dict[str, MetricVa
 
 def trial_joules(run: RunRecord, account: EnergyAccount) -> dict[str, float]:
     """Return the energy of each trial that took a ticket, all its attempts together; one whose energy is unknown is left out."""
-    found = {}
+    by_trial = {}
     for trial in run.trials:
         if not trial.used_ticket:
             continue
         keys = [(trial.trial, index) for index, attempt in enumerate(trial.attempts) if attempt.started_ns is not None]
         if all(key in account.attempts for key in keys):
-            found[trial.trial] = sum(joules(account.attempts[key]) for key in keys)
-    return found
+            by_trial[trial.trial] = sum(joules(account.attempts[key]) for key in keys)
+    return by_trial
 
 
 def residual(account: EnergyAccount) -> tuple[float, float] | None:
@@ -58,10 +58,14 @@ def residual(account: EnergyAccount) -> tuple[float, float] | None:
 
 def residual_flags(account: EnergyAccount) -> tuple[FlagRecord, ...]:
     """Return the flag of a residual above 2 % of the node's energy."""
-    found = residual(account)
-    if found is None or found[0] <= 0 or abs(100 * found[1] / found[0]) <= LARGEST_RESIDUAL:
+    node_and_residual = residual(account)
+    if (
+        node_and_residual is None
+        or node_and_residual[0] <= 0
+        or abs(100 * node_and_residual[1] / node_and_residual[0]) <= LARGEST_RESIDUAL
+    ):
         return ()
-    share = 100 * found[1] / found[0]
+    share = 100 * node_and_residual[1] / node_and_residual[0]
     limit = f"more than {LARGEST_RESIDUAL:g} %"
     why = "the run's processes used more CPU time than the kernel's ticks count for the host, or slots reserve more cores"
     text = f"the parts' energy is {-share:.1f} % more than the node's ({limit}): {why}"
@@ -86,7 +90,7 @@ def _of_job(run: RunRecord, account: EnergyAccount) -> dict[str, MetricValue]:
     epochs = sum(trial.epochs_trained for trial in run.trials)
     pieces = tuple(job_pieces(account)) if unknown is None else ()
     spans = {name: span for name, span in parts.items() if span is not None}
-    inside = {name: joules(found) for name, found in zip(spans, split(pieces, list(spans.values())), strict=True)}
+    inside = {name: joules(inside_span) for name, inside_span in zip(spans, split(pieces, list(spans.values())), strict=True)}
     no_test = unknown or (reasons["test"] if parts["test"] is None else None)
     total = joules(pieces)
     values = {}

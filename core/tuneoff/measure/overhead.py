@@ -45,12 +45,12 @@ def reports_of(presence: Presence, window: Interval) -> Reports:
     number, total, earlier, earlier_total = 0, 0, 0, 0
     for items in presence.slots.values():
         for attempt in (item.attempt for item in items if item.attempt.epochs):
-            found, last, ended = waits(attempt), attempt.epochs[-1].reported_ns, attempt.ended_ns
-            of_last = found[-1:] if found and found[-1][1] in (last, ended) else []
-            made = sum(epoch.reported_ns is not None for epoch in attempt.epochs) + (last is None and bool(of_last))
-            number, total = number + made, total + length(found, window)
-            earlier += max(0, made - 1)
-            earlier_total += length(found[: len(found) - len(of_last)], window)
+            intervals, last, ended = waits(attempt), attempt.epochs[-1].reported_ns, attempt.ended_ns
+            of_last = intervals[-1:] if intervals and intervals[-1][1] in (last, ended) else []
+            reports = sum(epoch.reported_ns is not None for epoch in attempt.epochs) + (last is None and bool(of_last))
+            number, total = number + reports, total + length(intervals, window)
+            earlier += max(0, reports - 1)
+            earlier_total += length(intervals[: len(intervals) - len(of_last)], window)
     if not number:
         return Reports(0, None)
     return Reports(number, min(total / number, earlier_total / earlier if earlier else total / number))
@@ -66,11 +66,11 @@ def slot_stages_ns(presence: Presence, window: Interval) -> dict[str, int | Frac
     totals: dict[str, int | Fraction] = dict.fromkeys(SLOT_STAGES, 0)
     for around in presence.around.values():
         for piece in around:
-            for one in piece.processes:
-                for stage, start, end in _stages(one, piece.start_ns, piece.end_ns):
-                    told = min(end, window[1]) - max(start, window[0])
-                    if told > 0:
-                        totals[stage] += Fraction(told, len(piece.processes))
+            for process in piece.processes:
+                for stage, start, end in _stages(process, piece.start_ns, piece.end_ns):
+                    inside = min(end, window[1]) - max(start, window[0])
+                    if inside > 0:
+                        totals[stage] += Fraction(inside, len(piece.processes))
     for items in presence.slots.values():
         for item in items:
             totals["report"] += length(waits(item.attempt), window)
@@ -79,15 +79,15 @@ def slot_stages_ns(presence: Presence, window: Interval) -> dict[str, int | Frac
     return totals
 
 
-def _stages(one: Present, start: int, end: int) -> Iterator[tuple[str, int, int]]:
+def _stages(process: Present, start: int, end: int) -> Iterator[tuple[str, int, int]]:
     """Yield the stages of an interval in which a process runs no attempt (but such as take no time)."""
     while start < end:
-        place = following(one, start)
-        if place == len(one.items):
-            yield "exit" if one.items else "process_start", start, end
+        index = following(process, start)
+        if index == len(process.items):
+            yield "exit" if process.items else "process_start", start, end
             return
-        attempt, until = one.items[place].attempt, min(end, one.items[place].started_ns)
-        since = one.items[place - 1].ended_ns if place else start
+        attempt, until = process.items[index].attempt, min(end, process.items[index].started_ns)
+        since = process.items[index - 1].ended_ns if index else start
         ready = min(max(attempt.imported_ns if attempt.imported_ns is not None else since, start), until)
         submitted = min(max(attempt.submitted_ns if attempt.submitted_ns is not None else ready, ready), until)
         yield from (("process_start", start, ready), ("between", ready, submitted), ("dispatch", submitted, until))

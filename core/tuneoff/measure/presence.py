@@ -64,15 +64,15 @@ def presence_of(run: RunRecord) -> Presence:
     present than slots are left, they share what is left.
     """
     slots = on_slots(run)
-    found = Presence(slots, processes_of(run, slots))
-    _Sweep(found, run.run_spec().experiment.workers.count).go()
-    return found
+    presence = Presence(slots, processes_of(run, slots))
+    _Sweep(presence, run.run_spec().experiment.workers.count).go()
+    return presence
 
 
 def most_present(processes: Sequence[Present]) -> int:
     """Return how many processes were present at once at most, for longer than the grain of their starts."""
-    moves = [(min(one.start_ns + START_GRAIN_NS, one.end_ns), 1) for one in processes]
-    moves += [(one.end_ns, -1) for one in processes]
+    moves = [(min(process.start_ns + START_GRAIN_NS, process.end_ns), 1) for process in processes]
+    moves += [(process.end_ns, -1) for process in processes]
     return max(itertools.accumulate(move for _, move in sorted(moves)), default=0)
 
 
@@ -81,7 +81,7 @@ def presence_flags(run: RunRecord, presence: Presence) -> Iterator[FlagRecord]:
 
     A pool replaces a process that was killed at once, and its trial's end is known to when somebody looked.
     """
-    has_pods = any(item.attempt.process_role in IN_PODS for one in presence.processes for item in one.items)
+    has_pods = any(item.attempt.process_role in IN_PODS for process in presence.processes for item in process.items)
     grain_ns = POD_GRAIN_NS if has_pods else START_GRAIN_NS
     workers = run.run_spec().experiment.workers.count
     for name, intervals, what in (
@@ -89,15 +89,18 @@ def presence_flags(run: RunRecord, presence: Presence) -> Iterator[FlagRecord]:
         (DOUBLED_FLAG, presence.doubled, "trials overlapped on a slot while another was empty: its time is called idle"),
     ):
         longer = [(start, end) for start, end in intervals if end - start > grain_ns]
-        told = [end - start for start, end in longer if end - start > grain_ns + _uncertainty_ns(presence, start, end)]
-        if told:
-            yield FlagRecord(name=name, text=f"{what}, {sum(told) / 1e9:.3g} s together", count=len(told))
+        lengths = [end - start for start, end in longer if end - start > grain_ns + _uncertainty_ns(presence, start, end)]
+        if lengths:
+            yield FlagRecord(name=name, text=f"{what}, {sum(lengths) / 1e9:.3g} s together", count=len(lengths))
 
 
 def _uncertainty_ns(presence: Presence, start: int, end: int) -> int:
     """Return the greatest uncertainty of the attempts' ends in a stretch of time."""
-    attempts = (item.attempt for one in presence.processes for item in one.items)
-    return max((one.uncertainty_ns for one in attempts if one.ended_ns is not None and start < one.ended_ns <= end), default=0)
+    attempts = (item.attempt for process in presence.processes for item in process.items)
+    return max(
+        (attempt.uncertainty_ns for attempt in attempts if attempt.ended_ns is not None and start < attempt.ended_ns <= end),
+        default=0,
+    )
 
 
 def processes_of(run: RunRecord, slots: Mapping[int, Sequence[OnSlot]]) -> list[Present]:
@@ -106,34 +109,34 @@ def processes_of(run: RunRecord, slots: Mapping[int, Sequence[OnSlot]]) -> list[
     for items in slots.values():
         for item in items:
             by_process[item.attempt.process or f"unknown:{id(item)}"].append(item)
-    found = [Present(one.started_ns, one.ended_ns, ()) for one in run.without_attempt]
+    processes = [Present(process.started_ns, process.ended_ns, ()) for process in run.without_attempt]
     for items in by_process.values():
         items.sort(key=lambda item: item.started_ns)
         first = items[0]
         started, exited = first.attempt.process_started_ns, first.attempt.exited_ns
         start = first.started_ns if started is None else min(started, first.started_ns)
         end = max(max(item.ended_ns for item in items), exited if exited is not None else start)
-        found.append(Present(start, end, tuple(items)))
-    return sorted(found, key=lambda one: (one.start_ns, one.end_ns, [item.trial.trial for item in one.items]))
+        processes.append(Present(start, end, tuple(items)))
+    return sorted(processes, key=lambda process: (process.start_ns, process.end_ns, [item.trial.trial for item in process.items]))
 
 
 class _Sweep:
     """Goes through the moments at which a process comes or goes, or an attempt starts or ends."""
 
-    def __init__(self, found: Presence, count: int) -> None:
-        self._found, self._count = found, count
-        self._there: dict[int, int] = {}  # processes that are present, by their place in the list: attempts that they run
+    def __init__(self, presence: Presence, count: int) -> None:
+        self._presence, self._count = presence, count
+        self._present: dict[int, int] = {}  # processes that are present, by their place in the list: attempts that they run
         self._waiting: set[int] = set()  # those that run none
         self._running: dict[int, int] = defaultdict(int)  # attempts by slot
         self._taken = 0  # slots that run any
-        self._to_come = len(found.processes)
-        self._alone = [(one,) for one in found.processes]  # one tuple per process, not per stretch
+        self._to_come = len(presence.processes)
+        self._alone = [(process,) for process in presence.processes]  # one tuple per process, not per stretch
 
     def go(self) -> None:
         moves: list[tuple[int, int, int, int]] = []  # when, what (0 attempt ends, 1 goes, 2 comes, 3 attempt starts), who, slot
-        for index, one in enumerate(self._found.processes):
-            moves += [(one.start_ns, 2, index, -1), (one.end_ns, 1, index, -1)]
-            for item in one.items:
+        for index, process in enumerate(self._presence.processes):
+            moves += [(process.start_ns, 2, index, -1), (process.end_ns, 1, index, -1)]
+            for item in process.items:
                 if item.ended_ns > item.started_ns:
                     moves += [(item.started_ns, 3, index, item.slot), (item.ended_ns, 0, index, item.slot)]
         moves.sort()
@@ -145,12 +148,12 @@ class _Sweep:
             if what == 0:
                 self._attempt(index, slot, -1)
             elif what == 1:
-                self._there.pop(index, None)
+                self._present.pop(index, None)
                 self._waiting.discard(index)
             elif what == 2:
                 self._to_come -= 1
-                if self._found.processes[index].end_ns > when:
-                    self._there[index] = 0
+                if self._presence.processes[index].end_ns > when:
+                    self._present[index] = 0
                     self._waiting.add(index)
             else:
                 self._attempt(index, slot, 1)
@@ -160,37 +163,37 @@ class _Sweep:
         self._taken -= self._running[slot] > 0
         self._running[slot] += change
         self._taken += self._running[slot] > 0
-        self._there[index] += change
-        if self._there[index]:
+        self._present[index] += change
+        if self._present[index]:
             self._waiting.discard(index)
         else:
             self._waiting.add(index)
 
     def _take(self, start: int, end: int) -> None:
         """Book the time between two moves."""
-        taken, waiting, present = self._taken, len(self._waiting), len(self._there)
+        taken, waiting, present = self._taken, len(self._waiting), len(self._present)
         free = max(0, self._count - taken)
         if free and waiting:
             self._book(start, end, sorted(self._waiting), free)
         vacant = min(free - waiting, self._to_come)
         if vacant > 0:
-            self._found.vacant.append(Vacancy(start, end, vacant))
+            self._presence.vacant.append(Vacancy(start, end, vacant))
         if present > self._count:
-            _lengthen(self._found.crowded, start, end)
+            _lengthen(self._presence.crowded, start, end)
         if taken + min(free, waiting) < min(self._count, present):
-            _lengthen(self._found.doubled, start, end)
+            _lengthen(self._presence.doubled, start, end)
 
     def _book(self, start: int, end: int, waiting: list[int], free: int) -> None:
         """Give empty slots to processes without an attempt: each its own if that is possible, else all share all."""
         empty = [slot for slot in range(self._count) if not self._running.get(slot)][:free]
         if len(waiting) > free:
-            everybody = tuple(self._found.processes[index] for index in waiting)
+            everybody = tuple(self._presence.processes[index] for index in waiting)
             for slot in empty:
                 self._add(slot, start, end, everybody)
             return
         homeless = []
         for index in waiting:
-            slot = _home(self._found.processes[index], start)
+            slot = _home(self._presence.processes[index], start)
             if slot in empty:
                 empty.remove(slot)
                 self._add(slot, start, end, self._alone[index])
@@ -200,22 +203,22 @@ class _Sweep:
             self._add(slot, start, end, self._alone[index])
 
     def _add(self, slot: int, start: int, end: int, processes: tuple[Present, ...]) -> None:
-        pieces = self._found.around[slot]
+        pieces = self._presence.around[slot]
         if pieces and pieces[-1].end_ns == start and pieces[-1].processes == processes:
             pieces[-1] = Around(pieces[-1].start_ns, end, processes)
         else:
             pieces.append(Around(start, end, processes))
 
 
-def following(one: Present, t: int) -> int:
+def following(process: Present, t: int) -> int:
     """Return the place of a process's first attempt that starts after a moment; their number where none does."""
-    return bisect.bisect_right(one.items, t, key=lambda item: item.started_ns)
+    return bisect.bisect_right(process.items, t, key=lambda item: item.started_ns)
 
 
-def _home(one: Present, t: int) -> int:
+def _home(process: Present, t: int) -> int:
     """Return the slot of the next attempt of a process, else that of its last one, else -1."""
-    place = following(one, t)
-    return one.items[min(place, len(one.items) - 1)].slot if one.items else -1
+    index = following(process, t)
+    return process.items[min(index, len(process.items) - 1)].slot if process.items else -1
 
 
 def _lengthen(intervals: list[Interval], start: int, end: int) -> None:

@@ -28,15 +28,15 @@ class Slot:
 
 def slots_of(presence: Presence) -> list[Slot]:
     """Return the slots of a run in order of their numbers."""
-    found = []
+    slots = []
     for slot, items in sorted(presence.slots.items()):
         groups = list(clusters(items))
         alone = [group[0] for group in groups if len(group) == 1]
-        around = [(one.start_ns, one.end_ns) for one in presence.around.get(slot, ())]
+        around = [(piece.start_ns, piece.end_ns) for piece in presence.around.get(slot, ())]
         taken = union((item.started_ns, item.ended_ns) for item in items)
         busy_time = sum(busy_ns(item.attempt) for item in alone)
-        found.append(Slot(slot, around, taken, alone, busy_time, [group for group in groups if len(group) > 1]))
-    return found
+        slots.append(Slot(slot, around, taken, alone, busy_time, [group for group in groups if len(group) > 1]))
+    return slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,12 +186,12 @@ def _shared_busy(items: list[OnSlot], window: Interval) -> tuple[int, int]:
     inside = sorted(cut for cut in cuts if window[0] <= cut <= window[1])
     busy_time = overlapped = 0
     for start, end in itertools.pairwise(inside):
-        there = [index for index, item in enumerate(items) if item.started_ns <= start and item.ended_ns >= end]
-        if not there:
+        running = [index for index, item in enumerate(items) if item.started_ns <= start and item.ended_ns >= end]
+        if not running:
             continue
-        share, odd = divmod(end - start, len(there))
-        overlapped += end - start if len(there) > 1 else 0
-        for position, index in enumerate(there):
+        share, odd = divmod(end - start, len(running))
+        overlapped += end - start if len(running) > 1 else 0
+        for position, index in enumerate(running):
             if not _covers(pauses[index], start):
                 busy_time += share + (position < odd)
     return busy_time, overlapped

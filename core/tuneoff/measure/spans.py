@@ -207,7 +207,7 @@ def waits(attempt: AttemptRecord) -> list[Interval]:
     # plain loops and comparisons: a run may have half a million epochs, and several metrics look at each
     ended, epochs = attempt.ended_ns, attempt.epochs
     assert ended is not None
-    found = []
+    intervals = []
     for epoch in epochs:
         start, end = epoch.report_began_ns or epoch.ended_ns, epoch.reported_ns
         if end is None and not epoch.is_reported:
@@ -218,8 +218,8 @@ def waits(attempt: AttemptRecord) -> list[Interval]:
         elif end > ended:
             end = ended
         if end > start:
-            found.append((start, end))
-    return found
+            intervals.append((start, end))
+    return intervals
 
 
 def busy(attempt: AttemptRecord, waited: Sequence[Interval] | None = None) -> list[Interval]:
@@ -229,16 +229,16 @@ def busy(attempt: AttemptRecord, waited: Sequence[Interval] | None = None) -> li
     """
     if attempt.started_ns is None or attempt.ended_ns is None:
         return []
-    found = []
+    intervals = []
     begin = attempt.started_ns
     for start, end in waits(attempt) if waited is None else waited:
         if start > begin:
-            found.append((begin, start))
+            intervals.append((begin, start))
         if end > begin:
             begin = end
     if attempt.ended_ns > begin:
-        found.append((begin, attempt.ended_ns))
-    return found
+        intervals.append((begin, attempt.ended_ns))
+    return intervals
 
 
 def busy_ns(attempt: AttemptRecord, after_ns: int | None = None) -> int:

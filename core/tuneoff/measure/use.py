@@ -56,8 +56,8 @@ def memory_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -
         "memory.tree_peak_rss": _tree_peak(samples),
         "memory.driver_peak_rss": _driver_peak(run, samples),
         "suite.sampler_cpu_share": _sampler_share(samples),
-        "suite.cpu_seconds": (own := _suite_cpu(samples)),
-        "suite.cpu_share": _suite_share(own, account),
+        "suite.cpu_seconds": (suite_seconds := _suite_cpu(samples)),
+        "suite.cpu_share": _suite_share(suite_seconds, account),
     }
 
 
@@ -123,10 +123,10 @@ def _suite_cpu(samples: Samples | None) -> MetricValue:
     return known((max(seen) - min(seen)) / 1e9, "s", source=SAMPLES, n_samples=len(seen))
 
 
-def _suite_share(own: MetricValue, account: EnergyAccount) -> MetricValue:
-    if own.value is None or not account.cpu_seconds:
-        return missing("%", own.reason_if_null or "the CPU time of the job is not known", source=SAMPLES)
-    return known(100 * own.value / account.cpu_seconds, "%", source=SAMPLES, n_samples=own.n_samples)
+def _suite_share(suite_seconds: MetricValue, account: EnergyAccount) -> MetricValue:
+    if suite_seconds.value is None or not account.cpu_seconds:
+        return missing("%", suite_seconds.reason_if_null or "the CPU time of the job is not known", source=SAMPLES)
+    return known(100 * suite_seconds.value / account.cpu_seconds, "%", source=SAMPLES, n_samples=suite_seconds.n_samples)
 
 
 def busy_cpu(attempt: AttemptRecord) -> tuple[int, int] | None:
@@ -182,7 +182,7 @@ def trial_tree_peaks(run: RunRecord, samples: Samples) -> TreePeaks:
     trained = process_keys(run, samples.header.host)
     alive: dict[int, tuple[ProcessUsage, int]] = {}  # by pid: as it was last seen, with its PSS; pid of the one that trains
     totals: dict[int, int] = defaultdict(int)  # RSS, by the pid of the one that trains
-    found = TreePeaks([], [])
+    peaks = TreePeaks([], [])
     for sample in samples.usage:
         for pid, started in sample.gone:
             if pid in alive and alive[pid][0].started_ns == started:
@@ -202,12 +202,12 @@ def trial_tree_peaks(run: RunRecord, samples: Samples) -> TreePeaks:
             if root:
                 alive[usage.pid] = usage, root
                 totals[root] += usage.rss_bytes
-        _note(found.rss_bytes, max((total - new[root] for root, total in totals.items()), default=0))
+        _note(peaks.rss_bytes, max((total - new[root] for root, total in totals.items()), default=0))
         for root in {alive[usage.pid][1] for usage in sample.processes if usage.pss_bytes is not None and usage.pid in alive}:
-            tree = [one for one, of in alive.values() if of == root]
-            if all(one.pss_bytes is not None or one.rss_bytes < LARGE_BYTES for one in tree):
-                _note(found.pss_bytes, sum(one.rss_bytes if one.pss_bytes is None else one.pss_bytes for one in tree))
-    return found
+            tree = [usage for usage, top in alive.values() if top == root]
+            if all(usage.pss_bytes is not None or usage.rss_bytes < LARGE_BYTES for usage in tree):
+                _note(peaks.pss_bytes, sum(usage.rss_bytes if usage.pss_bytes is None else usage.pss_bytes for usage in tree))
+    return peaks
 
 
 def _note(peaks: list[int], value: int) -> None:
@@ -230,23 +230,23 @@ class _Others(NamedTuple):
 
 def disturbance_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> dict[str, MetricValue]:
     """Return what other programs used of the run's processors in its trial step, in %; below 1 s, in the whole job."""
-    found = _others(run, evidence, account)
-    if isinstance(found, str):
-        return {SHARE: missing("%", found, source="samples")}
-    source, share = f"samples in {found.window}", max(0.0, found.share)  # ticks that lag behind may make it negative
-    return {SHARE: known(share, "%", source=source, n_samples=found.looks, coverage=found.coverage)}
+    others = _others(run, evidence, account)
+    if isinstance(others, str):
+        return {SHARE: missing("%", others, source="samples")}
+    source, share = f"samples in {others.window}", max(0.0, others.share)  # ticks that lag behind may make it negative
+    return {SHARE: known(share, "%", source=source, n_samples=others.looks, coverage=others.coverage)}
 
 
 def disturbance_flags(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> tuple[FlagRecord, ...]:
     """Return the flag of a run whose processors other programs used by more than 10 %, and by more than ticks may be wrong."""
-    found = _others(run, evidence, account)
-    if isinstance(found, str) or found.share <= LARGEST_SHARE:
+    others = _others(run, evidence, account)
+    if isinstance(others, str) or others.share <= LARGEST_SHARE:
         return ()
-    limit = LARGEST_SHARE / 100 * found.processors * found.seconds
-    if found.cpu_seconds <= limit + TICKS_SECONDS * found.processors:
+    limit = LARGEST_SHARE / 100 * others.processors * others.seconds
+    if others.cpu_seconds <= limit + TICKS_SECONDS * others.processors:
         return ()
-    of = "its only processor" if found.processors == 1 else f"its {found.processors} processors"
-    text = f"other programs used {found.share:.0f} % of {of} in {found.window}: its times are longer, by nobody knows how much"
+    of = "its only processor" if others.processors == 1 else f"its {others.processors} processors"
+    text = f"other programs used {others.share:.0f} % of {of} in {others.window}: its times are longer, by nobody knows how much"
     return (FlagRecord(name=DISTURBED, text=text),)
 
 

@@ -81,9 +81,9 @@ def _restored_ns(trial: TrialRecord, index: int) -> int:
     """Return until when an attempt trained what all attempts after it restored; its start where that is nothing."""
     attempt, last = trial.attempts[index], trial.attempts[-1]
     later = [
-        one for one in trial.attempts[index + 1 :] if one is last or one.epochs_trained
+        later_attempt for later_attempt in trial.attempts[index + 1 :] if later_attempt is last or later_attempt.epochs_trained
     ]  # others left the checkpoint as it was
-    restored = min(len(one.epochs) - one.epochs_trained for one in later)
+    restored = min(len(later_attempt.epochs) - later_attempt.epochs_trained for later_attempt in later)
     if trial.stop_epoch is not None:
         restored = min(restored, trial.stop_epoch)
     ends = (epoch.ended_ns for epoch in attempt.epochs if epoch.epoch <= restored and not epoch.restored)
@@ -200,12 +200,12 @@ def pruning_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) 
 def _epochs_run(attempts: Sequence[AttemptRecord]) -> int:
     """Return how far the last attempt got, or, where it ended among what it restored, the one that trained furthest."""
     last = attempts[-1].epochs
-    return max(len(one.epochs) for one in attempts) if last and last[-1].restored else len(last)
+    return max(len(attempt.epochs) for attempt in attempts) if last and last[-1].restored else len(last)
 
 
 def _last_that_trained(name: str, attempts: Sequence[AttemptRecord]) -> tuple[AttemptKey, AttemptRecord]:
-    found = [index for index, attempt in enumerate(attempts) if attempt.epochs_trained] or [len(attempts) - 1]
-    return (name, found[-1]), attempts[found[-1]]
+    indices = [index for index, attempt in enumerate(attempts) if attempt.epochs_trained] or [len(attempts) - 1]
+    return (name, indices[-1]), attempts[indices[-1]]
 
 
 def _epochs(attempt: AttemptRecord) -> Interval | None:

@@ -107,12 +107,12 @@ def energy_account(run: RunRecord, evidence: Evidence, presence: Presence | None
         return _account(run, uses, reason=reason)
     metered = to_both_ends(seen, uses.end_ns)
     if model is not None:
-        found, how = by_rates(model_rates(model, uses), uses), [header.source]
+        attributed, how = by_rates(model_rates(model, uses), uses), [header.source]
     else:
-        found = by_counters([series for name, series in metered.items() if name not in gpus], domains.idle_watts, uses)
+        attributed = by_counters([series for name, series in metered.items() if name not in gpus], domains.idle_watts, uses)
         how = [header.source, "attributed by CPU time and reserved cores"]
     if gpus:
-        found = with_gpus(found, run, samples, uses, {name: metered[name] for name in gpus})
+        attributed = with_gpus(attributed, run, samples, uses, {name: metered[name] for name in gpus})
         how.append("accelerators by device time")
     is_unfit = bool(header.idle_problem) and (bool(gpus) or model is None)
     if is_unfit:  # what is split by such a baseline is wrong by nobody knows how much
@@ -126,7 +126,7 @@ def energy_account(run: RunRecord, evidence: Evidence, presence: Presence | None
     return _account(
         run,
         uses,
-        found,
+        attributed,
         kind="derived" if is_measured and not is_unfit else "estimated",
         source="; ".join(filter(None, how)),
         n_samples=samples.power_samples if model is None else len(samples.usage),
@@ -138,18 +138,18 @@ def energy_account(run: RunRecord, evidence: Evidence, presence: Presence | None
 
 
 def _account(
-    run: RunRecord, uses: Uses, found: Attributed = NOTHING, *, reason: str | None = None, **about: Any
+    run: RunRecord, uses: Uses, attributed: Attributed = NOTHING, *, reason: str | None = None, **about: Any
 ) -> EnergyAccount:
     """Return the account of what was found, with the CPU and core seconds that are known in any case."""
-    unknown = next((found.reasons[name] for name in ("trials", *JOB_PARTS) if name in found.reasons), None)
+    unknown = next((attributed.reasons[name] for name in ("trials", *JOB_PARTS) if name in attributed.reasons), None)
     times, others = uses.tree.sampled.times, uses.tree.others_ns
     test = partition(run)["test"]
     return EnergyAccount(
         reason=reason,
-        attempts={key: tuple(pieces) for key, pieces in found.attempts.items()},
-        parts={name: tuple(sorted(pieces)) for name, pieces in found.parts.items()},
-        node=tuple(sorted(found.node)) if found.node is not None else None,
-        reasons=found.reasons,
+        attempts={key: tuple(pieces) for key, pieces in attributed.attempts.items()},
+        parts={name: tuple(sorted(pieces)) for name, pieces in attributed.parts.items()},
+        node=tuple(sorted(attributed.node)) if attributed.node is not None else None,
+        reasons=attributed.reasons,
         job_reason=reason or unknown or (NO_END if jct_ns(run) is None else None),
         use_kind="estimated" if uses.cpu.extrapolated else "derived",
         cpu_seconds=uses.job_cpu_seconds(),
@@ -186,8 +186,8 @@ class Domains:
         self.host = {name: power[full] for name, full in host.items()}
         self.elsewhere = {name: series for name, series in power.items() if name not in local.values()}
         watts = [header.idle_watts.get(full, header.idle_watts.get(name)) for name, full in host.items()]
-        known = [value for value in watts if value is not None]
-        self.idle_watts = sum(known) if len(known) == len(watts) else None
+        known_watts = [value for value in watts if value is not None]
+        self.idle_watts = sum(known_watts) if len(known_watts) == len(watts) else None
         self._is_trained_on_gpu = is_trained_on_gpu
         self._longest_gap_ns = header.longest_gap_ns
         promised = [name.removeprefix(f"{mine}/") for name in header.domains]

@@ -52,12 +52,12 @@ class Sampled:
 
 def attempts_by_process(run: RunRecord) -> dict[str, list[tuple[AttemptKey, AttemptRecord]]]:
     """Return the started attempts of each process, by its name, in order of their starts."""
-    found: dict[str, list[tuple[AttemptKey, AttemptRecord]]] = defaultdict(list)
+    by_process: dict[str, list[tuple[AttemptKey, AttemptRecord]]] = defaultdict(list)
     for key, attempt in started_attempts(run):
-        found[attempt.process or f"unknown:{key[0]}:{key[1]}"].append((key, attempt))
-    for items in found.values():
+        by_process[attempt.process or f"unknown:{key[0]}:{key[1]}"].append((key, attempt))
+    for items in by_process.values():
         items.sort(key=lambda item: (item[1].started_ns, item[1].ended_ns, item[0]))
-    return dict(found)
+    return dict(by_process)
 
 
 def cpu_use(run: RunRecord, sampled: Sampled, *, is_modelled: bool = False) -> CpuUse:
@@ -199,8 +199,10 @@ class _CpuCurve:
             self.points.append((t, low + (high - low) * (seen - seen_low) // (seen_high - seen_low)))
 
 
-def _share_out(points: Sequence[Reading], holders: list[Holder], found: dict[AttemptKey, list[TimePiece]]) -> list[TimePiece]:
-    """Add to `found` what each holder used of a curve, and return the rest; holders that overlap share evenly."""
+def _share_out(
+    points: Sequence[Reading], holders: list[Holder], by_attempt: dict[AttemptKey, list[TimePiece]]
+) -> list[TimePiece]:
+    """Add to `by_attempt` what each holder used of a curve, and return the rest; holders that overlap share evenly."""
     holders.sort()
     rest: list[TimePiece] = []
     cuts = _cuts(holders)
@@ -223,7 +225,7 @@ def _share_out(points: Sequence[Reading], holders: list[Holder], found: dict[Att
                 if not keys:
                     rest.append(TimePiece(at, until, cpu))
                 for key in keys:
-                    found[key].append(TimePiece(at, until, cpu / len(keys)))
+                    by_attempt[key].append(TimePiece(at, until, cpu / len(keys)))
             at = until
     return rest
 
@@ -233,15 +235,15 @@ def _cuts(holders: list[Holder]) -> list[tuple[int, int, tuple[AttemptKey, ...]]
     if all(before[1] <= after[0] for before, after in itertools.pairwise(holders)):
         return [(start, end, (key,)) for start, end, key in holders]
     moves = sorted([(start, 1, key) for start, _, key in holders] + [(end, 0, key) for _, end, key in holders])
-    found = []
-    there: dict[AttemptKey, None] = {}
+    cuts = []
+    holding: dict[AttemptKey, None] = {}
     before = moves[0][0]
     for when, begins, key in moves:
-        if when > before and there:
-            found.append((before, when, tuple(there)))
+        if when > before and holding:
+            cuts.append((before, when, tuple(holding)))
         before = when
         if begins:
-            there[key] = None
+            holding[key] = None
         else:
-            there.pop(key, None)
-    return found
+            holding.pop(key, None)
+    return cuts

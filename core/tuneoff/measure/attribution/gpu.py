@@ -20,7 +20,9 @@ NO_GPU_BASELINE = "the idle power of the accelerators is not known"
 Busy = dict[str, list[tuple[int, int, AttemptKey]]]  # by process: when it trained, and for whom
 
 
-def with_gpus(found: Attributed, run: RunRecord, samples: Samples, uses: Uses, gpus: Mapping[str, EnergySeries]) -> Attributed:
+def with_gpus(
+    attributed: Attributed, run: RunRecord, samples: Samples, uses: Uses, gpus: Mapping[str, EnergySeries]
+) -> Attributed:
     """Return the same account with the energy of the host's accelerators in it.
 
     The dynamic energy of an interval is shared by what its processes used of the device: by attempts that were busy in it,
@@ -30,7 +32,7 @@ def with_gpus(found: Attributed, run: RunRecord, samples: Samples, uses: Uses, g
     training = _busy_by_process(run)
     users = {domain: _users(samples, uses, domain) for domain in gpus}
     trained = trained_on_gpu(run)
-    node, reasons = list(found.node) if found.node is not None else None, dict(found.reasons)
+    node, reasons = list(attributed.node) if attributed.node is not None else None, dict(attributed.reasons)
     attempts: dict[AttemptKey, list[EnergyPiece]] = defaultdict(list)
     parts: dict[str, list[EnergyPiece]] = defaultdict(list)
     is_known = not trained or any(owner in training for spans in users.values() for span in spans for owner, _ in span[2])
@@ -49,11 +51,11 @@ def with_gpus(found: Attributed, run: RunRecord, samples: Samples, uses: Uses, g
     missing = NO_USER if not is_known else NO_GPU_BASELINE if any(g not in samples.header.idle_watts for g in gpus) else None
     if missing is not None and trained:  # what these attempts used is unknown; no part of it is shown as if it were all
         reasons["trials"] = missing
-        known = {key: pieces for key, pieces in found.attempts.items() if key not in trained}
+        untrained = {key: pieces for key, pieces in attributed.attempts.items() if key not in trained}
         reasons.update(dict.fromkeys(("overhead", "idle", "outside"), missing))
-        return Attributed(attempts=known, parts=_left(found.parts, reasons), node=node, reasons=reasons)
-    everything = {name: sorted([*found.parts.get(name, ()), *parts.get(name, ())]) for name in {*found.parts, *parts}}
-    together = merged(found.attempts, {key: pieces for key, pieces in attempts.items() if key in found.attempts})
+        return Attributed(attempts=untrained, parts=_left(attributed.parts, reasons), node=node, reasons=reasons)
+    everything = {name: sorted([*attributed.parts.get(name, ()), *parts.get(name, ())]) for name in {*attributed.parts, *parts}}
+    together = merged(attributed.attempts, {key: pieces for key, pieces in attempts.items() if key in attributed.attempts})
     return Attributed(attempts=together, parts=_left(everything, reasons), node=node, reasons=reasons)
 
 
@@ -71,11 +73,11 @@ Span = tuple[int, int, list[tuple[str, float]]]  # from, to, who used how much o
 
 def _users(samples: Samples, uses: Uses, domain: str) -> list[Span]:
     """Return who used a device between two samples: a process that trains, or a part."""
-    found: list[Span] = []
+    spans: list[Span] = []
     for before, sample in itertools.pairwise(samples.usage):
         shares = [(_owner(uses, pid, sample.t), share) for name, pid, share in sample.gpu if name == domain and share > 0]
-        found.append((before.t, sample.t, shares))
-    return found
+        spans.append((before.t, sample.t, shares))
+    return spans
 
 
 def _owner(uses: Uses, pid: int, t: int) -> str:
@@ -136,21 +138,21 @@ def _share_static(
 
 
 def _busy_by_process(run: RunRecord) -> Busy:
-    found: Busy = defaultdict(list)
+    by_process: Busy = defaultdict(list)
     for key, attempt in started_attempts(run):
-        found[attempt.process or ""].extend((start, end, key) for start, end in busy(attempt))
-    for spans in found.values():
+        by_process[attempt.process or ""].extend((start, end, key) for start, end in busy(attempt))
+    for spans in by_process.values():
         spans.sort()
-    return dict(found)
+    return dict(by_process)
 
 
 def _during(spans: Sequence[tuple[int, int, AttemptKey]], window: Interval) -> list[tuple[int, int, AttemptKey]]:
     """Return what of a process's busy time lies in a window."""
     index = max(0, bisect.bisect_right(spans, window[0], key=lambda span: span[0]) - 1)
-    found = []
+    inside = []
     while index < len(spans) and spans[index][0] < window[1]:
         start, end, key = spans[index]
         if end > window[0]:
-            found.append((max(start, window[0]), min(end, window[1]), key))
+            inside.append((max(start, window[0]), min(end, window[1]), key))
         index += 1
-    return found
+    return inside

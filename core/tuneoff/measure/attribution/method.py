@@ -155,8 +155,8 @@ def by_counters(meters: Sequence[EnergySeries], idle_watts: float | None, uses: 
     reason = OTHER_HOSTS if uses.foreign else uses.reasons.get("others")
     if reason is not None or idle_watts is None:
         return Attributed(attempts={}, parts={}, node=node, reasons=dict.fromkeys(ATTRIBUTED, reason or NO_BASELINE))
-    found = by_rates(counter_rates(grid, totals, idle_watts, uses), uses)
-    return Attributed(attempts=found.attempts, parts=found.parts, node=node, reasons=found.reasons)
+    attributed = by_rates(counter_rates(grid, totals, idle_watts, uses), uses)
+    return Attributed(attempts=attributed.attempts, parts=attributed.parts, node=node, reasons=attributed.reasons)
 
 
 def grid_of(uses: Uses) -> list[int]:

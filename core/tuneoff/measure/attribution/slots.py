@@ -61,20 +61,20 @@ def joules(pieces: Sequence[EnergyPiece], within: Interval | None = None) -> flo
 
 def split(pieces: Iterable[EnergyPiece], windows: Sequence[Interval]) -> list[list[EnergyPiece]]:
     """Return what of the pieces lies in each of disjoint windows in order of time; a piece across an edge is cut there."""
-    found: list[list[EnergyPiece]] = [[] for _ in windows]
+    inside: list[list[EnergyPiece]] = [[] for _ in windows]
     starts = [window[0] for window in windows]
     for piece in pieces:
         start, end, energy = piece
         index = max(0, bisect.bisect_right(starts, start) - 1)
         if index < len(windows) and windows[index][0] <= start and end <= windows[index][1]:
-            found[index].append(piece)
+            inside[index].append(piece)
             continue
         while index < len(windows) and windows[index][0] < end:
             begin, finish = max(start, windows[index][0]), min(end, windows[index][1])
             if finish > begin:
-                found[index].append(EnergyPiece(begin, finish, energy * (finish - begin) / (end - start)))
+                inside[index].append(EnergyPiece(begin, finish, energy * (finish - begin) / (end - start)))
             index += 1
-    return found
+    return inside
 
 
 def seconds(pieces: Iterable[TimePiece]) -> float:
@@ -85,26 +85,26 @@ def seconds(pieces: Iterable[TimePiece]) -> float:
 def clipped(pieces: Iterable[TimePiece], window: Interval) -> list[TimePiece]:
     """Return what of the pieces lies in a window."""
     first, last = window
-    found = []
+    inside = []
     for piece in pieces:
         start, end, time_ns = piece
         if start >= first and end <= last:
-            found.append(piece)
+            inside.append(piece)
         elif start < last and end > first:
             begin, finish = max(start, first), min(end, last)
-            found.append(TimePiece(begin, finish, time_ns * (finish - begin) / (end - start)))
-    return found
+            inside.append(TimePiece(begin, finish, time_ns * (finish - begin) / (end - start)))
+    return inside
 
 
 def merged(*groups: Mapping[AttemptKey, Sequence[EnergyPiece]]) -> dict[AttemptKey, list[EnergyPiece]]:
     """Return the pieces of each attempt together, in order of time."""
-    found: dict[AttemptKey, list[EnergyPiece]] = {}
+    together: dict[AttemptKey, list[EnergyPiece]] = {}
     for group in groups:
         for key, pieces in group.items():
-            found.setdefault(key, []).extend(pieces)
-    for pieces in found.values():
+            together.setdefault(key, []).extend(pieces)
+    for pieces in together.values():
         pieces.sort()
-    return found
+    return together
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,17 +138,17 @@ def _slot_use(
     end_ns: int,
     keys: dict[int, AttemptKey],
 ) -> SlotUse:
-    found: dict[AttemptKey, list[TimePiece]] = {}
+    busy_pieces: dict[AttemptKey, list[TimePiece]] = {}
     overhead: list[TimePiece] = []
     for cluster in clusters(items):
         if len(cluster) > 1:
-            _share_out(cluster, keys, found, overhead)
+            _share_out(cluster, keys, busy_pieces, overhead)
             continue
         attempt = cluster[0].attempt
         waited = waits(attempt)
-        found[keys[id(attempt)]] = _whole(busy(attempt, waited))
+        busy_pieces[keys[id(attempt)]] = _whole(busy(attempt, waited))
         overhead.extend(_whole(waited))
-    beside = [(one.start_ns, one.end_ns) for one in around]
+    beside = [(piece.start_ns, piece.end_ns) for piece in around]
     present = union([*beside, *((item.started_ns, item.ended_ns) for item in items)])
     overhead.extend(_whole(_within(beside, (0, end_ns))))
     overhead.sort()
@@ -156,7 +156,7 @@ def _slot_use(
     inside = _within(vacant, window) if window is not None else []
     return SlotUse(
         slot,
-        found,
+        busy_pieces,
         {
             "overhead": overhead,
             "idle": _whole(inside),
@@ -166,35 +166,35 @@ def _slot_use(
 
 
 def _share_out(
-    cluster: list[OnSlot], keys: dict[int, AttemptKey], found: dict[AttemptKey, list[TimePiece]], overhead: list[TimePiece]
+    cluster: list[OnSlot], keys: dict[int, AttemptKey], busy_pieces: dict[AttemptKey, list[TimePiece]], overhead: list[TimePiece]
 ) -> None:
     """Share the time of attempts that overlap: a sweep over the moments at which one begins, ends, waits or goes on."""
     moves: list[tuple[int, int, int]] = []  # when, what (0 ends, 1 goes on, 2 begins, 3 waits), who
     for index, item in enumerate(cluster):
-        found[keys[id(item.attempt)]] = []
+        busy_pieces[keys[id(item.attempt)]] = []
         if item.ended_ns == item.started_ns:
             continue
         moves += [(item.started_ns, 2, index), (item.ended_ns, 0, index)]
         for start, end in waits(item.attempt):
             moves += [(start, 3, index), (end, 1, index)]
     moves.sort()
-    there: set[int] = set()
+    running: set[int] = set()
     waiting: set[int] = set()
     before = moves[0][0]
     for when, what, index in moves:
-        if when > before and there:
-            for one in sorted(there):
-                share = TimePiece(before, when, (when - before) / len(there))
-                (overhead if one in waiting else found[keys[id(cluster[one].attempt)]]).append(share)
+        if when > before and running:
+            for runner in sorted(running):
+                share = TimePiece(before, when, (when - before) / len(running))
+                (overhead if runner in waiting else busy_pieces[keys[id(cluster[runner].attempt)]]).append(share)
         before = when
         if what == 2:
-            there.add(index)
+            running.add(index)
         elif what == 3:
             waiting.add(index)
         elif what == 1:
             waiting.discard(index)
         else:
-            there.discard(index)
+            running.discard(index)
             waiting.discard(index)
 
 
@@ -204,7 +204,7 @@ def _whole(intervals: Iterable[Interval]) -> list[TimePiece]:
 
 def _without(intervals: Iterable[Interval], holes: list[Interval]) -> list[Interval]:
     """Return intervals without holes; both are disjoint and in order."""
-    found = []
+    remaining = []
     index = 0
     for start, end in intervals:
         while index < len(holes) and holes[index][1] <= start:
@@ -212,12 +212,12 @@ def _without(intervals: Iterable[Interval], holes: list[Interval]) -> list[Inter
         at, hole = start, index
         while hole < len(holes) and holes[hole][0] < end:
             if holes[hole][0] > at:
-                found.append((at, holes[hole][0]))
+                remaining.append((at, holes[hole][0]))
             at = max(at, holes[hole][1])
             hole += 1
         if at < end:
-            found.append((at, end))
-    return found
+            remaining.append((at, end))
+    return remaining
 
 
 def _within(intervals: Iterable[Interval], window: Interval) -> list[Interval]:

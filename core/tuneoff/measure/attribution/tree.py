@@ -76,16 +76,17 @@ class _TreeReader:
         for process in run.without_attempt:
             if (key := _key_on(process.process, self._host)) is not None:
                 self._trained[key] = process.process
-        self._own = {key: total for key, (_, attempts) in trained.items() if (total := _own_total(attempts))}
+        self._last_readings = {key: total for key, (_, attempts) in trained.items() if (total := _own_total(attempts))}
         self._coordinators = {key for name in run.coordinators if (key := _key_on(name, self._host)) is not None}
         self._supervisor = _key_on(samples.header.supervisor, self._host)
         self._test = _test_window(run)
         if self._test is not None and run.test is not None and run.test.cpu_ns is not None:
-            self._own[TEST] = self._test[1], run.test.cpu_ns
+            self._last_readings[TEST] = self._test[1], run.test.cpu_ns
         self._start_ns = run.clock.start_monotonic_ns if run.clock is not None else 0
         self._seen: dict[int, _SeenProcess] = {}
         self._awaited: dict[int, list[_SeenProcess]] = {}  # gone children, by the parent that will wait for them
-        self._unseen = sorted(((when, key) for key, (when, _) in self._own.items()), reverse=True)  # popped from the end
+        # popped from the end
+        self._unseen = sorted(((when, key) for key, (when, _) in self._last_readings.items()), reverse=True)
         self._credit = 0  # CPU time of processes that train and were never seen: part of some parent's children
         self._readings: dict[str, list[Reading]] = {}
         self._members: dict[str, dict[int, _SeenProcess]] = {}  # living processes of each process that trains, itself included
@@ -109,25 +110,26 @@ class _TreeReader:
                 self._enter(usage, sample.t)
         grown: list[tuple[_SeenProcess, int]] = []
         for usage in sample.processes:
-            one = self._seen[usage.pid]
-            used, waited = usage.cpu_ns - one.cpu, usage.children_cpu_ns - one.children
-            is_first, is_supervisor = one.seen_ns is None, one.key == self._supervisor
-            one.cpu, one.children, one.parent, one.seen_ns = usage.cpu_ns, usage.children_cpu_ns, usage.parent, sample.t
+            process = self._seen[usage.pid]
+            used, waited = usage.cpu_ns - process.cpu, usage.children_cpu_ns - process.children
+            is_first, is_supervisor = process.seen_ns is None, process.key == self._supervisor
+            process.cpu, process.children = usage.cpu_ns, usage.children_cpu_ns
+            process.parent, process.seen_ns = usage.parent, sample.t
             if before is not None:  # what the supervising process waited for is the tree's, what it used itself is not
                 tree += waited if is_supervisor else used + waited
             if waited > 0 and not (is_first and is_supervisor):
-                grown.append((one, waited))
+                grown.append((process, waited))
             if is_supervisor:
                 suite += 0 if is_first else used
-            elif one.owner in self._members:
-                touched.add(one.owner)
+            elif process.owner in self._members:
+                touched.add(process.owner)
             else:
                 born = min(sample.t - 1, usage.started_ns - self._start_ns) if is_first else since
-                self._add(one.owner, born if before is None else max(since, born), sample.t, used)
-        for one, waited in grown:
-            tree -= self._settle(one, waited, since, sample.t)
+                self._add(process.owner, born if before is None else max(since, born), sample.t, used)
+        for process, waited in grown:
+            tree -= self._settle(process, waited, since, sample.t)
         for name in touched:
-            self._append(name, since, sample.t, sum(one.total for one in self._members[name].values()))
+            self._append(name, since, sample.t, sum(member.total for member in self._members[name].values()))
         if before is None:
             self._use.others_ns.append(0)
         else:
@@ -142,30 +144,30 @@ class _TreeReader:
         return replace(self._use, saw_coordinator=bool(self._coordinators & self._ever))
 
     def _enter(self, usage: ProcessUsage, t: int) -> None:
-        one = self._back(usage)
-        self._seen[usage.pid] = one
-        self._ever.add(one.key)
-        one.owner = one.owner or self._owner(one, usage)
-        if one.owner not in ROLES:
-            self._members.setdefault(one.owner, {})[usage.pid] = one
-        self._use.owners.setdefault(usage.pid, []).append((t, _part(one.owner) if one.owner in ROLES else one.owner))
+        process = self._back(usage)
+        self._seen[usage.pid] = process
+        self._ever.add(process.key)
+        process.owner = process.owner or self._owner(process, usage)
+        if process.owner not in ROLES:
+            self._members.setdefault(process.owner, {})[usage.pid] = process
+        self._use.owners.setdefault(usage.pid, []).append((t, _part(process.owner) if process.owner in ROLES else process.owner))
 
     def _back(self, usage: ProcessUsage) -> _SeenProcess:
         """Return a process that is there again, as it could not be read for a moment; else a new one."""
         new = _SeenProcess(usage)
         for awaited in self._awaited.values() if new.key in self._ever else ():
-            for one in awaited:
-                if one.key == new.key:
-                    awaited.remove(one)
-                    return one
+            for process in awaited:
+                if process.key == new.key:
+                    awaited.remove(process)
+                    return process
         return new
 
-    def _owner(self, one: _SeenProcess, usage: ProcessUsage) -> str:
-        if one.key in self._trained:
-            return self._trained[one.key]
-        if one.key in self._coordinators:
+    def _owner(self, process: _SeenProcess, usage: ProcessUsage) -> str:
+        if process.key in self._trained:
+            return self._trained[process.key]
+        if process.key in self._coordinators:
             return COORDINATOR
-        if one.key == self._supervisor:
+        if process.key == self._supervisor:
             return SUITE
         parent = self._seen.get(usage.parent)
         if parent is None:
@@ -175,20 +177,20 @@ class _TreeReader:
             if self._test is None or not self._test[0] - GRAIN_NS <= started <= self._test[1]:
                 return SERVICE
             self._ever.add(TEST)
-            if TEST in self._own:
-                self._own[one.key] = self._own[TEST]
+            if TEST in self._last_readings:
+                self._last_readings[process.key] = self._last_readings[TEST]
             return TESTING
         return parent.owner if parent.owner == TESTING or parent.owner in self._members else SERVICE
 
     def _leave(self, pid: int, started: int, since: int) -> None:
-        one = self._seen.get(pid)
-        if one is None or one.key[1] != started:
+        process = self._seen.get(pid)
+        if process is None or process.key[1] != started:
             return
         del self._seen[pid]
-        one.seen_ns = since  # it has not changed up to the sample before
-        if one.owner in self._members:
-            self._members[one.owner].pop(pid, None)
-        self._awaited.setdefault(one.parent, []).append(one)
+        process.seen_ns = since  # it has not changed up to the sample before
+        if process.owner in self._members:
+            self._members[process.owner].pop(pid, None)
+        self._awaited.setdefault(process.parent, []).append(process)
 
     def _settle(self, parent: _SeenProcess, waited: int, since: int, t: int) -> int:
         """Take apart what a process's waited-for children grew by: known children, their last moments, unknown children.
@@ -197,21 +199,21 @@ class _TreeReader:
         """
         done: list[_SeenProcess] = []
         rest = self._consume(parent.key[0], waited, done)
-        counted = sum(one.total for one in done)
+        counted = sum(child.total for child in done)
         if parent.owner in self._members:
             return counted  # all of it belongs to the process that trains, whoever used it
-        for one in done:  # its last moments: at most all processors since it was looked at last
-            begin = one.seen_ns if one.seen_ns is not None else since
+        for child in done:  # its last moments: at most all processors since it was looked at last
+            begin = child.seen_ns if child.seen_ns is not None else since
             last = max(0, min(rest, (t - begin) * self._cpus))
             rest -= last
-            if one.owner in self._members:
-                seen = self._readings[one.owner][-1][1] if self._readings.get(one.owner) else 0
-                self._append(one.owner, begin, t, max(seen, self._known(one)) + last)
+            if child.owner in self._members:
+                seen = self._readings[child.owner][-1][1] if self._readings.get(child.owner) else 0
+                self._append(child.owner, begin, t, max(seen, self._used_ns(child)) + last)
             else:
-                self._add(one.owner, begin, t, last + self._known(one) - one.total)
+                self._add(child.owner, begin, t, last + self._used_ns(child) - child.total)
         while self._unseen and self._unseen[-1][0] <= t:
             key = self._unseen.pop()[1]
-            self._credit += self._own[key][1] if key not in self._ever else 0
+            self._credit += self._last_readings[key][1] if key not in self._ever else 0
         credit = max(0, min(rest, self._credit))
         self._credit -= credit
         self._add(parent.owner, since, t, rest - credit)
@@ -222,17 +224,17 @@ class _TreeReader:
 
         A child that is gone itself may have waited for its own children after the last look at it.
         """
-        for one in list(self._awaited.get(pid, ())):
-            known = self._known(one)
-            if waited + GRAIN_NS >= known:
-                self._awaited[pid].remove(one)
-                done.append(one)
-                waited = self._consume(one.key[0], waited - known, done)
+        for child in list(self._awaited.get(pid, ())):
+            used = self._used_ns(child)
+            if waited + GRAIN_NS >= used:
+                self._awaited[pid].remove(child)
+                done.append(child)
+                waited = self._consume(child.key[0], waited - used, done)
         return waited
 
-    def _known(self, one: _SeenProcess) -> int:
+    def _used_ns(self, process: _SeenProcess) -> int:
         """Return what a gone process is known to have used: as it was seen, or by its own last reading."""
-        return max(one.total, self._own[one.key][1]) if one.key in self._own else one.total
+        return max(process.total, self._last_readings[process.key][1]) if process.key in self._last_readings else process.total
 
     def _append(self, name: str, since: int, t: int, total: int) -> None:
         """Add a reading of a process that trains, unchanged up to `since`."""
@@ -283,7 +285,7 @@ def _key_on(name: str, host: str) -> ProcessKey | None:
 
 def _own_total(attempts: Iterable[AttemptRecord]) -> Reading | None:
     """Return when the last attempt of a process ended, and what the process had used by its own last reading."""
-    found: Reading | None = None
+    last: Reading | None = None
     for attempt in attempts:
         if attempt.process_cpu_ns is None or attempt.ended_ns is None:
             continue
@@ -291,8 +293,8 @@ def _own_total(attempts: Iterable[AttemptRecord]) -> Reading | None:
         if used is None:
             readings = (cpu for epoch in attempt.epochs for cpu in (epoch.cpu_ns, epoch.reported_cpu_ns) if cpu is not None)
             used = max(readings, default=0)
-        found = attempt.ended_ns, attempt.process_cpu_ns + used
-    return found
+        last = attempt.ended_ns, attempt.process_cpu_ns + used
+    return last
 
 
 def _test_window(run: RunRecord) -> tuple[int, int] | None:

@@ -89,10 +89,14 @@ def watts_for(cpu: CpuIdentity) -> Watts:
     """
     if cpu.is_made_up:
         return _default(f"{cpu.label} is a hypervisor's own name, of no CPU")
-    known = load_table().generations
-    candidates = [one for one in GENERATIONS if one.key in known and one.vendor == cpu.vendor and cpu.id in one.ids]
+    generations = load_table().generations
+    candidates = [
+        generation
+        for generation in GENERATIONS
+        if generation.key in generations and generation.vendor == cpu.vendor and cpu.id in generation.ids
+    ]
     if not candidates:
-        candidates = [one for one in all_named(plain(cpu.name)) if one.key in known]
+        candidates = [generation for generation in all_named(plain(cpu.name)) if generation.key in generations]
         if not candidates:
             return _default(f"{cpu.label} is not in the table")
     contradicting = sorted(cpu.flags & (TELLING - candidates[0].flags))
@@ -106,7 +110,9 @@ def named_entry(key: str) -> Watts | None:
     """Return the entry of a generation by its key, or `default`."""
     if key == "default":
         return _default("as asked for")
-    return _known([one for one in GENERATIONS if one.key == key]) if key in load_table().generations else None
+    return (
+        _known([generation for generation in GENERATIONS if generation.key == key]) if key in load_table().generations else None
+    )
 
 
 def problems(table: Mapping[str, Any]) -> list[str]:
@@ -116,39 +122,41 @@ def problems(table: Mapping[str, Any]) -> list[str]:
     pattern that matches everything does.
     """
     checked = msgspec.convert(dict(table), CpuTable)
-    found = []
+    lines = []
     for name, row in {"default": checked.default, **checked.generations}.items():
         if not (0.1 < row.idle[1] < row.full[1] < 12 and 0.1 < row.idle_mean < row.full_mean < 12):
             watts = f"{row.idle[1]} and {row.full[1]} (means {row.idle_mean} and {row.full_mean})"
-            found.append(f"{name}: `0.1 < idle < full < 12` W per thread must hold, but got {watts}")
+            lines.append(f"{name}: `0.1 < idle < full < 12` W per thread must hold, but got {watts}")
         for part, values in (("idle", row.idle), ("full", row.full), ("dynamic", row.dynamic), ("ratio", row.ratio)):
             if not 0 < values[0] <= values[1] <= values[2]:
-                found.append(f"{name}: quantiles of {part} must rise and be above 0, but got {values}")
+                lines.append(f"{name}: quantiles of {part} must rise and be above 0, but got {values}")
     total = sum(row.results for row in checked.generations.values())
-    found += [
+    lines += [
         f"{name}: holds {row.results} of {total} results; its pattern matches other CPUs"
         for name, row in checked.generations.items()
         if row.results > total / 2
     ]
-    known = {generation.key for generation in GENERATIONS}
-    found += [f"{name}: no such generation" for name in checked.generations if name not in known]
-    return found
+    keys = {generation.key for generation in GENERATIONS}
+    lines += [f"{name}: no such generation" for name in checked.generations if name not in keys]
+    return lines
 
 
 def _narrowed(candidates: Sequence[Generation], cpu: CpuIdentity) -> Sequence[Generation]:
-    by_name = [one for one in candidates if one.is_named(plain(cpu.name))]
-    by_stepping = [one for one in candidates if one.steppings is not None and cpu.stepping in one.steppings]
+    by_name = [generation for generation in candidates if generation.is_named(plain(cpu.name))]
+    by_stepping = [
+        generation for generation in candidates if generation.steppings is not None and cpu.stepping in generation.steppings
+    ]
     return by_name or by_stepping or candidates
 
 
 def _known(candidates: Sequence[Generation]) -> Watts:
-    rows = [load_table().generations[one.key] for one in candidates]
+    rows = [load_table().generations[generation.key] for generation in candidates]
     idle = [row.idle[1] for row in rows]
     dynamic = [row.full[1] - row.idle[1] for row in rows]
     least, most = 1 - KNOWN_SPREAD, 1 + KNOWN_SPREAD
     lows = [(min(d * least, row.dynamic[0]), min(i * least, row.idle[0])) for d, i, row in zip(dynamic, idle, rows, strict=True)]
     highs = [(max(d * most, row.dynamic[2]), max(i * most, row.idle[2])) for d, i, row in zip(dynamic, idle, rows, strict=True)]
-    entry = " or ".join(one.key for one in candidates)
+    entry = " or ".join(generation.key for generation in candidates)
     ratio, servers = default_ratio()
     if all(row.results >= FEWEST_SERVERS for row in rows):
         ratio = min(row.ratio[0] for row in rows), max(row.ratio[2] for row in rows)
@@ -210,17 +218,17 @@ class CpuIdentity:
 
 def this_cpu(path: Path = Path("/proc/cpuinfo")) -> CpuIdentity:
     """Return the host's first processor; an empty one where the kernel does not tell."""
-    found = first_processor(path)
-    if "CPU implementer" in found:
-        family, model = found["CPU implementer"], found.get("CPU part", "")
-        return CpuIdentity(vendor=ARM, family=_number(family), model=_number(model), name=found.get("model name", ""))
+    fields = first_processor(path)
+    if "CPU implementer" in fields:
+        family, model = fields["CPU implementer"], fields.get("CPU part", "")
+        return CpuIdentity(vendor=ARM, family=_number(family), model=_number(model), name=fields.get("model name", ""))
     return CpuIdentity(
-        vendor=found.get("vendor_id", ""),
-        family=_number(found.get("cpu family", "")),
-        model=_number(found.get("model", "")),
-        stepping=_number(found.get("stepping", "")),
-        name=found.get("model name", ""),
-        flags=frozenset(found.get("flags", "").split()),
+        vendor=fields.get("vendor_id", ""),
+        family=_number(fields.get("cpu family", "")),
+        model=_number(fields.get("model", "")),
+        stepping=_number(fields.get("stepping", "")),
+        name=fields.get("model name", ""),
+        flags=frozenset(fields.get("flags", "").split()),
     )
 
 
@@ -256,11 +264,11 @@ def weight_range(records: Iterable[RunRecord]) -> WeightRange:
 
 def widest(ranges: Iterable[WeightRange]) -> WeightRange:
     """Return the range that holds all of these, of all their servers; of none the default."""
-    found = list(dict.fromkeys(ranges)) or [_default_range()]
+    distinct = list(dict.fromkeys(ranges)) or [_default_range()]
     return WeightRange(
-        low=min(one.low for one in found),
-        high=max(one.high for one in found),
-        servers=" and ".join(dict.fromkeys(one.servers for one in found)),
+        low=min(weights.low for weights in distinct),
+        high=max(weights.high for weights in distinct),
+        servers=" and ".join(dict.fromkeys(weights.servers for weights in distinct)),
     )
 
 

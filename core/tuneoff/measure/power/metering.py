@@ -62,8 +62,8 @@ class PowerPlan:
     @property
     def problems(self) -> tuple[str, ...]:
         """One line each on what a reader of any run's energy must know."""
-        found = (*self.baseline.problems, self.baseline.broken, self.baseline.busy_line)
-        return tuple(dict.fromkeys(problem for problem in found if problem))
+        baseline_problems = (*self.baseline.problems, self.baseline.broken, self.baseline.busy_line)
+        return tuple(dict.fromkeys(problem for problem in baseline_problems if problem))
 
     def line(self) -> str:
         """Return one line for the user: which meter was found, its kind, and why no better one."""
@@ -170,8 +170,8 @@ def check_meters(file: MatrixFile) -> None:
         try:
             registry.find("power_meter", name)
         except UnknownNameError as error:
-            known = {AUTO, NO_METER, *(plugin.name for plugin in registry.scan("power_meter"))}
-            text = f"{unknown_name('power meter', name, known)}; or give it as module:Class"
+            meters = {AUTO, NO_METER, *(plugin.name for plugin in registry.scan("power_meter"))}
+            text = f"{unknown_name('power meter', name, meters)}; or give it as module:Class"
             raise UnknownNameError(f"{file.path}: power.meter: {text}") from error
         except ExperimentError as error:
             raise type(error)(f"{file.path}: power.meter: {error}") from error

@@ -29,19 +29,23 @@ class ModelMeter(PowerMeter):
     def __init__(self, options: Mapping[str, Any]) -> None:
         check_names("model", options, OPTIONS)
         is_given = any(name in options for name in (*_OWN, "low", "high"))
-        found, note = (_given(options), "") if is_given else _from_table(options)
-        entry = "the default server" if note else found.cpu
+        coefficients, note = (_given(options), "") if is_given else _from_table(options)
+        entry = "the default server" if note else coefficients.cpu
         self.description = MeterDescription(
             kind="estimated",
             source="watts per core as given" if is_given else f"watts per core of {entry}",
-            detail="; ".join(filter(None, (_described(found), note))),
-            coefficients=found,
+            detail="; ".join(filter(None, (_described(coefficients), note))),
+            coefficients=coefficients,
         )
 
 
-def _described(found: Coefficients) -> str:
-    dynamic = f"{found.joules_per_cpu_second:.3g} ({found.low[0]:.3g} to {found.high[0]:.3g}) J per CPU second"
-    return f"{found.cpu}: {dynamic}, {found.watts_per_core:.3g} ({found.low[1]:.3g} to {found.high[1]:.3g}) W per core"
+def _described(coefficients: Coefficients) -> str:
+    dynamic, idle = coefficients.joules_per_cpu_second, coefficients.watts_per_core
+    low, high = coefficients.low, coefficients.high
+    return (
+        f"{coefficients.cpu}: {dynamic:.3g} ({low[0]:.3g} to {high[0]:.3g}) J per CPU second, "
+        f"{idle:.3g} ({low[1]:.3g} to {high[1]:.3g}) W per core"
+    )
 
 
 def _given(options: Mapping[str, Any]) -> Coefficients:
@@ -70,21 +74,21 @@ def _from_table(options: Mapping[str, Any]) -> tuple[Coefficients, str]:
     table = load_table()
     if "cpu" in options:
         name = text("model", options, "cpu")
-        found = named_entry(name)
-        if found is None:
-            known = ("default", *table.generations)
-            some = f"{', '.join(known[:_SHOWN])}, and {len(known) - _SHOWN} more, the keys of `generations` in {TABLE}"
-            raise OptionError(f"meter model: no CPU {name!r} in the table{nearest(name, known)}; known: {some}")
+        watts = named_entry(name)
+        if watts is None:
+            keys = ("default", *table.generations)
+            some = f"{', '.join(keys[:_SHOWN])}, and {len(keys) - _SHOWN} more, the keys of `generations` in {TABLE}"
+            raise OptionError(f"meter model: no CPU {name!r} in the table{nearest(name, keys)}; known: {some}")
     else:
-        found = watts_for(this_cpu(Path(text("model", options, "cpuinfo", "/proc/cpuinfo"))))
+        watts = watts_for(this_cpu(Path(text("model", options, "cpuinfo", "/proc/cpuinfo"))))
     coefficients = Coefficients(
-        joules_per_cpu_second=found.dynamic,
-        watts_per_core=found.idle,
-        low=found.low,
-        high=found.high,
-        cpu=found.entry,
+        joules_per_cpu_second=watts.dynamic,
+        watts_per_core=watts.idle,
+        low=watts.low,
+        high=watts.high,
+        cpu=watts.entry,
         source=f"{table.source}; as of {table.date}",
-        ratio=found.ratio,
-        servers=found.servers,
+        ratio=watts.ratio,
+        servers=watts.servers,
     )
-    return coefficients, found.why_default
+    return coefficients, watts.why_default

@@ -114,16 +114,16 @@ def _checked(sample: PowerSample) -> PowerSample:
     must = "but must give PowerSample(t=ns, domain=text, joules=number or watts=number); tell its author"
     if not isinstance(sample, PowerSample):
         raise MeterError(f"the power meter gave {described_value(sample)}, {must}")
-    given = (sample.t, sample.joules, sample.watts)
-    if all(value is None or type(value) in (int, float) for value in given):
-        numbers: list[float | None] = list(given)
+    values = (sample.t, sample.joules, sample.watts)
+    if all(value is None or type(value) in (int, float) for value in values):
+        numbers: list[float | None] = list(values)
     else:
-        numbers = [None if value is None else number_of(value) for value in given]
+        numbers = [None if value is None else number_of(value) for value in values]
         sample = msgspec.structs.replace(sample, t=numbers[0], joules=numbers[1], watts=numbers[2])
-    is_number = [value is None or number is not None for value, number in zip(given, numbers, strict=True)]
+    is_number = [value is None or number is not None for value, number in zip(values, numbers, strict=True)]
     if not all(is_number) or type(numbers[0]) is not int or not isinstance(sample.domain, str):
-        told = ", ".join(map(described_value, (given[0], sample.domain, *given[1:])))
-        raise MeterError(f"the power meter gave a sample of {told}, {must}")
+        described = ", ".join(map(described_value, (values[0], sample.domain, *values[1:])))
+        raise MeterError(f"the power meter gave a sample of {described}, {must}")
     return sample
 
 
@@ -182,7 +182,7 @@ def collected(
     note: Callable[[str], None],
 ) -> Sequence[PowerSample]:
     """Return the samples from `start` to now, on the monotonic clock; what goes wrong is noted. `lock` is the meter's."""
-    found: list[PowerSample] = []
+    collected_samples: list[PowerSample] = []
     is_done = threading.Event()
     shift_ns = start.monotonic_ns - start.wall_ns
 
@@ -190,7 +190,7 @@ def collected(
         with lock:
             try:
                 samples = checked(list(meter.collect(start.wall_ns, time.time_ns())))
-                found.extend(msgspec.structs.replace(sample, t=sample.t + shift_ns) for sample in samples)
+                collected_samples.extend(msgspec.structs.replace(sample, t=sample.t + shift_ns) for sample in samples)
                 for problem in meter.problems:
                     note(problem)
                 if not samples:
@@ -205,4 +205,4 @@ def collected(
     if not is_done.wait(within_seconds):
         note(f"the power meter {name} did not answer within {within_seconds:g} s after the run; its samples are missing")
         return ()
-    return found
+    return collected_samples

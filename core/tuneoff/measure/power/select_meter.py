@@ -74,11 +74,11 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
 
 def _check_auto(options: Mapping[str, Any]) -> None:
     check_names(AUTO, options, _OF_AUTO)
-    for part, own in options.items():
-        if not isinstance(own, Mapping):
-            rule = f"must be a mapping of that meter's options, but got {own!r}"
+    for part, part_options in options.items():
+        if not isinstance(part_options, Mapping):
+            rule = f"must be a mapping of that meter's options, but got {part_options!r}"
             raise OptionError(f"meter auto: `{part}` {rule}; write {{{part}: {{OPTION: VALUE}}}}")
-        check_options(_OF_AUTO[part], own)
+        check_options(_OF_AUTO[part], part_options)
 
 
 def open_meter(name: str, options: Mapping[str, Any]) -> PowerMeter:
@@ -156,12 +156,14 @@ class JointMeter(PowerMeter):
         self._kept: list[PowerSample] = []
         described = [part.description for part in self.parts.values()]
         self.description = MeterDescription(
-            kind="measured" if all(one.kind == "measured" for one in described) else "estimated",
-            source="; ".join(one.source for one in described),
-            domains=tuple(domain for one in described for domain in one.domains),
-            detail="; ".join(filter(None, (one.detail for one in described))),
-            coefficients=next((one.coefficients for one in described if one.coefficients is not None), None),
-            longest_gap_seconds=min(one.longest_gap_seconds for one in described),
+            kind="measured" if all(description.kind == "measured" for description in described) else "estimated",
+            source="; ".join(description.source for description in described),
+            domains=tuple(domain for description in described for domain in description.domains),
+            detail="; ".join(filter(None, (description.detail for description in described))),
+            coefficients=next(
+                (description.coefficients for description in described if description.coefficients is not None), None
+            ),
+            longest_gap_seconds=min(description.longest_gap_seconds for description in described),
         )
 
     def read(self) -> Sequence[PowerSample]:

@@ -145,7 +145,7 @@ class ProcessTree:
                 waiting[int(name)] = stat
             elif not name.isdigit():
                 self._decided.add(name)
-        found = []
+        members = []
         was_decided = True
         while was_decided and waiting:  # a process may be listed before its parent
             was_decided = False
@@ -157,9 +157,9 @@ class ProcessTree:
                 del waiting[pid]
                 self._decided.add(str(pid))
                 if belongs:
-                    found.append(self._add(pid, stat))
+                    members.append(self._add(pid, stat))
         self._is_complete = not waiting
-        return found
+        return members
 
     def _belongs(self, pid: int, stat: Stat, names: set[str], waiting: dict[int, Stat], now_ns: int) -> bool | None:
         """Tell whether a process is in the tree; None while that cannot be told."""
@@ -212,9 +212,9 @@ class MemoryLooks:
         if stat is None or (looked_ns and now_ns - looked_ns < PSS_EVERY_NS):
             return None
         before = time.thread_time_ns()
-        found = pss_bytes(pid, self._proc)
+        pss = pss_bytes(pid, self._proc)
         cost_ns = time.thread_time_ns() - before
         self._next_ns = now_ns + int(cost_ns / MOST_SHARE)
         self._looked = {(pid, stat.started_ns): self._looked.get((pid, stat.started_ns), 0) for _, pid, stat in due}
         self._looked[pid, stat.started_ns] = now_ns
-        return None if found is None else (pid, found)
+        return None if pss is None else (pid, pss)
