@@ -58,14 +58,14 @@ def _record(folder: Path) -> RunRecord:
     return record
 
 
-def result_files(results: Path, found: Executions, *, checkpoints: bool) -> dict[str, Content]:
+def result_files(results: Path, by_folder: Executions, *, checkpoints: bool) -> dict[str, Content]:
     """Return the files of a results folder that a bundle holds, by their path in the bundle.
 
     Raises:
         ResultsError: one cannot be read, or is no plain file (a link could hold what is not meant for others).
     """
     paths = [results / PLAN]
-    for folder, record in found.items():
+    for folder, record in by_folder.items():
         paths += _of_execution(folder, record, checkpoints)
     for path in paths:
         try:
@@ -87,30 +87,30 @@ def _of_execution(folder: Path, record: RunRecord | None, checkpoints: bool) -> 
             yield path
 
 
-def data_of(found: Executions) -> list[dict[str, Any]]:
+def data_of(by_folder: Executions) -> list[dict[str, Any]]:
     """Return the data sets that the runs used, with the SHA-256 of each file, and which runs used them."""
     sets: dict[str, dict[str, Any]] = {}
-    for record in _records(found):
+    for record in _records(by_folder):
         data = record.environment.get("data")
         if isinstance(data, Mapping):
-            known = {name: data.get(name) for name in ("name", "version", "sha256", "size_bytes")}
-            entry = sets.setdefault(canonical_json(known), {**known, "runs": []})
+            identity = {name: data.get(name) for name in ("name", "version", "sha256", "size_bytes")}
+            entry = sets.setdefault(canonical_json(identity), {**identity, "runs": []})
             if record.run_id not in entry["runs"]:
                 entry["runs"].append(record.run_id)
     return [sets[key] for key in sorted(sets)]
 
 
-def environments_of(found: Executions) -> list[dict[str, Any]]:
+def environments_of(by_folder: Executions) -> list[dict[str, Any]]:
     """Return the different environments of the runs, without what changes from run to run, and the executions in each."""
     different: dict[str, dict[str, Any]] = {}
-    for record in _records(found):
+    for record in _records(by_folder):
         kept = {name: value for name, value in record.environment.items() if name not in _VOLATILE}
         entry = different.setdefault(canonical_json(kept), {"environment": kept, "executions": []})
         entry["executions"].append(record.execution_id)
     return [different[key] for key in sorted(different)]
 
 
-def missing_of(ends: Sequence[RunEnd], found: Executions, names: Mapping[str, str]) -> list[str]:
+def missing_of(ends: Sequence[RunEnd], by_folder: Executions, names: Mapping[str, str]) -> list[str]:
     """Return what the plan has and the results lack, one line each."""
     lines = []
     for end in ends:
@@ -118,7 +118,7 @@ def missing_of(ends: Sequence[RunEnd], found: Executions, names: Mapping[str, st
             why = f": {' '.join(end.reason.split())}" if end.reason else ""
             status = "not begun" if end.status == "planned" else end.status
             lines.append(f"run {end.run_id} ({names.get(end.run_id, end.label)}) is {status}{why}")
-    for folder, record in found.items():
+    for folder, record in by_folder.items():
         if record is None:
             name = folder.name.encode("utf-8", "backslashreplace").decode()
             lines.append(f"execution {name} has no record: its command was killed before it had one")
@@ -157,12 +157,12 @@ def readme(plan: Plan, lines: Sequence[str], missing: Sequence[str], tells: Sequ
     )
 
 
-def tells_of(plan: Plan, found: Executions) -> list[str]:
+def tells_of(plan: Plan, by_folder: Executions) -> list[str]:
     """Return what a reader learns of where the runs were made: hosts, paths, repositories, addresses."""
     hosts: dict[str, None] = {}
     texts: list[str] = [plan.path]
     remotes: dict[str, None] = {}
-    for record in _records(found):
+    for record in _records(by_folder):
         hosts[str(record.environment.get("host"))] = None
         hosts.update(dict.fromkeys(process.partition(":")[0] for process in record.coordinators))
         remotes.update(dict.fromkeys(_remotes(record.environment)))
@@ -180,8 +180,8 @@ def tells_of(plan: Plan, found: Executions) -> list[str]:
     ]
 
 
-def _records(found: Executions) -> Iterator[RunRecord]:
-    yield from (record for record in found.values() if record is not None)
+def _records(by_folder: Executions) -> Iterator[RunRecord]:
+    yield from (record for record in by_folder.values() if record is not None)
 
 
 def _remotes(environment: Mapping[str, Any]) -> Iterator[str]:
@@ -206,7 +206,7 @@ def _listed(items: Sequence[str]) -> str:
     return (", ".join(items[:SHOWN]) or "none") + (f" and {more} more" if more > 0 else "")
 
 
-def lock_of(found: Executions, installed: Mapping[str, str] | None = None) -> dict[str, Any]:
+def lock_of(by_folder: Executions, installed: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return the lock as JSON values.
 
     `recorded`: package -> versions, as the runs' own records have them. `installed`: every package of the environment in
@@ -214,7 +214,7 @@ def lock_of(found: Executions, installed: Mapping[str, str] | None = None) -> di
     """
     packages: dict[str, set[str]] = {}
     pythons: set[str] = set()
-    for record in _records(found):
+    for record in _records(by_folder):
         if isinstance(record.environment.get("python"), str):
             pythons.add(record.environment["python"])
         for name, version in (record.environment.get("versions") or {}).items():
@@ -245,21 +245,21 @@ def lock_text(lock: Mapping[str, Any]) -> str:
         lines.append(f"# packages beneath these are not known: {lock['reason']}")
         return "\n".join(lines) + "\n"
     lines.append("# what else was installed where the bundle was made:")
-    known = {canonical(name) for name in (*lock["recorded"], OWN)}
-    lines += [f"{name}=={version}" for name, version in lock["installed"].items() if canonical(name) not in known]
+    recorded = {canonical(name) for name in (*lock["recorded"], OWN)}
+    lines += [f"{name}=={version}" for name, version in lock["installed"].items() if canonical(name) not in recorded]
     return "\n".join(lines) + "\n"
 
 
 @functools.cache
 def installed_packages() -> Mapping[str, str]:
     """Return every installed distribution and its version, as they were when it was first asked."""
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for distribution in importlib.metadata.distributions():
         metadata = distribution.metadata  # which is read anew each time
         name = metadata["Name"]
         if name:  # a broken installation has none
-            found.setdefault(canonical(name), metadata["Version"])  # the first on the path is the one that is imported
-    return found
+            versions.setdefault(canonical(name), metadata["Version"])  # the first on the path is the one that is imported
+    return versions
 
 
 def canonical(name: str) -> str:
@@ -269,9 +269,9 @@ def canonical(name: str) -> str:
 
 def _difference(recorded: Mapping[str, list[str]], here: Mapping[str, str]) -> str | None:
     for name, versions in recorded.items():
-        found = here.get(canonical(name))
-        if found is not None and versions == [found]:
+        installed = here.get(canonical(name))
+        if installed is not None and versions == [installed]:
             continue
-        now = f"{found} is installed" if found else "it is not installed"
+        now = f"{installed} is installed" if installed else "it is not installed"
         return f"the runs had {name} {' and '.join(versions)}, but where the bundle was made {now}"
     return None if recorded else "no run recorded its packages"

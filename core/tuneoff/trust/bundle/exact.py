@@ -148,13 +148,13 @@ def validation(pair: RunPair) -> ReproducedColumn:
     """Return whether configurations that both trained have equal metrics in every epoch that both have."""
     metric, budget = pair.spec.experiment.objective.metric, pair.spec.experiment.budget
     theirs, ours = (values_of({0: run}, budget.epochs_per_trial) for run in (pair.bundle, pair.here))
-    found = compare_values(theirs, ours)
-    if not found.configurations:
+    comparison = compare_values(theirs, ours)
+    if not comparison.configurations:
         return inconclusive("validation metrics", pair.where, "no configuration was trained in both", decides=False)
-    unequal = [place for place in found.unequal if place[3] != ENDED_EARLY]
-    gap = max((_gap(theirs.get(place), ours.get(place)) for place in unequal if place[3] == metric), default=0.0)
-    equal = f"equal bits in every epoch of {len(found.configurations)} configurations" if not unequal else None
-    different = f"{len({place[1] for place in unequal})} of {len(found.configurations)} configurations have other metrics"
+    unequal = [key for key in comparison.unequal if key[3] != ENDED_EARLY]
+    gap = max((_gap(theirs.get(key), ours.get(key)) for key in unequal if key[3] == metric), default=0.0)
+    equal = f"equal bits in every epoch of {len(comparison.configurations)} configurations" if not unequal else None
+    different = f"{len({key[1] for key in unequal})} of {len(comparison.configurations)} configurations have other metrics"
     return exact("validation metrics", pair.where, equal, f"{different}, {metric} by up to {gap:.3g}", pair.bits_excuse)
 
 
@@ -178,9 +178,9 @@ def test_scores(pair: RunPair, same_configurations: bool) -> Iterator[Reproduced
         yield exact("test scores", pair.where, None, f"only {'here' if theirs is None else 'in the bundle'}")
         return
     unequal = [name for name in {**theirs.scores, **ours.scores} if theirs.scores.get(name) != ours.scores.get(name)]
-    shown = ", ".join(f"{name} {ours.scores.get(name)} here, {theirs.scores.get(name)} in the bundle" for name in unequal[:1])
+    different = ", ".join(f"{name} {ours.scores.get(name)} here, {theirs.scores.get(name)} in the bundle" for name in unequal[:1])
     equal = None if unequal else f"{len(theirs.scores)} equal"
-    yield exact("test scores", pair.where, equal, shown, _follows(pair, same_configurations))
+    yield exact("test scores", pair.where, equal, different, _follows(pair, same_configurations))
 
 
 def checkpoint(pair: RunPair, same_configurations: bool) -> Iterator[ReproducedColumn]:
@@ -195,11 +195,11 @@ def checkpoint(pair: RunPair, same_configurations: bool) -> Iterator[ReproducedC
 
 def common_values(pair: RunPair) -> list[tuple[float, float]]:
     """Return (bundle, here) values of the configurations that both completed."""
-    found = []
-    for theirs, ours in _common(pair):
-        if theirs.value is not None and ours.value is not None and theirs.state == ours.state == "completed":
-            found.append((theirs.value, ours.value))
-    return found
+    return [
+        (theirs.value, ours.value)
+        for theirs, ours in _common(pair)
+        if theirs.value is not None and ours.value is not None and theirs.state == ours.state == "completed"
+    ]
 
 
 def _follows(pair: RunPair, same_configurations: bool) -> str | None:
@@ -211,13 +211,13 @@ def _follows(pair: RunPair, same_configurations: bool) -> str | None:
 
 def _common(pair: RunPair) -> Iterator[tuple[TrialRecord, TrialRecord]]:
     """Yield trials of one configuration in the bundle and here; one that is trained twice is paired once each."""
-    there: dict[str, list[TrialRecord]] = {}
+    unpaired: dict[str, list[TrialRecord]] = {}
     for trial in pair.here.trials:
         if trial.used_ticket:
-            there.setdefault(trial.digest, []).append(trial)
+            unpaired.setdefault(trial.digest, []).append(trial)
     for trial in pair.bundle.trials:
-        if trial.used_ticket and there.get(trial.digest):
-            yield trial, there[trial.digest].pop(0)
+        if trial.used_ticket and unpaired.get(trial.digest):
+            yield trial, unpaired[trial.digest].pop(0)
 
 
 def _epochs(trial: TrialRecord) -> Sequence[EpochRecord]:

@@ -78,8 +78,8 @@ def refuse(spec: RunSpec) -> None:
 
 def refuse_workload(workload: WorkloadSpec) -> None:
     """Refuse what a bundle's options would let a workload do here beyond its trials. Raises: as `refuse`."""
-    found = workload_of(workload)
-    reason = next(_options(workload.options, found.foreign_options), None) or found.refuse_foreign(workload.options)
+    installed = workload_of(workload)
+    reason = next(_options(workload.options, installed.foreign_options), None) or installed.refuse_foreign(workload.options)
     if reason is not None:
         raise ExperimentError(f"workload {workload.name!r} does not obey these options of a bundle: {reason}; {TRUSTED}")
 
@@ -131,8 +131,8 @@ def _options(options: Mapping[str, Any], allowed: frozenset[str]) -> Iterator[st
     """Yield why options are not obeyed: the list of allowed ones lacks their name, or they are neither number nor word."""
     for name, value in options.items():
         if name not in allowed:
-            known = ", ".join(sorted(allowed)) or "none"
-            yield f"option {_shown(name)} with {_shown(value)} is not one that a bundle may set ({known})"
+            names = ", ".join(sorted(allowed)) or "none"
+            yield f"option {_shown(name)} with {_shown(value)} is not one that a bundle may set ({names})"
         for odd in _odd(value):
             yield f"option {name!r} may be numbers and words, but has {_shown(odd)}"
 

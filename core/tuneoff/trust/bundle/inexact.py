@@ -109,8 +109,8 @@ def _paired(values: Sequence[tuple[float, float]]) -> tuple[ReproductionAnswer, 
 
 
 def _values(runs: Sequence[RunRecord], name: str) -> list[float]:
-    found = (run.metrics.get(name) for run in runs)
-    return [float(metric.value) for metric in found if metric is not None and metric.value is not None]
+    metrics = (run.metrics.get(name) for run in runs)
+    return [float(metric.value) for metric in metrics if metric is not None and metric.value is not None]
 
 
 @dataclass(frozen=True, slots=True)

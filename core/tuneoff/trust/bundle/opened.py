@@ -149,31 +149,33 @@ def choose(bundle: Bundle, *, adapters: Sequence[str] | None = None, runs: int =
     Raises:
         ExperimentError: the bundle has no run that is done, or none of such an adapter.
     """
-    found = eligible(bundle)
-    if not found:
+    candidates = eligible(bundle)
+    if not candidates:
         raise ExperimentError(f"{bundle.path} has no run that is done, so there is nothing to reproduce")
     if adapters is not None:
-        found = [run for run in found if {run.label, run.spec.adapter, f"{run.spec.adapter}@{run.spec.platform}"} & {*adapters}]
-        known = {run.label for run in eligible(bundle)} | {run.spec.adapter for run in eligible(bundle)}
-        unknown = [name for name in adapters if name.partition("@")[0] not in {label.partition("@")[0] for label in known}]
-        if unknown or not found:
+        candidates = [
+            run for run in candidates if {run.label, run.spec.adapter, f"{run.spec.adapter}@{run.spec.platform}"} & {*adapters}
+        ]
+        names = {run.label for run in eligible(bundle)} | {run.spec.adapter for run in eligible(bundle)}
+        unknown = [name for name in adapters if name.partition("@")[0] not in {label.partition("@")[0] for label in names}]
+        if unknown or not candidates:
             wrong = (unknown or list(adapters))[0]
             raise UnknownNameError(
-                f"{bundle.path} has no run of adapter {wrong!r} that is done; it has: {', '.join(sorted(known))}"
+                f"{bundle.path} has no run of adapter {wrong!r} that is done; it has: {', '.join(sorted(names))}"
             )
     else:
-        outside = found[0]
-        found = [run for run in found if is_here(run)]
-        if not found:
+        outside = candidates[0]
+        candidates = [run for run in candidates if is_here(run)]
+        if not candidates:
             where = f"{outside.spec.adapter}@{outside.spec.platform}"
             raise ExperimentError(f"{bundle.path} has only runs outside this machine ({where}), and none is run there; {TRUSTED}")
     if everything:
-        return found
+        return candidates
     chosen = set()
-    for label in dict.fromkeys(run.label for run in found):
-        ranked = _ranked([run for run in found if run.label == label], bundle.records)
+    for label in dict.fromkeys(run.label for run in candidates):
+        ranked = _ranked([run for run in candidates if run.label == label], bundle.records)
         chosen |= {run.run_id for run in ranked[:runs]}
-    return [run for run in found if run.run_id in chosen]
+    return [run for run in candidates if run.run_id in chosen]
 
 
 def group_of(run: PlannedRun) -> tuple[str, str]:
@@ -238,7 +240,7 @@ def _ranked(runs: list[PlannedRun], records: Mapping[str, RunRecord]) -> list[Pl
     groups: dict[tuple[str, str], list[PlannedRun]] = defaultdict(list)
     for run in sorted(runs, key=lambda run: _cost(records[run.run_id])):
         groups[group_of(run)].append(run)
-    places = {run.run_id: place for group in groups.values() for place, run in enumerate(group)}
+    places = {run.run_id: index for group in groups.values() for index, run in enumerate(group)}
 
     def rank(run: PlannedRun) -> tuple[int, float, str]:
         return places[run.run_id], _cost(records[run.run_id]), run.run_id
@@ -248,5 +250,5 @@ def _ranked(runs: list[PlannedRun], records: Mapping[str, RunRecord]) -> list[Pl
 
 def _cost(record: RunRecord) -> float:
     """Return a run's wall time in ms."""
-    found = record.metrics.get("time.jct")
-    return float(found.value) if found is not None and found.value is not None else float("inf")
+    jct = record.metrics.get("time.jct")
+    return float(jct.value) if jct is not None and jct.value is not None else float("inf")

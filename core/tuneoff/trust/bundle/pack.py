@@ -82,39 +82,42 @@ def pack(
             raise ResultsError(f"{results} is in use by another tuneoff command; bundle it when that has ended")
         plan = read_plan(results)
         _check_target(target, plan, note)
-        found_problems = verify(results).problems
-        problems = [one.line for one in found_problems if one.where.partition("/")[0] != EXPORTS]  # which are not bundled
+        problems = [
+            problem.line
+            for problem in verify(results).problems
+            if problem.where.partition("/")[0] != EXPORTS  # which are not bundled
+        ]
         if problems and not allow_unverified:
             more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
             raise UnverifiedError(
                 f"{results} is not verified: {problems[0]}{more}; see tuneoff verify, or add --allow-unverified"
             )
-        found = executions(results)
+        by_folder = executions(results)
         ends = run_ends(results, plan)
-        missing = tuple(missing_of(ends, found, _names(plan)))
-        contents = result_files(results, found, checkpoints=checkpoints)
-        lock = lock_of(found)
+        missing = tuple(missing_of(ends, by_folder, _names(plan)))
+        contents = result_files(results, by_folder, checkpoints=checkpoints)
+        lock = lock_of(by_folder)
         contents |= {
             names.LOCK_JSON: _json(lock),
             names.LOCK_TXT: _bytes(lock_text(lock)),
-            names.DATA: _json(data_of(found)),
-            names.ENVIRONMENT: _json(environments_of(found)),
+            names.DATA: _json(data_of(by_folder)),
+            names.ENVIRONMENT: _json(environments_of(by_folder)),
             names.EXPERIMENT: _json(dict(plan.content)),
         }
         done = sum(end.status == "done" for end in ends)
         versions = ", ".join(lock["recorded"].get("tuneoff", ())) or "of an unknown version"
         facts = [
-            f"{done} of {len(ends)} planned runs are done; {len(found)} executions, made by tuneoff {versions}.",
+            f"{done} of {len(ends)} planned runs are done; {len(by_folder)} executions, made by tuneoff {versions}.",
             f"NOT VERIFIED when it was made: {problems[0]} ({len(problems)} in all)." if problems else _VERIFIED,
             "Checkpoints of the tested models are included." if checkpoints else _NO_CHECKPOINTS,
         ]
-        contents[names.README] = _bytes(readme(plan, facts, missing, tells_of(plan, found)))
+        contents[names.README] = _bytes(readme(plan, facts, missing, tells_of(plan, by_folder)))
         _check_size(contents, limit_bytes)  # before anything is read
         check_no_secrets(contents)
         files = tuple(describe(path, contents[path]) for path in sorted(contents))
         if (wrong := next(wrong_files(files), None)) is not None:
             raise ResultsError(f"{results} cannot be bundled: {wrong}; rename or remove it")
-        made = BundleManifest(
+        manifest = BundleManifest(
             name=top_folder(plan.name),
             plan_id=plan.plan_id,
             tuneoff=tuneoff.__version__,
@@ -126,10 +129,10 @@ def pack(
             files=files,
         )
         lacks = f"{len(missing)} things are missing, see {names.README}" if missing else "nothing is missing"
-        note(f"{len(files)} files of {made.size_bytes / 1e6:.1f} MB, a tenth to a half of that when packed; {lacks}")
+        note(f"{len(files)} files of {manifest.size_bytes / 1e6:.1f} MB, a tenth to a half of that when packed; {lacks}")
         with interrupting():
-            digest = write_archive(target, made, contents)
-    return Packed(path=target, sha256=digest, size_bytes=target.stat().st_size, manifest=made)
+            digest = write_archive(target, manifest, contents)
+    return Packed(path=target, sha256=digest, size_bytes=target.stat().st_size, manifest=manifest)
 
 
 def _check_size(contents: Mapping[str, Content], limit_bytes: int) -> None:
@@ -184,9 +187,9 @@ def check_no_secrets(contents: Mapping[str, Content], environment: Mapping[str, 
     for path, content in contents.items():
         if path.endswith(".safetensors"):  # numbers
             continue
-        found = next(filter(None, (_found(piece, secrets) for piece in _pieces(content))), None)
-        if found is not None:
-            raise ResultsError(f"{path} holds {found}; a bundle is for others: remove it from the experiment and run again")
+        secret = next(filter(None, (_secret_in(piece, secrets) for piece in _pieces(content))), None)
+        if secret is not None:
+            raise ResultsError(f"{path} holds {secret}; a bundle is for others: remove it from the experiment and run again")
 
 
 def _pieces(content: Content) -> Iterator[bytes]:
@@ -201,7 +204,7 @@ def _pieces(content: Content) -> Iterator[bytes]:
             tail = (tail + part)[-OVERLAP:]
 
 
-def _found(content: bytes, secrets: Mapping[str, bytes]) -> str | None:
+def _secret_in(content: bytes, secrets: Mapping[str, bytes]) -> str | None:
     for name, value in secrets.items():
         if value in content:
             return f"the value of the environment variable {name}"

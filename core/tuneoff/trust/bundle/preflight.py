@@ -60,8 +60,8 @@ def preflight(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None = Non
     no_data: dict[str, str] = {}
     rows = [*_verified(bundle), _seeds(bundle, runs, seed)]
     for key, workload in _distinct_workloads(runs).items():
-        own = [bundle.records[run.run_id] for run in runs if workload_key(run.spec.experiment.workload) == key]
-        rows += _workload_rows(workload, own, no_data)
+        records = [bundle.records[run.run_id] for run in runs if workload_key(run.spec.experiment.workload) == key]
+        rows += _workload_rows(workload, records, no_data)
     preloaded = {DISTRIBUTIONS.get(module, module) for module in _preloaded(runs)}
     levels: dict[str, Level] = {**dict.fromkeys(OWN_RESULT & preloaded, "numerics"), **dict.fromkeys(frameworks, "identity")}
     return Preflight(
@@ -99,8 +99,7 @@ def _verified(bundle: Bundle) -> Iterator[EnvironmentRow]:
 
 def _seeds(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None) -> EnvironmentRow:
     """Hold the seeds that trials were trained with to those that the run's seed gives; and say where another is asked for."""
-    planned = sorted({run.spec.seed for run in runs})
-    shown = ", ".join(map(str, planned))
+    planned = ", ".join(map(str, sorted({run.spec.seed for run in runs})))
     for run in runs:
         for trial in bundle.records[run.run_id].trials:
             due = derive_seed("trial", run.spec.seed, configuration_digest(trial.configuration))
@@ -108,45 +107,45 @@ def _seeds(bundle: Bundle, runs: Sequence[PlannedRun], seed: int | None) -> Envi
             if other is not None:
                 text = f"{run.spec.seed}, but {trial.trial} of run {run.run_id} was trained with seed {other}"
                 return environment_row("seed", "identity", text, f"{due} for that trial")
-    return environment_row("seed", "identity", shown, shown if seed is None else str(seed))
+    return environment_row("seed", "identity", planned, planned if seed is None else str(seed))
 
 
 def _workload_rows(workload: WorkloadSpec, records: Sequence[RunRecord], no_data: dict[str, str]) -> list[EnvironmentRow]:
     """Return one row per data file that differs, or one for all, and one for the workload's code."""
     try:
         refuse_workload(workload)  # only a workload, and one that obeys them, is called with the options that the bundle gives
-        found = prepare(replace(workload, target=registry.installed("workload", workload.name).target))
+        provenance = prepare(replace(workload, target=registry.installed("workload", workload.name).target))
     except TuneoffError as error:
         no_data[workload_key(workload)] = text = " ".join(str(error).split())
-        known = ", ".join(f"{name} {digest[:12]}" for name, digest in sorted(_data(records).items()))
-        return [environment_row(f"data of {workload.name}", "identity", known or "no files", text)]
-    return [*_data_rows(workload, records, found), *_code_rows(workload, records, found)]
+        recorded = ", ".join(f"{name} {digest[:12]}" for name, digest in sorted(_data(records).items()))
+        return [environment_row(f"data of {workload.name}", "identity", recorded or "no files", text)]
+    return [*_data_rows(workload, records, provenance), *_code_rows(workload, records, provenance)]
 
 
-def _data_rows(workload: WorkloadSpec, records: Sequence[RunRecord], found: Provenance) -> list[EnvironmentRow]:
-    known, here = _data(records), dict(found.data.sha256)
+def _data_rows(workload: WorkloadSpec, records: Sequence[RunRecord], provenance: Provenance) -> list[EnvironmentRow]:
+    recorded, here = _data(records), dict(provenance.data.sha256)
     name = f"data of {workload.name}"
-    if not known and not here:
+    if not recorded and not here:
         return [environment_row(name, "identity", "no files", "no files")]
     rows = []
-    for file in sorted({*known, *here}):
-        if known.get(file) != here.get(file):
-            texts = [f"SHA-256 {found[file][:12]}" if file in found else "no such file" for found in (known, here)]
+    for file in sorted({*recorded, *here}):
+        if recorded.get(file) != here.get(file):
+            texts = [f"SHA-256 {digests[file][:12]}" if file in digests else "no such file" for digests in (recorded, here)]
             rows.append(environment_row(f"data file {file}", "identity", *texts, is_wrong=True))
-    same = len({*known, *here}) - len(rows)
+    same = len({*recorded, *here}) - len(rows)
     if same:
-        text = f"{found.data.name} {found.data.version}, {same} files"
+        text = f"{provenance.data.name} {provenance.data.version}, {same} files"
         rows.insert(0, environment_row(name, "identity", text, text))
     return rows
 
 
-def _code_rows(workload: WorkloadSpec, records: Sequence[RunRecord], found: Provenance) -> list[EnvironmentRow]:
+def _code_rows(workload: WorkloadSpec, records: Sequence[RunRecord], provenance: Provenance) -> list[EnvironmentRow]:
     codes = {(record.environment.get("workload") or {}).get("sha256") for record in records} - {None}
-    here = found.code.get("sha256")
+    here = provenance.code.get("sha256")
     if not codes or here is None:
         return []
-    shown = ", ".join(sorted(str(code)[:12] for code in codes))
-    return [environment_row(f"code of {workload.name}", "notice", shown, str(here)[:12])]
+    recorded = ", ".join(sorted(str(code)[:12] for code in codes))
+    return [environment_row(f"code of {workload.name}", "notice", recorded, str(here)[:12])]
 
 
 def _data(records: Sequence[RunRecord]) -> dict[str, str]:
@@ -165,13 +164,13 @@ def _framework_package(run: PlannedRun) -> str | None:
 
 
 def _preloaded(runs: Sequence[PlannedRun]) -> frozenset[str]:
-    found: set[str] = set()
+    modules: set[str] = set()
     for workload in _distinct_workloads(runs).values():
         try:
-            found |= {name.partition(".")[0] for name in workload_of(workload).preload}
+            modules |= {name.partition(".")[0] for name in workload_of(workload).preload}
         except TuneoffError:
             return frozenset(OWN_RESULT)  # unknown: any may count
-    return frozenset(found)
+    return frozenset(modules)
 
 
 def _distinct_workloads(runs: Sequence[PlannedRun]) -> dict[str, WorkloadSpec]:

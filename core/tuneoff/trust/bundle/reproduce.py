@@ -52,8 +52,8 @@ class ReproduceRequest:
     @property
     def adapters(self) -> list[tuple[str, dict[str, Any]]]:
         """Of each adapter to which the bundle gives options its name with the platform, and these."""
-        found = {run.label: run.spec for run in self.chosen if run.spec.options}
-        return [(f"{spec.adapter}@{spec.platform}", dict(spec.options)) for spec in found.values()]
+        specs = {run.label: run.spec for run in self.chosen if run.spec.options}
+        return [(f"{spec.adapter}@{spec.platform}", dict(spec.options)) for spec in specs.values()]
 
     @property
     def names(self) -> dict[str, str]:
@@ -128,13 +128,13 @@ def prepare(
     reasons = {run.run_id: error for run in chosen if (error := why_not(run, check)) is not None}
     if len(reasons) == len(chosen) and all(_is_absent(error) for error in reasons.values()):
         raise next(iter(reasons.values()))
-    found = preflight(bundle, chosen, seed)
+    comparison = preflight(bundle, chosen, seed)
     not_here = {run_id: " ".join(str(error).split()) for run_id, error in reasons.items()}
     for run in chosen:
-        problem = found.no_data.get(workload_key(run.spec.experiment.workload))
+        problem = comparison.no_data.get(workload_key(run.spec.experiment.workload))
         if problem is not None:
             not_here.setdefault(run.run_id, problem)
-    return ReproduceRequest(bundle=bundle, chosen=tuple(chosen), preflight=found, not_here=not_here, seed=seed)
+    return ReproduceRequest(bundle=bundle, chosen=tuple(chosen), preflight=comparison, not_here=not_here, seed=seed)
 
 
 def compare(request: ReproduceRequest, results: Path | None) -> Reproduction:
@@ -163,7 +163,7 @@ def compare(request: ReproduceRequest, results: Path | None) -> Reproduction:
     answer, why = overall(columns, request.preflight.changed("identity"))
     answer, why = _with_others(answer, why, request)
     bound = [column for column in columns if column.tolerance == "machine"]
-    found = Reproduction(
+    reproduction = Reproduction(
         request=request,
         answer=answer,
         why=why,
@@ -172,8 +172,8 @@ def compare(request: ReproduceRequest, results: Path | None) -> Reproduction:
         results=results,
     )
     if results is not None:
-        write_bytes(results / REPORT, (json.dumps(found.to_json(), indent=1, ensure_ascii=False) + "\n").encode())
-    return found
+        write_bytes(results / REPORT, (json.dumps(reproduction.to_json(), indent=1, ensure_ascii=False) + "\n").encode())
+    return reproduction
 
 
 def _pair(request: ReproduceRequest, run: PlannedRun, record: RunRecord) -> RunPair:

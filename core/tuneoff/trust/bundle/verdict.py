@@ -55,9 +55,9 @@ def inconclusive(name: str, where: str, why: str, *, decides: bool = True) -> Re
 
 def of_columns(columns: Iterable[ReproducedColumn]) -> ReproductionAnswer:
     """Return the worst answer: DIFFERENT before INCONCLUSIVE before REPRODUCED; without columns INCONCLUSIVE."""
-    found = {column.answer for column in columns}
+    answers = {column.answer for column in columns}
     for answer in (ReproductionAnswer.DIFFERENT, ReproductionAnswer.INCONCLUSIVE, ReproductionAnswer.REPRODUCED):
-        if answer in found:
+        if answer in answers:
             return answer
     return ReproductionAnswer.INCONCLUSIVE
 

@@ -57,8 +57,8 @@ class Counterexample:
         width = max(map(len, (*heads, *words)), default=0) + 2
         lines = [f"{'seconds':>10}  {''.join(head.ljust(width) for head in heads)}".rstrip()]
         for event, word in zip(self.events, words, strict=True):
-            own = lanes.index(event.process)
-            cells = "".join((word if place == own else "|").ljust(width) for place in range(len(lanes)))
+            lane_index = lanes.index(event.process)
+            cells = "".join((word if index == lane_index else "|").ljust(width) for index in range(len(lanes)))
             lines.append(f"{event.seconds:>10.3f}  {cells}{'<--' if event.is_wrong else ''}".rstrip())
         return [*lines, f"{'':>10}  and nothing more of it"] if self.rule in MISSING else lines
 
@@ -102,5 +102,5 @@ def _drawn(history: RunHistory, moment: Moment, is_wrong: bool) -> DrawnEvent:
 def _words(event: Any) -> str:
     """Return an event's type, as its file has it, with what tells it from others."""
     details = (getattr(event, name, None) for name in ("name", "epoch", "state", "reason"))
-    told = [str(detail) for detail in details if detail is not None]
-    return " ".join([event.__struct_config__.tag.removeprefix("trial_"), *told])
+    texts = [str(detail) for detail in details if detail is not None]
+    return " ".join([event.__struct_config__.tag.removeprefix("trial_"), *texts])

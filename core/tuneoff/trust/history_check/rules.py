@@ -43,15 +43,15 @@ def check_history(events: Iterable[tuple[Process, Event]], spec: RunSpec, *, is_
     was killed left open is legal.
     """
     history = RunHistory(events)
-    breaches: dict[str, list[Breach]] = defaultdict(list)
+    by_rule: dict[str, list[Breach]] = defaultdict(list)
     for trial in history.trials.values():
         for breach in _of_trial(history, trial, spec, is_done):
-            breaches[breach.rule].append(breach)
+            by_rule[breach.rule].append(breach)
     listed = listed_configurations(spec)
     rest = (*_slots(history), *_out_of_order(history))
     for breach in (*rest, *_budget(history, spec, listed, is_done), *_given(history, spec, listed, is_done)):
-        breaches[breach.rule].append(breach)
-    return [counterexample(history, found[0], len(found)) for found in breaches.values()]
+        by_rule[breach.rule].append(breach)
+    return [counterexample(history, breaches[0], len(breaches)) for breaches in by_rule.values()]
 
 
 def _of_trial(history: RunHistory, trial: Trial, spec: RunSpec, is_done: bool) -> Iterator[Breach]:
@@ -126,7 +126,7 @@ def _of_training(name: str, attempt: AttemptHistory, training: Training, planned
     """
     epoch = 0
     is_over = False
-    for place, event in enumerate(training.rest):
+    for index, event in enumerate(training.rest):
         breach = None
         if is_over:
             is_end = isinstance(event, schema.TrialEnded)
@@ -143,7 +143,7 @@ def _of_training(name: str, attempt: AttemptHistory, training: Training, planned
             if event.epochs != epoch or is_early != event.ended_early or (is_early and epoch == 0):
                 breach = "result-lost", f"is {event.state} after {event.epochs} epochs, but {epoch} of {planned} were trained"
         if breach is not None:
-            moments = [training.moment(one) for one in training.rest[max(0, place - BEFORE) : place + 1]]
+            moments = [training.moment(event) for event in training.rest[max(0, index - BEFORE) : index + 1]]
             seen = [*attempt.submitted, training.start, *moments]
             yield Breach(breach[0], f"{name} {breach[1]}", seen, moments[-1:])
             return
@@ -169,21 +169,21 @@ def _restored(history: RunHistory, trial: Trial) -> Iterator[Breach]:
     epochs = (event for training in trial.trainings for event in training.rest if isinstance(event, schema.Epoch))
     if not any(epoch.restored for epoch in epochs):
         return  # most trials: of their epochs no moments are needed
-    known: dict[int, Moment] = {}
+    recorded: dict[int, Moment] = {}
     is_blind = True  # nothing was heard of the attempt before, or it was on another host
     for training in trial.trainings:
-        has_trained, most = training.start.event.attempt == 1, math.inf if is_blind else len(known) + 1
+        has_trained, most = training.start.event.attempt == 1, math.inf if is_blind else len(recorded) + 1
         is_blind = history.slack_ns(training.start) > 0
         for event in training.rest:
             if not isinstance(event, schema.Epoch):
                 continue
-            moment, before = training.moment(event), known.get(event.epoch)
+            moment, before = training.moment(event), recorded.get(event.epoch)
             is_other = before is not None and before.event.metrics != event.metrics
             if event.restored and (has_trained or is_other or event.epoch > most):
                 text = f"trial {trial.name} took epoch {event.epoch} from a checkpoint, but no attempt before had trained it so"
                 yield Breach("restored-otherwise", text, [*([before] if before else ()), training.start, moment], [moment])
             has_trained |= not event.restored
-            known[event.epoch] = moment
+            recorded[event.epoch] = moment
 
 
 def _at_once(history: RunHistory, trial: Trial) -> Iterator[Breach]:
@@ -253,20 +253,20 @@ def _given(history: RunHistory, spec: RunSpec, listed: Listed, is_done: bool) ->
     if listed is None:
         return
     digests = [configuration_digest(configuration) for configuration in listed]
-    left = Counter(digests)
+    remaining = Counter(digests)
     last: dict[str, Moment] = {}
     firsts = [trial.first for trial in history.trials.values() if trial.first is not None]
     for first in sorted(firsts, key=history.at):
         digest, name = configuration_digest(first.event.configuration), first.event.trial
-        left[digest] -= 1
-        if digest not in last and left[digest] < 0:
+        remaining[digest] -= 1
+        if digest not in last and remaining[digest] < 0:
             text = f"trial {name} has {first.event.configuration}, which is not on the given list"
             yield Breach("not-given", text, [first], [first])
-        elif left[digest] < 0:
+        elif remaining[digest] < 0:
             text = f"trial {name} is a given point once more, after trial {last[digest].event.trial}"
             yield Breach("given-point-twice", text, [last[digest], first], [first])
         last[digest] = first
-    never = [configuration for configuration, digest in zip(listed, digests, strict=True) if left[digest] > 0]
+    never = [configuration for configuration, digest in zip(listed, digests, strict=True) if remaining[digest] > 0]
     if is_done and never and not _is_limited(spec):
         text = f"never handed out: {counted(len(never), 'given point')}, first {never[0]}, and the run is done"
         yield Breach("given-point-never", text, firsts[-3:])
@@ -306,7 +306,7 @@ def _out_of_order(history: RunHistory) -> Iterator[Breach]:
             what = f"the framework was told of trial {event.trial}"
             yield from _early(history, "told-early", moment, _latest_known(named), what, "it had that result")
         elif isinstance(event, schema.StopDecided):
-            epochs = [one for one in _epochs_of(named) if one.event.epoch == event.epoch]
+            epochs = [epoch for epoch in _epochs_of(named) if epoch.event.epoch == event.epoch]
             what = f"the stop of trial {event.trial} after epoch {event.epoch} was decided"
             yield from _early(history, "stopped-early", moment, epochs[:1], what, "that epoch was trained")
         else:

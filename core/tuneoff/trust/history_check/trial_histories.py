@@ -63,8 +63,8 @@ class AttemptHistory:
     @property
     def end(self) -> Moment | None:
         """Return the end that counts: the last training's own, else the first that an observer wrote."""
-        own = self.trainings[-1].end if self.trainings else None
-        return own or next(iter(self.observed), None)
+        end = self.trainings[-1].end if self.trainings else None
+        return end or next(iter(self.observed), None)
 
     @property
     def outcome(self) -> str:
@@ -117,7 +117,7 @@ class RunHistory:
         return self._timeline.uncertainty_ns(moment.process)
 
     def _read(self, events: Iterable[tuple[Process, Any]]) -> None:
-        found = Collected()
+        collected = Collected()
         attempts: dict[tuple[str, int], AttemptHistory] = {}
         refused: dict[str, list[Moment]] = {}
         current: Process | None = None
@@ -127,7 +127,7 @@ class RunHistory:
             if process is not current:
                 current = process
                 if id(process) not in opened:
-                    found.processes.append(process)
+                    collected.processes.append(process)
                 running = opened.setdefault(id(process), {})
             kind = type(event)
             if kind is schema.TrialRefused:
@@ -135,7 +135,7 @@ class RunHistory:
             elif kind is schema.Flag:
                 self.flags.add(event.name)
             elif kind is schema.StepStarted:
-                found.steps_started.append(EventOfProcess(process, event))
+                collected.steps_started.append(EventOfProcess(process, event))
             elif kind in _REACTIONS and event.trial is not None and getattr(event, "name", "tell") == "tell":
                 self.reactions.append(Moment(process, event))
             elif kind in _IN_TRAINING or kind in _OBSERVED or kind is schema.TrialSubmitted or kind is schema.TrialStarted:
@@ -158,7 +158,7 @@ class RunHistory:
                     attempt.observed.append(moment)
                 else:
                     attempt.strays.append(moment)
-        self._timeline = Timeline(found)
+        self._timeline = Timeline(collected)
         self.reactions.sort(key=self.at)  # of several best ones the last counts
         self._add(attempts, refused)
 

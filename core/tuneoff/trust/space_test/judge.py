@@ -102,17 +102,17 @@ def _tests(
 
 
 def _certain(sample: Sample) -> list[Finding]:
-    found = []
+    findings = []
     if sample.failure is not None:
-        found.append(_rejected("draws", sample.failure))
+        findings.append(_rejected("draws", sample.failure))
     if sample.outside is not None:
-        found.append(_rejected("bounds", f"the framework left the space: {sample.outside}"))
+        findings.append(_rejected("bounds", f"the framework left the space: {sample.outside}"))
     if sample.changed:
         text = f"{sample.changed} trials got another configuration than the one that was handed over"
-        found.append(_rejected("received", text))
+        findings.append(_rejected("received", text))
     for name, texts in (sample.mapping or {}).items():
-        found += [_rejected("mapping", text, *((name,) if name != WHOLE else ())) for text in texts]
-    return found
+        findings += [_rejected("mapping", text, *((name,) if name != WHOLE else ())) for text in texts]
+    return findings
 
 
 def _not_tested(sample: Sample) -> list[str]:
@@ -127,16 +127,16 @@ def _columns(
 ) -> tuple[dict[str, list[float]], dict[str, int], list[Finding]]:
     """Return the places of the values inside by dimension, how many were not, and one finding per dimension with such."""
     columns: dict[str, list[float]] = {name: [] for name, _ in space}
-    place = {name: ValuePlaces(dimension) for name, dimension in space}
+    finders = {name: ValuePlaces(dimension) for name, dimension in space}
     outside: dict[str, int] = {}
     examples: dict[str, str] = {}
     strangers: set[str] = set()
     for configuration in configurations:
         strangers |= set(configuration) - set(columns)
-        for name, find in place.items():
-            found = find(configuration[name]) if name in configuration else None
-            if found is not None:
-                columns[name].append(found)
+        for name, find in finders.items():
+            position = find(configuration[name]) if name in configuration else None
+            if position is not None:
+                columns[name].append(position)
             else:
                 outside[name] = outside.get(name, 0) + 1
                 examples.setdefault(name, repr(configuration[name]) if name in configuration else "no value at all")
@@ -158,7 +158,7 @@ def _seed_findings(space: SearchSpace, sample: Sample, notes: list[str]) -> list
     findings = []
     if sample.again is not None:
         first = next(iter(sample.by_seed.items()))
-        equal = sum(_text(one) == _text(other) for one, other in zip(first[1], sample.again, strict=False))
+        equal = sum(_text(original) == _text(repeat) for original, repeat in zip(first[1], sample.again, strict=False))
         if equal < len(sample.again):
             text = (
                 f"seed {first[0]} was drawn twice, and {len(sample.again) - equal} of {len(sample.again)} configurations differ"

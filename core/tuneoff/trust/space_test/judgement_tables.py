@@ -104,7 +104,7 @@ def to_json(outcome: TargetJudgement) -> dict[str, Any]:
                 "name": name,
                 "type": dimension.type,
                 "range": describe(dimension),
-                "probe": name not in target.own,
+                "probe": name not in target.file_dimensions,
                 "outside": judgement.outside.get(name, 0),
                 "mapping": _mapping(judgement, name),
                 "tests": [_test(judgement, test) for test in judgement.tests if test.names == (name,)],

@@ -23,11 +23,11 @@ def mapping_problems(space: SearchSpace, framework: FrameworkSpace) -> dict[str,
     """Return what is wrong, by dimension; a dimension without a problem is left out."""
     problems: dict[str, list[str]] = {}
     for name in space.searched:
-        found = _end_problems(space, framework, name)
-        if framework.encode is not None and not found:
-            found = _round_trip_problems(space, framework, name)
-        if found:
-            problems[name] = found
+        texts = _end_problems(space, framework, name)
+        if framework.encode is not None and not texts:
+            texts = _round_trip_problems(space, framework, name)
+        if texts:
+            problems[name] = texts
     return problems
 
 

@@ -212,7 +212,7 @@ def independence_tests(dimensions: Mapping[str, Dimension], columns: Mapping[str
     import numpy
 
     codes = {name: numpy.asarray(_bins(dimension, columns[name])) for name, dimension in dimensions.items()}
-    return [_independence(one, other, codes[one], codes[other]) for one, other in combinations(codes, 2)]
+    return [_independence(first, second, codes[first], codes[second]) for first, second in combinations(codes, 2)]
 
 
 def _bins(dimension: Dimension, places: Sequence[float]) -> list[int]:
@@ -224,11 +224,11 @@ def _bins(dimension: Dimension, places: Sequence[float]) -> list[int]:
     return [into.index(rank) for rank in places]
 
 
-def _independence(one: str, other: str, codes: Any, others: Any) -> Test:
+def _independence(first: str, second: str, codes: Any, others: Any) -> Test:
     import numpy
     from scipy import stats
 
-    names = (one, other)
+    names = (first, second)
     rows, columns = int(codes.max()) + 1, int(others.max()) + 1
     table = numpy.bincount(codes * columns + others, minlength=rows * columns).reshape(rows, columns)  # (rows, columns)
     table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]

@@ -35,13 +35,13 @@ WORKLOAD, SAMPLER, PRUNER = "null", "random", "none"
 class SpaceTarget:
     """One adapter with one search space. `run` has the spec to draw from and the reason where that cannot be done.
 
-    `own`: names of the file's dimensions; `unprobed`: why the narrow probes are left out, "" where they are not.
+    `file_dimensions`: names of the file's dimensions; `unprobed`: why the narrow probes are left out, "" where they are not.
     """
 
     run: PlannedRun
     label: str
     variant: str  # the values by which the file's search spaces differ; "" where it has one
-    own: frozenset[str]
+    file_dimensions: frozenset[str]
     unprobed: str = ""
 
     @property
@@ -59,28 +59,30 @@ def targets(plan: Plan, draws: int) -> list[SpaceTarget]:
     check = SkipCheck()
     labels = plan.label_texts
     several = len({_text(run.spec.experiment.search_space) for run in plan.counted}) > 1
-    found: dict[str, SpaceTarget] = {}
+    by_key: dict[str, SpaceTarget] = {}
     for run in plan.counted:
         spec = run.spec
         key = canonical_json([spec.adapter, spec.platform, dict(spec.options), _text(spec.experiment.search_space)])
-        if key not in found:
+        if key not in by_key:
             variant = _variant(spec.experiment.variant) if several else ""
-            found[key] = _target(run, labels[run.label], variant, draws, check)
-    return list(found.values())
+            by_key[key] = _target(run, labels[run.label], variant, draws, check)
+    return list(by_key.values())
 
 
 def _target(run: PlannedRun, label: str, variant: str, draws: int, check: SkipCheck) -> SpaceTarget:
-    own = run.spec.experiment.search_space
+    file_space = run.spec.experiment.search_space
     adapter = registry.adapter_class(run.spec.adapter)
     reasons: list[str | None] = []
-    for space in (with_probes(own), own):
+    for space in (with_probes(file_space), file_space):
         spec = replace(run.spec, replicate=0, experiment=_experiment(run.spec, space, draws))
         reasons.append(check.reason(spec, adapter))
         planned = replace(run, run_id=spec.run_id, spec=spec, skip_reason=reasons[-1], same_as=None, block=0)
         if reasons[-1] is None:
             break
     unprobed = "" if len(reasons) == 1 else f"without the narrow probes: {reasons[0]}"
-    return SpaceTarget(run=planned, label=label, variant=variant, own=frozenset(own.dimensions), unprobed=unprobed)
+    return SpaceTarget(
+        run=planned, label=label, variant=variant, file_dimensions=frozenset(file_space.dimensions), unprobed=unprobed
+    )
 
 
 def _experiment(spec: RunSpec, space: SearchSpace, draws: int) -> ExperimentSpec:

@@ -95,7 +95,7 @@ class TargetJudgement:
 
 
 def verify(
-    plan: Plan, found: Sequence[SpaceTarget], *, draws: int, seed: int, seconds: float, tell: Tell
+    plan: Plan, targets: Sequence[SpaceTarget], *, draws: int, seed: int, seconds: float, tell: Tell
 ) -> list[TargetJudgement]:
     """Draw `draws` configurations of each target and judge them; `seconds` limits each process that draws.
 
@@ -103,9 +103,9 @@ def verify(
         KeyboardInterrupt: SIGINT, SIGTERM or SIGHUP; every process is ended and every folder removed then.
     """
     outcomes = []
-    to_come = sum(target.run.skip_reason is None for target in found)
+    to_come = sum(target.run.skip_reason is None for target in targets)
     with interrupting(), watching() as announce:
-        for target in found:
+        for target in targets:
             if target.run.skip_reason is not None:
                 outcomes.append(TargetJudgement(target=target, judgement=None))
                 continue
@@ -126,8 +126,8 @@ def draw_sample(target: SpaceTarget, plan: Plan, draws: int, seed: int, seconds:
     drawings: dict[int, Drawing] = {}
     started, drawn = time.monotonic(), 0
     for number in range(SEEDS):
-        left = _time_left(started, drawn, draws + min(AGAIN, draws // SEEDS) - drawn)
-        tell(f"{label}: drawing, seed {number + 1} of {SEEDS}{left}")
+        time_left = _time_left(started, drawn, draws + min(AGAIN, draws // SEEDS) - drawn)
+        tell(f"{label}: drawing, seed {number + 1} of {SEEDS}{time_left}")
         count = draws // SEEDS + (number < draws % SEEDS)
         answer = drawings[seed + number] = draw_in_process(spec, count, seed + number, seconds, announce=announce)
         drawn += count

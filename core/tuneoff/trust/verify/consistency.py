@@ -95,7 +95,7 @@ def _disagreeing(lives: Sequence[Life], samples: Samples | None) -> Iterator[Fau
         boots[_boot(anchor)].append((file, anchor))
     for anchors in boots.values():
         middle = statistics.median_low([_offset_ns(anchor) for _, anchor in anchors])
-        other, reference = next(one for one in anchors if _offset_ns(one[1]) == middle)
+        other, reference = next((file, anchor) for file, anchor in anchors if _offset_ns(anchor) == middle)
         for file, anchor in anchors:
             apart = abs(_offset_ns(anchor) - middle)
             between = abs(anchor.anchor_monotonic_ns - reference.anchor_monotonic_ns)
@@ -188,9 +188,9 @@ def wrong_sums(metrics: Metrics, account: EnergyAccount) -> Iterator[Fault]:
 def _whole(metrics: Metrics, whole: str, parts: Iterable[str]) -> Iterator[Fault]:
     total = _value(metrics, whole)
     values = [_value(metrics, part) for part in parts]
-    known = [value for value in values if value is not None]
-    if total is not None and len(known) == len(values):
-        yield from _unequal(whole, total, math.fsum(known), "its parts sum to")
+    numbers = [value for value in values if value is not None]
+    if total is not None and len(numbers) == len(values):
+        yield from _unequal(whole, total, math.fsum(numbers), "its parts sum to")
 
 
 def _energy(metrics: Metrics, account: EnergyAccount) -> Iterator[Fault]:
@@ -198,9 +198,9 @@ def _energy(metrics: Metrics, account: EnergyAccount) -> Iterator[Fault]:
     if account.reason is not None:
         return
     pieces = {"job": job_pieces(account) if account.job_reason is None else None, "idle": account.parts.get("idle")}
-    for name, found in {**pieces, "node": account.node}.items():
-        if found is not None:
-            yield from _stated(metrics, f"energy.{name}", math.fsum(piece.joules for piece in found))
+    for name, part in {**pieces, "node": account.node}.items():
+        if part is not None:
+            yield from _stated(metrics, f"energy.{name}", math.fsum(piece.joules for piece in part))
 
 
 def _stated(metrics: Metrics, name: str, total: float) -> Iterator[Fault]:

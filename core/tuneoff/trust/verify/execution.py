@@ -76,18 +76,18 @@ def _verify(folder: Path, expected: PlanExpectation, outcome: VerifiedExecution)
     if end is None:
         return
     outcome.status = end.ruling.status if end.ruling is not None else "done"
-    found = None
+    derivation = None
     try:
         for seal in broken_seals(folder, end.sealed):
             outcome.add("seal", seal.name, seal.problem)
-        found = _derive(folder, _specification(folder, outcome), end, expected, outcome)
+        derivation = _derive(folder, _specification(folder, outcome), end, expected, outcome)
     except ResultsError as error:
         outcome.add("file", "", str(error).replace(f"{folder}/", ""))
     except Exception as error:  # altered files may break any rule of the derivation: that is a finding, not a fault
         outcome.add("value", "", f"the record cannot be derived from its files: {type(error).__name__}: {error}")
-    if found is None:
+    if derivation is None:
         return
-    log, derived = found
+    log, derived = derivation
     record, samples = derived.record, derived.evidence.samples
     outcome.status = record.status
     outcome.trials, outcome.events, outcome.values = len(record.trials), record.events, count_values(record)
@@ -136,16 +136,16 @@ def _derive(
     if expected.emulated not in (None, end.emulated):
         text = f"stated {end.emulated}, the plan has {expected.emulated}"
         outcome.add("plan", "emulated", text, end.emulated, expected.emulated)
-    found = derive_folder(folder, spec, end, log)
+    derived = derive_folder(folder, spec, end, log)
     if end.ruling is None:
-        return log, found
-    record, by_events = found.record, derive_folder(folder, spec, replace(end, ruling=None)).record
+        return log, derived
+    record, by_events = derived.record, derive_folder(folder, spec, replace(end, ruling=None)).record
     stated = IN_NO_EVENT.get(end.ruling.reason)
     if stated is not None and by_events.status == "done":
         text = f"its events tell of a run that is done: its command ended before {END} was written, or it was changed"
         outcome.notes.append(text)
     if (record.status, record.reason, record.charged) == (by_events.status, by_events.reason, by_events.charged):
-        return log, found
+        return log, derived
     outcome.stated.append(f"status: {record.status}, {record.reason} (charged: {record.charged or 'nobody'})")
     if stated is not None and stated != end.ruling:
         ended = f"it is {end.ruling.status} by {end.ruling.charged}"
@@ -154,7 +154,7 @@ def _derive(
     elif stated is None and (end.ruling.reason, end.ruling.charged) not in {(stop.cause, stop.charged) for stop in log.stops}:
         text = f"stated {end.ruling.reason!r} (charged: {end.ruling.charged}), but no event says so"
         outcome.add("verdict", "reason", text)
-    return log, found
+    return log, derived
 
 
 def _compare(folder: Path, key: str, record: RunRecord, outcome: VerifiedExecution) -> None:
@@ -189,15 +189,15 @@ def _test_files(folder: Path, record: RunRecord) -> Iterator[Fault]:
     }
     for name, due in ((BEST_CONFIGURATION, dict(best.configuration)), (TEST_RESULT, scored)):
         try:
-            found = read_json(folder / name)
+            stored = read_json(folder / name)
         except FileNotFoundError:
             continue
         except (OSError, ValueError) as error:
             yield Fault(name, f"cannot be read: {error}")
             continue
-        if name == TEST_RESULT and isinstance(found, dict):  # it has details beside these
-            found = {key: found[key] for key in due if key in found}
-        for difference in differences(found, due):
+        if name == TEST_RESULT and isinstance(stored, dict):  # it has details beside these
+            stored = {key: stored[key] for key in due if key in stored}
+        for difference in differences(stored, due):
             text = f"{difference.path} is {show(difference.stored)}, the events say {show(difference.recomputed)}"
             yield Fault(name, text)
 
@@ -210,14 +210,14 @@ def _checkpoint(folder: Path, record: RunRecord) -> Iterator[Fault]:
     name = path.relative_to(folder).as_posix()
     try:
         with open_regular(path) as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         yield Fault(name, "is missing: the test scored it")
     except OSError as error:
         yield Fault(name, f"cannot be read: {error.strerror}")
     else:
-        if found != record.test.checkpoint_sha256:
-            yield Fault(name, f"its SHA-256 is {found[:12]}, but the test scored {record.test.checkpoint_sha256[:12]}")
+        if digest != record.test.checkpoint_sha256:
+            yield Fault(name, f"its SHA-256 is {digest[:12]}, but the test scored {record.test.checkpoint_sha256[:12]}")
 
 
 def _check_times(log: WatchedLog, derived: Derived, outcome: VerifiedExecution) -> None:

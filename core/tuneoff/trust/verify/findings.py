@@ -63,10 +63,10 @@ class Problem:
     def to_json(self) -> dict[str, Any]:
         """Return the problem as JSON values."""
         values = {"stored": self.stored, "recomputed": self.recomputed}
-        known = {name: value for name, value in values.items() if value is not UNSET}
+        present = {name: value for name, value in values.items() if value is not UNSET}
         if self.shown_by is not None:
-            known["events"] = self.shown_by.to_json()
-        return {"check": self.check, "where": self.where, "what": self.what, "text": self.text, **known}
+            present["events"] = self.shown_by.to_json()
+        return {"check": self.check, "where": self.where, "what": self.what, "text": self.text, **present}
 
 
 class Fault(NamedTuple):
@@ -180,9 +180,9 @@ def count_values(record: RunRecord) -> int:
     """Return how many stored values of a record are recomputed: metrics with what they say of themselves, and fields."""
     attempts = [attempt for trial in record.trials for attempt in trial.attempts]
     epochs = sum(len(attempt.epochs) for attempt in attempts)
-    own = len(fields(record)) + sum(len(getattr(record, name)) for name in _COUNTED)
     return (
-        own
+        len(fields(record))
+        + sum(len(getattr(record, name)) for name in _COUNTED)
         + len(record.metrics) * 7  # value, unit, kind, source, n_samples, coverage, reason_if_null
         + len(record.trials) * len(fields(TrialRecord))
         + len(attempts) * len(AttemptRecord.__struct_fields__)
@@ -208,15 +208,15 @@ def _list_differences(stored: list[Any], recomputed: list[Any], path: str) -> It
         if names[0] != names[1] and set(names[0]) == set(names[1]):
             yield ValueDifference(f"the order of {path}", *names)
         return
-    for place in range(max(len(stored), len(recomputed))):
-        before = stored[place] if place < len(stored) else UNSET
-        after = recomputed[place] if place < len(recomputed) else UNSET
-        yield from differences(before, after, f"{path}[#{place + 1}]")
+    for index in range(max(len(stored), len(recomputed))):
+        before = stored[index] if index < len(stored) else UNSET
+        after = recomputed[index] if index < len(recomputed) else UNSET
+        yield from differences(before, after, f"{path}[#{index + 1}]")
 
 
 def _key(item: Any, key: str) -> str | int | None:
-    found = item.get(key) if isinstance(item, dict) else None
-    return found if isinstance(found, str | int) else None
+    name = item.get(key) if isinstance(item, dict) else None
+    return name if isinstance(name, str | int) else None
 
 
 def _is_number(value: Any) -> bool:
@@ -233,11 +233,11 @@ def read_object(
     twice: list[str] = []
 
     def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        entries = dict(pairs)
+        if len(entries) < len(pairs):
             names = [name for name, _ in pairs]
-            twice.extend(name for name in found if names.count(name) > 1)
-        return found
+            twice.extend(name for name in entries if names.count(name) > 1)
+        return entries
 
     try:
         value = json.loads(content, object_pairs_hook=collect, parse_constant=_refuse)

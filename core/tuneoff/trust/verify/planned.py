@@ -71,7 +71,7 @@ def check_plan(results: Path) -> PlanFindings:
 
 def _check(data: Mapping[str, Any], findings: PlanFindings) -> None:
     """Read the plan with the ids that its specifications have, write it anew, and compare."""
-    runs = [{**entry, "run_id": _own_id(place, entry["spec"])} for place, entry in enumerate(data["runs"], start=1)]
+    runs = [{**entry, "run_id": _own_id(number, entry["spec"])} for number, entry in enumerate(data["runs"], start=1)]
     plan = Plan.from_json({**data, "runs": runs})
     anew = json.loads(json.dumps(plan.to_json()))
     findings.is_read = True
@@ -87,17 +87,17 @@ def _check(data: Mapping[str, Any], findings: PlanFindings) -> None:
         findings.add("plan", difference.path, difference.text, difference.stored, difference.recomputed)
 
 
-def _own_id(place: int, spec: Any) -> str:
+def _own_id(number: int, spec: Any) -> str:
     try:
         return run_spec_from_json(spec).run_id
     except ExperimentError as error:
-        raise ResultsError(f"runs[#{place}]: {error}") from error
+        raise ResultsError(f"runs[#{number}]: {error}") from error
 
 
 def _check_frozen(plan: Plan, findings: PlanFindings) -> None:
     """Hold the meter, the intensity and the prices of the plan to what its analysis froze of them."""
-    own = {"power": plan.power.to_json(), **frozen(plan.accounting)}
-    for name, value in own.items():
+    settings = {"power": plan.power.to_json(), **frozen(plan.accounting)}
+    for name, value in settings.items():
         if name in plan.analysis:
             for difference in differences(json.loads(json.dumps(value)), plan.analysis[name], name):
                 text = f"is {show(difference.stored)}, but its analysis froze {show(difference.recomputed)}"
@@ -108,17 +108,17 @@ def _check_frozen(plan: Plan, findings: PlanFindings) -> None:
 def _check_places(plan: Plan, findings: PlanFindings) -> None:
     """Hold the block of each run to its seed, and the run that stands for it to the plan."""
     seeds = plan.analysis.get("seeds")
-    known = {run.run_id: run for run in plan.runs}
-    for place, run in enumerate(plan.runs, start=1):
+    by_id = {run.run_id: run for run in plan.runs}
+    for number, run in enumerate(plan.runs, start=1):
         if isinstance(seeds, list) and (run.spec.warm_up or run.spec.seed in seeds):
             block = WARM_UP_BLOCK if run.spec.warm_up else seeds.index(run.spec.seed)
             if block != run.block:
-                findings.add("plan", f"runs[#{place}].block", f"stored {run.block}, its seed has {block}", run.block, block)
+                findings.add("plan", f"runs[#{number}].block", f"stored {run.block}, its seed has {block}", run.block, block)
         if run.same_as is not None:
-            other = known.get(run.same_as)
+            other = by_id.get(run.same_as)
             if run.skip_reason is None or other is None or other.skip_reason is not None:
                 text = f"{run.same_as} stands for it, but {'it is not skipped' if run.skip_reason is None else 'is not run'}"
-                findings.add("plan", f"runs[#{place}].same_as", text)
+                findings.add("plan", f"runs[#{number}].same_as", text)
 
 
 def missing_runs(
@@ -130,17 +130,17 @@ def missing_runs(
     where the last command came to its end (`has_ended`); where nothing tells that, if no execution was interrupted. An
     execution without events and record was cut while it was made, or its files were removed: it counts for nothing.
     """
-    there = {outcome.run_id for outcome in outcomes if not outcome.is_empty}
+    present = {outcome.run_id for outcome in outcomes if not outcome.is_empty}
     due = [run for run in planned if run.skip_reason is None]
-    last = max((place for place, run in enumerate(due) if run.run_id in there), default=-1)
+    last = max((index for index, run in enumerate(due) if run.run_id in present), default=-1)
     problems, not_begun = [], []
     if has_ended is None:
         run_ids = {outcome.run_id for outcome in outcomes}
         has_ended = bool(run_ids) and not any(_is_cut(run_id, outcomes) for run_id in run_ids)
-    for place, run in enumerate(due):
-        if run.run_id in there:
+    for index, run in enumerate(due):
+        if run.run_id in present:
             continue
-        if place < last:
+        if index < last:
             problems.append(_missing(run, "later runs of the plan have one: it was removed"))
         elif has_ended:
             problems.append(_missing(run, "nothing was interrupted: it was removed"))
@@ -151,22 +151,22 @@ def missing_runs(
 
 def foreign_runs(planned: Sequence[Planned], outcomes: Sequence[VerifiedExecution]) -> Iterator[Problem]:
     """Yield a problem for each execution of a run that is not in the plan."""
-    known = {run.run_id for run in planned}
+    run_ids = {run.run_id for run in planned}
     for outcome in outcomes:
-        if outcome.run_id not in known:
+        if outcome.run_id not in run_ids:
             yield Problem(check="plan", where=outcome.where, what="", text="its run is not in the plan")
 
 
 def removed_executions(
-    listed: Sequence[tuple[str, str]], outcomes: Sequence[VerifiedExecution], known: Collection[str]
+    listed: Sequence[tuple[str, str]], outcomes: Sequence[VerifiedExecution], named: Collection[str]
 ) -> Iterator[Problem]:
     """Yield a problem for each execution that was begun and is not there; `known`: what is named already.
 
     `listed`: (run id, execution id) of those that were begun. A folder that was made before there was such a list has none.
     """
-    there = {(outcome.run_id, outcome.execution_id) for outcome in outcomes}
+    present = {(outcome.run_id, outcome.execution_id) for outcome in outcomes}
     for run_id, execution_id in dict.fromkeys(listed):
-        if (run_id, execution_id) not in there and f"{RUNS}/{run_id}" not in known:
+        if (run_id, execution_id) not in present and f"{RUNS}/{run_id}" not in named:
             text = "was begun in this folder, but is not there: it was removed"
             yield Problem(check="file", where=f"{RUNS}/{run_id}/{execution_id}", what="", text=text)
 
@@ -196,8 +196,8 @@ def check_charge(derived: Derived, end: ExecutionEnd, expected: PlanExpectation,
     if expected.accounting is None or not is_there:
         return
     for name in ("intensity", "prices"):
-        own, planned = to_json(getattr(derived.evidence.accounting, name)), to_json(getattr(expected.accounting, name))
-        for difference in differences(own, planned, name):
+        charged, planned = to_json(getattr(derived.evidence.accounting, name)), to_json(getattr(expected.accounting, name))
+        for difference in differences(charged, planned, name):
             text = f"{difference.path} is {show(difference.stored)}, the plan has {show(difference.recomputed)}"
             outcome.add("plan", ACCOUNTING, text, difference.stored, difference.recomputed)
 

@@ -63,19 +63,19 @@ def run_all(
     """
     report = progress or (lambda done, total: None)
     results: dict[int, R] = {}
-    places = [place for place, size in enumerate(sizes) if size < LARGE_BYTES]
-    count = min(processes, len(places)) if processes is not None else usable_processes(len(places))
+    small = [index for index, size in enumerate(sizes) if size < LARGE_BYTES]
+    count = min(processes, len(small)) if processes is not None else usable_processes(len(small))
     report(0, len(tasks))
     if count > 1:
         with contextlib.suppress(BrokenProcessPool, OSError):  # one was killed, or none can be started: the rest is done here
-            for place, result in zip(places, _in_processes(work, [tasks[place] for place in places], count), strict=True):
-                results[place] = result
+            for index, result in zip(small, _in_processes(work, [tasks[index] for index in small], count), strict=True):
+                results[index] = result
                 report(len(results), len(tasks))
-    for place, task in enumerate(tasks):
-        if place not in results:
-            results[place] = work(task)
+    for index, task in enumerate(tasks):
+        if index not in results:
+            results[index] = work(task)
             report(len(results), len(tasks))
-    return [results[place] for place in range(len(tasks))]
+    return [results[index] for index in range(len(tasks))]
 
 
 def usable_processes(tasks: int) -> int:
@@ -143,12 +143,12 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
     planned = {run.run_id: run for run in plan.runs}
     with reading(results) as is_free:
         was_running = not is_free
-    found = Verification(results=results, plan_problems=plan.problems)
+    verification = Verification(results=results, plan_problems=plan.problems)
     if any(problem.check == "version" for problem in plan.problems):
-        return found
+        return verification
     tasks = []
     bare: list[tuple[Path, str]] = []
-    for folder in _executions(results, found):
+    for folder in _executions(results, verification):
         where = folder.relative_to(results).as_posix()
         if os.path.lexists(folder / END):
             run = planned.get(folder.parent.name)
@@ -160,21 +160,23 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
     with reading(results) as is_free:  # a command may have begun while the folder was listed
         is_running = was_running or not is_free
     has_ended = False if is_running else came_to_end(results)
-    found.outcomes += _without_records(bare, is_running, has_ended)
-    found.outcomes += run_all(verify_execution, tasks, [_size(task.folder) for task in tasks], progress, processes)
-    found.outcomes.sort(key=lambda outcome: outcome.where)
-    is_listed = not any(problem.where == RUNS for problem in found.plan_problems)
+    verification.outcomes += _without_records(bare, is_running, has_ended)
+    verification.outcomes += run_all(verify_execution, tasks, [_size(task.folder) for task in tasks], progress, processes)
+    verification.outcomes.sort(key=lambda outcome: outcome.where)
+    is_listed = not any(problem.where == RUNS for problem in verification.plan_problems)
     if plan.is_read and is_listed:
-        found.skipped = [run for run in plan.runs if run.skip_reason is not None]
-        missing, found.not_begun = missing_runs(plan.runs, found.outcomes, has_ended)
-        found.plan_problems += [*missing, *foreign_runs(plan.runs, found.outcomes)]
+        verification.skipped = [run for run in plan.runs if run.skip_reason is not None]
+        missing, verification.not_begun = missing_runs(plan.runs, verification.outcomes, has_ended)
+        verification.plan_problems += [*missing, *foreign_runs(plan.runs, verification.outcomes)]
     if is_listed:
-        found.plan_problems += removed_executions(listed, found.outcomes, {problem.where for problem in found.plan_problems})
+        verification.plan_problems += removed_executions(
+            listed, verification.outcomes, {problem.where for problem in verification.plan_problems}
+        )
     if os.path.lexists(results / EXPORTS) and is_listed:
-        found.export_problems += _exports(found, [run.run_id for run in plan.runs])
+        verification.export_problems += _exports(verification, [run.run_id for run in plan.runs])
     if is_running:
-        found.notes.append("a tuneoff command works in this folder now: it is not complete")
-    return found
+        verification.notes.append("a tuneoff command works in this folder now: it is not complete")
+    return verification
 
 
 def _listed(results: Path, plan: PlanFindings) -> list[tuple[str, str]]:
@@ -187,23 +189,23 @@ def _listed(results: Path, plan: PlanFindings) -> list[tuple[str, str]]:
         return []
 
 
-def _exports(found: Verification, run_ids: list[str]) -> list[Problem]:
+def _exports(verification: Verification, run_ids: list[str]) -> list[Problem]:
     """Hold the tables to the records where these are as they must be."""
-    if any(outcome.has_special_files for outcome in found.outcomes):
-        found.notes.append(f"{EXPORTS}/ was not compared: an execution has a file that must not be opened")
+    if any(outcome.has_special_files for outcome in verification.outcomes):
+        verification.notes.append(f"{EXPORTS}/ was not compared: an execution has a file that must not be opened")
         return []
-    defective = sorted(f"{outcome.run_id}/{outcome.execution_id}" for outcome in found.outcomes if outcome.problems)
-    return list(export_problems(found.results, run_ids, defective, found.notes))
+    defective = sorted(f"{outcome.run_id}/{outcome.execution_id}" for outcome in verification.outcomes if outcome.problems)
+    return list(export_problems(verification.results, run_ids, defective, verification.notes))
 
 
-def _executions(results: Path, found: Verification) -> Iterator[Path]:
+def _executions(results: Path, verification: Verification) -> Iterator[Path]:
     """Yield the folders of executions, in a fixed order; a folder that cannot be read is a problem."""
-    runs = _folders(results / RUNS, results, found) if os.path.lexists(results / RUNS) else []
+    runs = _folders(results / RUNS, results, verification) if os.path.lexists(results / RUNS) else []
     for run in runs:
-        yield from _folders(run, results, found)
+        yield from _folders(run, results, verification)
 
 
-def _folders(path: Path, results: Path, found: Verification) -> list[Path]:
+def _folders(path: Path, results: Path, verification: Verification) -> list[Path]:
     """Return the folders in a folder; whatever else is there stands in an execution's place, or is nobody's."""
     try:
         with pinned(path) as folder:
@@ -212,11 +214,11 @@ def _folders(path: Path, results: Path, found: Verification) -> list[Path]:
             text = "is no folder, as all are here" if is_utf8(name) else "is named otherwise than in UTF-8"
             if not is_ours:
                 where = (path / name).relative_to(results).as_posix()
-                found.plan_problems.append(Problem(check="file", where=where, what="", text=text))
+                verification.plan_problems.append(Problem(check="file", where=where, what="", text=text))
         return [path / name for name, is_ours in names.items() if is_ours]
     except OSError as error:
         text = f"cannot be read: {error.strerror}"
-        found.plan_problems.append(Problem(check="file", where=path.relative_to(results).as_posix(), what="", text=text))
+        verification.plan_problems.append(Problem(check="file", where=path.relative_to(results).as_posix(), what="", text=text))
         return []
 
 

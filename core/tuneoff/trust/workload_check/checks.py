@@ -101,17 +101,19 @@ def check_workload(experiment: ExperimentSpec, name: str, checks: Sequence[Workl
 def _make(evidence: WorkloadEvidence, experiment: ExperimentSpec, folder: Path, tell: Tell) -> None:
     epochs = min(EPOCHS, evidence.planned)
     configurations = _two(experiment)
-    one, other = ({"configuration": configuration, "epochs": epochs} for configuration in configurations)
+    training, other = ({"configuration": configuration, "epochs": epochs} for configuration in configurations)
     trained, cut = str(folder / TRAINED), str(folder / CUT)
 
     def trains(process: str, trainings: Mapping[str, dict[str, Any]]) -> bool:
         """Train in a process; tell whether all of it went well."""
-        place = folder / process
-        (place / "tmp").mkdir(parents=True)
+        process_folder = folder / process
+        (process_folder / "tmp").mkdir(parents=True)
         longest = max(each["epochs"] for each in trainings.values())
         tell(f"{process} process: {counted(len(trainings), 'training')} of up to {counted(longest, 'epoch')}")
-        answer = _ask(evidence, experiment, place, list(trainings.values()))
-        evidence.temporary += [name for path in sorted(_written(place / "tmp")) if (name := path.name) not in evidence.temporary]
+        answer = _ask(evidence, experiment, process_folder, list(trainings.values()))
+        evidence.temporary += [
+            name for path in sorted(_written(process_folder / "tmp")) if (name := path.name) not in evidence.temporary
+        ]
         if answer is not None and "error" in answer:
             evidence.problem = f"the training fails: {answer['error']}"
             evidence.fails_again = bool(answer["trainings"])
@@ -120,35 +122,35 @@ def _make(evidence: WorkloadEvidence, experiment: ExperimentSpec, folder: Path, 
         evidence.trainings.update(zip(trainings, answer["trainings"], strict=True))
         return True
 
-    if not trains("first", {"first": {**one, "save": trained} if evidence.has_state else one}):
+    if not trains("first", {"first": {**training, "save": trained} if evidence.has_state else training}):
         return
     epochs = len(evidence.trainings["first"]["metrics"])  # fewer, where it ends by itself
     is_resumed = evidence.restores_training and epochs > 1
-    second = {"again": one, "other": other, "after the other": one}
-    third = {"restored": {**one, "epochs": epochs, "load": trained}} if evidence.has_state and evidence.has_test else {}
+    second = {"again": training, "other": other, "after the other": training}
+    third = {"restored": {**training, "epochs": epochs, "load": trained}} if evidence.has_state and evidence.has_test else {}
     if is_resumed:
-        second["cut"] = {**one, "epochs": epochs - 1, "save": cut}
-        third["resumed"] = {**one, "epochs": epochs, "load": cut}
+        second["cut"] = {**training, "epochs": epochs - 1, "save": cut}
+        third["resumed"] = {**training, "epochs": epochs, "load": cut}
     if not trains("second", second) or (third and not trains("third", third)):
         return
     evidence.whole = evidence.trainings["first"]
     if EPOCHS == epochs < evidence.planned:
-        is_well = trains("last", {"whole": {**one, "epochs": evidence.planned}})
+        is_well = trains("last", {"whole": {**training, "epochs": evidence.planned}})
         evidence.whole = evidence.trainings["whole"] if is_well else evidence.problem
         evidence.problem = ""
 
 
-def _ask(evidence: WorkloadEvidence, experiment: ExperimentSpec, place: Path, trainings: list[dict[str, Any]]) -> Any:
+def _ask(evidence: WorkloadEvidence, experiment: ExperimentSpec, folder: Path, trainings: list[dict[str, Any]]) -> Any:
     """Return what a process answers, None where it failed; note what outlived it."""
     mark = f"check-{secrets.token_hex(8)}"
     threads = experiment.workers.threads
-    environment = fresh_environment(threads, place / "tmp", **{MARK: mark})
+    environment = fresh_environment(threads, folder / "tmp", **{MARK: mark})
 
     def remaining(pid: int) -> set[int]:
-        found = {*with_mark(MARK, mark), *in_session(pid)}
-        texts = [process_text(one, TRAIN, "the training's process") for one in sorted(found)]
+        pids = {*with_mark(MARK, mark), *in_session(pid)}
+        texts = [process_text(pid, TRAIN, "the training's process") for pid in sorted(pids)]
         evidence.processes += [text for text in dict.fromkeys(texts) if text not in evidence.processes]
-        return found
+        return pids
 
     request = {
         "target": experiment.workload.target,
@@ -160,7 +162,7 @@ def _ask(evidence: WorkloadEvidence, experiment: ExperimentSpec, place: Path, tr
         "trainings": trainings,
     }
     seconds = experiment.timeouts.trial_seconds * len(trainings)
-    answer, end = ask(TRAIN, place, request, seconds, environment, remains=remaining)
+    answer, end = ask(TRAIN, folder, request, seconds, environment, remains=remaining)
     if answer is None:
         long = f"took longer than {seconds:g} s"
         evidence.problem = f"the training {long if end.code is None else end.text}"
@@ -172,21 +174,21 @@ def _two(experiment: ExperimentSpec) -> list[dict[str, Any]]:
     generator = random.Random(0)
     first = draw(experiment.search_space, generator)
     others = (draw(experiment.search_space, generator) for _ in range(100))
-    return [first, next((one for one in others if one != first), first)]
+    return [first, next((configuration for configuration in others if configuration != first), first)]
 
 
 def _written(folder: Path) -> dict[Path, int]:
     """Return when the files of a folder and of those in it were last written, in ns; what Python caches is not counted."""
-    found = {}
+    times = {}
     for path in (*folder.glob("*"), *folder.glob("*/*")):
         with contextlib.suppress(OSError):  # it has gone meanwhile
             if path.is_file() and "__pycache__" not in path.parts:
-                found[path] = path.stat().st_mtime_ns
-    return found
+                times[path] = path.stat().st_mtime_ns
+    return times
 
 
-def _differences(evidence: WorkloadEvidence, one: str, other: str) -> Iterator[str]:
-    trained, again = evidence.trainings[one]["metrics"], evidence.trainings[other]["metrics"]
+def _differences(evidence: WorkloadEvidence, earlier: str, later: str) -> Iterator[str]:
+    trained, again = evidence.trainings[earlier]["metrics"], evidence.trainings[later]["metrics"]
     if len(trained) != len(again):
         yield f"it trained {counted(len(trained), 'epoch')}, then {len(again)}"
     for epoch, (first, second) in enumerate(zip(trained, again, strict=False), start=1):
@@ -308,18 +310,18 @@ def _changed(trained: Mapping[str, str], from_state: Mapping[str, str]) -> Itera
     reads=(ALL,),
 )
 def _threads(evidence: WorkloadEvidence) -> Finding:
-    used = [one for one in evidence.trainings.values() if one["seconds"] >= SHORTEST]
+    used = [training for training in evidence.trainings.values() if training["seconds"] >= SHORTEST]
     if not used:
         return out_of_reach(
             f"trainings took less than {SHORTEST:g} s, which tells nothing of processors; train on more data to see"
         )
     if (os.cpu_count() or 1) <= evidence.threads:
         return out_of_reach(f"a trial may have {evidence.threads} threads, and this machine has no more processors")
-    most = max(one["cpu_seconds"] / one["seconds"] for one in used)
+    most = max(training["cpu_seconds"] / training["seconds"] for training in used)
     text = f"at most {most:.2f} processors in use, {evidence.threads} allowed"
     if most > MOST_USE * evidence.threads:
         return failed(text)
-    idle = max(one["idle_seconds"] / one["seconds"] for one in used)
+    idle = max(training["idle_seconds"] / training["seconds"] for training in used)
     if idle < LEAST_IDLE:
         return out_of_reach(f"{text}, but other programs left {idle:.2f} processors idle; free the machine to see")
     return passed(text)
@@ -360,9 +362,9 @@ def _disjoint(evidence: WorkloadEvidence) -> Finding:
     if not cases:
         return not_applicable("the workload does not tell its cases")
     return judged(
-        f"{one} and {other} share {len(both)} cases, e.g. {min(both)}"
-        for one, other in combinations(cases, 2)
-        if (both := set(cases[one]) & set(cases[other]))
+        f"{first} and {second} share {len(both)} cases, e.g. {min(both)}"
+        for first, second in combinations(cases, 2)
+        if (both := set(cases[first]) & set(cases[second]))
     )
 
 

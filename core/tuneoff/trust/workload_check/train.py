@@ -38,39 +38,41 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
             workload_type(own_copy(request["options"])).prepare()
             for module in workload_type.preload:
                 importlib.import_module(module)
-        for one in request["trainings"]:
+        for training in request["trainings"]:
             with state.entered():
-                trainings.append(_trained(workload_type, request, one))
+                trainings.append(_trained(workload_type, request, training))
     except BaseException as error:  # a user's own code may fail in any way
         return {"error": described(error), "trainings": trainings}
     return {"trainings": trainings}
 
 
-def _trained(workload_type: type[Workload], request: Mapping[str, Any], one: Mapping[str, Any]) -> dict[str, Any]:
+def _trained(workload_type: type[Workload], request: Mapping[str, Any], training: Mapping[str, Any]) -> dict[str, Any]:
     workload = workload_type(own_copy(request["options"]))
     workload.objective, workload.planned_epochs = request["objective"], request["planned_epochs"]
     workload.limit_threads(request["threads"])
     split, trial = request["seeds"]
     try:
-        workload.load(own_copy(one["configuration"]), TrialSeeds(split=split, trial=trial))
+        workload.load(own_copy(training["configuration"]), TrialSeeds(split=split, trial=trial))
         clock, started, idle = CpuClock(), time.monotonic(), _idle_seconds()
         metrics: list[Mapping[str, float]] = []
-        loaded = _loaded(workload, one)
-        for epoch in range(loaded + 1, one["epochs"] + 1):
+        loaded = _loaded(workload, training)
+        for epoch in range(loaded + 1, training["epochs"] + 1):
             try:
-                found = dict(workload.train_epoch(epoch))
+                trained = dict(workload.train_epoch(epoch))
             except TrainingEnded:
                 if epoch == 1:
                     raise TrialFailedError(NO_EPOCH) from None
                 break
-            metrics.append({**found, **workload.validate()})
+            metrics.append({**trained, **workload.validate()})
         used = {"cpu_seconds": clock.used_ns() / NANOSECONDS, "seconds": time.monotonic() - started}
         used["idle_seconds"] = _idle_seconds() - idle
-        if "save" in one:
+        if "save" in training:
             tensors, texts = state_of(workload)
-            write_checkpoint(Path(one["save"]), tensors, texts, epoch=loaded + len(metrics), configuration=one["configuration"])
+            write_checkpoint(
+                Path(training["save"]), tensors, texts, epoch=loaded + len(metrics), configuration=training["configuration"]
+            )
         scores = dict(workload.test().values) if workload.has_test else {}
-        cases = {name: sorted(map(str, found)) for name, found in workload.cases().items()}
+        cases = {name: sorted(map(str, members)) for name, members in workload.cases().items()}
     finally:
         closing = time.monotonic()
         workload.close()
@@ -90,11 +92,11 @@ def _texts(values: Mapping[str, Any]) -> dict[str, str]:
     return {name: described_value(value) for name, value in values.items()}
 
 
-def _loaded(workload: Workload, one: Mapping[str, Any]) -> int:
+def _loaded(workload: Workload, training: Mapping[str, Any]) -> int:
     """Restore the state that a training begins with; return its epoch, 0 where it begins anew."""
-    if "load" not in one:
+    if "load" not in training:
         return 0
-    checkpoint = read_checkpoint(Path(one["load"]))
+    checkpoint = read_checkpoint(Path(training["load"]))
     workload.load_state_dict(checkpoint.tensors, checkpoint.texts)
     return checkpoint.epoch
 
