@@ -37,8 +37,8 @@ def conditions(records: Iterable[RunRecord]) -> Conditions:
         texts = adapter.get("changed_defaults")
         changed.update(dict.fromkeys(map(str, texts if isinstance(texts, list) else ())))
         process_per_trial |= adapter.get("long_lived_workers") is False
-        if isinstance(told := adapter.get("reports"), str):
-            reports[told] = None
+        if isinstance(level := adapter.get("reports"), str):
+            reports[level] = None
     return Conditions(
         cpu_limits=tuple(limits), changed_defaults=tuple(changed), process_per_trial=process_per_trial, reports=tuple(reports)
     )
@@ -53,36 +53,36 @@ def cpu_limit(record: RunRecord) -> str | None:
     return f"quota of {quota:g} processors ({text})" if isinstance(quota, int | float) else str(text)
 
 
-def condition_lines(found: Iterable[tuple[str, Conditions]]) -> list[str]:
-    """Return the lines that stand below figures; `found`: labels, each as often as it has groups, with their conditions."""
+def condition_lines(labelled: Iterable[tuple[str, Conditions]]) -> list[str]:
+    """Return the lines that stand below figures; `labelled`: labels, each as often as it has groups, with their conditions."""
     by_label: dict[str, Conditions] = {}
-    for label, one in found:
-        by_label[label] = _joined(by_label.get(label, NO_CONDITIONS), one)
-    lines = [f"Limit of a slot's processors: {text}." for text in _shared(by_label, lambda one: one.cpu_limits)]
-    reports = _shared(by_label, lambda one: tuple(REPORTS.get(told, told) for told in one.reports))
+    for label, conditions in labelled:
+        by_label[label] = _joined(by_label.get(label, NO_CONDITIONS), conditions)
+    lines = [f"Limit of a slot's processors: {text}." for text in _shared(by_label, lambda conditions: conditions.cpu_limits)]
+    reports = _shared(by_label, lambda conditions: tuple(REPORTS.get(report, report) for report in conditions.reports))
     lines += [f"Epochs of which a framework is told: {text}." for text in reports]
-    for label, one in by_label.items():
-        if one.changed_defaults:
-            lines.append(f"{label} is changed against its defaults: {'; '.join(one.changed_defaults)}.")
-        if one.process_per_trial:
+    for label, conditions in by_label.items():
+        if conditions.changed_defaults:
+            lines.append(f"{label} is changed against its defaults: {'; '.join(conditions.changed_defaults)}.")
+        if conditions.process_per_trial:
             lines.append(f"{label} starts a process per trial, which imports what the workload needs: that is in its overhead.")
     return lines
 
 
-def _joined(one: Conditions, other: Conditions) -> Conditions:
+def _joined(first: Conditions, second: Conditions) -> Conditions:
     return Conditions(
-        cpu_limits=tuple(dict.fromkeys((*one.cpu_limits, *other.cpu_limits))),
-        changed_defaults=tuple(dict.fromkeys((*one.changed_defaults, *other.changed_defaults))),
-        process_per_trial=one.process_per_trial or other.process_per_trial,
-        reports=tuple(dict.fromkeys((*one.reports, *other.reports))),
+        cpu_limits=tuple(dict.fromkeys((*first.cpu_limits, *second.cpu_limits))),
+        changed_defaults=tuple(dict.fromkeys((*first.changed_defaults, *second.changed_defaults))),
+        process_per_trial=first.process_per_trial or second.process_per_trial,
+        reports=tuple(dict.fromkeys((*first.reports, *second.reports))),
     )
 
 
 def _shared(by_label: Mapping[str, Conditions], texts: Callable[[Conditions], tuple[str, ...]]) -> list[str]:
     """Return one text: the one that all have, or each one with those who have it; none where nobody has one."""
     labels: dict[str, list[str]] = {}
-    for label, one in by_label.items():
-        for text in texts(one):
+    for label, conditions in by_label.items():
+        for text in texts(conditions):
             labels.setdefault(text, []).append(label)
     if len(labels) < 2:
         return list(labels)
@@ -90,5 +90,5 @@ def _shared(by_label: Mapping[str, Conditions], texts: Callable[[Conditions], tu
 
 
 def _part(record: RunRecord, name: str) -> Mapping[str, Any]:
-    found = record.environment.get(name)
-    return found if isinstance(found, Mapping) else {}
+    part = record.environment.get(name)
+    return part if isinstance(part, Mapping) else {}

@@ -8,6 +8,7 @@ signs flip together. Of quality the interquartile mean of the regret describes t
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -21,7 +22,6 @@ from tuneoff.judge.answers.judging import UNKNOWN, Measure, is_modelled, pair, w
 from tuneoff.judge.answers.phrases import difference_text, estimated, failed_runs, question_text, scope_text, size_text
 from tuneoff.judge.groups import Group, log_billing_step, noise_pairs
 from tuneoff.judge.runs import FEWEST_UNDISTURBED, Run, Scope, Value, disturbance, is_disturbed, is_of_objective, value
-from tuneoff.judge.stats.location import Interval
 from tuneoff.judge.stats.paired import judge
 from tuneoff.judge.stats.sign_flip import SignFlip, least_p, sign_flip
 from tuneoff.judge.stats.tasks import stratified_iqm
@@ -31,7 +31,7 @@ VALIDATION = "quality.validation"
 _MOST_NAMED = 12
 _WARNING = "A framework named twice (A/A) should not differ from itself and does: distrust what is claimed here"
 ByTask = Mapping[str, Group]
-Cells = Mapping[str, ByTask]  # by label and task
+Groups = Mapping[str, ByTask]  # by label and task
 Scores = dict[str, list[float]]  # by task, smaller is better, a failed run +inf
 
 
@@ -41,7 +41,7 @@ class _Family:
 
     scope: Scope
     question: Question
-    cells: dict[str, dict[str, Group]] = field(default_factory=dict)  # label -> task -> cell
+    groups: dict[str, dict[str, Group]] = field(default_factory=dict)  # label -> task -> group
     tasks: list[str] = field(default_factory=list)
     noise: dict[tuple[str, str], list[tuple[Group, Group]]] = field(default_factory=dict)  # (again, first) by labels
 
@@ -52,126 +52,114 @@ def across_tasks(
     plan: Frozen,
 ) -> Iterator[AcrossTasks]:
     """Yield each question over the tasks of the file, by sampler, pruner and variant; nothing for a file without tasks."""
-    for place in range(len(plan.questions)):
-        for family in _families(of_scope, questions, place):
+    for index in range(len(plan.questions)):
+        for family in _families(of_scope, questions, index):
             yield _across(family, plan)
 
 
 def _families(
-    of_scope: Mapping[Scope, Sequence[Group]], questions: Mapping[Scope, Sequence[Question]], place: int
+    of_scope: Mapping[Scope, Sequence[Group]], questions: Mapping[Scope, Sequence[Question]], index: int
 ) -> list[_Family]:
-    found: dict[str, _Family] = {}
-    for scope, cells in of_scope.items():
+    families: dict[str, _Family] = {}
+    for scope, groups in of_scope.items():
         if not scope.task:
             continue
-        key = cells[0].spec.scope_key(TASK)
+        key = groups[0].spec.scope_key(TASK)
         text = scope.text.removesuffix(f" {scope.task}")
         whole = Scope(sampler=scope.sampler, pruner=scope.pruner, variant=scope.variant, task="", text=text)
-        family = found.setdefault(key, _Family(scope=whole, question=questions[scope][place]))
+        family = families.setdefault(key, _Family(scope=whole, question=questions[scope][index]))
         family.tasks.append(scope.task)
-        for cell in cells:
-            if cell.is_compared and cell.spec.replicate == 0:
-                family.cells.setdefault(cell.label, {})[scope.task] = cell
-        for again, first in noise_pairs(cells):
+        for group in groups:
+            if group.is_compared and group.spec.replicate == 0:
+                family.groups.setdefault(group.label, {})[scope.task] = group
+        for again, first in noise_pairs(groups):
             family.noise.setdefault((again.label, first.label), []).append((again, first))
-    return list(found.values())
+    return list(families.values())
 
 
 def _across(family: _Family, plan: Frozen) -> AcrossTasks:
     question = family.question
-    waiting = _waiting(family.cells)
-    is_quality = _is_quality(family)
+    waiting = _waiting(family.groups)
+    metrics = {group.spec.experiment.objective.metric for groups in family.groups.values() for group in groups.values()}
+    is_quality = bool(metrics) and all(is_of_objective(question.metric, metric) for metric in metrics)  # compared by regret
     comparison = TaskComparison(question=question, plan=plan, is_quality=is_quality)
-    scores = {label: _scores(cells, question, plan, is_quality) for label, cells in family.cells.items()}
-    scores = {label: found for label, found in scores.items() if found}
+    scores = {label: _scores(groups, question, plan, is_quality) for label, groups in family.groups.items()}
+    scores = {label: by_task for label, by_task in scores.items() if by_task}
     tasks_of = {
-        (one, other): tuple(task for task in family.tasks if task in scores[one] and task in scores[other])
-        for one, other in combinations(scores, 2)
-        if is_quality or not _has_several_kinds(family, (one, other))
+        (first, second): tuple(task for task in family.tasks if task in scores[first] and task in scores[second])
+        for first, second in combinations(scores, 2)
+        if is_quality or not _has_several_kinds(family, (first, second))
     }
     tasks_of = {names: tasks for names, tasks in tasks_of.items() if tasks}
     is_one_kind = is_quality or not _has_several_kinds(family, tuple(scores))
-    whole = [task for task in family.tasks if scores and is_one_kind and all(task in found for found in scores.values())]
-    tasks = [task for task in family.tasks if task in whole or any(task in found for found in tasks_of.values())]
+    whole = [task for task in family.tasks if scores and is_one_kind and all(task in by_task for by_task in scores.values())]
+    tasks = [task for task in family.tasks if task in whole or any(task in shared for shared in tasks_of.values())]
     labels = tuple(scores) if tasks else ()
     key = (question.name, question.metric, family.scope.text)
-    complete = {label: {task: scores[label][task] for task in whole} for label in labels} if whole else {}
-    made = AcrossTasks(
+    iqm = {}
+    if whole and is_quality:
+        for label in labels:
+            regret = {task: bounded(scores[label][task]) for task in whole}
+            iqm[label] = stratified_iqm(regret, plan.confidence, key=(*key, label))
+    across = AcrossTasks(
         question=question,
         scope=family.scope,
         tasks=tuple(tasks),
         labels=labels,
-        iqm_regret=_iqm(complete, plan, key) if is_quality else {},
-        compared=tuple(compared(family.cells, tasks_of, comparison, family.noise.values())) if waiting is None else (),
+        iqm_regret=iqm,
+        compared=tuple(compared(family.groups, tasks_of, comparison, family.noise.values())) if waiting is None else (),
         tasks_of=tasks_of,
         is_regret=is_quality,
     )
-    said = texts(made, family.tasks, family.cells, plan, waiting)
-    return replace(made, texts=tuple(said))
+    said = texts(across, family.tasks, family.groups, plan, waiting)
+    return replace(across, texts=tuple(said))
 
 
 def compared(
-    cells: Cells,
+    groups: Groups,
     tasks_of: Mapping[tuple[str, str], Sequence[str]],
     comparison: TaskComparison,
     noise: Iterable[Sequence[tuple[Group, Group]]] = (),
 ) -> Iterator[OverTasks]:
     """Yield what the tasks say of each pair, in a family that no other adapter changes, then of each A/A pair that has ended."""
     family = max(comparison.plan.family_size, len(tasks_of))
-    for (one, other), tasks in tasks_of.items():
-        yield comparison.over(cells[one], cells[other], tasks, family)
+    for (label, other), tasks in tasks_of.items():
+        yield comparison.over(groups[label], groups[other], tasks, family)
     for pairs in noise:
-        again, first = ({pair[place].scope.task: pair[place] for pair in pairs} for place in (0, 1))
+        again, first = ({pair[side].scope.task: pair[side] for pair in pairs} for side in (0, 1))
         if _waiting({"again": again, "first": first}) is None:
             yield comparison.over(again, first, list(again), 1, is_noise=True)
 
 
-def _scores(cells: Mapping[str, Group], question: Question, plan: Frozen, is_quality: bool) -> Scores:
+def _scores(groups: Mapping[str, Group], question: Question, plan: Frozen, is_quality: bool) -> Scores:
     """Return the scores of a label by task; a task without a value of any run is left out, one in which all failed is not."""
-    found: Scores = {}
-    for task, cell in cells.items():
+    by_task: Scores = {}
+    for task, group in groups.items():
         if is_quality:
-            anchors = anchors_of(cell, plan)
-            scores = regrets(cell, anchors) if anchors is not None else []
+            anchors = anchors_of(group, plan)
+            scores = regrets(group, anchors) if anchors is not None else []
         else:
-            sign, of = (1.0 if question.better == "min" else -1.0), cell.estimate(question.metric)
-            scores = [*(sign * one for one in of.known), *[math.inf] * of.failed]
-        if any(math.isfinite(score) for score in scores) or (scores and _has_failed(cell)):
-            found[task] = scores
-    return found
-
-
-def _has_failed(cell: Group) -> bool:
-    """Whether every run failed: that is worse than any success, and not a task without the metric."""
-    return all(run.has_failed for run in cell.runs if run.will_run)
-
-
-def _iqm(scores: Mapping[str, Scores], plan: Frozen, key: tuple[str, ...]) -> dict[str, Interval]:
-    return {
-        label: stratified_iqm({task: bounded(found) for task, found in by_task.items()}, plan.confidence, key=(*key, label))
-        for label, by_task in scores.items()
-    }
-
-
-def _is_quality(family: _Family) -> bool:
-    """Whether the question is of the selected model's quality, which is compared by regret."""
-    metrics = {cell.spec.experiment.objective.metric for cells in family.cells.values() for cell in cells.values()}
-    return bool(metrics) and all(is_of_objective(family.question.metric, metric) for metric in metrics)
+            sign, of = (1.0 if question.better == "min" else -1.0), group.estimate(question.metric)
+            scores = [*(sign * amount for amount in of.known), *[math.inf] * of.failed]
+        has_failed = all(run.has_failed for run in group.runs if run.will_run)
+        if any(math.isfinite(score) for score in scores) or (scores and has_failed):
+            by_task[task] = scores
+    return by_task
 
 
 def _has_several_kinds(family: _Family, labels: Sequence[str]) -> bool:
-    cells = (cell for label in labels for cell in family.cells[label].values())
-    return len({kind for cell in cells for kind in cell.estimate(family.question.metric).kinds}) > 1
+    groups = (group for label in labels for group in family.groups[label].values())
+    return len({kind for group in groups for kind in group.estimate(family.question.metric).kinds}) > 1
 
 
-def _waiting(cells: Cells) -> str | None:
+def _waiting(groups: Groups) -> str | None:
     """Return why no claim may be made yet: runs of a task have not ended.
 
     It is the rule of verdicts within a task: who claims whenever one more run has ended finds something in equal adapters too.
     """
-    every = [cell for of in cells.values() for cell in of.values()]
-    planned = sum(len(cell.by_seed) for cell in every)
-    ended = sum(run.has_ended for cell in every for run in cell.by_seed.values())
+    every = [group for of in groups.values() for group in of.values()]
+    planned = sum(len(group.by_seed) for group in every)
+    ended = sum(run.has_ended for group in every for run in group.by_seed.values())
     return None if ended == planned else f"{ended} of {counted(planned, 'planned run')} of these tasks have ended"
 
 
@@ -194,30 +182,32 @@ class TaskComparison:
     plan: Frozen
     is_quality: bool
 
-    def over(self, one: ByTask, other: ByTask, tasks: Sequence[str], family: int, *, is_noise: bool = False) -> OverTasks:
+    def over(self, groups: ByTask, others: ByTask, tasks: Sequence[str], family: int, *, is_noise: bool = False) -> OverTasks:
         """Return what the tasks say of two adapters; `family`: of how many pairs it is one."""
-        names = next(iter(one.values())).label, next(iter(other.values())).label
+        names = next(iter(groups.values())).label, next(iter(others.values())).label
         bare = OverTasks(one=names[0], other=names[1], tasks=tuple(tasks), is_noise=is_noise)
         error = self.plan.error
-        rows, scale, reason = self._rows(one, other, tasks, None)
+        rows, scale, reason = self._rows(groups, others, tasks, None)
         if reason or not rows:
             return replace(bare, reason=reason or "no run of one can be compared with one of the other")
-        found, weights = [rows], None
-        if any(is_modelled(one[task], other[task], self.question.metric) for task in tasks):
-            weights = weights_of(*(cells[task] for cells in (one, other) for task in tasks))
+        rows_by_weight, weights = [rows], None
+        if any(is_modelled(groups[task], others[task], self.question.metric) for task in tasks):
+            weights = weights_of(*(by_task[task] for by_task in (groups, others) for task in tasks))
             for ratio in (weights.low, weights.high):
-                again, _, reason = self._rows(one, other, tasks, weighted(ratio))
+                again, _, reason = self._rows(groups, others, tasks, weighted(ratio))
                 if reason or len(again) < len(rows):
                     return replace(bare, reason=f"modelled: {UNKNOWN}")
-                found.append(again)
-        mean = self._flipped(found, [row.stream for row in rows], error / family, scale)
+                rows_by_weight.append(again)
+        mean = self._flipped(rows_by_weight, [row.stream for row in rows], error / family, scale)
         return replace(
             bare,
             tasks=tuple(dict.fromkeys(row.task for row in rows)),
             disturbance=disturbance(run for row in rows for run in row.runs),
             weights=weights,
             is_estimated=any(value(run, self.question.metric).kind == "estimated" for row in rows for run in row.runs),
-            without_disturbed=self._without_disturbed(found, mean, error / family, scale) if mean.p * family <= error else "",
+            without_disturbed=self._without_disturbed(rows_by_weight, mean, error / family, scale)
+            if mean.p * family <= error
+            else "",
             mean=mean.interval,
             p=min(1.0, mean.p * family),
             ahead=_ahead(rows, self.better),
@@ -229,24 +219,24 @@ class TaskComparison:
         return "min" if self.is_quality else self.question.better
 
     def _rows(
-        self, one: ByTask, other: ByTask, tasks: Sequence[str], measure: Measure | None
+        self, groups: ByTask, others: ByTask, tasks: Sequence[str], measure: Measure | None
     ) -> tuple[list[_TaskDifference], float, str | None]:
         """Return the differences, the greatest size of what was subtracted, and why none may be compared."""
         rows: list[_TaskDifference] = []
         scale = 0.0
         for task in tasks:
-            ours, theirs = one[task], other[task]
+            ours, theirs = groups[task], others[task]
             if self.is_quality:
-                asked = replace(self.question, metric=VALIDATION, better="min", scale="difference")
+                by_regret = replace(self.question, metric=VALIDATION, better="min", scale="difference")
                 anchors = anchors_of(ours, self.plan)
-                found = pair(ours, theirs, asked, _regret(anchors)) if anchors is not None else None
+                differences = pair(ours, theirs, by_regret, _regret(anchors)) if anchors is not None else None
             else:
-                found = pair(ours, theirs, self.question, measure or value)
-            if found is None:
+                differences = pair(ours, theirs, self.question, measure or value)
+            if differences is None:
                 continue
-            if found.excluded is not None:
-                return [], 0.0, f"{task}: {found.excluded}"
-            scale = max(scale, found.scale)
+            if differences.excluded is not None:
+                return [], 0.0, f"{task}: {differences.excluded}"
+            scale = max(scale, differences.scale)
             changes = ours.spec.experiment.task_digest
             half = log_billing_step((ours, theirs), self.question.metric) / 2
             runs = ours.by_seed, theirs.by_seed
@@ -258,19 +248,19 @@ class TaskComparison:
                     difference=row.difference,
                     half_step=half,
                 )
-                for row in found.usable
+                for row in differences.usable
                 if row.difference is not None
             ]
         return rows, scale, None
 
     def _without_disturbed(
-        self, found: Sequence[Sequence[_TaskDifference]], claimed: SignFlip, alpha: float, scale: float
+        self, rows_by_weight: Sequence[Sequence[_TaskDifference]], claimed: SignFlip, alpha: float, scale: float
     ) -> str:
         """Say whether a claim holds by the pairs that nobody disturbed, at the least error that so many units allow."""
-        kept = [place for place, row in enumerate(found[0]) if all(is_disturbed(run) is False for run in row.runs)]
-        if len(kept) == len(found[0]):
+        kept = [index for index, row in enumerate(rows_by_weight[0]) if all(is_disturbed(run) is False for run in row.runs)]
+        if len(kept) == len(rows_by_weight[0]):
             return ""
-        rest = [[rows[place] for place in kept] for rows in found]
+        rest = [[rows[index] for index in kept] for rows in rows_by_weight]
         units = [row.stream for row in rest[0]]
         if len(set(units)) < FEWEST_UNDISTURBED:
             return UNCHECKED
@@ -279,21 +269,22 @@ class TaskComparison:
         return HOLDS if again.p <= error and again.interval.estimate * claimed.interval.estimate > 0 else FAILS
 
     def _flipped(
-        self, found: Sequence[Sequence[_TaskDifference]], units: Sequence[Hashable], alpha: float, scale: float
+        self, rows_by_weight: Sequence[Sequence[_TaskDifference]], units: Sequence[Hashable], alpha: float, scale: float
     ) -> SignFlip:
         """Return the test of the first rows; what they are under other weights of a model only widens it."""
-        weights = _weights(found[0])
+        counts = Counter(row.task for row in rows_by_weight[0])
+        weights = [1 / counts[row.task] / len(counts) for row in rows_by_weight[0]]  # each task has the same
         least = WORST if self.is_quality else 0.0
-        half = sum(weight * row.half_step for weight, row in zip(weights, found[0], strict=True))
+        half = sum(weight * row.half_step for weight, row in zip(weights, rows_by_weight[0], strict=True))
         tests = []
-        for rows in found:
+        for rows in rows_by_weight:
             values = [row.difference for row in rows]
             test = sign_flip(values, weights, units, alpha, least=least, rounding_scale=scale, half_step=half)
             tests.append(_by_ranks_too(test, values, alpha, scale))
-        intervals = [one.interval for one in tests]
-        low, high = min(one.low for one in intervals), max(one.high for one in intervals)
-        estimates = [one.estimate for one in intervals]
-        p = max(one.p for one in tests) if min(estimates) * max(estimates) > 0 or len(tests) == 1 else 1.0
+        intervals = [test.interval for test in tests]
+        low, high = min(interval.low for interval in intervals), max(interval.high for interval in intervals)
+        estimates = [interval.estimate for interval in intervals]
+        p = max(test.p for test in tests) if min(estimates) * max(estimates) > 0 or len(tests) == 1 else 1.0
         return SignFlip(interval=replace(intervals[0], low=low, high=high), p=p)
 
 
@@ -311,40 +302,32 @@ def _by_ranks_too(test: SignFlip, values: Sequence[float], alpha: float, scale: 
     return SignFlip(interval=replace(test.interval, low=low, high=high, method=f"{test.interval.method}; {ranked.method}"), p=p)
 
 
-def _weights(rows: Sequence[_TaskDifference]) -> list[float]:
-    """Return the weights that give each task the same, however many of its seeds can be compared."""
-    counts: dict[str, int] = {}
-    for row in rows:
-        counts[row.task] = counts.get(row.task, 0) + 1
-    return [1 / counts[row.task] / len(counts) for row in rows]
-
-
 def _ahead(rows: Sequence[_TaskDifference], better: str) -> tuple[int, int]:
     """Return in how many tasks the mean of the differences is for the one, and in how many for the other."""
     sums: dict[str, float] = {}
     for row in rows:
         both = sums.get(row.task, 0.0), row.difference
         sums[row.task] = 0.0 if both[0] == -both[1] else sum(both)
-    below, above = sum(one < 0 for one in sums.values()), sum(one > 0 for one in sums.values())
+    below, above = sum(total < 0 for total in sums.values()), sum(total > 0 for total in sums.values())
     return (below, above) if better == "min" else (above, below)
 
 
 def _regret(anchors: AnchorsPart) -> Measure:
     def measure(run: Run, metric: str) -> Value:
-        found = value(run, metric)
-        return found if found.value is None else replace(found, value=normalised(found.value, anchors))
+        result = value(run, metric)
+        return result if result.value is None else replace(result, value=normalised(result.value, anchors))
 
     return measure
 
 
-def anchors_of(cell: Group, plan: Frozen) -> AnchorsPart | None:
-    """Return the frozen anchors of a cell's task; None where there are none, or they are of another direction.
+def anchors_of(group: Group, plan: Frozen) -> AnchorsPart | None:
+    """Return the frozen anchors of a group's task; None where there are none, or they are of another direction.
 
     With the best known value below random search (where great is better) the better adapter would have the greater regret.
     """
-    found, objective = plan.anchors.get(cell.scope.task), cell.spec.experiment.objective
-    is_usable = found is not None and (found.best_known > found.random_search) == (objective.mode == "max")
-    return found if is_usable else None
+    anchors, objective = plan.anchors.get(group.scope.task), group.spec.experiment.objective
+    is_usable = anchors is not None and (anchors.best_known > anchors.random_search) == (objective.mode == "max")
+    return anchors if is_usable else None
 
 
 def normalised(validation: float, anchors: AnchorsPart) -> float:
@@ -352,16 +335,16 @@ def normalised(validation: float, anchors: AnchorsPart) -> float:
     return (anchors.best_known - validation) / (anchors.best_known - anchors.random_search)
 
 
-def regrets(cell: Group, anchors: AnchorsPart) -> list[float]:
+def regrets(group: Group, anchors: AnchorsPart) -> list[float]:
     """Return the regret of each run that ended; +inf for one that failed."""
-    found = []
-    for run in cell.runs:
+    values = []
+    for run in group.runs:
         selected = value(run, VALIDATION).value
         if run.has_failed:
-            found.append(math.inf)
+            values.append(math.inf)
         elif selected is not None:
-            found.append(normalised(selected, anchors))
-    return found
+            values.append(normalised(selected, anchors))
+    return values
 
 
 def bounded(regret: list[float]) -> list[float]:
@@ -369,88 +352,90 @@ def bounded(regret: list[float]) -> list[float]:
 
     So a failure is never better than a success, and another adapter changes nothing.
     """
-    worst = max([1.0, *(one for one in regret if math.isfinite(one))])
-    return [one if math.isfinite(one) else worst for one in regret]
+    worst = max([1.0, *(score for score in regret if math.isfinite(score))])
+    return [score if math.isfinite(score) else worst for score in regret]
 
 
-def texts(made: AcrossTasks, asked: Sequence[str], cells: Cells, plan: Frozen, waiting: str | None = None) -> Iterator[str]:
-    """Yield what is said of it, the claim first; `asked` are all tasks, `waiting` is why nothing may be claimed yet."""
-    tasks, regret = len(made.tasks), made.is_regret
-    if not made.tasks:
-        yield f"{_head(made, asked, regret)}: nothing can be said: {_nothing(made, cells, plan, regret)}."
+def texts(
+    across: AcrossTasks, all_tasks: Sequence[str], groups: Groups, plan: Frozen, waiting: str | None = None
+) -> Iterator[str]:
+    """Yield what is said of it, the claim first. `all_tasks`: with those without a value; `waiting`: why nothing is claimed."""
+    tasks, regret = len(across.tasks), across.is_regret
+    if not across.tasks:
+        yield f"{_head(across, all_tasks, regret)}: nothing can be said: {_nothing(across, groups, plan, regret)}."
         return
-    question = compared_by(made)
-    pairs = [one for one in made.compared if not one.is_noise]
+    question = compared_by(across)
+    pairs = [pair for pair in across.compared if not pair.is_noise]
     claim = _claim(pairs, question, plan) if waiting is None else f"nothing is claimed yet: {waiting}"
-    controls = [one for one in made.compared if one.is_noise and one.mean is not None]
-    warnings = [f" {_WARNING}: {one.one} against {one.other}, {_chance(plan)}." for one in controls if _differs(one, plan)]
-    yield f"{_head(made, made.tasks, regret)}: {claim}.{''.join(warnings)}"
-    yield from _lacking(made, asked)
-    yield from (f"Nothing is said of {one.one} and {one.other}: {one.reason}." for one in pairs if one.reason)
-    family = max(plan.family_size, len(made.tasks_of))
-    most = max((one.mean.n for one in pairs if one.mean is not None), default=0)
+    controls = [control for control in across.compared if control.is_noise and control.mean is not None]
+    warnings = [
+        f" {_WARNING}: {control.one} against {control.other}, {_chance(plan)}." for control in controls if _differs(control, plan)
+    ]
+    yield f"{_head(across, across.tasks, regret)}: {claim}.{''.join(warnings)}"
+    yield from _lacking(across, all_tasks)
+    yield from (f"Nothing is said of {pair.one} and {pair.other}: {pair.reason}." for pair in pairs if pair.reason)
+    family = max(plan.family_size, len(across.tasks_of))
+    most = max((pair.mean.n for pair in pairs if pair.mean is not None), default=0)
     if most and (least := least_p(most) * family) > plan.error:
         yield (
             f"{counted(most, 'sampler stream')} (a task and a seed each) cannot show a difference in a family of "
             f"{counted(family, 'pair')}: the least p that they allow is {figure(min(1.0, least))}."
         )
-    yield from (_control(one, question, plan) for one in controls)
-    if _is_modelled(made, cells):
+    for control in controls:
+        difference = difference_text(control.mean if not any(control.failures) else None, question)
+        warning = f". {_WARNING}, {_chance(plan)}" if _differs(control, plan) else ""
+        p = f"p {figure(control.p or 0.0)}"
+        yield f"Control (A/A, in no family): {control.one} against {control.other} {difference} ({p}){warning}."
+    if _is_modelled(across, groups):
         yield "Modelled energy: p and interval are the widest over the plausible weights, the rest is at the default ones."
-    failed = sum(run.has_failed for of in cells.values() for cell in of.values() for run in cell.runs)
+    failed = sum(run.has_failed for of in groups.values() for group in of.values() for run in group.runs)
     if failed:
         worst = "as the worst anchor in the IQM, and " if regret else ""
         yield (
             f"{counted(failed, 'run')} failed, and counts {worst}as the greatest difference of its pair in the mean. "
             "Who failed where the other did not is ahead only by signed ranks too."
         )
-    yield f"The claim is over these {tasks} tasks alone: {_named(made.tasks)}."
+    yield f"The claim is over these {tasks} tasks alone: {_named(across.tasks)}."
 
 
-def compared_by(made: AcrossTasks) -> Question:
+def compared_by(across: AcrossTasks) -> Question:
     """Return the question as its differences over tasks are: of regret for quality."""
-    question = made.question
-    return replace(question, better="min", scale="difference", unit="regret") if made.is_regret else question
+    question = across.question
+    return replace(question, better="min", scale="difference", unit="regret") if across.is_regret else question
 
 
-def _is_modelled(made: AcrossTasks, cells: Cells) -> bool:
-    every = [cell for of in cells.values() for cell in of.values()]
-    return any(is_modelled(cell, cell, made.question.metric) for cell in every)
+def _is_modelled(across: AcrossTasks, groups: Groups) -> bool:
+    every = [group for of in groups.values() for group in of.values()]
+    return any(is_modelled(group, group, across.question.metric) for group in every)
 
 
-def _head(made: AcrossTasks, tasks: Sequence[str], regret: bool) -> str:
+def _head(across: AcrossTasks, tasks: Sequence[str], regret: bool) -> str:
     by = " by normalised regret on validation" if regret else " by paired differences"
-    return f"{question_text(made.question)}, over these {counted(len(tasks), 'task')}, {scope_text(made.scope)},{by}"
+    return f"{question_text(across.question)}, over these {counted(len(tasks), 'task')}, {scope_text(across.scope)},{by}"
 
 
 def _claim(pairs: Sequence[OverTasks], question: Question, plan: Frozen) -> str:
-    tested = [one for one in pairs if one.p is not None]
+    tested = [pair for pair in pairs if pair.p is not None]
     if not tested:
         return "there are no two frameworks to compare"
-    claims = [_sentence(one, question) for one in tested if (one.p or 0.0) <= plan.error]
+    claims = [_sentence(pair, question) for pair in tested if (pair.p or 0.0) <= plan.error]
     if claims:
         return "; ".join(claims)
-    least = min(tested, key=lambda one: one.p or 0.0)
+    least = min(tested, key=lambda pair: pair.p or 0.0)
     difference = difference_text(least.mean if not any(least.failures) else None, question)
     return f"no pair is shown to differ (least p {figure(least.p or 0.0)}: {least.one} against {least.other} {difference})"
 
 
-def _sentence(one: OverTasks, question: Question) -> str:
+def _sentence(pair: OverTasks, question: Question) -> str:
     """Return who is ahead, by how much, in how many of the tasks, and how sure that is."""
-    is_one = one.mean is not None and (one.mean.estimate < 0) == (question.better == "min")
-    first, second = (one.one, one.other) if is_one else (one.other, one.one)
-    size = size_text(one.mean, question, is_one=is_one) if not any(one.failures) else ""
-    wins = one.ahead[0 if is_one else 1]
-    where = f"on average, and in {wins} of {counted(len(one.tasks), 'task')}"
-    model = estimated(one) if one.is_estimated else ""
-    notes = [f"p {figure(one.p or 0.0)}, sign flips", model, *failed_runs(one), one.disturbance.text, one.without_disturbed]
+    is_first = pair.mean is not None and (pair.mean.estimate < 0) == (question.better == "min")
+    first, second = (pair.one, pair.other) if is_first else (pair.other, pair.one)
+    size = size_text(pair.mean, question, is_first=is_first) if not any(pair.failures) else ""
+    wins = pair.ahead[0 if is_first else 1]
+    where = f"on average, and in {wins} of {counted(len(pair.tasks), 'task')}"
+    model = estimated(pair) if pair.is_estimated else ""
+    notes = [f"p {figure(pair.p or 0.0)}, sign flips", model, *failed_runs(pair), pair.disturbance.text, pair.without_disturbed]
     return f"{first} is ahead of {second}{size} {where} ({', '.join(note for note in notes if note)})"
-
-
-def _control(one: OverTasks, question: Question, plan: Frozen) -> str:
-    warning = f". {_WARNING}, {_chance(plan)}" if _differs(one, plan) else ""
-    difference = difference_text(one.mean if not any(one.failures) else None, question)
-    return f"Control (A/A, in no family): {one.one} against {one.other} {difference} (p {figure(one.p or 0.0)}){warning}."
 
 
 def _differs(control: OverTasks, plan: Frozen) -> bool:
@@ -462,25 +447,29 @@ def _chance(plan: Frozen) -> str:
     return f"as one in {round(1 / plan.error)} does by chance"
 
 
-def _lacking(made: AcrossTasks, asked: Sequence[str]) -> Iterator[str]:
+def _lacking(across: AcrossTasks, all_tasks: Sequence[str]) -> Iterator[str]:
     """Yield which tasks are in no pair, and which pairs lack some of the others."""
-    left_out = [task for task in asked if task not in made.tasks]
+    left_out = [task for task in all_tasks if task not in across.tasks]
     if left_out:
         yield f"{counted(len(left_out), 'task')} left out, because no two frameworks have a value there: {_named(left_out)}."
-    few = [f"{one} and {other} in {len(found)}" for (one, other), found in made.tasks_of.items() if len(found) < len(made.tasks)]
+    few = [
+        f"{label} and {other} in {len(tasks)}"
+        for (label, other), tasks in across.tasks_of.items()
+        if len(tasks) < len(across.tasks)
+    ]
     if few:
-        iqm = " The IQM is over the tasks that all have." if made.is_regret else ""
+        iqm = " The IQM is over the tasks that all have." if across.is_regret else ""
         yield f"Pairs that have values in fewer tasks: {listed(few)}.{iqm}"
 
 
-def _nothing(made: AcrossTasks, cells: Cells, plan: Frozen, regret: bool) -> str:
-    if not cells:
+def _nothing(across: AcrossTasks, groups: Groups, plan: Frozen, regret: bool) -> str:
+    if not groups:
         return "no framework is compared"
     if regret and not plan.anchors:
         return "the file has no anchors to normalise regret by (anchors: {random_search, best_known, source} of each task)"
     if regret:
         return "no task has anchors of its objective's metric and a run that is done, of two frameworks"
-    return f"no task has a value of {made.question.metric} of two frameworks, both of one kind"
+    return f"no task has a value of {across.question.metric} of two frameworks, both of one kind"
 
 
 def _named(tasks: Sequence[str]) -> str:

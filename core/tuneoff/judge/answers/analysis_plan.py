@@ -54,25 +54,26 @@ class Frozen:
 
         Another workload may have another direction and another margin.
         """
-        return tuple(self._question(name, metric, experiment, units) for name, metric in self.questions.items())
-
-    def _question(self, name: str, metric: str, experiment: ExperimentSpec, units: Mapping[str, str]) -> Question:
         objective = experiment.objective
-        margin, text = self._margin(metric, experiment)
-        return Question(
-            name=name,
-            metric=metric,
-            unit=units.get(metric, default_unit(metric, objective.metric)),
-            better=better(metric, objective.metric, objective.mode),
-            scale=scale(metric),
-            margin=margin,
-            margin_text=text,
-        )
+        questions = []
+        for name, metric in self.questions.items():
+            margin, text = self._margin(metric, experiment)
+            question = Question(
+                name=name,
+                metric=metric,
+                unit=units.get(metric, default_unit(metric, objective.metric)),
+                better=better(metric, objective.metric, objective.mode),
+                scale=scale(metric),
+                margin=margin,
+                margin_text=text,
+            )
+            questions.append(question)
+        return tuple(questions)
 
     def _margin(self, metric: str, experiment: ExperimentSpec) -> tuple[float | None, str]:
         if is_of_objective(metric, experiment.objective.metric):
-            found = quality_margin(self.stated, experiment.workload)
-            return found.value, found.source if found.value is None else f"{found.value:g} ({found.source})"
+            margin = quality_margin(self.stated, experiment.workload)
+            return margin.value, margin.source if margin.value is None else f"{margin.value:g} ({margin.source})"
         percent = self.margin_percent
         if percent <= 0:
             return None, f"{NO_MARGIN}: analysis.margin_percent is 0"
@@ -111,10 +112,12 @@ def frozen(analysis: Mapping[str, Any]) -> Frozen:
 
 def overall(by_scope: list[tuple[Question, ...]]) -> tuple[Question, ...]:
     """Return each question once for a whole folder; a margin that differs between scopes is said so, and is None."""
-    found: dict[str, Question] = {}
+    by_name: dict[str, Question] = {}
     for questions in by_scope:
         for question in questions:
-            known = found.setdefault(question.name, question)
-            if known.margin != question.margin:
-                found[question.name] = replace(known, margin=None, margin_text="differs between scopes: each verdict has its own")
-    return tuple(found.values())
+            first = by_name.setdefault(question.name, question)
+            if first.margin != question.margin:
+                by_name[question.name] = replace(
+                    first, margin=None, margin_text="differs between scopes: each verdict has its own"
+                )
+    return tuple(by_name.values())

@@ -117,17 +117,24 @@ class Verdict:
             return True
         if self.outcome not in _FLIPPED or not self.failures[0 if self.outcome is Outcome.WORSE else 1]:
             return False
-        return any(one.choice == WITHOUT_FAILURES and one.outcome is not self.outcome for one in self.sensitivities)
+        return any(
+            sensitivity.choice == WITHOUT_FAILURES and sensitivity.outcome is not self.outcome
+            for sensitivity in self.sensitivities
+        )
 
     @property
     def seeds(self) -> int:
         """How many seeds both have."""
-        return self.interval.n if self.interval is not None else sum(one.difference is not None for one in self.differences)
+        return self.interval.n if self.interval is not None else sum(row.difference is not None for row in self.differences)
 
     @property
     def changing(self) -> tuple[Sensitivity, ...]:
         """The other choices that come to another verdict."""
-        return tuple(one for one in self.sensitivities if one.outcome is not self.outcome and not self._is_unchecked(one))
+        return tuple(
+            sensitivity
+            for sensitivity in self.sensitivities
+            if sensitivity.outcome is not self.outcome and not self._is_unchecked(sensitivity)
+        )
 
     @property
     def robustness(self) -> str:
@@ -139,8 +146,8 @@ class Verdict:
         return UNCHECKED if any(map(self._is_unchecked, self.sensitivities)) else ROBUST
 
     @staticmethod
-    def _is_unchecked(one: Sensitivity) -> bool:
-        return one.choice == WITHOUT_DISTURBED and one.outcome is Outcome.NOT_JUDGED
+    def _is_unchecked(sensitivity: Sensitivity) -> bool:
+        return sensitivity.choice == WITHOUT_DISTURBED and sensitivity.outcome is Outcome.NOT_JUDGED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,4 +227,4 @@ class Answers:
     @property
     def summary(self) -> tuple[str, ...]:
         """The claims as sentences."""
-        return tuple(one.sentence for one in self.claims)
+        return tuple(claim.sentence for claim in self.claims)

@@ -27,27 +27,27 @@ def to_json(answers: Answers) -> dict[str, Any]:
         "format_version": FORMAT_VERSION,
         **field_values(answers, without=("claims", "questions", "groups", "verdicts", "across")),
         "summary": list(answers.summary),
-        "questions": [field_values(one, {"margin": one.margin_text}) for one in answers.questions],
-        "groups": [_group(one, [question.metric for question in answers.questions]) for one in answers.groups],
-        "verdicts": [_verdict(one) for one in answers.verdicts],
-        "across": [_across(one) for one in answers.across],
+        "questions": [field_values(question, {"margin": question.margin_text}) for question in answers.questions],
+        "groups": [_group(group, [question.metric for question in answers.questions]) for group in answers.groups],
+        "verdicts": [_verdict(verdict) for verdict in answers.verdicts],
+        "across": [_across(across) for across in answers.across],
     }
 
 
-def _group(one: Group, asked: Sequence[str]) -> dict[str, Any]:
+def _group(group: Group, metrics: Sequence[str]) -> dict[str, Any]:
     because = {"same_as": "its own runs stand for it", "success": "no run was tried"}
     return {
-        **values(one, ("label", "adapter", "emulated", "replicate", "success", "same_as"), because),
-        **field_values(one.conditions),
-        "scope": one.scope.text,
-        "runs": [_run(run) for run in one.runs],
-        "estimates": {metric: _estimate(one, metric) for metric in dict.fromkeys((*asked, *METRICS))},
+        **values(group, ("label", "adapter", "emulated", "replicate", "success", "same_as"), because),
+        **field_values(group.conditions),
+        "scope": group.scope.text,
+        "runs": [_run(run) for run in group.runs],
+        "estimates": {metric: _estimate(group, metric) for metric in dict.fromkeys((*metrics, *METRICS))},
     }
 
 
-def _run(one: Run) -> dict[str, Any]:
-    because = {"execution_id": one.reason or f"it is {one.status}", "reason": "it is done"}
-    return values(one, ("seed", "run_id", "execution_id", "status", "reason", "is_added", "flags"), because)
+def _run(run: Run) -> dict[str, Any]:
+    because = {"execution_id": run.reason or f"it is {run.status}", "reason": "it is done"}
+    return values(run, ("seed", "run_id", "execution_id", "status", "reason", "is_added", "flags"), because)
 
 
 def _estimate(group: Group, metric: str) -> dict[str, Any]:
@@ -60,46 +60,46 @@ def _estimate(group: Group, metric: str) -> dict[str, Any]:
     }
 
 
-def _value(one: Value) -> dict[str, Any]:
-    return field_values(one, {"value": one.reason or "unknown", "kind": "there is no value"}, without=("reason", "is_done"))
+def _value(value: Value) -> dict[str, Any]:
+    return field_values(value, {"value": value.reason or "unknown", "kind": "there is no value"}, without=("reason", "is_done"))
 
 
-def _verdict(one: Verdict) -> dict[str, Any]:
+def _verdict(verdict: Verdict) -> dict[str, Any]:
     because = {
-        "interval": one.reason,
-        "noise_floor": "it is an A/A pair itself" if one.is_noise else "no entry is named twice here",
+        "interval": verdict.reason,
+        "noise_floor": "it is an A/A pair itself" if verdict.is_noise else "no entry is named twice here",
         "weights": _NO_WEIGHTS,
         "seeds_to_decide": "it is decided, or nothing tells the number",
     }
-    question = field_values(one.question, {"margin": one.question.margin_text}, without=("name", "unit", "margin_text"))
+    question = field_values(verdict.question, {"margin": verdict.question.margin_text}, without=("name", "unit", "margin_text"))
     return {
-        **field_values(one, because, without=("question", "scope", "differences", "sensitivities")),
+        **field_values(verdict, because, without=("question", "scope", "differences", "sensitivities")),
         **question,
-        "question": one.question.name,
-        "scope": one.scope.text,
+        "question": verdict.question.name,
+        "scope": verdict.scope.text,
         "differences": [
             field_values(
                 row, dict.fromkeys(("one", "other", "difference"), row.reason or "unknown") | {"reason": "both have a value"}
             )
-            for row in one.differences
+            for row in verdict.differences
         ],
-        "sensitivities": [field_values(row, {"interval": "too few seeds are left"}) for row in one.sensitivities],
-        "robustness": one.robustness,
+        "sensitivities": [field_values(row, {"interval": "too few seeds are left"}) for row in verdict.sensitivities],
+        "robustness": verdict.robustness,
     }
 
 
-def _across(one: AcrossTasks) -> dict[str, Any]:
+def _across(across: AcrossTasks) -> dict[str, Any]:
     return {
-        **field_values(one, without=("question", "scope", "compared", "tasks_of", "is_regret")),
-        "question": one.question.name,
-        "metric": one.question.metric,
-        "scope": one.scope.text,
-        "compared": [_over_tasks(pair) for pair in one.compared],
+        **field_values(across, without=("question", "scope", "compared", "tasks_of", "is_regret")),
+        "question": across.question.name,
+        "metric": across.question.metric,
+        "scope": across.scope.text,
+        "compared": [_over_tasks(pair) for pair in across.compared],
     }
 
 
-def _over_tasks(one: OverTasks) -> dict[str, Any]:
-    return field_values(one, {"mean": one.reason, "p": one.reason, "weights": _NO_WEIGHTS}, without=("reason",))
+def _over_tasks(pair: OverTasks) -> dict[str, Any]:
+    return field_values(pair, {"mean": pair.reason, "p": pair.reason, "weights": _NO_WEIGHTS}, without=("reason",))
 
 
 def choice_to_json(choice: Choice) -> dict[str, Any]:

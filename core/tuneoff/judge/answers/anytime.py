@@ -88,46 +88,46 @@ class _Amount:
         return None
 
 
-def _of(cell: Group) -> Iterator[Curve]:
-    objective = cell.spec.experiment.objective
-    for run in cell.runs:
+def _of(group: Group) -> Iterator[Curve]:
+    objective = group.spec.experiment.objective
+    for run in group.runs:
         record = run.record
         if record is None or not run.has_ended:
             continue
         energy, cost = _Amount(record, "energy", 1 / KWH), _Amount(record, "cost", 1.0)
         steps = tuple(
             Step(
-                trials=one.trials,
-                seconds=one.seconds,
-                job_seconds=one.at_ns / 1e9,
-                kwh=energy.at(one.at_ns),
-                usd=cost.at(one.at_ns),
-                value=one.value,
+                trials=incumbent.trials,
+                seconds=incumbent.seconds,
+                job_seconds=incumbent.at_ns / 1e9,
+                kwh=energy.at(incumbent.at_ns),
+                usd=cost.at(incumbent.at_ns),
+                value=incumbent.value,
             )
-            for one in incumbents(record, objective)
+            for incumbent in incumbents(record, objective)
         )
         ends = _ends(record, energy, cost)
-        yield Curve(group=cell, record=record, steps=steps, ends=ends, reasons=_reasons(record, steps, ends))
+        yield Curve(group=group, record=record, steps=steps, ends=ends, reasons=_reasons(record, steps, ends))
 
 
 def _ends(record: RunRecord, energy: _Amount, cost: _Amount) -> dict[Clock, float]:
     marks = boundaries(record)
-    found: dict[Clock, float] = {"trials": float(sum(trial.used_ticket for trial in record.trials))}
+    ends: dict[Clock, float] = {"trials": float(sum(trial.used_ticket for trial in record.trials))}
     last, first = marks.last_ended_ns, marks.first_submitted_ns
     if last is None:
-        return found
-    found["seconds"] = (last - (first or 0)) / 1e9
+        return ends
+    ends["seconds"] = (last - (first or 0)) / 1e9
     used: tuple[tuple[Clock, float | None], ...] = (("kwh", energy.at(last)), ("usd", cost.at(last)))
-    return found | {clock: amount for clock, amount in used if amount is not None}
+    return ends | {clock: amount for clock, amount in used if amount is not None}
 
 
 def _reasons(record: RunRecord, steps: Sequence[Step], ends: Mapping[Clock, float]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     if not steps:
-        found["steps"] = "no trial completed with a finite value"
+        reasons["steps"] = "no trial completed with a finite value"
     if record.status != "done":
-        found["status"] = record.reason or NOT_DONE
+        reasons["status"] = record.reason or NOT_DONE
     for clock, reason in (("seconds", "no trial ended"), ("kwh", NO_ENERGY), ("usd", NO_COST)):
         if clock not in ends:
-            found[clock] = reason
-    return found
+            reasons[clock] = reason
+    return reasons

@@ -14,7 +14,6 @@ from tuneoff.judge.answers.phrases import claims, floor_size, is_decided, is_wit
 from tuneoff.judge.groups import Group, by_scope, grouped, noise_pairs
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import units
-from tuneoff.judge.stats.location import Interval
 
 
 def answers(results: Results) -> Answers:
@@ -22,50 +21,43 @@ def answers(results: Results) -> Answers:
     plan = frozen(results.plan.analysis)
     groups = grouped(results, plan.confidence)
     of_scope = by_scope(groups)
-    asked = {
+    questions = {
         scope: plan.questions_of(
-            cells[0].spec.experiment, units((run for cell in cells for run in cell.runs), plan.questions.values())
+            in_scope[0].spec.experiment, units((run for group in in_scope for run in group.runs), plan.questions.values())
         )
-        for scope, cells in of_scope.items()
+        for scope, in_scope in of_scope.items()
     }
-    made = Answers(
+    result = Answers(
         name=results.plan.name,
-        questions=overall(list(asked.values())),
+        questions=overall(list(questions.values())),
         scopes=tuple(of_scope),
         groups=tuple(groups),
-        verdicts=tuple(one for scope, cells in of_scope.items() for one in _verdicts(cells, asked[scope], plan)),
-        across=tuple(across_tasks(of_scope, asked, plan)),
+        verdicts=tuple(
+            verdict for scope, in_scope in of_scope.items() for verdict in _verdicts(in_scope, questions[scope], plan)
+        ),
+        across=tuple(across_tasks(of_scope, questions, plan)),
         statuses=dict(Counter(run.status for group in groups for run in group.runs)),
         family_size=plan.family_size,
         confidence=plan.confidence,
         analysis=results.plan.analysis,
     )
-    return replace(made, claims=tuple(claims(made)))
+    return replace(result, claims=tuple(claims(result)))
 
 
-def _verdicts(cells: Sequence[Group], questions: Sequence[Question], plan: Frozen) -> Iterator[Verdict]:
-    compared = pairs(cells)
+def _verdicts(groups: Sequence[Group], questions: Sequence[Question], plan: Frozen) -> Iterator[Verdict]:
+    compared = pairs(groups)
     alpha = plan.alpha(len(compared))
     for question in questions:
-        noise = [
+        controls = [
             (verdict(again, first, question, plan.error, is_noise=True), is_elsewhere(again, first))
-            for again, first in noise_pairs(cells)
+            for again, first in noise_pairs(groups)
         ]
-        floor = _floor([one for one, _ in noise])
-        for one, other in compared:
-            yield _beside(verdict(one, other, question, alpha), floor)
-        yield from (one for one, is_told_elsewhere in noise if not is_told_elsewhere)
-
-
-def _beside(found: Verdict, floor: Interval | None) -> Verdict:
-    """Return a verdict with the noise floor beside it; a difference that equal entries have too is said to be so."""
-    reason = found.reason
-    if is_decided(found) and is_within_noise(found.interval, floor):
-        reason += "; it is no larger than the noise floor, and a framework differs as much from itself"
-    return replace(found, noise_floor=floor, reason=reason)
-
-
-def _floor(noise: Sequence[Verdict]) -> Interval | None:
-    """Return the interval of the A/A pair that reaches furthest from 0."""
-    found = [one.interval for one in noise if one.interval is not None]
-    return max(found, key=floor_size, default=None)
+        intervals = [control.interval for control, _ in controls if control.interval is not None]
+        floor = max(intervals, key=floor_size, default=None)
+        for group, other in compared:
+            result = verdict(group, other, question, alpha)
+            reason = result.reason
+            if is_decided(result) and is_within_noise(result.interval, floor):
+                reason += "; it is no larger than the noise floor, and a framework differs as much from itself"
+            yield replace(result, noise_floor=floor, reason=reason)
+        yield from (control for control, is_reported_elsewhere in controls if not is_reported_elsewhere)

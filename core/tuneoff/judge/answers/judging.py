@@ -57,23 +57,23 @@ _PARTS = {  # metric: what of the job it is of, and the metric by which the sum 
 }
 
 
-def verdict(one: Group, other: Group, question: Question, alpha: float, *, is_noise: bool = False) -> Verdict:
-    """Return what is claimed of `one` against `other`; `alpha`: the error that the verdict may have."""
-    return _Case(one, other, question, alpha, is_noise).verdict()
+def verdict(group: Group, other: Group, question: Question, alpha: float, *, is_noise: bool = False) -> Verdict:
+    """Return what is claimed of `group` against `other`; `alpha`: the error that the verdict may have."""
+    return _Case(group, other, question, alpha, is_noise).verdict()
 
 
 class _Case:
-    def __init__(self, one: Group, other: Group, question: Question, alpha: float, is_noise: bool) -> None:
-        self.one, self.other, self.question, self.alpha, self.is_noise = one, other, question, alpha, is_noise
-        self.scope: Scope = one.scope
-        self.pair = pair(one, other, question)
+    def __init__(self, group: Group, other: Group, question: Question, alpha: float, is_noise: bool) -> None:
+        self.group, self.other, self.question, self.alpha, self.is_noise = group, other, question, alpha, is_noise
+        self.scope: Scope = group.scope
+        self.pair = pair(group, other, question)
 
     def verdict(self) -> Verdict:
         values = self.pair.values
         bare = Verdict(
             question=self.question,
             scope=self.scope,
-            one=self.one.label,
+            one=self.group.label,
             other=self.other.label,
             outcome=Outcome.NOT_JUDGED,
             reason="",
@@ -81,22 +81,22 @@ class _Case:
             differences=self.pair.differences,
             failures=self.pair.failures,
             is_noise=self.is_noise,
-            is_estimated=any(self._kind(cell, seed) == "estimated" for cell in (self.one, self.other) for seed in self._used),
-            disturbance=disturbance(cell.by_seed[seed] for cell in (self.one, self.other) for seed in self._used),
+            is_estimated=any(self._kind(group, seed) == "estimated" for group in (self.group, self.other) for seed in self._used),
+            disturbance=disturbance(group.by_seed[seed] for group in (self.group, self.other) for seed in self._used),
         )
         few = self._too_few()
         if few is not None:
             return replace(bare, reason=few, interval=self._plain(self._compared))
         blocked = self.pair.waiting or self.pair.excluded
         if blocked is not None:
-            shown = self._shown(values, self.alpha) if self.pair.excluded is None else None
-            return replace(bare, outcome=Outcome.UNDECIDED, reason=blocked, interval=shown)
+            interval = self._shown(values, self.alpha) if self.pair.excluded is None else None
+            return replace(bare, outcome=Outcome.UNDECIDED, reason=blocked, interval=interval)
         if not self._compared:
             return replace(bare, outcome=Outcome.UNDECIDED, reason=f"both failed in {counted(len(values), 'seed')}")
         judgement = self._judge(values)
         outcome, why = self._guarded(self._outcome(judgement), self.pair.usable)
         sensitivities = tuple(self._sensitivities(outcome))
-        weights = weights_of(self.one, self.other) if is_modelled(self.one, self.other, self.question.metric) else None
+        weights = weights_of(self.group, self.other) if is_modelled(self.group, self.other, self.question.metric) else None
         if weights is not None:
             outcome, why = self._over_weights(outcome, why, sensitivities, weights)
         return replace(
@@ -105,7 +105,7 @@ class _Case:
             reason=why or self._reason(outcome, judgement.interval),
             interval=judgement.interval,
             sensitivities=sensitivities,
-            is_robust=bool(sensitivities) and all(one.outcome is outcome for one in sensitivities),
+            is_robust=bool(sensitivities) and all(sensitivity.outcome is outcome for sensitivity in sensitivities),
             weights=weights,
             seeds_to_decide=None if why or outcome in DECIDED else self._seeds_to_decide(values),
         )
@@ -119,14 +119,14 @@ class _Case:
     def _used(self) -> list[int]:
         return [row.seed for row in self.pair.usable]
 
-    def _kind(self, cell: Group, seed: int) -> Kind | None:
-        return value(cell.by_seed[seed], self.question.metric).kind
+    def _kind(self, group: Group, seed: int) -> Kind | None:
+        return value(group.by_seed[seed], self.question.metric).kind
 
     @property
     def _step(self) -> float:
         if self.question.metric == "quality.test":
-            return max(self.one.grid_step, self.other.grid_step)
-        return log_billing_step((self.one, self.other), self.question.metric)
+            return max(self.group.grid_step, self.other.grid_step)
+        return log_billing_step((self.group, self.other), self.question.metric)
 
     def _too_few(self) -> str | None:
         """Say why there are too few seeds to claim anything, whatever they hold."""
@@ -135,7 +135,7 @@ class _Case:
             return f"{counted(planned, 'seed')} planned for both, and a verdict needs {FEWEST_SEEDS}"
         if self.pair.waiting is not None or used >= FEWEST_SEEDS or self.pair.excluded is not None:
             return None
-        reasons = [one.reason for one in self.pair.differences if one.difference is None and one.reason]
+        reasons = [row.reason for row in self.pair.differences if row.difference is None and row.reason]
         most = f": {max(set(reasons), key=reasons.count)}" if reasons else ""
         return f"{used} of {counted(self.pair.ended, 'seed')} can be compared, and a verdict needs {FEWEST_SEEDS}{most}"
 
@@ -156,7 +156,7 @@ class _Case:
         """Return the median of the differences with an interval that claims nothing: too few seeds for the verdict's own."""
         if len(values) < FEWEST_FOR_INTERVAL:
             return None
-        return median(values, self.one.confidence, grid_step=self._step)
+        return median(values, self.group.confidence, grid_step=self._step)
 
     def _outcome(self, judgement: Judgement) -> Outcome:
         if judgement.relation not in ("below", "above"):
@@ -177,14 +177,19 @@ class _Case:
     def _sensitivities(self, outcome: Outcome) -> list[Sensitivity]:
         rows = self.pair.usable
         successes = [row for row in rows if row.reason is None]
-        found = [self._sensitivity(WITHOUT_FAILURES, successes)] if len(successes) < len(rows) else []
-        found += [self._sensitivity("median", rows, "median"), self._without_one(rows, outcome)]
+        sensitivities = [self._sensitivity(WITHOUT_FAILURES, successes)] if len(successes) < len(rows) else []
+        sensitivities += [self._sensitivity("median", rows, "median"), self._without_one(rows, outcome)]
         undisturbed = [row for row in rows if not self._is_disturbed(row.seed)]
-        found += [self._without_disturbed(undisturbed)] if len(undisturbed) < len(rows) else []
-        if is_modelled(self.one, self.other, self.question.metric):
-            weights = weights_of(self.one, self.other)
-            found += [self._weighted(choice, ratio) for choice, ratio in zip(ENDS, (weights.low, weights.high), strict=True)]
-        return found
+        sensitivities += [self._without_disturbed(undisturbed)] if len(undisturbed) < len(rows) else []
+        if is_modelled(self.group, self.other, self.question.metric):
+            weights = weights_of(self.group, self.other)
+            for choice, ratio in zip(ENDS, (weights.low, weights.high), strict=True):
+                differences = pair(self.group, self.other, self.question, weighted(ratio))
+                if differences.excluded is not None or len(differences.values) < len(self.pair.values):
+                    sensitivities.append(Sensitivity(choice=choice, outcome=Outcome.NOT_JUDGED, interval=None))
+                else:
+                    sensitivities.append(self._sensitivity(choice, differences.usable))
+        return sensitivities
 
     def _sensitivity(self, choice: str, rows: Sequence[PairedDifference], estimator: Estimator = "hodges-lehmann") -> Sensitivity:
         values = [row.difference for row in rows if row.difference is not None]
@@ -205,11 +210,11 @@ class _Case:
             values, margin=self.question.margin, alpha=alpha, grid_step=self._step, rounding_scale=self.pair.scale
         )
         tried = {}
-        for place, (row, judgement) in enumerate(zip(rows, judgements, strict=True)):
-            rest = [*rows[:place], *rows[place + 1 :]]
-            found = self._guarded(self._outcome(judgement), rest, fewest=FEWEST_SEEDS - 1)[0]
-            tried[row.seed] = Sensitivity(choice="without any one seed", outcome=found, interval=judgement.interval)
-        changing = {seed: one for seed, one in tried.items() if one.outcome is not outcome}
+        for index, (row, judgement) in enumerate(zip(rows, judgements, strict=True)):
+            rest = [*rows[:index], *rows[index + 1 :]]
+            outcome_without = self._guarded(self._outcome(judgement), rest, fewest=FEWEST_SEEDS - 1)[0]
+            tried[row.seed] = Sensitivity(choice="without any one seed", outcome=outcome_without, interval=judgement.interval)
+        changing = {seed: sensitivity for seed, sensitivity in tried.items() if sensitivity.outcome is not outcome}
         if changing:
             first = next(iter(changing.values()))
             return replace(first, choice=f"without seed {' or '.join(map(str, changing))}")
@@ -217,7 +222,7 @@ class _Case:
 
     def _is_disturbed(self, seed: int) -> bool:
         """Whether a run of the pair was disturbed, or may have been."""
-        return any(is_disturbed(cell.by_seed[seed]) is not False for cell in (self.one, self.other))
+        return any(is_disturbed(group.by_seed[seed]) is not False for group in (self.group, self.other))
 
     def _without_disturbed(self, rows: Sequence[PairedDifference]) -> Sensitivity:
         """Judge the pairs that nobody disturbed, at the least error that so many allow where that is greater than `alpha`."""
@@ -228,23 +233,17 @@ class _Case:
         outcome = self._guarded(self._outcome(judgement), rows, fewest=FEWEST_UNDISTURBED)[0]
         return Sensitivity(choice=WITHOUT_DISTURBED, outcome=outcome, interval=judgement.interval)
 
-    def _weighted(self, choice: str, ratio: float) -> Sensitivity:
-        found = pair(self.one, self.other, self.question, weighted(ratio))
-        if found.excluded is not None or len(found.values) < len(self.pair.values):
-            return Sensitivity(choice=choice, outcome=Outcome.NOT_JUDGED, interval=None)
-        return self._sensitivity(choice, found.usable)
-
     def _over_weights(
-        self, outcome: Outcome, why: str, found: Sequence[Sensitivity], weights: WeightRange
+        self, outcome: Outcome, why: str, sensitivities: Sequence[Sensitivity], weights: WeightRange
     ) -> tuple[Outcome, str]:
         """Take back a verdict on modelled energy that does not hold over the plausible range of the model's weights."""
-        ends = [one for one in found if one.choice in ENDS]
-        if outcome is Outcome.UNDECIDED or all(one.outcome is outcome for one in ends):
+        ends = [end for end in sensitivities if end.choice in ENDS]
+        if outcome is Outcome.UNDECIDED or all(end.outcome is outcome for end in ends):
             return outcome, why
-        if any(one.outcome is Outcome.NOT_JUDGED for one in ends):
+        if any(end.outcome is Outcome.NOT_JUDGED for end in ends):
             return Outcome.UNDECIDED, f"modelled: {UNKNOWN}"
         ratios = dict(zip(ENDS, (weights.low, weights.high), strict=True))
-        at = "; ".join(f"{one.outcome.value} at {ratios[one.choice]:.3g}" for one in ends)
+        at = "; ".join(f"{end.outcome.value} at {ratios[end.choice]:.3g}" for end in ends)
         return (
             Outcome.UNDECIDED,
             f"modelled: it does not hold for every weight (W per core over J per CPU second) of {weights.servers}: {at}",
@@ -280,19 +279,19 @@ class _Case:
         return seeds_needed(self.question.margin / 2 / spread, self.alpha)
 
 
-def _width(one: Sensitivity) -> float:
-    return one.interval.high - one.interval.low if one.interval is not None else math.inf
+def _width(sensitivity: Sensitivity) -> float:
+    return sensitivity.interval.high - sensitivity.interval.low if sensitivity.interval is not None else math.inf
 
 
-def pairs(cells: Sequence[Group]) -> list[tuple[Group, Group]]:
+def pairs(groups: Sequence[Group]) -> list[tuple[Group, Group]]:
     """Return the pairs of a scope that are compared: of first entries, on real platforms, that run."""
-    firsts = [cell for cell in cells if cell.is_compared and cell.spec.replicate == 0]
-    return [(one, other) for one, other in combinations(firsts, 2) if not is_elsewhere(one, other)]
+    firsts = [group for group in groups if group.is_compared and group.spec.replicate == 0]
+    return [(group, other) for group, other in combinations(firsts, 2) if not is_elsewhere(group, other)]
 
 
-def is_elsewhere(one: Group, other: Group) -> bool:
+def is_elsewhere(group: Group, other: Group) -> bool:
     """Whether the runs of both are those of one other scope, where they are compared."""
-    return bool(one.twins) and one.same_as == other.same_as
+    return bool(group.twins) and group.same_as == other.same_as
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,17 +313,17 @@ class SeedDifferences:
     @property
     def usable(self) -> tuple[PairedDifference, ...]:
         """The differences that a verdict rests on."""
-        return tuple(one for one in self.differences if one.difference is not None)
+        return tuple(row for row in self.differences if row.difference is not None)
 
     @property
     def values(self) -> list[float]:
-        return [one.difference for one in self.usable if one.difference is not None]
+        return [row.difference for row in self.usable if row.difference is not None]
 
 
-def pair(one: Group, other: Group, question: Question, measure: Measure = value) -> SeedDifferences:
+def pair(group: Group, other: Group, question: Question, measure: Measure = value) -> SeedDifferences:
     """Return the paired differences of two groups; `measure` gives a run's value of the question's metric."""
     theirs = other.by_seed
-    runs = [(run, theirs[seed]) for seed, run in one.by_seed.items() if seed in theirs]
+    runs = [(run, theirs[seed]) for seed, run in group.by_seed.items() if seed in theirs]
     ended = [both for both in runs if both[0].has_ended and both[1].has_ended]
     rows, sizes, kinds = zip(*(_difference(*both, question, measure) for both in runs), strict=True) if runs else ((), (), ())
     without = sum(row.reason == NO_RATIO for row in rows)
@@ -337,26 +336,28 @@ def pair(one: Group, other: Group, question: Question, measure: Measure = value)
     )
 
 
-def _difference(one: Run, other: Run, question: Question, measure: Measure) -> tuple[PairedDifference, float, str | None]:
+def _difference(first: Run, second: Run, question: Question, measure: Measure) -> tuple[PairedDifference, float, str | None]:
     """Return the difference of a seed, the size of what was subtracted, and the kinds where they forbid it."""
-    seed = one.seed
-    ours, theirs = measure(one, question.metric), measure(other, question.metric)
+    seed = first.seed
+    ours, theirs = measure(first, question.metric), measure(second, question.metric)
 
     def row(difference: float | None, reason: str | None) -> PairedDifference:
         return PairedDifference(seed=seed, one=ours.value, other=theirs.value, difference=difference, reason=reason)
 
-    if not (one.has_ended and other.has_ended):
-        waiting = " and ".join(f"{name} is {run.status}" for name, run in (("one", one), ("other", other)) if not run.has_ended)
+    if not (first.has_ended and second.has_ended):
+        waiting = " and ".join(
+            f"{name} is {run.status}" for name, run in (("one", first), ("other", second)) if not run.has_ended
+        )
         return row(None, waiting), 0.0, None
-    if one.has_failed and other.has_failed:
+    if first.has_failed and second.has_failed:
         return row(0.0, BOTH_FAILED), 0.0, None
-    if one.has_failed or other.has_failed:
-        present = theirs if one.has_failed else ours
+    if first.has_failed or second.has_failed:
+        present = theirs if first.has_failed else ours
         if present.value is None:
             return row(None, present.reason), 0.0, None
         losing = 1.0 if question.better == "min" else -1.0
-        sign = losing if one.has_failed else -losing
-        return row(sign * math.inf, f"{'one' if one.has_failed else 'other'} failed"), 0.0, None
+        sign = losing if first.has_failed else -losing
+        return row(sign * math.inf, f"{'one' if first.has_failed else 'other'} failed"), 0.0, None
     if ours.value is None or theirs.value is None:
         return row(None, ours.reason if ours.value is None else theirs.reason), 0.0, None
     if ours.kind != theirs.kind:
@@ -371,21 +372,16 @@ def _difference(one: Run, other: Run, question: Question, measure: Measure) -> t
     return row(math.log(ours.value / theirs.value), None), 1.0, None
 
 
-def rests_on_energy(metric: str) -> bool:
-    """Whether a metric is an amount of energy, or of carbon, which follows it."""
-    return metric.startswith(("energy.", "carbon.")) or metric.endswith((".energy", ".carbon"))
-
-
-def is_modelled(one: Group, other: Group, metric: str) -> bool:
+def is_modelled(group: Group, other: Group, metric: str) -> bool:
     """Whether the metric is modelled with weights. A metered energy with gaps is estimated too, but by none."""
-    if not rests_on_energy(metric):
-        return False
-    return any(_is_modelled(run, metric) for cell in (one, other) for run in cell.runs)
+    if not (metric.startswith(("energy.", "carbon.")) or metric.endswith((".energy", ".carbon"))):
+        return False  # carbon follows energy
+    return any(_is_modelled(run, metric) for group in (group, other) for run in group.runs)
 
 
-def weights_of(*cells: Group) -> WeightRange:
-    """Return the plausible range of the ratio of the weights for the runs of all these cells."""
-    return weight_range(run.record for cell in cells for run in cell.runs if run.record is not None and run.is_done)
+def weights_of(*groups: Group) -> WeightRange:
+    """Return the plausible range of the ratio of the weights for the runs of all these groups."""
+    return weight_range(run.record for group in groups for run in group.runs if run.record is not None and run.is_done)
 
 
 def weighted(ratio: float) -> Callable[[Run, str], Value]:
@@ -407,9 +403,9 @@ def _model_uses(run: Run, record: RunRecord, metric: str) -> tuple[float | None,
     """Return the CPU seconds and reserved core seconds that a modelled metric rests on, and by what their sum is divided."""
     if metric == "energy.trial":
         used = [busy_cpu(attempt) for _, attempt in started_attempts(record)]
-        known = [one for one in used if one is not None]
-        busy_seconds = sum(busy for _, busy in known) / 1e9
-        cpu = sum(cpu for cpu, _ in known) / 1e9 if len(known) == len(used) else None
+        measured = [use for use in used if use is not None]
+        busy_seconds = sum(busy for _, busy in measured) / 1e9
+        cpu = sum(cpu for cpu, _ in measured) / 1e9 if len(measured) == len(used) else None
         return cpu, run.spec.experiment.workers.cpus * busy_seconds, _metric(run, "trials.used")
     if metric not in _PARTS:
         return None, None, None
@@ -422,8 +418,8 @@ def _model_uses(run: Run, record: RunRecord, metric: str) -> tuple[float | None,
 
 
 def _metric(run: Run, name: str) -> float | None:
-    found = run.record.metrics.get(name) if run.record is not None else None
-    return found.value if found is not None else None
+    metric = run.record.metrics.get(name) if run.record is not None else None
+    return metric.value if metric is not None else None
 
 
 def _is_modelled(run: Run, metric: str) -> bool:

@@ -46,7 +46,7 @@ def scope_text(scope: Scope) -> str:
     return ", ".join(part for part in (strategy, scope.variant, scope.task) if part)
 
 
-def shown(metric: str, unit: str) -> tuple[str, float]:
+def display_unit(metric: str, unit: str) -> tuple[str, float]:
     """Return the unit in which a metric is read, and the factor from its own; "" for a score, which has its name for a unit.
 
     A job's times are in seconds; what a framework takes per trial is in ms.
@@ -60,7 +60,7 @@ def value_text(value: float, metric: str, unit: str) -> str:
     """Return a value with its unit as people read it: seconds, joules, a score; what a failure is in words."""
     if math.isinf(value):
         return "failed"
-    name, _ = shown(metric, unit)
+    name, _ = display_unit(metric, unit)
     return f"{_bound(value, metric, unit)} {name}".rstrip() if name != "count" else _bound(value, metric, unit)
 
 
@@ -93,9 +93,9 @@ def seen_text(verdict: Verdict, label: str | None = None) -> str:
 
 def median_difference(verdict: Verdict) -> float | None:
     """Return the median of one − other by seed in the metric's unit; None without a seed in which both have a finite value."""
-    known = [one.one - one.other for one in verdict.differences if one.one is not None and one.other is not None]
-    known = [value for value in known if math.isfinite(value)]
-    return statistics.median(known) if known else None
+    differences = [row.one - row.other for row in verdict.differences if row.one is not None and row.other is not None]
+    differences = [value for value in differences if math.isfinite(value)]
+    return statistics.median(differences) if differences else None
 
 
 def ratio_of(value: float) -> float:
@@ -109,7 +109,7 @@ def signed(value: float, question: Question) -> str:
         return times_text(*[ratio_of(value)] * 3)
     if math.isinf(value):
         return "+∞" if value > 0 else "−∞"
-    unit, factor = shown(question.metric, question.unit)
+    unit, factor = display_unit(question.metric, question.unit)
     size = figure(abs(value * factor)) if unit else score(abs(value))
     return f"{_sign(value)}{size} {unit}".rstrip() if unit != "count" else f"{_sign(value)}{size}"
 
@@ -148,13 +148,13 @@ def claim(verdict: Verdict) -> str:
     Where failed runs decide it nobody is called faster: the other one has no value that could be compared.
     """
     question = verdict.question
-    is_one = verdict.outcome is Outcome.BETTER
-    first, second = (verdict.one, verdict.other) if is_one else (verdict.other, verdict.one)
+    is_first = verdict.outcome is Outcome.BETTER
+    first, second = (verdict.one, verdict.other) if is_first else (verdict.other, verdict.one)
     notes = ", ".join((*failed_runs(verdict), *_notes(verdict)))
     if verdict.is_by_failures:
         return f"{named(second)} failed where {named(first)} did not, which decides {question.name} ({notes})"
     verb = _BETTER.get(question.metric) or _BETTER.get(question.name, f"is better in {question.metric} than")
-    size = size_text(verdict.interval, question, is_one=is_one) if not any(verdict.failures) else ""
+    size = size_text(verdict.interval, question, is_first=is_first) if not any(verdict.failures) else ""
     return f"{named(first)} {verb} {named(second)}{size} ({notes})"
 
 
@@ -164,12 +164,12 @@ def failed_runs(of: Verdict | OverTasks) -> list[str]:
     return [f"{counted(count, 'run')} of {name} failed" for name, count in pairs if count]
 
 
-def estimated(found: Verdict | OverTasks) -> str:
+def estimated(verdict: Verdict | OverTasks) -> str:
     """Return that values are estimated, and for which weights of a model the claim holds."""
-    return ESTIMATED if found.weights is None else f"{ESTIMATED}, at every weight from {found.weights.text}"
+    return ESTIMATED if verdict.weights is None else f"{ESTIMATED}, at every weight from {verdict.weights.text}"
 
 
-def one_of(outcome: Outcome, verdicts: Iterable[Verdict]) -> list[Verdict]:
+def with_outcome(outcome: Outcome, verdicts: Iterable[Verdict]) -> list[Verdict]:
     """Return the verdicts with an outcome."""
     return [verdict for verdict in verdicts if verdict.outcome is outcome]
 
@@ -179,11 +179,11 @@ def is_decided(verdict: Verdict) -> bool:
     return verdict.outcome in (Outcome.BETTER, Outcome.WORSE)
 
 
-def size_text(interval: Interval | None, question: Question, *, is_one: bool) -> str:
-    """Return by how much the better one is better, `is_one`: the first of one − other; " by 2.9x (1.5 to 4.8)"."""
+def size_text(interval: Interval | None, question: Question, *, is_first: bool) -> str:
+    """Return by how much the better one is better, `is_first`: the first of one − other; " by 2.9x (1.5 to 4.8)"."""
     if interval is None or math.isinf(interval.estimate):
         return ""
-    sign = 1 if is_one == (question.better == "max") else -1
+    sign = 1 if is_first == (question.better == "max") else -1
     estimate, (low, high) = sign * interval.estimate, sorted((sign * interval.low, sign * interval.high))
     if question.scale == "ratio":
         return f" by {times_text(ratio_of(estimate), ratio_of(low), ratio_of(high))}"
@@ -194,7 +194,7 @@ def size_text(interval: Interval | None, question: Question, *, is_one: bool) ->
 def _notes(verdict: Verdict) -> list[str]:
     notes = [verdict.robustness]
     if verdict.changing:
-        notes[0] += f": another verdict {', '.join(_under(one.choice) for one in verdict.changing)}"
+        notes[0] += f": another verdict {', '.join(_under(sensitivity.choice) for sensitivity in verdict.changing)}"
     if verdict.is_estimated:
         notes.insert(0, estimated(verdict))
     floor = floor_text(verdict)
@@ -214,7 +214,7 @@ def _under(choice: str) -> str:
 def _bound(value: float, metric: str, unit: str) -> str:
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    name, factor = shown(metric, unit)
+    name, factor = display_unit(metric, unit)
     return (figure(value * factor) if name else score(value)).replace("-", "−")
 
 
@@ -222,25 +222,25 @@ def _sign(value: float) -> str:
     return "+" if value > 0 else "−" if value < 0 else ""
 
 
-def claims(made: Answers) -> Iterator[Statement]:
+def claims(answers: Answers) -> Iterator[Statement]:
     """Yield what the report says first, one claim per verdict, or per group of scopes."""
-    verdicts = [one for one in made.verdicts if not one.is_noise]
+    verdicts = [verdict for verdict in answers.verdicts if not verdict.is_noise]
     if not verdicts:
         yield _plain(f"{NO_VERDICTS}: there are no two frameworks in one scope to compare.")
         return
-    same = _one_reason(verdicts)
-    for across in made.across:
-        if same is not None or across.question.name == made.questions[0].name:
+    same = _common_reason(verdicts)
+    for across in answers.across:
+        if same is not None or across.question.name == answers.questions[0].name:
             yield from map(_plain, across.texts[:1])
     if same is not None:
-        within = " within a task" if made.across else ""
+        within = " within a task" if answers.across else ""
         below = "Below are the values and their intervals, and of single pairs nothing is claimed."
         yield _plain(f"{NO_VERDICTS}{within}: {same}. {below}")
         return
-    for question in made.questions:
-        is_estimated = any(group.estimate(question.metric).is_estimated for group in made.groups)
+    for question in answers.questions:
+        is_estimated = any(group.estimate(question.metric).is_estimated for group in answers.groups)
         heading = f"{question_text(question)}{', estimated' if is_estimated else ''}"
-        yield from _of_question(heading, [one for one in verdicts if one.question.name == question.name])
+        yield from _of_question(heading, [verdict for verdict in verdicts if verdict.question.name == question.name])
 
 
 def _plain(text: str) -> Statement:
@@ -249,55 +249,50 @@ def _plain(text: str) -> Statement:
 
 def _of_question(heading: str, verdicts: Sequence[Verdict]) -> Iterator[Statement]:
     by_scope: dict[Scope, list[Verdict]] = {}
-    for one in verdicts:
-        by_scope.setdefault(one.scope, []).append(one)
+    for verdict in verdicts:
+        by_scope.setdefault(verdict.scope, []).append(verdict)
     if not by_scope:
         return
-    same = _one_reason(verdicts)
+    same = _common_reason(verdicts)
     if same is not None:
         yield Statement(question=heading, where="", text=f"no verdict: {same}.")
     elif len(by_scope) > MOST_SCOPES:
         yield from _counted(heading, by_scope)
     else:
-        for scope, found in by_scope.items():
-            where = f"{scope_text(scope)}, {_seeds(found)}"
-            yield from (Statement(question=heading, where=where, text=text) for text in _of_scope(found[0].question, found))
+        for scope, in_scope in by_scope.items():
+            where = f"{scope_text(scope)}, {_seeds(in_scope)}"
+            yield from (Statement(question=heading, where=where, text=text) for text in _of_scope(in_scope[0].question, in_scope))
 
 
 def _of_scope(question: Question, verdicts: Sequence[Verdict]) -> Iterator[str]:
-    for one in verdicts:
-        if is_decided(one):
-            yield f"{claim(one)}."
+    for verdict in verdicts:
+        if is_decided(verdict):
+            yield f"{claim(verdict)}."
     for outcome in (Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT):
-        if alike := one_of(outcome, verdicts):
-            told = dict.fromkeys(estimated(one) for one in alike if one.is_estimated)
-            notes = f"{listed(told)}; " if told else ""
-            doubts = sorted({one.robustness for one in alike} - {"robust", ""})
+        if alike := with_outcome(outcome, verdicts):
+            estimates = dict.fromkeys(estimated(verdict) for verdict in alike if verdict.is_estimated)
+            notes = f"{listed(estimates)}; " if estimates else ""
+            doubts = sorted({verdict.robustness for verdict in alike} - {"robust", ""})
             of = "; ".join((_disturbance(alike), *doubts))
             yield f"{outcome.text}: {_pairs(alike)} ({notes}margin {question.margin_text}; {of})."
     for outcome in (Outcome.UNDECIDED, Outcome.NOT_JUDGED):
         by_reason: dict[str, list[Verdict]] = {}
-        for one in one_of(outcome, verdicts):
-            by_reason.setdefault(one.reason, []).append(one)
-        yield from (f"{outcome.text}: {_pairs(found)}: {reason}{_seeds_needed(found)}." for reason, found in by_reason.items())
+        for verdict in with_outcome(outcome, verdicts):
+            by_reason.setdefault(verdict.reason, []).append(verdict)
+        for reason, of_reason in by_reason.items():
+            needed = {verdict.seeds_to_decide for verdict in of_reason if verdict.seeds_to_decide is not None}
+            seeds = f"{'at most ' if len(needed) > 1 else ''}about {counted(max(needed, default=0), 'seed')}"
+            advice = f"; a new experiment with {seeds} would decide it, better, worse or equivalent" if needed else ""
+            yield f"{outcome.text}: {_pairs(of_reason)}: {reason}{advice}."
 
 
 def _disturbance(verdicts: Sequence[Verdict]) -> str:
     """Return how many of the runs behind some verdicts were disturbed."""
-    return reduce(or_, (one.disturbance for one in verdicts)).text
+    return reduce(or_, (verdict.disturbance for verdict in verdicts)).text
 
 
 def _pairs(verdicts: Sequence[Verdict]) -> str:
-    return "; ".join(f"{named(one.one)} and {named(one.other)}" for one in verdicts)
-
-
-def _seeds_needed(verdicts: Sequence[Verdict]) -> str:
-    """Return how many seeds a new experiment would need to decide these pairs; "" where nothing tells it."""
-    needed = {one.seeds_to_decide for one in verdicts if one.seeds_to_decide is not None}
-    if not needed:
-        return ""
-    seeds = f"{'at most ' if len(needed) > 1 else ''}about {counted(max(needed), 'seed')}"
-    return f"; a new experiment with {seeds} would decide it, better, worse or equivalent"
+    return "; ".join(f"{named(verdict.one)} and {named(verdict.other)}" for verdict in verdicts)
 
 
 def _counted(heading: str, by_scope: dict[Scope, list[Verdict]]) -> Iterator[Statement]:
@@ -305,44 +300,44 @@ def _counted(heading: str, by_scope: dict[Scope, list[Verdict]]) -> Iterator[Sta
     strategies: dict[str, dict[tuple[str, str], list[Verdict]]] = {}
     for scope, verdicts in by_scope.items():
         pairs = strategies.setdefault(with_pruner(scope.sampler, scope.pruner), {})
-        for one in verdicts:
-            pairs.setdefault((one.one, one.other), []).append(one)
+        for verdict in verdicts:
+            pairs.setdefault((verdict.one, verdict.other), []).append(verdict)
     for strategy, pairs in strategies.items():
-        apart = {names: found for names, found in pairs.items() if any(map(is_decided, found))}
-        for (one_label, other), found in apart.items():
-            parts = f"{', '.join(_parts(found))}; {_disturbance(found)}"
-            where = f"{strategy}, {counted(len(found), 'scope')}"
-            yield Statement(question=heading, where=where, text=f"{one_label} and {other}: {parts}.")
-        rest = [one for names, found in pairs.items() if names not in apart for one in found]
+        apart = {names: of_pair for names, of_pair in pairs.items() if any(map(is_decided, of_pair))}
+        for (label, other), of_pair in apart.items():
+            parts = f"{', '.join(_parts(of_pair))}; {_disturbance(of_pair)}"
+            where = f"{strategy}, {counted(len(of_pair), 'scope')}"
+            yield Statement(question=heading, where=where, text=f"{label} and {other}: {parts}.")
+        rest = [verdict for names, of_pair in pairs.items() if names not in apart for verdict in of_pair]
         if rest:
-            outcomes = Counter(one.outcome.text for one in rest)
-            told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
+            outcomes = Counter(verdict.outcome.text for verdict in rest)
+            counts = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
             others = "the other pairs" if apart else "all pairs"
-            text = f"{others}: in no scope is one shown to be better ({told})."
+            text = f"{others}: in no scope is one shown to be better ({counts})."
             yield Statement(question=heading, where=strategy, text=text)
 
 
 def _parts(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Yield in how many scopes a pair has each outcome: "optuna is better in 10 of 12 (9 robust)"."""
-    found: dict[str, list[Verdict]] = {}
-    for one in verdicts:
-        better = {Outcome.BETTER: f"{one.one} is better", Outcome.WORSE: f"{one.other} is better"}
-        found.setdefault(better.get(one.outcome, one.outcome.text), []).append(one)
-    for words, of in sorted(found.items(), key=lambda item: -len(item[1])):
-        sure = Counter(one.robustness for one in of)
+    by_words: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        better = {Outcome.BETTER: f"{verdict.one} is better", Outcome.WORSE: f"{verdict.other} is better"}
+        by_words.setdefault(better.get(verdict.outcome, verdict.outcome.text), []).append(verdict)
+    for words, of in sorted(by_words.items(), key=lambda item: -len(item[1])):
+        sure = Counter(verdict.robustness for verdict in of)
         unchecked = f", {sure[UNCHECKED]} {UNCHECKED}" if sure[UNCHECKED] else ""
         robust = f" ({sure['robust']} robust{unchecked})" if is_decided(of[0]) else ""
         yield f"{words} in {len(of)} of {len(verdicts)}{robust}"
 
 
-def _one_reason(verdicts: Sequence[Verdict]) -> str | None:
+def _common_reason(verdicts: Sequence[Verdict]) -> str | None:
     """Return why nothing at all was judged, where it is the same for all."""
-    reasons = {one.reason for one in verdicts}
-    if all(one.outcome is Outcome.NOT_JUDGED for one in verdicts):
+    reasons = {verdict.reason for verdict in verdicts}
+    if all(verdict.outcome is Outcome.NOT_JUDGED for verdict in verdicts):
         return reasons.pop() if len(reasons) == 1 else "; ".join(sorted(reasons))
     return None
 
 
 def _seeds(verdicts: Sequence[Verdict]) -> str:
-    counts = {one.seeds for one in verdicts}
+    counts = {verdict.seeds for verdict in verdicts}
     return counted(counts.pop(), "seed") if len(counts) == 1 else f"{min(counts)} to {max(counts)} seeds"

@@ -14,7 +14,7 @@ from typing import Literal
 
 from tuneoff.base.format import figure
 from tuneoff.judge.answers.answer import Question
-from tuneoff.judge.answers.phrases import shown, value_text
+from tuneoff.judge.answers.phrases import display_unit, value_text
 from tuneoff.judge.groups import Group
 from tuneoff.judge.stats.location import middle
 
@@ -207,19 +207,19 @@ class Strip:
 
 def shared_scale(groups: Sequence[Group], question: Question) -> Scale | None:
     """Return the axis of a question's values over some groups, in the unit that people read."""
-    _, factor = shown(question.metric, question.unit)
+    _, factor = display_unit(question.metric, question.unit)
     return scale(factor * value for group in groups for _, value in values(group, question))
 
 
 def axis_unit(question: Question) -> str:
     """Return the unit of its axis, "" for a score."""
-    return shown(question.metric, question.unit)[0]
+    return display_unit(question.metric, question.unit)[0]
 
 
 def strip(group: Group, question: Question, axis: Scale) -> Strip:
     """Return the dots of a group."""
     found = sorted(values(group, question), key=lambda item: item[1])
-    _, factor = shown(question.metric, question.unit)
+    _, factor = display_unit(question.metric, question.unit)
     runs = {run.seed: run.run_id for run in group.runs}
     drawn = [found[place] for place in spread_out(len(found), MOST_DOTS)]
     failed = tuple(run.seed for run in group.runs if run.is_failure)
