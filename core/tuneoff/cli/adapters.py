@@ -22,7 +22,7 @@ def listed(names: Sequence[str]) -> tuple[list[dict[str, Any]], str, list[str]]:
 
     listings = list_adapters(names)
     whole = [(listing, listing.capabilities) for listing in listings if listing.capabilities is not None]
-    text = "\n\n".join(details(*one) for one in whole) if names else _table(listings)
+    text = "\n\n".join(details(*pair) for pair in whole) if names else _table(listings)
     broken = [listing.text for listing in listings if listing.capabilities is None] if names else []
     return [_to_json(listing) for listing in listings], text, broken
 

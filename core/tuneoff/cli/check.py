@@ -97,8 +97,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     subject = next((name for name in ("--workload", "--space", "--controls") if getattr(arguments, name[2:]) is not None), "NAME")
     values = {name: getattr(arguments, dest) for name, dest in NAMES.items()}
-    given = [name for name, value in values.items() if value is not None and value is not False and value != []]
-    if refused := [name for name in given if name not in TAKEN[subject]]:
+    names = [name for name, value in values.items() if value is not None and value is not False and value != []]
+    if refused := [name for name in names if name not in TAKEN[subject]]:
         raise ExperimentError(f"{subject} takes no {', '.join(refused)}; leave out {', '.join(refused)}")
     if subject == "--space":
         return _space(arguments)
@@ -155,9 +155,9 @@ def _space(arguments: argparse.Namespace) -> int:
     if not 0 < seconds < float("inf"):
         raise ExperimentError(f"--timeout must be a number of seconds above 0, but got {seconds:g}")
     plan = overridden_plan(arguments.space, adapters=arguments.adapters or None)
-    found = targets(plan, draws)
-    check_something_runs(replace(plan, runs=tuple(target.run for target in found)))
-    outcomes = verify(plan, found, draws=draws, seed=seed, seconds=seconds, tell=note)
+    space_targets = targets(plan, draws)
+    check_something_runs(replace(plan, runs=tuple(target.run for target in space_targets)))
+    outcomes = verify(plan, space_targets, draws=draws, seed=seed, seconds=seconds, tell=note)
     code = exit_code(outcomes)
     if arguments.json:
         about = {"file": str(arguments.space), "draws": draws, "false_discovery_rate": FALSE_DISCOVERY_RATE}
@@ -174,15 +174,15 @@ def _controls(results: Path, as_json: bool) -> int:
     from tuneoff.tell.report.interference import interference, interference_json, interference_lines
 
     contents = read_results(results)
-    found, between = controls(contents), interference(contents)
-    code = DIFFERENT if found.contradicts else 0
+    result, between = controls(contents), interference(contents)
+    code = DIFFERENT if result.contradicts else 0
     if as_json:
-        answers = {**to_json(found), "interference": interference_json(between)}
+        answers = {**to_json(result), "interference": interference_json(between)}
         write_json({"results": str(results.resolve()), "exit_code": code, **answers})
-    elif found.is_empty:
+    elif result.is_empty:
         write(f"nothing to compare: a control needs two frameworks with sampler fixed or random\n\n{results.resolve()}")
     else:
-        write("\n".join([*lines(found), *interference_lines(between), "", str(results.resolve())]))
+        write("\n".join([*lines(result), *interference_lines(between), "", str(results.resolve())]))
     return code
 
 
@@ -202,8 +202,8 @@ def _reports(arguments: argparse.Namespace, checks: Sequence[AdapterCheck]) -> l
     from tuneoff.trust.check.run_checks import check_adapter
 
     options = _options(arguments.options)
-    found = [subject_of(name, arguments.platform, options) for name in dict.fromkeys(arguments.adapters)]
-    subjects = [subject for number, subject in enumerate(found) if subject not in found[:number]]  # serial and serial@local
+    named = [subject_of(name, arguments.platform, options) for name in dict.fromkeys(arguments.adapters)]
+    subjects = [subject for number, subject in enumerate(named) if subject not in named[:number]]  # serial and serial@local
     folders = _folders(arguments.keep, subjects)
     for folder in folders:
         if folder is not None:

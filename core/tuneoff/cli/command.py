@@ -48,7 +48,7 @@ class CliCommand(Protocol):
         """Do it and return the exit code."""
 
 
-def added_commands(asked: str) -> Iterator[CliCommand]:
+def added_commands(word: str) -> Iterator[CliCommand]:
     """Yield the commands that installed packages add, the one that is asked for alone; a broken one is a line, and left out.
 
     Raises:
@@ -57,17 +57,17 @@ def added_commands(asked: str) -> Iterator[CliCommand]:
     from tuneoff.registry import added_command, scan
 
     names = dict.fromkeys(plugin.name for plugin in scan("command"))
-    for name in [asked] if asked in names else names:
+    for name in [word] if word in names else names:
         try:
-            found = added_command(name)
-            if not isinstance(found, CliCommand) or name != found.NAME:
+            command = added_command(name)
+            if not isinstance(command, CliCommand) or name != command.NAME:
                 raise PluginError(f"command {name!r} must have NAME, HELP, EXAMPLE, add_arguments and execute, but has not")
         except PluginError as error:
-            if name == asked:
+            if name == word:
                 raise
             note(f"tuneoff: {error}")
         else:
-            yield found
+            yield command
 
 
 class _Help(argparse.HelpFormatter):
@@ -86,10 +86,10 @@ class ListedAction(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: Any = None) -> None:
         try:
-            found = [self._convert(part) for part in re.split(r" *, *| +", " ".join(values))]
+            converted = [self._convert(part) for part in re.split(r" *, *| +", " ".join(values))]
         except ValueError as error:
             raise argparse.ArgumentError(self, f"invalid {self._convert.__name__} value: {' '.join(values)!r}") from error
-        setattr(namespace, self.dest, [*(getattr(namespace, self.dest) or ()), *found])
+        setattr(namespace, self.dest, [*(getattr(namespace, self.dest) or ()), *converted])
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -101,10 +101,10 @@ class OneLineParser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **keywords)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        found, rest = self.parse_known_args(args, namespace)
+        parsed, rest = self.parse_known_args(args, namespace)
         if rest:
-            self.subcommands.get(getattr(found, "command", ""), self)._refuse(rest)
-        return found
+            self.subcommands.get(getattr(parsed, "command", ""), self)._refuse(rest)
+        return parsed
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         return super().parse_known_args(self._tidied(sys.argv[1:] if args is None else args), namespace)
@@ -133,23 +133,25 @@ class OneLineParser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
-            known = [str(choice) for choice in action.choices]
-            raise argparse.ArgumentError(action, f"invalid choice: {value!r}{nearest(value, known)}; known: {', '.join(known)}")
+            choices = [str(choice) for choice in action.choices]
+            raise argparse.ArgumentError(
+                action, f"invalid choice: {value!r}{nearest(value, choices)}; known: {', '.join(choices)}"
+            )
 
     def error(self, message: str) -> NoReturn:
         here = experiments_here() if message.endswith(" required: FILE") else []
         message += f"; here: {', '.join(here)}" if here else ""
-        shown = printed_command(*self.prog.split()[1:], "--help")
-        self.exit(BAD_INPUT, f"{plain_line(f'tuneoff: {message}; see: {shown}')}\n")
+        help_command = printed_command(*self.prog.split()[1:], "--help")
+        self.exit(BAD_INPUT, f"{plain_line(f'tuneoff: {message}; see: {help_command}')}\n")
 
 
 def experiments_here() -> list[str]:
     """Return the experiment files of the current folder, by their names."""
-    found = []
+    names = []
     for path in sorted(Path().glob("*.y*ml")):
         with contextlib.suppress(OSError):
-            found += [path.name] if path.is_file() and re.search(rb'^[{ ]*"?workload"?:', path.read_bytes(), re.MULTILINE) else []
-    return found
+            names += [path.name] if path.is_file() and re.search(rb'^[{ ]*"?workload"?:', path.read_bytes(), re.MULTILINE) else []
+    return names
 
 
 def build_parser(commands: Sequence[CliCommand], version: str, description: str, epilog: str) -> OneLineParser:

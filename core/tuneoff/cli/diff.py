@@ -33,10 +33,10 @@ def execute(arguments: argparse.Namespace) -> int:
 
     if len(arguments.results) not in (0, 2):
         raise ExperimentError(f"two results folders are needed, or none for the two newest, but got {len(arguments.results)}")
-    found = compare(*(arguments.results or newest_two()))
-    code = CHANGED if found.has_changed else 0 if found.is_judged else NOT_JUDGED
+    difference = compare(*(arguments.results or newest_two()))
+    code = CHANGED if difference.has_changed else 0 if difference.is_judged else NOT_JUDGED
     if arguments.json:
-        write_json({"exit_code": code, **to_json(found)})
+        write_json({"exit_code": code, **to_json(difference)})
     else:
-        write("\n".join(lines(found)))
+        write("\n".join(lines(difference)))
     return code

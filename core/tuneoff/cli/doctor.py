@@ -107,7 +107,7 @@ def of_adapters(image: str | None) -> Iterator[Finding]:
     from tuneoff.registry import adapter_class, list_adapters
 
     classes = [adapter_class(listing.plugin.name) for listing in list_adapters() if listing.state != "broken"]
-    for target in dict.fromkeys(str(found.doctor) for found in classes if found.doctor is not None):
+    for target in dict.fromkeys(str(adapter.doctor) for adapter in classes if adapter.doctor is not None):
         try:
             yield from load_target(target)(image)
         except (Exception, SystemExit) as error:
@@ -127,8 +127,8 @@ def data(plan: Plan | None) -> Iterator[Finding]:
     else:
         yield Finding(id="data folder", verdict="passed", text=folder or "TUNEOFF_DATA_DIR is not set: a cache folder is used")
     specs = [run.spec.experiment.workload for run in plan.counted] if plan is not None else []
-    asked = {canonical_json([spec.name, dict(spec.options)]): spec for spec in specs}
-    for spec in asked.values():
+    needed = {canonical_json([spec.name, dict(spec.options)]): spec for spec in specs}
+    for spec in needed.values():
         yield _workload(f"data {spec.name}", workload_class(spec.name), spec.options, verdict="failed")
     for listing in list_workloads():
         name = f"workload {listing.plugin.name}"
@@ -175,8 +175,8 @@ def _memory() -> Finding:
 def _cgroup() -> Finding:
     from tuneoff.run.supervisor.cgroups import group_sites
 
-    found = group_sites(("memory", "cpu"))
-    memory, cpu = found["memory"], found["cpu"]
+    sites = group_sites(("memory", "cpu"))
+    memory, cpu = sites["memory"], sites["cpu"]
     possible = memory.parent is not None and cpu.parent is not None
     text = f"memory limits by {memory.text}" if memory.parent else f"memory limits by the watchdog alone ({memory.text})"
     text += f", CPU quotas by {cpu.text}" if cpu.parent else f", no CPU quotas for workers.cpu_limit ({cpu.text})"
@@ -202,11 +202,11 @@ def _workload(name: str, workload: type[Workload], options: Mapping[str, Any], *
         return Finding(id=name, verdict=verdict, text=text, exit_code=MissingPackageError.exit_code)
     try:
         with output_as_errors():
-            found = workload(options).prepare()
+            dataset = workload(options).prepare()
     except TuneoffError as error:
         return Finding(id=name, verdict=verdict, text=str(error), exit_code=error.exit_code)
-    size = f", {found.size_bytes / 1e6:.1f} MB" if found.size_bytes else ""
-    return Finding(id=name, verdict="passed", text=f"{found.name} {found.version}{size}")
+    size = f", {dataset.size_bytes / 1e6:.1f} MB" if dataset.size_bytes else ""
+    return Finding(id=name, verdict="passed", text=f"{dataset.name} {dataset.version}{size}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -136,13 +136,13 @@ def _explained(name: str, every: Sequence[Row], has_document: bool) -> list[Row]
     if name in TOPICS:
         return [entry for entry in every if entry[0] == name or (entry[0] == "keys" and entry[1] == name)]
     for form in (name, name.removesuffix("s"), f"{name}s"):
-        if found := [entry for entry in every if _is_of(form, entry[0], entry[1])]:
-            return found
+        if matches := [entry for entry in every if _is_of(form, entry[0], entry[1])]:
+            return matches
     if parts := [entry for entry in every if entry[0] in ("metrics", "checks") and _plain(name) in _parts(entry[1])]:
         return parts
     if not has_document:
-        known = (*TOPICS, *INTERFACES, *(entry[1] for entry in every))
-        similar = nearest(name, known, cutoff=0.99 - max(1, len(name) // 4) / max(1, len(name)))  # a letter in four may be wrong
+        names = (*TOPICS, *INTERFACES, *(entry[1] for entry in every))
+        similar = nearest(name, names, cutoff=0.99 - max(1, len(name) // 4) / max(1, len(name)))  # a letter in four may be wrong
         raise ExperimentError(f"nothing is named {name!r}{similar}; kinds of names: {', '.join(TOPICS)}")
     return []
 
@@ -182,8 +182,8 @@ def metrics() -> Iterator[Entry]:
     from tuneoff.experiment.metric_catalogue import METRICS
 
     directions = {"lower": "lower is better", "higher": "higher is better", "objective": "better as the objective is"}
-    for one in METRICS.values():
-        yield one.name, f"{one.unit or 'its score'}; {directions[one.better]}", one.title
+    for metric in METRICS.values():
+        yield metric.name, f"{metric.unit or 'its score'}; {directions[metric.better]}", metric.title
 
 
 def flags() -> Iterator[Entry]:
@@ -246,8 +246,8 @@ def keys() -> Iterator[Entry]:
         above = prefix if sign else "" if row.section == "Keys" else row.section
         rules.update({f"{above}.{name}".lstrip("."): row.cells for name in row.names})
     for name, default, text in (*_keys("", json_schema()), *_keys("prices.", price_file_schema())):
-        _, given, rule = rules.get(name, ("", "", ""))
-        default, text = given or default, text if rule.startswith("see below") else rule or text
+        _, documented, rule = rules.get(name, ("", "", ""))
+        default, text = documented or default, text if rule.startswith("see below") else rule or text
         yield name, f"default: {default}" if default else "", text
 
 
@@ -266,8 +266,8 @@ def events() -> Iterator[Entry]:
     from tuneoff.record.events import schema
 
     for kind in get_args(schema.AnyEvent):
-        own = [name for name in kind.__struct_fields__ if name not in schema.Event.__struct_fields__]
-        yield str(kind.__struct_config__.tag), ", ".join(own), inspect.getdoc(kind) or ""
+        fields = [name for name in kind.__struct_fields__ if name not in schema.Event.__struct_fields__]
+        yield str(kind.__struct_config__.tag), ", ".join(fields), inspect.getdoc(kind) or ""
 
 
 def record() -> Iterator[Entry]:
@@ -289,8 +289,8 @@ def record_columns() -> Iterator[Entry]:
     from tuneoff.tell.frames.columns import RUN_KEYS, TABLES, Columns
 
     parts: Mapping[str, Columns] = {"*": RUN_KEYS, **TABLES}
-    for table, own in parts.items():
-        for name, column in own.items():
+    for table, table_columns in parts.items():
+        for name, column in table_columns.items():
             if table == "*" or name not in RUN_KEYS:
                 missing = "" if column.always else ", may be missing"
                 yield f"{table}.{name}", ", ".join(filter(None, (column.unit, column.dtype))) + missing, column.text
@@ -311,17 +311,19 @@ def _strategies(kind: str, vocabulary: Sequence[str]) -> Iterator[Entry]:
     from tuneoff.registry import list_adapters
 
     offers: dict[str, dict[str, Offer]] = {name: {} for name in vocabulary}
-    told = {name: row.cells for row in manual.rows("experiments.md") if row.section == kind.capitalize() for name in row.names}
-    offers.update({name: {} for name in told})
+    documented = {
+        name: row.cells for row in manual.rows("experiments.md") if row.section == kind.capitalize() for name in row.names
+    }
+    offers.update({name: {} for name in documented})
     for listing in list_adapters():
         offered: Mapping[str, Offer] = getattr(listing.capabilities, kind, {})
         for name, offer in offered.items():
             if offer.support is Support.YES:
                 offers.setdefault(name, {})[listing.plugin.name] = offer
     for name, by in offers.items():
-        own = next(iter(by.values()), None)
-        known = ("", own.note or own.implementation, ", ".join(own.options)) if own is not None else ("", "", "")
-        _, text, options = told.get(name, known)
+        first = next(iter(by.values()), None)
+        fallback = ("", first.note or first.implementation, ", ".join(first.options)) if first is not None else ("", "", "")
+        _, text, options = documented.get(name, fallback)
         yield (
             name,
             f"options: {options or 'none'}; of {', '.join(by) or 'no installed adapter'}: tuneoff list adapters NAME",
@@ -340,8 +342,8 @@ def _keys(above: str, schema: Mapping[str, Any]) -> Iterator[tuple[str, str, str
             is_plain = isinstance(default, str | int | float)
             text = value.get("description") or (below or [part])[0].get("description", "")
             yield f"{above}{key}", json.dumps(default) if is_plain else "", text
-            for one in below:
-                yield from of(f"{above}{key}.", one)
+            for reference in below:
+                yield from of(f"{above}{key}.", reference)
 
     return of(above, schema)
 

@@ -83,14 +83,14 @@ def newest_folder(root: Path = RESULTS, *, needs_runs: bool = False) -> Path:
     """
     from tuneoff.record.store import ended_executions
 
-    found = _newest_first(root)
-    if not found:
+    folders = _newest_first(root)
+    if not folders:
         raise ResultsError(f"there is no results folder under {root.absolute()}; name one, or run: {command('compare', 'FILE')}")
-    if needs_runs and not any(ended_executions(found[0])):
-        with_runs = next((folder for folder in found if any(ended_executions(folder))), None)
+    if needs_runs and not any(ended_executions(folders[0])):
+        with_runs = next((folder for folder in folders if any(ended_executions(folder))), None)
         other = f"; the newest with runs is {with_runs}" if with_runs is not None else ""
-        note(f"{found[0]} is taken, as the newest folder, but no run of it has ended{other}")
-    return found[0]
+        note(f"{folders[0]} is taken, as the newest folder, but no run of it has ended{other}")
+    return folders[0]
 
 
 def newest_two(root: Path = RESULTS) -> tuple[Path, Path]:
@@ -123,9 +123,9 @@ def resumed(plan: Plan, named: Path | None, *, adds_seeds: bool, root: Path = RE
     from tuneoff.record.results_folder import PLAN, read_plan
 
     if named is None:
-        found = list(plans(root))
-        same = [folder for folder, known in found if known.plan_id == plan.plan_id]
-        same += [folder for folder, known in found if adds_seeds and known.begins(plan)]
+        candidates = list(plans(root))
+        same = [folder for folder, earlier in candidates if earlier.plan_id == plan.plan_id]
+        same += [folder for folder, earlier in candidates if adds_seeds and earlier.begins(plan)]
         if not same:
             rule = f"no folder under {root.absolute()} holds the plan of {plan.path}"
             raise ExperimentError(f"{rule}; name it by --output, or leave out --resume")
@@ -133,17 +133,17 @@ def resumed(plan: Plan, named: Path | None, *, adds_seeds: bool, root: Path = RE
     elif not (named / PLAN).exists():
         is_there = "holds no plan" if named.exists() else "is not there"
         raise ExperimentError(f"{named} {is_there}, so there is nothing to resume; correct it, or leave out --resume")
-    known = read_plan(named)
-    if not (known.begins(plan) or plan.begins(known)) or analysis.difference(
-        *({**one.analysis, "seeds": None} for one in (known, plan))
+    earlier = read_plan(named)
+    if not (earlier.begins(plan) or plan.begins(earlier)) or analysis.difference(
+        *({**side.analysis, "seeds": None} for side in (earlier, plan))
     ):
         return named, plan  # what is otherwise is told when the folder is opened
-    seeds = (known.seeds, plan.seeds)
-    if known.plan_id != plan.plan_id and not (adds_seeds and known.begins(plan)):
-        has, asked = map(seeds_text, seeds)
-        add = f"; to add the others, which then only describe: --seeds {asked}" if known.begins(plan) else ""
-        raise ResultsError(f"{named} has seeds {has}, but asked for are {asked}; to go on: --seeds {has}{add}")
-    return named, replace(plan, analysis=known.analysis)
+    seeds = (earlier.seeds, plan.seeds)
+    if earlier.plan_id != plan.plan_id and not (adds_seeds and earlier.begins(plan)):
+        has, requested = map(seeds_text, seeds)
+        add = f"; to add the others, which then only describe: --seeds {requested}" if earlier.begins(plan) else ""
+        raise ResultsError(f"{named} has seeds {has}, but asked for are {requested}; to go on: --seeds {has}{add}")
+    return named, replace(plan, analysis=earlier.analysis)
 
 
 def plans(root: Path = RESULTS) -> Iterator[tuple[Path, Plan]]:
@@ -162,13 +162,13 @@ def _plans(folders: Iterable[Path]) -> Iterator[tuple[Path, Plan]]:
 def _newest_first(root: Path) -> list[Path]:
     from tuneoff.record.results_folder import PLAN
 
-    found = []
+    dated = []
     try:
         for name in os.listdir(root):  # glob hides from Python 3.13 on that a folder may not be read
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                found.append(((root / name / PLAN).stat().st_mtime_ns, root / name))
+                dated.append(((root / name / PLAN).stat().st_mtime_ns, root / name))
     except FileNotFoundError:
         return []
     except OSError as error:
         raise ResultsError(f"{root.absolute()} cannot be read: {error.strerror}; name a results folder") from error
-    return [without_links(path) for _, path in sorted(found, reverse=True)]
+    return [without_links(path) for _, path in sorted(dated, reverse=True)]

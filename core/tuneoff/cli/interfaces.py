@@ -24,13 +24,13 @@ INTERFACES: Mapping[str, tuple[str, ...]] = {  # the modules that authors of suc
 
 def interface(name: str) -> str:
     """Return a page with all that the modules of an interface have, each once."""
-    shown: set[int] = set()
+    seen: set[int] = set()
     parts: list[str] = []
     for module in INTERFACES[name]:
         parts.append(f"# `{module}`\n\n{inspect.getdoc(importlib.import_module(module)) or ''}")
         for key, item in _exported(module):
-            if id(item) not in shown:
-                shown.add(id(item))
+            if id(item) not in seen:
+                seen.add(id(item))
                 parts.append(item_page(key, item))
     return "\n\n".join(parts)
 
@@ -57,25 +57,25 @@ def first_line(name: str, item: Any) -> str:
 def field_comments(item: type) -> dict[str, str]:
     """Return the comment beside each field of a class, or the docstring below it, where there is one."""
     source = inspect.getsource(item)
-    found = re.findall(r"^    (\w+): [^#\n]*  # (.+)$", source, flags=re.MULTILINE)
+    beside = re.findall(r"^    (\w+): [^#\n]*  # (.+)$", source, flags=re.MULTILINE)
     below = re.findall(r'^    (\w+): [^\n]*\n    """(.+?)"""', source, flags=re.MULTILINE | re.DOTALL)
-    comments = {name: comment for name, comment in found if not comment.startswith(("type:", "noqa"))}
+    comments = {name: comment for name, comment in beside if not comment.startswith(("type:", "noqa"))}
     return {**comments, **{name: one_line(text) for name, text in below}}
 
 
 def _exported(name: str) -> Iterator[tuple[str, Any]]:
     """Yield what a module has: by its `__all__`, else the classes and functions that it defines."""
     module = importlib.import_module(name)
-    own = [key for key, item in vars(module).items() if getattr(item, "__module__", None) == name and not key.startswith("_")]
-    names = getattr(module, "__all__", own)
+    defined = [key for key, item in vars(module).items() if getattr(item, "__module__", None) == name and not key.startswith("_")]
+    names = getattr(module, "__all__", defined)
     yield from ((key, getattr(module, key)) for key in names)
 
 
 def _alias(name: str, item: Any) -> tuple[str, str]:
     """Return the heading of a type that has a name, as its module has it, and the comment beside it."""
     for module in (module for key, module in sorted(sys.modules.items()) if key.startswith("tuneoff.")):
-        if vars(module).get(name) is item and (found := re.search(rf"^{name} = (.+)$", inspect.getsource(module), re.MULTILINE)):
-            value, _, comment = found[1].partition("  # ")
+        if vars(module).get(name) is item and (match := re.search(rf"^{name} = (.+)$", inspect.getsource(module), re.MULTILINE)):
+            value, _, comment = match[1].partition("  # ")
             return f"## `{name} = {value}`", comment
     return f"## `{name}`", ""
 

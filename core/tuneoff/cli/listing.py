@@ -31,27 +31,27 @@ def platforms(names: Sequence[str]) -> Listed:
             row = rows.setdefault(name, {"name": name, "adapters": [], "emulated_for": []})
             is_emulated = capabilities is not None and name in capabilities.emulated_platforms
             row["emulated_for" if is_emulated else "adapters"].append(listing.plugin.name)
-    shown = [rows[name] for name in _known("platform", names, rows)]
-    cells = [(row["name"], " ".join(row["adapters"]) or "-", " ".join(row["emulated_for"]) or "-") for row in shown]
-    return shown, columns(("platform", "adapters", "a local stand-in, in no ranking, for"), cells), []
+    selected = [rows[name] for name in _selected("platform", names, rows)]
+    cells = [(row["name"], " ".join(row["adapters"]) or "-", " ".join(row["emulated_for"]) or "-") for row in selected]
+    return selected, columns(("platform", "adapters", "a local stand-in, in no ranking, for"), cells), []
 
 
 def experiments(names: Sequence[str]) -> Listed:
     """Return the experiments that come with tuneoff, each with the first sentence of its file and its path."""
     paths = packaged()
-    shown = []
-    for name in _known("experiment", names, paths):
+    entries = []
+    for name in _selected("experiment", names, paths):
         comment = takewhile(lambda line: line.startswith("#"), paths[name].read_text(encoding="utf-8").splitlines())
         sentence = re.split(r"(?<=[.?]) ", " ".join(line.removeprefix("#").strip() for line in comment))[0]
-        shown.append({"name": name, "text": sentence, "path": str(paths[name])})
-    return shown, columns(("experiment", ""), [(row["name"], row["text"]) for row in shown]), []
+        entries.append({"name": name, "text": sentence, "path": str(paths[name])})
+    return entries, columns(("experiment", ""), [(row["name"], row["text"]) for row in entries]), []
 
 
-def _known(kind: str, names: Sequence[str], known: Mapping[str, object]) -> Sequence[str]:
+def _selected(kind: str, names: Sequence[str], available: Mapping[str, object]) -> Sequence[str]:
     for name in names:
-        if name not in known:
-            raise UnknownNameError(unknown_name(kind, name, known))
-    return names or list(known)
+        if name not in available:
+            raise UnknownNameError(unknown_name(kind, name, available))
+    return names or list(available)
 
 
 KINDS: Mapping[str, Callable[[Sequence[str]], Listed]] = {
@@ -71,9 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    found, text, broken = KINDS[arguments.kind](list(dict.fromkeys(arguments.names)))
+    entries, text, broken = KINDS[arguments.kind](list(dict.fromkeys(arguments.names)))
     if arguments.json:
-        write_json(found)
+        write_json(entries)
     elif text:
         write(text)
     if broken:  # in the list of all of them a broken one is a line

@@ -132,8 +132,8 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace | int:
         return BAD_INPUT
     try:
         word = next((argument for argument in argv if not argument.startswith("-")), "")
-        known = COMMANDS if any(word == command.NAME for command in COMMANDS) else all_commands(word)
-        arguments: argparse.Namespace = _parser(known).parse_args(argv)
+        commands = COMMANDS if any(word == command.NAME for command in COMMANDS) else all_commands(word)
+        arguments: argparse.Namespace = _parser(commands).parse_args(argv)
     except SystemExit as end:
         code: Any = end.code
         with contextlib.suppress(OSError):
@@ -143,13 +143,13 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace | int:
     return arguments
 
 
-def all_commands(asked: str = "") -> tuple[CliCommand, ...]:
+def all_commands(word: str = "") -> tuple[CliCommand, ...]:
     """Return core's commands and those that installed packages add.
 
     Raises:
         PluginError: the one that is asked for is broken.
     """
-    return (*COMMANDS, *added_commands(asked))
+    return (*COMMANDS, *added_commands(word))
 
 
 @functools.cache

@@ -34,20 +34,20 @@ def rows(name: str) -> Iterator[ManualRow]:
     """Yield the rows of a page's tables; links and bold type are plain text."""
     section = ""
     for line, below in itertools.pairwise([*page_text(name).splitlines(), ""]):
-        if found := re.match(r"#+ (.+)|\*\*(\w+)\*\*:", line):
-            section = found[1] or found[2]
+        if heading := re.match(r"#+ (.+)|\*\*(\w+)\*\*:", line):
+            section = heading[1] or heading[2]
         elif line.startswith("|") and not line.startswith("|---") and not below.startswith("|---"):  # nor its head
             yield ManualRow(section, tuple(map(_plain, _CELL.split(line.strip())[1:-1])))
 
 
 def pages() -> dict[str, str]:
     """Return what each page answers, by its name as texts have it (`docs/verdicts.md`), as the index says."""
-    found: dict[str, list[str]] = {}
+    by_page: dict[str, list[str]] = {}
     for line in page_text(INDEX).splitlines():
         cells = _CELL.split(line)
         for name in dict.fromkeys(re.findall(r"\]\((\w+\.md)", cells[2]) if len(cells) > 3 else ()):
-            found.setdefault(f"{FOLDER}/{name}", []).append(_plain(cells[3]))
-    return {name: " ".join(questions) for name, questions in found.items()}
+            by_page.setdefault(f"{FOLDER}/{name}", []).append(_plain(cells[3]))
+    return {name: " ".join(questions) for name, questions in by_page.items()}
 
 
 def _plain(cell: str) -> str:

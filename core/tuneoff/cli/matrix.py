@@ -29,7 +29,7 @@ RETRIES = ("flagged", "failed")
 Notes = Callable[["Plan", "Sequence[PlannedRun]", Path], Sequence[str]]
 
 
-def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda plan, left, results: ()) -> int:
+def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda plan, remaining, results: ()) -> int:
     """Execute a plan with progress on standard error, print its table and the path, and return the exit code.
 
     Reads what `add_output` and `add_matrix` declare, `json`, `report`, `seeds` and `argv` of the arguments.
@@ -61,7 +61,7 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
             resume=resume,
             retry=arguments.retry,
             maxfail=arguments.maxfail,
-            notes=lambda left: notes(plan, left, results),
+            notes=lambda remaining: notes(plan, remaining, results),
             verbose=arguments.verbose,
         )
         ends = execute(request)
@@ -80,9 +80,9 @@ def run_plan(plan: Plan, arguments: argparse.Namespace, notes: Notes = lambda pl
         report = written_report(results) if with_report else None
         write_json({**values, "report": str(report) if report is not None else None, "exit_code": code})
     else:
-        found = None if arguments.verbose else answered(contents)
-        write(f"\n{table(contents) if found is None else shown_ending(found)}\n")
-        report = written_report(results, found) if with_report else None
+        answer = None if arguments.verbose else answered(contents)
+        write(f"\n{table(contents) if answer is None else shown_ending(answer)}\n")
+        report = written_report(results, answer) if with_report else None
         write("\n".join(printable(str(path)) for path in (report, results.resolve()) if path is not None))
     if code == INTERRUPTED:
         note("tuneoff: interrupted; to go on:")
@@ -112,11 +112,11 @@ def add_matrix(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def shown_ending(found: Answered) -> str:
+def shown_ending(answer: Answered) -> str:
     """Return the short ending of a results folder."""
     from tuneoff.tell.report.tables import ending
 
-    return "\n".join(printable(line) for line in ending(found.choice, terminal_width()))
+    return "\n".join(printable(line) for line in ending(answer.choice, terminal_width()))
 
 
 def _show_tracebacks(execution: Path) -> None:
@@ -195,9 +195,9 @@ def names(plan: Plan, ends: Sequence[RunEnd]) -> dict[str, str]:
     from tuneoff.experiment.names import emulated_label, run_name
 
     labels = plan.label_texts
-    found = {end.run_id for end in ends if end.emulated}
-    shown = {run.run_id: emulated_label(labels[run.label], run.spec) for run in plan.runs if run.run_id in found}
-    return {run.run_id: run_name(shown.get(run.run_id, labels[run.label]), run.spec) for run in plan.runs}
+    emulated = {end.run_id for end in ends if end.emulated}
+    emulated_labels = {run.run_id: emulated_label(labels[run.label], run.spec) for run in plan.runs if run.run_id in emulated}
+    return {run.run_id: run_name(emulated_labels.get(run.run_id, labels[run.label]), run.spec) for run in plan.runs}
 
 
 def reason(end: RunEnd) -> str:

@@ -67,7 +67,7 @@ def write_templates(
     written = []
     try:
         make_empty(folder, "--output")
-        for base, template in [(one, path) for one in sources for path in sorted(one.rglob(f"*{SUFFIX}"))]:
+        for base, template in [(source, path) for source in sources for path in sorted(source.rglob(f"*{SUFFIX}"))]:
             name = _filled(str(template.relative_to(base)).removesuffix(SUFFIX), words)
             path = folder / (moved or {}).get(name, name)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -108,10 +108,10 @@ def execute(arguments: argparse.Namespace) -> int:
         "@CLASS@": camel_case(name),
         "@OBJECT@": target.partition(":")[2],
         "@WORKLOAD@": name if is_package else target,
-        "@REQUIRED@": ", ".join(f'"{one}"' for one in required),
+        "@REQUIRED@": ", ".join(f'"{package}"' for package in required),
         "@FILE@": f"{name}.yaml",
     }
-    sources = [TEMPLATES / "workload" / one for one in (like, *(["package"] if is_package else []))]
+    sources = [TEMPLATES / "workload" / folder_name for folder_name in (like, *(["package"] if is_package else []))]
     moved = {f"{module}.py": f"src/{module}.py"} if is_package else {}
     for path in write_templates(sources, folder, words, moved):
         write(str(path))

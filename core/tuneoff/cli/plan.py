@@ -96,8 +96,8 @@ def _emulated(plan: Plan) -> list[str]:
     """Return one line on the runs whose platform is emulated, if there are any."""
 
     labels = plan.label_texts
-    found = dict.fromkeys(labels[run.label] for run in plan.counted if run.emulated)
-    return [f"emulated, so shown but in no ranking or comparison: {', '.join(found)}"] if found else []
+    emulated = dict.fromkeys(labels[run.label] for run in plan.counted if run.emulated)
+    return [f"emulated, so shown but in no ranking or comparison: {', '.join(emulated)}"] if emulated else []
 
 
 def _placed(plan: Plan) -> list[str]:
@@ -106,7 +106,7 @@ def _placed(plan: Plan) -> list[str]:
 
     labels = plan.label_texts
     placed = ((labels[run.label], load_target(run.spec.adapter_target).placement(run.spec)) for run in plan.to_run)
-    return list(dict.fromkeys(f"{label}: {place}" for label, place in placed if place is not None))
+    return list(dict.fromkeys(f"{label}: {placement}" for label, placement in placed if placement is not None))
 
 
 def _accounting(plan: Plan) -> list[str]:
@@ -146,24 +146,24 @@ def _summary(plan: Plan) -> str:
     return f"{', '.join(runs)}{budget}; plan {plan.plan_id}, analysis {plan.analysis_digest[:16]}"
 
 
-def expected_duration(plan: Plan, left: Sequence[PlannedRun] | None = None, own: Path | None = None) -> str:
+def expected_duration(plan: Plan, remaining: Sequence[PlannedRun] | None = None, results: Path | None = None) -> str:
     """Return how long a matrix will take, by the newest folder that has runs of it by each framework.
 
-    `left`: the runs that are still to come, by default all. `own`: the matrix's folder, which is asked first.
+    `remaining`: the runs that are still to come, by default all. `results`: the matrix's folder, which is asked first.
     """
     from tuneoff.measure.stored import read_runs
     from tuneoff.tell.live.state import RuntimeEstimator
 
     estimate, labels = RuntimeEstimator(plan.to_run), {run.run_id: run.label for run in plan.to_run}
-    to_come = [run.run_id for run in (plan.to_run if left is None else left)]
+    to_come = [run.run_id for run in (plan.to_run if remaining is None else remaining)]
     needed = {labels[run_id] for run_id in to_come}
     with contextlib.suppress(TuneoffError):  # an earlier folder that cannot be read must not stop a new one
-        for folder, earlier in chain([(own, plan)] if own is not None else [], plans()):
+        for folder, earlier in chain([(results, plan)] if results is not None else [], plans()):
             if not needed <= {labels.get(run.run_id) for run in earlier.to_run}:
                 continue
             done = [record for record in read_runs(folder) if record.status == "done" and record.run_id in labels]
             took = {record.run_id: seconds for record in done if (seconds := estimate.taken(record)) is not None}
             total = estimate.seconds(to_come, took, None)
             if total is not None and needed <= {labels[run_id] for run_id in took}:
-                return f"about {duration_text(total)}{' left' if folder == own else f', by {folder}'}"
+                return f"about {duration_text(total)}{' left' if folder == results else f', by {folder}'}"
     return f"how long it takes is known after the {'warm-ups' if plan.totals.warm_ups else 'first runs'}"

@@ -37,9 +37,9 @@ def _verify_space(words: Sequence[str]) -> list[list[str]]:
     parser.add_argument("--adapter", action=ListedAction)
     for name in ("draws", "seed", "timeout"):
         parser.add_argument(f"--{name}")
-    given, flags = parser.parse_known_args(words)
-    options = [word for name in ("draws", "seed", "timeout") if (value := getattr(given, name)) for word in (f"--{name}", value)]
-    return [["check", *(given.adapter or ()), "--space", *filter(None, [given.file]), *options, *flags]]
+    parsed, flags = parser.parse_known_args(words)
+    options = [word for name in ("draws", "seed", "timeout") if (value := getattr(parsed, name)) for word in (f"--{name}", value)]
+    return [["check", *(parsed.adapter or ()), "--space", *filter(None, [parsed.file]), *options, *flags]]
 
 
 def _recommend(words: Sequence[str]) -> list[list[str]]:
@@ -49,8 +49,8 @@ def _recommend(words: Sequence[str]) -> list[list[str]]:
     if "--prefer" in options:
         at = options.index("--prefer")
         del options[at : at + 2]
-    shown = [] if "--json" in options else ["--text"]
-    return [["report", *folder, *shown, *options] for folder in ([[one] for one in folders] or [[]])]
+    form = [] if "--json" in options else ["--text"]
+    return [["report", *folder, *form, *options] for folder in ([[path] for path in folders] or [[]])]
 
 
 RENAMED: Mapping[str, Callable[[Sequence[str]], list[list[str]]]] = {

@@ -25,9 +25,9 @@ NO_ANSWER = 1
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_results(parser)
     parser.add_argument("--output", metavar="DIR", type=folder_path, help="folder of report.html; default: DIR/report")
-    shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--text", action="store_true", help="print the choice and the verdicts in words, and write nothing")
-    shown.add_argument("--json", action="store_true", help="print all answers as JSON, and write nothing")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--text", action="store_true", help="print the choice and the verdicts in words, and write nothing")
+    form.add_argument("--json", action="store_true", help="print all answers as JSON, and write nothing")
     sizes = parser.add_argument_group("choose only among what was measured at these sizes, or around them")
     sizes.add_argument("--workers", metavar="N", type=int, help="workers of a run; default: any")
     sizes.add_argument("--trial-seconds", metavar="S", type=float, help="how long a trial takes, in seconds; default: any")
@@ -62,11 +62,11 @@ def execute(arguments: argparse.Namespace) -> int:
     from tuneoff.judge.fault_results import read_faults
     from tuneoff.judge.results import read_results
 
-    given = {item.name: getattr(arguments, item.name) for item in fields(Request)}
-    request = Request(**{**given, "must_survive": tuple(dict.fromkeys(arguments.must_survive or ()))})
+    values = {item.name: getattr(arguments, item.name) for item in fields(Request)}
+    request = Request(**{**values, "must_survive": tuple(dict.fromkeys(arguments.must_survive or ()))})
     faults = read_faults(arguments.faults or [], request.must_survive)
     results = arguments.results or newest_folder(needs_runs=True)
-    found = answered(read_results(results))
+    answer = answered(read_results(results))
     if request != Request():
         from tuneoff.judge.choice.eligibility import check_request
         from tuneoff.judge.choice.filters import filtered
@@ -74,35 +74,35 @@ def execute(arguments: argparse.Namespace) -> int:
 
         listings = list_adapters()  # installed ones: no module that a folder names is imported
         check_request(request, listings)
-        filters = filtered(found.results, found.answers, listings, faults, request)
-        found = replace(found, answers=filters.answers, filtered=filters)
+        filters = filtered(answer.results, answer.answers, listings, faults, request)
+        answer = replace(answer, answers=filters.answers, filtered=filters)
     if arguments.json:
         from tuneoff.judge.answers.answers_json import choice_to_json, to_json
 
-        filters_json = {} if found.filtered is None else {"filters": found.filtered.to_json()}
-        write_json({"choice": choice_to_json(found.choice), **filters_json, **to_json(found.answers)})
-    elif arguments.text or found.is_refused:
+        filters_json = {} if answer.filtered is None else {"filters": answer.filtered.to_json()}
+        write_json({"choice": choice_to_json(answer.choice), **filters_json, **to_json(answer.answers)})
+    elif arguments.text or answer.is_refused:
         from tuneoff.tell.report.text import report_lines
 
-        write("\n".join(map(printable, report_lines(found, terminal_width()))))
+        write("\n".join(map(printable, report_lines(answer, terminal_width()))))
     else:
         from tuneoff.tell.page.report import write_report
 
-        write(printable(str(write_report(results, arguments.output, found).resolve())))
-    return NO_ANSWER if found.is_refused else 0
+        write(printable(str(write_report(results, arguments.output, answer).resolve())))
+    return NO_ANSWER if answer.is_refused else 0
 
 
-def written_report(results: Path, found: Answered | None = None) -> Path | None:
+def written_report(results: Path, answer: Answered | None = None) -> Path | None:
     """Write the report of a finished matrix and return its path; None, and one line on standard error, where that fails.
 
-    `found`: what is said of it, where that is known already. Nothing of the matrix may be lost by a report: neither its
+    `answer`: what is said of it, where that is known already. Nothing of the matrix may be lost by a report: neither its
     results nor its exit code.
     """
     from tuneoff.tell.page.report import write_report
 
     note_on_terminal("writing the report ...")
     try:
-        return write_report(results, found=found).resolve()
+        return write_report(results, answer=answer).resolve()
     except TuneoffError as error:
         problem = str(error)
     except KeyboardInterrupt:

@@ -58,21 +58,21 @@ def execute(arguments: argparse.Namespace) -> int:
     request = prepare(
         bundle, adapters=arguments.adapters, runs=arguments.runs, everything=arguments.everything, seed=arguments.seed
     )
-    shown = note if arguments.json else write
+    show = note if arguments.json else write
     for line in _before(request):
-        shown(line)
+        show(line)
     if arguments.plan:
         if arguments.json:
             write_json(compare(request, None).to_json())
         return 0
     results, ends = _run(request, arguments) if request.runnable else (None, [])
-    found = compare(request, results)
+    reproduction = compare(request, results)
     unfinished = sum(end.status in UNFINISHED for end in ends)
-    code = INTERRUPTED if unfinished else CODES[found.answer.value]
+    code = INTERRUPTED if unfinished else CODES[reproduction.answer.value]
     if arguments.json:
-        write_json({**found.to_json(), "exit_code": code})
+        write_json({**reproduction.to_json(), "exit_code": code})
     else:
-        write("\n".join(_after(found, len(ends) - unfinished)))
+        write("\n".join(_after(reproduction, len(ends) - unfinished)))
     if unfinished:
         note(f"tuneoff: interrupted; to begin again:\n{command(*arguments.argv)}")
     return code
@@ -97,8 +97,8 @@ def _before(request: ReproduceRequest) -> Iterator[str]:
 
     yield environment_table(request.preflight.rows, "in the bundle", "here")
     yield ""
-    for kind, given in (("adapter", request.adapters), ("workload", request.workloads)):
-        for name, options in given:
+    for kind, plugins in (("adapter", request.adapters), ("workload", request.workloads)):
+        for name, options in plugins:
             yield plain_line(f"options of the {kind} {name}, as the bundle gives them: {canonical_json(options)}")
     _, not_obeyed = obeyed_power(request.bundle.plan.power)
     if not_obeyed is not None:
@@ -112,20 +112,20 @@ def _before(request: ReproduceRequest) -> Iterator[str]:
         yield f"missing in the bundle: {counted(len(request.bundle.manifest.missing), 'thing')}, see its README.txt"
 
 
-def _after(found: Reproduction, ended: int) -> Iterator[str]:
+def _after(reproduction: Reproduction, ended: int) -> Iterator[str]:
     yield ""
     for tolerance, title in CLASSES.items():
-        chosen = [column for column in found.columns if column.tolerance == tolerance]
+        chosen = [column for column in reproduction.columns if column.tolerance == tolerance]
         if chosen:
             yield f"{title}:"
             yield columns(("column", "answer", "runs", "why (of the first)"), list(_rows(chosen)))
             yield ""
-    if found.results is not None:
-        yield str(found.results.resolve())
-    if found.machine is not None:
-        yield f"times, energy, cost, memory: {found.machine.value} (a band, not an equality; not in the answer below)"
-    again = f"{counted(ended, 'run')} of {found.eligible_runs} run again"
-    yield plain_line(f"{found.answer.value}: {again}; {found.why}")
+    if reproduction.results is not None:
+        yield str(reproduction.results.resolve())
+    if reproduction.machine is not None:
+        yield f"times, energy, cost, memory: {reproduction.machine.value} (a band, not an equality; not in the answer below)"
+    again = f"{counted(ended, 'run')} of {reproduction.eligible_runs} run again"
+    yield plain_line(f"{reproduction.answer.value}: {again}; {reproduction.why}")
 
 
 def _rows(chosen: list[ReproducedColumn]) -> Iterator[tuple[str, str, str, str]]:

@@ -48,7 +48,7 @@ def packaged() -> dict[str, Path]:
     return {path.stem: path for path in sorted(travelling_folder("benchmarks").glob("*.yaml"))}
 
 
-def _found(path: Path) -> Path:
+def _experiment_file(path: Path) -> Path:
     """Return the file that is meant by a path, or by the name of an experiment that comes with tuneoff.
 
     Raises:
@@ -56,10 +56,10 @@ def _found(path: Path) -> Path:
     """
     if not re.fullmatch(r"[\w-]{1,60}", str(path)) or path.exists():  # no name
         return path
-    known = packaged()
-    if path.name not in known:
-        raise UnknownNameError(f"{unknown_name('experiment', path.name, known)}; or give the path of a file")
-    return known[path.name]
+    experiments = packaged()
+    if path.name not in experiments:
+        raise UnknownNameError(f"{unknown_name('experiment', path.name, experiments)}; or give the path of a file")
+    return experiments[path.name]
 
 
 def add_adapters(parser: argparse.ArgumentParser, text: str = ONLY_ADAPTERS) -> None:
@@ -122,17 +122,17 @@ def overridden_plan(
     from tuneoff.experiment.plan import make_plan
     from tuneoff.measure.power.metering import check_meters
 
-    found = _found(path)
-    entries = _entries(found, adapters) if adapters is not None else None
+    source = _experiment_file(path)
+    entries = _entries(source, adapters) if adapters is not None else None
     values = dict(zip(FLAGS, (entries, trials, workers, list(seeds) if seeds is not None else None, sampler), strict=True))
-    given = {key: value for key, value in values.items() if value is not None}
+    replaced = {key: value for key, value in values.items() if value is not None}
     options = dict(zip(FLAGS.values(), (adapters, trials, workers, seeds and seeds_text(seeds), sampler), strict=True))
     try:
-        file = load_matrix(found, given)
+        file = load_matrix(source, replaced)
         check_meters(file)
         plan = replace(make_plan(file), path=str(path))
     except ExperimentError as error:
-        raise type(error)(_by_flag(str(error), found, given)) from error
+        raise type(error)(_by_flag(str(error), source, replaced)) from error
     share_folder()
     return replace(plan, options={option: _texts(value) for option, value in options.items() if value is not None})
 
@@ -141,10 +141,10 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, list | tuple) else (str(value),)
 
 
-def _by_flag(problem: str, path: Path, given: Iterable[str]) -> str:
+def _by_flag(problem: str, path: Path, keys: Iterable[str]) -> str:
     """Return a problem of the file; of a value that a flag has replaced, by the flag."""
-    place, colon, rule = problem.removeprefix(f"{path}: ").partition(": ")
-    key = next((key for key in given if re.fullmatch(rf"{re.escape(key)}(\.\d+(\.name|\.platform)?)?", place)), None)
+    location, colon, rule = problem.removeprefix(f"{path}: ").partition(": ")
+    key = next((key for key in keys if re.fullmatch(rf"{re.escape(key)}(\.\d+(\.name|\.platform)?)?", location)), None)
     return problem if key is None or not colon else f"{FLAGS[key]}: {rule}"
 
 
@@ -191,15 +191,15 @@ def _entries(path: Path, names: Sequence[str]) -> list[Any]:
         wanted = named(name)
         if not all(wanted.values()):
             raise ExperimentError(f"--adapter: NAME@PLATFORM needs both, but got {name!r}; drop the @, or complete it")
-        own = [entry for entry in entries if isinstance(entry, dict) and entry.get("name") == wanted["name"]]
-        there = [entry for entry in own if wanted.items() <= entry.items()]
-        chosen.extend(there or [{**entry, **wanted} for entry in own if entry.get("platform") is None] or [wanted])
+        same_name = [entry for entry in entries if isinstance(entry, dict) and entry.get("name") == wanted["name"]]
+        matching = [entry for entry in same_name if wanted.items() <= entry.items()]
+        chosen.extend(matching or [{**entry, **wanted} for entry in same_name if entry.get("platform") is None] or [wanted])
     return chosen
 
 
 def share_folder() -> None:
     """Let the processes of the runs import from the current folder too, where a plugin was found there (see registry)."""
     folder = os.getcwd()
-    known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if folder in sys.path and folder not in known:
-        os.environ["PYTHONPATH"] = os.pathsep.join([*filter(None, known), folder])
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if folder in sys.path and folder not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join([*filter(None, paths), folder])

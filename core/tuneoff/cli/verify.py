@@ -34,45 +34,45 @@ def execute(arguments: argparse.Namespace) -> int:
 
     results: Path = arguments.results or newest_folder(needs_runs=True)
     show = _show_progress if sys.stderr.isatty() else None
-    found = verify(results, show)
-    other = next((problem for problem in found.problems if problem.check == "version"), None)
-    code = 0 if found.is_verified else DIFFERS if other is None else UNREADABLE
-    code = NOTHING if found.is_verified and not _checked(found)["executions"] else code
+    verification = verify(results, show)
+    other = next((problem for problem in verification.problems if problem.check == "version"), None)
+    code = 0 if verification.is_verified else DIFFERS if other is None else UNREADABLE
+    code = NOTHING if verification.is_verified and not _checked(verification)["executions"] else code
     if arguments.json:
-        write_json(_to_json(found, code))
+        write_json(_to_json(verification, code))
     else:
-        write("\n".join(printable(line) for line in _lines(found)))
+        write("\n".join(printable(line) for line in _lines(verification)))
     if other is not None:
         note(f"tuneoff: {printable(other.line)}")
     return code
 
 
-def _lines(found: Verification) -> Iterator[str]:
+def _lines(verification: Verification) -> Iterator[str]:
     """Yield each problem, what else a reader must know, and last the answer."""
-    yield from _problem_lines(found)
-    yield from _notes(found)
-    checked = _checked(found)
+    yield from _problem_lines(verification)
+    yield from _notes(verification)
+    checked = _checked(verification)
     what = (
-        f"{_executed(found)}, {counted(checked['trials'], 'trial')}, {counted(checked['events'], 'event')}, "
+        f"{_executed(verification)}, {counted(checked['trials'], 'trial')}, {counted(checked['events'], 'event')}, "
         f"{counted(checked['samples'], 'sample')}, {counted(checked['values'], 'value')}"
     )
-    where = found.results.resolve()
-    if found.is_verified and not checked["executions"]:
+    where = verification.results.resolve()
+    if verification.is_verified and not checked["executions"]:
         yield f"NOT KNOWN: no run has a record; {where}"
-    elif found.is_verified:
+    elif verification.is_verified:
         yield f"VERIFIED: {what}; integers are equal, decimal numbers to {_tolerance():g}; {where}"
     else:
-        defects = Counter(problem.where for problem in found.problems)
-        count = counted(found.problem_count, "problem")
+        defects = Counter(problem.where for problem in verification.problems)
+        count = counted(verification.problem_count, "problem")
         yield f"NOT VERIFIED: {count} in {counted(len(defects), 'place')}; checked: {what}; {where}"
 
 
-def _problem_lines(found: Verification) -> Iterator[str]:
-    shown: Counter[str] = Counter()
-    left_out: Counter[str] = Counter({outcome.where: outcome.left_out for outcome in found.outcomes if outcome.left_out})
-    for problem in found.problems:
-        if shown[problem.where] < SHOWN:
-            shown[problem.where] += 1
+def _problem_lines(verification: Verification) -> Iterator[str]:
+    written: Counter[str] = Counter()
+    left_out: Counter[str] = Counter({outcome.where: outcome.left_out for outcome in verification.outcomes if outcome.left_out})
+    for problem in verification.problems:
+        if written[problem.where] < SHOWN:
+            written[problem.where] += 1
             yield one_line(problem.line)
             if problem.shown_by is not None:
                 yield from (f"    {line}" for line in problem.shown_by.drawing())
@@ -82,29 +82,29 @@ def _problem_lines(found: Verification) -> Iterator[str]:
         yield f"{where}: and {counted(count, 'further problem')}; --json shows more"
 
 
-def _notes(found: Verification) -> Iterator[str]:
+def _notes(verification: Verification) -> Iterator[str]:
     from tuneoff.trust.verify.execution import STATED
     from tuneoff.trust.verify.planned import STATED as STATED_BY_PLAN
 
-    yield from (f"note: {text}" for text in found.notes)
+    yield from (f"note: {text}" for text in verification.notes)
     noted: dict[str, list[str]] = {}
-    for outcome in found.outcomes:
+    for outcome in verification.outcomes:
         for text in outcome.notes:
             noted.setdefault(text, []).append(outcome.where)
     for text, places in noted.items():
         yield f"note: {text}: {_listed(places)}"
     stated: dict[str, list[str]] = {}
-    for outcome in found.outcomes:
+    for outcome in verification.outcomes:
         for text in outcome.stated:
             stated.setdefault(text, []).append(outcome.where)
-    if any(outcome.status is not None for outcome in found.outcomes):
+    if any(outcome.status is not None for outcome in verification.outcomes):
         plan = f"as matrix.json does: {', '.join(STATED_BY_PLAN)}"
         yield f"not recomputable, taken as end.json states it: {', '.join(STATED)}; {plan}"
     for text, places in stated.items():
         yield f"not recomputable, taken as end.json states it: {one_line(text)}: {_listed(places)}"
-    if found.not_begun:
-        yield f"not begun: {_listed([run.name for run in found.not_begun])}"
-    for run in found.skipped:
+    if verification.not_begun:
+        yield f"not begun: {_listed([run.name for run in verification.not_begun])}"
+    for run in verification.skipped:
         yield f"skipped: {run.name}: {one_line(run.skip_reason or '')}"
 
 
@@ -113,14 +113,14 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _executed(found: Verification) -> str:
-    checked = _checked(found)
+def _executed(verification: Verification) -> str:
+    checked = _checked(verification)
     runs = counted(checked["runs"], "run")
     return runs if checked["executions"] == checked["runs"] else f"{runs} ({counted(checked['executions'], 'execution')})"
 
 
-def _checked(found: Verification) -> dict[str, int]:
-    read = [outcome for outcome in found.outcomes if outcome.status is not None]
+def _checked(verification: Verification) -> dict[str, int]:
+    read = [outcome for outcome in verification.outcomes if outcome.status is not None]
     return {
         "runs": len({outcome.run_id for outcome in read}),
         "executions": len(read),
@@ -131,29 +131,29 @@ def _checked(found: Verification) -> dict[str, int]:
     }
 
 
-def _to_json(found: Verification, code: int) -> dict[str, Any]:
+def _to_json(verification: Verification, code: int) -> dict[str, Any]:
     from tuneoff.trust.verify.execution import STATED
     from tuneoff.trust.verify.planned import STATED as STATED_BY_PLAN
 
     return {
-        "results": str(found.results.resolve()),
-        "verified": found.is_verified if code != NOTHING else None,
+        "results": str(verification.results.resolve()),
+        "verified": verification.is_verified if code != NOTHING else None,
         "exit_code": code,
         "tolerance": _tolerance(),
-        "checked": _checked(found),
-        "problem_count": found.problem_count,
-        "problems": [problem.to_json() for problem in found.problems],
+        "checked": _checked(verification),
+        "problem_count": verification.problem_count,
+        "problems": [problem.to_json() for problem in verification.problems],
         "notes": [
-            *({"where": "", "text": note} for note in found.notes),
-            *({"where": outcome.where, "text": note} for outcome in found.outcomes for note in outcome.notes),
+            *({"where": "", "text": note} for note in verification.notes),
+            *({"where": outcome.where, "text": note} for outcome in verification.outcomes for note in outcome.notes),
         ],
         "not_recomputable": {
             "everywhere": list(STATED),
             "plan": list(STATED_BY_PLAN),
-            "executions": {outcome.where: outcome.stated for outcome in found.outcomes if outcome.stated},
+            "executions": {outcome.where: outcome.stated for outcome in verification.outcomes if outcome.stated},
         },
-        "not_begun": [{"run_id": run.run_id, "name": run.name} for run in found.not_begun],
-        "skipped": [{"run_id": run.run_id, "name": run.name, "reason": run.skip_reason} for run in found.skipped],
+        "not_begun": [{"run_id": run.run_id, "name": run.name} for run in verification.not_begun],
+        "skipped": [{"run_id": run.run_id, "name": run.name, "reason": run.skip_reason} for run in verification.skipped],
     }
 
 

@@ -31,7 +31,7 @@ def listed(names: Sequence[str]) -> tuple[list[dict[str, Any]], str, list[str]]:
     for line, workload in whole:
         line.update(declared(workload))
     broken = [listing.text for listing in listings if listing.workload is None]
-    return lines, "\n\n".join(details(*one) for one in whole), broken
+    return lines, "\n\n".join(details(*pair) for pair in whole), broken
 
 
 def _table(lines: list[dict[str, Any]]) -> str:

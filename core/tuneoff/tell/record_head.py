@@ -73,7 +73,7 @@ def _head(content: bytes) -> RunRecord:
         ValueError: it breaks a rule of records.
     """
     head = _decoder.decode(content)
-    told = {BEST: head.metrics.best, JOB_TIME: head.metrics.time}
+    values = {BEST: head.metrics.best, JOB_TIME: head.metrics.time}
     return RunRecord(
         run_id=head.run_id,
         execution_id=head.execution_id,
@@ -85,5 +85,5 @@ def _head(content: bytes) -> RunRecord:
         started_at=head.started_at,
         environment={REPEAT: head.environment.repeat} if head.environment.repeat is not None else {},
         steps=head.steps,
-        metrics={name: value for name, value in told.items() if value is not None},
+        metrics={name: value for name, value in values.items() if value is not None},
     )

@@ -91,8 +91,8 @@ def executions(results: Path, run_ids: Sequence[str] = ()) -> list[StoredExecuti
     """
     heads = [(folder, read_head(folder)) for folder in ended_executions(results)]
     stand = set(map(_id, standing([head for _, head in heads if "warm_up" not in head.specification]).values()))
-    places = {run_id: place for place, run_id in enumerate(run_ids)}
-    heads.sort(key=lambda one: _place(one[1], places))
+    places = {run_id: position for position, run_id in enumerate(run_ids)}
+    heads.sort(key=lambda pair: _place(pair[1], places))
     return [StoredExecution(folder=folder, is_selected=_id(head) in stand) for folder, head in heads]
 
 
@@ -136,14 +136,14 @@ def export(results: Path, destination: Path, format: Format = "csv", run_ids: Se
     try:
         key = export_key(results)  # before the records are read, so that a later change shows
         open_table = _table_writer(format, key)
-        found = executions(results, run_ids)
+        stored = executions(results, run_ids)
         make_folder(destination)
         with contextlib.ExitStack() as replaced:
             writers: list[_Table] = []
             try:
                 for path, columns in zip(paths, COLUMNS.values(), strict=True):
                     writers.append(open_table(replaced.enter_context(replacing(path)), columns))
-                for execution in found:
+                for execution in stored:
                     run = execution.read()
                     for name, writer in zip(TABLES, writers, strict=True):
                         writer.write(execution.rows(name, run))

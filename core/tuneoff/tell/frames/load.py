@@ -128,9 +128,9 @@ class Frames:
 
     def _arrow(self, table: str, names: list[str]) -> Any:
         if self._key is not None:
-            found = _exported(self.folder / EXPORT / f"{table}.parquet", TABLES[table], names, self._key)
-            if found is not None:
-                return found
+            exported = _exported(self.folder / EXPORT / f"{table}.parquet", TABLES[table], names, self._key)
+            if exported is not None:
+                return exported
             log.warning(
                 f"%s cannot be used; {AGAIN}",
                 self.folder / EXPORT / f"{table}.parquet",
@@ -141,10 +141,10 @@ class Frames:
     def _from_records(self, table: str, columns: Columns) -> Any:
         run_ids = [run.run_id for run in read_plan(self.folder).runs]
         form = schema(columns)
-        found: list[Any] = []
+        tables: list[Any] = []
         for execution in executions(self.folder, run_ids):
-            found += parts(execution.rows(table, execution.read(), columns), columns, form)
-        return joined(found, form)
+            tables += parts(execution.rows(table, execution.read(), columns), columns, form)
+        return joined(tables, form)
 
 
 def load(results: str | os.PathLike[str]) -> Frames:
@@ -227,8 +227,8 @@ def with_configuration(trials: DataFrame, prefix: str) -> DataFrame:
     names = list(dict.fromkeys(name for configuration in configurations for name in configuration))
     if taken := [name for name in names if prefix + name in trials.columns]:
         raise ResultsError(f"the trials have a column {prefix + taken[0]!r} already; give another prefix")
-    found = {prefix + name: _column([one.get(name) for one in configurations]).array for name in names}
-    return pandas.concat([trials, pandas.DataFrame(found, index=trials.index)], axis="columns")
+    columns = {prefix + name: _column([configuration.get(name) for configuration in configurations]).array for name in names}
+    return pandas.concat([trials, pandas.DataFrame(columns, index=trials.index)], axis="columns")
 
 
 def _column(values: Sequence[Any]) -> Series[Any]:
@@ -257,7 +257,7 @@ def summary(trials: DataFrame, by: Sequence[str]) -> DataFrame:
     size = len(STATES) + 1  # one for a state that is none of them
     counts = numpy.bincount(group * size + states.codes + 1, minlength=len(keys) * size).reshape(len(keys), size)
     table: dict[str, Any] = {"trials": counts.sum(axis=1)}
-    table.update({state: counts[:, place] for place, state in enumerate(STATES, 1)})
+    table.update({state: counts[:, index] for index, state in enumerate(STATES, 1)})
     table["failures"] = sum(table[state] for state in FAILURES)
     table["success_share"] = sum(table[state] for state in SUCCESSES) / table["trials"]
     small = group.astype(numpy.uint16) if len(keys) < 1 << 16 else group  # sorted in a fraction of the time
@@ -279,10 +279,10 @@ def _groups(trials: DataFrame, by: Sequence[str]) -> tuple[numpy.ndarray, Any]:
     columns = [pandas.Categorical(trials[name]) for name in by]
     for column in columns:
         combined = combined * (len(column.categories) + 1) + column.codes + 1
-    codes, found = pandas.factorize(combined, sort=True)
+    codes, groups = pandas.factorize(combined, sort=True)
     names: list[Any] = []
     for column in reversed(columns):
-        found, places = numpy.divmod(found, len(column.categories) + 1)
+        groups, places = numpy.divmod(groups, len(column.categories) + 1)
         names.insert(0, pandas.Categorical.from_codes(places - 1, dtype=column.dtype))
     if len(by) == 1:
         return codes, pandas.Index(names[0], name=by[0])
@@ -296,9 +296,9 @@ def _quartiles(name: str, values: numpy.ndarray, order: numpy.ndarray, sizes: nu
     """
     import numpy
 
-    found = numpy.full((len(QUARTILES), len(sizes)), numpy.nan)
-    for place, part in enumerate(numpy.split(values[order], numpy.cumsum(sizes)[:-1])):
+    quartiles = numpy.full((len(QUARTILES), len(sizes)), numpy.nan)
+    for index, part in enumerate(numpy.split(values[order], numpy.cumsum(sizes)[:-1])):
         part = part[~numpy.isnan(part)]
         if part.size:
-            found[:, place] = numpy.percentile(part, list(QUARTILES.values()))
-    return {name.format(quartile): row for quartile, row in zip(QUARTILES, found, strict=True)}
+            quartiles[:, index] = numpy.percentile(part, list(QUARTILES.values()))
+    return {name.format(quartile): row for quartile, row in zip(QUARTILES, quartiles, strict=True)}

@@ -27,12 +27,12 @@ def schema(columns: Columns, key: str = "") -> Any:
     """Return the Arrow schema of a table. It tells pandas the types of integers and truths that may be missing."""
     import pyarrow
 
-    told = [
+    nullable = [
         {"name": name, "field_name": name, "pandas_type": column.dtype, "numpy_type": column.dtype, "metadata": None}
         for name, column in columns.items()
         if column.dtype in ("Int64", "boolean")
     ]
-    pandas = {"index_columns": [], "column_indexes": [], "columns": told, "pandas_version": "2.2.0"}
+    pandas = {"index_columns": [], "column_indexes": [], "columns": nullable, "pandas_version": "2.2.0"}
     fields = [pyarrow.field(name, _type(column), nullable=not column.always) for name, column in columns.items()]
     metadata = {b"pandas": json.dumps(pandas).encode(), **({KEY: key.encode()} if key else {})}
     return pyarrow.schema(fields).with_metadata(metadata)
@@ -68,11 +68,11 @@ def parts(rows: Iterable[Row], columns: Columns, form: Any) -> Iterable[Any]:
         yield pyarrow.Table.from_arrays(arrays, schema=form)
 
 
-def joined(found: Sequence[Any], form: Any) -> Any:
+def joined(tables: Sequence[Any], form: Any) -> Any:
     """Return parts of one table as a whole, whose keys have one set of values."""
     import pyarrow
 
-    return pyarrow.concat_tables([form.empty_table(), *found]).unify_dictionaries()
+    return pyarrow.concat_tables([form.empty_table(), *tables]).unify_dictionaries()
 
 
 class ParquetTable:
@@ -110,10 +110,10 @@ class ParquetTable:
             self._writer.close()
 
 
-def same_columns(found: Any, columns: Columns) -> bool:
+def same_columns(fields: Any, columns: Columns) -> bool:
     """Tell whether a file has the columns of today."""
     expected: Mapping[str, Any] = {name: _type(column) for name, column in columns.items()}
-    return [(field.name, field.type) for field in found] == list(expected.items())
+    return [(field.name, field.type) for field in fields] == list(expected.items())
 
 
 def export_key(results: Path) -> str:

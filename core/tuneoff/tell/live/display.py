@@ -55,7 +55,7 @@ class Lines:
         self._run_id = current.run_id if current is not None else ""
         self._next = self._clock() + self.every_seconds
         title = f"{sentences.current_title(current)} ({current.run_id}): {sentences.current_text(current)}" if current else ""
-        self.line("; ".join(filter(None, (sentences.headline(state), title, sentences.left(state)))))
+        self.line("; ".join(filter(None, (sentences.headline(state), title, sentences.time_left(state)))))
 
     def close(self) -> None:
         """Do nothing: lines stay."""

@@ -51,7 +51,7 @@ def judged(state: LiveState) -> str:
     return JUDGED if state.activity is Activity.FINISHED else NOT_JUDGED
 
 
-def left(state: LiveState) -> str:
+def time_left(state: LiveState) -> str:
     """Return the time left in all, or nothing where it cannot be told."""
     return f"about {duration_text(state.seconds_left)} left in all" if state.seconds_left is not None else ""
 
@@ -126,7 +126,7 @@ def end_text(status: str, reason: str | None, seconds: float) -> str:
 
 def lines(state: LiveState) -> Iterator[str]:
     """Yield the state as plain lines, of any length."""
-    yield "; ".join(filter(None, (headline(state), left(state))))
+    yield "; ".join(filter(None, (headline(state), time_left(state))))
     if state.so_far:
         yield f"so far: {'; '.join(so_far(state))}"
     yield from now(state)
@@ -193,7 +193,7 @@ def _texts(state: LiveState) -> dict[str, Any]:
         "headline": headline(state),
         "ended": ended(state),
         "judged": judged(state),
-        "left": left(state),
+        "left": time_left(state),
         "activity": activity(state),
         "current": current_title(state.current) if state.current is not None else between(state),
         "progress": current_text(state.current) if state.current is not None else "",

@@ -156,7 +156,7 @@ def _parts(state: LiveState, width: int, height: int) -> list[RenderableType]:
     legend += [Text(f"(a sign is {per_sign} runs)", "dim")] if per_sign > 1 else []
     gone = state.activity in (Activity.STOPPED, Activity.ELSEWHERE)
     return [
-        Text("; ".join(filter(None, (sentences.headline(state), sentences.left(state)))), "bold"),
+        Text("; ".join(filter(None, (sentences.headline(state), sentences.time_left(state)))), "bold"),
         Group(*drawn),
         Text(GAP).join(legend),
         Text(f"so far: {'; '.join(sentences.so_far(state))}") if state.so_far else Group(),

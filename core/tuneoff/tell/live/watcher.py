@@ -105,7 +105,7 @@ class Watcher:
             activity = Activity.STOPPED if any(counts[status] for status in UNFINISHED) else Activity.FINISHED
         again = self.to_run - {running}
         waiting = [cell.run_id for cell in cells_of(self._rows) if cell.status in WAITING or cell.run_id in again]
-        left = self._estimate.seconds(waiting, self._took, current.live if current is not None else None)
+        seconds_left = self._estimate.seconds(waiting, self._took, current.live if current is not None else None)
         unread = [*self._executions.problems.values(), *(self._following.problems if self._following is not None else [])]
         more = [f"and {len(unread) - MOST_PROBLEMS} more"] if len(unread) > MOST_PROBLEMS else []
         return LiveState(
@@ -119,7 +119,7 @@ class Watcher:
             rows=self._rows,
             counts=counts,
             current=current,
-            seconds_left=left if activity is Activity.WORKING else None,
+            seconds_left=seconds_left if activity is Activity.WORKING else None,
             pid=self._holder.pid,
             host=host,
             problems=(*unread[:MOST_PROBLEMS], *more),
@@ -167,8 +167,8 @@ class Watcher:
 
     def _read_rows(self, running: str) -> tuple[SeedRow, ...]:
         """Return the rows by the records, and note what the runs took and what the frameworks came to."""
-        left = (self._holder.left.status, self._holder.left.reason)
-        without = {Path(folder).parent.name: left for folder in self._executions.open}
+        unended = (self._holder.left.status, self._holder.left.reason)
+        without = {Path(folder).parent.name: unended for folder in self._executions.open}
         records = standing(self._executions.ended.values())
         taken = ((run_id, self._estimate.taken(record)) for run_id, record in records.items() if record.status != "interrupted")
         self._took = {run_id: seconds for run_id, seconds in taken if seconds is not None}

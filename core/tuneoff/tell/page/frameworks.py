@@ -43,27 +43,27 @@ class FrameworkTable:
     notes: tuple[str, ...] = ()
 
 
-def framework_tables(found: Sequence[Group]) -> list[FrameworkTable]:
+def framework_tables(groups: Sequence[Group]) -> list[FrameworkTable]:
     """Return the tables: quality and time, energy and cost, what adds to a trial, what went wrong."""
     return [
-        _figures("quality-time", "Quality and time", found, QUALITY_AND_TIME),
-        _figures("energy-cost", "Energy, CO2e, cost and waste", found, ENERGY_AND_COST),
-        _figures("added", "Where the time that is added to each trial comes from", found, ADDED),
-        _reliability(found),
+        _figures("quality-time", "Quality and time", groups, QUALITY_AND_TIME),
+        _figures("energy-cost", "Energy, CO2e, cost and waste", groups, ENERGY_AND_COST),
+        _figures("added", "Where the time that is added to each trial comes from", groups, ADDED),
+        _reliability(groups),
     ]
 
 
-def _figures(name: str, caption: str, found: Sequence[Group], names: Sequence[str]) -> FrameworkTable:
+def _figures(name: str, caption: str, groups: Sequence[Group], names: Sequence[str]) -> FrameworkTable:
     columns = [*map(metric, names)]
     return FrameworkTable(
         name=name,
         caption=caption,
-        heads=tuple(column_head(column, found) for column in columns),
+        heads=tuple(column_head(column, groups) for column in columns),
         cells=lambda group: tuple(spread_cell(group, column) for column in columns),
     )
 
 
-def _reliability(found: Sequence[Group]) -> FrameworkTable:
+def _reliability(groups: Sequence[Group]) -> FrameworkTable:
     heads = (
         ColumnHead("done", "of plan", "runs that are done, of those that were planned"),
         ColumnHead("not done", title="runs by what they came to"),
@@ -72,7 +72,7 @@ def _reliability(found: Sequence[Group]) -> FrameworkTable:
         ColumnHead("pruned", "trials"),
         ColumnHead("failed", "trials", "failed or timed out"),
         ColumnHead("cancelled", "trials", "ended with their run, or by its budget"),
-        *(column_head(metric(one), found) for one in FOOTPRINT),
+        *(column_head(metric(name), groups) for name in FOOTPRINT),
     )
     return FrameworkTable(name="reliability", caption="Failures and footprint", heads=heads, cells=_reliability_cells)
 
@@ -89,22 +89,22 @@ def _reliability_cells(group: Group) -> tuple[FigureCell, ...]:
         if success is None
         else FigureCell(percent(success.estimate), f"{100 * success.low:.0f}–{percent(success.high)}"),
         *(FigureCell(str(count) if group.executed else MISSING) for count in trials),
-        *(spread_cell(group, metric(one)) for one in FOOTPRINT),
+        *(spread_cell(group, metric(column)) for column in FOOTPRINT),
     )
 
 
-def column_head(column: Metric, found: Sequence[Group]) -> ColumnHead:
+def column_head(column: Metric, groups: Sequence[Group]) -> ColumnHead:
     """Return a column's heading with the unit of its figures, which for a score is its metric's name."""
-    units = dict.fromkeys(of.unit for group in found if not group.twins and (of := group.estimate(column.name)).known)
+    units = dict.fromkeys(of.unit for group in groups if not group.twins and (of := group.estimate(column.name)).known)
     unit = column.shown or (unit_of(next(iter(units)), column) if len(units) == 1 else "objective" if units else "")
     return ColumnHead(column.heading or column.name.rpartition(".")[2].replace("_", " "), unit, f"{column.name}: {column.title}")
 
 
 def spread_cell(group: Group, column: Metric) -> FigureCell:
     """Return the median over the seeds with its range, and how many runs failed."""
-    found = group.estimate(column.name)
+    estimate = group.estimate(column.name)
     cell = figure_cell(group, column)
-    failed = f"{found.failed} failed" if found.failed and found.known else ""
+    failed = f"{estimate.failed} failed" if estimate.failed and estimate.known else ""
     return cell._replace(below=", ".join(filter(None, (cell.below, failed))))
 
 
@@ -132,7 +132,7 @@ def ratio_cell(row: Row, scope: str, reference: str | None) -> RatioCell:
     if row.label == reference:
         return ITSELF
     ratio = column.ratios.get(reference)
-    return NO_RATIO if ratio is None else _told(ratio)
+    return NO_RATIO if ratio is None else _cell_of_ratio(ratio)
 
 
 def ratio_cells(row: Row, scope: str, setting: Setting) -> list[RatioCell]:
@@ -166,8 +166,8 @@ def report_cell(of: Added) -> FigureCell:
 
 def added_range(intervals: Iterable[Interval | None], *, in_ms: bool = False) -> str:
     """Return what a framework adds, from the least to the most of its columns."""
-    found = [interval.estimate for interval in intervals if interval is not None]
-    return _range(found, in_ms=in_ms) if found else MISSING
+    estimates = [interval.estimate for interval in intervals if interval is not None]
+    return _range(estimates, in_ms=in_ms) if estimates else MISSING
 
 
 def _range(seconds: Sequence[float], *, in_ms: bool) -> str:
@@ -187,9 +187,9 @@ def job_cell(row: Row) -> FigureCell:
 
 def job_range(row: Row) -> str:
     """Return the same, from the least to the most of its columns."""
-    found = [column.added for column in row.columns.values()]
-    above = [of.per_job for of in found]
-    return added_range(above) if any(above) else f"{added_range(of.own_per_job for of in found)} (its own)"
+    all_added = [column.added for column in row.columns.values()]
+    above = [of.per_job for of in all_added]
+    return added_range(above) if any(above) else f"{added_range(of.own_per_job for of in all_added)} (its own)"
 
 
 def failed(columns: Iterable[ScopeColumn]) -> str:
@@ -199,8 +199,8 @@ def failed(columns: Iterable[ScopeColumn]) -> str:
 
 def signs_used(setting: Setting) -> list[tuple[str, str, str]]:
     """Return symbol, CSS class and words of the outcomes that the table has."""
-    found = {ratio.outcome for row in setting.rows for column in row.columns.values() for ratio in column.ratios.values()}
-    return [told for outcome, told in LEGEND.items() if outcome in found]
+    outcomes = {ratio.outcome for row in setting.rows for column in row.columns.values() for ratio in column.ratios.values()}
+    return [sign for outcome, sign in LEGEND.items() if outcome in outcomes]
 
 
 def has_intervals(setting: Setting) -> bool:
@@ -214,7 +214,7 @@ def column_groups(setting: Setting) -> Sequence[Group]:
     return [row.columns[scope].group for row in setting.rows if scope in row.columns]
 
 
-def _told(ratio: Ratio) -> RatioCell:
+def _cell_of_ratio(ratio: Ratio) -> RatioCell:
     text, _, rest = ratio_text(ratio).partition(" (")
     size = sum(max(ratio.estimate, 1 / ratio.estimate if ratio.estimate else math.inf) >= least for least in SHADES)
     order = ratio.estimate if math.isfinite(ratio.estimate) else None

@@ -28,9 +28,9 @@ LEAST_P = 0.001  # that is shown
 STYLE, SCRIPT, LIVE_SCRIPT = "report.css", "report.js", "live.js"
 
 
-def mean_difference(pair: OverTasks, one: AcrossTasks) -> FigureCell:
+def mean_difference(pair: OverTasks, across: AcrossTasks) -> FigureCell:
     """Return the mean of one against other, none where runs failed; its bounds are those of the family."""
-    return size_cell(pair.mean if not any(pair.failures) else None, compared_by(one))
+    return size_cell(pair.mean if not any(pair.failures) else None, compared_by(across))
 
 
 def interval_cell(interval: Interval | None) -> FigureCell:
@@ -92,7 +92,7 @@ def live_section(state: Mapping[str, Any], version: str) -> str:
 @functools.cache
 def environment() -> Environment:
     """Return the templates with their filters, compiled once; all that they write is escaped."""
-    found = Environment(
+    templates = Environment(
         loader=PackageLoader("tuneoff.tell.page"),
         autoescape=True,
         finalize=_shown,
@@ -100,8 +100,10 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters.update({one.__name__: one for one in _FILTERS}, status_symbol=lambda name: runs.STATUSES.get(name, "!"))
-    return found
+    templates.filters.update(
+        {function.__name__: function for function in _FILTERS}, status_symbol=lambda name: runs.STATUSES.get(name, "!")
+    )
+    return templates
 
 
 def style() -> str:

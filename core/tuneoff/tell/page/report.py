@@ -45,10 +45,10 @@ FOLDER = "report"  # in a results folder; derived from it, so it is in no bundle
 PAGE = "report.html"
 
 
-def write_report(results_folder: Path, output: Path | None = None, found: Answered | None = None) -> Path:
+def write_report(results_folder: Path, output: Path | None = None, answer: Answered | None = None) -> Path:
     """Write report.html; return its path.
 
-    `output`: the folder to write to; default: `report/` in the results folder. `found`: what is said of it; None: not known yet.
+    `output`: the folder to write to; default: `report/` in the results folder. `answer`: what is said of it; None: not known yet.
 
     Raises:
         ResultsError: it is no results folder, a file in it is damaged, or the report cannot be written.
@@ -57,18 +57,18 @@ def write_report(results_folder: Path, output: Path | None = None, found: Answer
     from tuneoff.judge.results import read_results
 
     folder = output or results_folder / FOLDER
-    text = composed(found or answered(read_results(results_folder)), folder)
+    text = composed(answer or answered(read_results(results_folder)), folder)
     make_folder(folder)
     path = folder / PAGE
     write_bytes(path, text.encode())
     return path
 
 
-def composed(found: Answered, folder: Path, live: str = "") -> str:
+def composed(answer: Answered, folder: Path, live: str = "") -> str:
     """Return the HTML of a report that will lie in `folder`. `live`: see `render`."""
     from tuneoff.tell.page.render import render
 
-    return render(page(found, folder), live=live)
+    return render(page(answer, folder), live=live)
 
 
 def make_folder(folder: Path) -> None:
@@ -100,7 +100,7 @@ def page(of: Answered, folder: Path) -> dict[str, Any]:
         "main": main,
         "others": choice.settings[1:],
         "time": time,
-        "asked": _asked(answers.questions, time),
+        "asked": _dot_questions(answers.questions, time),
         "axes": {setting.name: _axes(setting, answers.questions) for setting in choice.settings},
         "beside": [metric(name) for name in (ENERGY, choice.quality)],  # columns beside those of time
         "places": Places(results, folder),
@@ -108,7 +108,7 @@ def page(of: Answered, folder: Path) -> dict[str, Any]:
         "facts": _facts(results, answers, choice),
         "runs": [runs[run.run_id] for run in results.planned if run.run_id in runs],
         "status_counts": [(name, answers.statuses[name]) for name in STATUSES if answers.statuses.get(name)],
-        "across_notes": list(dict.fromkeys(line for one in answers.across for line in one.texts)),
+        "across_notes": list(dict.fromkeys(line for across in answers.across for line in across.texts)),
         "unjudged": texts.unjudged(answers),
         "tables": _with_notes(answers.groups, measured_by),
         "by_scope": by_scope(answers.groups),
@@ -125,15 +125,18 @@ def page(of: Answered, folder: Path) -> dict[str, Any]:
     }
 
 
-def _asked(questions: Sequence[Question], time: Question | None) -> list[tuple[Question, Metric]]:
+def _dot_questions(questions: Sequence[Question], time: Question | None) -> list[tuple[Question, Metric]]:
     """Return the questions whose values the dots may show with their metrics, the one on time first."""
-    return [(one, metric(one.metric)) for one in sorted(questions, key=lambda question: question is not time)]
+    return [
+        (asked_question, metric(asked_question.metric))
+        for asked_question in sorted(questions, key=lambda question: question is not time)
+    ]
 
 
 def _axes(setting: Setting, questions: Iterable[Question]) -> dict[str, Scale]:
     groups = column_groups(setting)
-    found = {question.name: shared_scale(groups, question) for question in questions}
-    return {name: axis for name, axis in found.items() if axis is not None}
+    axes = {question.name: shared_scale(groups, question) for question in questions}
+    return {name: axis for name, axis in axes.items() if axis is not None}
 
 
 def _anytime(results: Results, main: Setting | None) -> tuple[list[Panel], int]:
@@ -168,15 +171,15 @@ def _facts(results: Results, answers: Answers, choice: Choice) -> list[str]:
 
 
 def _range(values: Iterable[int | None]) -> str:
-    known = sorted({value for value in values if value is not None})
-    return "" if not known else str(known[0]) if len(known) == 1 else f"{known[0]} to {known[-1]}"
+    numbers = sorted({value for value in values if value is not None})
+    return "" if not numbers else str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
 
 
 def _with_notes(groups: Sequence[Group], measured_by: Circumstances) -> list[FrameworkTable]:
     headings = {name: metric(name).heading for name in ENERGY_AND_COST}
     cost = tuple(cost_notes(groups, headings, measured_by)) if any(group.done for group in groups) else ()
-    own = {"quality-time": tuple(notes(groups)), "energy-cost": cost}
-    return [replace(table, notes=own.get(table.name, ())) for table in framework_tables(groups)]
+    by_table = {"quality-time": tuple(notes(groups)), "energy-cost": cost}
+    return [replace(table, notes=by_table.get(table.name, ())) for table in framework_tables(groups)]
 
 
 def basis(results: Results, answers: Answers, circumstances: Circumstances) -> list[Facts]:
@@ -203,7 +206,9 @@ def basis(results: Results, answers: Answers, circumstances: Circumstances) -> l
 
 
 def _judged(answers: Answers) -> list[tuple[str, tuple[str, ...]]]:
-    questions = tuple(f"{one.name}: {one.metric}, margin {one.margin_text or 'none'}" for one in answers.questions)
+    questions = tuple(
+        f"{question.name}: {question.metric}, margin {question.margin_text or 'none'}" for question in answers.questions
+    )
     return [
         ("questions", questions or ("none",)),
         ("confidence", (f"{confidence(answers.confidence)} for a family of {answers.family_size} comparisons, by Bonferroni",)),
@@ -215,7 +220,7 @@ def _name(key: str) -> str:
 
 
 def _value(value: Any) -> str:
-    if isinstance(value, list) and all(isinstance(one, str | int) for one in value):
+    if isinstance(value, list) and all(isinstance(item, str | int) for item in value):
         text = ", ".join(map(str, value)) or "none"
     elif isinstance(value, str | int | float):
         text = str(value)

@@ -74,12 +74,12 @@ def fault_tables(folder: Path) -> list[FaultTable]:
     runs = read_fault_file(path).runs if os.path.lexists(path) else []
     faults = dict.fromkeys(run.fault for run in runs)
     frameworks = tuple(dict.fromkeys(run.adapter for run in runs))
-    found = {(run.setting, run.fault, run.adapter): run for run in runs}
+    by_cell = {(run.setting, run.fault, run.adapter): run for run in runs}
     return [
         FaultTable(
             title=TITLES.get(setting, setting),
             frameworks=frameworks,
-            rows=tuple((fault, tuple(_cell(found.get((setting, fault, name))) for name in frameworks)) for fault in faults),
+            rows=tuple((fault, tuple(_cell(by_cell.get((setting, fault, name))) for name in frameworks)) for fault in faults),
         )
         for setting in dict.fromkeys(run.setting for run in runs)
     ]
@@ -120,14 +120,14 @@ def framework_facts(answers: Answers) -> Facts:
 
 def package_facts(results: Results) -> tuple[Facts, Facts]:
     """Return the packages with one version in all runs, and those that differ between runs, with the runs' adapters."""
-    found: dict[str, dict[str, list[RunRecord]]] = {}
+    packages: dict[str, dict[str, list[RunRecord]]] = {}
     for record in results.standing.values():
         versions = record.environment.get("versions")
         for name, version in (versions if isinstance(versions, Mapping) else {}).items():
             if version is not None:
-                found.setdefault(str(name), {}).setdefault(str(version), []).append(record)
-    same = [(name, tuple(versions)) for name, versions in sorted(found.items()) if len(versions) == 1]
-    differing = [(name, tuple(_by_version(versions))) for name, versions in sorted(found.items()) if len(versions) > 1]
+                packages.setdefault(str(name), {}).setdefault(str(version), []).append(record)
+    same = [(name, tuple(versions)) for name, versions in sorted(packages.items()) if len(versions) == 1]
+    differing = [(name, tuple(_by_version(versions))) for name, versions in sorted(packages.items()) if len(versions) > 1]
     return (
         Facts(title="Packages", rows=tuple(same)),
         Facts(title="Packages that differ between runs", rows=tuple(differing)),
@@ -161,8 +161,8 @@ def _plain(value: Any) -> str:
 
 
 def _part(environment: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = environment.get(name)
-    return found if isinstance(found, Mapping) else {}
+    part = environment.get(name)
+    return part if isinstance(part, Mapping) else {}
 
 
 def _processor(environment: Mapping[str, Any]) -> str:
@@ -186,13 +186,13 @@ def _python(environment: Mapping[str, Any]) -> str:
 
 
 def _inside(environment: Mapping[str, Any]) -> str:
-    found = [environment.get("container"), environment.get("virtual_machine")]
-    return ", ".join(str(one) for one in found if one)
+    containers = [environment.get("container"), environment.get("virtual_machine")]
+    return ", ".join(str(container) for container in containers if container)
 
 
 def _accelerators(environment: Mapping[str, Any]) -> str:
-    found = environment.get("accelerators")
-    return "" if not found else _plain(found)
+    accelerators = environment.get("accelerators")
+    return "" if not accelerators else _plain(accelerators)
 
 
 def _code(environment: Mapping[str, Any]) -> str:

@@ -33,11 +33,11 @@ def visible(text: str) -> str:
     """Return `text` with what a reader could not see, or what would turn its direction, as escapes: `\\x1b`, `\\u202e`."""
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() or one in ALLOWED else _escape(one) for one in text)
+    return "".join(character if character.isprintable() or character in ALLOWED else _escape(character) for character in text)
 
 
-def _escape(one: str) -> str:
-    return one.encode("unicode_escape").decode()
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 def path_link(target: Path, folder: Path) -> str:
@@ -63,16 +63,18 @@ def sentence(text: str) -> str:
 
 def judged(answers: Answers, question: Question) -> dict[Scope, list[Verdict]]:
     """Return the verdicts on a question by scope, without the pairs of which nothing is claimed."""
-    found: dict[Scope, list[Verdict]] = {}
+    by_scope: dict[Scope, list[Verdict]] = {}
     for verdict in answers.verdicts:
         if verdict.question.name == question.name and verdict.outcome is not Outcome.NOT_JUDGED:
-            found.setdefault(verdict.scope, []).append(verdict)
-    return found
+            by_scope.setdefault(verdict.scope, []).append(verdict)
+    return by_scope
 
 
 def unjudged(answers: Answers) -> list[str]:
     """Return how many pairs are not judged on some question, by the reason."""
-    reasons = Counter(one.reason for one in answers.verdicts if one.outcome is Outcome.NOT_JUDGED and not one.is_noise)
+    reasons = Counter(
+        verdict.reason for verdict in answers.verdicts if verdict.outcome is Outcome.NOT_JUDGED and not verdict.is_noise
+    )
     return [f"{counted(count, 'comparison')} not judged: {reason}" for reason, count in reasons.items()]
 
 
@@ -108,7 +110,7 @@ def robustness(verdict: Verdict) -> str:
     """Return how robust an outcome is, and which other choices come to another one."""
     if verdict.is_noise:
         return ""
-    other = f": another verdict {', '.join(one.choice for one in verdict.changing)}" if verdict.changing else ""
+    other = f": another verdict {', '.join(change.choice for change in verdict.changing)}" if verdict.changing else ""
     return verdict.robustness + other
 
 

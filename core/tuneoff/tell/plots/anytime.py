@@ -60,9 +60,9 @@ def panels(curves: Sequence[Curve], names: Mapping[str, str], scopes: Sequence[s
         group = curve.group
         if group.scope.text in by_scope and group.label in names:
             by_scope[group.scope.text].setdefault(group.label, []).append(curve)
-    found = [panel for scope, by_label in by_scope.items() if (panel := _panel(scope, by_label, names)) is not None]
-    shown = [found[place] for place in spread_out(len(found), MOST_PANELS)]
-    return shown, len(found) - len(shown)
+    drawable = [panel for scope, by_label in by_scope.items() if (panel := _panel(scope, by_label, names)) is not None]
+    selected = [drawable[index] for index in spread_out(len(drawable), MOST_PANELS)]
+    return selected, len(drawable) - len(selected)
 
 
 def _panel(scope: str, by_label: Mapping[str, Sequence[Curve]], names: Mapping[str, str]) -> Panel | None:
@@ -71,15 +71,17 @@ def _panel(scope: str, by_label: Mapping[str, Sequence[Curve]], names: Mapping[s
     if first is None:
         return None
     objective = first.group.spec.experiment.objective
-    is_share = objective.mode == "max" and all(0 <= step.value <= 1 for of in enough.values() for one in of for step in one.steps)
+    is_share = objective.mode == "max" and all(
+        0 <= step.value <= 1 for of in enough.values() for curve in of for step in curve.steps
+    )
     is_max = objective.mode == "max" and not is_share
-    medians = [found for label, of in enough.items() if (found := _median(label, of, is_max=is_max, is_share=is_share)).points]
-    x = scale([value for one in medians for value in (one.points[0][0], one.end)])
-    values = [value for one in medians for point in one.points for value in point[1:] if math.isfinite(value)]
+    medians = [median for label, of in enough.items() if (median := _median(label, of, is_max=is_max, is_share=is_share)).points]
+    x = scale([value for median in medians for value in (median.points[0][0], median.end)])
+    values = [value for median in medians for point in median.points for value in point[1:] if math.isfinite(value)]
     y = scale(_positive(values), STEEP)
     if x is None or y is None:
         return None
-    lines = sorted((_line(one, x, y, names[one.label]) for one in medians), key=lambda line: line.end_y)
+    lines = sorted((_line(median, x, y, names[median.label]) for median in medians), key=lambda line: line.end_y)
     name = objective.metric.replace("_", " ")
     return Panel(
         scope=scope,
@@ -87,7 +89,7 @@ def _panel(scope: str, by_label: Mapping[str, Sequence[Curve]], names: Mapping[s
         x=x,
         y=y,
         lines=tuple(
-            replace(line, label_y=place) for line, place in zip(lines, apart([line.end_y for line in lines]), strict=True)
+            replace(line, label_y=label_y) for line, label_y in zip(lines, apart([line.end_y for line in lines]), strict=True)
         ),
     )
 
@@ -122,42 +124,42 @@ def _positive(values: Sequence[float]) -> list[float]:
     return [max(value, least / 2) if is_of_one_sign else value for value in values]
 
 
-def _line(one: _Median, x: Scale, y: Scale, name: str) -> IncumbentLine:
+def _line(median: _Median, x: Scale, y: Scale, name: str) -> IncumbentLine:
     def at(seconds: float) -> float:
         return WIDTH * x.at(seconds)
 
     def height(value: float) -> float:
         return HEIGHT * (1 - y.at(value))
 
-    xs = [*(at(point[0]) for point in one.points), at(max(one.end, one.points[-1][0]))]
-    middle, better, worse = ([height(point[place]) for point in one.points] for place in (1, 2, 3))
+    xs = [*(at(point[0]) for point in median.points), at(max(median.end, median.points[-1][0]))]
+    middle, better, worse = ([height(point[column]) for point in median.points] for column in (1, 2, 3))
     back = _steps(xs, worse, reverse=True)
-    last = one.points[-1]
+    last = median.points[-1]
     return IncumbentLine(
-        label=one.label,
+        label=median.label,
         name=name,
         path=f"M{_steps(xs, middle)}",
         band=f"M{_steps(xs, better)}L{back}Z",
         end=xs[-1],
         end_y=middle[-1],
         label_y=middle[-1],
-        text=f"{name}: {last[1]:.4g} at the end, after {one.end:.3g} s (median of {one.seeds} runs)",
+        text=f"{name}: {last[1]:.4g} at the end, after {median.end:.3g} s (median of {median.seeds} runs)",
     )
 
 
 def _steps(xs: Sequence[float], ys: Sequence[float], *, reverse: bool = False) -> str:
     """Return the corners of a step function; the last x is where it ends."""
     corners = []
-    for place, y in enumerate(ys):
-        corners += [(xs[place], y), (xs[place + 1], y)]
+    for index, y in enumerate(ys):
+        corners += [(xs[index], y), (xs[index + 1], y)]
     return "L".join(f"{x:.1f} {y:.1f}" for x, y in (reversed(corners) if reverse else corners))
 
 
 def apart(places: Sequence[float]) -> list[float]:
     """Return where the labels of lines stand that end at these heights: in their order, apart from each other."""
-    found = dict.fromkeys(range(len(places)), 0.0)
+    label_heights = dict.fromkeys(range(len(places)), 0.0)
     at = -math.inf
     room = HEIGHT - LETTER * (len(places) - 1)
-    for number, place in enumerate(sorted(found, key=lambda one: places[one])):
-        at = found[place] = max(min(places[place], room + LETTER * number), at + LETTER)
-    return list(found.values())
+    for number, line in enumerate(sorted(label_heights, key=lambda line: places[line])):
+        at = label_heights[line] = max(min(places[line], room + LETTER * number), at + LETTER)
+    return list(label_heights.values())

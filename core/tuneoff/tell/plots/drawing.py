@@ -80,18 +80,18 @@ def styles(labels: Iterable[tuple[str, int, bool]]) -> dict[str, Style]:
 
     An entry that is there again has the colour of the first one. What is emulated is grey.
     """
-    found: dict[str, Style] = {}
+    by_label: dict[str, Style] = {}
     places: dict[str, int] = {}
     for label, replicate, emulated in labels:
-        if label in found:
+        if label in by_label:
             continue
         entry = label.rpartition("#")[0] if replicate and "#" in label else label
-        place = places.setdefault(entry, len(places))
-        found[label] = Style(
-            colour="muted" if emulated else SERIES[place % len(SERIES)],
-            dashes=DASHES[(place // len(SERIES) + replicate) % len(DASHES)],
+        position = places.setdefault(entry, len(places))
+        by_label[label] = Style(
+            colour="muted" if emulated else SERIES[position % len(SERIES)],
+            dashes=DASHES[(position // len(SERIES) + replicate) % len(DASHES)],
         )
-    return found
+    return by_label
 
 
 def css(theme: Literal["light", "dark"]) -> str:
@@ -109,8 +109,8 @@ class Scale:
 
     def at(self, value: float) -> float:
         """Return where a value stands, from 0 to 1; what lies beyond an end is put on it."""
-        low, high, there = (self._moved(one) for one in (self.low, self.high, min(max(value, self.low), self.high)))
-        return (there - low) / (high - low)
+        low, high, moved = (self._moved(number) for number in (self.low, self.high, min(max(value, self.low), self.high)))
+        return (moved - low) / (high - low)
 
     @property
     def ticks(self) -> tuple[tuple[float, str], ...]:
@@ -123,8 +123,8 @@ class Scale:
     def _round(self) -> list[float]:
         if self.is_log:
             first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
-            found = [number * 10.0**power for power in range(first, last + 1) for number in (1, 2, 5)]
-            inside = [value for value in found if self.low <= value <= self.high]
+            candidates = [number * 10.0**power for power in range(first, last + 1) for number in (1, 2, 5)]
+            inside = [value for value in candidates if self.low <= value <= self.high]
             return inside if len(inside) <= MOST_TICKS else [value for value in inside if _is_power(value)] or inside[:1]
         size = 10.0 ** math.floor(math.log10((self.high - self.low) / MOST_TICKS))
         step = next(size * number for number in STEPS if (self.high - self.low) / (size * number) <= MOST_TICKS)
@@ -133,10 +133,10 @@ class Scale:
 
 def scale(values: Iterable[float], far: float = FAR) -> Scale | None:
     """Return an axis on which all finite values stand, logarithmic from a factor of `far` on; None without one."""
-    found = [value for value in values if math.isfinite(value)]
-    if not found:
+    finite = [value for value in values if math.isfinite(value)]
+    if not finite:
         return None
-    low, high = min(found), max(found)
+    low, high = min(finite), max(finite)
     if low > 0 and high / low > far:
         return Scale(low=low / 1.1, high=high * 1.1, is_log=True)
     margin = (high - low) * 0.05 or abs(high) * 0.05 or 0.5
@@ -164,17 +164,17 @@ def combined(runs: Sequence[Steps], worst: float, most: int = 400) -> list[tuple
     A run has `worst`, ±inf, before its first improvement; one that failed has no step at all.
     """
     points = sorted({x for steps in runs for x, _ in steps})
-    points = [points[place] for place in spread_out(len(points), most)]
+    points = [points[index] for index in spread_out(len(points), most)]
     places = [0] * len(runs)
     values = [worst] * len(runs)
-    found: list[tuple[float, float, float, float]] = []
+    rows: list[tuple[float, float, float, float]] = []
     for x in points:
         for index, steps in enumerate(runs):
             while places[index] < len(steps) and steps[places[index]][0] <= x:
                 values[index] = steps[places[index]][1]
                 places[index] += 1
-        found.append((x, middle(values), order_statistic(values, 0.25), order_statistic(values, 0.75)))
-    return found
+        rows.append((x, middle(values), order_statistic(values, 0.25), order_statistic(values, 0.75)))
+    return rows
 
 
 def spread_out(count: int, most: int) -> list[int]:
@@ -183,7 +183,7 @@ def spread_out(count: int, most: int) -> list[int]:
         return list(range(count))
     if most == 1:
         return [0]
-    return sorted({round(place * (count - 1) / (most - 1)) for place in range(most)})
+    return sorted({round(position * (count - 1) / (most - 1)) for position in range(most)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,13 +218,13 @@ def axis_unit(question: Question) -> str:
 
 def strip(group: Group, question: Question, axis: Scale) -> Strip:
     """Return the dots of a group."""
-    found = sorted(values(group, question), key=lambda item: item[1])
+    ordered = sorted(values(group, question), key=lambda item: item[1])
     _, factor = display_unit(question.metric, question.unit)
     runs = {run.seed: run.run_id for run in group.runs}
-    drawn = [found[place] for place in spread_out(len(found), MOST_DOTS)]
+    drawn = [ordered[index] for index in spread_out(len(ordered), MOST_DOTS)]
     failed = tuple(run.seed for run in group.runs if run.is_failure)
     worst = math.inf if question.better == "min" else -math.inf
-    middle_value = middle([*(value for _, value in found), *(worst for _ in failed)]) if found else worst
+    middle_value = middle([*(value for _, value in ordered), *(worst for _ in failed)]) if ordered else worst
     return Strip(
         dots=tuple(
             Dot(
@@ -236,10 +236,14 @@ def strip(group: Group, question: Question, axis: Scale) -> Strip:
         ),
         median=axis.at(factor * middle_value) if math.isfinite(middle_value) else None,
         failed=failed,
-        more=len(found) - len(drawn),
+        more=len(ordered) - len(drawn),
     )
 
 
 def values(group: Group, question: Question) -> list[tuple[int, float]]:
     """Return (seed, value) of the runs that have one."""
-    return [(one.seed, one.value) for one in group.estimate(question.metric).values if one.value is not None]
+    return [
+        (seed_value.seed, seed_value.value)
+        for seed_value in group.estimate(question.metric).values
+        if seed_value.value is not None
+    ]

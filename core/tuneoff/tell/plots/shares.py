@@ -70,16 +70,16 @@ class Bar:
 
 def bars(rows: Sequence[Row], scope: str, time: Question) -> list[Bar]:
     """Return a bar per row that has runs with all parts in this column."""
-    found = []
+    jobs = []
     for row in rows:
         group = row.columns[scope].group if scope in row.columns else None
         middle = _middle(group, time) if group is not None else ()
         if group is not None and middle:
             seconds = sum(_value(group, time.metric, seed) or 0.0 for seed in middle) / len(middle) / MILLISECONDS
             parts = _mean([parts for seed in middle if (parts := _parts(group, seed)) is not None])
-            found.append((row, seconds, middle, parts))
-    longest = max((sum(parts.values()) for *_, parts in found), default=0.0) or 1.0
-    return [Bar(row=row, seconds=seconds, seeds=seeds, parts=_placed(parts, longest)) for row, seconds, seeds, parts in found]
+            jobs.append((row, seconds, middle, parts))
+    longest = max((sum(parts.values()) for *_, parts in jobs), default=0.0) or 1.0
+    return [Bar(row=row, seconds=seconds, seeds=seeds, parts=_placed(parts, longest)) for row, seconds, seeds, parts in jobs]
 
 
 def _placed(parts: Mapping[str, float], longest: float) -> tuple[JobPart, ...]:
@@ -92,8 +92,10 @@ def _placed(parts: Mapping[str, float], longest: float) -> tuple[JobPart, ...]:
 
 def _middle(group: Group, time: Question) -> tuple[int, ...]:
     """Return the seeds of the one or two runs in the middle by job time; none where one failed or lacks a part."""
-    known = [(one.value, one.seed) for one in group.estimate(time.metric).values if one.value is not None]
-    ordered = sorted([*known, *((math.inf, run.seed) for run in group.runs if run.is_failure)])
+    measured = [
+        (seed_value.value, seed_value.seed) for seed_value in group.estimate(time.metric).values if seed_value.value is not None
+    ]
+    ordered = sorted([*measured, *((math.inf, run.seed) for run in group.runs if run.is_failure)])
     if not ordered:
         return ()
     pair = {ordered[(len(ordered) - 1) // 2][1], ordered[len(ordered) // 2][1]}
@@ -104,17 +106,17 @@ def _parts(group: Group, seed: int) -> dict[str, float] | None:
     """Return the seconds of each part of a run; None where one is missing."""
     trained = _value(group, TRAINED, seed)
     totals = {name: [_value(group, metric, seed) for metric in metrics] for name, metrics in PARTS.items()}
-    if trained is None or any(one is None for of_part in totals.values() for one in of_part):
+    if trained is None or any(amount is None for of_part in totals.values() for amount in of_part):
         return None
     shares = {"training": trained / 100, "waiting": 1 - trained / 100}
     return {
-        name: shares.get(name, 1.0) * sum(one for one in of_part if one is not None) / MILLISECONDS
+        name: shares.get(name, 1.0) * sum(amount for amount in of_part if amount is not None) / MILLISECONDS
         for name, of_part in totals.items()
     }
 
 
 def _value(group: Group, metric: str, seed: int) -> float | None:
-    return next((one.value for one in group.estimate(metric).values if one.seed == seed), None)
+    return next((seed_value.value for seed_value in group.estimate(metric).values if seed_value.seed == seed), None)
 
 
 def _mean(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -171,8 +173,8 @@ class CurveDrawing:
 def drawn(setting: Setting) -> Iterator[CurveDrawing]:
     """Yield each curve of a setting; shares are drawn on a logarithmic axis."""
     for curve in setting.curves:
-        if (found := _drawn(curve, setting)) is not None:
-            yield found
+        if (curve_drawing := _drawn(curve, setting)) is not None:
+            yield curve_drawing
 
 
 def _drawn(curve: ScalingCurve, setting: Setting) -> CurveDrawing | None:
@@ -180,13 +182,13 @@ def _drawn(curve: ScalingCurve, setting: Setting) -> CurveDrawing | None:
     points = [point for of in curve.lines.values() for point in of]
     x = scale([point.x for point in points], FAR)
     levels = LEVELS.get(curve.metric, ())
-    values = [one for point in points for one in (point.value.estimate, point.value.high)]
+    values = [figure for point in points for figure in (point.value.estimate, point.value.high)]
     values += [point.predicted for point in points if point.predicted is not None]
-    y = scale([max(one, LEAST) for one in (*values, *levels)], FAR if curve.metric == ADDED else drawing.FAR)
+    y = scale([max(figure, LEAST) for figure in (*values, *levels)], FAR if curve.metric == ADDED else drawing.FAR)
     if x is None or y is None:
         return None
-    found = {label: tuple(_dot(curve, point, names[label], x, y) for point in of) for label, of in curve.lines.items()}
-    texts = apart([dots[-1].y for dots in found.values()])
+    dots_by_label = {label: tuple(_dot(curve, point, names[label], x, y) for point in of) for label, of in curve.lines.items()}
+    texts = apart([dots[-1].y for dots in dots_by_label.values()])
     places = {x.at(point.x): f"{point.x:.0f}" for point in points}
     of_scope = {point.scope: place_text(curve, point) for point in sorted(points, key=lambda point: point.x)}
     if curve.over == "trial_seconds":
@@ -208,12 +210,15 @@ def _drawn(curve: ScalingCurve, setting: Setting) -> CurveDrawing | None:
                 predicted=_predicted(dots, curve.lines[label], y),
                 label_y=label_y,
                 cells=(
-                    *(_cell(curve, next((one for one in curve.lines[label] if one.scope == scope), None)) for scope in of_scope),
+                    *(
+                        _cell(curve, next((point for point in curve.lines[label] if point.scope == scope), None))
+                        for scope in of_scope
+                    ),
                     *([FigureCell(curve.limits[label].text)] if label in curve.limits else ()),
                 ),
                 knee=_knee(curve, label, x),
             )
-            for (label, dots), label_y in zip(found.items(), texts, strict=True)
+            for (label, dots), label_y in zip(dots_by_label.items(), texts, strict=True)
         ),
         columns=(*of_scope.values(), *([f"below {BUSY:g} %"] if curve.limits else ())),
     )
@@ -232,11 +237,11 @@ def _dot(curve: ScalingCurve, point: Point, name: str, x: Scale, y: Scale) -> Cu
 
 
 def _knee(curve: ScalingCurve, label: str, x: Scale) -> tuple[float, float, float] | None:
-    found = curve.limits[label].knee if label in curve.limits else None
-    if found is None:
+    knee = curve.limits[label].knee if label in curve.limits else None
+    if knee is None:
         return None
-    low, high = (end if math.isfinite(end) else found.estimate for end in (found.low, found.high))
-    return WIDTH * x.at(max(low, x.low)), WIDTH * x.at(found.estimate), WIDTH * x.at(high)
+    low, high = (end if math.isfinite(end) else knee.estimate for end in (knee.low, knee.high))
+    return WIDTH * x.at(max(low, x.low)), WIDTH * x.at(knee.estimate), WIDTH * x.at(high)
 
 
 def _cell(curve: ScalingCurve, point: Point | None) -> FigureCell:
@@ -259,5 +264,7 @@ def _height(y: Scale, value: float) -> float:
 
 def _predicted(dots: tuple[CurveDot, ...], points: tuple[Point, ...], y: Scale) -> str:
     """Return the line of what the first point predicts: straight where reports are as many, for both axes are logarithmic."""
-    found = [(dot.x, _height(y, point.predicted)) for dot, point in zip(dots, points, strict=True) if point.predicted is not None]
-    return "".join((f"M{dots[0].x:.1f} {dots[0].y:.1f}", *(f"L{x:.1f} {at:.1f}" for x, at in found))) if found else ""
+    predictions = [
+        (dot.x, _height(y, point.predicted)) for dot, point in zip(dots, points, strict=True) if point.predicted is not None
+    ]
+    return "".join((f"M{dots[0].x:.1f} {dots[0].y:.1f}", *(f"L{x:.1f} {at:.1f}" for x, at in predictions))) if predictions else ""

@@ -34,8 +34,8 @@ def declared_rows(runs: Sequence[Named]) -> Iterator[tuple[str, ...]]:
         for members in groups.values():
             first = members[0][1]
             which = "all" if len(groups) == 1 else together(name for name, _ in members)
-            found = _merged([variable.found for _, variable in members])
-            yield (symbol, first.name, text(first.declared), text(found), first.unit, AGREES[first.agrees], which)
+            merged = _merged([variable.found for _, variable in members])
+            yield (symbol, first.name, text(first.declared), text(merged), first.unit, AGREES[first.agrees], which)
 
 
 def mismatches(runs: Iterable[Named]) -> list[str]:
@@ -73,8 +73,8 @@ def text(value: Any) -> str:
         return ", ".join(map(text, value))
     if isinstance(value, float):
         return f"{value:g}"
-    shown = str(value)
-    return f"{shown[:_SHOWN]}..." if _is_digest(value) else shown
+    letters = str(value)
+    return f"{letters[:_SHOWN]}..." if _is_digest(value) else letters
 
 
 def _is_digest(value: Any) -> bool:

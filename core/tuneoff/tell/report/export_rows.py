@@ -54,8 +54,10 @@ def trial_charges(run: RunRecord, evidence: Evidence) -> dict[str, Row]:
             "cost_usd": usd,
             "cost_kind": None if usd is None else "declared" if costs is not None else weakest(account.kind, "declared"),
             **{
-                f"waste_{policy}_seconds": None if found is None else found.get(trial.trial, 0) / 1e9  # None: no goal, or not met
-                for policy, found in wasted.items()
+                f"waste_{policy}_seconds": None
+                if by_trial is None
+                else by_trial.get(trial.trial, 0) / 1e9  # None: no goal, or not met
+                for policy, by_trial in wasted.items()
             },
         }
     return charges
@@ -65,13 +67,13 @@ def _pieces(trial: TrialRecord, account: EnergyAccount) -> list[EnergyPiece] | N
     """Return the energy of a trial's busy segments over all its attempts; None where that of one is not known."""
     if account.reason is not None or "trials" in account.reasons:
         return None
-    found: list[EnergyPiece] = []
+    all_pieces: list[EnergyPiece] = []
     for position, attempt in enumerate(trial.attempts):
         pieces = account.attempts.get((trial.trial, position))
         if pieces is None and attempt.started_ns is not None:
             return None
-        found += pieces or ()
-    return found
+        all_pieces += pieces or ()
+    return all_pieces
 
 
 def _finite(value: float | None) -> float | None:
@@ -91,14 +93,14 @@ def _costs(run: RunRecord, accounting: Accounting) -> dict[str, float | None] | 
     if prices is None or prices.premises == "own":
         return None
     rented = rent(run, accounting, prices)
-    found: dict[str, float | None] = {}
+    costs: dict[str, float | None] = {}
     for trial in run.trials:
         total: float | None = None if rented.slot.usd is None else 0.0  # no time at an unknown price is unknown too
         for attempt in trial.attempts:
             usd = rented.of_slot(attempt.slot).usd if attempt.slot is not None else 0.0
             total = None if usd is None or total is None else total + usd * busy_ns(attempt) / NANOSECONDS_PER_HOUR
-        found[trial.trial] = total
-    return found
+        costs[trial.trial] = total
+    return costs
 
 
 def _tariff(energy: float | None, accounting: Accounting) -> float | None:
@@ -112,10 +114,10 @@ def _wasted_ns(run: RunRecord, policy: Policy) -> dict[str, int] | None:
     """Return the wasted busy time of each trial that has any; None for `post_goal` without a goal that was met."""
     if policy == "post_goal" and goal_reached(run) is None:
         return None
-    found: dict[str, int] = {}
+    by_trial: dict[str, int] = {}
     for (trial, _), attempt, after in wasted_attempts(run, policy):
-        found[trial] = found.get(trial, 0) + busy_ns(attempt, after)
-    return found
+        by_trial[trial] = by_trial.get(trial, 0) + busy_ns(attempt, after)
+    return by_trial
 
 
 def trial_rows(run: RunRecord, is_selected: bool, charges: Mapping[str, Row]) -> Iterator[Row]:
@@ -144,7 +146,9 @@ def trial_rows(run: RunRecord, is_selected: bool, charges: Mapping[str, Row]) ->
             "started_seconds": _seconds(first.started_ns if first is not None else None),
             "ended_seconds": _seconds(last.ended_ns if last is not None else None),
             "cpu_seconds": _seconds(_cpu_ns(trial)),
-            "peak_rss_bytes": max((one.peak_rss_bytes for one in trial.attempts if one.peak_rss_bytes is not None), default=None),
+            "peak_rss_bytes": max(
+                (attempt.peak_rss_bytes for attempt in trial.attempts if attempt.peak_rss_bytes is not None), default=None
+            ),
             **charges.get(trial.trial, dict.fromkeys(CHARGED)),
         }
 
@@ -270,8 +274,8 @@ def _kind(run: RunRecord, name: str) -> str | None:
 def _cpu_ns(trial: TrialRecord) -> int | None:
     """Return the CPU time of all attempts that started; None where one of them could not say its own."""
     times = [attempt.cpu_ns for attempt in trial.attempts if attempt.started_ns is not None]
-    known = [time for time in times if time is not None]
-    return sum(known) if known and len(known) == len(times) else None
+    measured = [time for time in times if time is not None]
+    return sum(measured) if measured and len(measured) == len(times) else None
 
 
 def _count(value: float | None) -> float | None:

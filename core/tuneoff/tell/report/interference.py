@@ -57,13 +57,13 @@ def interference(results: Results) -> list[Interference]:
     by_variant: dict[str, dict[str, tuple[Group, _Works]]] = {}
     for group in grouped(results):
         if group.scope.sampler == SAMPLER and group.done:
-            there = by_variant.setdefault(variant_text(group.spec.experiment.variant), {})
-            _add(there.setdefault(group.label, (group, {}))[1], group)
-    found = []
-    for variant, there in by_variant.items():
-        pool = there.pop(POOL, None)
-        found += [_result(variant, group, works, pool[1] if pool is not None else None) for group, works in there.values()]
-    return found
+            by_label = by_variant.setdefault(variant_text(group.spec.experiment.variant), {})
+            _add(by_label.setdefault(group.label, (group, {}))[1], group)
+    outcomes = []
+    for variant, by_label in by_variant.items():
+        pool = by_label.pop(POOL, None)
+        outcomes += [_result(variant, group, works, pool[1] if pool is not None else None) for group, works in by_label.values()]
+    return outcomes
 
 
 def interference_lines(results: Sequence[Interference]) -> list[str]:
@@ -71,44 +71,44 @@ def interference_lines(results: Sequence[Interference]) -> list[str]:
     if not results:
         return []
     title = f"Interference (sampler {SAMPLER}): times of a configuration over those in {POOL}, medians (lowest–highest):"
-    return [title, *(f"  {_line(one)}" for one in results)]
+    return [title, *(f"  {_line(result)}" for result in results)]
 
 
 def interference_json(results: Sequence[Interference]) -> list[dict[str, Any]]:
     """Return the ratios as JSON values, each with its unit, kind, source, number of pairs, or why there is none."""
     return [
         {
-            "label": one.label,
-            "variant": one.variant,
-            "emulated": one.emulated,
-            "unequal": one.unequal,
-            "busy_wall": _ratio(one.wall, one.reason or NO_TIME),
-            "busy_cpu": _ratio(one.cpu, one.reason or NO_CPU),
+            "label": result.label,
+            "variant": result.variant,
+            "emulated": result.emulated,
+            "unequal": result.unequal,
+            "busy_wall": _ratio(result.wall, result.reason or NO_TIME),
+            "busy_cpu": _ratio(result.cpu, result.reason or NO_CPU),
         }
-        for one in results
+        for result in results
     ]
 
 
-def _ratio(found: Sequence[float], reason: str) -> dict[str, Any]:
+def _ratio(ratios: Sequence[float], reason: str) -> dict[str, Any]:
     source = f"events of both, per configuration over {POOL}"
     about = {"unit": "ratio", "kind": "derived", "source": source, "coverage": None}
-    if not found:
+    if not ratios:
         return {"value": None, "low": None, "high": None, "n_samples": 0, "reason_if_null": reason, **about}
-    values = {"value": middle(found), "low": min(found), "high": max(found), "n_samples": len(found)}
+    values = {"value": middle(ratios), "low": min(ratios), "high": max(ratios), "n_samples": len(ratios)}
     return {**values, "reason_if_null": None, **about}
 
 
-def _line(one: Interference) -> str:
-    name = one.label + (f" {one.variant}" if one.variant else "")
-    if not one.wall:
-        return f"{name}: {MISSING} ({one.reason or NO_TIME})"
-    cpu = f"CPU time {_range(one.cpu)}" if one.cpu else f"CPU time {MISSING}"
-    left_out = f"; {one.unequal} more differ in their metrics" if one.unequal else ""
-    return f"{name}: busy time {_range(one.wall)}, {cpu}, {counted(one.pairs, 'pair')}{left_out}"
+def _line(result: Interference) -> str:
+    name = result.label + (f" {result.variant}" if result.variant else "")
+    if not result.wall:
+        return f"{name}: {MISSING} ({result.reason or NO_TIME})"
+    cpu = f"CPU time {_range(result.cpu)}" if result.cpu else f"CPU time {MISSING}"
+    left_out = f"; {result.unequal} more differ in their metrics" if result.unequal else ""
+    return f"{name}: busy time {_range(result.wall)}, {cpu}, {counted(result.pairs, 'pair')}{left_out}"
 
 
-def _range(found: Sequence[float]) -> str:
-    return f"{number(middle(found))} ({number(min(found))}–{number(max(found))})"
+def _range(ratios: Sequence[float]) -> str:
+    return f"{number(middle(ratios))} ({number(min(ratios))}–{number(max(ratios))})"
 
 
 def _add(works: _Works, group: Group) -> None:
@@ -136,7 +136,7 @@ def _result(variant: str, group: Group, works: _Works, pool: _Works | None) -> I
     if pool is None:
         return replace(unknown, reason=f"no run of {POOL} with {SAMPLER} is done")
     pairs = list(_pairs(works, pool))
-    equal = [(one, other) for one, other in pairs if one.bits == other.bits]
+    equal = [(work, other) for work, other in pairs if work.bits == other.bits]
     if not equal:
         reason = "no configuration was trained to its end by both in one seed"
         if pairs:
@@ -144,13 +144,13 @@ def _result(variant: str, group: Group, works: _Works, pool: _Works | None) -> I
         return replace(unknown, unequal=len(pairs), reason=reason)
     return replace(
         unknown,
-        wall=[one.busy_ns / other.busy_ns for one, other in equal if other.busy_ns],
-        cpu=[one.cpu_ns / other.cpu_ns for one, other in equal if one.cpu_ns is not None and other.cpu_ns],
+        wall=[work.busy_ns / other.busy_ns for work, other in equal if other.busy_ns],
+        cpu=[work.cpu_ns / other.cpu_ns for work, other in equal if work.cpu_ns is not None and other.cpu_ns],
         pairs=len(equal),
         unequal=len(pairs) - len(equal),
     )
 
 
 def _pairs(works: _Works, pool: _Works) -> Iterator[tuple[_Work, _Work]]:
-    for key, found in works.items():
-        yield from zip(found, pool.get(key, ()), strict=False)
+    for key, trials in works.items():
+        yield from zip(trials, pool.get(key, ()), strict=False)

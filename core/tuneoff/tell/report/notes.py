@@ -102,7 +102,7 @@ def _billing(prices: Prices | None) -> str:
 
 def notes(groups: Sequence[Group]) -> list[str]:
     """Return what the table of figures cannot hold; the groups are in its order."""
-    lines = [one.long for one in emulated(groups)]
+    lines = [warning.long for warning in emulated(groups)]
     if any(len(group.done) > 1 or group.failed for group in groups):
         lines.append(MEDIANS)
     if any(group.done for group in groups):
@@ -153,9 +153,9 @@ def _same(groups: Iterable[Group]) -> list[str]:
         if group.twins:
             pairs.setdefault((group.scope.sampler, group.same_sampler), []).append(group)
     return [
-        f"{sampler} is {same} for {listed(group.label for group in found)}: "
-        f"{counted(sum(len(group.runs) for group in found), 'run')} not repeated"
-        for (sampler, same), found in pairs.items()
+        f"{sampler} is {same} for {listed(group.label for group in twins)}: "
+        f"{counted(sum(len(group.runs) for group in twins), 'run')} not repeated"
+        for (sampler, same), twins in pairs.items()
     ]
 
 
@@ -165,7 +165,9 @@ def _flags(groups: Sequence[Group]) -> list[str]:
     lines = []
     for mark in marked(flag for group in groups for flag in sorted(group.flags)):
         flag = mark.removeprefix("! ")
-        frameworks = [_flagged(label, flag, groups) for label in dict.fromkeys(one.label for one in groups if one.flags[flag])]
+        frameworks = [
+            _flagged(label, flag, groups) for label in dict.fromkeys(group.label for group in groups if group.flags[flag])
+        ]
         total = sum(group.flags[flag] for group in groups)
         lines.append(f"  {mark}: {total} of {counted(executed, 'run')}: {', '.join(frameworks)}")
     if not lines:
@@ -176,47 +178,47 @@ def _flags(groups: Sequence[Group]) -> list[str]:
 
 def _flagged(label: str, flag: str, groups: Iterable[Group]) -> str:
     """Return an adapter with its runs of that flag, and its samplers where not all of them have it: `syne-tune tpe 3`."""
-    own = [group for group in groups if group.label == label and group.executed]
-    samplers = list(dict.fromkeys(group.scope.sampler for group in own if group.flags[flag]))
-    which = f" {'/'.join(samplers)}" if {*samplers} != {group.scope.sampler for group in own} else ""
-    return f"{label}{which} {sum(group.flags[flag] for group in own)}"
+    members = [group for group in groups if group.label == label and group.executed]
+    samplers = list(dict.fromkeys(group.scope.sampler for group in members if group.flags[flag]))
+    which = f" {'/'.join(samplers)}" if {*samplers} != {group.scope.sampler for group in members} else ""
+    return f"{label}{which} {sum(group.flags[flag] for group in members)}"
 
 
 def cost_notes(groups: Iterable[Group], headings: Mapping[str, str], circumstances: Circumstances) -> list[str]:
     """Return what the table of energy and cost cannot hold; `headings`: of its columns by metric."""
-    shown = [group for group in groups if not group.twins and group.done]
+    charged = [group for group in groups if not group.twins and group.done]
     return [
         *_meaning(headings),
-        *_kinds(shown, headings),
+        *_kinds(charged, headings),
         *circumstances.meters,
         *circumstances.accounting,
-        *_missing(shown, headings),
-        *(one.long for one in several_kinds(shown, ENERGY)),
-        *_waste(shown),
+        *_missing(charged, headings),
+        *(warning.long for warning in several_kinds(charged, ENERGY)),
+        *_waste(charged),
     ]
 
 
 def _meaning(headings: Mapping[str, str]) -> Iterator[str]:
     """Say what the abbreviated headings mean."""
-    found = [f"{headings[metric]}: {text}" for metric, text in MEANINGS.items() if metric in headings]
-    if found:
-        yield f"{'; '.join(found)}."
+    meanings = [f"{headings[metric]}: {text}" for metric, text in MEANINGS.items() if metric in headings]
+    if meanings:
+        yield f"{'; '.join(meanings)}."
 
 
 def _kinds(groups: Sequence[Group], headings: Mapping[str, str]) -> Iterator[str]:
-    found: dict[Kind, list[str]] = {kind: [] for kind in ORDER}
+    by_kind: dict[Kind, list[str]] = {kind: [] for kind in ORDER}
     for metric, heading in headings.items():
         for kind in {kind for group in groups for kind in group.estimate(metric).kinds}:
-            found[kind].append(heading)
+            by_kind[kind].append(heading)
     marks = {"estimated": f" ({ESTIMATED})"}
-    parts = [f"{kind}{marks.get(kind, '')}: {', '.join(names)}" for kind, names in found.items() if names]
+    parts = [f"{kind}{marks.get(kind, '')}: {', '.join(names)}" for kind, names in by_kind.items() if names]
     if parts:
         yield f"Kinds: {'; '.join(parts)}."
 
 
 def _missing(groups: Sequence[Group], headings: Mapping[str, str]) -> Iterator[str]:
     """Yield one line per reason: the columns, and the rows where not all of them lack the figure."""
-    found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    by_reason: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for metric, heading in headings.items():
         lacking: dict[str, list[tuple[Group, int]]] = {}
         for group in groups:
@@ -225,8 +227,8 @@ def _missing(groups: Sequence[Group], headings: Mapping[str, str]) -> Iterator[s
         for reason, those in lacking.items():
             are_all = len(those) == len(groups) and all(count == len(group.done) for group, count in those)
             which = () if are_all else tuple(_lacking(group, count) for group, count in those)
-            found.setdefault((reason, which), []).append(heading)
-    for (reason, which), names in found.items():
+            by_reason.setdefault((reason, which), []).append(heading)
+    for (reason, which), names in by_reason.items():
         yield f"{MISSING} {', '.join(names)}{f' ({listed(which)})' if which else ''}: {reason}."
 
 
@@ -247,8 +249,8 @@ def _waste(groups: Sequence[Group]) -> Iterator[str]:
 
 
 def _saved(group: Group) -> Iterator[str]:
-    for found in map(group.estimate, SAVED):
-        if found.middle is not None and math.isfinite(found.middle):
-            unit, factor = shown_unit(found.unit)
-            what = "epochs" if found.unit == "count" else unit
-            yield f"{ESTIMATED}{figure(found.middle * factor)} {what}"
+    for estimate in map(group.estimate, SAVED):
+        if estimate.middle is not None and math.isfinite(estimate.middle):
+            unit, factor = shown_unit(estimate.unit)
+            what = "epochs" if estimate.unit == "count" else unit
+            yield f"{ESTIMATED}{figure(estimate.middle * factor)} {what}"

@@ -72,28 +72,28 @@ class FigureCell(NamedTuple):
 
 def figure_cell(group: Group, column: Metric) -> FigureCell:
     """Return the median over the seeds, and below it lowest–highest of the runs that are done."""
-    found = group.estimate(column.name)
-    median, known = found.middle, found.known
+    estimate = group.estimate(column.name)
+    median, values = estimate.middle, estimate.known
     if median is None:
-        return FigureCell(MISSING, reason="; ".join(found.lacking) or "no run is done")
-    low, high = (amount_text(value, found.unit, column) for value in (min(known), max(known)))
-    lacking = sum(found.lacking.values())
+        return FigureCell(MISSING, reason="; ".join(estimate.lacking) or "no run is done")
+    low, high = (amount_text(value, estimate.unit, column) for value in (min(values), max(values)))
+    lacking = sum(estimate.lacking.values())
     return FigureCell(
-        text=FAILED if math.isinf(median) else amount_text(median, found.unit, column),
-        below=f"{low}–{high}" if low != high else low if found.failed else "",
-        mark=ESTIMATED if found.is_estimated else "",
-        reason=f"of {len(known)} of {counted(len(known) + lacking, 'run')}" if lacking else "",
+        text=FAILED if math.isinf(median) else amount_text(median, estimate.unit, column),
+        below=f"{low}–{high}" if low != high else low if estimate.failed else "",
+        mark=ESTIMATED if estimate.is_estimated else "",
+        reason=f"of {len(values)} of {counted(len(values) + lacking, 'run')}" if lacking else "",
     )
 
 
 def amount_text(value: float, unit: str, column: Metric) -> str:
     """Return a value that is in `unit` as a figure in the column's: scores keep four decimals, seconds two."""
-    shown = unit_of(unit, column)
-    if unit == "ms" and shown == "s":
+    column_unit = unit_of(unit, column)
+    if unit == "ms" and column_unit == "s":
         return "<0.01" if 0 < value < LEAST_MILLISECONDS else number(value / 1000)
     if "_" in unit:  # the name of a metric, as `test_accuracy`
         return score(value)
-    return figure(value * (1.0 if unit == shown else shown_unit(unit)[1]))
+    return figure(value * (1.0 if unit == column_unit else shown_unit(unit)[1]))
 
 
 def unit_of(unit: str, column: Metric) -> str:
@@ -109,7 +109,7 @@ def render(groups: Sequence[Group], width: int | None = None, circumstances: Cir
     Units are the same in all tables. The rows are the groups in the file's order and in no other, which is no ranking.
     """
     columns = [*map(metric, COLUMNS)]
-    lines = _fitted(columns, lambda shown: _table(groups, shown), width)
+    lines = _fitted(columns, lambda fitting: _table(groups, fitting), width)
     below = notes(groups)
     if any(group.done for group in groups):
         below += cost_notes(groups, {column.name: column.heading for column in columns}, circumstances)
@@ -205,22 +205,22 @@ def table(choice: Choice, width: int) -> list[str]:
     if not rows:
         return []
     columns = list(_columns(choice, [row for row, _ in rows]))
-    return _fitted(columns, lambda shown: _frameworks(shown, rows), width)
+    return _fitted(columns, lambda fitting: _frameworks(fitting, rows), width)
 
 
 def _legend(setting: Setting) -> Iterator[str]:
     """Yield what the signs and ranges of the table mean."""
     ratios = [column.ratios.get(setting.reference or "") for row in setting.rows for column in row.columns.values()]
-    known = [ratio for ratio in ratios if ratio is not None]
+    judged = [ratio for ratio in ratios if ratio is not None]
     signs = "".join(
         f"; {sign} {words}"
         for outcome, (sign, words) in SIGNS.items()
-        if outcome is not Outcome.NOT_JUDGED and any(ratio.outcome is outcome for ratio in known)
+        if outcome is not Outcome.NOT_JUDGED and any(ratio.outcome is outcome for ratio in judged)
     )
-    over = "its interval" if any(ratio.is_interval for ratio in known) else "lowest to highest"
+    over = "its interval" if any(ratio.is_interval for ratio in judged) else "lowest to highest"
     if any(len(row.columns) > 1 for row in setting.rows):
         yield f"x: job time over that of {setting.reference_name}, median of the tasks or variants (lowest to highest)."
-    elif known:
+    elif judged:
         yield f"x: job time over that of {setting.reference_name}, median of the seeds' ratios ({over}){signs}."
     yield "added: to a trial's training; to a job above no framework (base); reports of a trial x ms each. ~ estimated."
 
@@ -258,23 +258,23 @@ def _columns(choice: Choice, rows: Sequence[Row]) -> Iterator[tuple[str, Cell]]:
 def _frameworks(columns: Sequence[tuple[str, Cell]], rows: Sequence[tuple[Row, Setting]]) -> Table:
     from rich.table import Table
 
-    made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     for heading, _ in columns:
-        made.add_column(heading, justify="left" if heading in ("framework", "sampler") else "right", no_wrap=True)
+        table.add_column(heading, justify="left" if heading in ("framework", "sampler") else "right", no_wrap=True)
     for row, setting in rows:
-        made.add_row(*(cell(row, setting) for _, cell in columns))
-    return made
+        table.add_row(*(cell(row, setting) for _, cell in columns))
+    return table
 
 
-def _fitted(columns: list[T], made: Callable[[Sequence[T]], Table], width: int | None) -> list[str]:
+def _fitted(columns: list[T], draw: Callable[[Sequence[T]], Table], width: int | None) -> list[str]:
     """Return the lines of a table without colours, with as many of its columns as fit; the others are taken away, last first."""
     from rich.console import Console
 
     text = io.StringIO()
     console = Console(file=text, width=WIDEST, color_system=None, force_terminal=False, highlight=False)
-    while width is not None and len(columns) > LEAST_COLUMNS and console.measure(made(columns)).maximum > width:
+    while width is not None and len(columns) > LEAST_COLUMNS and console.measure(draw(columns)).maximum > width:
         columns.pop()
-    console.print(made(columns))
+    console.print(draw(columns))
     return [line.rstrip() for line in text.getvalue().splitlines()]
 
 
@@ -289,10 +289,10 @@ def _added_to_jobs(row: Row, _: Setting) -> str:
     if row.is_floor:
         return "base"
     all_added = [column.added for column in row.columns.values()]
-    if all(one.baseline is None for one in all_added):
-        own = _added(one.own_per_job for one in all_added)
-        return own if own == MISSING else f"own {own}"
-    return _added(one.per_job for one in all_added)
+    if all(added.baseline is None for added in all_added):
+        amount = _added(added.own_per_job for added in all_added)
+        return amount if amount == MISSING else f"own {amount}"
+    return _added(added.per_job for added in all_added)
 
 
 def _added_by_reports(row: Row, _: Setting) -> str:
@@ -307,10 +307,10 @@ def _added_by_reports(row: Row, _: Setting) -> str:
 
 def _added(intervals: Iterable[Interval | None], unit: float = 1.0) -> str:
     """Return what a framework adds, in s by `unit`; over several columns the least and the most."""
-    found = sorted(unit * max(0.0, added.estimate) for added in intervals if added is not None)
-    if not found:
+    amounts = sorted(unit * max(0.0, added.estimate) for added in intervals if added is not None)
+    if not amounts:
         return MISSING
-    return figure(found[0]) if len(found) == 1 else f"{figure(found[0])} to {figure(found[-1])}"
+    return figure(amounts[0]) if len(amounts) == 1 else f"{figure(amounts[0])} to {figure(amounts[-1])}"
 
 
 def _ratio(row: Row, setting: Setting) -> str:
@@ -323,8 +323,8 @@ def _ratio(row: Row, setting: Setting) -> str:
     if len(row.columns) == 1:
         sign = SIGNS[ratios[0].outcome][0] if ratios[0].outcome is not Outcome.NOT_JUDGED else ""
         return f"{_times(ratios[0].estimate, ratios[0].low, ratios[0].high)}{sign}"
-    found = sorted(ratio.estimate for ratio in ratios)
-    return f"{_times(middle(found), found[0], found[-1])} over {len(found)}"
+    estimates = sorted(ratio.estimate for ratio in ratios)
+    return f"{_times(middle(estimates), estimates[0], estimates[-1])} over {len(estimates)}"
 
 
 def _times(estimate: float, low: float, high: float) -> str:

@@ -15,17 +15,17 @@ from tuneoff.judge.warnings import ResultsWarning
 from tuneoff.tell.report.tables import ending
 
 
-def report_lines(found: Answered, width: int | None) -> Iterator[str]:
+def report_lines(answer: Answered, width: int | None) -> Iterator[str]:
     """Yield the choice, the figures over what the matrix varies, the verdicts and what cannot be concluded.
 
     `width`: columns of the terminal; None: there is none. Of what a request leaves nothing of only the refusal is told.
     """
-    choice = found.choice
+    choice = answer.choice
     yield from ending(choice, width)
-    if not found.is_refused:
+    if not answer.is_refused:
         yield ""
         yield from (line for setting in choice.settings for line in _curve_lines(setting))
-        yield from _answer_lines(found.answers, choice.warnings)
+        yield from _answer_lines(answer.answers, choice.warnings)
 
 
 def _curve_lines(setting: Setting) -> Iterator[str]:
@@ -34,10 +34,10 @@ def _curve_lines(setting: Setting) -> Iterator[str]:
     for curve in setting.curves:
         yield f"{FIGURES[curve.metric][0]} ({', '.join(filter(None, ('sampler ' + setting.name, curve.beside)))}):"
         for label, points in curve.lines.items():
-            yield f"  {names[label]}: {'; '.join(f'{place_text(curve, point)} {_told(curve, point)}' for point in points)}"
+            yield f"  {names[label]}: {'; '.join(f'{place_text(curve, point)} {_figure(curve, point)}' for point in points)}"
 
 
-def _told(curve: ScalingCurve, point: Point) -> str:
+def _figure(curve: ScalingCurve, point: Point) -> str:
     extrapolated = " (extrapolated)" if point.is_extrapolated else ""
     predicted = f", {amount_text(curve, point.predicted)} predicted{extrapolated}" if point.predicted is not None else ""
     return amount_text(curve, point.value.estimate) + predicted
@@ -52,7 +52,7 @@ def _answer_lines(answers: Answers, warnings: Iterable[ResultsWarning]) -> Itera
     yield from _claims(answers.claims)
     yield ""
     yield "What cannot be concluded:"
-    yield from (f"  - {one.long}" for one in warnings)
+    yield from (f"  - {warning.long}" for warning in warnings)
     percent = 100 * answers.confidence
     family = answers.family_size
     yield (
@@ -63,11 +63,11 @@ def _answer_lines(answers: Answers, warnings: Iterable[ResultsWarning]) -> Itera
 
 def _claims(claims: Sequence[Statement]) -> Iterator[str]:
     """Yield the claims below one heading per question and scope; a claim that is alone keeps its heading in its line."""
-    for (question, where), found in groupby(claims, key=lambda one: (one.question, one.where)):
+    for (question, where), grouped in groupby(claims, key=lambda claim: (claim.question, claim.where)):
         heading = ", ".join(part for part in (question, where) if part)
-        group = list(found)
-        if len(group) == 1 or not heading:
-            yield from (one.sentence for one in group)
+        members = list(grouped)
+        if len(members) == 1 or not heading:
+            yield from (claim.sentence for claim in members)
         else:
             yield f"{heading}:"
-            yield from (f"  - {one.text}" for one in group)
+            yield from (f"  - {claim.text}" for claim in members)
