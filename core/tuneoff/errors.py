@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+NOT_KNOWN = 7  # exit code of a command that came to no answer
+
 
 class TuneoffError(Exception):
     """Base of every error that tuneoff raises on purpose; its text is one line that states rule, value and way out."""

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from command_line import Call
-from tuneoff.base.findings import CONFORMS, FAILS, NOT_KNOWN, Finding, Report, failed, not_tested, passed
+from tuneoff.base.findings import CONFORMS, FAILS, Finding, Report, failed, not_tested, passed
 from tuneoff.base.processes import is_alive, kill
+from tuneoff.errors import NOT_KNOWN
 from tuneoff.trust.check import make
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.make import HOPELESS_RUNS

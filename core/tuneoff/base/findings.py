@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from tuneoff.base.commands import command
+from tuneoff.base.json_values import values
 from tuneoff.base.output import columns, markdown_table, one_line
 from tuneoff.base.targets import unknown_name
-from tuneoff.errors import ExperimentError
+from tuneoff.errors import NOT_KNOWN, ExperimentError
 
 Verdict = Literal["passed", "warning", "failed", "not tested", "not applicable"]
 ORDER: tuple[Verdict, ...] = ("passed", "failed", "not tested", "not applicable")  # of a contract's checks, which never warn
-CONFORMS, FAILS, NOT_KNOWN = 0, 1, 7  # exit codes
+CONFORMS, FAILS = 0, 1  # exit codes
 _SIGNS = {"passed": "yes", "failed": "**NO**", "not tested": "**not tested**", "not applicable": "–"}
 
 
@@ -211,14 +212,13 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as JSON values."""
-        names = ("id", "verdict", "text", "reason", "way_out")
         return {
             **self.values,
             "conforms": {CONFORMS: True, FAILS: False}.get(self.exit_code),  # null: not known
             "is_complete": self.is_complete,
             "exit_code": self.exit_code,
             "counts": self.counts,
-            "checks": [{name: getattr(finding, name) for name in names} for finding in self.findings],
+            "checks": [values(finding, ("id", "verdict", "text", "reason", "way_out")) for finding in self.findings],
         }
 
 

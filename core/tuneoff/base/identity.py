@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,5 +54,5 @@ def derive_seed(*parts: Any) -> int:
 
 
 def is_finite(value: Any) -> bool:
-    """Tell whether `value` is a finite number (a bool is none)."""
-    return isinstance(value, _NUMBERS) and not isinstance(value, bool) and math.isfinite(value)
+    """Tell whether `value` is a number in the range of a finite float (a bool is none)."""
+    return isinstance(value, _NUMBERS) and not isinstance(value, bool) and abs(value) <= sys.float_info.max

@@ -6,11 +6,12 @@ import argparse
 
 from tuneoff.base.output import write, write_json
 from tuneoff.cli.folders import folder_path, newest_two
+from tuneoff.errors import NOT_KNOWN, ExperimentError
 
 NAME = "diff"
 HELP = "compare two results folders of the same experiments, old and new: what changed beyond noise; exit code 1 if anything did"
 EXAMPLE = "tuneoff diff"
-CHANGED, NOT_JUDGED = 1, 7
+CHANGED = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,14 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from tuneoff.errors import ExperimentError
     from tuneoff.judge.comparison.diff import compare
     from tuneoff.judge.comparison.diff_output import lines, to_json
 
     if len(arguments.results) not in (0, 2):
         raise ExperimentError(f"two results folders are needed, or none for the two newest, but got {len(arguments.results)}")
     difference = compare(*(arguments.results or newest_two()))
-    code = CHANGED if difference.has_changed else 0 if difference.is_judged else NOT_JUDGED
+    code = CHANGED if difference.has_changed else 0 if difference.is_judged else NOT_KNOWN
     if arguments.json:
         write_json({"exit_code": code, **to_json(difference)})
     else:

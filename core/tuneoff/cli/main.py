@@ -36,7 +36,7 @@ from tuneoff.cli import (
 )
 from tuneoff.cli.command import BAD_INPUT, CliCommand, OneLineParser, added_commands, build_parser, complete
 from tuneoff.cli.renamed import is_now
-from tuneoff.errors import ResultsError, TuneoffError
+from tuneoff.errors import NOT_KNOWN, ResultsError, TuneoffError
 
 COMMANDS: tuple[CliCommand, ...] = (
     listing,
@@ -69,8 +69,8 @@ EXIT_CODES = {
     4: "data are missing or corrupted",
     5: "the results folder or the output cannot be read or written, or has another format version",
     6: "a plugin is broken",
-    7: "inconclusive: `reproduce` found neither that it is reproduced nor that it differs, or `diff` could judge nothing; "
-    "`check` could not test what was asked for, and nothing failed; `verify` or `check --space` had nothing to check",
+    NOT_KNOWN: "inconclusive: `reproduce` found neither that it is reproduced nor that it differs, or `diff` could judge "
+    "nothing; `check` could not test what was asked for, and nothing failed; `verify` or `check --space` had nothing to check",
     70: "a fault of tuneoff itself; the line says where its traceback is",
     130: "interrupted; its last line is the command that goes on",
     141: "the reader of the output went away",

@@ -15,6 +15,7 @@ from tuneoff.cli.bundle import MEGABYTE, add_limit
 from tuneoff.cli.command import whole_number
 from tuneoff.cli.folders import folder_path, new_folder
 from tuneoff.cli.selection import add_adapters
+from tuneoff.errors import NOT_KNOWN
 
 if TYPE_CHECKING:
     from tuneoff.run.run_ends import RunEnd
@@ -25,7 +26,7 @@ NAME = "reproduce"
 HELP = "run a part of a bundle again and answer REPRODUCED, DIFFERENT or INCONCLUSIVE per column, with the reason"
 EXAMPLE = "tuneoff reproduce results/digits.tar.gz --adapter serial"
 LIMIT_MB = 4000
-CODES = {"REPRODUCED": 0, "DIFFERENT": 1, "INCONCLUSIVE": 7}
+CODES = {"REPRODUCED": 0, "DIFFERENT": 1, "INCONCLUSIVE": NOT_KNOWN}
 INTERRUPTED = 130
 CLASSES = {"exact": "exact", "statistical": "statistical", "machine": "bound to the machine"}
 
@@ -68,7 +69,7 @@ def execute(arguments: argparse.Namespace) -> int:
     results, ends = _run(request, arguments) if request.runnable else (None, [])
     reproduction = compare(request, results)
     unfinished = sum(end.status in UNFINISHED for end in ends)
-    code = INTERRUPTED if unfinished else CODES[reproduction.answer.value]
+    code = INTERRUPTED if unfinished else CODES[reproduction.answer]
     if arguments.json:
         write_json({**reproduction.to_json(), "exit_code": code})
     else:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.format import counted
+from tuneoff.base.json_values import plain
 from tuneoff.base.output import filled_columns, plain_line, printable
 
 if TYPE_CHECKING:
@@ -143,10 +144,9 @@ def _declared(plan: Plan, ends: Sequence[RunEnd]) -> str:
 
 def _with_declared(values: dict[str, Any], ends: Sequence[RunEnd]) -> dict[str, Any]:
     from tuneoff.measure.stored import read_run
-    from tuneoff.tell.report.declared import declared_json
 
     folders = {end.run_id: end.folder for end in ends}
     for run in values["runs"]:
         folder = folders[run["run_id"]]
-        run["declared"] = declared_json(read_run(folder)) if folder is not None else []
+        run["declared"] = plain(read_run(folder).declared) if folder is not None else []
     return values

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tuneoff.base.format import counted
 from tuneoff.base.output import note, one_line, printable, write, write_json
 from tuneoff.cli.folders import add_results, newest_folder
-from tuneoff.errors import ResultsError
+from tuneoff.errors import NOT_KNOWN, ResultsError
 
 if TYPE_CHECKING:
     from tuneoff.trust.verify.results import Verification
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NAME = "verify"
 HELP = "recompute every stored number from the raw events, samples and prices, and name what differs"
 EXAMPLE = "tuneoff verify"
-DIFFERS, UNREADABLE, NOTHING = 1, ResultsError.exit_code, 7  # the second: something has a format version that is not read
+DIFFERS, UNREADABLE = 1, ResultsError.exit_code  # the second: something has a format version that is not read
 SHOWN = 20  # problems of one execution, and names in a list; --json has the first 500 of an execution
 
 
@@ -37,7 +37,7 @@ def execute(arguments: argparse.Namespace) -> int:
     verification = verify(results, show)
     other = next((problem for problem in verification.problems if problem.check == "version"), None)
     code = 0 if verification.is_verified else DIFFERS if other is None else UNREADABLE
-    code = NOTHING if verification.is_verified and not _checked(verification)["executions"] else code
+    code = NOT_KNOWN if verification.is_verified and not _checked(verification)["executions"] else code
     if arguments.json:
         write_json(_to_json(verification, code))
     else:
@@ -137,7 +137,7 @@ def _to_json(verification: Verification, code: int) -> dict[str, Any]:
 
     return {
         "results": str(verification.results.resolve()),
-        "verified": verification.is_verified if code != NOTHING else None,
+        "verified": verification.is_verified if code != NOT_KNOWN else None,
         "exit_code": code,
         "tolerance": _tolerance(),
         "checked": _checked(verification),

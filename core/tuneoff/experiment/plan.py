@@ -7,21 +7,22 @@ import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuneoff import registry
 from tuneoff.base.commands import command
 from tuneoff.base.identity import digest
+from tuneoff.base.json_values import values
 from tuneoff.base.reading import read
 from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment import analysis
-from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting, to_json
+from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting
 from tuneoff.experiment.expand import NO_PRUNER, Cell, SkipCheck, entries, expand, warm_ups
 from tuneoff.experiment.names import short_label
 from tuneoff.experiment.power_settings import PowerSettings
-from tuneoff.experiment.spec import LOCAL, RunSpec, Strategy, run_spec_to_json
+from tuneoff.experiment.spec import LOCAL, RunSpec, Strategy
 
 if TYPE_CHECKING:
     from tuneoff.experiment.load import MatrixFile
@@ -173,23 +174,8 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON values, for the results folder."""
-        return {
-            "format_version": FORMAT_VERSION,
-            "plan_id": self.plan_id,
-            "name": self.name,
-            "path": self.path,
-            "totals": asdict(self.totals),
-            "analysis": dict(self.analysis),
-            "analysis_digest": self.analysis_digest,
-            "power": self.power.to_json(),
-            "accounting": to_json(self.accounting),
-            "content": dict(self.content),
-            "options": {option: list(words) for option, words in self.options.items()},
-            "runs": [
-                {**{field.name: getattr(run, field.name) for field in fields(run)}, "spec": run_spec_to_json(run.spec)}
-                for run in self.runs
-            ],
-        }
+        followed = ("plan_id", "name", "path", "totals", "analysis", "analysis_digest", "power", "accounting", "content")
+        return {"format_version": FORMAT_VERSION, **values(self, (*followed, "options", "runs"))}
 
     @classmethod
     def from_json(cls, data: Any) -> Plan:
@@ -207,9 +193,9 @@ class Plan:
             raise ResultsError(
                 f"a plan must have format_version {FORMAT_VERSION}, but got {version!r}; {way_out}, or a new folder"
             )
-        values = {"options": {}, **data}  # a folder of an earlier tuneoff has none
+        stored = {"options": {}, **data}  # a folder of an earlier tuneoff has none
         try:
-            plan: Plan = read(cls, {field.name: values[field.name] for field in fields(cls)}, exact=True)
+            plan: Plan = read(cls, {field.name: stored[field.name] for field in fields(cls)}, exact=True)
         except (ArithmeticError, AttributeError, ExperimentError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise ResultsError(f"a plan is damaged: {type(error).__name__}: {error}; begin a new folder") from error
         for run in plan.runs:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
+from tuneoff.base.json_values import field_values
 from tuneoff.base.reading import NOT_JSON, Options
 
 PATHS = {"replay": ("path",), "rapl": ("root",), "model": ("cpuinfo",)}  # by meter
@@ -48,7 +49,7 @@ class PowerSettings:
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as JSON values."""
-        return {"meter": self.meter, "options": dict(self.options), "interval_seconds": self.interval_seconds}
+        return field_values(self, without=("folder",))
 
 
 def _shown(value: Any) -> str:

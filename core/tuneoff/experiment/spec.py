@@ -6,15 +6,15 @@ What a file says in the same form (workers, timeouts, failures, strategies) is r
 from __future__ import annotations
 
 import functools
-import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
 from tuneoff.base.identity import canonical_json, derive_seed, digest
+from tuneoff.base.json_values import field_values
 from tuneoff.base.reading import Written, read
 from tuneoff.base.space import SearchSpace
 from tuneoff.capabilities import Reports
@@ -146,7 +146,7 @@ class Failures:
 def _read_space(data: Any) -> SearchSpace:
     space = SearchSpace.from_json(data)
     for _, dimension in space:
-        read(type(dimension), _fields_of(dimension), exact=True)  # its fields' types
+        read(type(dimension), asdict(dimension), exact=True)  # its fields' types
     return space
 
 
@@ -211,22 +211,7 @@ class RunSpec:
 
 def run_spec_to_json(spec: RunSpec) -> dict[str, Any]:
     """Return a run's specification as JSON values."""
-    result: dict[str, Any] = json.loads(json.dumps(spec, default=_json_part))
-    return result
-
-
-def _json_part(part: Any) -> Any:
-    """Return a part of a specification as something of which JSON can be made."""
-    if isinstance(part, SearchSpace):
-        return part.to_json()
-    if not is_dataclass(part):
-        raise TypeError(f"Object of type {type(part).__name__} is not JSON serializable")
-    return _fields_of(part)
-
-
-def _fields_of(part: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass by name, as they are."""
-    return {item.name: getattr(part, item.name) for item in fields(part)}
+    return field_values(spec)
 
 
 def run_spec_from_json(data: Any) -> RunSpec:

@@ -7,19 +7,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tuneoff.base.identity import configuration_digest
 from tuneoff.base.space import Categorical, SearchSpace, Stepped
 from tuneoff.base.targets import unknown_name, unknown_option
+from tuneoff.capabilities import Capabilities, Option
 from tuneoff.errors import ExperimentError, UnknownNameError
-from tuneoff.experiment.spec import Strategy
-
-if TYPE_CHECKING:
-    from tuneoff.capabilities import Capabilities
-    from tuneoff.experiment.spec import RunSpec
-
+from tuneoff.experiment.spec import RunSpec, Strategy
 
 DEFAULT = "default"  # the sampler that each framework has by default
 SAMPLERS = ("random", "grid", "fixed", DEFAULT, "tpe", "gp", "cmaes", "sobol")
@@ -28,34 +23,16 @@ LISTED = ("grid", "fixed")  # samplers whose configurations core lists: each fra
 _WITHOUT_OPTIONS = ("random", *LISTED, DEFAULT)  # the other samplers' options are their adapter's to check
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PrunerOption:
-    """An option of a pruner: an integer with a default and a least value; `in_epochs`: at most the epochs of a trial."""
-
-    default: int
-    least: int
-    in_epochs: bool = False
-
-
-# Epochs count from 1. asha: a trial is compared after first_rung_epochs * reduction_factor ** k epochs. median: from
-# first_epoch on, and not before min_trials other trials ended.
-_PRUNER_OPTIONS: Mapping[str, Mapping[str, _PrunerOption]] = {
+# The options of pruners with their defaults. Epochs count from 1. asha: a trial is compared after first_rung_epochs *
+# reduction_factor ** k epochs. median: from first_epoch on, and not before min_trials other trials ended.
+_PRUNER_OPTIONS: Mapping[str, Mapping[str, int]] = {
     "none": {},
     "scripted": {},
-    "asha": {
-        "first_rung_epochs": _PrunerOption(default=1, least=1, in_epochs=True),
-        "reduction_factor": _PrunerOption(default=3, least=2),
-    },
-    "hyperband": {
-        "first_rung_epochs": _PrunerOption(default=1, least=1, in_epochs=True),
-        "reduction_factor": _PrunerOption(default=3, least=2),
-        "brackets": _PrunerOption(default=3, least=1),
-    },
-    "median": {
-        "first_epoch": _PrunerOption(default=1, least=1, in_epochs=True),
-        "min_trials": _PrunerOption(default=5, least=1),
-    },
+    "asha": {"first_rung_epochs": 1, "reduction_factor": 3},
+    "hyperband": {"first_rung_epochs": 1, "reduction_factor": 3, "brackets": 3},
+    "median": {"first_epoch": 1, "min_trials": 5},
 }
+_IN_EPOCHS = ("first_rung_epochs", "first_epoch")  # at most the epochs of a trial
 
 
 def check_sampler(sampler: Strategy, more_names: Iterable[str] = ()) -> Strategy:
@@ -108,24 +85,20 @@ def check_pruner(pruner: Strategy, epochs_per_trial: int, more_names: Iterable[s
     names = {*PRUNERS, *more_names}
     if pruner.name not in names:
         raise UnknownNameError(unknown_name("pruner", pruner.name, names))
-    rules = _PRUNER_OPTIONS.get(pruner.name)
-    if rules is None:  # an adapter's own pruner: its options are the adapter's to check
+    defaults = _PRUNER_OPTIONS.get(pruner.name)
+    if defaults is None:  # an adapter's own pruner: its options are the adapter's to check
         return pruner
-    if problem := unknown_option(f"pruner {pruner.name!r}", pruner.options, rules):
+    if problem := unknown_option(f"pruner {pruner.name!r}", pruner.options, defaults):
         raise ExperimentError(problem)
-    options = {name: pruner.options.get(name, rule.default) for name, rule in rules.items()}
-    for name, rule in rules.items():
-        _check_option(f"{pruner.name}.{name}", options[name], rule, epochs_per_trial)
+    options = {name: pruner.options.get(name, default) for name, default in defaults.items()}
+    for name, value in options.items():
+        rule = Option(type="integer", least=2 if name == "reduction_factor" else 1)
+        problem = f"pruner option `{pruner.name}.{name}`"
+        if not rule.admits(value):
+            raise ExperimentError(f"{problem} must be {rule.text}, but got {value!r}")
+        if name in _IN_EPOCHS and value > epochs_per_trial:
+            raise ExperimentError(f"{problem} may be at most `budget.epochs_per_trial` ({epochs_per_trial}), but got {value}")
     return Strategy(name=pruner.name, options=options)
-
-
-def _check_option(name: str, value: Any, rule: _PrunerOption, epochs_per_trial: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < rule.least:
-        raise ExperimentError(f"pruner option `{name}` must be an integer >= {rule.least}, but got {value!r}")
-    if rule.in_epochs and value > epochs_per_trial:
-        raise ExperimentError(
-            f"pruner option `{name}` may be at most `budget.epochs_per_trial` ({epochs_per_trial}), but got {value}"
-        )
 
 
 MAX_REPEATS = 10_000  # draws in a row that give nothing new before `sample_distinct` gives up

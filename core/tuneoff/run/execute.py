@@ -17,6 +17,7 @@ from tuneoff.base.current_folder import current_folder_problem
 from tuneoff.base.format import counted
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.interrupting import asked_to_end
+from tuneoff.base.json_values import plain, values
 from tuneoff.base.processes import become_subreaper
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.accounting.declared import of_run
@@ -181,7 +182,10 @@ class _Matrix:
             power=self._power,
             processors=self._processors,
         )
-        before = {"machine_before": state.to_json(), **({REPEAT: repeat.to_json()} if repeat is not None else {})}
+        before = {
+            "machine_before": plain(state),
+            **({REPEAT: values(repeat, ("number", "because"))} if repeat is not None else {}),
+        }
         record = self._execute(request, before)
         seconds = time.monotonic() - started
         label = _label(run, record.emulated)

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -72,9 +72,6 @@ class MachineState:
     frequency_limit: float | None = None  # least share of its greatest frequency that a processor may reach
     others_percent: float | None = None  # at least so much others used of this command's processors during the look
     survivors: tuple[str, ...] = ()  # processes of earlier runs of this results folder: "pid: command"
-
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "survivors": list(self.survivors)}
 
 
 class Guard:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tuneoff.base.format import counted
+from tuneoff.base.json_values import values
 from tuneoff.experiment.plan import Plan
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.store import REPEAT, is_final, repeat_number, standing
@@ -22,9 +23,6 @@ class Repeat:
     seed: int
     number: int
     because: Mapping[str, int] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        return {"number": self.number, "because": dict(self.because)}
 
     @property
     def text(self) -> str:
@@ -118,7 +116,7 @@ def repeat_json(summary: Repeated) -> dict[str, Any]:
     """Return the same as JSON values."""
     return {
         "blocks": summary.blocks,
-        "repeated": [{"seed": repeat.seed, **repeat.to_json()} for repeat in summary.repeats],
+        "repeated": [values(repeat, ("seed", "number", "because")) for repeat in summary.repeats],
         "unfinished_seeds": [repeat.seed for repeat in summary.unfinished],
         "flagged_seeds": list(summary.flagged),
         "set_aside": summary.set_aside,

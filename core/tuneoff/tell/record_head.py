@@ -74,16 +74,9 @@ def _head(content: bytes) -> RunRecord:
     """
     head = _decoder.decode(content)
     values = {BEST: head.metrics.best, JOB_TIME: head.metrics.time}
-    return RunRecord(
-        run_id=head.run_id,
-        execution_id=head.execution_id,
-        specification={"warm_up": True} if head.specification.warm_up else {},
-        status=head.status,
-        reason=head.reason,
-        charged=head.charged,
-        emulated=head.emulated,
-        started_at=head.started_at,
-        environment={REPEAT: head.environment.repeat} if head.environment.repeat is not None else {},
-        steps=head.steps,
-        metrics={name: value for name, value in values.items() if value is not None},
-    )
+    parts = {
+        "specification": {"warm_up": True} if head.specification.warm_up else {},
+        "environment": {REPEAT: head.environment.repeat} if head.environment.repeat is not None else {},
+        "metrics": {name: value for name, value in values.items() if value is not None},
+    }
+    return RunRecord(**{**msgspec.structs.asdict(head), **parts})

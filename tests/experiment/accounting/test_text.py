@@ -6,7 +6,7 @@ import pickle
 
 import msgspec
 
-from tuneoff.experiment.accounting.declared import Prices, to_json
+from tuneoff.experiment.accounting.declared import Prices
 
 PRICES = Prices(name="n", source="s", date="d", usd_per_vcpu_hour=1.0)
 WRITTEN = msgspec.json.decode(
@@ -15,5 +15,5 @@ WRITTEN = msgspec.json.decode(
 
 
 def test_defaults_that_nobody_wrote_are_left_out() -> None:
-    assert to_json(pickle.loads(pickle.dumps(PRICES))) == {"name": "n", "source": "s", "date": "d", "usd_per_vcpu_hour": 1.0}
-    assert "billing_minimum_seconds" in to_json(pickle.loads(pickle.dumps(WRITTEN)))
+    assert pickle.loads(pickle.dumps(PRICES)).to_json() == {"name": "n", "source": "s", "date": "d", "usd_per_vcpu_hour": 1.0}
+    assert "billing_minimum_seconds" in pickle.loads(pickle.dumps(WRITTEN)).to_json()

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from builders.waiting_processes import waiting
+from tuneoff.base.json_values import plain
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.plan import make_plan
 from tuneoff.record.environment import memory
@@ -159,8 +160,8 @@ def test_drift_is_held_to_the_fastest_look_of_the_folder_and_change_to_the_first
 
 def test_what_is_no_look_is_left_out_of_those_of_the_folder() -> None:
     busy, later = replace(QUIET, load_1min=5.0), replace(QUIET, sentinel_ns=1)
-    assert known([None, {}, busy.to_json(), QUIET.to_json(), later.to_json()]) == [busy, QUIET, later]
-    odd = [None, "odd", {"sentinel_ns": 0}, {"sentinel_ns": "fast"}, {**QUIET.to_json(), "governor": 3}]
+    assert known([None, {}, *map(plain, (busy, QUIET, later))]) == [busy, QUIET, later]
+    odd = [None, "odd", {"sentinel_ns": 0}, {"sentinel_ns": "fast"}, {**plain(QUIET), "governor": 3}]
     assert known(odd) == []
 
 

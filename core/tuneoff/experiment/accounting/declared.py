@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Meta
 
 from tuneoff.base.files import read_regular, replacing
+from tuneoff.base.json_values import plain
 from tuneoff.base.reading import Refused, show
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import ResultsError
@@ -30,6 +31,11 @@ T = TypeVar("T")
 
 class PickledAsJson(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Is pickled as JSON. msgspec leaves out what *is* a default; what pickle restores would only be equal to it, and written."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        values: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        return values
 
     def __reduce__(self) -> tuple[Callable[[type[Self], bytes], Self], tuple[type[Self], bytes]]:
         return _read_back, (type(self), msgspec.json.encode(self))
@@ -216,22 +222,17 @@ def prices_line(accounting: Accounting) -> str:
     return f"prices: {prices_text(accounting.prices)}"
 
 
-def to_json(value: Accounting | Intensity | Prices | None) -> Any:
-    """Return a structure as JSON values."""
-    return msgspec.json.decode(msgspec.json.encode(value))
-
-
 def frozen(accounting: Accounting) -> dict[str, Any]:
     """Return what the frozen analysis says of carbon and prices; the values of a series as their digest."""
     carbon: dict[str, Any] | None = None
     if accounting.intensity is not None:
-        carbon = to_json(accounting.intensity)
+        carbon = accounting.intensity.to_json()
         if accounting.intensity.kind == "series":
             start, end = series_window(accounting.intensity)
             digest = hashlib.sha256(msgspec.json.encode([carbon.pop("times"), carbon.pop("values")])).hexdigest()
             carbon |= {"rows": len(accounting.intensity.times), "from": start, "to": end, "sha256": digest}
             carbon.pop("end")
-    return {"carbon": carbon, "prices": to_json(accounting.prices)}
+    return {"carbon": carbon, "prices": plain(accounting.prices)}
 
 
 def series_window(intensity: Intensity) -> tuple[str, str]:

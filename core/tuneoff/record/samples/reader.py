@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from tuneoff.base.files import open_regular
+from tuneoff.base.json_values import values
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting
 from tuneoff.record.run_record import FlagRecord, RunRecord
@@ -95,7 +96,7 @@ def power_of(folder: Path) -> dict[str, Any] | None:
     header = header_of(folder)
     if header is None:
         return None
-    return {name: getattr(header, name) for name in ("meter", "kind", "source", "reason", "detail", "idle_problem")}
+    return values(header, ("meter", "kind", "source", "reason", "detail", "idle_problem"))
 
 
 def _take_all(path: Path, file: BufferedReader, collector: _SampleSeries) -> tuple[int, int]:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, fields
 from typing import Any
 
 from tuneoff.base.format import MISSING, counted, duration_text
+from tuneoff.base.json_values import field_values
 from tuneoff.base.json_values import values as json_values
 from tuneoff.base.output import printable
 from tuneoff.record.run_record import FAILED
 from tuneoff.run.progress import LiveRun
-from tuneoff.tell.live.state import Activity, Current, LiveState, SeedCell
+from tuneoff.tell.live.state import Activity, Current, LiveState
 
 NOT_JUDGED = "Not judged yet: the report judges when the seeds that the plan names have ended."
 JUDGED = "All planned runs have ended: the verdicts are in the report."
@@ -147,24 +147,14 @@ def to_json(state: LiveState) -> dict[str, Any]:
     """Return the state as JSON values."""
     values: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
-        "name": state.name,
-        "plan_id": state.plan_id,
-        "folder": state.folder,
-        "file": state.file,
-        "activity": state.activity.value,
-        "pid": state.pid,
-        "host": state.host,
-        "exit_code": state.exit_code,
+        **json_values(state, ("name", "plan_id", "folder", "file", "activity", "pid", "host", "exit_code")),
         "runs": state.total,
-        "ended": state.ended,
-        "counts": dict(state.counts),
-        "seconds_left": state.seconds_left,
-        "seeds": list(state.seeds),
+        **json_values(state, ("ended", "counts", "seconds_left", "seeds")),
         "rows": [
             {
                 "name": row.text,
                 "adapter": row.adapter,
-                "cells": [_cell(cell) if cell is not None else None for cell in row.cells],
+                "cells": [field_values(cell, without=("seconds",)) if cell is not None else None for cell in row.cells],
             }
             for row in state.rows
         ],
@@ -177,14 +167,9 @@ def to_json(state: LiveState) -> dict[str, Any]:
     return visible
 
 
-def _cell(cell: SeedCell) -> dict[str, Any]:
-    return {"run_id": cell.run_id, "name": cell.name, "seed": cell.seed, "status": cell.status, "reason": cell.reason}
-
-
 def _current(current: Current) -> dict[str, Any]:
     live = current.live
-    about = {item.name: getattr(current, item.name) for item in fields(current) if item.name != "live"}
-    return {**asdict(live), **about, "ended": live.ended, "seconds_left": live.seconds_left}
+    return {**field_values(live), **field_values(current, without=("live",)), **json_values(live, ("ended", "seconds_left"))}
 
 
 def _texts(state: LiveState) -> dict[str, Any]:

@@ -48,12 +48,6 @@ def mismatches(runs: Iterable[Named]) -> list[str]:
     ]
 
 
-def declared_json(run: RunRecord) -> list[dict[str, Any]]:
-    """Return a run's declared variables as JSON values."""
-    fields = DeclaredVariable.__dataclass_fields__
-    return [{name: getattr(variable, name) for name in fields} for variable in run.declared]
-
-
 def text(value: Any) -> str:
     """Return a value in few letters: digests are cut, empty parts left out, numbers as ranges, files counted."""
     if value is None or value in ({}, []):

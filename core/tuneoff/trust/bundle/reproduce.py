@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.json_values import plain
 from tuneoff.errors import MissingPackageError, TuneoffError, UnknownNameError
 from tuneoff.experiment.expand import SkipCheck
 from tuneoff.experiment.names import run_name
@@ -92,9 +93,9 @@ class Reproduction:
         request = self.request
         return {
             "format_version": FORMAT_VERSION,
-            "answer": self.answer.value,
+            "answer": self.answer,
             "why": self.why,
-            "machine_bound_answer": None if self.machine is None else self.machine.value,
+            "machine_bound_answer": self.machine,
             "bundle": str(request.bundle.path),
             "bundle_sha256": request.bundle.sha256,
             "plan_id": request.bundle.manifest.plan_id,
@@ -104,8 +105,8 @@ class Reproduction:
             "not_run": request.not_here,
             "adapters": [{"name": name, "options": options} for name, options in request.adapters],
             "workloads": [{"name": name, "options": options} for name, options in request.workloads],
-            "preflight": [asdict(row) for row in request.preflight.rows],
-            "columns": [column.to_json() for column in self.columns],
+            "preflight": plain(request.preflight.rows),
+            "columns": plain(self.columns),
         }
 
 

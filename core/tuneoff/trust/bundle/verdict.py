@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Literal
 
 UNEXPLAINED = "nothing in the table above explains it"
 ToleranceClass = Literal["exact", "statistical", "machine"]
@@ -32,10 +32,6 @@ class ReproducedColumn:
     answer: ReproductionAnswer
     why: str
     decides: bool = True
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the column as JSON values."""
-        return {**asdict(self), "answer": self.answer.value}
 
 
 def exact(name: str, where: str, equal: str | None, different: str, excuse: str | None = None) -> ReproducedColumn:

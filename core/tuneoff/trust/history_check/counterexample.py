@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tuneoff.base.clock import NANOSECONDS
@@ -41,10 +41,6 @@ class Counterexample:
     def line(self) -> str:
         """The breach as one line."""
         return self.text if self.count == 1 else f"{self.text}; and {self.count - 1} more like it"
-
-    def to_json(self) -> list[dict[str, Any]]:
-        """Return the events as JSON values."""
-        return [asdict(event) for event in self.events]
 
     def drawing(self) -> list[str]:
         """Return lines: a column of time, one per process, what is wrong marked by `<--`."""

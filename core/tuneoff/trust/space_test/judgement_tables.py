@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tuneoff.base.findings import CONFORMS, FAILS, NOT_KNOWN
+from tuneoff.base.findings import CONFORMS, FAILS
 from tuneoff.base.format import counted
 from tuneoff.base.output import columns, one_line
 from tuneoff.base.space import describe
+from tuneoff.errors import NOT_KNOWN
 from tuneoff.trust.space_test.judge import SpaceJudgement
 from tuneoff.trust.space_test.statistics import FALSE_DISCOVERY_RATE, Kind, Test
 from tuneoff.trust.space_test.verify import TargetJudgement

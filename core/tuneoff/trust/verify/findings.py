@@ -65,7 +65,7 @@ class Problem:
         values = {"stored": self.stored, "recomputed": self.recomputed}
         present = {name: value for name, value in values.items() if value is not UNSET}
         if self.shown_by is not None:
-            present["events"] = self.shown_by.to_json()
+            present["events"] = self.shown_by.events
         return {"check": self.check, "where": self.where, "what": self.what, "text": self.text, **present}
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base.files import read_regular
+from tuneoff.base.json_values import plain
 from tuneoff.errors import ExperimentError, ResultsError, TuneoffError
 from tuneoff.experiment.accounting.declared import FILE_NAME as ACCOUNTING
-from tuneoff.experiment.accounting.declared import Accounting, frozen, to_json
+from tuneoff.experiment.accounting.declared import Accounting, frozen
 from tuneoff.experiment.names import run_name
 from tuneoff.experiment.plan import FORMAT_VERSION, LAST_READERS, WARM_UP_BLOCK, Plan
 from tuneoff.experiment.spec import run_spec_from_json
@@ -196,7 +197,7 @@ def check_charge(derived: Derived, end: ExecutionEnd, expected: PlanExpectation,
     if expected.accounting is None or not is_there:
         return
     for name in ("intensity", "prices"):
-        charged, planned = to_json(getattr(derived.evidence.accounting, name)), to_json(getattr(expected.accounting, name))
+        charged, planned = (plain(getattr(accounting, name)) for accounting in (derived.evidence.accounting, expected.accounting))
         for difference in differences(charged, planned, name):
             text = f"{difference.path} is {show(difference.stored)}, the plan has {show(difference.recomputed)}"
             outcome.add("plan", ACCOUNTING, text, difference.stored, difference.recomputed)
