@@ -176,16 +176,19 @@ class AskTellAdapter(PoolAdapter):
 
     def propose(self) -> Iterator[Proposal]:
         """Yield what the library is asked for, or given where there is a list."""
-        given: Iterable[Mapping[str, Any] | None] = itertools.repeat(None)
+        listed: Iterable[Mapping[str, Any] | None] = itertools.repeat(None)
         if isinstance(self.__space, ListTranslation):
-            given = ({LIST_INDEX: index} for index in range(len(self.__space.configurations)))
-        for number, values in zip(range(self.experiment.budget.trials), given, strict=False):
+            listed = ({LIST_INDEX: index} for index in range(len(self.__space.configurations)))
+        for number, values in zip(range(self.experiment.budget.trials), listed, strict=False):
             trial_id = trial_name(number)
             yield trial_id, self.__ask(trial_id, values)
 
     def ended(self, task: Task, outcome: TrialOutcome) -> None:
         started = clock.monotonic_ns()
-        self.__tell(task.trial_id, task.configuration, outcome.state, outcome.value)
+        result, handle = self.__result(outcome), self.__handles[task.trial_id]
+        self.tell(handle, result)
+        if result.state == "completed":
+            self.__completed[handle] = Best(trial_id=task.trial_id, configuration=task.configuration, value=outcome.value)
         self.context.events.write("stage", name="tell", duration_ns=clock.monotonic_ns() - started, trial=task.trial_id)
 
     def decide(self, task: Task, epoch: int, value: float) -> Decision:
@@ -213,27 +216,21 @@ class AskTellAdapter(PoolAdapter):
         if self.capabilities.module:
             import_framework(self.context.spec.adapter, self.capabilities)
 
-    def __ask(self, trial_id: str, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    def __ask(self, trial_id: str, enqueued: Mapping[str, Any] | None) -> Mapping[str, Any]:
         started = clock.monotonic_ns()
-        if given is not None:
-            self.enqueue(given)
+        if enqueued is not None:
+            self.enqueue(enqueued)
         self.__handles[trial_id], values = self.ask()
         configuration = self.__space.decode(values)
         self.context.events.write("stage", name="ask", duration_ns=clock.monotonic_ns() - started, trial=trial_id)
         return configuration
 
-    def __tell(self, trial_id: str, configuration: Mapping[str, Any], state: str, value: float | None) -> None:
-        result = self.__result(state, value)
-        handle = self.__handles[trial_id]
-        self.tell(handle, result)
-        if result.state == "completed":
-            self.__completed[handle] = Best(trial_id=trial_id, configuration=configuration, value=value)
-
-    def __result(self, state: str, value: float | None) -> TrialResult:
-        if value is None or state not in ("completed", "pruned"):  # refused and cancelled by the budget too
+    def __result(self, outcome: TrialOutcome) -> TrialResult:
+        value = outcome.value
+        if value is None or outcome.state not in ("completed", "pruned"):  # refused and cancelled by the budget too
             return TrialResult(state="failed", value=None, loss=None)
         loss = value if self.minimize else -value
-        return TrialResult(state="completed" if state == "completed" else "pruned", value=value, loss=loss)
+        return TrialResult(state="completed" if outcome.state == "completed" else "pruned", value=value, loss=loss)
 
 
 def _overrides(cls: type[AskTellAdapter], name: str) -> bool:
@@ -243,11 +240,11 @@ def _overrides(cls: type[AskTellAdapter], name: str) -> bool:
 def _completed(cls: type[AskTellAdapter]) -> Capabilities:
     """Return the capabilities that a subclass declares, and those that follow from its methods."""
     declared = cls.capabilities
-    own = [name for name, offer in declared.pruners.items() if offer.support is Support.YES and name not in _STOPPED_BY_CORE]
-    if own and not _overrides(cls, "report"):
-        raise TypeError(f"{cls.__name__} must have `report` to offer pruner {own[0]!r}; write it, or remove the pruner")
-    given = Offer(implementation=f"{cls.__module__}.{cls.__qualname__}.enqueue")
-    listed = {"fixed": given, "grid": given} if _overrides(cls, "enqueue") else {}
+    pruners = [name for name, offer in declared.pruners.items() if offer.support is Support.YES and name not in _STOPPED_BY_CORE]
+    if pruners and not _overrides(cls, "report"):
+        raise TypeError(f"{cls.__name__} must have `report` to offer pruner {pruners[0]!r}; write it, or remove the pruner")
+    offer_of_list = Offer(implementation=f"{cls.__module__}.{cls.__qualname__}.enqueue")
+    listed = {"fixed": offer_of_list, "grid": offer_of_list} if _overrides(cls, "enqueue") else {}
     stopped = {"none": Offer(implementation="none"), "scripted": Offer(implementation=WORK.replace(":", "."))}
     return replace(
         declared,

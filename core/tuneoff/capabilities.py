@@ -113,13 +113,15 @@ class Capabilities:
         """Return what can be done on a platform."""
         return self.elsewhere.get(platform, self)
 
-    def reports_with(self, pruner: str, asked: Reports = "none") -> Reports:
+    def reports_with(self, pruner: str, wanted: Reports = "none") -> Reports:
         """Return of which epochs the framework is told under a pruner of this name.
 
-        `asked`: what it is told if it can be told it; one that needs none and has no pruner of its own has no call for that.
+        `wanted`: what it is told if it can be told it; one that needs none and has no pruner of its own has no call for that.
         """
-        own = (name for name, offer in self.pruners.items() if offer.support is Support.YES and name not in ("none", "scripted"))
-        is_told_all = asked == "every_epoch" and (self.reports != "none" or any(own))
+        pruners = (
+            name for name, offer in self.pruners.items() if offer.support is Support.YES and name not in ("none", "scripted")
+        )
+        is_told_all = wanted == "every_epoch" and (self.reports != "none" or any(pruners))
         return "every_epoch" if pruner != "none" or is_told_all else self.reports
 
     def __post_init__(self) -> None:
@@ -129,8 +131,8 @@ class Capabilities:
         if unknown:
             raise ValueError(f"`emulated_platforms` must be among {self.platforms}, but got {unknown}")
         _must_be_support("capabilities.retry", self.retry)
-        if self.reports not in (known := get_args(Reports)):
-            raise ValueError(f"capabilities.reports must be one of {', '.join(known)}, but got {self.reports!r}")
+        if self.reports not in (allowed := get_args(Reports)):
+            raise ValueError(f"capabilities.reports must be one of {', '.join(allowed)}, but got {self.reports!r}")
         for field_name in ("long_lived_workers", "head_node", "database"):
             value = getattr(self, field_name)
             if not isinstance(value, bool):

@@ -93,13 +93,13 @@ class PowerMeter:
         """End what it started. May be called twice."""
 
 
-def check_names(meter: str, options: Mapping[str, Any], known: Iterable[str]) -> None:
+def check_names(meter: str, options: Mapping[str, Any], names: Iterable[str]) -> None:
     """Refuse an option that the meter does not have.
 
     Raises:
         OptionError: there is one.
     """
-    if problem := unknown_option(f"meter {meter}", options, sorted(known)):
+    if problem := unknown_option(f"meter {meter}", options, sorted(names)):
         raise OptionError(problem)
 
 

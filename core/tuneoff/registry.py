@@ -91,13 +91,15 @@ def find(kind: Kind, name: str) -> Plugin:
     if ":" in name:
         return Plugin(name=name, target=name)
     plugins = scan(kind)
-    found = [plugin for plugin in plugins if plugin.name == name]
-    if not found:
-        known = {plugin.name for plugin in plugins}
-        raise UnknownNameError(f"{unknown_name(_label(kind), name, known)}; {_here(kind, name) or 'or give it as module:Class'}")
-    if len(found) > 1:
-        raise PluginError(_ambiguous(kind, found))
-    return found[0]
+    matches = [plugin for plugin in plugins if plugin.name == name]
+    if not matches:
+        names = {plugin.name for plugin in plugins}
+        raise UnknownNameError(f"{unknown_name(_label(kind), name, names)}; {_here(kind, name) or 'or give it as module:Class'}")
+    if len(matches) > 1:
+        origins = " and ".join(_origin(plugin) for plugin in matches)
+        rule = f"{_label(kind)} names must be unique, but {name!r} comes from {origins}"
+        raise PluginError(f"{rule}; uninstall one, or give module:Class")
+    return matches[0]
 
 
 def _here(kind: Kind, name: str) -> str:
@@ -115,10 +117,10 @@ def installed(kind: Kind, name: str) -> Plugin:
     Raises: as `find`; also where the name is a "module:Class".
     """
     if ":" in name:
-        known = ", ".join(sorted({plugin.name for plugin in scan(kind)})) or "none"
+        names = ", ".join(sorted({plugin.name for plugin in scan(kind)})) or "none"
         rule = f"a bundle brings no code, so {_label(kind)} {name!r} must be the name of an installed one"
-        own = "; a module of your own: unpack the bundle beside it and run experiment.json" if kind == "workload" else ""
-        raise UnknownNameError(f"{rule}; installed: {known}{own}")
+        way_out = "; a module of your own: unpack the bundle beside it and run experiment.json" if kind == "workload" else ""
+        raise UnknownNameError(f"{rule}; installed: {names}{way_out}")
     return find(kind, name)
 
 
@@ -248,8 +250,8 @@ def _load(kind: Kind, plugin: Plugin, base: type[Any]) -> type[Any]:
             f"{_label(kind)} {plugin.name!r} must be a subclass of {base.__name__}, but {_place(plugin)} is {loaded!r}"
         )
     if inspect.isabstract(loaded):
-        left = ", ".join(sorted(getattr(loaded, "__abstractmethods__", ())))
-        raise PluginError(f"{_label(kind)} {plugin.name!r} must implement every step, but {_place(plugin)} lacks: {left}")
+        lacking = ", ".join(sorted(getattr(loaded, "__abstractmethods__", ())))
+        raise PluginError(f"{_label(kind)} {plugin.name!r} must implement every step, but {_place(plugin)} lacks: {lacking}")
     return loaded
 
 
@@ -259,8 +261,8 @@ def _loaded(kind: Kind, plugin: Plugin) -> object:
         if plugin.name == plugin.target:
             _refuse_hidden(plugin.target)
         with kept() if kind == "workload" else contextlib.nullcontext():
-            found = _import(plugin.target, is_installed=bool(plugin.distribution))
-        return as_workload(found) if kind == "workload" else found
+            loaded = _import(plugin.target, is_installed=bool(plugin.distribution))
+        return as_workload(loaded) if kind == "workload" else loaded
     except PluginError as error:
         if plugin.name == plugin.target and _is_absent(error, plugin.target):
             module = plugin.target.partition(":")[0]
@@ -323,12 +325,6 @@ def _is_absent(error: PluginError, target: str) -> bool:
     cause = error.__cause__
     module = target.partition(":")[0]
     return isinstance(cause, ModuleNotFoundError) and cause.name is not None and f"{module}.".startswith(f"{cause.name}.")
-
-
-def _ambiguous(kind: Kind, found: list[Plugin]) -> str:
-    origins = " and ".join(_origin(plugin) for plugin in found)
-    rule = f"{_label(kind)} names must be unique, but {found[0].name!r} comes from {origins}"
-    return f"{rule}; uninstall one, or give module:Class"
 
 
 def _label(kind: Kind) -> str:

@@ -267,8 +267,8 @@ class FunctionWorkload(Workload):
 
     def train_epoch(self, epoch: int) -> Mapping[str, float]:
         if self._call is not None:
-            found, self._call = self._call(), None
-            self._epochs = found if isinstance(found, Iterator) else iter([found])
+            result, self._call = self._call(), None
+            self._epochs = result if isinstance(result, Iterator) else iter([result])
         try:
             values = next(self._epochs)
         except StopIteration:
@@ -294,8 +294,8 @@ def workload_at(target: str, *, is_training: bool = False) -> type[Workload]:
     """
     is_imported = target.partition(":")[0] in sys.modules
     with contextlib.nullcontext() if is_training or is_imported else kept():
-        found: type[Workload] = as_workload(load_target(target))
-    return found
+        workload: type[Workload] = as_workload(load_target(target))
+    return workload
 
 
 def new_workload(target: str, options: Mapping[str, Any]) -> Workload:
@@ -306,9 +306,9 @@ def new_workload(target: str, options: Mapping[str, Any]) -> Workload:
     return workload_at(target)(own_copy(options))
 
 
-def as_workload(found: Any) -> Any:
+def as_workload(loaded: Any) -> Any:
     """Return a workload that calls what was found, if that is a function; else what was found."""
-    if isinstance(found, type) or not callable(found):
-        return found
-    name = getattr(found, "__name__", type(found).__name__)
-    return type(name, (FunctionWorkload,), {"function": staticmethod(found), "name": name, "__doc__": found.__doc__})
+    if isinstance(loaded, type) or not callable(loaded):
+        return loaded
+    name = getattr(loaded, "__name__", type(loaded).__name__)
+    return type(name, (FunctionWorkload,), {"function": staticmethod(loaded), "name": name, "__doc__": loaded.__doc__})

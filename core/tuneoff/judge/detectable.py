@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tuneoff.base.format import counted
 from tuneoff.base.identity import canonical_json
-from tuneoff.experiment.plan import Plan, PlannedRun
+from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.variants import TASK
 from tuneoff.judge.answers.analysis_plan import frozen
 from tuneoff.judge.answers.answer import Answers, Question, Verdict
@@ -37,12 +37,12 @@ class Spread:
 
 def spreads(answers: Answers) -> dict[str, list[Spread]]:
     """Return the measured spreads by metric: of each compared pair in each scope that has enough paired seeds."""
-    found: dict[str, list[Spread]] = defaultdict(list)
+    by_metric: dict[str, list[Spread]] = defaultdict(list)
     for verdict in answers.verdicts:
-        one = None if verdict.is_noise else _spread(verdict)
-        if one is not None:
-            found[verdict.question.metric].append(one)
-    return dict(found)
+        spread = None if verdict.is_noise else _spread(verdict)
+        if spread is not None:
+            by_metric[verdict.question.metric].append(spread)
+    return dict(by_metric)
 
 
 def detectable_lines(plan: Plan, measured: Mapping[str, Sequence[Spread]] | None = None, source: str = "") -> list[str]:
@@ -52,9 +52,11 @@ def detectable_lines(plan: Plan, measured: Mapping[str, Sequence[Spread]] | None
         measured: spreads by metric of earlier results, or None.
         source: what they are called: the results folder.
     """
-    pairs = _most_pairs(plan)
-    if not pairs:
+    compared = plan.analysis.get("comparisons")
+    variants = [pair.get("variant") for pair in compared if isinstance(pair, Mapping)] if isinstance(compared, Sequence) else []
+    if not variants:
         return []
+    pairs = max(Counter(map(canonical_json, variants)).values())  # of the scope with the most of them
     rules = frozen(plan.analysis)
     alpha = rules.alpha(pairs)
     family = f"for each of {', '.join(rules.questions)}; family of {max(rules.family_size, pairs)}"
@@ -70,17 +72,14 @@ def detectable_lines(plan: Plan, measured: Mapping[str, Sequence[Spread]] | None
 
 def _across(plan: Plan, seeds: int, alpha: float) -> list[str]:
     """Say whether the sampler streams of a file's tasks are enough for a claim across them; nothing for a file without tasks."""
-    found = {run.spec.experiment.variant[TASK]: run.spec.experiment.task_digest for run in plan.counted if _is_of_task(run)}
-    if not found:
+    experiments = [run.spec.experiment for run in plan.counted]
+    digests = {experiment.variant[TASK]: experiment.task_digest for experiment in experiments if TASK in experiment.variant}
+    if not digests:
         return []
-    streams = len(set(found.values())) * seeds
+    streams = len(set(digests.values())) * seeds
     can = least_p(streams) <= alpha
     how = "a difference that has one sign in all of them would be found" if can else "no difference can be found, however large"
-    return [f"  across its {counted(len(found), 'task')}, {counted(streams, 'sampler stream')}: {how}"]
-
-
-def _is_of_task(run: PlannedRun) -> bool:
-    return TASK in run.spec.experiment.variant
+    return [f"  across its {counted(len(digests), 'task')}, {counted(streams, 'sampler stream')}: {how}"]
 
 
 def _by_deviation(n: int, alpha: float) -> str:
@@ -95,18 +94,18 @@ def _by_deviation(n: int, alpha: float) -> str:
     )
 
 
-def _by_unit(found: Sequence[Spread], n: int, alpha: float, source: str) -> str:
-    if not found:
+def _by_unit(measured: Sequence[Spread], n: int, alpha: float, source: str) -> str:
+    if not measured:
         return f"no pair of {source} has {FEWEST_FOR_SPREAD} seeds with it"
-    over = f"{counted(len(found), 'pair')} in {source}, {_seeds(found)}"
+    over = f"{counted(len(measured), 'pair')} in {source}, {_seeds(measured)}"
     effect = detectable(n, alpha, POWER)
-    deviations = sorted(one.deviation for one in found)
+    deviations = sorted(spread.deviation for spread in measured)
     low, high = deviations[0], deviations[-1]
-    question = found[0].question
+    question = measured[0].question
     if statistics.median(deviations) == 0:
         return f"not known: the differences of {over}, have no spread"
     span = "by the spread of" if low == high else f"{_amount(effect * low, question)} to {_amount(effect * high, question)} by"
-    correlations = [one.correlation for one in found if one.correlation is not None]
+    correlations = [spread.correlation for spread in measured if spread.correlation is not None]
     together = f"; correlation of pairs {statistics.median(correlations):.2f}" if correlations else ""
     return f"{_amount(effect * statistics.median(deviations), question)} ({span} {over}{together})"
 
@@ -115,22 +114,13 @@ def _amount(size: float, question: Question) -> str:
     return signed(size, question).removeprefix("+")
 
 
-def _seeds(found: Sequence[Spread]) -> str:
-    fewest, most = min(one.n for one in found), max(one.n for one in found)
+def _seeds(measured: Sequence[Spread]) -> str:
+    fewest, most = min(spread.n for spread in measured), max(spread.n for spread in measured)
     return counted(most, "seed") if fewest == most else f"{fewest} to {most} seeds"
 
 
 def _can_find(n: int, alpha: float) -> bool:
     return n >= max(FEWEST_SEEDS, least_n(alpha))
-
-
-def _most_pairs(plan: Plan) -> int:
-    """Return how many pairs the scope with the most of them compares; 0 where nothing is compared."""
-    compared = plan.analysis.get("comparisons")
-    if not isinstance(compared, Sequence):
-        return 0
-    counts = Counter(canonical_json(one.get("variant")) for one in compared if isinstance(one, Mapping))
-    return max(counts.values(), default=0)
 
 
 def _spread(verdict: Verdict) -> Spread | None:
@@ -154,7 +144,7 @@ def _correlation(ones: Sequence[float], others: Sequence[float], question: Quest
     if question.scale == "ratio":
         if min(*ones, *others) <= 0:  # equal zeros are no difference, and have no logarithm
             return None
-        ones, others = [math.log(one) for one in ones], [math.log(other) for other in others]
+        ones, others = [math.log(value) for value in ones], [math.log(other) for other in others]
     if len(set(ones)) == 1 or len(set(others)) == 1:
         return None
     return statistics.correlation(ones, others)

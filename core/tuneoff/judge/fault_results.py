@@ -58,7 +58,7 @@ class FaultFile(msgspec.Struct, frozen=True, kw_only=True):
     faults: list[str] = []
 
 
-def read_faults(paths: Sequence[Path], asked: Sequence[str] = ()) -> list[FaultResult]:
+def read_faults(paths: Sequence[Path], wanted: Sequence[str] = ()) -> list[FaultResult]:
     """Read files that `tuneoff faults --json` wrote, or all `*.json` of a folder.
 
     Raises:
@@ -67,10 +67,10 @@ def read_faults(paths: Sequence[Path], asked: Sequence[str] = ()) -> list[FaultR
     """
     files = [read_fault_file(path, follow=True) for path in _files(paths)]
     names = [name for file in files for name in (*file.faults, *(run.fault for run in file.runs))]
-    known = [name for name in dict.fromkeys(names) if name != CONTROL]
-    for name in asked if files else ():
-        if name not in known:
-            raise UnknownNameError(unknown_name("fault", name, known))
+    faults = [name for name in dict.fromkeys(names) if name != CONTROL]
+    for name in wanted if files else ():
+        if name not in faults:
+            raise UnknownNameError(unknown_name("fault", name, faults))
     return [run for file in files for run in file.runs]
 
 
@@ -81,12 +81,12 @@ def read_fault_file(path: Path, *, follow: bool = False) -> FaultFile:
         ResultsError: it cannot be read, or is none.
     """
     try:
-        found = msgspec.json.decode(read_regular(path, follow=follow), type=FaultFile)
+        file = msgspec.json.decode(read_regular(path, follow=follow), type=FaultFile)
     except OSError as error:
         raise ResultsError(f"{path} cannot be read: {error.strerror}; name what `tuneoff faults --json` wrote") from error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ResultsError(f"{path} is not what `tuneoff faults --json` writes: {error}; write it again") from error
-    return FaultFile(runs=[msgspec.structs.replace(run, file=str(path)) for run in found.runs], faults=found.faults)
+    return FaultFile(runs=[msgspec.structs.replace(run, file=str(path)) for run in file.runs], faults=file.faults)
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:

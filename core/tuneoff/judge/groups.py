@@ -52,7 +52,7 @@ class Estimate:
     @property
     def known(self) -> list[float]:
         """The values that are there."""
-        return [one.value for one in self.values if one.value is not None]
+        return [value.value for value in self.values if value.value is not None]
 
     @property
     def numbers(self) -> list[float]:
@@ -67,7 +67,7 @@ class Estimate:
     @property
     def kinds(self) -> frozenset[Kind]:
         """The kinds of the values that are there."""
-        return frozenset(one.kind for one in self.values if one.value is not None and one.kind is not None)
+        return frozenset(value.kind for value in self.values if value.value is not None and value.kind is not None)
 
     @property
     def is_estimated(self) -> bool:
@@ -77,18 +77,18 @@ class Estimate:
     @property
     def reasons(self) -> Mapping[str, int]:
         """Runs by why they have no value."""
-        return Counter(one.reason for one in self.values if one.reason is not None)
+        return Counter(value.reason for value in self.values if value.reason is not None)
 
     @property
     def lacking(self) -> Mapping[str, int]:
         """Runs that are done by why they have no value."""
-        return Counter(one.reason for one in self.values if one.is_done and one.reason is not None)
+        return Counter(value.reason for value in self.values if value.is_done and value.reason is not None)
 
 
 def estimate(runs: Sequence[Run], metric: str) -> Estimate:
     """Return a metric over at least one run, all of one objective."""
     objective = runs[0].spec.experiment.objective
-    units = (found.unit for run in runs if (found := run.metric(metric)) is not None)
+    units = (recorded.unit for run in runs if (recorded := run.metric(metric)) is not None)
     return Estimate(
         metric=metric,
         unit=next(units, default_unit(metric, objective.metric)),
@@ -142,10 +142,11 @@ class Group:
         if not all(lowest <= number <= highest for number in numbers if math.isfinite(number)):
             lowest, highest = -math.inf, math.inf
         step = self.grid_step if metric == "quality.test" else billing_step(self.runs, metric, self.prices)
-        found = median(numbers, self.confidence, grid_step=step)
-        low = found.low if found.n == 1 else min(found.estimate, max(found.low, lowest))
-        high = found.high if found.n == 1 or math.isinf(found.high) else max(found.estimate, min(found.high, highest))
-        return replace(found, low=low, high=high)
+        interval = median(numbers, self.confidence, grid_step=step)
+        low = interval.low if interval.n == 1 else min(interval.estimate, max(interval.low, lowest))
+        is_open = interval.n == 1 or math.isinf(interval.high)
+        high = interval.high if is_open else max(interval.estimate, min(interval.high, highest))
+        return replace(interval, low=low, high=high)
 
     @cached_property
     def grid_step(self) -> float:
@@ -268,10 +269,10 @@ def grouped(results: Results, confidence: float = CONFIDENCE) -> list[Group]:
 
 def by_scope(groups: Iterable[Group]) -> dict[Scope, list[Group]]:
     """Return groups by their scope, both in the order given."""
-    found: dict[Scope, list[Group]] = {}
+    scopes: dict[Scope, list[Group]] = {}
     for group in groups:
-        found.setdefault(group.scope, []).append(group)
-    return found
+        scopes.setdefault(group.scope, []).append(group)
+    return scopes
 
 
 def noise_pairs(groups: Iterable[Group]) -> list[tuple[Group, Group]]:
@@ -283,19 +284,19 @@ def noise_pairs(groups: Iterable[Group]) -> list[tuple[Group, Group]]:
 
 def in_plan_order(results: Results) -> list[Group]:
     """Return the groups of a folder in the order of the plan, as tables have them."""
-    places = {run.run_id: place for place, run in enumerate(results.planned)}
-    return sorted(grouped(results), key=lambda group: places[group.runs[0].run_id])
+    order = {run.run_id: position for position, run in enumerate(results.planned)}
+    return sorted(grouped(results), key=lambda group: order[group.runs[0].run_id])
 
 
 def job_time_and_best(runs: Sequence[Run]) -> tuple[float | None, float | None]:
     """Return the median job time in s, infinite where most or all runs failed, and the best validation value; None: none yet."""
-    own = [run for run in runs if not run.is_skipped]
-    if not own:
+    unskipped = [run for run in runs if not run.is_skipped]
+    if not unskipped:
         return None, None
-    time, values = estimate(own, "time.jct_without_test").middle, estimate(own, "quality.validation").known
-    best = max if own[0].spec.experiment.objective.mode == "max" else min
+    time, values = estimate(unskipped, "time.jct_without_test").middle, estimate(unskipped, "quality.validation").known
+    best = max if unskipped[0].spec.experiment.objective.mode == "max" else min
     if time is None:
-        return math.inf if any(run.has_failed for run in own) else None, best(values, default=None)
+        return math.inf if any(run.has_failed for run in unskipped) else None, best(values, default=None)
     return time / MILLISECONDS, best(values, default=None)
 
 
@@ -315,7 +316,8 @@ def _group(
 ) -> Group:
     runs = tuple(run_of(run, results.standing, results.without_record, results.plan.added_seeds) for run in planned)
     emulated = any(
-        one.emulated or (run.record is not None and run.record.emulated) for one, run in zip(planned, runs, strict=True)
+        planned_run.emulated or (run.record is not None and run.record.emulated)
+        for planned_run, run in zip(planned, runs, strict=True)
     )
     twins = [run.same_as for run in planned if run.same_as is not None]
     done = next((run.record for run in runs if run.record is not None and run.is_done), None)

@@ -46,8 +46,8 @@ def in_file_order(plan: Plan) -> list[PlannedRun]:
 
 def _entry(run: PlannedRun, entries: list[Any]) -> int:
     """Return the place of a run's adapter in the file; equal entries are told apart by the replicate."""
-    places = [place for place, entry in enumerate(entries) if isinstance(entry, dict) and _is_of(run, entry)]
-    return places[min(run.spec.replicate, len(places) - 1)] if places else len(entries)
+    positions = [position for position, entry in enumerate(entries) if isinstance(entry, dict) and _is_of(run, entry)]
+    return positions[min(run.spec.replicate, len(positions) - 1)] if positions else len(entries)
 
 
 def _is_of(run: PlannedRun, entry: dict[str, Any]) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from tuneoff.base.files import read_json
 from tuneoff.experiment.accounting.declared import Prices
 from tuneoff.experiment.metric import Scale
-from tuneoff.experiment.metric_catalogue import metric as known
+from tuneoff.experiment.metric_catalogue import metric as definition
 from tuneoff.experiment.plan import PlannedRun
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.cost import billed_ns
@@ -84,8 +84,8 @@ class Run:
     @property
     def flags(self) -> tuple[str, ...]:
         """The names of its own flags."""
-        own = self.record.flags if self.record is not None and not self.is_skipped else ()
-        return tuple(dict.fromkeys(flag.name for flag in own))
+        flags = self.record.flags if self.record is not None and not self.is_skipped else ()
+        return tuple(dict.fromkeys(flag.name for flag in flags))
 
     @property
     def has_ended(self) -> bool:
@@ -161,29 +161,24 @@ def value(run: Run, metric: str) -> Value:
     """Return a metric of a run that is done."""
     record = run.record
     if record is None or record.status != "done":
-        return Value(seed=run.seed, value=None, reason=_why(run))
-    found = record.metrics.get(metric)
-    if found is None:
+        status, reason = (record.status, record.reason) if record is not None else (run.status, run.reason)
+        return Value(seed=run.seed, value=None, reason=f"{status}: {reason}" if reason and reason != status else status)
+    recorded = record.metrics.get(metric)
+    if recorded is None:
         return Value(seed=run.seed, value=None, reason=ABSENT, is_done=True)
-    return Value(seed=run.seed, value=found.value, kind=found.kind, reason=found.reason_if_null, is_done=True)
+    return Value(seed=run.seed, value=recorded.value, kind=recorded.kind, reason=recorded.reason_if_null, is_done=True)
 
 
 def units(runs: Iterable[Run], metrics: Iterable[str]) -> dict[str, str]:
     """Return the unit of each metric, as the first record that has it says."""
-    wanted, found = set(metrics), {}
+    wanted, by_metric = set(metrics), {}
     for run in runs:
         if not wanted:
             break
         for metric in [name for name in wanted if run.record is not None and name in run.record.metrics]:
-            found[metric] = run.record.metrics[metric].unit if run.record is not None else ""
+            by_metric[metric] = run.record.metrics[metric].unit if run.record is not None else ""
             wanted.discard(metric)
-    return found
-
-
-def _why(run: Run) -> str:
-    record = run.record
-    status, reason = (record.status, record.reason) if record is not None else (run.status, run.reason)
-    return f"{status}: {reason}" if reason and reason != status else status
+    return by_metric
 
 
 def disturbance(runs: Iterable[Run]) -> Disturbance:
@@ -191,11 +186,11 @@ def disturbance(runs: Iterable[Run]) -> Disturbance:
 
     Runs without a record are left out: nothing rests on them.
     """
-    found = {run.record.execution_id: is_disturbed(run) for run in runs if run.record is not None}
+    by_execution = {run.record.execution_id: is_disturbed(run) for run in runs if run.record is not None}
     return Disturbance(
-        runs=frozenset(found),
-        disturbed=frozenset(name for name, one in found.items() if one is True),
-        unknown=frozenset(name for name, one in found.items() if one is None),
+        runs=frozenset(by_execution),
+        disturbed=frozenset(name for name, answer in by_execution.items() if answer is True),
+        unknown=frozenset(name for name, answer in by_execution.items() if answer is None),
     )
 
 
@@ -221,8 +216,8 @@ def why_unknown(runs: Iterable[Run]) -> str:
 def grid_step(test_result: Path | None) -> float:
     """Return 1 / the number of cases that a test counted, 0 where nothing tells."""
     try:
-        told = read_json(test_result, LARGEST) if test_result is not None else {}
-        size = sum(int(count) for row in told["details"]["confusion_matrix"] for count in row)
+        content = read_json(test_result, LARGEST) if test_result is not None else {}
+        size = sum(int(count) for row in content["details"]["confusion_matrix"] for count in row)
     except (OSError, ValueError, TypeError, LookupError):
         return 0.0
     return 1 / size if size > 0 else 0.0
@@ -251,7 +246,7 @@ def billed_share(run: Run, metric: str, prices: Prices | None) -> float:
 
 def better(metric: str, objective_metric: str, mode: Mode) -> Mode:
     """Return which way of a metric is better; quality follows the objective, and another test score its own name."""
-    direction = known(metric).better
+    direction = definition(metric).better
     if direction != "objective":
         return "max" if direction == "higher" else "min"
     if is_of_objective(metric, objective_metric):
@@ -261,12 +256,12 @@ def better(metric: str, objective_metric: str, mode: Mode) -> Mode:
 
 def scale(metric: str) -> Scale:
     """Return how two values are compared: scores, counts and shares by their difference, what has a zero by the log ratio."""
-    return known(metric).scale
+    return definition(metric).scale
 
 
 def bounds(metric: str, objective_metric: str) -> tuple[float, float]:
     """Return what a metric cannot be below and above."""
-    of = known(metric)
+    of = definition(metric)
     if of.is_signed:
         return -math.inf, math.inf
     if any(word in (metric if of.unit else _score(metric, objective_metric)) for word in _SCORES):
@@ -278,19 +273,19 @@ def bounds(metric: str, objective_metric: str) -> tuple[float, float]:
 
 def is_share(metric: str) -> bool:
     """Whether it is in percent."""
-    return known(metric).unit == "%"
+    return definition(metric).unit == "%"
 
 
 def is_of_objective(metric: str, objective_metric: str) -> bool:
     """Whether it is the selected model's quality, so that the quality margin is of it."""
     if metric.startswith("test."):
         return test_counterpart(objective_metric, [metric.removeprefix("test.")]) is not None
-    return known(metric).better == "objective"
+    return definition(metric).better == "objective"
 
 
 def default_unit(metric: str, objective_metric: str) -> str:
     """Return the unit of a metric that no record has."""
-    return known(metric).unit or _score(metric, objective_metric)
+    return definition(metric).unit or _score(metric, objective_metric)
 
 
 def _score(metric: str, objective_metric: str) -> str:

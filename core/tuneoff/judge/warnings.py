@@ -58,19 +58,19 @@ class ResultsWarning:
 
 def results_warnings(results: Results, answers: Answers, names: Mapping[str, str]) -> tuple[ResultsWarning, ...]:
     """Return the warnings of a folder, the gravest first; `names`: of the frameworks, by label."""
-    found = [
+    raised = [
         *_of_matrix(results, answers),
         *_of_verdicts(answers),
         *_of_runs(results, answers.groups, names, is_over=not any(answers.statuses.get(status) for status in UNFINISHED)),
         *_of_figures(answers),
     ]
-    return tuple(sorted(found, key=lambda one: one.rank))
+    return tuple(sorted(raised, key=lambda warning: warning.rank))
 
 
 def _warning(kind: str, of: Iterable[Run] = (), /, *, is_short: bool = True, **facts: object) -> ResultsWarning:
     """Return a warning with these facts in its texts; `is_short`: False where another one of its kind speaks for it."""
     texts = {name: text.format(**facts) for name, text in _CATALOGUE[kind].items()}
-    found = ResultsWarning(
+    warning = ResultsWarning(
         rank=list(_CATALOGUE).index(kind),
         kind=kind,
         short=texts.get("short", ""),
@@ -78,7 +78,7 @@ def _warning(kind: str, of: Iterable[Run] = (), /, *, is_short: bool = True, **f
         way_out=texts.get("way_out", ""),
         runs=tuple(dict.fromkeys(run.run_id for run in of)),
     )
-    return replace(found, long=found.long or found.text, short=found.short if is_short else "")
+    return replace(warning, long=warning.long or warning.text, short=warning.short if is_short else "")
 
 
 def _of_matrix(results: Results, answers: Answers) -> Iterator[ResultsWarning]:
@@ -102,7 +102,9 @@ def _of_matrix(results: Results, answers: Answers) -> Iterator[ResultsWarning]:
     planned = {run.run_id for run in results.planned}
     standing = results.standing.values()
     stand = {record.execution_id for record in standing}
-    others = Counter(one.status for one in results.records if one.run_id in planned and one.execution_id not in stand)
+    others = Counter(
+        execution.status for execution in results.records if execution.run_id in planned and execution.execution_id not in stand
+    )
     if count := others.total():
         statuses = listed(f"{number} {status}" for status, number in others.items())
         yield _warning("repeated", executions=counted(count, "further execution"), statuses=statuses)
@@ -110,14 +112,14 @@ def _of_matrix(results: Results, answers: Answers) -> Iterator[ResultsWarning]:
     if hosts:
         yield _warning("one_machine" if len(hosts) == 1 else "several_machines", count=len(hosts))
     experiments = [group.spec.experiment for group in answers.groups]
-    workloads = listed(dict.fromkeys(training_name(one.workload, answers.name) for one in experiments))
+    workloads = listed(dict.fromkeys(training_name(experiment.workload, answers.name) for experiment in experiments))
     tasks = {scope.task for scope in answers.scopes if scope.task}
     if experiments:
         yield _warning(
             "measured_on",
             what=f"{counted(len(tasks), 'task')} of {workloads}" if tasks else f"workload {workloads}",
-            trials=_range(one.budget.trials for one in experiments),
-            workers=_range(one.workers.count for one in experiments),
+            trials=_range(experiment.budget.trials for experiment in experiments),
+            workers=_range(experiment.workers.count for experiment in experiments),
         )
         if tasks and not frozen(results.plan.analysis).anchors:
             yield _warning("no_anchors")
@@ -129,47 +131,52 @@ def _of_verdicts(answers: Answers) -> Iterator[ResultsWarning]:
     if larger := {text: size for text, size in sizes.items() if size > answers.family_size}:
         yield _warning("family_too_small", size=answers.family_size, most=max(larger.values()), scopes=listed(larger))
     numbers = {len({run.seed for run in group.runs if not run.is_added}) for group in answers.groups}
-    verdicts = [one for one in answers.verdicts if not one.is_noise]
+    verdicts = [verdict for verdict in answers.verdicts if not verdict.is_noise]
     if numbers:
         few, many = min(numbers), max(numbers)
         seeds = counted(few, "seed") if few == many else f"{few} to {many} seeds"
-        undecided = sum(one.outcome is Outcome.UNDECIDED for one in verdicts)
+        undecided = sum(verdict.outcome is Outcome.UNDECIDED for verdict in verdicts)
         yield _warning(
             "too_few_seeds" if many < FEWEST_SEEDS else "undecided" if undecided else "seeds",
             seeds=f"{seeds[:1].upper()}{seeds[1:]}",
             fewest=FEWEST_SEEDS,
             verdicts=f"{counted(undecided, 'verdict')} {'is' if undecided == 1 else 'are'}",
         )
-    families, error = {(one.scope, one.question.name) for one in verdicts if one.sensitivities}, 1 - answers.confidence
+    families, error = (
+        {(verdict.scope, verdict.question.name) for verdict in verdicts if verdict.sensitivities},
+        1 - answers.confidence,
+    )
     if len(families) * error >= 1 - 1e-9:
         yield _warning("several_families", error=100 * error, count=len(families), false=len(families) * error)
-    for one in answers.verdicts:
-        if one.is_noise and is_decided(one):
-            yield _warning("unlike_itself", one=one.one, other=one.other, metric=one.question.metric, scope=one.scope.text)
+    for verdict in answers.verdicts:
+        if verdict.is_noise and is_decided(verdict):
+            yield _warning(
+                "unlike_itself", one=verdict.one, other=verdict.other, metric=verdict.question.metric, scope=verdict.scope.text
+            )
     if answers.verdicts and len(verdicts) == len(answers.verdicts):
         yield _warning("no_noise_floor")
 
 
 def _of_runs(results: Results, groups: Sequence[Group], names: Mapping[str, str], *, is_over: bool) -> Iterator[ResultsWarning]:
     """Yield what became of runs and what disturbed them; `is_over`: all have ended, so that some can be repeated."""
-    own = [group for group in groups if group.same_as is None]
-    every = [(group, run) for group in own for run in group.runs]
+    distinct = [group for group in groups if group.same_as is None]
+    every = [(group, run) for group in distinct for run in group.runs]
     tried = [run for group, run in every if not group.emulated]
-    found = disturbance(tried)
-    of: dict[str, Any] = {"runs": counted(len(found.runs), "run"), "share": LARGEST_SHARE, "flag": DISTURBED}
-    if found.disturbed:
+    disturbances = disturbance(tried)
+    of: dict[str, Any] = {"runs": counted(len(disturbances.runs), "run"), "share": LARGEST_SHARE, "flag": DISTURBED}
+    if disturbances.disturbed:
         repeat = f"To repeat their seeds: {results.plan.resume_command(results.folder, '--retry', 'flagged')}"
-        unknown = f", and it is unknown in {len(found.unknown)}" if found.unknown else ""
-        runs = [run for run in tried if run.execution_id in found.disturbed]
+        unknown = f", and it is unknown in {len(disturbances.unknown)}" if disturbances.unknown else ""
+        runs = [run for run in tried if run.execution_id in disturbances.disturbed]
         way_out = repeat if is_over else ""
-        yield _warning("disturbed", runs, count=len(found.disturbed), unknown=unknown, way_out=way_out, **of)
-    if found.unknown:
-        runs = [run for run in tried if run.execution_id in found.unknown]
-        is_short = not found.disturbed
+        yield _warning("disturbed", runs, count=len(disturbances.disturbed), unknown=unknown, way_out=way_out, **of)
+    if disturbances.unknown:
+        runs = [run for run in tried if run.execution_id in disturbances.unknown]
+        is_short = not disturbances.disturbed
         why = why_unknown(tried)
-        yield _warning("disturbance_unknown", runs, is_short=is_short, count=len(found.unknown), why=why, **of)
+        yield _warning("disturbance_unknown", runs, is_short=is_short, count=len(disturbances.unknown), why=why, **of)
     for flag, meaning in {**WRONG_RESULT, WITHOUT_MODEL: ""}.items():
-        if who := _flagged(own, names, flag):
+        if who := _flagged(distinct, names, flag):
             runs = [run for _, run in every if flag in run.flags]
             yield _warning("wrong_result" if meaning else flag, runs, who=who, meaning=meaning)
     of_machine = [(run, flag) for _, run in every for flag in run.flags if flag in MACHINE and flag != DISTURBED]
@@ -218,7 +225,11 @@ def _of_figures(answers: Answers) -> Iterator[ResultsWarning]:
     without_test = [group for group in answers.groups if NO_TEST in group.estimate("quality.test").reasons]
     if without_test:
         yield _warning("no_test", (run for group in without_test for run in group.runs), why=NO_TEST)
-    estimated = [one for one in answers.questions if any(group.estimate(one.metric).is_estimated for group in answers.groups)]
+    estimated = [
+        question
+        for question in answers.questions
+        if any(group.estimate(question.metric).is_estimated for group in answers.groups)
+    ]
     for question in answers.questions:
         metric = question.metric
         lacking = [
@@ -234,12 +245,16 @@ def _of_figures(answers: Answers) -> Iterator[ResultsWarning]:
             )
         yield from several_kinds([group for group in answers.groups if not group.emulated], metric)
         if question in estimated:
-            ranges = {one.weights.text for one in answers.verdicts if one.question.metric == metric and one.weights is not None}
+            ranges = {
+                verdict.weights.text
+                for verdict in answers.verdicts
+                if verdict.question.metric == metric and verdict.weights is not None
+            }
             over = f"; {_WEIGHTS} {listed(sorted(ranges))}" if ranges else ""
             yield _warning(
                 "estimated",
                 is_short=question is estimated[0],
-                questions=listed(one.name for one in estimated),
+                questions=listed(other.name for other in estimated),
                 metric=metric,
                 weights=over,
             )
@@ -253,21 +268,21 @@ def _of_figures(answers: Answers) -> Iterator[ResultsWarning]:
 
 def emulated(groups: Iterable[Group], names: Mapping[str, str] | None = None) -> Iterator[ResultsWarning]:
     """Yield that something stood in for a platform; `names`: of the frameworks, by label."""
-    found = [group for group in groups if group.emulated]
-    if found:
-        who = listed(dict.fromkeys((names or {}).get(group.label, group.label) for group in found))
-        runs = (run for group in found for run in group.runs)
-        yield _warning("emulated", runs, who=who, labels=listed(group.label for group in found))
+    stand_ins = [group for group in groups if group.emulated]
+    if stand_ins:
+        who = listed(dict.fromkeys((names or {}).get(group.label, group.label) for group in stand_ins))
+        runs = (run for group in stand_ins for run in group.runs)
+        yield _warning("emulated", runs, who=who, labels=listed(group.label for group in stand_ins))
 
 
 def several_kinds(groups: Iterable[Group], metric: str) -> Iterator[ResultsWarning]:
     """Yield that values are of different kinds: of several groups, or of the seeds of one, whose median then mixes them."""
     kinds: dict[frozenset[Kind], list[str]] = {}
     for group in groups:
-        if found := group.estimate(metric).kinds:
-            kinds.setdefault(found, []).append(f"{group.label} {group.scope.text}")
+        if of_group := group.estimate(metric).kinds:
+            kinds.setdefault(of_group, []).append(f"{group.label} {group.scope.text}")
     if len(frozenset[Kind]().union(*kinds)) > 1:
-        texts = (f"{' and '.join(sorted(found))} ({listed(who)})" for found, who in kinds.items())
+        texts = (f"{' and '.join(sorted(of_group))} ({listed(who)})" for of_group, who in kinds.items())
         yield _warning("several_kinds", metric=metric, kinds=listed(texts))
 
 
@@ -278,12 +293,12 @@ def _flagged(groups: Sequence[Group], names: Mapping[str, str], flag: str) -> st
         ended = [run for run in group.runs if run.execution_id is not None]
         if count := sum(flag in run.flags for run in ended):
             flagged.setdefault(group.label, []).append((group.scope.text, count, len(ended)))
-    found = []
+    texts = []
     for label, scopes in flagged.items():
         (text, count, runs), *others = scopes
         where = f"{text}, {count} of {counted(runs, 'run')}" if not others else f"in {counted(len(scopes), 'setting')}"
-        found.append(f"{names[label]}, {where}")
-    return "; ".join(found)
+        texts.append(f"{names[label]}, {where}")
+    return "; ".join(texts)
 
 
 def _some(counts: Mapping[str, int]) -> str:
@@ -294,5 +309,5 @@ def _some(counts: Mapping[str, int]) -> str:
 
 
 def _range(values: Iterable[int]) -> str:
-    known = sorted({*values})
-    return str(known[0]) if len(known) == 1 else f"{known[0]} to {known[-1]}"
+    ordered = sorted({*values})
+    return str(ordered[0]) if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"

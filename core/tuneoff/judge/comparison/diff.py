@@ -92,7 +92,7 @@ class Change:
     def is_within_equal_entries(self) -> bool:
         """Whether equal entries of one of the folders may differ by as much."""
         interval = self.verdict.interval if self.verdict is not None else None
-        return any(is_within_noise(interval, one.interval) for one in self.noise)
+        return any(is_within_noise(interval, noise.interval) for noise in self.noise)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,11 +150,12 @@ class Comparison:
     @property
     def beyond(self) -> tuple[Change, ...]:
         """What changed beyond noise, what got worse first."""
-        return tuple(sorted((one for one in self.changes if one.is_beyond_noise), key=lambda one: one.outcome is Outcome.BETTER))
+        beyond = (change for change in self.changes if change.is_beyond_noise)
+        return tuple(sorted(beyond, key=lambda change: change.outcome is Outcome.BETTER))
 
     @property
     def unequal(self) -> tuple[Exact, ...]:
-        return tuple(one for one in self.exact if one.unequal and one.is_due)
+        return tuple(exact for exact in self.exact if exact.unequal and exact.is_due)
 
     @property
     def has_changed(self) -> bool:
@@ -164,7 +165,7 @@ class Comparison:
     @property
     def is_judged(self) -> bool:
         """Whether any question has a verdict: else nothing is known, and that nothing changed least of all."""
-        return any(one.outcome not in (None, Outcome.NOT_JUDGED) for one in self.changes)
+        return any(change.outcome not in (None, Outcome.NOT_JUDGED) for change in self.changes)
 
 
 def compare(old_folder: Path, new_folder: Path) -> Comparison:
@@ -181,13 +182,13 @@ def compared(old: Results, new: Results) -> Comparison:
     """Return what changed between two folders that were read."""
     confidence = frozen(old.plan.analysis).confidence
     both = grouped(old, confidence), grouped(new, confidence)
-    found = _matched(*both)
-    _check_some(found, old, new)
-    a, b = (list(_environments(run for group in found for run in getattr(group, side).runs)) for side in ("old", "new"))
+    matched = _matched(*both)
+    _check_some(matched, old, new)
+    a, b = (list(_environments(run for group in matched for run in getattr(group, side).runs)) for side in ("old", "new"))
     same_machine = is_same_machine(a, b)
     return Comparison(
         folders=(old.folder, new.folder),
-        runs=sum(len(group.old.runs) for group in found),
+        runs=sum(len(group.old.runs) for group in matched),
         same_machine=same_machine,
         environment=tuple(row for row in compare_environments(a, b, recorded=True) if row.a != row.b),
         analysis={
@@ -196,10 +197,10 @@ def compared(old: Results, new: Results) -> Comparison:
             if old.plan.analysis.get(name) != new.plan.analysis.get(name)
         },
         sentinel=sentinel_ratio(a, b) if same_machine else None,
-        changes=tuple(_changes(found, both, old, same_machine)),
-        exact=tuple(one for group in found if (one := _exact(group, same_machine)) is not None),
-        ended=tuple(_ended(found)),
-        flags=_flags(found),
+        changes=tuple(_changes(matched, both, old, same_machine)),
+        exact=tuple(exact for group in matched if (exact := _exact(group, same_machine)) is not None),
+        ended=tuple(_ended(matched)),
+        flags=_flags(matched),
         left_out=tuple(_left_out(*both)),
     )
 
@@ -213,26 +214,26 @@ def _environments(runs: Iterable[Run]) -> Iterator[Environment]:
 
 
 def _changes(
-    found: Sequence[Matched], both: tuple[Sequence[Group], Sequence[Group]], old: Results, same_machine: bool
+    matched: Sequence[Matched], both: tuple[Sequence[Group], Sequence[Group]], old: Results, same_machine: bool
 ) -> Iterator[Change]:
     """Yield each question of each entry, judged by what the old folder froze, at its family's size."""
     plan = frozen(old.plan.analysis)
-    runs = [run for group in found for run in group.old.runs]
-    known = units(runs, plan.questions.values())
-    firsts = [group for group in found if group.old.spec.replicate == 0]  # an equal entry again is for the noise
+    runs = [run for group in matched for run in group.old.runs]
+    unit_of = units(runs, plan.questions.values())
+    firsts = [group for group in matched if group.old.spec.replicate == 0]  # an equal entry again is for the noise
     in_scope = Counter(group.old.scope for group in firsts)
     for group in firsts:
         alpha = plan.alpha(in_scope[group.old.scope])
-        for question in plan.questions_of(group.old.spec.experiment, known):
+        for question in plan.questions_of(group.old.spec.experiment, unit_of):
             blocked = _blocked(group, question, same_machine)
-            made = verdict(group.new, group.old, question, alpha) if blocked is None else None
+            judged = verdict(group.new, group.old, question, alpha) if blocked is None else None
             yield Change(
                 name=group.name,
                 adapter=group.old.spec.adapter,
                 scope=group.old.scope,
                 question=question,
-                verdict=made,
-                reason=made.reason if made is not None else blocked or "",
+                verdict=judged,
+                reason=judged.reason if judged is not None else blocked or "",
                 noise=tuple(_noise(group, both, question, plan.error)) if blocked is None else (),
             )
 
@@ -248,28 +249,28 @@ def _blocked(group: Matched, question: Question, same_machine: bool) -> str | No
 
 def _noise(group: Matched, both: tuple[Sequence[Group], Sequence[Group]], question: Question, error: float) -> Iterator[Noise]:
     """Yield what equal entries differ by in the scope, within each folder."""
-    for side, groups, own in zip("AB", both, (group.old, group.new), strict=True):
-        for again, first in noise_pairs(by_scope(groups)[own.scope]):
+    for side, groups, cell in zip("AB", both, (group.old, group.new), strict=True):
+        for again, first in noise_pairs(by_scope(groups)[cell.scope]):
             interval = verdict(again, first, question, error, is_noise=True).interval
             if interval is not None:
                 yield Noise(side=side, pair=f"{again.label} against {first.label}", interval=interval)
 
 
-def _ended(found: Sequence[Matched]) -> list[Ended]:
+def _ended(matched: Sequence[Matched]) -> list[Ended]:
     """Return the runs whose status is another one, failures first."""
     changes = []
-    for group in found:
+    for group in matched:
         for old, new in _pairs(group):
             if old.status != new.status and {old.status, new.status} <= set(_TOLD):
                 reason = new.reason or old.reason or ""
                 changes.append(Ended(name=group.name, seed=old.seed, old=old.status, new=new.status, reason=reason))
-    return sorted(changes, key=lambda one: (not one.is_failure, one.is_recovery))
+    return sorted(changes, key=lambda change: (not change.is_failure, change.is_recovery))
 
 
-def _flags(found: Sequence[Matched]) -> dict[str, tuple[int, int]]:
+def _flags(matched: Sequence[Matched]) -> dict[str, tuple[int, int]]:
     """Return, by flag, how many of the shared runs have it in A and in B, where that differs."""
     counts = Counter[str](), Counter[str]()
-    for group in found:
+    for group in matched:
         for pair in _pairs(group):
             for run, count in zip(pair, counts, strict=True):
                 count.update(run.flags)
@@ -290,18 +291,18 @@ def _exact(group: Matched, same_machine: bool) -> Exact | None:
     planned = group.old.spec.experiment.budget.epochs_per_trial
     done = [{seed: run for seed, run in side.done.items() if seed in shared} for side in (group.old, group.new)]
     a, b = (values_of(runs, planned) for runs in done)
-    found, example = compare_values(a, b), ""
-    if found.unequal:
-        first = found.unequal[0]
+    comparison, example = compare_values(a, b), ""
+    if comparison.unequal:
+        first = comparison.unequal[0]
         example = "seed {}, configuration {}, epoch {}, {}".format(*first)
         example += f": A {a.get(first, ABSENT)} and B {b.get(first, ABSENT)}"
     tried = [str(sum(len({trial.digest for trial in run.trials}) for run in runs.values())) for runs in done]
     return Exact(
         name=group.name,
-        configurations=len(found.configurations),
+        configurations=len(comparison.configurations),
         tried=(tried[0], tried[1]),
-        values=found.values,
-        unequal=len(found.unequal),
+        values=comparison.values,
+        unequal=len(comparison.unequal),
         example=example,
         is_due=same_machine,
     )
@@ -310,24 +311,26 @@ def _exact(group: Matched, same_machine: bool) -> Exact | None:
 def _matched(old: Sequence[Group], new: Sequence[Group]) -> list[Matched]:
     """Return the entries that share runs, with these runs alone, in the order of the old folder."""
     by_run = {run.run_id: cell for cell in new for run in cell.runs}
-    found = []
+    matched = []
     for cell in old:
         shared = {run.run_id for run in cell.runs if run.run_id in by_run}
         if shared:
             other = by_run[next(run.run_id for run in cell.runs if run.run_id in shared)]
-            found.append(Matched(old=_restricted(cell, shared), new=_restricted(other, shared)))
-    return found
+            matched.append(Matched(old=_restricted(cell, shared), new=_restricted(other, shared)))
+    return matched
 
 
-def _check_some(found: Sequence[Matched], old: Results, new: Results) -> None:
+def _check_some(matched: Sequence[Matched], old: Results, new: Results) -> None:
     """Refuse folders that have no run in common.
 
     Raises:
-        ExperimentError: they hold other experiments; the first differences are named.
+        ExperimentError: they hold other experiments; named is how the first runs of the same adapter differ.
     """
-    if found:
+    if matched:
         return
-    why = next((f": {', '.join(text)}" for text in _of_same_adapter(old, new) if text), "")
+    others = {run.spec.adapter: run.spec for run in reversed(new.planned)}
+    twins = ((run.spec, others[run.spec.adapter]) for run in old.planned if run.spec.adapter in others)
+    why = next((f": {', '.join(differences(*twin) or ['other seeds'])}" for twin in twins), "")
     raise ExperimentError(
         f"two folders with the same experiments are needed, but {old.folder} ({old.plan.name}) and {new.folder} "
         f"({new.plan.name}) have no run in common{why}; run the same file twice, with the same options"
@@ -338,15 +341,15 @@ def _left_out(old: Sequence[Group], new: Sequence[Group]) -> list[str]:
     """Return the entries that are in one folder alone, or of which each folder has another experiment, and seeds left out."""
     ids = {run.run_id for cell in old for run in cell.runs} & {run.run_id for cell in new for run in cell.runs}
     texts = []
-    for side, own, others in (("A", old, new), ("B", new, old)):
-        for cell in own:
+    for side, cells, others in (("A", old, new), ("B", new, old)):
+        for cell in cells:
             name = f"{cell.label} {cell.scope.text}"
             alone = [run for run in cell.runs if run.run_id not in ids]
             if 0 < len(alone) < len(cell.runs):
                 texts.append(f"{name}: {counted(len(alone), 'seed')} only in {side}")
             if len(alone) < len(cell.runs):
                 continue
-            twin = next((one for one in others if (one.label, one.scope) == (cell.label, cell.scope)), None)
+            twin = next((other for other in others if (other.label, other.scope) == (cell.label, cell.scope)), None)
             if twin is None:
                 texts.append(f"{name}: only in {side}")
             elif side == "A":
@@ -361,14 +364,6 @@ def differences(old: RunSpec, new: RunSpec) -> list[str]:
     unequal = [name for name in names if ours.get(name) != theirs.get(name)]
     texts = [f"{name.removeprefix('experiment.')} {ours.get(name)!r} became {theirs.get(name)!r}" for name in unequal[:MOST]]
     return [*texts, *([f"{len(unequal) - MOST} more"] if len(unequal) > MOST else [])]
-
-
-def _of_same_adapter(old: Results, new: Results) -> Iterator[list[str]]:
-    """Yield how the first runs of the same adapter differ."""
-    others = {run.spec.adapter: run.spec for run in reversed(new.planned)}
-    for run in old.planned:
-        if run.spec.adapter in others:
-            yield differences(run.spec, others[run.spec.adapter]) or ["other seeds"]
 
 
 def _restricted(cell: Group, run_ids: Set[str]) -> Group:

@@ -28,21 +28,21 @@ NOT_INTERLEAVED = (
 )
 
 
-def lines(found: Comparison) -> list[str]:
+def lines(comparison: Comparison) -> list[str]:
     """Return the whole comparison."""
-    texts = [*headline(found), "", f"A: {found.folders[0]}", f"B: {found.folders[1]}"]
-    texts.append(f"{counted(found.runs, 'run')} of the same experiments in both; differences are B - A, paired by seed")
+    texts = [*headline(comparison), "", f"A: {comparison.folders[0]}", f"B: {comparison.folders[1]}"]
+    texts.append(f"{counted(comparison.runs, 'run')} of the same experiments in both; differences are B - A, paired by seed")
     for title, part in (
-        ("what the runs came to:", _ended(found)),
-        ("bit for bit:", _exact(found)),
-        ("no change beyond noise:" if found.is_judged else "not judged:", _quiet(found.changes)),
-        ("noise, without any change of version:", _noise(found.changes)),
-        ("flags, runs in A and in B:", _flags(found.flags)),
-        ("environment, A and B:", _environment(found)),
-        ("not compared:", [*_blocked(found.changes), *found.left_out]),
+        ("what the runs came to:", _ended(comparison)),
+        ("bit for bit:", _exact(comparison)),
+        ("no change beyond noise:" if comparison.is_judged else "not judged:", _quiet(comparison.changes)),
+        ("noise, without any change of version:", _noise(comparison.changes)),
+        ("flags, runs in A and in B:", _flags(comparison.flags)),
+        ("environment, A and B:", _environment(comparison)),
+        ("not compared:", [*_blocked(comparison.changes), *comparison.left_out]),
     ):
         texts += ["", title, *(f"  {text}" for text in part)] if part else []
-    texts += ["", NOT_INTERLEAVED] if found.same_machine else []
+    texts += ["", NOT_INTERLEAVED] if comparison.same_machine else []
     return list(map(printable, texts))
 
 
@@ -50,24 +50,25 @@ def _flags(flags: Mapping[str, tuple[int, int]]) -> list[str]:
     return [f"{mark}: {' and '.join(map(str, flags[mark.removeprefix('! ')]))}" for mark in marked(flags)]
 
 
-def headline(found: Comparison) -> Iterator[str]:
+def headline(comparison: Comparison) -> Iterator[str]:
     """Yield what changed beyond noise, or that nothing did, or that nothing was judged."""
-    if found.has_changed:
+    if comparison.has_changed:
         yield "changed beyond noise:"
-        yield from (f"  {_change(change, found.changes)}" for change in found.beyond)
-        for one in found.unequal:
-            yield f"  {one.name}: {one.unequal} of {counted(one.values, 'value')} of equal configurations differ in their bits"
+        yield from (f"  {_change(change, comparison.changes)}" for change in comparison.beyond)
+        for exact in comparison.unequal:
+            values = counted(exact.values, "value")
+            yield f"  {exact.name}: {exact.unequal} of {values} of equal configurations differ in their bits"
         for title, runs in (
-            ("failed in B and not in A", [one for one in found.ended if one.is_failure]),
-            ("failed in A and not in B", [one for one in found.ended if one.is_recovery]),
-            ("ended otherwise", [one for one in found.ended if not (one.is_failure or one.is_recovery)]),
+            ("failed in B and not in A", [run for run in comparison.ended if run.is_failure]),
+            ("failed in A and not in B", [run for run in comparison.ended if run.is_recovery]),
+            ("ended otherwise", [run for run in comparison.ended if not (run.is_failure or run.is_recovery)]),
         ):
             if runs:
-                yield f"  {title}: {counted(len(runs), 'run')} of {', '.join(dict.fromkeys(one.name for one in runs))}"
+                yield f"  {title}: {counted(len(runs), 'run')} of {', '.join(dict.fromkeys(run.name for run in runs))}"
         return
-    if found.is_judged:
-        judged = [one for one in found.changes if one.outcome not in (None, Outcome.NOT_JUDGED)]
-        still = sum(_word(one.verdict) not in _OPEN for one in judged if one.verdict is not None)
+    if comparison.is_judged:
+        judged = [change for change in comparison.changes if change.outcome not in (None, Outcome.NOT_JUDGED)]
+        still = sum(_word(change.verdict) not in _OPEN for change in judged if change.verdict is not None)
         yield (
             f"nothing changed beyond noise: {counted(still, 'question')} without a change that matters, "
             f"{len(judged) - still} not decided"
@@ -94,16 +95,16 @@ def _pool(change: Change, others: Sequence[Change]) -> list[str]:
     """Say that the plain pool, which has no framework, changed too: then it was the machine, or tuneoff."""
     if change.adapter == POOL:
         return ["no framework: this is the machine, or tuneoff"]
-    for one in others:
-        same = one.adapter == POOL and (one.scope, one.question.name) == (change.scope, change.question.name)
-        if same and one.outcome is change.outcome and one.verdict is not None:
-            return [f"{POOL}, without a framework, changed too: {seen_text(one.verdict)}"]
+    for other in others:
+        same = other.adapter == POOL and (other.scope, other.question.name) == (change.scope, change.question.name)
+        if same and other.outcome is change.outcome and other.verdict is not None:
+            return [f"{POOL}, without a framework, changed too: {seen_text(other.verdict)}"]
     return []
 
 
 def _quiet(changes: Sequence[Change]) -> list[str]:
     """Return a table of the questions that did not change beyond noise, then why what is open is open."""
-    quiet = [one for one in changes if one.verdict is not None and not one.is_beyond_noise]
+    quiet = [change for change in changes if change.verdict is not None and not change.is_beyond_noise]
     if not quiet:
         return []
     rows, reasons = [], dict[str, None]()
@@ -118,9 +119,9 @@ def _quiet(changes: Sequence[Change]) -> list[str]:
 
 def _size(verdict: Verdict) -> str:
     """Return the interval of a change, or without one the change of the only seed."""
-    known = [pair.difference for pair in verdict.differences if pair.difference is not None]
-    if verdict.interval is None and len(known) == 1 and not any(verdict.failures):
-        return f"{signed(known[0], verdict.question)} in 1 seed"
+    differences = [pair.difference for pair in verdict.differences if pair.difference is not None]
+    if verdict.interval is None and len(differences) == 1 and not any(verdict.failures):
+        return f"{signed(differences[0], verdict.question)} in 1 seed"
     return seen_text(verdict)
 
 
@@ -136,41 +137,45 @@ def _noise(changes: Sequence[Change]) -> list[str]:
     """Return what equal entries differ by within each folder, by scope and question."""
     rows: dict[tuple[str, str, str], dict[str, str]] = {}
     for change in changes:
-        for one in change.noise:
-            row = rows.setdefault((change.scope.text, change.question.name, one.pair), {})
-            row[one.side] = difference_text(one.interval, change.question)
+        for noise in change.noise:
+            row = rows.setdefault((change.scope.text, change.question.name, noise.pair), {})
+            row[noise.side] = difference_text(noise.interval, change.question)
     table = [(*names, row.get("A", MISSING), row.get("B", MISSING)) for names, row in rows.items()]
     return columns(("scope", "question", "the same twice", "in A", "in B"), table, margin=2).splitlines() if table else []
 
 
-def _ended(found: Comparison) -> list[str]:
+def _ended(comparison: Comparison) -> list[str]:
     return [
-        f"{one.name} seed {one.seed}: {one.old} in A, {one.new} in B{f': {one.reason}' if one.reason else ''}"
-        for one in found.ended
+        f"{run.name} seed {run.seed}: {run.old} in A, {run.new} in B{f': {run.reason}' if run.reason else ''}"
+        for run in comparison.ended
     ]
 
 
-def _exact(found: Comparison) -> list[str]:
+def _exact(comparison: Comparison) -> list[str]:
     texts = []
-    for one in found.exact:
-        old, new = one.tried
-        tried = f"both tried {one.configurations} of A's {old} and B's {new} configurations"
-        if not one.values:
-            texts.append(f"{one.name}: no configuration in common; {tried}")
-        elif not one.unequal:
-            texts.append(f"{one.name}: all {one.values} values equal; {tried}")
+    for exact in comparison.exact:
+        old, new = exact.tried
+        tried = f"both tried {exact.configurations} of A's {old} and B's {new} configurations"
+        if not exact.values:
+            texts.append(f"{exact.name}: no configuration in common; {tried}")
+        elif not exact.unequal:
+            texts.append(f"{exact.name}: all {exact.values} values equal; {tried}")
         else:
-            due = "" if one.is_due else " (another machine, so that is no surprise)"
-            texts.append(f"{one.name}: {one.unequal} of {one.values} values unequal{due}, the first: {one.example}; {tried}")
+            due = "" if exact.is_due else " (another machine, so that is no surprise)"
+            texts.append(
+                f"{exact.name}: {exact.unequal} of {exact.values} values unequal{due}, the first: {exact.example}; {tried}"
+            )
     return texts
 
 
-def _environment(found: Comparison) -> list[str]:
-    texts = [] if found.same_machine else ["another machine, so no time, energy or cost is compared"]
-    texts += environment_table(found.environment, "in A", "in B").splitlines() if found.environment else []
-    texts += [f"analysis.{name}: {old} and {new}: judged by A's" for name, (old, new) in found.analysis.items()]
-    if found.sentinel is not None:
-        texts.append(f"a fixed calculation before each run took {figure(found.sentinel)} times as long in B as in A, by medians")
+def _environment(comparison: Comparison) -> list[str]:
+    texts = [] if comparison.same_machine else ["another machine, so no time, energy or cost is compared"]
+    texts += environment_table(comparison.environment, "in A", "in B").splitlines() if comparison.environment else []
+    texts += [f"analysis.{name}: {old} and {new}: judged by A's" for name, (old, new) in comparison.analysis.items()]
+    if comparison.sentinel is not None:
+        texts.append(
+            f"a fixed calculation before each run took {figure(comparison.sentinel)} times as long in B as in A, by medians"
+        )
     return texts
 
 
@@ -185,27 +190,29 @@ def _blocked(changes: Sequence[Change]) -> list[str]:
     ]
 
 
-def to_json(found: Comparison) -> dict[str, Any]:
+def to_json(comparison: Comparison) -> dict[str, Any]:
     """Return everything that the text says, and each pair of seeds, for `write_json`."""
     return {
-        **values(found, ("has_changed", "runs", "same_machine", "environment", "analysis", "exact", "flags")),
-        "answer": list(headline(found)),
-        "a": found.folders[0].resolve(),
-        "b": found.folders[1].resolve(),
-        "sentinel_ratio": found.sentinel,
-        "changes": [_change_json(change) for change in found.changes],
-        "ended": [{**field_values(one), **values(one, ("is_failure", "is_recovery"))} for one in found.ended],
-        "not_compared": found.left_out,
-    }
-
-
-def _change_json(change: Change) -> dict[str, Any]:
-    verdict, question = change.verdict, change.question
-    return {
-        "of": change.name,
-        "question": question.name,
-        **values(question, ("metric", "unit", "scale", "margin"), {"margin": question.margin_text}),
-        **values(change, ("adapter", "is_beyond_noise", "reason", "noise", "outcome"), {"outcome": change.reason}),
-        "differences": (),
-        **(dict.fromkeys(_OF_VERDICT) if verdict is None else values(verdict, (*_OF_VERDICT, "differences"))),
+        **values(comparison, ("has_changed", "runs", "same_machine", "environment", "analysis", "exact", "flags")),
+        "answer": list(headline(comparison)),
+        "a": comparison.folders[0].resolve(),
+        "b": comparison.folders[1].resolve(),
+        "sentinel_ratio": comparison.sentinel,
+        "changes": [
+            {
+                "of": change.name,
+                "question": change.question.name,
+                **values(change.question, ("metric", "unit", "scale", "margin"), {"margin": change.question.margin_text}),
+                **values(change, ("adapter", "is_beyond_noise", "reason", "noise", "outcome"), {"outcome": change.reason}),
+                "differences": (),
+                **(
+                    dict.fromkeys(_OF_VERDICT)
+                    if change.verdict is None
+                    else values(change.verdict, (*_OF_VERDICT, "differences"))
+                ),
+            }
+            for change in comparison.changes
+        ],
+        "ended": [{**field_values(run), **values(run, ("is_failure", "is_recovery"))} for run in comparison.ended],
+        "not_compared": comparison.left_out,
     }

@@ -62,7 +62,8 @@ def is_same_machine(a: Sequence[Environment], b: Sequence[Environment]) -> bool:
 def sentinel_ratio(a: Sequence[Environment], b: Sequence[Environment]) -> float | None:
     """Return how many times as long the guard's calculation took before the runs of B, by medians; None: a side has none."""
     sides = [
-        [state.sentinel_ns for one in side if (state := from_json(one.get("machine_before"))) is not None] for side in (a, b)
+        [state.sentinel_ns for environment in side if (state := from_json(environment.get("machine_before"))) is not None]
+        for side in (a, b)
     ]
     return statistics.median(sides[1]) / statistics.median(sides[0]) if all(sides) else None
 
@@ -81,7 +82,7 @@ def _short(text: str) -> str:
 def _row(
     name: str, level: Level, read: Callable[[Environment], Any], a: Sequence[Environment], b: Sequence[Environment]
 ) -> EnvironmentRow:
-    sides = [{value for one in side if (value := read(one)) is not None} for side in (a, b)]
+    sides = [{value for environment in side if (value := read(environment)) is not None} for side in (a, b)]
     if all(sides) and read is _instruction_sets:
         return _sets_row(name, level, *sides)
     texts = [[f"{len(value)} known" if isinstance(value, frozenset) else value for value in side] for side in sides]
@@ -93,7 +94,7 @@ def _sets_row(name: str, level: Level, a: set[frozenset[str]], b: set[frozenset[
     if a == b and len(a) == 1:
         same = f"the same {len(next(iter(a)))}"
         return environment_row(name, level, same, same)
-    more = [" ".join(sorted(frozenset.union(*own) - frozenset.intersection(*other))) for own, other in ((a, b), (b, a))]
+    more = [" ".join(sorted(frozenset.union(*side) - frozenset.intersection(*other))) for side, other in ((a, b), (b, a))]
     return environment_row(name, level, *(f"also {names or 'nothing more'}" for names in more), is_wrong=a != b)
 
 
@@ -113,8 +114,8 @@ def _part(environment: Environment, *path: str) -> Any:
 
 
 def _versions(environment: Environment) -> Mapping[str, Any]:
-    found = environment.get("versions")
-    return found if isinstance(found, Mapping) else {}
+    versions = environment.get("versions")
+    return versions if isinstance(versions, Mapping) else {}
 
 
 def _version(package: str, environment: Environment) -> str | None:
@@ -128,8 +129,8 @@ def _cpu(environment: Environment) -> str | None:
 
 
 def _instruction_sets(environment: Environment) -> frozenset[str] | None:
-    found = _part(environment, "cpu", "instruction_sets")
-    return frozenset(map(str, found)) if found and isinstance(found, list) else None
+    sets = _part(environment, "cpu", "instruction_sets")
+    return frozenset(map(str, sets)) if sets and isinstance(sets, list) else None
 
 
 def _available(environment: Environment) -> str | None:
@@ -143,8 +144,8 @@ def _gigabytes(environment: Environment) -> str | None:
 
 
 def _accelerators(environment: Environment) -> str:
-    found = environment.get("accelerators")
-    return json.dumps(found, sort_keys=True) if found else "none"
+    accelerators = environment.get("accelerators")
+    return json.dumps(accelerators, sort_keys=True) if accelerators else "none"
 
 
 _CPU = ("vendor", "family", "model", "stepping", "name")

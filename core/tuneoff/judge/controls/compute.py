@@ -62,7 +62,7 @@ class Controls:
     @property
     def contradicts(self) -> bool:
         """Whether a control says that the adapters were not treated equally: unequal bits, or quality outside its margin."""
-        different = any(one.answer is Equality.DIFFERENT for one in self.same_configurations)
+        different = any(control.answer is Equality.DIFFERENT for control in self.same_configurations)
         return different or bool(differing_pairs(self.pairs))
 
 
@@ -71,11 +71,11 @@ def controls(results: Results) -> Controls:
     analysis = results.plan.analysis
     plan = frozen(analysis)
     confidence = plan.confidence
-    found = settings(grouped(results))
+    all_settings = settings(grouped(results))
     return Controls(
-        same_configurations=tuple(same_configurations(found)),
-        pairs=tuple(pairs_of(found, analysis, 1 - confidence)),
-        effects=tuple(effects(found, plan.questions[plan.primary], confidence)),
+        same_configurations=tuple(same_configurations(all_settings)),
+        pairs=tuple(pairs_of(all_settings, analysis, 1 - confidence)),
+        effects=tuple(effects(all_settings, plan.questions[plan.primary], confidence)),
         confidence=confidence,
     )
 
@@ -97,10 +97,10 @@ class Effect:
 def effects(all_settings: Sequence[Setting], primary_metric: str, confidence: float) -> list[Effect]:
     """Return the effects on the selected quality and on the metric that decides; none where there is nothing to subtract."""
     metrics = dict.fromkeys((QUALITY, primary_metric))
-    found: list[Effect] = []
-    for kind, one, other, names in _pairs(all_settings):
-        found += [_effect(kind, one, other, names, metric, confidence) for metric in metrics]
-    return found
+    result: list[Effect] = []
+    for kind, group, other, names in _pairs(all_settings):
+        result += [_effect(kind, group, other, names, metric, confidence) for metric in metrics]
+    return result
 
 
 def _pairs(all_settings: Sequence[Setting]) -> Iterator[tuple[Kind, Group, Group, tuple[str, str]]]:
@@ -111,7 +111,14 @@ def _pairs(all_settings: Sequence[Setting]) -> Iterator[tuple[Kind, Group, Group
         if plain is not None:
             yield "algorithm", group, plain, (f"{group.label} {setting_text(group)}", SAMPLER)
     for groups in all_settings:
-        pool = next((one for one in groups if not one.emulated and one.adapter == POOL and one.replicate == 0), None)
+        pool = next(
+            (
+                candidate
+                for candidate in groups
+                if not candidate.emulated and candidate.adapter == POOL and candidate.replicate == 0
+            ),
+            None,
+        )
         if pool is not None and pool.scope.sampler == SAMPLER:
             for group in groups:
                 if group is not pool and group.replicate == 0:
@@ -124,15 +131,15 @@ def _pairs(all_settings: Sequence[Setting]) -> Iterator[tuple[Kind, Group, Group
 def _random(every: Sequence[Group], group: Group) -> Group | None:
     """Return the group of the same entry, pruner and variant with random search."""
     key = (group.label, group.scope.pruner, variant_text(group.spec.experiment.variant))
-    same = (one for one in every if (one.label, one.scope.pruner, variant_text(one.spec.experiment.variant)) == key)
-    return next((one for one in same if one.scope.sampler == SAMPLER), None)
+    same = (other for other in every if (other.label, other.scope.pruner, variant_text(other.spec.experiment.variant)) == key)
+    return next((other for other in same if other.scope.sampler == SAMPLER), None)
 
 
-def _effect(kind: Kind, one: Group, other: Group, names: tuple[str, str], metric: str, confidence: float) -> Effect:
-    units = (run.metrics[metric].unit for group in (one, other) for run in group.done.values() if metric in run.metrics)
+def _effect(kind: Kind, group: Group, other: Group, names: tuple[str, str], metric: str, confidence: float) -> Effect:
+    units = (run.metrics[metric].unit for side in (group, other) for run in side.done.values() if metric in run.metrics)
     bare = Effect(kind=kind, one=names[0], other=names[1], metric=metric, unit=next(units, ""))
-    if one.emulated or other.emulated:
+    if group.emulated or other.emulated:
         return replace(bare, reason=EMULATED)
-    found = differences(one, other, metric)
-    made = interval(found.values, confidence, found.scale) if found.lacking is None else None
-    return replace(bare, interval=made, reason=found.lacking, failures=found.failures)
+    paired = differences(group, other, metric)
+    mean = interval(paired.values, confidence, paired.scale) if paired.lacking is None else None
+    return replace(bare, interval=mean, reason=paired.lacking, failures=paired.failures)

@@ -34,104 +34,106 @@ class Section:
     is_control: bool = True  # False: an effect, which is no question of equal treatment
 
 
-def lines(found: Controls) -> list[str]:
+def lines(controls: Controls) -> list[str]:
     """Return the lines of all controls, the answer first in each."""
     result = []
-    for section in _sections(found, MOST_DIFFERENCES):
+    for section in _sections(controls, MOST_DIFFERENCES):
         result += [section.answer, *(f"  {line}" for line in (*section.alarms, *section.evidence))]
     return result
 
 
-def headlines(found: Controls, results: Path) -> list[str]:
+def headlines(controls: Controls, results: Path) -> list[str]:
     """Return the answers alone, with what contradicts equal treatment: the end of a comparison."""
     result = []
-    for section in _sections(found, FEW_DIFFERENCES):
+    for section in _sections(controls, FEW_DIFFERENCES):
         if section.is_control:
             result += [section.answer, *(f"  {line}" for line in section.alarms)]
     return [*result, f"Their evidence, effects and noise floor: {command('check', '--controls', results)}"] if result else []
 
 
-def _sections(found: Controls, most: int) -> Iterator[Section]:
+def _sections(controls: Controls, most: int) -> Iterator[Section]:
     """Yield all sections; `most`: differing values that are listed."""
-    for one in found.same_configurations:
-        yield _same_configuration(one, most)
-    if found.pairs:
-        yield _same_algorithm(found)
-    yield from _effects(found)
+    for control in controls.same_configurations:
+        yield _same_configuration(control, most)
+    if controls.pairs:
+        yield _same_algorithm(controls)
+    yield from _effects(controls)
 
 
-def _same_configuration(one: SameConfiguration, most: int) -> Section:
-    held = [item for item in one.adapters if not item.emulated]
+def _same_configuration(control: SameConfiguration, most: int) -> Section:
+    held = [adapter for adapter in control.adapters if not adapter.emulated]
     what = {
         Equality.EQUAL: f"all values of {len(held)} frameworks are equal bit for bit",
-        Equality.DIFFERENT: f"{counted(len(one.contradicting), 'value')} not the same in all frameworks",
+        Equality.DIFFERENT: f"{counted(len(control.contradicting), 'value')} not the same in all frameworks",
         Equality.INCOMPLETE: "what could be compared is equal bit for bit, but some of the plan is not there",
         Equality.NOTHING: "fewer than two frameworks have an epoch in common",
-    }[one.answer]
-    width = max(len(item.label) for item in one.adapters)
+    }[control.answer]
+    width = max(len(adapter.label) for adapter in control.adapters)
     return Section(
-        answer=f"Same configurations (sampler {one.setting}): {one.answer.value}: {what}.",
-        alarms=tuple(_listed("differs", one.contradicting, most)),
+        answer=f"Same configurations (sampler {control.setting}): {control.answer.value}: {what}.",
+        alarms=tuple(_listed("differs", control.contradicting, most)),
         evidence=(
-            *(f"{item.label.ljust(width)}  {_compared(item, one.reference)}" for item in one.adapters),
-            *_listed("differs where emulated, in no answer", [item for item in one.differences if item.emulated_only], most),
+            *(f"{adapter.label.ljust(width)}  {_compared(adapter, control.reference)}" for adapter in control.adapters),
+            *_listed(
+                "differs where emulated, in no answer",
+                [adapter for adapter in control.differences if adapter.emulated_only],
+                most,
+            ),
         ),
     )
 
 
 def _listed(what: str, differences: Sequence[Difference], most: int) -> Iterator[str]:
-    for one in differences[:most]:
-        values = ", ".join(f"{value} ({', '.join(labels)})" for value, labels in one.values.items())
-        yield f"{what}: seed {one.seed}, configuration {one.configuration}, epoch {one.epoch}, {one.metric}: {values}"
+    for difference in differences[:most]:
+        values = ", ".join(f"{value} ({', '.join(labels)})" for value, labels in difference.values.items())
+        trained = f"seed {difference.seed}, configuration {difference.configuration}, epoch {difference.epoch}"
+        yield f"{what}: {trained}, {difference.metric}: {values}"
     if len(differences) > most:
         yield f"and {len(differences) - most} more; --json has all"
 
 
-def _compared(item: Compared, reference: str | None) -> str:
-    what = f"{item.configurations} configurations, {item.epochs} epochs, {item.values} values"
-    if item.is_reference:
+def _compared(adapter: Compared, reference: str | None) -> str:
+    what = f"{adapter.configurations} configurations, {adapter.epochs} epochs, {adapter.values} values"
+    if adapter.is_reference:
         text = f"{what}: what the others are held to"
-    elif not item.values:
+    elif not adapter.values:
         text = f"nothing in common with {reference}" if reference is not None else "nothing to hold it to"
-    elif item.unequal:
-        text = f"{what}: {item.unequal} differ"
+    elif adapter.unequal:
+        text = f"{what}: {adapter.unequal} differ"
     else:
         text = f"{what}: all equal"
-    if item.same_model is not None:
-        text += "; the tested model has the same bytes" if item.same_model else "; another model was tested"
-    if item.lacking:
-        whom = "" if item.is_reference or reference is None else f" with {reference}"
-        text += f"; {item.lacking} planned configurations not compared{whom}"
-    if item.not_done:
-        text += "; " + ", ".join(f"seed {seed} {status}" for seed, status in sorted(item.not_done.items()))
-    return f"{text} (emulated: shown, in no answer)" if item.emulated else text
+    if adapter.same_model is not None:
+        text += "; the tested model has the same bytes" if adapter.same_model else "; another model was tested"
+    if adapter.lacking:
+        whom = "" if adapter.is_reference or reference is None else f" with {reference}"
+        text += f"; {adapter.lacking} planned configurations not compared{whom}"
+    if adapter.not_done:
+        text += "; " + ", ".join(f"seed {seed} {status}" for seed, status in sorted(adapter.not_done.items()))
+    return f"{text} (emulated: shown, in no answer)" if adapter.emulated else text
 
 
-def _same_algorithm(found: Controls) -> Section:
-    pairs = [pair for pair in found.pairs if not pair.is_noise]
+def _same_algorithm(controls: Controls) -> Section:
+    pairs = [pair for pair in controls.pairs if not pair.is_noise]
     alarms = [
         f"WARNING: {pair.one} and {pair.other} ({pair.setting}) select models of different quality with the same algorithm: "
         "the interval is outside the margin"
-        for pair in differing_pairs(found.pairs)
+        for pair in differing_pairs(controls.pairs)
     ]
-    margins = dict.fromkeys((pair.margin.value, pair.margin.source) for pair in found.pairs)
+    margins = dict.fromkeys((pair.margin.value, pair.margin.source) for pair in controls.pairs)
     evidence = [
-        f"margin ±{value:g} of {QUALITY}: {source}; intervals of {100 * (1 - 2 * found.alpha):.0f} % by seed (TOST)"
+        f"margin ±{value:g} of {QUALITY}: {source}; intervals of {100 * (1 - 2 * controls.alpha):.0f} % by seed (TOST)"
         for value, source in margins
         if value is not None
     ]
-    rows = [_pair(pair, many=len({one.setting for one in found.pairs}) > 1) for pair in found.pairs]
+    settings = dict.fromkeys(pair.setting for pair in controls.pairs)
+    rows = [_pair(pair, many=len(settings) > 1) for pair in controls.pairs]
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
     evidence += ["  ".join((name.ljust(widths[0]), scores.ljust(widths[1]), quality)) for name, scores, quality in rows]
-    answer = f"Same algorithm (sampler {_names(found.pairs)}): {_headline(found, pairs)}"
+    answer = f"Same algorithm (sampler {', '.join(settings)}): {_headline(pairs)}"
     return Section(answer=answer, alarms=tuple(alarms), evidence=tuple(evidence))
 
 
-def _names(pairs: Sequence[EntryPair]) -> str:
-    return ", ".join(dict.fromkeys(pair.setting for pair in pairs))
-
-
-def _headline(found: Controls, pairs: Sequence[EntryPair]) -> str:
+def _headline(pairs: Sequence[EntryPair]) -> str:
     if not pairs:
         return "no two frameworks to compare; the noise floor alone."
     judged = [pair.quality.verdict for pair in pairs if pair.quality is not None]
@@ -147,13 +149,13 @@ def _headline(found: Controls, pairs: Sequence[EntryPair]) -> str:
             if counts[EquivalenceAnswer.NOT_SHOWN]
             else ""
         )
-        left = len(pairs) - len(judged)
-        parts.append(part + (f", not judged in {left}" if left else ""))
+        unjudged = len(pairs) - len(judged)
+        parts.append(part + (f", not judged in {unjudged}" if unjudged else ""))
     if scores:
         least = min(score.adjusted or 0.0 for score in scores)
         differing = sum(score.differs is True for score in scores)
-        shown = f"{differing} of {len(scores)} differ" if differing else "none is shown to differ"
-        parts.append(f"distributions of scores: {shown} (least p {least:.2g}, KS, Holm over {counted(len(scores), 'pair')})")
+        text = f"{differing} of {len(scores)} differ" if differing else "none is shown to differ"
+        parts.append(f"distributions of scores: {text} (least p {least:.2g}, KS, Holm over {counted(len(scores), 'pair')})")
     return "; ".join(parts) + "." if parts else "nothing could be judged."
 
 
@@ -172,68 +174,67 @@ def _pair(pair: EntryPair, *, many: bool) -> tuple[str, str, str]:
 def _quality(pair: EntryPair) -> str:
     if pair.quality is None:
         return f"quality: {pair.no_quality}{_failed(pair)}"
-    found = pair.quality.interval
-    size = "equal in all" if found.low == found.high == 0 else f"{_interval(found)},"
-    text = f"quality: {size} {counted(found.n, 'seed')}{_failed(pair)}: {pair.quality.verdict.value}"
+    interval = pair.quality.interval
+    size = "equal in all" if interval.low == interval.high == 0 else f"{_interval(interval)},"
+    text = f"quality: {size} {counted(interval.n, 'seed')}{_failed(pair)}: {pair.quality.verdict.value}"
     if pair.quality.verdict is EquivalenceAnswer.NOT_SHOWN and pair.quality.seeds_needed is not None:
         text += f" (if equal, about {pair.quality.seeds_needed} seeds would show it)"
     return text
 
 
-def _failed(one: EntryPair | Effect) -> str:
-    return f"; failed runs: {one.failures[0]} and {one.failures[1]}" if any(one.failures) else ""
+def _failed(compared: EntryPair | Effect) -> str:
+    return f"; failed runs: {compared.failures[0]} and {compared.failures[1]}" if any(compared.failures) else ""
 
 
-def _interval(found: Interval) -> str:
-    return f"{found.estimate:+.4f} [{found.low:+.4f}, {found.high:+.4f}]".replace("-", "−")
+def _interval(interval: Interval) -> str:
+    return f"{interval.estimate:+.4f} [{interval.low:+.4f}, {interval.high:+.4f}]".replace("-", "−")
 
 
-def _effects(found: Controls) -> Iterator[Section]:
-    pool = next((one.other for one in found.effects if one.kind == "runtime"), "")
+def _effects(controls: Controls) -> Iterator[Section]:
+    pool = next((effect.other for effect in controls.effects if effect.kind == "runtime"), "")
     for kind, title in _EFFECTS.items():
-        own = [one for one in found.effects if one.kind == kind]
-        if own:
-            widths = [max(len(one.one) for one in own), max(len(one.metric) for one in own)]
+        effects = [effect for effect in controls.effects if effect.kind == kind]
+        if effects:
+            widths = [max(len(effect.one) for effect in effects), max(len(effect.metric) for effect in effects)]
             yield Section(
-                answer=f"{title.format(pool=pool)}, {100 * found.confidence:.0f} % intervals by seed:",
-                evidence=tuple(f"{one.one.ljust(widths[0])}  {one.metric.ljust(widths[1])}  {_effect(one)}" for one in own),
+                answer=f"{title.format(pool=pool)}, {100 * controls.confidence:.0f} % intervals by seed:",
+                evidence=tuple(
+                    f"{effect.one.ljust(widths[0])}  {effect.metric.ljust(widths[1])}  {_effect(effect)}" for effect in effects
+                ),
                 is_control=False,
             )
 
 
-def _effect(one: Effect) -> str:
-    if one.interval is None:
-        return f"– ({one.reason}{_failed(one)})"
-    found = one.interval
-    seeds = f"{counted(found.n, 'seed')}{_failed(one)}"
-    if one.metric == QUALITY:
-        return f"{_interval(found)}, {seeds}"
-    factor, unit = (1e-3, "s") if one.unit == "ms" else (1.0, one.unit)
-    mean, low, high = (_signed(value * factor) for value in (found.estimate, found.low, found.high))
+def _effect(effect: Effect) -> str:
+    if effect.interval is None:
+        return f"– ({effect.reason}{_failed(effect)})"
+    interval = effect.interval
+    seeds = f"{counted(interval.n, 'seed')}{_failed(effect)}"
+    if effect.metric == QUALITY:
+        return f"{_interval(interval)}, {seeds}"
+    factor, unit = (1e-3, "s") if effect.unit == "ms" else (1.0, effect.unit)
+    mean, low, high = (
+        f"{'+' if value >= 0 else '−'}{number(abs(value * factor))}" for value in (interval.estimate, interval.low, interval.high)
+    )
     return f"{mean} {unit} [{low}, {high}], {seeds}"
 
 
-def _signed(value: float) -> str:
-    return f"{'+' if value >= 0 else '−'}{number(abs(value))}"
-
-
-def to_json(found: Controls) -> dict[str, Any]:
+def to_json(controls: Controls) -> dict[str, Any]:
     """Return all controls as JSON values."""
     return {
-        "contradicts": found.contradicts,
+        "contradicts": controls.contradicts,
         "same_configurations": [
-            field_values(one, {"reference": "nothing is done that is not emulated"}) for one in found.same_configurations
+            field_values(control, {"reference": "nothing is done that is not emulated"})
+            for control in controls.same_configurations
         ],
         "same_algorithm": {
-            "alpha": round(found.alpha, 12),
+            "alpha": round(controls.alpha, 12),
             "correction": "holm, over the pairs that are not A/A",
             "metric": QUALITY,
-            "pairs": [_pair_json(pair) for pair in found.pairs],
+            "pairs": [
+                field_values(pair, {"scores": pair.no_scores, "quality": pair.no_quality}, without=("no_scores", "no_quality"))
+                for pair in controls.pairs
+            ],
         },
-        "effects": [field_values(one, {"interval": one.reason}, without=("reason",)) for one in found.effects],
+        "effects": [field_values(effect, {"interval": effect.reason}, without=("reason",)) for effect in controls.effects],
     }
-
-
-def _pair_json(pair: EntryPair) -> dict[str, Any]:
-    because = {"scores": pair.no_scores, "quality": pair.no_quality}
-    return field_values(pair, because, without=("no_scores", "no_quality"))

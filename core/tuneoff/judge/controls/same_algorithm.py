@@ -60,15 +60,15 @@ class Equivalence:
     seeds_needed: int | None  # about, by this spread, to show equivalence of what is equal; None: the spread is 0
 
 
-def kolmogorov_smirnov(one: Sequence[float], other: Sequence[float]) -> KolmogorovSmirnov:
+def kolmogorov_smirnov(sample: Sequence[float], other: Sequence[float]) -> KolmogorovSmirnov:
     """Compare two samples, two-sided. Equal values within a sample make the p-value too great, never too small."""
     from scipy import stats
 
-    method = "exact" if max(len(one), len(other)) <= EXACT_UP_TO else "asymp"
+    method = "exact" if max(len(sample), len(other)) <= EXACT_UP_TO else "asymp"
     with warnings.catch_warnings():  # scipy takes the asymptotic distribution where the exact one overflows, and warns
         warnings.simplefilter("ignore", RuntimeWarning)
-        result = stats.ks_2samp(one, other, alternative="two-sided", method=method)
-    return KolmogorovSmirnov(distance=float(result.statistic), p=float(result.pvalue), n=len(one), m=len(other))
+        result = stats.ks_2samp(sample, other, alternative="two-sided", method=method)
+    return KolmogorovSmirnov(distance=float(result.statistic), p=float(result.pvalue), n=len(sample), m=len(other))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -79,8 +79,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     adjusted = [1.0] * len(p_values)
     greatest = 0.0
-    for place, index in enumerate(order):
-        greatest = max(greatest, min(1.0, (len(p_values) - place) * p_values[index]))
+    for rank, index in enumerate(order):
+        greatest = max(greatest, min(1.0, (len(p_values) - rank) * p_values[index]))
         adjusted[index] = greatest
     return adjusted
 
@@ -115,25 +115,25 @@ def equivalence(differences: Sequence[float], margin: float, alpha: float, scale
     """
     if not 0 < alpha < 0.5:
         raise ValueError(f"`0 < alpha < 0.5` must hold, but got {alpha}")
-    found = interval(differences, 1 - 2 * alpha, scale)
-    if found.low == found.high:
-        verdict = EquivalenceAnswer.EQUIVALENT if abs(found.estimate) < margin else EquivalenceAnswer.DIFFERENT
-        at_margin = abs(abs(found.estimate) - margin) <= rounding(checked(differences), scale)
-        if found.n < LEAST_WITHOUT_SPREAD or at_margin:
+    mean = interval(differences, 1 - 2 * alpha, scale)
+    if mean.low == mean.high:
+        verdict = EquivalenceAnswer.EQUIVALENT if abs(mean.estimate) < margin else EquivalenceAnswer.DIFFERENT
+        at_margin = abs(abs(mean.estimate) - margin) <= rounding(checked(differences), scale)
+        if mean.n < LEAST_WITHOUT_SPREAD or at_margin:
             verdict = EquivalenceAnswer.NOT_SHOWN
-        return Equivalence(interval=found, margin=margin, p=None, verdict=verdict, seeds_needed=None)
+        return Equivalence(interval=mean, margin=margin, p=None, verdict=verdict, seeds_needed=None)
     from scipy import stats
 
     above = stats.ttest_1samp(differences, -margin, alternative="greater").pvalue
     p = max(float(above), float(stats.ttest_1samp(differences, margin, alternative="less").pvalue))
     if p < alpha:
         verdict = EquivalenceAnswer.EQUIVALENT
-    elif found.low > margin or found.high < -margin:
+    elif mean.low > margin or mean.high < -margin:
         verdict = EquivalenceAnswer.DIFFERENT
     else:
         verdict = EquivalenceAnswer.NOT_SHOWN
     needed = seeds_needed(statistics.stdev(differences), margin, alpha)
-    return Equivalence(interval=found, margin=margin, p=p, verdict=verdict, seeds_needed=needed)
+    return Equivalence(interval=mean, margin=margin, p=p, verdict=verdict, seeds_needed=needed)
 
 
 def seeds_needed(deviation: float, margin: float, alpha: float, power: float = POWER) -> int:
@@ -184,37 +184,34 @@ class EntryPair:
 
 
 def pairs_of(all_settings: Sequence[Setting], analysis: Mapping[str, Any], alpha: float) -> list[EntryPair]:
-    """Return every pair of adapters, then every A/A pair, of the settings with `sampler: random` and no pruner.
+    """Return every pair of adapters, then every A/A pair, of the settings with `sampler: random`, no pruner and two entries.
 
     With a pruner the frameworks' own rules decide which trials complete: that is another algorithm in each.
     """
-    found: list[EntryPair] = []
+    pairs: list[EntryPair] = []
     noise: list[EntryPair] = []
-    for groups in comparable(all_settings):
+    for groups in all_settings:
+        is_same = (groups[0].scope.sampler, groups[0].scope.pruner) == (SAMPLER, NO_PRUNER)
+        if not is_same or sum(not group.emulated for group in groups) < 2:
+            continue
         firsts = [group for group in groups if not group.emulated and group.replicate == 0]
         margin = quality_margin(analysis, firsts[0].spec.experiment.workload)
-        found += [_pair(one, other, margin, alpha) for one, other in combinations(firsts, 2)]
-        noise += [_pair(one, other, margin, alpha, is_noise=True) for one, other in noise_pairs(groups)]
-    return [*_adjusted(found, alpha), *noise]
+        pairs += [_pair(*pair, margin, alpha) for pair in combinations(firsts, 2)]
+        noise += [_pair(*pair, margin, alpha, is_noise=True) for pair in noise_pairs(groups)]
+    return [*_adjusted(pairs, alpha), *noise]
 
 
-def comparable(all_settings: Sequence[Setting]) -> list[Setting]:
-    """Return the settings that run the same algorithm in at least two entries."""
-    same = [groups for groups in all_settings if (groups[0].scope.sampler, groups[0].scope.pruner) == (SAMPLER, NO_PRUNER)]
-    return [groups for groups in same if sum(not group.emulated for group in groups) > 1]
-
-
-def differences(one: Group, other: Group, metric: str) -> Differences:
-    """Return one − other of a metric by seed. A seed in which one failed leaves no mean; in which both did, nothing."""
+def differences(group: Group, other: Group, metric: str) -> Differences:
+    """Return group − other of a metric by seed. A seed in which one failed leaves no mean; in which both did, nothing."""
     question = Question(name="", metric=metric, unit="", better="max", scale="difference", margin=None, margin_text="")
-    found = by_seed(one, other, question)
-    values = tuple(row.difference for row in found.usable if row.difference is not None and row.reason != BOTH_FAILED)
-    lacking = found.excluded
+    paired = by_seed(group, other, question)
+    values = tuple(row.difference for row in paired.usable if row.difference is not None and row.reason != BOTH_FAILED)
+    lacking = paired.excluded
     if any(map(math.isinf, values)):
         lacking = FAILED
     elif len(values) < FEWEST_SEEDS:
         lacking = lacking or f"{metric} in both of {len(values)} seeds, fewer than {FEWEST_SEEDS}"
-    return Differences(values=values, scale=found.scale, failures=found.failures, lacking=lacking)
+    return Differences(values=values, scale=paired.scale, failures=paired.failures, lacking=lacking)
 
 
 def differing_pairs(pairs: Sequence[EntryPair]) -> list[EntryPair]:
@@ -226,27 +223,27 @@ def differing_pairs(pairs: Sequence[EntryPair]) -> list[EntryPair]:
     ]
 
 
-def _pair(one: Group, other: Group, margin: Margin, alpha: float, *, is_noise: bool = False) -> EntryPair:
-    seeds = sorted(set(one.done) & set(other.done))
-    ours, theirs = (list(_scores(group, seeds)) for group in (one, other))
+def _pair(group: Group, other: Group, margin: Margin, alpha: float, *, is_noise: bool = False) -> EntryPair:
+    seeds = sorted(set(group.done) & set(other.done))
+    ours, theirs = (list(_scores(side, seeds)) for side in (group, other))
     scores, no_scores = None, None
     if min(len(ours), len(theirs)) < FEWEST_SCORES:
         no_scores = f"{len(ours)} and {len(theirs)} completed trials in common seeds, fewer than {FEWEST_SCORES}"
     else:
         scores = ScoreComparison(test=kolmogorov_smirnov(ours, theirs))
-    found = differences(one, other, QUALITY)
+    paired = differences(group, other, QUALITY)
     quality, no_quality = None, None
     if margin.value is None:
         no_quality = margin.source
     elif not 0 < alpha < 0.5:
         no_quality = f"analysis.confidence must be above 0.5 for an interval to judge by, but it is {1 - alpha:g}"
-    elif found.lacking is not None:
-        no_quality = found.lacking
+    elif paired.lacking is not None:
+        no_quality = paired.lacking
     else:
-        quality = equivalence(found.values, margin.value, alpha, found.scale)
+        quality = equivalence(paired.values, margin.value, alpha, paired.scale)
     return EntryPair(
-        setting=setting_text(one),
-        one=one.label,
+        setting=setting_text(group),
+        one=group.label,
         other=other.label,
         seeds=len(seeds),
         is_noise=is_noise,
@@ -254,7 +251,7 @@ def _pair(one: Group, other: Group, margin: Margin, alpha: float, *, is_noise: b
         no_scores=no_scores,
         quality=quality,
         no_quality=no_quality,
-        failures=found.failures,
+        failures=paired.failures,
         margin=margin,
     )
 
@@ -262,13 +259,13 @@ def _pair(one: Group, other: Group, margin: Margin, alpha: float, *, is_noise: b
 def _adjusted(pairs: Sequence[EntryPair], alpha: float) -> list[EntryPair]:
     tested = [pair.scores.test.p for pair in pairs if pair.scores is not None]
     by_order = iter(holm(tested))
-    found = []
+    result = []
     for pair in pairs:
         if pair.scores is not None:
             adjusted = next(by_order)
             pair = replace(pair, scores=replace(pair.scores, adjusted=adjusted, differs=adjusted < alpha))
-        found.append(pair)
-    return found
+        result.append(pair)
+    return result
 
 
 def _scores(group: Group, seeds: Sequence[int]) -> Iterator[float]:

@@ -74,7 +74,7 @@ class SameConfiguration:
     @property
     def contradicting(self) -> tuple[Difference, ...]:
         """The differences between adapters that are not emulated."""
-        return tuple(one for one in self.differences if not one.emulated_only)
+        return tuple(difference for difference in self.differences if not difference.emulated_only)
 
 
 def same_configurations(all_settings: Sequence[Setting]) -> list[SameConfiguration]:
@@ -92,45 +92,41 @@ def same_configuration(name: str, groups: Sequence[Group]) -> SameConfiguration:
     adapters = tuple(_compared(group, reference, values) for group in groups)
     held = {group.label for group in compared}
     differences = tuple(_differences(values, held))
+    trained = Counter(epoch for label in held for epoch in {key[:3] for key in values[label]})
     return SameConfiguration(
         setting=name,
         reference=reference.label if reference is not None else None,
         adapters=adapters,
         differences=differences,
-        answer=_answer(adapters, differences, any_shared=_share_an_epoch([values[label] for label in held])),
+        answer=_answer(adapters, differences, any_shared=any(count > 1 for count in trained.values())),
     )
 
 
 def _answer(adapters: Sequence[Compared], differences: Sequence[Difference], *, any_shared: bool) -> Equality:
-    if any(not one.emulated_only for one in differences):
+    if any(not difference.emulated_only for difference in differences):
         return Equality.DIFFERENT
     if not any_shared:
         return Equality.NOTHING
-    held = [one for one in adapters if not one.emulated]
-    return Equality.INCOMPLETE if any(one.lacking or one.not_done for one in held) else Equality.EQUAL
-
-
-def _share_an_epoch(values: Sequence[Values]) -> bool:
-    counts = Counter(epoch for own in values for epoch in {place[:3] for place in own})
-    return any(count > 1 for count in counts.values())
+    held = [adapter for adapter in adapters if not adapter.emulated]
+    return Equality.INCOMPLETE if any(adapter.lacking or adapter.not_done for adapter in held) else Equality.EQUAL
 
 
 def _compared(group: Group, reference: Group | None, values: Mapping[str, Values]) -> Compared:
-    found = compare_values(values[group.label], values[reference.label] if reference is not None else {})
+    common = compare_values(values[group.label], values[reference.label] if reference is not None else {})
     planned = {
-        (seed, configuration_digest(one))
+        (seed, configuration_digest(configuration))
         for seed in {**group.done, **group.not_done}
-        for one in group.spec.experiment.configurations
+        for configuration in group.spec.experiment.configurations
     }
     return Compared(
         label=group.label,
         emulated=group.emulated,
         is_reference=group is reference,
-        configurations=len(found.configurations),
-        epochs=found.epochs,
-        values=found.values,
-        unequal=len(found.unequal),
-        lacking=len(planned - found.configurations),
+        configurations=len(common.configurations),
+        epochs=common.epochs,
+        values=common.values,
+        unequal=len(common.unequal),
+        lacking=len(planned - common.configurations),
         not_done=group.not_done,
         same_model=None if reference is None or reference is group else _same_model(group, reference),
     )
@@ -140,8 +136,8 @@ def _same_model(group: Group, reference: Group) -> bool | None:
     """Compare the checkpoints that were tested: no part of the answer, since tied models may be chosen between."""
     theirs = reference.done
     pairs = [(_checkpoint(run), _checkpoint(theirs.get(seed))) for seed, run in group.done.items()]
-    known = [one == other for one, other in pairs if one is not None and other is not None]
-    return all(known) if known else None
+    equal = [tested == expected for tested, expected in pairs if tested is not None and expected is not None]
+    return all(equal) if equal else None
 
 
 def _checkpoint(run: RunRecord | None) -> str | None:
@@ -153,16 +149,16 @@ def _differences(values: Mapping[str, Values], held: Set[str]) -> Iterator[Diffe
 
     `held`: labels of the adapters that are not emulated.
     """
-    trained = {label: {place[:3] for place in own} for label, own in values.items()}
-    for place in dict.fromkeys(place for own in values.values() for place in own):
-        found: dict[str, list[str]] = {}
-        for label, own in values.items():
-            if place[:3] in trained[label]:
-                found.setdefault(own.get(place, ABSENT), []).append(label)
-        if len(found) > 1:
-            seed, digest, epoch, metric = place
-            shared = {value: tuple(labels) for value, labels in found.items()}
-            emulated_only = sum(not held.isdisjoint(labels) for labels in found.values()) < 2
+    trained = {label: {key[:3] for key in texts} for label, texts in values.items()}
+    for key in dict.fromkeys(key for texts in values.values() for key in texts):
+        labels_of: dict[str, list[str]] = {}
+        for label, texts in values.items():
+            if key[:3] in trained[label]:
+                labels_of.setdefault(texts.get(key, ABSENT), []).append(label)
+        if len(labels_of) > 1:
+            seed, digest, epoch, metric = key
+            shared = {value: tuple(labels) for value, labels in labels_of.items()}
+            emulated_only = sum(not held.isdisjoint(labels) for labels in labels_of.values()) < 2
             yield Difference(
                 seed=seed, configuration=digest, epoch=epoch, metric=metric, values=shared, emulated_only=emulated_only
             )
@@ -170,7 +166,7 @@ def _differences(values: Mapping[str, Values], held: Set[str]) -> Iterator[Diffe
 
 def settings(groups: Iterable[Group]) -> list[Setting]:
     """Return the settings of these groups, those without runs of their own left out."""
-    return [tuple(own) for own in by_scope(group for group in groups if group.own).values()]
+    return [tuple(setting) for setting in by_scope(group for group in groups if group.own).values()]
 
 
 def setting_text(group: Group) -> str:

@@ -41,11 +41,11 @@ def checked(values: Sequence[float], what: str = "values") -> NDArray[np.float64
     return array
 
 
-def midpoint(one: float, other: float) -> float:
+def midpoint(a: float, b: float) -> float:
     """Return the mean of two values; of opposite infinite ones 0, the middle by symmetry."""
-    if math.isinf(one) and math.isinf(other) and one != other:
+    if math.isinf(a) and math.isinf(b) and a != b:
         return 0.0
-    return one / 2 + other / 2 if math.isinf(one) or math.isinf(other) else (one + other) / 2
+    return a / 2 + b / 2 if math.isinf(a) or math.isinf(b) else (a + b) / 2
 
 
 def middle(values: Sequence[float]) -> float:
@@ -162,10 +162,10 @@ def coverage(n: int, depth: int) -> float:
 
 def depth(n: int, confidence: float) -> int:
     """Return the greatest depth that holds; 0 where not even the extremes do."""
-    found = 0
-    while 2 * (found + 1) <= n and coverage(n, found + 1) >= confidence - 1e-12:
-        found += 1
-    return found
+    deepest = 0
+    while 2 * (deepest + 1) <= n and coverage(n, deepest + 1) >= confidence - 1e-12:
+        deepest += 1
+    return deepest
 
 
 def interpolated(ordered: Floats, confidence: float) -> tuple[Floats, Floats]:

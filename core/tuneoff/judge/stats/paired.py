@@ -72,7 +72,9 @@ def judge(
         raise ValueError(f"`margin > 0` must hold, but got {margin}")
     clean, step, unit, tolerance = _prepared(differences, grid_step, rounding_scale)
     if estimator == "hodges-lehmann":
-        interval, p = _signed_rank(clean, alpha, step, tolerance)
+        bounds = signed_rank.bounds(clean[None, :], alpha, step, tolerance)
+        interval = _interval(bounds.estimate[0], bounds.low[0], bounds.high[0], alpha, clean.size, SIGNED_RANK)
+        p = float(bounds.p[0])
     else:
         interval, p = _sign(clean, alpha)
     interval = _scaled(interval, unit, grid_step / 2)
@@ -95,13 +97,13 @@ def judge_without_each(
     if clean.size < 2:
         raise ValueError(f"at least 2 differences must be given, but got {clean.size}")
     rows = np.tile(clean, (clean.size, 1))[~np.eye(clean.size, dtype=bool)].reshape(clean.size, -1)  # (n, n - 1)
-    found = signed_rank.bounds(rows, alpha, step, tolerance)
-    made = []
-    for estimate, low, high, p in zip(found.estimate, found.low, found.high, found.p, strict=True):
-        interval = _scaled(_made(estimate, low, high, alpha, rows.shape[1], SIGNED_RANK), unit, grid_step / 2)
+    bounds = signed_rank.bounds(rows, alpha, step, tolerance)
+    judgements = []
+    for estimate, low, high, p in zip(bounds.estimate, bounds.low, bounds.high, bounds.p, strict=True):
+        interval = _scaled(_interval(estimate, low, high, alpha, rows.shape[1], SIGNED_RANK), unit, grid_step / 2)
         relation = _relation(interval, margin, tolerance * unit)
-        made.append(Judgement(relation=relation, interval=interval, p=float(p), method=SIGNED_RANK))
-    return tuple(made)
+        judgements.append(Judgement(relation=relation, interval=interval, p=float(p), method=SIGNED_RANK))
+    return tuple(judgements)
 
 
 def _prepared(differences: Sequence[float], grid_step: float, rounding_scale: float) -> tuple[Floats, float, float, float]:
@@ -120,12 +122,6 @@ def _relation(interval: Interval, margin: float | None, tolerance: float) -> Rel
     return "above" if interval.low > 0 else "below"
 
 
-def _signed_rank(differences: Floats, alpha: float, step: float, tolerance: float) -> tuple[Interval, float]:
-    found = signed_rank.bounds(differences[None, :], alpha, step, tolerance)
-    made = _made(found.estimate[0], found.low[0], found.high[0], alpha, differences.size, SIGNED_RANK)
-    return made, float(found.p[0])
-
-
 def _sign(differences: Floats, alpha: float) -> tuple[Interval, float]:
     """Return the median with the order statistics that bound it without interpolation, and the p of the sign test."""
     import numpy as np
@@ -133,14 +129,14 @@ def _sign(differences: Floats, alpha: float) -> tuple[Interval, float]:
     ordered = np.sort(differences)
     n = ordered.size
     estimate = midpoint(float(ordered[(n - 1) // 2]), float(ordered[n // 2]))
-    place = depth(n, 1 - alpha)
-    low, high = (float(ordered[place - 1]), float(ordered[n - place])) if place else (-math.inf, math.inf)
+    k = depth(n, 1 - alpha)
+    low, high = (float(ordered[k - 1]), float(ordered[n - k])) if k else (-math.inf, math.inf)
     against = min(int((ordered <= 0).sum()), int((ordered >= 0).sum()))
     p = min(1.0, 1 - coverage(n, against + 1))
-    return _made(estimate, low, high, alpha, n, "median, sign test"), p
+    return _interval(estimate, low, high, alpha, n, "median, sign test"), p
 
 
-def _made(estimate: float, low: float, high: float, alpha: float, n: int, method: str) -> Interval:
+def _interval(estimate: float, low: float, high: float, alpha: float, n: int, method: str) -> Interval:
     return Interval(estimate=float(estimate), low=float(low), high=float(high), confidence=1 - alpha, n=n, method=method)
 
 
@@ -148,7 +144,7 @@ def _scaled(interval: Interval, unit: float, half: float) -> Interval:
     """Return the interval in the metric's unit, at least half a grid step to each side of the estimate."""
     estimate = interval.estimate * unit
     low, high = min(interval.low * unit, estimate - half), max(interval.high * unit, estimate + half)
-    return _made(estimate, low, high, 1 - interval.confidence, interval.n, interval.method)
+    return _interval(estimate, low, high, 1 - interval.confidence, interval.n, interval.method)
 
 
 def rounding(differences: NDArray[np.float64], scale: float = 0.0) -> float:

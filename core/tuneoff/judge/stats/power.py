@@ -13,6 +13,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from tuneoff.judge.stats import signed_rank
+from tuneoff.judge.stats.location import students_t_quantile
 from tuneoff.judge.stats.sign_flip import generator
 
 if TYPE_CHECKING:
@@ -57,19 +58,10 @@ def seeds_needed(effect_in_sd: float, alpha: float, power: float = 0.8) -> int |
 def _asymptotic(n: int, alpha: float, power: float) -> float:
     normal = NormalDist()
     size = n * EFFICIENCY
-    quantile = t_quantile(1 - alpha / 2, n - 1)
+    quantile = students_t_quantile(1 - alpha / 2, n - 1)
     # The t statistic of a shift varies a little more than 1: by its own deviation's estimate.
     spread = math.sqrt(1 + quantile**2 / (2 * (n - 1)))
     return (quantile + normal.inv_cdf(power) * spread) / math.sqrt(size)
-
-
-def t_quantile(probability: float, freedom: int) -> float:
-    """Return the quantile of Student's t from 30 degrees of freedom on, where two terms are enough: `plan` needs no scipy.
-
-    Source: E. A. Cornish and R. A. Fisher, Rev. Int. Stat. Inst. 5 (1938) 307.
-    """
-    z = NormalDist().inv_cdf(probability)
-    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
 
 @lru_cache(maxsize=256)
@@ -79,10 +71,10 @@ def _least_shifts(n: int, alpha: float) -> np.ndarray[tuple[int], np.dtype[np.fl
 
     draw = generator("detectable", str(n))
     k = signed_rank.depth(n, alpha)
-    one, other = np.triu_indices(n)
-    found = []
+    first, second = np.triu_indices(n)
+    shifts = []
     for _ in range(SAMPLES // CHUNK):
         sample = draw.standard_normal((CHUNK, n))
-        walsh = (sample[:, one] + sample[:, other]) / 2
-        found.append(-np.partition(walsh, k - 1, axis=1)[:, k - 1])
-    return np.concatenate(found)
+        walsh = (sample[:, first] + sample[:, second]) / 2
+        shifts.append(-np.partition(walsh, k - 1, axis=1)[:, k - 1])
+    return np.concatenate(shifts)

@@ -106,8 +106,8 @@ def _by_unit(values: Floats, weights: Floats, units: Sequence[Hashable]) -> Floa
     """Return the weighted sum and the weight of each unit, in an order that is not that of the file."""
     import numpy as np
 
-    places = {unit: place for place, unit in enumerate(sorted(set(units), key=repr))}
-    index = np.array([places[unit] for unit in units])
+    positions = {unit: position for position, unit in enumerate(sorted(set(units), key=repr))}
+    index = np.array([positions[unit] for unit in units])
     return np.array([np.bincount(index, weights * values), np.bincount(index, weights)])
 
 
@@ -116,12 +116,12 @@ def _of_subsets(totals: Floats) -> Floats:
     import numpy as np
 
     subsets = _subsets(totals.shape[1])  # (bytes, subsets)
-    found = np.zeros((2, subsets.shape[1]))
-    for place, codes in enumerate(subsets):
-        part = totals[:, 8 * place : 8 * place + 8]
+    sums = np.zeros((2, subsets.shape[1]))
+    for byte, codes in enumerate(subsets):
+        part = totals[:, 8 * byte : 8 * byte + 8]
         members = np.arange(2 ** part.shape[1])[:, None] >> np.arange(part.shape[1]) & 1
-        found += np.take(part @ members.T, codes, axis=1)
-    return found
+        sums += np.take(part @ members.T, codes, axis=1)
+    return sums
 
 
 @lru_cache(maxsize=32)
@@ -129,11 +129,11 @@ def _subsets(n: int) -> NDArray[np.int64]:
     """Return which of n units are in each subset (bytes, subsets), a bit per unit, the empty one left out: all, or drawn ones."""
     import numpy as np
 
-    places = range(0, n, 8)
+    firsts = range(0, n, 8)
     if n <= MOST_EXACT:
-        return np.array([np.arange(1, 2**n) >> place & 255 for place in places])
+        return np.array([np.arange(1, 2**n) >> first & 255 for first in firsts])
     draw = generator("sign flips", str(n))
-    drawn = np.array([draw.integers(0, 2 ** min(8, n - place), DRAWS) for place in places])
+    drawn = np.array([draw.integers(0, 2 ** min(8, n - first), DRAWS) for first in firsts])
     return np.asarray(drawn[:, drawn.any(axis=0)])
 
 

@@ -81,9 +81,9 @@ def bounds(rows: Floats, alpha: float, grid_step: float = 0.0, tolerance: float 
     import numpy as np
 
     n = rows.shape[1]
-    one, other = np.triu_indices(n)
+    first, second = np.triu_indices(n)
     with np.errstate(invalid="ignore"):  # inf − inf: nothing known
-        walsh = (rows[:, one] + rows[:, other]) / 2  # (rows, pairs)
+        walsh = (rows[:, first] + rows[:, second]) / 2  # (rows, pairs)
     walsh[np.abs(walsh) <= tolerance] = 0.0
     unknown = np.isnan(walsh)
     middle = np.sort(np.where(unknown, 0.0, walsh), axis=1)
@@ -91,7 +91,7 @@ def bounds(rows: Floats, alpha: float, grid_step: float = 0.0, tolerance: float 
     if unknown.any():
         below = np.sort(np.where(unknown, -np.inf, walsh), axis=1)
         above = np.sort(np.where(unknown, np.inf, walsh), axis=1)
-    pairs, k = len(one), depth(n, alpha)
+    pairs, k = len(first), depth(n, alpha)
     estimate = _middle(middle)
     at_most, at_least = (below <= 0).sum(axis=1), (above >= 0).sum(axis=1)
     if grid_step > 0:
@@ -150,8 +150,8 @@ def _spread(ordered: Floats, bound: Floats, k: int) -> Floats:
 
     fewer = (ordered < bound[:, None]).sum(axis=1)
     equal = (ordered == bound[:, None]).sum(axis=1)
-    place = (k - 0.5 - fewer) / equal  # in (0, 1)
-    return np.where(np.isfinite(bound), bound + (place - 0.5) / 2, bound)
+    position = (k - 0.5 - fewer) / equal  # in (0, 1)
+    return np.where(np.isfinite(bound), bound + (position - 0.5) / 2, bound)
 
 
 def _middle(ordered: Floats) -> Floats:
@@ -159,6 +159,6 @@ def _middle(ordered: Floats) -> Floats:
     import numpy as np
 
     size = ordered.shape[1]
-    one, other = ordered[:, (size - 1) // 2], ordered[:, size // 2]
-    opposite = np.isinf(one) & np.isinf(other) & (one != other)
-    return np.asarray(np.where(opposite, 0.0, one / 2 + np.where(opposite, 0.0, other) / 2))
+    low, high = ordered[:, (size - 1) // 2], ordered[:, size // 2]
+    opposite = np.isinf(low) & np.isinf(high) & (low != high)
+    return np.asarray(np.where(opposite, 0.0, low / 2 + np.where(opposite, 0.0, high) / 2))

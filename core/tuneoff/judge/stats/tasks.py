@@ -77,9 +77,9 @@ def _interval(estimate: float, resampled: Floats, sizes: Sequence[int], confiden
     low, high = -math.inf, math.inf
     if min(sizes) > 1:
         ordered = np.sort(resampled)
-        place = max(1, int((ordered.size + 1) * (1 - confidence) / 2 + 1e-9))
+        k = max(1, int((ordered.size + 1) * (1 - confidence) / 2 + 1e-9))
         wider = math.sqrt(float(np.mean([size / (size - 1) for size in sizes])))
-        low, high = _widened(estimate, float(ordered[place - 1]), wider), _widened(estimate, float(ordered[-place]), wider)
+        low, high = _widened(estimate, float(ordered[k - 1]), wider), _widened(estimate, float(ordered[-k]), wider)
     return Interval(
         estimate=estimate,
         low=min(low, estimate),
