@@ -123,9 +123,13 @@ def test_a_long_value_of_a_file_keeps_the_way_out(call: Call, file: File, fakes:
 def test_verify_of_another_format_version_has_the_code_of_all_commands(call: Call, results: Results, place: str) -> None:
     path = results.path / place if place == "matrix.json" else results.folder(results.plan.runs[0].spec) / place
     edit(path, lambda text: re.sub(r'"format_version": \d+', '"format_version": 99', text, count=1))
-    assert call("verify", results.path).code == call("watch", "--runs", results.path).code == 5
-    found = json.loads(call("verify", results.path, "--json").out)
+    answer = call("verify", results.path)
+    assert answer.code == call("watch", "--runs", results.path).code == 5
+    assert f"{answer.out}{answer.err}".count("has format version 99") == 1
+    answer = call("verify", results.path, "--json")
+    found = json.loads(answer.out)
     assert (found["exit_code"], found["problems"][0]["check"]) == (5, "version")
+    assert answer.err.count("has format version 99") == 1
 
 
 @pytest.mark.parametrize("command", ["plan", "compare"])

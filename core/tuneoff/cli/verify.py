@@ -42,7 +42,7 @@ def execute(arguments: argparse.Namespace) -> int:
         write_json(_to_json(verification, code))
     else:
         write("\n".join(printable(line) for line in _lines(verification)))
-    if other is not None:
+    if other is not None and arguments.json:  # else it is among the lines
         note(f"tuneoff: {printable(other.line)}")
     return code
 

@@ -45,6 +45,17 @@ class NamesTheLast(_Remembering):
         return max(kept, key=lambda best: best.trial_id) if kept else super().collect_results()
 
 
+class LetsCoreChoose(SerialAdapter):
+    """Names what core would, as if the framework had no value of any trial."""
+
+    def collect_results(self) -> Best | None:
+        best = super().collect_results()
+        if best is None:
+            return None
+        self.context.flag("optimum_not_completed", "the framework names no trial")
+        return replace(best, value=None)
+
+
 class NamesTheSecond(_Remembering):
     """Names the second best trial."""
 

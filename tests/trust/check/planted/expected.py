@@ -58,6 +58,8 @@ CONTROLS = (
     Control("choosing:PrefersNan", "best.nan", ("odd-values",)),
     Control("choosing:NamesPruned", "best.completed-only", ("scripted",)),
     Control("choosing:TakesTheLastReport", "best.value", ("honest-max",)),
+    Control("choosing:LetsCoreChoose", "best.by-framework", ("honest-max",)),
+    Control("collecting:ReadsAnotherFile", "best.by-framework", ("honest-min",)),
     Control("failing:IgnoresStops", "stops.obeyed", ("scripted",)),
     Control("failing:StopsAnother", "stops.only-scripted", ("scripted",)),
     Control("failing:ForgetsFailedTrials", "failures.recorded", ("faulty",)),

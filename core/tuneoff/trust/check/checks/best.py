@@ -16,6 +16,7 @@ BOTH = ("honest-max", "honest-min")
 ODD = "odd-values"
 RUN = "honest-max"
 READ = (RUN, "honest-min", "scripted")
+NOT_NAMED = "optimum_not_completed"  # flag: the framework named none that completed, and core's best completed one was taken
 
 
 def _named(run: FinishedRun) -> TrialRecord | None:
@@ -174,7 +175,18 @@ def _value_problems(run: FinishedRun) -> Iterator[str]:
         yield f"{run.name}: {named.trial} was said to have {best.framework_value:.6g}, but its best epoch has {named.value:.6g}"
 
 
-CHECKS = (_among, _is_best, _direction, _ties, _nan, _completed, _value)
+@run_check(
+    "best.by-framework",
+    rule="the framework names the best trial itself: it has metrics of completed trials",
+    reason="a framework without metrics searches blindly, which the best trial that core takes in its place hides",
+    way_out="give each epoch's objective where the framework looks for it; for Katib's collector: in the file that it reads",
+    reads=BOTH,
+)
+def _by_framework(run: FinishedRun) -> Iterator[str]:
+    yield from (f"{run.name}: {flag.text}" for flag in run.record.flags if flag.name == NOT_NAMED)
+
+
+CHECKS = (_among, _is_best, _direction, _ties, _nan, _completed, _value, _by_framework)
 
 
 @run_check(
