@@ -336,7 +336,14 @@ class ExperimentReconciler:
         requests = len(trials) + missing - sum(trial.is_unfinished for trial in trials)
         suggestion = self._store.find(SUGGESTIONS, key.name, key.namespace)
         if suggestion is None:
-            self._store.create(SUGGESTIONS, _new_suggestion(experiment, requests), key.namespace)
+            metadata, spec = experiment["metadata"], experiment["spec"]
+            kept = {part: metadata[part] for part in ("labels", "annotations") if metadata.get(part)}
+            parts = {part: spec[part] for part in ("algorithm", "earlyStopping", "resumePolicy") if part in spec}
+            new = {
+                "metadata": {"name": metadata["name"], **kept, "ownerReferences": owned_by(experiment)},
+                "spec": {**parts, "requests": requests},
+            }
+            self._store.create(SUGGESTIONS, new, key.namespace)
             return
         if has_condition(suggestion, "Failed"):
             stop_running(experiment)
@@ -347,16 +354,6 @@ class ExperimentReconciler:
         for entry in (suggestion.get("status") or {}).get("suggestions", ()):
             if entry["name"] not in names:
                 self._store.ensure(TRIALS, new_trial(experiment, entry), key.namespace)
-
-
-def _new_suggestion(experiment: Object, requests: int) -> Object:
-    metadata, spec = experiment["metadata"], experiment["spec"]
-    kept = {part: metadata[part] for part in ("labels", "annotations") if metadata.get(part)}
-    parts = {part: spec[part] for part in ("algorithm", "earlyStopping", "resumePolicy") if part in spec}
-    return {
-        "metadata": {"name": metadata["name"], **kept, "ownerReferences": owned_by(experiment)},
-        "spec": {**parts, "requests": requests},
-    }
 
 
 def _end_suggestion(suggestion: Object) -> None:

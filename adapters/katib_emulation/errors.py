@@ -32,11 +32,6 @@ def not_found(kind: Kind, name: str) -> StatusError:
     return StatusError(404, "NotFound", f'{kind.resource} "{name}" not found')
 
 
-def method_not_allowed() -> StatusError:
-    """405: the path exists, the verb does not."""
-    return StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
-
-
 def bad_request(message: str) -> StatusError:
     """400: the request itself is malformed."""
     return StatusError(400, "BadRequest", message)

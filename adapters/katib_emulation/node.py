@@ -144,15 +144,17 @@ class Node:
                 break
             try:
                 self._jobs.reconcile_due()
-                if change is not None:
-                    self._follow_job(change) if change.kind is JOBS else self._follow_pod(change)
+                if change is None:
+                    continue
+                if change.kind is not JOBS:
+                    self._follow_pod(change)
+                    continue
+                metadata, before = change.object["metadata"], change.previous
+                is_new = before is None or before["metadata"]["generation"] != metadata["generation"]
+                if change.type != "DELETED" and is_new:
+                    self._jobs.reconcile(metadata["namespace"], metadata["name"])
             except Exception:  # a defect, or a full disk, must not end the thread on which all pods depend
                 log.exception("the node failed at %s", change)
-
-    def _follow_job(self, change: WatchEvent) -> None:
-        metadata, before = change.object["metadata"], change.previous
-        if change.type != "DELETED" and (before is None or before["metadata"]["generation"] != metadata["generation"]):
-            self._jobs.reconcile(metadata["namespace"], metadata["name"])
 
     def _follow_pod(self, change: WatchEvent) -> None:
         pod, uid = change.object, change.object["metadata"]["uid"]

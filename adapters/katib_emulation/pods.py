@@ -320,9 +320,11 @@ class PodRunner:
 
     def _run_containers(self) -> dict[str, Object]:
         """Return the last states of the containers, by name; none if they never ran."""
-        problem = self._missing_image()
-        if problem is not None:
-            self._wait("ErrImagePull", problem)
+        images = [spec.get("image", "") for spec in self._pod["spec"]["containers"] if spec["name"] != COLLECTOR]
+        missing = next((image for image in images if self._images and image not in self._images), None)
+        if missing:
+            available = f"the emulated node has: {', '.join(self._images)}"
+            self._wait("ErrImagePull", f'Failed to pull image "{missing}": {missing}: not found; {available}')
             return {}
         config_maps = {
             obj["metadata"]["name"]: obj.get("data") or {} for obj in self._store.oldest_first(CONFIG_MAPS, self._namespace)
@@ -343,13 +345,6 @@ class PodRunner:
         self._update(lambda pod: pod_status.set_waiting(pod, reason, text))
         self._tell("Warning", "Failed", f"Error: {text}")
         self._bell.wait()
-
-    def _missing_image(self) -> str | None:
-        """Return what the kubelet says of an image that cannot be pulled, None if it has all."""
-        images = [spec.get("image", "") for spec in self._pod["spec"]["containers"] if spec["name"] != COLLECTOR]
-        missing = next((image for image in images if self._images and image not in self._images), None)
-        available = ", ".join(self._images)
-        return missing and f'Failed to pull image "{missing}": {missing}: not found; the emulated node has: {available}'
 
     def _start(self, setup: ContainerSetup) -> dict[str, Object]:
         """Run the container to its end."""

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from katib_emulation.admission import admit_experiment
-from katib_emulation.errors import StatusError, bad_request, forbidden, internal, invalid, method_not_allowed, not_found
+from katib_emulation.errors import StatusError, bad_request, forbidden, internal, invalid, not_found
 from katib_emulation.objects import (
     EXPERIMENTS,
     KATIB_GROUP,
@@ -114,7 +114,7 @@ class Api:
             return 200, self._patch(target, body)
         if verb == "DELETE" and name and not target.is_log:
             return 200, self._delete(target, (body or {}).get("propagationPolicy") or query.get("propagationPolicy"))
-        raise method_not_allowed()
+        raise StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
 
     def _target(self, path: str) -> Target:
         """Parse `/api/v1/...` or `/apis/GROUP/VERSION/...`."""

@@ -35,7 +35,9 @@ def classify(truth: Truth, seen: SeenRun) -> tuple[FaultOutcome, str]:
     if wrong is not None:
         return FaultOutcome.LOST, f"it says so itself ({', '.join(seen.notices)}): {wrong}"
     without = {
-        index: claims for index, claims in _by_index(seen).items() if not any(_has_result(truth, claim) for claim in claims)
+        index: claims
+        for index, claims in _by_index(seen).items()
+        if truth.result(index) is None or not any(claim.state == "completed" and is_finite(claim.value) for claim in claims)
     }
     skipped = [index for index, claims in without.items() if index != truth.faulty and claims[-1].state == "unfinished"]
     if skipped:
@@ -102,10 +104,6 @@ def _by_index(seen: SeenRun) -> dict[int, list[Claim]]:
     for claim in seen.claims:
         by_index.setdefault(claim.index, []).append(claim)
     return dict(sorted(by_index.items()))
-
-
-def _has_result(truth: Truth, claim: Claim) -> bool:
-    return claim.state == "completed" and is_finite(claim.value) and truth.result(claim.index) is not None
 
 
 def _are_equal(value: float | None, other: float) -> bool:

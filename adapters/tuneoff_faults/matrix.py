@@ -53,7 +53,19 @@ def run_matrix(
     values = clean_values(experiment, {**experiment.workload.options, "configurations": [], "epoch_seconds": 0.0})
     faulty = best_of({index: of[-1] for index, of in enumerate(values)}, experiment.objective)
     assert faulty is not None
-    cells = _cells(plan, [NO_FAULT, *(fault for fault in faults if fault is not NO_FAULT)], settings, faulty)
+    faults = [NO_FAULT, *(fault for fault in faults if fault is not NO_FAULT)]
+    cells = [
+        MatrixCell(
+            number=number,
+            label=run.label,
+            setting=setting,
+            fault=fault,
+            spec=run.spec,
+            tools=fault_tools(run.spec.adapter),
+            faulty=faulty,
+        )
+        for number, (fault, setting, run) in enumerate(itertools.product(faults, settings, plan.counted))
+    ]
     with interrupting(), watching() as announce, temporary_folder(announce, "tf") as root:  # short: Ray's sockets
         (root / "p").mkdir()
         runner = _Runner(plan, values, root, tell, len(cells), announce, has_disk=can_mount(root / "p"))
@@ -84,21 +96,6 @@ def _keep(root: Path, folder: Path) -> None:
         files = error.args[0] if isinstance(error, shutil.Error) else []
         reason = f"{len(files)} files, the first: {files[0][2]}" if files else error
         log.warning("not all files of the runs are kept in %s: %s", folder, reason)
-
-
-def _cells(plan: Plan, faults: Sequence[TrialFault], settings: Sequence[Setting], faulty: int) -> list[MatrixCell]:
-    return [
-        MatrixCell(
-            number=number,
-            label=run.label,
-            setting=setting,
-            fault=fault,
-            spec=run.spec,
-            tools=fault_tools(run.spec.adapter),
-            faulty=faulty,
-        )
-        for number, (fault, setting, run) in enumerate(itertools.product(faults, settings, plan.counted))
-    ]
 
 
 def fault_tools(adapter: str) -> FaultTools | None:

@@ -151,22 +151,11 @@ def run_by_adapter(cell: MatrixCell, site: CellSite, content: Mapping[str, Any])
     Raises:
         NotStruck: the part that is to be taken away is not there.
     """
-    _write_file(cell, site, content)
-    command = python("-m", "tuneoff", "compare", FILE, "--output", RESULTS, "--no-report", "--json")
-    limit = seconds_at_most(cell.spec) + _MORE_SECONDS
-    ended, seconds = _run_to_its_end(
-        cell, site, lambda is_again: run_cell(cell, site, [*command, "--resume"] if is_again else command, limit)
-    )
-    return _seen_through(cell, ended, folder_after(cell, site) / RESULTS, seconds)
-
-
-def _write_file(cell: MatrixCell, site: CellSite, content: Mapping[str, Any]) -> None:
-    """Write the file of this one run: the experiment, with the fault, one adapter, and nothing measured but time."""
     retries = RETRIES if adapter_class(cell.spec.adapter).capabilities.retry is Support.YES else 0
     memory_mb = cell.spec.experiment.workers.memory_mb or 0.0
     options = workload_options(cell, site, OVER_LIMIT * memory_mb)
     entry = {"name": cell.spec.adapter, "platform": cell.spec.platform, "options": dict(cell.spec.options)}
-    cell_content = {
+    cell_content = {  # the experiment, with the fault, one adapter, and nothing measured but time
         **content,
         "workload": {"name": cell.spec.experiment.workload.name, "options": options},
         "adapters": [entry],
@@ -178,6 +167,12 @@ def _write_file(cell: MatrixCell, site: CellSite, content: Mapping[str, Any]) ->
         "prices": "none",
     }
     (site.folder / FILE).write_text(json.dumps(cell_content))
+    command = python("-m", "tuneoff", "compare", FILE, "--output", RESULTS, "--no-report", "--json")
+    limit = seconds_at_most(cell.spec) + _MORE_SECONDS
+    ended, seconds = _run_to_its_end(
+        cell, site, lambda is_again: run_cell(cell, site, [*command, "--resume"] if is_again else command, limit)
+    )
+    return _seen_through(cell, ended, folder_after(cell, site) / RESULTS, seconds)
 
 
 def _seen_through(cell: MatrixCell, ended: ChildEnd, results: Path, seconds: float) -> SeenRun:

@@ -23,7 +23,12 @@ _NEW_MOUNTS, _PRIVATE, _ALL = 0x00020000, 1 << 18, 1 << 14  # CLONE_NEWNS, MS_PR
 def main(folder: Path, kept: Path, megabytes: int, command: list[str]) -> int:
     """Return the command's exit code, or `CANNOT`."""
     before = [(path, path.read_bytes()) for path in folder.iterdir() if path.is_file()]
-    if not _mount(folder, megabytes):
+    libc, size = ctypes.CDLL(None), f"size={megabytes}m".encode()
+    if (
+        libc.unshare(_NEW_MOUNTS) != 0
+        or libc.mount(b"none", b"/", None, _PRIVATE | _ALL, None) != 0
+        or libc.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", 0, size) != 0
+    ):
         return CANNOT
     for path, content in before:
         path.write_bytes(content)
@@ -33,16 +38,6 @@ def main(folder: Path, kept: Path, megabytes: int, command: list[str]) -> int:
     ignored = shutil.ignore_patterns(FILLING, "t", "*.sock", "sockets")
     shutil.copytree(folder, kept, ignore=ignored, symlinks=True, ignore_dangling_symlinks=True, dirs_exist_ok=True)
     return code
-
-
-def _mount(folder: Path, megabytes: int) -> bool:
-    libc = ctypes.CDLL(None)
-    options = f"size={megabytes}m".encode()
-    return bool(
-        libc.unshare(_NEW_MOUNTS) == 0
-        and libc.mount(b"none", b"/", None, _PRIVATE | _ALL, None) == 0
-        and libc.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", 0, options) == 0
-    )
 
 
 def can_mount(folder: Path) -> bool:

@@ -91,7 +91,9 @@ class CommandMeter(PowerMeter):
         """
         problem = self._lines.take_problem()
         if problem is None and not self._is_told:
-            problem = self._ended() or self._stalled()
+            silent = (clock.monotonic_ns() - self._lines.last_ns) / clock.NANOSECONDS
+            stalled = f"printed no line for {silent:.0f} s (does it flush each line?)" if silent > self._timeout else None
+            problem = self._ended() or stalled
             self._is_told = problem is not None
         if problem is not None:
             raise MeterError(self._error(problem))
@@ -125,10 +127,6 @@ class CommandMeter(PowerMeter):
             return None
         self._threads[1].join(_STOP_SECONDS)
         return ended(code)
-
-    def _stalled(self) -> str | None:
-        silent = (clock.monotonic_ns() - self._lines.last_ns) / clock.NANOSECONDS
-        return f"printed no line for {silent:.0f} s (does it flush each line?)" if silent > self._timeout else None
 
     def _error(self, problem: str) -> str:
         said = f"; it said: {self._errors[0]}" if self._errors else ""

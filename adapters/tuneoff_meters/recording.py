@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import math
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -99,7 +99,8 @@ def _from_jsonl(path: Path, content: str) -> Recording:
 
 def _from_csv(path: Path, content: str) -> Recording:
     lines = content.splitlines()
-    about = dict(_comments(lines))
+    comments = [line[1:].partition(":") for line in lines if line.startswith("#") and ":" in line]
+    about = {" ".join(name.split()): value.strip() for name, _, value in comments}
     kind = about.pop("kind", "estimated")
     if kind not in ("measured", "estimated"):
         raise MeterError(f"meter replay: {path}: `# kind:` must be measured or estimated, but is {kind!r}; correct the file")
@@ -125,13 +126,6 @@ def _from_csv(path: Path, content: str) -> Recording:
         samples=tuple(checked.samples),
         idle_watts={name: _number(path, 0, value) for name, value in idle.items()},
     )
-
-
-def _comments(lines: list[str]) -> Iterator[tuple[str, str]]:
-    for line in lines:
-        if line.startswith("#") and ":" in line:
-            name, _, value = line[1:].partition(":")
-            yield " ".join(name.split()), value.strip()
 
 
 def _number(path: Path, number: int, text: str) -> float:

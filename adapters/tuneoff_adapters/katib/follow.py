@@ -202,19 +202,14 @@ class Follower(PodFollower[FollowedTrial]):
         self.book.settle(now)
         if self._ends_at_ns is not None or self._is_cut:
             return
-        if self._is_out_of_time(now):
+        first_ns = min((trial.started_ns for trial in self.book if trial.started_ns is not None), default=now)
+        if self._wall_clock_ns is not None and now - first_ns > self._wall_clock_ns:
             self._is_cut = True
             self._ends_at_ns = now + _CUT_NS
             self.book.cut(now)
             self._sources.delete(EXPERIMENTS, self._plan.experiment)
             return
         super()._look(now)
-
-    def _is_out_of_time(self, now: int) -> bool:
-        if self._wall_clock_ns is None:
-            return False
-        first_ns = min((trial.started_ns for trial in self.book if trial.started_ns is not None), default=now)
-        return now - first_ns > self._wall_clock_ns
 
     def _fail(self, error: Exception) -> None:
         """End with an error, as soon as what is already on its way has been taken in."""

@@ -106,7 +106,8 @@ class EmulatedServer:
         if self._process is not None:
             code = self._process.poll()
             if code is not None:
-                raise InfrastructureError(f"the emulated API server ended ({_how(code)}): {self._last_words()}; see {self.log}")
+                how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+                raise InfrastructureError(f"the emulated API server ended ({how}): {self._last_words()}; see {self.log}")
         elif not is_alive(self._pid):
             raise InfrastructureError(f"the emulated API server ended: {self._last_words()}; see {self.log}")
 
@@ -160,7 +161,3 @@ def _wait_while(is_so: Callable[[], bool], seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while is_so() and time.monotonic() < deadline:
         time.sleep(_LOOK_SECONDS)
-
-
-def _how(code: int) -> str:
-    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

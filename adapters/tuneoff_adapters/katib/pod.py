@@ -38,12 +38,6 @@ EXIT_CODES = {"completed": 0, "failed": 1, "refused": 4, "cancelled": 4, "pruned
 _GRAIN = timedelta(microseconds=1)  # what Katib's database keeps
 
 
-def create_metrics_file(path: str) -> None:
-    """Make the file: until it exists, the collector looks for it in a busy loop."""
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644))
-
-
 def create_mark(metrics_file: str, shell: int) -> None:
     """Make the file in which the shell that Katib's webhook puts around the pod's program will note that training is complete.
 
@@ -160,7 +154,9 @@ def _parent(folder: Path) -> int | None:
 def main(arguments: Sequence[str]) -> int:
     """Run the trial and return the exit code."""
     metrics_file = os.environ.get(layout.METRICS_FILE_VARIABLE, layout.METRICS_FILE)
-    create_metrics_file(metrics_file)  # first of all: until then the collector uses up a core
+    Path(metrics_file).parent.mkdir(parents=True, exist_ok=True)
+    # first of all: until it exists, the collector looks for it in a busy loop, and uses up a core
+    os.close(os.open(metrics_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644))
     create_mark(metrics_file, os.getppid())
     die_with_parent()
     output = os.dup(1)  # the writer of events takes standard output for itself

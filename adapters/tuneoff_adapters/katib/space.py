@@ -153,27 +153,20 @@ class KatibSpace:
         return cls(SpaceTranslation(SearchSpace.from_json(data["search_space"])), data["algorithm"])
 
 
-def axis_of(kind: Native) -> RealAxis:
-    """Return the variable that draws a native dimension exactly."""
-    if isinstance(kind, NativeFloat):
-        return RealAxis(low=float(kind.low), high=float(kind.high), log=kind.log)
-    if isinstance(kind, NativeIndex):
-        return RealAxis(low=-0.5, high=kind.size - 0.5, log=False)
-    low, high = kind.bounds
-    return RealAxis(low=low, high=high, log=True)
-
-
 def _dimension(kind: Native, algorithm: str) -> OrderedParameter | CategoricalParameter:
     if isinstance(kind, NativeIndex) and (not kind.ordered or algorithm == GRID):
         return CategoricalParameter(kind=kind)
-    axis = axis_of(kind)
-    return OrderedParameter(kind=kind, axis=axis, warp=_warp(axis, algorithm))
-
-
-def _warp(axis: RealAxis, algorithm: str) -> Warp:
+    if isinstance(kind, NativeFloat):
+        axis = RealAxis(low=float(kind.low), high=float(kind.high), log=kind.log)
+    elif isinstance(kind, NativeIndex):
+        axis = RealAxis(low=-0.5, high=kind.size - 0.5, log=False)
+    else:
+        low, high = kind.bounds
+        axis = RealAxis(low=low, high=high, log=True)
+    warp: Warp = "decade" if algorithm in LOG_ONLY else "none"
     if axis.log:
-        return "logarithm" if algorithm in UNIFORM_ONLY or axis.low < LEAST_LOG.get(algorithm, 0.0) else "none"
-    return "decade" if algorithm in LOG_ONLY else "none"
+        warp = "logarithm" if algorithm in UNIFORM_ONLY or axis.low < LEAST_LOG.get(algorithm, 0.0) else "none"
+    return OrderedParameter(kind=kind, axis=axis, warp=warp)
 
 
 def _number(text: str) -> float:

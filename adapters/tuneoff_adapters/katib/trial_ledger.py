@@ -43,12 +43,6 @@ class FollowedTrial(FollowedPod):
     value: float | None = None
     state: EndState | None = None  # how it ended: by its own word, else by ours
 
-    def take_object(self, obj: Object, is_deleted: bool, t: int) -> None:
-        """Take in the Trial object as it was seen at `t`."""
-        self.obj, self.is_deleted = obj, is_deleted
-        if self.over_ns is None and (is_deleted or terminal(obj) is not None):
-            self.over_ns = t
-
     def take_pod(self, kind: str, pod: Object, t: int) -> None:
         FollowedPod.take_pod(self, kind, pod, t)
         if self.unscheduled_ns is None and is_unschedulable(pod):
@@ -166,7 +160,9 @@ class Book:
             trial = self._new(name, obj, t)
             if trial is None:
                 return None
-        trial.take_object(obj, kind == "DELETED", t)
+        trial.obj, trial.is_deleted = obj, kind == "DELETED"
+        if trial.over_ns is None and (trial.is_deleted or terminal(obj) is not None):
+            trial.over_ns = t
         if trial.pod is None:
             for pod in self.pods_of(name):
                 trial.take_pod("ADDED", pod, t)

@@ -288,10 +288,6 @@ def moment_of(event: Object) -> str:
     return str(event.get("eventTime") or event.get("lastTimestamp") or created or "")
 
 
-def is_warning(event: Object) -> bool:
-    return event.get("type") == "Warning"
-
-
 def is_about(event: Object, experiment: str) -> bool:
     """Tell whether an event is about an experiment or what was made for it."""
     return is_named_after(str(_about(event).get("name") or ""), experiment)

@@ -116,12 +116,6 @@ class RunObjects:
         # in its own namespace the namespace's end proves that the suggestion's service is gone
         return CHILDREN if self.is_own_namespace else (*CHILDREN, *SERVING)
 
-    @property
-    def labelled(self) -> tuple[ApiResource, ...]:
-        """Where its labels may be."""
-        namespaces = (NAMESPACES,) if self.is_own_namespace else ()
-        return (*namespaces, *(LABELLED if self.has_experiment else (JOBS, PODS, CONFIG_MAPS)))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
@@ -232,9 +226,14 @@ class _Removing:
 
     def prove(self) -> None:
         """Look for whatever carries the labels: in the whole cluster where that may be read, or in the given namespace."""
-        kinds = self._objects.labelled
+        namespaces = (NAMESPACES,) if self._objects.is_own_namespace else ()
+        kinds = (*namespaces, *(LABELLED if self._objects.has_experiment else (JOBS, PODS, CONFIG_MAPS)))
         answers = self._at_once({resource.full_name: functools.partial(self._labelled, resource) for resource in kinds})
-        leftovers = [f"{name} {_qualified_name(obj)}" for name, answer in answers.items() for obj in value(answer)]
+        leftovers = []
+        for name, answer in answers.items():
+            for obj in value(answer):
+                namespace = obj.get("metadata", {}).get("namespace")
+                leftovers.append(f"{name} {namespace}/{name_of(obj)}" if namespace else f"{name} {name_of(obj)}")
         if leftovers:
             where = "-A" if self._objects.is_own_namespace else f"-n {self._namespace}"
             raise StepError(
@@ -327,8 +326,3 @@ def _deletion(objects: RunObjects) -> str:
         return f"kubectl delete namespace {objects.namespace}"
     kind = "experiments" if objects.has_experiment else "jobs"
     return f"kubectl delete {kind},configmaps -n {objects.namespace} -l {selector(objects.labels)}"
-
-
-def _qualified_name(obj: Object) -> str:
-    namespace = obj.get("metadata", {}).get("namespace")
-    return f"{namespace}/{name_of(obj)}" if namespace else name_of(obj)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tuneoff.base import clock
 from tuneoff_adapters.kubernetes.api_errors import ApiError, Missing, Unreachable
 from tuneoff_adapters.kubernetes.connection import Connection
-from tuneoff_adapters.kubernetes.diagnosis import is_about, is_warning, moment_of, trial_of
+from tuneoff_adapters.kubernetes.diagnosis import is_about, moment_of, trial_of
 from tuneoff_adapters.kubernetes.layout import CONTAINER
 from tuneoff_adapters.kubernetes.resources import EVENTS, PODS, SUGGESTIONS, ApiResource, Object, belongs_to
 from tuneoff_adapters.kubernetes.stream import LogStream, Watch
@@ -98,7 +98,7 @@ class Sources:
                     suggestion = self._polled(lambda way: way.find(SUGGESTIONS, self._experiment, self._namespace))
                     self._tell(self._follower.take_poll, suggestion)
                 events = self._polled(lambda way: way.read(EVENTS.path(self._namespace), _WARNINGS)).get("items") or []
-                warnings = [event for event in events if is_warning(event) and is_about(event, self._experiment)]
+                warnings = [event for event in events if event.get("type") == "Warning" and is_about(event, self._experiment)]
                 self._tell(self._follower.take_poll, None, sorted(warnings, key=moment_of))
                 self._awake.wait(POLL_SECONDS)
                 self._awake.clear()

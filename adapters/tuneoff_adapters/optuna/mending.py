@@ -69,23 +69,19 @@ class Mender:
         """Return the dead worker's note; a trial that was counted but never submitted becomes a lost ask again."""
         note = self._notes[death.worker].read()
         if note.stage is WorkerStage.SUBMITTING:
-            if self._has_event(death.pid, note):
+            files = (self._context.run_dir / FOLDER).glob(f"worker-{death.pid}-*{SUFFIX}")
+            submission = trial_name(note.trial), note.attempt
+            if any(  # a torn last line does not count
+                isinstance(event, TrialSubmitted) and (event.trial, event.attempt) == submission
+                for path in files
+                for _, event in read_file(path, Statistics())
+            ):
                 note.stage = WorkerStage.RUNNING
             else:
                 note.stage = WorkerStage.ASKING
                 note.submitted -= note.attempt == 1
             self._notes[death.worker].write(note)  # a worker that takes this place goes on from it
         return note
-
-    def _has_event(self, pid: int, note: WorkerNote) -> bool:
-        """Tell whether the process wrote that it submits the note's trial (a torn last line does not count)."""
-        files = (self._context.run_dir / FOLDER).glob(f"worker-{pid}-*{SUFFIX}")
-        submission = trial_name(note.trial), note.attempt
-        return any(
-            isinstance(event, TrialSubmitted) and (event.trial, event.attempt) == submission
-            for path in files
-            for _, event in read_file(path, Statistics())
-        )
 
     def settle(self) -> int:
         """Fail the trials that died with a worker inside its ask, and return how many asks must be repeated for them.

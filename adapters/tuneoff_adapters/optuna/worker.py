@@ -67,12 +67,6 @@ def _cause(error: BaseException, journal: str) -> BaseException:
     return error
 
 
-def _is_of_heartbeat(error: Exception) -> bool:
-    """Tell whether Optuna could not tell a trial that its heartbeat had failed; its own handling asserts that this cannot be."""
-    cause = error.__context__ if isinstance(error, AssertionError) else error
-    return isinstance(cause, UpdateFinishedTrialError) or str(cause) == "Cannot tell a FAIL trial."
-
-
 class _Asker:
     """One worker's study, sampler and pruner."""
 
@@ -111,7 +105,10 @@ class _Asker:
         try:
             self._study.optimize(self._objective, n_trials=1, catch=(TrialFailedError,))
         except Exception as error:  # of the tell: how the trial ended in truth is written already
-            if not (self._plan.storage.heartbeat_seconds and _is_of_heartbeat(error)):
+            # of a trial whose heartbeat has failed; Optuna's own handling asserts that this cannot be
+            cause = error.__context__ if isinstance(error, AssertionError) else error
+            is_of_heartbeat = isinstance(cause, UpdateFinishedTrialError) or str(cause) == "Cannot tell a FAIL trial."
+            if not (self._plan.storage.heartbeat_seconds and is_of_heartbeat):
                 raise
             log.warning("trial %s: %s", trial_name(self._note.trial), _TAKEN_FOR_DEAD)
         self._count_cpu()

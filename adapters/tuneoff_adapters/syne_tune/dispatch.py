@@ -70,10 +70,6 @@ class Dispatch:
             self.completed.discard(number)
         self._context.events.write("stop_decided", trial=self.tasks[number].trial_id, epoch=epoch)
 
-    def has_completed(self, number: int) -> None:
-        """Note that a trial reported all its epochs and its process is gone."""
-        self.completed.add(number)
-
     def has_completed_early(self, number: int, pid: int, exit_code: int) -> bool:
         """Tell, of a process that is gone before all its epochs were reported, whether its training ended by itself.
 

@@ -85,7 +85,7 @@ class TrialProcesses(LocalBackend):  # type: ignore[misc]
                 return str(Status.in_progress)
             if sum(line.startswith(f"[{reporter.TAG}]") for line in self.stdout(trial_id)) >= self._planned:
                 status = str(Status.completed)
-                self._dispatch.has_completed(trial_id)
+                self._dispatch.completed.add(trial_id)
             elif self._dispatch.has_completed_early(trial_id, process.pid, code):
                 status = str(Status.completed)
             else:

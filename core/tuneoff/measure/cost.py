@@ -64,7 +64,9 @@ def rent(run: RunRecord, accounting: Accounting, prices: Prices) -> Rent:
     if devices:
         device = next(iter(devices.values()))
         accelerator = _price(prices, "usd_per_accelerator_hour", f"trials trained on {device}")
-    head_node, database = _services(accounting, prices, framework_name(run))
+    framework = run.versions.get("framework")
+    name = run.run_spec().adapter if framework in (None, "", "none") else str(framework)
+    head_node, database = _services(accounting, prices, name)
     return Rent(
         slot=_slot(run.run_spec().experiment.workers, prices),
         accelerator=accelerator,
@@ -81,12 +83,6 @@ def unpriced(workers: Workers, accounting: Accounting, framework: str) -> str:
         return ""
     needed = (_slot(workers, prices), *_services(accounting, prices, framework))
     return next((price.reason for price in needed if price is not None and price.usd is None), "")
-
-
-def framework_name(run: RunRecord) -> str:
-    """Return the framework's name, or the adapter's where it has none."""
-    name = run.versions.get("framework")
-    return str(name) if name not in (None, "", "none") else run.run_spec().adapter
 
 
 def billed_ns(duration_ns: int, prices: Prices) -> int:

@@ -58,14 +58,10 @@ def residual(account: EnergyAccount) -> tuple[float, float] | None:
 
 def residual_flags(account: EnergyAccount) -> tuple[FlagRecord, ...]:
     """Return the flag of a residual above 2 % of the node's energy."""
-    node_and_residual = residual(account)
-    if (
-        node_and_residual is None
-        or node_and_residual[0] <= 0
-        or abs(100 * node_and_residual[1] / node_and_residual[0]) <= LARGEST_RESIDUAL
-    ):
+    node, missing_joules = residual(account) or (0.0, 0.0)
+    share = 100 * missing_joules / node if node > 0 else 0.0
+    if abs(share) <= LARGEST_RESIDUAL:
         return ()
-    share = 100 * node_and_residual[1] / node_and_residual[0]
     limit = f"more than {LARGEST_RESIDUAL:g} %"
     why = "the run's processes used more CPU time than the kernel's ticks count for the host, or slots reserve more cores"
     text = f"the parts' energy is {-share:.1f} % more than the node's ({limit}): {why}"
@@ -90,7 +86,7 @@ def _of_job(run: RunRecord, account: EnergyAccount) -> dict[str, MetricValue]:
     epochs = sum(trial.epochs_trained for trial in run.trials)
     pieces = tuple(job_pieces(account)) if unknown is None else ()
     spans = {name: span for name, span in parts.items() if span is not None}
-    inside = {name: joules(inside_span) for name, inside_span in zip(spans, split(pieces, list(spans.values())), strict=True)}
+    inside = {name: joules(within) for name, within in zip(spans, split(pieces, list(spans.values())), strict=True)}
     no_test = unknown or (reasons["test"] if parts["test"] is None else None)
     total = joules(pieces)
     values = {}

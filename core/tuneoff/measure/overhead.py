@@ -94,16 +94,6 @@ def _stages(process: Present, start: int, end: int) -> Iterator[tuple[str, int, 
         start = until
 
 
-def delivery_ns(run: RunRecord) -> list[int]:
-    """Return, per first attempt, the time from submission to the start of the trial; the framework's latency, in ns."""
-    return [
-        attempt.started_ns - attempt.submitted_ns
-        for trial in run.trials
-        for attempt in trial.attempts[:1]
-        if attempt.started_ns is not None and attempt.submitted_ns is not None
-    ]
-
-
 def overhead_metrics(run: RunRecord, presence: Presence) -> dict[str, MetricValue]:
     """Return overhead per trial (ms of slot time in the trial span), by stage, and the framework's own timed stages."""
     used = sum(trial.used_ticket for trial in run.trials)
@@ -120,7 +110,12 @@ def overhead_metrics(run: RunRecord, presence: Presence) -> dict[str, MetricValu
     if used:
         seen = known(float(stages["exit"]) / used / 1e6, "ms", n_samples=exits)
         values["overhead.exit"] = seen if exits else missing("ms", NO_EXIT)
-    delivered = delivery_ns(run)
+    delivered = [  # the framework's latency, of first attempts
+        attempt.started_ns - attempt.submitted_ns
+        for trial in run.trials
+        for attempt in trial.attempts[:1]
+        if attempt.started_ns is not None and attempt.submitted_ns is not None
+    ]
     median = round(statistics.median(delivered)) if delivered else None
     values["overhead.submission_to_start"] = milliseconds(median, NO_TRIAL, n_samples=len(delivered))
     loads = [
@@ -180,17 +175,6 @@ def of_longer_jobs(
     return values
 
 
-def stop_latencies_ns(run: RunRecord) -> list[int]:
-    """Return, per trial that was stopped early, the time from the report of its losing epoch to its real end."""
-    return [
-        end - due
-        for trial in run.trials
-        if trial.state == "pruned"
-        and (due := stop_due_ns(trial)) is not None
-        and (end := trial.attempts[-1].ended_ns) is not None
-    ]
-
-
 def stop_due_ns(trial: TrialRecord) -> int | None:
     """Return when a trial should have stopped: the report of its losing epoch; None without a decision."""
     if trial.stop_epoch is None:
@@ -201,7 +185,13 @@ def stop_due_ns(trial: TrialRecord) -> int | None:
 
 def stop_metrics(run: RunRecord) -> dict[str, MetricValue]:
     """Return stop latency in ms, epochs and busy time after the decision, and stops that never came."""
-    latencies = stop_latencies_ns(run)
+    latencies = [  # from the report of a stopped trial's losing epoch to its real end
+        end - due
+        for trial in run.trials
+        if trial.state == "pruned"
+        and (due := stop_due_ns(trial)) is not None
+        and (end := trial.attempts[-1].ended_ns) is not None
+    ]
     none = "no trial was stopped early"
     values: dict[str, MetricValue] = {}
     for name, pick in (("median", statistics.median), ("mean", statistics.fmean), ("max", max)):

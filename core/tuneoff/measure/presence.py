@@ -193,7 +193,9 @@ class _Sweep:
             return
         homeless = []
         for index in waiting:
-            slot = _home(self._presence.processes[index], start)
+            process = self._presence.processes[index]
+            attempt = min(following(process, start), len(process.items) - 1)  # the next one, else the last
+            slot = process.items[attempt].slot if process.items else -1
             if slot in empty:
                 empty.remove(slot)
                 self._add(slot, start, end, self._alone[index])
@@ -213,12 +215,6 @@ class _Sweep:
 def following(process: Present, t: int) -> int:
     """Return the place of a process's first attempt that starts after a moment; their number where none does."""
     return bisect.bisect_right(process.items, t, key=lambda item: item.started_ns)
-
-
-def _home(process: Present, t: int) -> int:
-    """Return the slot of the next attempt of a process, else that of its last one, else -1."""
-    index = following(process, t)
-    return process.items[min(index, len(process.items) - 1)].slot if process.items else -1
 
 
 def _lengthen(intervals: list[Interval], start: int, end: int) -> None:

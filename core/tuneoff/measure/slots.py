@@ -81,16 +81,6 @@ def trial_window(run: RunRecord) -> Interval | None:
     return marks.first_submitted_ns, marks.last_ended_ns
 
 
-def gaps_ns(slots: Mapping[int, Sequence[OnSlot]]) -> list[int]:
-    """Return the times between the end of an attempt and the start of the next on the same slot; overlaps left out."""
-    return [
-        after.started_ns - before.ended_ns
-        for items in slots.values()
-        for before, after in itertools.pairwise(items)
-        if after.started_ns >= before.ended_ns
-    ]
-
-
 def greatest_overlap(slots: Mapping[int, Sequence[OnSlot]]) -> int:
     """Return how many attempts ran at once at most: it must not exceed `workers.count`.
 
@@ -139,7 +129,12 @@ def slot_metrics(run: RunRecord, presence: Presence) -> dict[str, MetricValue]:
     values["slots.overlapped"] = known(overlapped / 1e9, "s")
     values["slots.crowded"] = known(crowded / 1e9, "s")
     values["slots.greatest_overlap"] = known(greatest_overlap(presence.slots), "count")
-    gaps = gaps_ns(presence.slots)
+    gaps = [  # overlaps left out
+        after.started_ns - before.ended_ns
+        for items in presence.slots.values()
+        for before, after in itertools.pairwise(items)
+        if after.started_ns >= before.ended_ns
+    ]
     median = round(statistics.median(gaps)) if gaps else None
     values["slots.trial_gap_median"] = milliseconds(median, "no slot ran two trials in turn", n_samples=len(gaps))
     return values
@@ -192,14 +187,10 @@ def _shared_busy(items: list[OnSlot], window: Interval) -> tuple[int, int]:
         share, odd = divmod(end - start, len(running))
         overlapped += end - start if len(running) > 1 else 0
         for position, index in enumerate(running):
-            if not _covers(pauses[index], start):
+            last = bisect.bisect_right(pauses[index], (start, 1 << 62)) - 1
+            if last < 0 or start >= pauses[index][last][1]:
                 busy_time += share + (position < odd)
     return busy_time, overlapped
-
-
-def _covers(pauses: list[Interval], moment: int) -> bool:
-    index = bisect.bisect_right(pauses, (moment, 1 << 62)) - 1
-    return index >= 0 and pauses[index][0] <= moment < pauses[index][1]
 
 
 def _sums(times: list[SlotTime]) -> dict[str, int]:

@@ -118,12 +118,6 @@ def last_ns(run: RunRecord) -> int:
     return max((moment for moment in moments if moment is not None), default=0)
 
 
-def last_completed_ns(run: RunRecord) -> int | None:
-    """Return when the last completed trial ended."""
-    ends = [trial.attempts[-1].ended_ns for trial in run.trials if trial.state == "completed" and trial.attempts]
-    return max((end for end in ends if end is not None), default=None)
-
-
 def span_metrics(run: RunRecord) -> dict[str, MetricValue]:
     """Return JCT, its parts, and the spans preparation, optimization, evaluation, all in ms.
 
@@ -141,9 +135,10 @@ def span_metrics(run: RunRecord) -> dict[str, MetricValue]:
     values["time.preparation"] = milliseconds(marks.first_submitted_ns, reasons["setup"])
     values["time.optimization"] = milliseconds(_between(marks.deployed_ns, _tested(marks)), reasons["test"])
     values["time.evaluation"] = milliseconds(_between(marks.last_ended_ns, _tested(marks)), reasons["test"])
-    values["time.result_collection_from_last_completed"] = milliseconds(
-        _between(last_completed_ns(run), marks.best_known_ns), NO_BEST
-    )
+    ends = [trial.attempts[-1].ended_ns for trial in run.trials if trial.state == "completed" and trial.attempts]
+    last_completed_ns = max((end for end in ends if end is not None), default=None)
+    collecting = _between(last_completed_ns, marks.best_known_ns)
+    values["time.result_collection_from_last_completed"] = milliseconds(collecting, NO_BEST)
     values["time.clock_uncertainty"] = milliseconds(run.clock_uncertainty_ns, "", kind="derived")
     return values
 

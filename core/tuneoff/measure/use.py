@@ -46,18 +46,23 @@ def memory_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -
     """
     samples = evidence.samples
     tree, looks, unseen = TreePeaks([], []), None, NO_SAMPLES
+    tree_rss: list[int] = []
+    suite_seconds = _suite_cpu(samples)
     if samples is not None:
         tree, looks, unseen = trial_tree_peaks(run, samples), len(samples.usage), NOT_SEEN
+        tree_rss = [sample.rss_bytes for sample in samples.usage if sample.rss_bytes]
     return {
         "memory.peak_rss": _peak_rss(run, samples),
         "memory.peak_pss": _peak_pss(run, samples),
         "memory.trial_tree_peak_rss": _peak(tree.rss_bytes, unseen, looks),
         "memory.trial_tree_peak_pss": _peak(tree.pss_bytes, f"{unseen}{' with its PSS' if looks is not None else ''}", looks),
-        "memory.tree_peak_rss": _tree_peak(samples),
+        "memory.tree_peak_rss": _peak(tree_rss, NO_SAMPLES if samples is None else NO_USE),
         "memory.driver_peak_rss": _driver_peak(run, samples),
         "suite.sampler_cpu_share": _sampler_share(samples),
-        "suite.cpu_seconds": (suite_seconds := _suite_cpu(samples)),
-        "suite.cpu_share": _suite_share(suite_seconds, account),
+        "suite.cpu_seconds": suite_seconds,
+        "suite.cpu_share": missing("%", suite_seconds.reason_if_null or "the CPU time of the job is not known", source=SAMPLES)
+        if suite_seconds.value is None or not account.cpu_seconds
+        else known(100 * suite_seconds.value / account.cpu_seconds, "%", source=SAMPLES, n_samples=suite_seconds.n_samples),
     }
 
 
@@ -76,12 +81,6 @@ def _peak_pss(run: RunRecord, samples: Samples | None) -> MetricValue:
         return missing("MB", NO_SAMPLES, kind="measured", source=SAMPLES)
     usages = usages_of(samples, process_keys(run, samples.header.host))
     return _peak([usage.pss_bytes for usage in usages if usage.pss_bytes is not None], f"{NOT_SEEN} with its PSS")
-
-
-def _tree_peak(samples: Samples | None) -> MetricValue:
-    if samples is None:
-        return missing("MB", NO_SAMPLES, kind="measured", source=SAMPLES)
-    return _peak([sample.rss_bytes for sample in samples.usage if sample.rss_bytes], NO_USE)
 
 
 def _driver_peak(run: RunRecord, samples: Samples | None) -> MetricValue:
@@ -121,12 +120,6 @@ def _suite_cpu(samples: Samples | None) -> MetricValue:
     if len(seen) < 2:
         return missing("s", "fewer than two samples saw the process that supervised", source=SAMPLES)
     return known((max(seen) - min(seen)) / 1e9, "s", source=SAMPLES, n_samples=len(seen))
-
-
-def _suite_share(suite_seconds: MetricValue, account: EnergyAccount) -> MetricValue:
-    if suite_seconds.value is None or not account.cpu_seconds:
-        return missing("%", suite_seconds.reason_if_null or "the CPU time of the job is not known", source=SAMPLES)
-    return known(100 * suite_seconds.value / account.cpu_seconds, "%", source=SAMPLES, n_samples=suite_seconds.n_samples)
 
 
 def busy_cpu(attempt: AttemptRecord) -> tuple[int, int] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Literal
 
@@ -60,7 +60,9 @@ def wasted_attempts(run: RunRecord, policy: Policy) -> Iterator[tuple[AttemptKey
             last = trial.attempts[-1]
             if trial.trial == selected and attempt is last:
                 due_ns = goal_ns if goal_ns is not None else stop_due_ns(trial)
-                after = max(_kept_ns(trial), due_ns if due_ns is not None else attempt.ended_ns or 0)
+                epochs = attempt.epochs  # its work led to its checkpoint until
+                kept_ns = next((epoch.ended_ns for epoch in epochs if epoch.epoch == trial.value_epoch), 0)
+                after = max(kept_ns, due_ns if due_ns is not None else attempt.ended_ns or 0)
             else:
                 after = goal_ns if goal_ns is not None else _wasted_after_ns(trial, attempt)
                 if attempt is not last:
@@ -88,11 +90,6 @@ def _restored_ns(trial: TrialRecord, index: int) -> int:
         restored = min(restored, trial.stop_epoch)
     ends = (epoch.ended_ns for epoch in attempt.epochs if epoch.epoch <= restored and not epoch.restored)
     return max(ends, default=attempt.started_ns or 0)
-
-
-def _kept_ns(trial: TrialRecord) -> int:
-    """Return until when the selected trial's work led to its checkpoint."""
-    return next((epoch.ended_ns for epoch in trial.attempts[-1].epochs if epoch.epoch == trial.value_epoch), 0)
 
 
 def waste_metrics(run: RunRecord) -> dict[str, MetricValue]:
@@ -166,8 +163,15 @@ def pruning_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) 
     """
     planned = run.run_spec().experiment.budget.epochs_per_trial
     pruned = [(trial.trial, trial.attempts) for trial in run.trials if trial.state == "pruned" and trial.used_ticket]
-    lasts = [_last_that_trained(name, tried) for name, tried in pruned]
-    saved = [max(0, planned - _epochs_run(tried)) for _, tried in pruned]
+    lasts: list[tuple[AttemptKey, AttemptRecord]] = []
+    saved: list[int] = []
+    for name, attempts in pruned:
+        trained = [index for index, attempt in enumerate(attempts) if attempt.epochs_trained] or [len(attempts) - 1]
+        lasts.append(((name, trained[-1]), attempts[trained[-1]]))
+        # how far the last attempt got, or, where it ended among what it restored, the one that trained furthest
+        last = attempts[-1].epochs
+        epochs_run = max(len(attempt.epochs) for attempt in attempts) if last and last[-1].restored else len(last)
+        saved.append(max(0, planned - epochs_run))
     values = {"pruning.saved_epochs": known(sum(saved), "count", kind="estimated", source=SAVED_BY, n_samples=len(lasts))}
     spans = [_epochs(attempt) for _, attempt in lasts]
     known_spans = [span for span in spans if span is not None]
@@ -195,17 +199,6 @@ def pruning_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) 
         coverage=account.coverage,
     )
     return values
-
-
-def _epochs_run(attempts: Sequence[AttemptRecord]) -> int:
-    """Return how far the last attempt got, or, where it ended among what it restored, the one that trained furthest."""
-    last = attempts[-1].epochs
-    return max(len(attempt.epochs) for attempt in attempts) if last and last[-1].restored else len(last)
-
-
-def _last_that_trained(name: str, attempts: Sequence[AttemptRecord]) -> tuple[AttemptKey, AttemptRecord]:
-    indices = [index for index, attempt in enumerate(attempts) if attempt.epochs_trained] or [len(attempts) - 1]
-    return (name, indices[-1]), attempts[indices[-1]]
 
 
 def _epochs(attempt: AttemptRecord) -> Interval | None:

@@ -119,7 +119,12 @@ class Mlp:
             log_probabilities: (classes, batch), receives the logarithm of each class's probability.
             dropout_generator: draws the dropout masks; untouched without dropout.
         """
-        layers, head = self._steps.get(len(targets)) or self._new_step(len(targets))
+        batch = len(targets)
+        if batch not in self._steps:
+            *hidden_layers, last = self._layers
+            steps = [_Hidden(layer, batch, self._activation, self._dropout) for layer in hidden_layers]
+            self._steps[batch] = steps, _Head(last, batch)
+        layers, head = self._steps[batch]
         hidden = images
         for layer in layers:
             hidden = layer.forward(hidden, dropout_generator)
@@ -128,12 +133,6 @@ class Mlp:
         for layer in reversed(layers):
             gradient = layer.backward(gradient, weight_above)
             weight_above = layer.transposed
-
-    def _new_step(self, batch: int) -> tuple[list[_Hidden], _Head]:
-        *layers, last = self._layers
-        step = [_Hidden(layer, batch, self._activation, self._dropout) for layer in layers], _Head(last, batch)
-        self._steps[batch] = step
-        return step
 
 
 class _Hidden:

@@ -105,7 +105,8 @@ def energy_account(run: RunRecord, evidence: Evidence, presence: Presence | None
         reason = still(domains.host, uses.end_ns)
     if reason is not None:
         return _account(run, uses, reason=reason)
-    metered = to_both_ends(seen, uses.end_ns)
+    # what no sample saw goes on at the power of the nearest second
+    metered = {name: series.reaching(0, uses.end_ns) for name, series in seen.items()}
     if model is not None:
         attributed, how = by_rates(model_rates(model, uses), uses), [header.source]
     else:
@@ -231,11 +232,6 @@ def still(power: Mapping[str, EnergySeries], end_ns: int) -> str | None:
     if any(series.energy(0, end_ns) > 0 for series in power.values()):
         return None
     return f"the meter does not count: {', '.join(power)} stood still over the run"
-
-
-def to_both_ends(power: Mapping[str, EnergySeries], end_ns: int) -> dict[str, EnergySeries]:
-    """Return the domains from a run's start to its end: what no sample saw goes on at the power of the nearest second."""
-    return {name: series.reaching(0, end_ns) for name, series in power.items()}
 
 
 def _seconds(t: int) -> str:

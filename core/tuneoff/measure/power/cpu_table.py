@@ -87,7 +87,7 @@ def watts_for(cpu: CpuIdentity) -> Watts:
     Where generations share a family and model and neither stepping nor name tells them apart, the bounds span them all. What
     a hypervisor made up (a name such as "QEMU Virtual CPU", flags that the model does not have) takes the default.
     """
-    if cpu.is_made_up:
+    if _MADE_UP.search(cpu.name.lower()):  # it may run on any later CPU
         return _default(f"{cpu.label} is a hypervisor's own name, of no CPU")
     generations = load_table().generations
     candidates = [
@@ -103,16 +103,20 @@ def watts_for(cpu: CpuIdentity) -> Watts:
     if contradicting:
         text = f"{cpu.label} would be {candidates[0].key}, but has {', '.join(contradicting)}: a hypervisor hides the model"
         return _default(text)
-    return _known(_narrowed(candidates, cpu))
+    by_name = [generation for generation in candidates if generation.is_named(plain(cpu.name))]
+    by_stepping = [
+        generation for generation in candidates if generation.steppings is not None and cpu.stepping in generation.steppings
+    ]
+    return _known(by_name or by_stepping or candidates)
 
 
 def named_entry(key: str) -> Watts | None:
     """Return the entry of a generation by its key, or `default`."""
     if key == "default":
         return _default("as asked for")
-    return (
-        _known([generation for generation in GENERATIONS if generation.key == key]) if key in load_table().generations else None
-    )
+    if key not in load_table().generations:
+        return None
+    return _known([generation for generation in GENERATIONS if generation.key == key])
 
 
 def problems(table: Mapping[str, Any]) -> list[str]:
@@ -139,14 +143,6 @@ def problems(table: Mapping[str, Any]) -> list[str]:
     keys = {generation.key for generation in GENERATIONS}
     lines += [f"{name}: no such generation" for name in checked.generations if name not in keys]
     return lines
-
-
-def _narrowed(candidates: Sequence[Generation], cpu: CpuIdentity) -> Sequence[Generation]:
-    by_name = [generation for generation in candidates if generation.is_named(plain(cpu.name))]
-    by_stepping = [
-        generation for generation in candidates if generation.steppings is not None and cpu.stepping in generation.steppings
-    ]
-    return by_name or by_stepping or candidates
 
 
 def _known(candidates: Sequence[Generation]) -> Watts:
@@ -203,11 +199,6 @@ class CpuIdentity:
     def id(self) -> tuple[int, int]:
         """Family and model."""
         return self.family, self.model
-
-    @property
-    def is_made_up(self) -> bool:
-        """Tell whether a hypervisor shows a model of its own, which may run on any later CPU."""
-        return _MADE_UP.search(self.name.lower()) is not None
 
     @property
     def label(self) -> str:

@@ -249,17 +249,14 @@ def _samples(power: PowerPlan, interrupt: threading.Event, seconds: float, probl
     reader.start()
     interrupt.wait(seconds)
     latest = started_ns + chosen.description.longest_gap_seconds * clock.NANOSECONDS
-    while reader.has_answered and not _tells(chosen, samples, started_ns) and clock.monotonic_ns() < latest and not problems:
+    while reader.has_answered and clock.monotonic_ns() < latest and not problems:
+        if mean_watts(_since(list(samples), started_ns)).keys() >= set(chosen.description.domains):
+            break  # the power of each domain
         if interrupt.wait(POLL_SECONDS):  # of a meter that prints every few seconds, until it has
             break
     reader.ask_to_stop()
     reader.wait(STOP_SECONDS)
     return _since(list(samples), started_ns)
-
-
-def _tells(chosen: Chosen, samples: Sequence[PowerSample], started_ns: int) -> bool:
-    """Tell whether the samples have the power of each domain."""
-    return mean_watts(_since(list(samples), started_ns)).keys() >= set(chosen.description.domains)
 
 
 def _since(samples: list[PowerSample], started_ns: int) -> list[PowerSample]:

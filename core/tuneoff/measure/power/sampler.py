@@ -31,7 +31,8 @@ class Sampler:
     def __init__(self, folder: Path, execution_id: str, power: PowerPlan = NO_POWER) -> None:
         self._folder, self._execution_id, self._power = folder, execution_id, power
         self._anchor, self._slept_ns = clock.anchor(), clock.slept_ns()
-        self._usable = _usable_processors()
+        usable = frozenset(os.sched_getaffinity(0))  # the processors that this command and its runs may use
+        self._usable = usable if len(usable) < (os.cpu_count() or 1) else frozenset()  # empty: all
         self._ended = threading.Event()
         self._writer: SampleWriter | None = None
         self._thread: threading.Thread | None = None
@@ -51,7 +52,17 @@ class Sampler:
             self._writer.note(problem)
         meter = self._meter()
         if meter is not None and not meter.collects:
-            self._reader = self._made_reader(meter, self._writer)
+            assert self._power.chosen is not None
+            writer = self._writer
+            self._reader = MeterReader(
+                self._power.chosen.name,
+                meter,
+                self._power.lock,
+                interval_seconds=self._power.interval_seconds,
+                take=lambda samples: self._write(writer, samples),
+                note=writer.note,
+                written=lambda: writer.written_bytes,
+            )
             self._reader.start()
         self._thread = threading.Thread(target=self._sample, args=(tree, self._writer), name="sampler", daemon=True)
         self._thread.start()
@@ -83,7 +94,9 @@ class Sampler:
                 note=writer.note,
             )
             self._write(writer, samples)
-        self._note_silent_domains(writer)
+        silent = [domain for domain in chosen.description.domains if domain not in self._seen] if chosen is not None else []
+        if chosen is not None and silent:  # promised and never read: it broke in a run before, and said so there
+            writer.note(f"the power meter {chosen.name} gave no sample of {', '.join(silent)} in this run")
         slept_ns = clock.slept_ns() - self._slept_ns
         if slept_ns > clock.SLEPT_NS:
             slept = f"the machine was suspended for {slept_ns / clock.NANOSECONDS:.1f} s in this run"
@@ -135,25 +148,6 @@ class Sampler:
         is_read = chosen is not None and (chosen.description.domains or chosen.description.coefficients is None)
         return chosen.meter if chosen is not None and is_read else None
 
-    def _made_reader(self, meter: PowerMeter, writer: SampleWriter) -> MeterReader:
-        assert self._power.chosen is not None
-        return MeterReader(
-            self._power.chosen.name,
-            meter,
-            self._power.lock,
-            interval_seconds=self._power.interval_seconds,
-            take=lambda samples: self._write(writer, samples),
-            note=writer.note,
-            written=lambda: writer.written_bytes,
-        )
-
-    def _note_silent_domains(self, writer: SampleWriter) -> None:
-        """Note what the meter promised and never read: it broke in a run before, and said so there."""
-        chosen = self._power.chosen
-        silent = [domain for domain in chosen.description.domains if domain not in self._seen] if chosen is not None else []
-        if chosen is not None and silent:
-            writer.note(f"the power meter {chosen.name} gave no sample of {', '.join(silent)} in this run")
-
     def _write(self, writer: SampleWriter, samples: Sequence[PowerSample]) -> None:
         for sample in samples:
             self._seen.add(sample.domain)
@@ -198,9 +192,3 @@ class Sampler:
             rss_bytes=seen.rss_bytes,
             gpu=self._reader.shares if self._reader is not None else (),
         )
-
-
-def _usable_processors() -> frozenset[int]:
-    """Return the processors that this command and its runs may use; empty where these are all."""
-    usable = frozenset(os.sched_getaffinity(0))
-    return usable if len(usable) < (os.cpu_count() or 1) else frozenset()
