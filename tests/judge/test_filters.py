@@ -16,7 +16,7 @@ from builders.made_runs import write_results
 from command_line import Call
 from tuneoff.cli import report
 from tuneoff.errors import ExperimentError, ResultsError, UnknownNameError
-from tuneoff.judge.choice.eligibility import No, candidate, check_request
+from tuneoff.judge.choice.eligibility import No, candidate_of, check_request
 from tuneoff.judge.choice.request import NEAR, Bracket, Request, bracket, spans
 from tuneoff.judge.fault_results import read_faults
 from tuneoff.record.results_folder import PLAN
@@ -71,7 +71,7 @@ def test_what_is_used_surrounds_the_request(settings: list[tuple[float, float]],
 
 def kinds(adapter: str, **asked: Any) -> list[No]:
     one = next(one for one in list_adapters() if one.plugin.name == adapter)
-    return [obstacle.kind for obstacle in candidate(one, Request(**asked)).obstacles]
+    return [obstacle.kind for obstacle in candidate_of(one, Request(**asked)).obstacles]
 
 
 def test_the_built_in_adapters_answer_a_request_of_each_kind() -> None:

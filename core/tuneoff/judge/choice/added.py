@@ -77,17 +77,17 @@ class Longest:
 
 def baseline_of(group: Group, groups: Iterable[Group]) -> Group | None:
     """Return the plain pool on the same platform, with the same start and variant: of the same sampler where it has runs."""
-    found = [
-        one
-        for one in groups
-        if one.adapter == POOL
-        and one.replicate == 0
-        and one.same_as is None
-        and one.done
-        and (one.spec.platform, one.start, one.scope.variant, one.scope.task)
+    candidates = [
+        candidate
+        for candidate in groups
+        if candidate.adapter == POOL
+        and candidate.replicate == 0
+        and candidate.same_as is None
+        and candidate.done
+        and (candidate.spec.platform, candidate.start, candidate.scope.variant, candidate.scope.task)
         == (group.spec.platform, group.start, group.scope.variant, group.scope.task)
     ]
-    return next((one for one in found if one.scope == group.scope), next(iter(found), None))
+    return next((candidate for candidate in candidates if candidate.scope == group.scope), next(iter(candidates), None))
 
 
 def added(group: Group, baseline: Group | None, longest: Longest, confidence: float) -> Added:
@@ -113,7 +113,7 @@ def added(group: Group, baseline: Group | None, longest: Longest, confidence: fl
         epochs=epochs.estimate if epochs is not None else None,
         per_whole_trial=_median(whole, [group], confidence),
         lengths=lengths,
-        epoch_lengths=tuple(_part(one, per_epoch) for one in lengths) if per_epoch is not None else (),
+        epoch_lengths=tuple(_part(length, per_epoch) for length in lengths) if per_epoch is not None else (),
         job_lengths=_lengths(above, [group, baseline] if baseline is not None else [], confidence, longest.job),
     )
 
@@ -123,24 +123,24 @@ def covering(lengths: Iterable[Length], lower_end: Callable[[Iterable[float]], f
 
     `lower_end`: max for where the last of several frameworks adds little.
     """
-    found = list(lengths)
-    if not found:
+    all_lengths = list(lengths)
+    if not all_lengths:
         return None
     return replace(
-        max(found, key=lambda one: one.seconds),
-        low=lower_end(one.low for one in found),
-        high=max(one.high for one in found),
-        is_extrapolated=any(one.is_extrapolated for one in found),
-        are_few=any(one.are_few for one in found),
+        max(all_lengths, key=lambda length: length.seconds),
+        low=lower_end(length.low for length in all_lengths),
+        high=max(length.high for length in all_lengths),
+        is_extrapolated=any(length.is_extrapolated for length in all_lengths),
+        are_few=any(length.are_few for length in all_lengths),
     )
 
 
 def _by_seed(group: Group, metrics: Sequence[str], unit: float = MILLISECONDS) -> dict[int, float]:
     """Return the sum of some metrics by seed, in s; nothing where no run has them."""
     sums = {
-        of_run[0].seed: sum(one.value for one in of_run if one.value is not None) / unit
+        of_run[0].seed: sum(value.value for value in of_run if value.value is not None) / unit
         for of_run in zip(*(group.estimate(metric).values for metric in metrics), strict=True)
-        if all(one.value is not None for one in of_run)
+        if all(value.value is not None for value in of_run)
     }
     return {**sums, **{run.seed: math.inf for run in group.runs if run.has_failed}} if sums else {}
 
@@ -156,8 +156,8 @@ def _counted(values: BySeed, groups: Sequence[Group]) -> tuple[list[float], bool
 def _median(values: BySeed, groups: Sequence[Group], confidence: float) -> Interval | None:
     """Return the median with its interval; None where there is none, or most runs failed."""
     counted, _ = _counted(values, groups)
-    found = median(counted, confidence) if counted else None
-    return found if found is not None and math.isfinite(found.estimate) else None
+    interval = median(counted, confidence) if counted else None
+    return interval if interval is not None and math.isfinite(interval.estimate) else None
 
 
 def _lengths(values: BySeed, groups: Sequence[Group], confidence: float, longest: float) -> tuple[Length, ...]:
@@ -165,12 +165,12 @@ def _lengths(values: BySeed, groups: Sequence[Group], confidence: float, longest
     if _median(values, groups, confidence) is None:
         return ()
     counted, are_few = _counted({seed: value for seed, value in values.items() if math.isfinite(value)}, groups)
-    found = median(counted, confidence)
-    low, high = (min(counted), max(counted)) if are_few else (found.low, found.high)
+    interval = median(counted, confidence)
+    low, high = (min(counted), max(counted)) if are_few else (interval.low, interval.high)
     return tuple(
         Length(
             share=share,
-            seconds=max(0.0, found.estimate) / (share / 2),
+            seconds=max(0.0, interval.estimate) / (share / 2),
             low=max(0.0, low) / (share / 2),
             high=max(0.0, high) / (share / 2),
             is_extrapolated=max(0.0, high) / (share / 2) > FURTHEST * longest,

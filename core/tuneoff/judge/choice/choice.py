@@ -226,7 +226,7 @@ class Choice:
     @property
     def short_warnings(self) -> tuple[str, ...]:
         """What could change the choice, with the way out."""
-        return tuple(one.text for one in self.warnings if one.short)
+        return tuple(warning.text for warning in self.warnings if warning.short)
 
     @property
     def lines(self) -> tuple[str, ...]:

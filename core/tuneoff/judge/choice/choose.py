@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,10 +16,10 @@ from tuneoff.judge.choice.added import Longest, added, baseline_of
 from tuneoff.judge.choice.choice import BestConfiguration, Certainty, Choice, Row, ScopeColumn, Setting, declared_seeds
 from tuneoff.judge.choice.curve import curves, scaling_lines
 from tuneoff.judge.choice.deciding import deciding
+from tuneoff.judge.choice.evidence import PairEvidence
 from tuneoff.judge.choice.filters import TRAINING, Filtered
 from tuneoff.judge.choice.lengths import length_table
 from tuneoff.judge.choice.sentences import sentences
-from tuneoff.judge.choice.shown import Shown
 from tuneoff.judge.groups import Group
 from tuneoff.judge.results import Results
 from tuneoff.judge.runs import POOL, Scope
@@ -56,9 +57,12 @@ def answered(results: Results) -> Answered:
 def choose(results: Results, answers: Answers, filters: Filtered | None = None) -> Choice:
     """Return the choice, with the setting first in which most frameworks were measured; `filters`: what left these answers."""
     names = _names(answers.groups)
-    settings = [_setting(answers, scopes, names, filters is not None) for scopes in _by_strategy(answers.scopes)]
-    measured = [one for one in settings if one.rows]
-    ordered = tuple(sorted(measured, key=lambda one: -sum(not row.is_floor and not row.is_emulated for row in one.rows)))
+    by_strategy: dict[tuple[str, str], list[Scope]] = {}
+    for scope in answers.scopes:
+        by_strategy.setdefault((scope.sampler, scope.pruner), []).append(scope)
+    settings = [_setting(answers, scopes, names, filters is not None) for scopes in by_strategy.values()]
+    measured = [setting for setting in settings if setting.rows]
+    ordered = tuple(sorted(measured, key=lambda setting: -sum(not row.is_floor and not row.is_emulated for row in setting.rows)))
     return Choice(
         name=answers.name,
         settings=ordered,
@@ -71,22 +75,14 @@ def choose(results: Results, answers: Answers, filters: Filtered | None = None) 
     )
 
 
-def _by_strategy(scopes: Iterable[Scope]) -> list[list[Scope]]:
-    """Return the scopes of each sampler and pruner, in the order of the file."""
-    found: dict[tuple[str, str], list[Scope]] = {}
-    for scope in scopes:
-        found.setdefault((scope.sampler, scope.pruner), []).append(scope)
-    return list(found.values())
-
-
 def _setting(answers: Answers, scopes: Sequence[Scope], names: Mapping[str, str], is_filtered: bool) -> Setting:
-    shown = Shown(answers, scopes)
-    rows = _rows(answers, shown, scopes, names)
+    evidence = PairEvidence(answers, scopes)
+    rows = _rows(evidence, names)
     labels = [row.label for row in rows if not row.is_floor and not row.is_emulated and row.has_done]
     seeds = declared_seeds(row for row in rows if not row.is_floor and not row.is_emulated)
-    chosen, certainty = _chosen(answers, shown, labels) if seeds else ((), Certainty.NOTHING)
+    chosen, certainty = _chosen(evidence, labels) if seeds else ((), Certainty.NOTHING)
     reference = chosen[0] if chosen else labels[0] if labels else None
-    of_choice = sentences(answers, shown, rows, chosen, certainty, seeds, is_filtered=is_filtered)
+    of_choice = sentences(evidence, rows, chosen, certainty, seeds, is_filtered=is_filtered)
     drawn = curves(rows, {group.scope: group.spec for group in answers.groups if group.scope in scopes}, answers.confidence)
     return Setting(
         sampler=scopes[0].sampler,
@@ -102,19 +98,33 @@ def _setting(answers: Answers, scopes: Sequence[Scope], names: Mapping[str, str]
     )
 
 
-def _rows(answers: Answers, shown: Shown, scopes: Sequence[Scope], names: Mapping[str, str]) -> list[Row]:
+def _rows(evidence: PairEvidence, names: Mapping[str, str]) -> list[Row]:
     """Return the rows in the order of their median job time in the first column that they have."""
+    answers = evidence.answers
     time = time_question(answers)
-    longest = {label: _longest([one for one in answers.groups if one.label == label], time) for label in names}
+    trials, jobs = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
+    for group in answers.groups:
+        if (seconds := _trial_seconds(group)) is not None:
+            trials[group.label].append(seconds)
+        if math.isfinite(seconds := job_time(group, time) / MILLISECONDS):
+            jobs[group.label].append(seconds)
     columns: dict[str, dict[str, ScopeColumn]] = {}
-    for scope in scopes:
-        own = [group for group in answers.groups if group.scope == scope and group.replicate == 0 and _has_runs(group)]
-        ratios = shown.ratios(time, scope, [group.label for group in own]) if time is not None else {}
-        for group in own:
+    for scope in evidence.scopes:
+        groups = [
+            group
+            for group in answers.groups
+            if group.scope == scope
+            and group.replicate == 0
+            and group.same_as is None
+            and any(run.execution_id is not None for run in group.runs)
+        ]
+        ratios = evidence.ratios(time, scope, [group.label for group in groups]) if time is not None else {}
+        for group in groups:
+            longest = Longest(trial=max(trials[group.label], default=0.0), job=max(jobs[group.label], default=0.0))
             columns.setdefault(group.label, {})[scope.text] = ScopeColumn(
                 scope=scope,
                 group=group,
-                added=added(group, baseline_of(group, answers.groups), longest[group.label], answers.confidence),
+                added=added(group, baseline_of(group, answers.groups), longest, answers.confidence),
                 ratios=ratios.get(group.label, {}),
                 trial_seconds=_trial_seconds(group),
                 job_seconds=seconds if math.isfinite(seconds := job_time(group, time) / MILLISECONDS) else None,
@@ -132,13 +142,13 @@ def _rows(answers: Answers, shown: Shown, scopes: Sequence[Scope], names: Mappin
     return sorted(rows, key=lambda row: (row.is_emulated, job_time(row.first.group, time)))
 
 
-def _chosen(answers: Answers, shown: Shown, labels: Sequence[str]) -> tuple[tuple[str, ...], Certainty]:
+def _chosen(evidence: PairEvidence, labels: Sequence[str]) -> tuple[tuple[str, ...], Certainty]:
     """Return who is ahead of all others in some question and behind nobody in any; else those who are behind nobody."""
     if not labels:
         return (), Certainty.NOTHING
     outcomes = {
-        (question.name, label, other): shown.outcome(question, label, other)
-        for question in answers.questions
+        (question.name, label, other): evidence.outcome(question, label, other)
+        for question in evidence.answers.questions
         for label in labels
         for other in labels
         if label != other
@@ -147,7 +157,7 @@ def _chosen(answers: Answers, shown: Shown, labels: Sequence[str]) -> tuple[tupl
         return (), Certainty.DESCRIBED
 
     def has(outcome: Outcome, label: str, other: str) -> bool:
-        return any(outcomes[question.name, label, other] is outcome for question in answers.questions)
+        return any(outcomes[question.name, label, other] is outcome for question in evidence.answers.questions)
 
     unbeaten = [label for label in labels if not any(has(Outcome.WORSE, label, other) for other in labels if other != label)]
     ahead = [label for label in unbeaten if all(has(Outcome.BETTER, label, other) for other in labels if other != label)]
@@ -164,42 +174,32 @@ def time_question(answers: Answers) -> Question | None:
 
 def job_time(group: Group, time: Question | None) -> float:
     """Return the median job time in ms; infinite where there is none, or most runs failed."""
-    found = group.estimate(time.metric).middle if time is not None else None
-    return math.inf if found is None else found
-
-
-def _has_runs(group: Group) -> bool:
-    return group.same_as is None and any(run.execution_id is not None for run in group.runs)
-
-
-def _longest(groups: Sequence[Group], time: Question | None) -> Longest:
-    trials = [seconds for group in groups if (seconds := _trial_seconds(group)) is not None]
-    jobs = [seconds for group in groups if math.isfinite(seconds := job_time(group, time) / MILLISECONDS)]
-    return Longest(trial=max(trials, default=0.0), job=max(jobs, default=0.0))
+    median = group.estimate(time.metric).middle if time is not None else None
+    return math.inf if median is None else median
 
 
 def _trial_seconds(group: Group) -> float | None:
-    known = group.estimate(TRAINING).known
-    return middle(known) / MILLISECONDS if known else None
+    milliseconds = group.estimate(TRAINING).known
+    return middle(milliseconds) / MILLISECONDS if milliseconds else None
 
 
 def _names(groups: Iterable[Group]) -> dict[str, str]:
     """Return each label's name: its framework's, with the label beside it where several labels share that."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for group in groups:
         if group.spec.adapter == POOL:
-            found[group.label] = NO_FRAMEWORK
+            names[group.label] = NO_FRAMEWORK
             continue
         records = (run.record for run in group.own if run.record is not None)
-        known = (str(record.versions["framework"]) for record in records if record.versions.get("framework"))
-        found[group.label] = next(known, found.get(group.label, group.label))
-    shared = {name for name in found.values() if list(found.values()).count(name) > 1}
-    return {label: f"{name} ({label})" if name in shared else name for label, name in found.items()}
+        frameworks = (str(record.versions["framework"]) for record in records if record.versions.get("framework"))
+        names[group.label] = next(frameworks, names.get(group.label, group.label))
+    shared = {name for name in names.values() if list(names.values()).count(name) > 1}
+    return {label: f"{name} ({label})" if name in shared else name for label, name in names.items()}
 
 
 def _best(groups: Iterable[Group]) -> BestConfiguration | None:
     """Return the best validated configuration of the runs that are done and not emulated; None without one."""
-    found: list[tuple[float, BestConfiguration]] = []
+    scored: list[tuple[float, BestConfiguration]] = []
     for group in groups:
         objective = group.spec.experiment.objective
         sign = 1 if objective.mode == "max" else -1
@@ -216,5 +216,5 @@ def _best(groups: Iterable[Group]) -> BestConfiguration | None:
                     mode=objective.mode,
                     configuration=trial.configuration,
                 )
-                found.append((sign * trial.value, best))
-    return max(found, key=lambda item: item[0])[1] if found else None
+                scored.append((sign * trial.value, best))
+    return max(scored, key=lambda item: item[0])[1] if scored else None

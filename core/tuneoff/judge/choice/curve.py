@@ -40,12 +40,12 @@ def curves(rows: Sequence[Row], specs: Mapping[Scope, RunSpec], confidence: floa
     """
     alike = _together(specs, lambda scope: specs[scope].experiment.workers.count)
     by_length = [_curve("trial_seconds", ADDED, rows, specs, scopes) for scopes in alike]
-    found = tuple(one for one in by_length if _varies(one, LONGER))
-    lengths = max((len(of) for one in found for of in one.lines.values()), default=0)
+    length_curves = tuple(curve for curve in by_length if _varies(curve, LONGER))
+    lengths = max((len(of) for curve in length_curves for of in curve.lines.values()), default=0)
     if any(scope.task for scope in specs) or len(alike) > max(2, lengths):
-        found = ()
+        length_curves = ()
     take_time = any(_takes_time(column) for row in rows for column in row.columns.values())
-    metrics = (UTILIZATION, *(() if found else (ADDED,)), ASK) if take_time else (RATE, ASK)
+    metrics = (UTILIZATION, *(() if length_curves else (ADDED,)), ASK) if take_time else (RATE, ASK)
     by_workers = [
         replace(curve, limits=_limits(rows, specs, scopes, confidence) if metric == UTILIZATION else {})
         for metric in metrics
@@ -58,7 +58,7 @@ def curves(rows: Sequence[Row], specs: Mapping[Scope, RunSpec], confidence: floa
         for scopes in _apart("trials", specs)
         if _varies(curve := _curve("trials", metric, rows, specs, scopes), MORE)
     ]
-    return (*by_workers, *by_trials, *found)
+    return (*by_workers, *by_trials, *length_curves)
 
 
 def _varies(curve: ScalingCurve, times: float) -> bool:
@@ -66,24 +66,24 @@ def _varies(curve: ScalingCurve, times: float) -> bool:
     return any(len(of) > 1 and of[-1].x >= times * of[0].x for of in curve.lines.values())
 
 
-def scaling_lines(found: Iterable[ScalingCurve], rows: Iterable[Row]) -> Iterator[str]:
+def scaling_lines(curves: Iterable[ScalingCurve], rows: Iterable[Row]) -> Iterator[str]:
     """Yield from how many workers on frameworks lose utilization, and what grows with the number of trials."""
     names = {row.label: row.marked for row in rows}
-    for curve in found:
+    for curve in curves:
         of = f" with {curve.beside}" if curve.beside else ""
         if curve.limits:
-            told = "; ".join(f"{names[label]} {one.text}" for label, one in curve.limits.items())
-            yield f"Utilization is below {BUSY:g} %{of}: {told}."
+            texts = "; ".join(f"{names[label]} {limit.text}" for label, limit in curve.limits.items())
+            yield f"Utilization is below {BUSY:g} %{of}: {texts}."
         if curve.over == "trials" and curve.metric != RATE:
-            told = "; ".join(f"{names[label]} {_growth(curve, of)}" for label, of in curve.lines.items() if len(of) > 1)
-            yield f"{FIGURES[curve.metric][0]}{of and ','}{of}: {told}."
+            texts = "; ".join(f"{names[label]} {_growth(curve, of)}" for label, of in curve.lines.items() if len(of) > 1)
+            yield f"{FIGURES[curve.metric][0]}{of and ','}{of}: {texts}."
 
 
-def place_text(curve: ScalingCurve, point: Point) -> str:
+def x_text(curve: ScalingCurve, point: Point) -> str:
     """Return where a point stands: `1 s`, `4 workers`; `2 s of 200 epochs` where trials differ in them."""
     if curve.over != "trial_seconds":
         return counted(round(point.x), curve.over.removesuffix("s"))
-    numbers = {round(one.epochs or 0) for of in curve.lines.values() for one in of}
+    numbers = {round(other.epochs or 0) for of in curve.lines.values() for other in of}
     return duration_text(point.x) + (f" of {counted(round(point.epochs or 0), 'epoch')}" if len(numbers) > 1 else "")
 
 
@@ -105,10 +105,10 @@ def _growth(curve: ScalingCurve, points: Sequence[Point]) -> str:
 
 
 def _together(scopes: Iterable[Scope], key: Callable[[Scope], Hashable]) -> list[list[Scope]]:
-    found: dict[Hashable, list[Scope]] = {}
+    by_key: dict[Hashable, list[Scope]] = {}
     for scope in scopes:
-        found.setdefault(key(scope), []).append(scope)
-    return list(found.values())
+        by_key.setdefault(key(scope), []).append(scope)
+    return list(by_key.values())
 
 
 def _apart(over: Over, specs: Mapping[Scope, RunSpec]) -> list[list[Scope]]:
@@ -116,9 +116,9 @@ def _apart(over: Over, specs: Mapping[Scope, RunSpec]) -> list[list[Scope]]:
     asides = [(KEYS[over],), (KEYS["workers"], KEYS["trials"])]
     for aside in asides if over == "workers" else asides[:1]:
         keys = {scope: spec.scope_key(*aside) for scope, spec in specs.items()}
-        found = _together(specs, keys.__getitem__)
-        if any(len(scopes) > 1 for scopes in found) and all(_differ(over, scopes, specs) for scopes in found):
-            return found
+        parts = _together(specs, keys.__getitem__)
+        if any(len(scopes) > 1 for scopes in parts) and all(_differ(over, scopes, specs) for scopes in parts):
+            return parts
     return [list(specs)] if over == "workers" and _differ(over, list(specs), specs) else []
 
 
@@ -139,7 +139,7 @@ def _curve(over: Over, metric: str, rows: Sequence[Row], specs: Mapping[Scope, R
             ordered = sorted(points, key=lambda point: point.x)
             lines[row.label] = _predicted(ordered, row) if over == "trial_seconds" else tuple(ordered)
     first = scopes[0]
-    seconds = [one.trial_seconds for row in rows if (one := row.columns.get(first.text)) and one.trial_seconds]
+    seconds = [column.trial_seconds for row in rows if (column := row.columns.get(first.text)) and column.trial_seconds]
     length = f"trials of {duration_text(min(seconds))}" if seconds and min(seconds) >= SHORTEST else ""
     workers = counted(specs[first].experiment.workers.count, "worker")
     beside = first.task or length if over == "workers" else workers
@@ -161,8 +161,8 @@ def _point(over: Over, metric: str, column: ScopeColumn, specs: Mapping[Scope, R
     x = column.trial_seconds if over == "trial_seconds" else float(_number(over, specs[column.scope]))
     if x is None:
         return None
-    found = Point(scope=column.scope.text, x=x, value=value)
-    return replace(found, epochs=column.added.epochs, reports=column.added.reports) if over == "trial_seconds" else found
+    point = Point(scope=column.scope.text, x=x, value=value)
+    return replace(point, epochs=column.added.epochs, reports=column.added.reports) if over == "trial_seconds" else point
 
 
 def _takes_time(column: ScopeColumn) -> bool:
@@ -173,29 +173,29 @@ def _predicted(points: Sequence[Point], row: Row) -> tuple[Point, ...]:
     """Return the points with what the first one predicts: longer trials have as many seconds added, and each report as many."""
     first, *longer = points
     each, number = row.columns[first.scope].added.per_report, first.reports
-    found = [first]
+    predicted = [first]
     for point in longer:
         more = (point.reports or 0.0) - (number or 0.0)
         if round(more) and (each is None or number is None or number < MORE_REPORTS):
-            found.append(point)
+            predicted.append(point)
             continue
         seconds = first.value.estimate * first.x / 100 + (more * each.estimate if each is not None else 0.0)
         is_far = point.x > FURTHEST * first.x or (point.reports or 0.0) > FURTHEST * (number or 0.0)
-        found.append(replace(point, predicted=100 * max(0.0, seconds) / point.x, is_extrapolated=is_far))
-    return tuple(found)
+        predicted.append(replace(point, predicted=100 * max(0.0, seconds) / point.x, is_extrapolated=is_far))
+    return tuple(predicted)
 
 
 def _limits(rows: Iterable[Row], specs: Mapping[Scope, RunSpec], scopes: Sequence[Scope], confidence: float) -> dict[str, Limit]:
     """Return each framework's limit, by the utilization of its runs of each seed; a run that failed kept no worker busy."""
-    found = {}
+    limits = {}
     for row in rows:
         by_seed: dict[int, dict[int, float]] = {}
         for column in (row.columns[scope.text] for scope in scopes if scope.text in row.columns):
             failed = {run.seed for run in column.group.runs if run.is_failure}
-            for one in column.group.estimate(UTILIZATION).values:
-                value = 0.0 if one.seed in failed else one.value
+            for utilization in column.group.estimate(UTILIZATION).values:
+                value = 0.0 if utilization.seed in failed else utilization.value
                 if value is not None:
-                    by_seed.setdefault(one.seed, {})[_number("workers", specs[column.scope])] = value
+                    by_seed.setdefault(utilization.seed, {})[_number("workers", specs[column.scope])] = value
         if by_seed:
-            found[row.label] = limit(list(by_seed.values()), confidence)
-    return found
+            limits[row.label] = limit(list(by_seed.values()), confidence)
+    return limits

@@ -39,7 +39,7 @@ def more_seeds(plan: Plan, needed: int) -> list[str]:
 def _needed(answers: Answers, setting: Setting, planned: int) -> int | None:
     if setting.certainty is Certainty.DESCRIBED:
         return FEWEST_SEEDS if planned < FEWEST_SEEDS else None
-    found = [
+    needed = [
         verdict.seeds_to_decide
         for verdict in answers.verdicts
         if not verdict.is_noise
@@ -47,8 +47,8 @@ def _needed(answers: Answers, setting: Setting, planned: int) -> int | None:
         and {verdict.one, verdict.other} <= set(setting.chosen)
         and verdict.question.metric.startswith("time.")
     ]
-    known = [number for number in found if number is not None and planned < number <= MOST_SEEDS]
-    return max(known, default=None)
+    reasonable = [number for number in needed if number is not None and planned < number <= MOST_SEEDS]
+    return max(reasonable, default=None)
 
 
 def _seconds(results: Results, planned: int, needed: int) -> float | None:

@@ -62,24 +62,24 @@ class Candidate:
         return not self.obstacles
 
 
-def check_request(request: Request, known: Sequence[AdapterListing]) -> None:
+def check_request(request: Request, listings: Sequence[AdapterListing]) -> None:
     """Refuse a platform, sampler or pruner that no adapter knows of.
 
     Raises:
         UnknownNameError: it is most likely mistyped.
     """
-    declared = [listing.capabilities for listing in known if listing.capabilities is not None]
+    declared = [listing.capabilities for listing in listings if listing.capabilities is not None]
     for kind, wanted, names in (
-        ("platform", request.platform, {name for one in declared for name in one.platforms}),
-        ("sampler", request.sampler, {name for one in declared for name in one.samplers}),
-        ("pruner", request.pruner, {name for one in declared for name in one.pruners}),
+        ("platform", request.platform, {name for capabilities in declared for name in capabilities.platforms}),
+        ("sampler", request.sampler, {name for capabilities in declared for name in capabilities.samplers}),
+        ("pruner", request.pruner, {name for capabilities in declared for name in capabilities.pruners}),
     ):
         if wanted is not None and wanted not in names:
             raise UnknownNameError(unknown_name(kind, wanted, names))
 
 
-def candidate(listing: AdapterListing, request: Request) -> Candidate:
-    """Return what an adapter's declaration says to a request.
+def candidate_of(listing: AdapterListing, request: Request, faults: Sequence[FaultResult] = ()) -> Candidate:
+    """Return what an adapter's declaration says to a request, and what the results of faults do.
 
     A framework that is not installed here may well have been measured elsewhere: that is a note, and an obstacle where nothing
     was measured.
@@ -87,42 +87,41 @@ def candidate(listing: AdapterListing, request: Request) -> Candidate:
     name, capabilities = listing.plugin.name, listing.capabilities
     if capabilities is None:
         return Candidate(adapter=name, framework="", obstacles=(Obstacle(kind=No.ABSENT, text=listing.text),))
+    emulated = capabilities.emulated_platforms
+    results = [result for result in faults if _is_of(result.adapter, name, emulated, request.platform)]
     if request.platform is not None:
         capabilities = capabilities.on(request.platform)
     notes = [listing.text] if listing.state != "ready" else []
     notes += [text for text in _missing(name, capabilities, request) if listing.state == "ready"]
     wanted = capabilities.platforms if request.platform is None else (request.platform,)
-    real = tuple(one for one in wanted if one in capabilities.platforms and one not in capabilities.emulated_platforms)
+    real = tuple(
+        platform for platform in wanted if platform in capabilities.platforms and platform not in capabilities.emulated_platforms
+    )
     return Candidate(
         adapter=name,
         framework=capabilities.framework,
-        obstacles=tuple(_obstacles(name, capabilities, request)),
-        notes=tuple(notes),
+        obstacles=(*_obstacles(name, capabilities, request), *_fault_obstacles(results, request)),
+        notes=(*notes, *_fault_notes(results, request)),
         platforms=real,
     )
 
 
 def _obstacles(name: str, capabilities: Capabilities, request: Request) -> Iterator[Obstacle]:
-    yield from _platform(name, capabilities, request.platform)
+    platform = request.platform
+    if platform is not None and platform not in capabilities.platforms:
+        text = f"platform {platform!r}: adapter {name!r} has only {', '.join(capabilities.platforms)}"
+        yield Obstacle(kind=No.TUNEOFF, text=text)  # adapters declare no platforms that their frameworks lack
+    elif platform in capabilities.emulated_platforms:
+        yield Obstacle(kind=No.UNKNOWN, text=f"platform {platform!r} is a local stand-in: it recommends nothing")
     for kind, wanted, offers in _strategies(capabilities, request):
         yield from _offer(name, capabilities, kind, wanted, offers)
     if request.must_retry and capabilities.retry is not Support.YES:
         yield Obstacle(kind=No(capabilities.retry.value), text="trying a lost trial again")
 
 
-def _platform(name: str, capabilities: Capabilities, wanted: str | None) -> Iterator[Obstacle]:
-    if wanted is None:
-        return
-    if wanted not in capabilities.platforms:
-        text = f"platform {wanted!r}: adapter {name!r} has only {', '.join(capabilities.platforms)}"
-        yield Obstacle(kind=No.TUNEOFF, text=text)  # adapters declare no platforms that their frameworks lack
-    elif wanted in capabilities.emulated_platforms:
-        yield Obstacle(kind=No.UNKNOWN, text=f"platform {wanted!r} is a local stand-in: it recommends nothing")
-
-
 def _strategies(capabilities: Capabilities, request: Request) -> Sequence[tuple[str, str, Mapping[str, Offer]]]:
-    asked = (("sampler", request.sampler, capabilities.samplers), ("pruner", request.pruner, capabilities.pruners))
-    return [(kind, wanted, offers) for kind, wanted, offers in asked if wanted is not None]
+    strategies = (("sampler", request.sampler, capabilities.samplers), ("pruner", request.pruner, capabilities.pruners))
+    return [(kind, wanted, offers) for kind, wanted, offers in strategies if wanted is not None]
 
 
 def _offer(name: str, capabilities: Capabilities, kind: str, wanted: str, offers: Mapping[str, Offer]) -> Iterator[Obstacle]:
@@ -142,64 +141,52 @@ def _missing(name: str, capabilities: Capabilities, request: Request) -> Iterato
             yield f"{kind} {wanted!r} of adapter {name!r} needs {', '.join(missing)}; run: {command}"
 
 
-def of_adapter(
-    results: Sequence[FaultResult], adapter: str, emulated_platforms: Sequence[str], platform: str | None
-) -> list[FaultResult]:
-    """Return the results of an adapter, on the asked platform where one is asked for, and none of a stand-in."""
-    return [one for one in results if _is_of(one.adapter, adapter, emulated_platforms, platform)]
+def _fault_obstacles(results: Sequence[FaultResult], request: Request) -> Iterator[Obstacle]:
+    """Yield what the faults that an adapter must survive say against it; `results`: its own."""
+    by = _BY[request.faults_by]
+    decisive = [result for result in results if result.setting == request.faults_by]
+    for fault in request.must_survive:
+        of_fault = [result for result in decisive if result.fault == fault]
+        bad = [result for result in of_fault if result.outcome is not None and result.outcome not in SURVIVED]
+        if bad:
+            yield Obstacle(kind=No.FAULTS, text=f"{fault} {by}: {bad[0].outcome}, {bad[0].reason} ({bad[0].file})")
+        elif not any(result.outcome is not None or result.reason == NO_SUCH_PART for result in of_fault):
+            reason = f": {of_fault[0].reason}" if of_fault else ""
+            yield Obstacle(kind=No.UNKNOWN, text=f"{fault} {by}: no result{reason}")
+    if not request.never_silently_wrong:
+        return
+    tried = [result for result in decisive if result.was_tried]
+    if not tried:
+        yield Obstacle(kind=No.UNKNOWN, text=f"faults {by}: no result")
+    for result in tried:
+        if result.outcome == FaultOutcome.WRONG:
+            text = f"{result.fault} {by}: silently wrong, {result.reason} ({result.file})"
+            yield Obstacle(kind=No.FAULTS, text=text)
 
 
-def fault_obstacles(own: Sequence[FaultResult], request: Request) -> list[Obstacle]:
-    """Return what the faults that an adapter must survive say against it; `own`: its results."""
-    decisive = [one for one in own if one.setting == request.faults_by]
-    found = [obstacle for fault in request.must_survive for obstacle in _survival(fault, decisive, request.faults_by)]
-    return found + (_wrong(decisive, request.faults_by) if request.never_silently_wrong else [])
-
-
-def fault_notes(own: Sequence[FaultResult], request: Request) -> list[str]:
+def _fault_notes(results: Sequence[FaultResult], request: Request) -> list[str]:
     """Return what the other settings came to under the faults that must be survived: it decides nothing here."""
     other = DEFAULTS if request.faults_by == ADAPTER else ADAPTER
-    found = []
+    notes = []
     if request.never_silently_wrong:
-        tried = [one for one in own if one.setting == request.faults_by and one.was_tried]
-        found.append(f"{counted(len(tried), 'fault')} {_BY[request.faults_by]} were tried: silently wrong in none")
-    for one in own:
-        is_bad = one.outcome is not None and (
-            (one.fault in request.must_survive and one.outcome not in SURVIVED)
-            or (request.never_silently_wrong and one.outcome == FaultOutcome.WRONG)
+        tried = [result for result in results if result.setting == request.faults_by and result.was_tried]
+        notes.append(f"{counted(len(tried), 'fault')} {_BY[request.faults_by]} were tried: silently wrong in none")
+    for result in results:
+        is_bad = result.outcome is not None and (
+            (result.fault in request.must_survive and result.outcome not in SURVIVED)
+            or (request.never_silently_wrong and result.outcome == FaultOutcome.WRONG)
         )
-        if is_bad and one.setting == other:
-            found.append(f"{_BY[other]}, {one.fault}: {one.outcome} ({one.file})")
-    return found
-
-
-def _survival(fault: str, decisive: Sequence[FaultResult], by: str) -> Iterator[Obstacle]:
-    of_fault = [one for one in decisive if one.fault == fault]
-    bad = [one for one in of_fault if one.outcome is not None and one.outcome not in SURVIVED]
-    if bad:
-        yield Obstacle(kind=No.FAULTS, text=f"{fault} {_BY[by]}: {bad[0].outcome}, {bad[0].reason} ({bad[0].file})")
-    elif not any(one.outcome is not None or one.reason == NO_SUCH_PART for one in of_fault):
-        reason = f": {of_fault[0].reason}" if of_fault else ""
-        yield Obstacle(kind=No.UNKNOWN, text=f"{fault} {_BY[by]}: no result{reason}")
-
-
-def _wrong(decisive: Sequence[FaultResult], by: str) -> list[Obstacle]:
-    tried = [one for one in decisive if one.was_tried]
-    if not tried:
-        return [Obstacle(kind=No.UNKNOWN, text=f"faults {_BY[by]}: no result")]
-    return [
-        Obstacle(kind=No.FAULTS, text=f"{one.fault} {_BY[by]}: silently wrong, {one.reason} ({one.file})")
-        for one in tried
-        if one.outcome == FaultOutcome.WRONG
-    ]
+        if is_bad and result.setting == other:
+            notes.append(f"{_BY[other]}, {result.fault}: {result.outcome} ({result.file})")
+    return notes
 
 
 def _is_of(label: str, adapter: str, emulated_platforms: Sequence[str], platform: str | None) -> bool:
     """Tell whether a label is of the adapter, on a real platform, on the asked one where it names one."""
     if label == adapter:  # "module:Class" too
         return True
-    found = _LABEL.fullmatch(label)
-    if found is None or found["adapter"] != adapter:
+    match = _LABEL.fullmatch(label)
+    if match is None or match["adapter"] != adapter:
         return False
-    where = found["platform"]
+    where = match["platform"]
     return where is None or (where not in emulated_platforms and "emulated" not in where and platform in (None, where))

@@ -24,7 +24,7 @@ from tuneoff.judge.answers.answer import Answers, Outcome
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
 from tuneoff.judge.answers.phrases import claims
 from tuneoff.judge.choice.deciding import more_seeds
-from tuneoff.judge.choice.eligibility import Candidate, No, Obstacle, candidate, fault_notes, fault_obstacles, of_adapter
+from tuneoff.judge.choice.eligibility import Candidate, No, Obstacle, candidate_of
 from tuneoff.judge.choice.request import TRIAL_SECONDS, TRIALS, WORKERS, Range, Request, bracket, size_text, spans
 from tuneoff.judge.fault_results import FaultResult
 from tuneoff.judge.groups import Group
@@ -60,7 +60,7 @@ class MeasuredScope:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outside:
+class OutOfRange:
     """Why a family does not surround the request: by size what was measured; `beyond`: the sizes that are outside, none where
     only the combination was not measured."""
 
@@ -89,7 +89,7 @@ class Filtered:
     candidates: tuple[Candidate, ...]
     scopes: tuple[MeasuredScope, ...]
     is_exact: bool  # all of them are at the asked sizes
-    outside: tuple[Outside, ...]
+    outside: tuple[OutOfRange, ...]
     remarks: tuple[str, ...]
     measured: tuple[str, ...]
     not_measured: tuple[str, ...]
@@ -97,7 +97,7 @@ class Filtered:
 
     @property
     def capable(self) -> tuple[Candidate, ...]:
-        return tuple(one for one in self.candidates if one.is_capable)
+        return tuple(candidate for candidate in self.candidates if candidate.is_capable)
 
     @property
     def refusal(self) -> str:
@@ -107,20 +107,22 @@ class Filtered:
         if not self.capable:
             return "No framework meets the constraints."
         if self.outside:
-            asked = ", ".join(size_text(name, (size, size)) for name, size in self.request.asked.items())
-            return f"Not measured, so nothing is said: {asked}."
+            sizes = ", ".join(size_text(name, (size, size)) for name, size in self.request.sizes.items())
+            return f"Not measured, so nothing is said: {sizes}."
         was = "was" if len(self.not_measured) == 1 else "were"
         return f"{listed(self.not_measured)} can do what is asked for, but {was} not measured at it, so there is no choice."
 
     def lines(self) -> Iterator[str]:
         """Yield what was asked for, where it was measured, who is left out and why, and how to measure what was not."""
         yield f"Asked for: {', '.join(self.request.names()) or 'nothing beyond the file'}."
-        yield from (f"Measured outside: {one.text}." for one in self.outside)
+        yield from (f"Measured outside: {outside.text}." for outside in self.outside)
         if self.scopes and not self.is_exact:
-            yield f"Measured around it, nothing beyond: {listed([one.text for one in self.scopes])}."
+            yield f"Measured around it, nothing beyond: {listed([scope.text for scope in self.scopes])}."
         yield from self.remarks
-        for one in self.candidates:
-            yield from (f"Left out: {one.adapter}: {obstacle.kind.value}: {obstacle.text}" for obstacle in one.obstacles)
+        for candidate in self.candidates:
+            yield from (
+                f"Left out: {candidate.adapter}: {obstacle.kind.value}: {obstacle.text}" for obstacle in candidate.obstacles
+            )
         for name in self.not_measured:
             seen = [
                 f"; {label} has {counted(runs, 'run')}, on a stand-in for its platform: they say nothing of it"
@@ -128,13 +130,13 @@ class Filtered:
                 if adapter == name
             ]
             yield f"Can, but not measured there: {name}{''.join(seen)}"
-        yield from (f"To know: {one.adapter}: {note}" for one in self.capable for note in one.notes)
+        yield from (f"To know: {candidate.adapter}: {note}" for candidate in self.capable for note in candidate.notes)
         yield from self.how_to_measure()
 
     def how_to_measure(self) -> Iterator[str]:
         """Yield the command that measures at the asked sizes with enough seeds, and what to change in the file first."""
         plan, request = self.results.plan, self.request
-        beyond = dict.fromkeys(size for one in self.outside for size in one.beyond or request.asked)
+        beyond = dict.fromkeys(size for outside in self.outside for size in outside.beyond or request.sizes)
         if plan.is_of_bundle or not (self.outside or self.not_measured):
             return
         scopes = (
@@ -143,22 +145,22 @@ class Filtered:
         )
         changes = [
             f"{kind}: {name}"
-            for kind, name, known in zip(("sampler", "pruner"), (request.sampler, request.pruner), scopes, strict=True)
-            if name is not None and name not in known
+            for kind, name, planned in zip(("sampler", "pruner"), (request.sampler, request.pruner), scopes, strict=True)
+            if name is not None and name not in planned
         ]
         if TRIAL_SECONDS in beyond:
-            changes.append(f"the workload so that a trial takes about {figure(request.asked[TRIAL_SECONDS])} s")
+            changes.append(f"the workload so that a trial takes about {figure(request.sizes[TRIAL_SECONDS])} s")
         changes += [f"sampler: {name}" for name in plan.options.get("--sampler", ()) if request.sampler is None]
-        platforms = {one.adapter: one.platforms for one in self.candidates}
+        platforms = {candidate.adapter: candidate.platforms for candidate in self.candidates}
         lacking = [
             name if LOCAL in platforms[name] or not platforms[name] else f"{name}@{platforms[name][0]}"
             for name in self.not_measured
         ]
         for adapter, _, platform in (name.partition("@") for name in lacking if "@" in name):
-            shown = command("list", "adapters", adapter)
-            changes.append(f"an entry {{name: {adapter}, platform: {platform}, options: ...}} ({shown} tells which)")
+            listing = command("list", "adapters", adapter)
+            changes.append(f"an entry {{name: {adapter}, platform: {platform}, options: ...}} ({listing} tells which)")
         replaced: dict[str, Sequence[object]] = {"adapter": [*self.measured, *lacking]}
-        replaced |= {name: (f"{request.asked[name]:g}",) for name in (TRIALS, WORKERS) if name in beyond}
+        replaced |= {name: (f"{request.sizes[name]:g}",) for name in (TRIALS, WORKERS) if name in beyond}
         if len(plan.seeds) - len(plan.added_seeds) < FEWEST_SEEDS:
             replaced["seeds"] = more_seeds(plan, FEWEST_SEEDS)
         compare = plan.compare_command(self.results.folder, **replaced)
@@ -170,22 +172,23 @@ class Filtered:
         """Return everything that the lines say as JSON values."""
         return {
             "asked": {
-                **self.request.asked,
-                **{name: asked for name in ASKED if (asked := getattr(self.request, name))},
+                **self.request.sizes,
+                **{name: wanted for name in ASKED if (wanted := getattr(self.request, name))},
                 **({"faults_by": self.request.faults_by} if self.request.needs_faults else {}),
             },
             "measured": [
-                {"scope": one.scope.text, "of": one.family, "sizes": one.sizes, "labels": one.labels} for one in self.scopes
+                {"scope": measured.scope.text, "of": measured.family, "sizes": measured.sizes, "labels": measured.labels}
+                for measured in self.scopes
             ],
             "is_exact": self.is_exact,
-            "outside": [values(one, ("family", "measured", "beyond")) for one in self.outside],
+            "outside": [values(outside, ("family", "measured", "beyond")) for outside in self.outside],
             "remarks": self.remarks,
-            "capable": [one.adapter for one in self.capable],
-            "notes": {one.adapter: one.notes for one in self.capable if one.notes},
+            "capable": [candidate.adapter for candidate in self.capable],
+            "notes": {candidate.adapter: candidate.notes for candidate in self.capable if candidate.notes},
             "left_out": {
-                one.adapter: [{"kind": obstacle.kind, "reason": obstacle.text} for obstacle in one.obstacles]
-                for one in self.candidates
-                if one.obstacles
+                candidate.adapter: [{"kind": obstacle.kind, "reason": obstacle.text} for obstacle in candidate.obstacles]
+                for candidate in self.candidates
+                if candidate.obstacles
             },
             "not_measured": self.not_measured,
             "only_emulated": [
@@ -207,12 +210,19 @@ def filtered(
         option = "--must-survive" if request.must_survive else "--never-silently-wrong"
         raise ExperimentError(f"{option} needs --faults with what `tuneoff faults --json` wrote")
     listings = [listing for listing in listings if listing.plugin.name != POOL]  # the floor is no choice
-    candidates = [*_candidates(listings, faults, request), *_unknown(answers, listings)]
-    names = {one.adapter for one in candidates if one.is_capable}
+    candidates = [candidate_of(listing, request, faults) for listing in listings]
+    declared = {POOL, *(listing.plugin.name for listing in listings)}
+    absent = Obstacle(kind=No.ABSENT, text="no adapter of this name is installed here, so nothing tells what it can")
+    for name in dict.fromkeys(group.adapter for group in answers.groups if group.adapter not in declared):
+        candidates.append(Candidate(adapter=name, framework="", obstacles=(absent,)))
+    names = {candidate.adapter for candidate in candidates if candidate.is_capable}
     measured = list(_measured(results, answers, names, request))
-    reached = {group.adapter for one in measured for group in one.groups}
-    candidates = [one if one.adapter in reached else _obstructed(one, listings, results, request) for one in candidates]
-    capable = [one.adapter for one in candidates if one.is_capable]
+    reached = {group.adapter for scope in measured for group in scope.groups}
+    candidates = [
+        candidate if candidate.adapter in reached else _obstructed(candidate, listings, results, request)
+        for candidate in candidates
+    ]
+    capable = [candidate.adapter for candidate in candidates if candidate.is_capable]
     scopes, is_exact, outside, remarks = _surrounding(measured, answers, request)
     stand_ins: Counter[tuple[str, str]] = Counter()
     for group in answers.groups:
@@ -233,51 +243,33 @@ def filtered(
     )
 
 
-def _candidates(listings: Iterable[AdapterListing], faults: Sequence[FaultResult], request: Request) -> Iterator[Candidate]:
-    for listing in listings:
-        one = candidate(listing, request)
-        if listing.capabilities is not None:
-            own = of_adapter(faults, listing.plugin.name, listing.capabilities.emulated_platforms, request.platform)
-            obstacles = (*one.obstacles, *fault_obstacles(own, request))
-            one = replace(one, obstacles=obstacles, notes=(*one.notes, *fault_notes(own, request)))
-        yield one
-
-
-def _unknown(answers: Answers, listings: Iterable[AdapterListing]) -> Iterator[Candidate]:
-    """Yield what was measured and is not installed here: nothing tells what it can."""
-    names = {POOL, *(listing.plugin.name for listing in listings)}
-    obstacle = Obstacle(kind=No.ABSENT, text="no adapter of this name is installed here, so nothing tells what it can")
-    for name in dict.fromkeys(group.adapter for group in answers.groups if group.adapter not in names):
-        yield Candidate(adapter=name, framework="", obstacles=(obstacle,))
-
-
-def _obstructed(one: Candidate, listings: Iterable[AdapterListing], results: Results, request: Request) -> Candidate:
+def _obstructed(candidate: Candidate, listings: Iterable[AdapterListing], results: Results, request: Request) -> Candidate:
     """Return a candidate that was not measured with what keeps it from being measured: a cluster, the file, or its absence."""
-    listing = next((listing for listing in listings if listing.plugin.name == one.adapter), None)
-    if not one.is_capable or listing is None or listing.capabilities is None:
-        return one
-    if request.platform is None and LOCAL not in one.platforms:
-        text = f"runs on {listed(one.platforms or ['a stand-in'])} alone"
-        text += f"; --platform {one.platforms[0]} asks for it" if one.platforms else ""
-        return replace(one, obstacles=(Obstacle(kind=No.ELSEWHERE, text=text),))
-    if reasons := _refusals(one, listing.capabilities, results, request):
-        return replace(one, obstacles=tuple(Obstacle(kind=No.FILE, text=text) for text in reasons))
-    if listing.state != "ready" and one.notes:
-        return replace(one, obstacles=(Obstacle(kind=No.ABSENT, text=one.notes[0]),), notes=one.notes[1:])
-    return one
+    listing = next((listing for listing in listings if listing.plugin.name == candidate.adapter), None)
+    if not candidate.is_capable or listing is None or listing.capabilities is None:
+        return candidate
+    if request.platform is None and LOCAL not in candidate.platforms:
+        text = f"runs on {listed(candidate.platforms or ['a stand-in'])} alone"
+        text += f"; --platform {candidate.platforms[0]} asks for it" if candidate.platforms else ""
+        return replace(candidate, obstacles=(Obstacle(kind=No.ELSEWHERE, text=text),))
+    if reasons := _refusals(candidate, listing.capabilities, results, request):
+        return replace(candidate, obstacles=tuple(Obstacle(kind=No.FILE, text=text) for text in reasons))
+    if listing.state != "ready" and candidate.notes:
+        return replace(candidate, obstacles=(Obstacle(kind=No.ABSENT, text=candidate.notes[0]),), notes=candidate.notes[1:])
+    return candidate
 
 
-def _refusals(one: Candidate, capabilities: Capabilities, results: Results, request: Request) -> list[str]:
+def _refusals(candidate: Candidate, capabilities: Capabilities, results: Results, request: Request) -> list[str]:
     """Return why a plan of the file, with what is asked for, would skip all runs of an adapter; nothing where it would not."""
-    platform = LOCAL if LOCAL in one.platforms else next(iter(one.platforms), LOCAL)
+    platform = LOCAL if LOCAL in candidate.platforms else next(iter(candidate.platforms), LOCAL)
     reasons = []
     for spec in {run.spec.scope_key(): run.spec for run in results.planned}.values():
         experiment = spec.experiment
         sampler = Strategy(name=request.sampler) if request.sampler is not None else experiment.sampler
         pruner = Strategy(name=request.pruner) if request.pruner is not None else experiment.pruner
         wanted = replace(experiment, sampler=sampler, pruner=pruner)
-        asked = replace(spec, adapter=one.adapter, platform=platform, experiment=wanted)
-        reasons.append(next(declared_reasons(asked, capabilities.on(platform)), None))
+        requested = replace(spec, adapter=candidate.adapter, platform=platform, experiment=wanted)
+        reasons.append(next(declared_reasons(requested, capabilities.on(platform)), None))
     return list(dict.fromkeys(filter(None, reasons))) if all(reasons) else []
 
 
@@ -300,8 +292,8 @@ def _measured(results: Results, answers: Answers, adapters: set[str], request: R
             continue
         experiment = groups[0].spec.experiment
         sizes = {WORKERS: (float(experiment.workers.count),) * 2, TRIALS: (float(experiment.budget.trials),) * 2}
-        known = (value(run, TRAINING).value for group in groups for run in group.runs)
-        if seconds := [milliseconds / MILLISECONDS for milliseconds in known if milliseconds is not None]:
+        training_times = (value(run, TRAINING).value for group in groups for run in group.runs)
+        if seconds := [milliseconds / MILLISECONDS for milliseconds in training_times if milliseconds is not None]:
             sizes[TRIAL_SECONDS] = (min(seconds), max(seconds))
         name = training_name(experiment.workload, results.plan.name)
         family = f"workload {name}, sampler {with_pruner(scope.sampler, scope.pruner)}"
@@ -310,29 +302,29 @@ def _measured(results: Results, answers: Answers, adapters: set[str], request: R
 
 def _surrounding(
     measured: Iterable[MeasuredScope], answers: Answers, request: Request
-) -> tuple[list[MeasuredScope], bool, list[Outside], list[str]]:
+) -> tuple[list[MeasuredScope], bool, list[OutOfRange], list[str]]:
     """Return the scopes at the request or around it, whether they are at it, what lies elsewhere, and where they disagree."""
     by_family: dict[str, list[MeasuredScope]] = {}
-    for one in measured:
-        by_family.setdefault(one.family, []).append(one)
-    used, is_exact, outside, remarks = list[MeasuredScope](), True, list[Outside](), list[str]()
-    for family, own in by_family.items():
-        found = bracket(request.asked, [one.sizes for one in own])
-        scopes = [own[index] for index in found.used]
+    for scope in measured:
+        by_family.setdefault(scope.family, []).append(scope)
+    used, is_exact, outside, remarks = list[MeasuredScope](), True, list[OutOfRange](), list[str]()
+    for family, in_family in by_family.items():
+        nearest = bracket(request.sizes, [scope.sizes for scope in in_family])
+        scopes = [in_family[index] for index in nearest.used]
         if not scopes:
-            known = spans([one.sizes for one in own])
-            sizes = {size: known[size] for size in request.asked if size in known}
-            outside.append(Outside(family=family, measured=sizes, beyond=tuple(found.outside or ())))
-        elif not found.is_exact:  # who was measured on one side alone is nobody to choose
+            measured_spans = spans([scope.sizes for scope in in_family])
+            sizes = {size: measured_spans[size] for size in request.sizes if size in measured_spans}
+            outside.append(OutOfRange(family=family, measured=sizes, beyond=tuple(nearest.outside or ())))
+        elif not nearest.is_exact:  # who was measured on one side alone is nobody to choose
             is_exact = False
-            labels = dict.fromkeys(label for one in scopes for label in one.labels)
-            everywhere = {label for label in labels if all(label in one.labels for one in scopes)}
+            labels = dict.fromkeys(label for scope in scopes for label in scope.labels)
+            everywhere = {label for label in labels if all(label in scope.labels for scope in scopes)}
             remarks += [
-                f"{label} was not measured at {one.text}." for label in labels for one in scopes if label not in one.labels
+                f"{label} was not measured at {scope.text}." for label in labels for scope in scopes if label not in scope.labels
             ]
             remarks += _turned(answers, scopes)
             scopes = (
-                [replace(one, groups=tuple(group for group in one.groups if group.label in everywhere)) for one in scopes]
+                [replace(scope, groups=tuple(group for group in scope.groups if group.label in everywhere)) for scope in scopes]
                 if everywhere
                 else []
             )
@@ -343,12 +335,12 @@ def _surrounding(
 def _turned(answers: Answers, scopes: Sequence[MeasuredScope]) -> Iterator[str]:
     """Yield where the order of a pair turns round from one scope to another."""
     for first, second in combinations(scopes, 2):
-        for one, other in combinations([label for label in first.labels if label in second.labels], 2):
+        for label, other in combinations([label for label in first.labels if label in second.labels], 2):
             outcomes = [
                 {
-                    of.question.name: of.outcome_for(one)
+                    of.question.name: of.outcome_for(label)
                     for of in answers.verdicts
-                    if not of.is_noise and of.scope == at.scope and {of.one, of.other} == {one, other}
+                    if not of.is_noise and of.scope == at.scope and {of.one, of.other} == {label, other}
                 }
                 for at in (first, second)
             ]
@@ -356,14 +348,14 @@ def _turned(answers: Answers, scopes: Sequence[MeasuredScope]) -> Iterator[str]:
                 if {outcome, outcomes[1].get(question)} == {Outcome.BETTER, Outcome.WORSE}:
                     at, elsewhere = (first, second) if outcome is Outcome.BETTER else (second, first)
                     yield (
-                        f"The order differs: {one} is better than {other} in {question} at {at.text}, "
+                        f"The order differs: {label} is better than {other} in {question} at {at.text}, "
                         f"and worse at {elsewhere.text}."
                     )
 
 
 def _restricted(answers: Answers, scopes: Sequence[MeasuredScope], request: Request) -> Answers:
     """Return the answers on some scopes, and in them on some groups and the floor. A claim over tasks stands with all of them."""
-    labels = {one.scope: one.labels for one in scopes}
+    labels = {measured.scope: measured.labels for measured in scopes}
     groups = tuple(
         group
         for group in answers.groups
@@ -374,11 +366,11 @@ def _restricted(answers: Answers, scopes: Sequence[MeasuredScope], request: Requ
     )
     kept = {(group.scope, group.label) for group in groups}
     lost = {(scope.sampler, scope.pruner) for scope in answers.scopes if scope not in labels}
-    left = replace(
+    restricted = replace(
         answers,
         scopes=tuple(labels),
         groups=groups,
         verdicts=tuple(of for of in answers.verdicts if {(of.scope, of.one), (of.scope, of.other)} <= kept),
-        across=tuple(one for one in answers.across if (one.scope.sampler, one.scope.pruner) not in lost),
+        across=tuple(across for across in answers.across if (across.scope.sampler, across.scope.pruner) not in lost),
     )
-    return replace(left, claims=tuple(claims(left)))
+    return replace(restricted, claims=tuple(claims(restricted)))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
 from tuneoff.base.format import counted, duration_range, listed
 from tuneoff.judge.choice.added import FURTHEST, Length, covering
-from tuneoff.judge.choice.choice import LengthTable, Row, ScopeColumn
+from tuneoff.judge.choice.choice import LengthTable, Row
 from tuneoff.judge.runs import FEWEST_UNDISTURBED
 
 EXTRAPOLATED, FEW = "extrapolated", "few undisturbed runs"
@@ -65,8 +65,11 @@ def length_table(rows: Sequence[Row]) -> LengthTable | None:
         epoch = (range_text(lengths.epoch) if lengths.epoch is not None else NONE,) if has_epochs else ()
         job = "unknown" if lengths.job is None else _marked(lengths.job) if lengths.job.high > 0 else "any"
         lines.append((row.name, _marked(lengths.trial), *epoch, job))
-    of_epoch = (_measured(columns, _epoch_seconds),) if has_epochs else ()
-    trial, job = (_measured(columns, attrgetter(name)) for name in ("trial_seconds", "job_seconds"))
+    trained = ((column.trial_seconds, column.added.epochs) for column in columns)
+    of_epoch = (
+        (_measured(seconds / number for seconds, number in trained if seconds is not None and number),) if has_epochs else ()
+    )
+    trial, job = (_measured(getattr(column, name) for column in columns) for name in ("trial_seconds", "job_seconds"))
     lines.append(("measured", trial, *of_epoch, job))
     return LengthTable(
         caption="Less than 5 % (half by trials, half by the job) is added here where both exceed:",
@@ -93,11 +96,6 @@ def _marked(length: Length) -> str:
     return f"{range_text(length)}{marks and ' '}{marks}"
 
 
-def _measured(columns: Iterable[ScopeColumn], of: Callable[[ScopeColumn], float | None]) -> str:
-    known = [seconds for column in columns if (seconds := of(column)) is not None]
-    return duration_range(known) if known else NONE
-
-
-def _epoch_seconds(column: ScopeColumn) -> float | None:
-    epochs = column.added.epochs
-    return column.trial_seconds / epochs if column.trial_seconds is not None and epochs else None
+def _measured(values: Iterable[float | None]) -> str:
+    durations = [seconds for seconds in values if seconds is not None]
+    return duration_range(durations) if durations else NONE

@@ -43,12 +43,12 @@ class Request:
     faults_by: str = ADAPTER
 
     def __post_init__(self) -> None:
-        for name, value in self.asked.items():
+        for name, value in self.sizes.items():
             if not 0 < value < float("inf"):
                 raise ExperimentError(f"--{name.replace('_', '-')} must be above 0, but got {value:g}")
 
     @property
-    def asked(self) -> Mapping[str, float]:
+    def sizes(self) -> Mapping[str, float]:
         """The sizes that must lie in what was measured."""
         sizes = {WORKERS: self.workers, TRIAL_SECONDS: self.trial_seconds, TRIALS: self.trials}
         return {name: value for name, value in sizes.items() if value is not None}
@@ -60,13 +60,13 @@ class Request:
 
     def names(self) -> list[str]:
         """Return the constraints in words."""
-        found = [size_text(name, (value, value)) for name, value in self.asked.items()]
-        found += [f"{kind} {name}" for kind, name in self._strategies() if name is not None]
-        found += ["a lost trial is tried again"] if self.must_retry else []
+        names = [size_text(name, (value, value)) for name, value in self.sizes.items()]
+        names += [f"{kind} {name}" for kind, name in self._strategies() if name is not None]
+        names += ["a lost trial is tried again"] if self.must_retry else []
         by = "its adapter" if self.faults_by == ADAPTER else "its own defaults"
-        found += [f"survives {', '.join(self.must_survive)} by {by}"] if self.must_survive else []
-        found += [f"never silently wrong by {by}"] if self.never_silently_wrong else []
-        return found
+        names += [f"survives {', '.join(self.must_survive)} by {by}"] if self.must_survive else []
+        names += [f"never silently wrong by {by}"] if self.never_silently_wrong else []
+        return names
 
     def _strategies(self) -> list[tuple[str, str | None]]:
         return [("platform", self.platform), ("sampler", self.sampler), ("pruner", self.pruner)]
@@ -82,53 +82,55 @@ class Bracket:
     outside: Mapping[str, Range] | None = None
 
 
-def bracket(asked: Mapping[str, float], measured: Sequence[Mapping[str, Range]]) -> Bracket:
+def bracket(wanted: Mapping[str, float], measured: Sequence[Mapping[str, Range]]) -> Bracket:
     """Return the measured settings that surround the asked one, the nearest on each side; all of them without any size.
 
     For each combination of sides (at most so many workers and at least so long trials, ...) one must have been measured. A
     setting that is at an asked size is on both of its sides. What lacks an asked size is not used.
     """
-    known = {place: one for place, one in enumerate(measured) if all(name in one for name in asked)}
-    at = tuple(place for place, one in known.items() if all(_side(name, asked[name], one[name]) == 0 for name in asked))
+    candidates = {index: sizes for index, sizes in enumerate(measured) if all(name in sizes for name in wanted)}
+    at = tuple(
+        index for index, sizes in candidates.items() if all(_side(name, wanted[name], sizes[name]) == 0 for name in wanted)
+    )
     if at:
         return Bracket(used=at, is_exact=True)
     used: set[int] = set()
-    for sides in itertools.product((-1, 1), repeat=len(asked)):
+    for sides in itertools.product((-1, 1), repeat=len(wanted)):
         beside = {
-            place: _distance(asked, one)
-            for place, one in known.items()
-            if all(_side(name, asked[name], one[name]) in (0, side) for name, side in zip(asked, sides, strict=True))
+            index: _distance(wanted, sizes)
+            for index, sizes in candidates.items()
+            if all(_side(name, wanted[name], sizes[name]) in (0, side) for name, side in zip(wanted, sides, strict=True))
         }
         if not beside:
-            return Bracket(outside=_outside(asked, list(known.values())))
+            return Bracket(outside=_outside(wanted, list(candidates.values())))
         least = min(beside.values())
-        used |= {place for place, distance in beside.items() if math.isclose(distance, least, rel_tol=1e-6, abs_tol=1e-9)}
+        used |= {index for index, distance in beside.items() if math.isclose(distance, least, rel_tol=1e-6, abs_tol=1e-9)}
     return Bracket(used=tuple(sorted(used)))
 
 
 def spans(measured: Sequence[Mapping[str, Range]]) -> dict[str, Range]:
     """Return the least and the greatest of each size."""
-    names = dict.fromkeys(name for one in measured for name in one)
-    ends = {name: [one[name] for one in measured if name in one] for name in names}
+    names = dict.fromkeys(name for sizes in measured for name in sizes)
+    ends = {name: [sizes[name] for sizes in measured if name in sizes] for name in names}
     return {name: (min(low for low, _ in ranges), max(high for _, high in ranges)) for name, ranges in ends.items()}
 
 
-def _outside(asked: Mapping[str, float], measured: Sequence[Mapping[str, Range]]) -> dict[str, Range]:
-    found = spans(measured)
-    return {name: found[name] for name in asked if name in found and _side(name, asked[name], found[name]) != 0}
+def _outside(wanted: Mapping[str, float], measured: Sequence[Mapping[str, Range]]) -> dict[str, Range]:
+    ranges = spans(measured)
+    return {name: ranges[name] for name in wanted if name in ranges and _side(name, wanted[name], ranges[name]) != 0}
 
 
-def _side(name: str, asked: float, measured: Range) -> int:
+def _side(name: str, wanted: float, measured: Range) -> int:
     """Return -1 if the measured range is below what is asked for, 1 if above, 0 if it holds it."""
     low, high = measured
     factor = NEAR if name == TRIAL_SECONDS else 1.0
-    return -1 if high * factor < asked else 1 if low / factor > asked else 0
+    return -1 if high * factor < wanted else 1 if low / factor > wanted else 0
 
 
-def _distance(asked: Mapping[str, float], measured: Mapping[str, Range]) -> float:
+def _distance(wanted: Mapping[str, float], measured: Mapping[str, Range]) -> float:
     """Return the greatest ratio of a size to the nearest measured one, as a logarithm."""
     ratios = [0.0]
-    for name, value in asked.items():
+    for name, value in wanted.items():
         side = _side(name, value, measured[name])
         if side:
             ratios.append(abs(math.log(max(measured[name][1 if side < 0 else 0], _LEAST) / value)))

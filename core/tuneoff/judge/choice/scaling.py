@@ -39,8 +39,8 @@ class Limit:
         beside = [f"{_count(self.low)} to {_count(self.high)} by seed"] if self.low != self.high else []
         if self.knee is not None:
             ends = (self.knee.low, self.knee.high)
-            told = f", {two_digits(ends[0])} to {two_digits(ends[1])}" if all(map(math.isfinite, ends)) else ""
-            beside.append(f"knee {two_digits(self.knee.estimate)}{told}")
+            knee_range = f", {two_digits(ends[0])} to {two_digits(ends[1])}" if all(map(math.isfinite, ends)) else ""
+            beside.append(f"knee {two_digits(self.knee.estimate)}{knee_range}")
         where = f"not up to {self.measured}" if math.isinf(self.below) else f"from {counted(round(self.below), 'worker')} on"
         return where + (f" ({'; '.join(beside)})" if beside else "")
 
@@ -50,26 +50,21 @@ def limit(by_seed: Sequence[Utilization], confidence: float) -> Limit:
 
     `by_seed`: at least one, each with at least one number of workers.
     """
-    most = max(max(one) for one in by_seed)
-    seen = [one for one in by_seed if most in one]
-    below = sorted(_below(one) for one in seen)
-    found = median([_knee(one) for one in seen], confidence)
+    most = max(max(utilization) for utilization in by_seed)
+    seen = [utilization for utilization in by_seed if most in utilization]
+    below = []
+    for utilization in seen:
+        most_busy = max((count for count, share in utilization.items() if share >= BUSY), default=0)
+        below.append(min((count for count in utilization if count > most_busy), default=math.inf))
+    below.sort()
+    knee = median([_knee(utilization) for utilization in seen], confidence)
     return Limit(
         below=below[(len(below) - 1) // 2],
         low=below[0],
         high=below[-1],
         measured=most,
-        knee=found if math.isfinite(found.estimate) else None,
+        knee=knee if math.isfinite(knee.estimate) else None,
     )
-
-
-def _below(utilization: Utilization) -> float:
-    found = math.inf
-    for count in sorted(utilization, reverse=True):
-        if utilization[count] >= BUSY:
-            break
-        found = count
-    return found
 
 
 def _knee(utilization: Utilization) -> float:
@@ -77,8 +72,8 @@ def _knee(utilization: Utilization) -> float:
     counts = sorted(count for count, share in utilization.items() if share > 0)
     if len(counts) < 3:
         return math.inf
-    found = max(count * utilization[count] for count in counts) / utilization[counts[0]]
-    return found if found <= counts[-2] else math.inf
+    knee = max(count * utilization[count] for count in counts) / utilization[counts[0]]
+    return knee if knee <= counts[-2] else math.inf
 
 
 def _count(workers: float) -> str:

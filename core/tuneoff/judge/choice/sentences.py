@@ -14,11 +14,11 @@ from operator import or_
 from tuneoff.base.format import counted, listed
 from tuneoff.experiment.names import with_pruner
 from tuneoff.experiment.strategies import DEFAULT, LISTED
-from tuneoff.judge.answers.answer import ROBUST, Answers, Outcome, Question
+from tuneoff.judge.answers.answer import ROBUST, Outcome, Question
 from tuneoff.judge.choice.added import covering
-from tuneoff.judge.choice.choice import Certainty, Ratio, Row, declared_seeds, failures, ratio_text
+from tuneoff.judge.choice.choice import Certainty, Row, declared_seeds, failures, ratio_text
+from tuneoff.judge.choice.evidence import PairEvidence
 from tuneoff.judge.choice.lengths import EXTRAPOLATED, FEW, epochs_text, lengths_of, range_text
-from tuneoff.judge.choice.shown import Shown
 from tuneoff.judge.runs import disturbance
 
 SHRINKING = ("time", "overhead", "energy", "carbon", "cost", "waste")  # kinds of metrics that matter less, the longer trials are
@@ -38,8 +38,7 @@ _NOUNS = {
 
 
 def sentences(
-    answers: Answers,
-    shown: Shown,
+    evidence: PairEvidence,
     rows: Sequence[Row],
     chosen: Sequence[str],
     certainty: Certainty,
@@ -62,15 +61,15 @@ def sentences(
         return
     if len(compared) == 1:
         only = "meets the request and was measured" if is_filtered else "was measured"
-        told = iter([f"Nothing to choose from: only {_only(compared).name} {only}."])
+        lines = iter([f"Nothing to choose from: only {_only(compared).name} {only}."])
     elif certainty is Certainty.SHOWN:
-        told = _chosen(answers, shown, compared, chosen[0])
+        lines = _chosen(evidence, compared, chosen[0])
     elif certainty is Certainty.DESCRIBED:
-        told = _described(list(compared.values()), seeds)
+        lines = _described(list(compared.values()), seeds)
     else:
-        told = _not_decided(answers, shown, compared, chosen)
-    yield " ".join((next(told), *_failed(named)))
-    yield from told
+        lines = _not_decided(evidence, compared, chosen)
+    yield " ".join((next(lines), *_failed(named)))
+    yield from lines
 
 
 def _failed(rows: Iterable[Row]) -> Iterator[str]:
@@ -93,19 +92,24 @@ def _in_short(reason: str) -> str:
     return reason.partition(": ")[0] or "no reason is known"
 
 
-def _chosen(answers: Answers, shown: Shown, rows: Mapping[str, Row], chosen: str) -> Iterator[str]:
+def _chosen(evidence: PairEvidence, rows: Mapping[str, Row], chosen: str) -> Iterator[str]:
     others = [label for label in rows if label != chosen]
-    won = _won(answers, shown, rows, chosen)
+    won = _won(evidence, rows, chosen)
     kinds = {question.metric.partition(".")[0] for question in won}
     yield f"Use {rows[chosen].name}.{_little_from([rows[other] for other in others]) if kinds <= set(SHRINKING) else ''}"
     if won:  # else failed runs decide it
-        yield f"{_confidence(answers, shown, rows, {chosen: won})}: {rows[chosen].name} {_facts(rows, won)}."
-    if times := [f"{ratio_text(ratio)} as long with {row.name}" for row, ratio in _longer(rows, chosen)]:
-        yield f"A job took {listed(times)}."
-    yield from _not_shown(answers, shown, rows, [(chosen, other) for other in others])
+        yield f"{_confidence(evidence, rows, {chosen: won})}: {rows[chosen].name} {_facts(rows, won)}."
+    longer = []
+    for label, row in rows.items():
+        ratio = row.first.ratios.get(chosen) if len(row.columns) == 1 else None
+        if label != chosen and ratio is not None and ratio.outcome is Outcome.WORSE and math.isfinite(ratio.estimate):
+            longer.append(f"{ratio_text(ratio)} as long with {row.name}")
+    if longer:
+        yield f"A job took {listed(longer)}."
+    yield from _not_shown(evidence, rows, [(chosen, other) for other in others])
 
 
-def _not_decided(answers: Answers, shown: Shown, rows: Mapping[str, Row], chosen: Sequence[str]) -> Iterator[str]:
+def _not_decided(evidence: PairEvidence, rows: Mapping[str, Row], chosen: Sequence[str]) -> Iterator[str]:
     names = listed((rows[label].name for label in chosen), "or") if chosen else ""
     beaten = [row.name for label, row in rows.items() if label not in chosen]
     if not chosen:
@@ -114,12 +118,12 @@ def _not_decided(answers: Answers, shown: Shown, rows: Mapping[str, Row], chosen
         yield f"{names}, but not {listed(beaten, 'or')}: between them these runs do not decide."
     else:
         yield f"{names}: these runs of {_strategy(rows)} do not decide."
-    won = {label: found for label in rows if (found := _won(answers, shown, rows, label))}
+    won = {label: wins for label in rows if (wins := _won(evidence, rows, label))}
     if won:
-        facts = "; ".join(f"{rows[label].name} {_facts(rows, found)}" for label, found in won.items())
-        yield f"{_confidence(answers, shown, rows, won)}: {facts}."
+        facts = "; ".join(f"{rows[label].name} {_facts(rows, wins)}" for label, wins in won.items())
+        yield f"{_confidence(evidence, rows, won)}: {facts}."
     among = list(chosen or rows)
-    yield from _not_shown(answers, shown, rows, [(one, other) for one in among for other in among if one < other])
+    yield from _not_shown(evidence, rows, [(label, other) for label in among for other in among if label < other])
 
 
 def _described(rows: Sequence[Row], seeds: int) -> Iterator[str]:
@@ -156,8 +160,8 @@ def _described(rows: Sequence[Row], seeds: int) -> Iterator[str]:
 def _little_from(rows: Sequence[Row]) -> str:
     """Return from which length of trials and jobs on each of these adds little; "" where nothing tells it."""
     of_rows = [lengths_of(row) for row in rows]
-    known = ([length for length in lengths if length is not None] for lengths in zip(*of_rows, strict=True))
-    trial, epoch, job = (covering(lengths, lower_end=max) for lengths in known)
+    by_kind = ([length for length in lengths if length is not None] for lengths in zip(*of_rows, strict=True))
+    trial, epoch, job = (covering(lengths, lower_end=max) for lengths in by_kind)
     if trial is None or any(lengths.trial is None for lengths in of_rows):
         return ""
     epochs = f" ({epochs_text(rows)} of {range_text(epoch)})" if epoch is not None else ""
@@ -175,39 +179,37 @@ def _little_from(rows: Sequence[Row]) -> str:
     )
 
 
-def _won(answers: Answers, shown: Shown, rows: Mapping[str, Row], label: str) -> dict[Question, list[str]]:
+def _won(evidence: PairEvidence, rows: Mapping[str, Row], label: str) -> dict[Question, list[str]]:
     """Return by question whom a framework was shown to be better than, by label; not where failed runs decide it."""
-    found = {
+    won = {
         question: [
             other
             for other in rows
             if other != label
-            and shown.outcome(question, label, other) is Outcome.BETTER
-            and not shown.is_by_failures(question, label, other)
+            and evidence.outcome(question, label, other) is Outcome.BETTER
+            and not evidence.is_by_failures(question, label, other)
         ]
-        for question in answers.questions
+        for question in evidence.answers.questions
     }
-    return {question: beaten for question, beaten in found.items() if beaten}
+    return {question: beaten for question, beaten in won.items() if beaten}
 
 
-def _confidence(
-    answers: Answers, shown: Shown, rows: Mapping[str, Row], won: Mapping[str, Mapping[Question, Sequence[str]]]
-) -> str:
+def _confidence(evidence: PairEvidence, rows: Mapping[str, Row], won: Mapping[str, Mapping[Question, Sequence[str]]]) -> str:
     """Return how sure the facts are, of which sampler, and what weakens those that are not robust."""
     columns = max(len(row.columns) for row in rows.values())
     over = f" over {columns} settings" if columns > 1 else ""
     support = [
-        shown.support(question, label, other)
-        for label, found in won.items()
-        for question, beaten in found.items()
+        evidence.support(question, label, other)
+        for label, wins in won.items()
+        for question, beaten in wins.items()
         for other in beaten
     ]
     doubts = sorted(set().union(*(texts for texts, _ in support)) - {ROBUST, ""})
-    text = f"Shown at {100 * answers.confidence:g} % confidence with {_strategy(rows)}{over}"
+    text = f"Shown at {100 * evidence.answers.confidence:g} % confidence with {_strategy(rows)}{over}"
     if not doubts:
         return text
     part = "in part " if any(texts <= {ROBUST, ""} for texts, _ in support) else ""
-    return f"{text}, but {part}{listed(doubts)} ({reduce(or_, (found for _, found in support)).text})"
+    return f"{text}, but {part}{listed(doubts)} ({reduce(or_, (disturbed for _, disturbed in support)).text})"
 
 
 def _strategy(rows: Mapping[str, Row]) -> str:
@@ -230,19 +232,11 @@ def _facts(rows: Mapping[str, Row], won: Mapping[Question, Sequence[str]]) -> st
     return "; it ".join(texts)
 
 
-def _longer(rows: Mapping[str, Row], chosen: str) -> Iterator[tuple[Row, Ratio]]:
-    """Yield who was shown to take longer, and by how much, where there is one column."""
-    for label, row in rows.items():
-        ratio = row.first.ratios.get(chosen) if len(row.columns) == 1 else None
-        if label != chosen and ratio is not None and ratio.outcome is Outcome.WORSE and math.isfinite(ratio.estimate):
-            yield row, ratio
-
-
-def _not_shown(answers: Answers, shown: Shown, rows: Mapping[str, Row], pairs: Collection[tuple[str, str]]) -> Iterator[str]:
+def _not_shown(evidence: PairEvidence, rows: Mapping[str, Row], pairs: Collection[tuple[str, str]]) -> Iterator[str]:
     """Yield in which questions no difference between these pairs was shown, and where they are as good."""
     as_good, undecided = [], []
-    for question in answers.questions:
-        outcomes = {shown.outcome(question, one, other) for one, other in pairs}
+    for question in evidence.answers.questions:
+        outcomes = {evidence.outcome(question, label, other) for label, other in pairs}
         if outcomes and outcomes <= {Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT}:
             as_good.append(_within(question))
         elif outcomes and outcomes <= {Outcome.UNDECIDED, Outcome.NOT_JUDGED}:

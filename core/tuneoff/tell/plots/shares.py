@@ -14,7 +14,7 @@ from tuneoff.base.format import MISSING
 from tuneoff.judge.answers.answer import Question
 from tuneoff.judge.choice.added import SHARES
 from tuneoff.judge.choice.choice import Point, Row, ScalingCurve, Setting
-from tuneoff.judge.choice.curve import ADDED, FIGURES, UTILIZATION, amount_text, place_text
+from tuneoff.judge.choice.curve import ADDED, FIGURES, UTILIZATION, amount_text, x_text
 from tuneoff.judge.choice.scaling import BUSY
 from tuneoff.judge.groups import Group
 from tuneoff.tell.plots import drawing
@@ -190,7 +190,7 @@ def _drawn(curve: ScalingCurve, setting: Setting) -> CurveDrawing | None:
     dots_by_label = {label: tuple(_dot(curve, point, names[label], x, y) for point in of) for label, of in curve.lines.items()}
     texts = apart([dots[-1].y for dots in dots_by_label.values()])
     places = {x.at(point.x): f"{point.x:.0f}" for point in points}
-    of_scope = {point.scope: place_text(curve, point) for point in sorted(points, key=lambda point: point.x)}
+    of_scope = {point.scope: x_text(curve, point) for point in sorted(points, key=lambda point: point.x)}
     if curve.over == "trial_seconds":
         of_scope = {scope.text: scope.task or scope.variant for scope in setting.scopes if scope.text in of_scope}
     return CurveDrawing(
@@ -232,7 +232,7 @@ def _dot(curve: ScalingCurve, point: Point, name: str, x: Scale, y: Scale) -> Cu
         y=_height(y, point.value.estimate),
         low=_height(y, ends[0]),
         high=_height(y, ends[1]),
-        text=f"{name}, {place_text(curve, point)}: {cell.text}" + (f" ({cell.below})" if cell.below else ""),
+        text=f"{name}, {x_text(curve, point)}: {cell.text}" + (f" ({cell.below})" if cell.below else ""),
     )
 
 

@@ -10,7 +10,7 @@ from tuneoff.base.format import counted
 from tuneoff.judge.answers.answer import Answers, Statement
 from tuneoff.judge.choice.choice import Point, ScalingCurve, Setting
 from tuneoff.judge.choice.choose import Answered
-from tuneoff.judge.choice.curve import FIGURES, amount_text, place_text
+from tuneoff.judge.choice.curve import FIGURES, amount_text, x_text
 from tuneoff.judge.warnings import ResultsWarning
 from tuneoff.tell.report.tables import ending
 
@@ -34,7 +34,7 @@ def _curve_lines(setting: Setting) -> Iterator[str]:
     for curve in setting.curves:
         yield f"{FIGURES[curve.metric][0]} ({', '.join(filter(None, ('sampler ' + setting.name, curve.beside)))}):"
         for label, points in curve.lines.items():
-            yield f"  {names[label]}: {'; '.join(f'{place_text(curve, point)} {_figure(curve, point)}' for point in points)}"
+            yield f"  {names[label]}: {'; '.join(f'{x_text(curve, point)} {_figure(curve, point)}' for point in points)}"
 
 
 def _figure(curve: ScalingCurve, point: Point) -> str:
