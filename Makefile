@@ -52,7 +52,7 @@ test-fast: $(INSTALLED)
 	$(BIN)/python -m pytest -m 'not slow and not multihost' $(PARALLEL) $(ARGS) $(AGAIN)
 
 test-slow: $(INSTALLED)
-	$(BIN)/python -m pytest -m 'slow and not multihost' $(PARALLEL) $(ARGS) $(ALONE:%=--deselect=%) $(AGAIN)
+	$(BIN)/python -m pytest -m 'slow and not multihost' $(PARALLEL) --no-loadscope-reorder $(ARGS) $(ALONE:%=--deselect=%) $(AGAIN)
 	$(BIN)/python -m pytest -m slow $(ARGS) $(ALONE) $(AGAIN)
 
 test-hosts: $(INSTALLED)

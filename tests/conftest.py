@@ -38,6 +38,11 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first: a worker that begins one at the end keeps all others waiting."""
+    items.sort(key=lambda item: not any(mark.kwargs.get("first") for mark in item.iter_markers("slow")))
+
+
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Call:
     """Return a function that runs a command in an empty folder and returns its answer."""

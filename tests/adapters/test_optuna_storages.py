@@ -28,7 +28,7 @@ from tuneoff_adapters.optuna.servers import start_server
 from tuneoff_adapters.optuna.study import open_storage
 from waiting import until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(first=True)
 
 ADAPTER = "tuneoff_adapters.optuna.adapter:OptunaAdapter"
 STORAGES: list[dict[str, Any]] = [

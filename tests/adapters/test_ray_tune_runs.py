@@ -16,7 +16,7 @@ from tuneoff.base.space import Float, SearchSpace
 from tuneoff.record.events.schema import Epoch, StepEnded, StopDecided
 from waiting import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow(first=True), pytest.mark.timeout(240)]
 
 ADAPTER = "tuneoff_adapters.ray_tune.adapter:RayTuneAdapter"
 

@@ -24,7 +24,7 @@ from tuneoff.experiment.plan import Plan
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.judge.answers.judging import FEWEST_SEEDS
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(first=True)
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 FILES = sorted(BENCHMARKS.glob("*.yaml"))

@@ -88,7 +88,7 @@ def test_the_templates_belong_to_the_package() -> None:
     assert {path.name for path in TEMPLATES.rglob("*") if path.is_file() and path.suffix != ".tmpl"} == set()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(first=True)
 def test_the_installed_package_passes_its_own_test_and_takes_part_in_a_matrix(call: Call, tmp_path: Path) -> None:
     package = tmp_path / "package"
     assert call("new-adapter", "my-own", "--output", package).code == 0
@@ -109,7 +109,7 @@ def test_the_installed_package_passes_its_own_test_and_takes_part_in_a_matrix(ca
     assert {run["label"]: run["status"] for run in json.loads(compared.stdout)["runs"]} == {"serial": "done", "my-own": "done"}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(first=True)
 @pytest.mark.timeout(900)
 def test_an_adapter_that_runs_its_trials_itself_conforms(call: Call, tmp_path: Path) -> None:
     assert call("new-adapter", "my-own", "--like", "runs-trials", "--output", tmp_path / "package").code == 0
@@ -122,7 +122,7 @@ def test_an_adapter_that_runs_its_trials_itself_conforms(call: Call, tmp_path: P
     assert set(not_tested) <= {"limits.processors"}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(first=True)
 def test_an_adapter_that_is_not_installed_runs_from_the_current_folder(call: Call, tmp_path: Path) -> None:
     package = tmp_path / "package"
     assert call("new-adapter", "my-own", "--output", package).code == 0

@@ -80,7 +80,7 @@ def tuneoff(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(first=True)
 @pytest.mark.parametrize("like", LIKE)
 def test_what_is_written_conforms_and_is_compared(call: Call, folder: Path, like: str) -> None:
     with Path("my-own.yaml").open("a") as file:

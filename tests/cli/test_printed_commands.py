@@ -36,7 +36,7 @@ from tuneoff.record.results_folder import PLAN
 from tuneoff.record.run_record import FlagRecord, RunRecord
 from tuneoff.record.store import RUNS
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(first=True)
 
 SEVERAL: Mapping[str, Any] = {
     "workload": "null",

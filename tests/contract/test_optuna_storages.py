@@ -11,7 +11,7 @@ from builders.specs import toy_spec
 from tuneoff.trust.check.contract import AdapterContract
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow(first=True), pytest.mark.timeout(600)]
 
 
 class _OnStorage(AdapterContract):

@@ -2,6 +2,6 @@ import pytest
 
 from tuneoff.testing import adapter_contract
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow(first=True), pytest.mark.timeout(900)]
 
 Test = adapter_contract("serial")

@@ -15,7 +15,7 @@ from command_line import Call
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.run_record import RunRecord
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(first=True)
 
 LAST, PLANNED = 4, 9  # epochs
 ADAPTERS: list[Any] = ["serial", "optuna", "ray-tune", "syne-tune", {"name": "katib", "platform": "emulated"}]

@@ -29,7 +29,7 @@ from tuneoff.run.progress import LiveRun
 from tuneoff.run.supervisor.execution import Execution, undeploy_outside
 from tuneoff_adapters.katib.platforms import EMULATED_MARK, MODULE
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(first=True)
 
 TRIALS = 22  # of the run that meets all faults: enough to go on after the last one, also where looks at it are seconds apart
 SLOW_SECONDS = 0.5  # per answer; with 5 the same run takes 78 s

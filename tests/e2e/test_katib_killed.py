@@ -25,7 +25,7 @@ from tuneoff.record.layout import OUTSIDE
 from tuneoff.record.run_record import RunRecord
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK, remembered
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(first=True)
 
 KATIB = "/apis/kubeflow.org/v1beta1"
 GUARDIAN = "tuneoff.run.supervisor.guardian"

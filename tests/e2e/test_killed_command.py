@@ -22,7 +22,7 @@ from tuneoff.record.events.schema import Flag
 from tuneoff.run.lifecycle import GUARDIAN_SECONDS
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(first=True)
 
 MATRIX = """
 name: killed

@@ -14,7 +14,7 @@ from e2e.following import Following
 from e2e.matrix_runs import Broken, check_finished_runs, finish
 from tuneoff.base.processes import descendants, end_all
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(first=True)
 
 
 def test_compare_killed_at_random_moments_leaves_nothing_and_resumes(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import e2e.printing_workload as workload
 from e2e.matrix_runs import start
 from tuneoff.measure.stored import read_runs
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(first=True)
 
 FILE = """
 workload: e2e.printing_workload:Printing

@@ -11,7 +11,7 @@ from tuneoff.cli.main import main
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.run_record import RunRecord
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(first=True)
 
 TRIALS = 2  # of the file's 20
 EPOCHS = 2  # of 10

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(first=True)
 
 STARTING = (
     *("process", "pool", "executor", "kept", "kept_again", "kept_once_more", "manager", "loader", "persistent", "program"),

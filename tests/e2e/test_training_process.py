@@ -15,7 +15,7 @@ import yaml
 
 from trial_runs import default_signals
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(first=True)
 TRAINING = Path(__file__).parents[1] / "changing_workload.py"
 OWN_END = "its own code ended its process: "
 ENDS = {  # state and the beginning of the cause, by what a trial does

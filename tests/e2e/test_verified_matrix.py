@@ -20,7 +20,7 @@ from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
 from tuneoff.trust.history_check.rules import check_history
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(first=True)
 
 CHECKPOINTS = "runs/*/*/checkpoints/*.safetensors"
 SPACE: dict[str, Any] = {"x": {"type": "float", "low": 0.0, "high": 1.0}}

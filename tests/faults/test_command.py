@@ -43,7 +43,7 @@ def test_an_unknown_fault_names_the_known_ones(call: Call) -> None:
     assert "no fault named 'earthquake'; known: disk_full, driver_killed, duplicate_report" in answer.err
 
 
-@pytest.mark.slow
+@pytest.mark.slow(first=True)
 def test_serial_meets_faults_by_both_settings(call: Call, tmp_path: Path) -> None:
     names = ["raise", "sigkill", "duplicate_report", "late_report"]
     answer = call("faults", "--adapter", "serial", "--fault", *names, "--at-once", "2", "--json", "--keep", tmp_path / "kept")
@@ -69,7 +69,7 @@ def test_serial_meets_faults_by_both_settings(call: Call, tmp_path: Path) -> Non
     assert not processes_with(f"faults-{os.getpid()}-")  # nothing of a cell is left
 
 
-@pytest.mark.slow
+@pytest.mark.slow(first=True)
 def test_planted_adapters_are_found_to_be_wrong_and_to_hang(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]))
     timeouts = {"trial_seconds": 5, "silence_seconds": 4, "trials_seconds": 9, "undeploy_seconds": 5}
@@ -89,7 +89,7 @@ def test_planted_adapters_are_found_to_be_wrong_and_to_hang(call: Call, tmp_path
     assert "step trial took longer than 9 s" in runs["WaitsForEver", "inf"]["reason"]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(first=True)
 def test_faults_of_reports_that_never_come_to_the_framework_give_no_verdict(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 from command_line import Call
 from tuneoff.trust.workload_check.checks import CHECKS, WorkloadEvidence
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(first=True)
 FILE = """
 workload: "trust.planted_workloads:{name}"
 adapters: [serial]

@@ -26,7 +26,7 @@ from tuneoff_adapters.kubernetes.doctor import answer_of
 from tuneoff_adapters.kubernetes.endings import PodLimits, ending_of
 from tuneoff_adapters.kubernetes.layout import CONFIG_DIR, METRICS_FILE
 
-pytestmark = [pytest.mark.slow, needs_podman]
+pytestmark = [pytest.mark.slow(first=True), needs_podman]
 
 ROOT = Path(__file__).parents[3]
 IMAGE, BASE = "localhost/tuneoff:test", "localhost/base"

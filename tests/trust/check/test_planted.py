@@ -48,7 +48,7 @@ def test_controls_are_named_once() -> None:
     assert len(EXPECTED) == len(CONTROLS)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(first=True)
 @pytest.mark.timeout(0 if ALL_RUNS in os.environ else 600)
 @pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control.adapter)
 class TestControls:

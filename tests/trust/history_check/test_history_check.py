@@ -37,7 +37,7 @@ def test_no_alarm_on_sound_histories() -> None:
     assert alarms(range(60), 2_000) == {}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(first=True)
 def test_no_alarm_on_a_thousand_sound_histories_of_up_to_ten_thousand_events() -> None:
     assert alarms(range(1_000), 10_000) == {}
 

@@ -16,7 +16,7 @@ from tuneoff.trust.space_test.judge import Sample, judge
 from tuneoff.trust.space_test.targets import SpaceTarget, targets
 from tuneoff.trust.space_test.verify import draw_in_process, receive
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(first=True)
 
 DRAWS, TRIALS, SECONDS = 400, 6, 300.0
 FILE: dict[str, Any] = {
