@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tuneoff.base.layout import PLAN
 from tuneoff.cli import run
 from tuneoff.cli.command import build_parser
 from tuneoff.cli.folders import resumed
@@ -17,7 +18,7 @@ from tuneoff.cli.renamed import RENAMED
 from tuneoff.cli.selection import check_something_runs, plan_of
 from tuneoff.errors import TuneoffError
 from tuneoff.experiment import analysis
-from tuneoff.record.results_folder import PLAN, read_plan
+from tuneoff.record.results_folder import read_plan
 
 REPOSITORY = Path(__file__).parents[1]
 COMMANDS = all_commands()

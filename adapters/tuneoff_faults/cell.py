@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from tuneoff.base.layout import LOG
 from tuneoff.base.process_limits import fresh_environment
 from tuneoff.base.processes import MARK, command_line, end_all, kill, with_mark_and_sessions
-from tuneoff.base.tracebacks import LOG
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.run.child import ChildEnd, run_child
 from tuneoff.run.supervisor.guardian import Announce, end_guarded

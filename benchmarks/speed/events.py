@@ -12,10 +12,10 @@ from benchmarks.speed.row import SpeedRow, SpeedTarget, skipped
 from benchmarks.speed.settings import Settings
 from benchmarks.speed.statistics import estimate
 from benchmarks.speed.synthetic_log import write_log
-from tuneoff.record.events.writer import FOLDER
+from tuneoff.base.layout import EVENTS
 
 APPENDING_TRIALS = 10_000
-EVENTS = 1_000_000
+COUNT = 1_000_000
 EPOCHS = (8, 1)  # per trial: mnist_mlp's default, and the most trials that an event log can hold
 REPEATS = 6
 APPEND_TARGET, SECONDS_TARGET, MEMORY_TARGET = SpeedTarget("<=", 20.0), SpeedTarget("<=", 6.0), SpeedTarget("<=", 600.0)
@@ -51,14 +51,14 @@ def _append_row(settings: Settings) -> SpeedRow:
 
 
 def _derive_rows(epochs: int, settings: Settings) -> Iterator[SpeedRow]:
-    events = settings.repeats(EVENTS)
+    events = settings.repeats(COUNT)
     name = f"events.derive.{epochs}_epochs"
     a = f"record with metrics and seals from {events:,} events, trials of {epochs} epochs"
     folder = Path(tempfile.mkdtemp(prefix="derive-", dir=settings.folder))
     probes = []
     try:
-        trials = write_log(folder / FOLDER, events, epochs)
-        size_mb = sum(path.stat().st_size for path in (folder / FOLDER).iterdir()) / 1e6
+        trials = write_log(folder / EVENTS, events, epochs)
+        size_mb = sum(path.stat().st_size for path in (folder / EVENTS).iterdir()) / 1e6
         for number in range(settings.repeats(REPEATS)):
             probe, _ = run_module("benchmarks.speed.derive_probe", [str(folder), str(trials), str(epochs)])
             probes.append(probe)

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.speed.specs import make_spec
+from tuneoff.base.layout import EVENTS
 from tuneoff.base.processes import become_subreaper, children, command_line, rss_bytes
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
-from tuneoff.record.events.writer import FOLDER
 from tuneoff.record.run_record import StepRecord
 from tuneoff.registry import adapter_class
 from tuneoff.run.finish import finish
@@ -90,7 +90,7 @@ def _from_events(folder: Path) -> dict[str, Any]:
     loaded: dict[str, int] = {}
     trials: list[tuple[int, int, int, int, int]] = []
     ends: list[tuple[int, str, int]] = []
-    for process, event in EventLog(folder / FOLDER):
+    for process, event in EventLog(folder / EVENTS):
         if isinstance(event, schema.TrialSubmitted):
             submitted[event.trial] = event.t
         elif isinstance(event, schema.TrialStarted):

@@ -12,14 +12,12 @@ from typing import Any, get_args
 import numpy as np
 
 from benchmarks.speed.specs import make_spec
-from tuneoff.experiment.accounting.declared import FILE_NAME as ACCOUNTING
+from tuneoff.base.layout import ACCOUNTING, PLAN, RUNS, SAMPLES
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec, Strategy, run_spec_to_json
 from tuneoff.record.end import ExecutionEnd, key_of, write_end
-from tuneoff.record.results_folder import PLAN
 from tuneoff.record.run_record import RunRecord, TrialState
-from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
-from tuneoff.record.store import RUNS, write_run
+from tuneoff.record.store import write_run
 from tuneoff.tell.frames.columns import TABLES, Column
 from tuneoff.tell.frames.parquet import ParquetTable, export_key, schema
 

@@ -13,6 +13,7 @@ import msgspec
 from benchmarks.speed.specs import make_spec
 from benchmarks.speed.synthetic_log import EXECUTION, MILLISECOND, WORKERS, events_per_trial, write_log
 from tuneoff.base import clock
+from tuneoff.base.layout import EVENTS, PLAN, RUNS, SAMPLES
 from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices, write_accounting
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
@@ -20,12 +21,10 @@ from tuneoff.measure.derived import derive_folder
 from tuneoff.record.end import ExecutionEnd, key_of, seal, write_end
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Process
-from tuneoff.record.events.writer import FOLDER
-from tuneoff.record.results_folder import PLAN
-from tuneoff.record.samples.schema import FILE_NAME, SCHEMA_VERSION, Coefficients, Header, ProcessUsage, UsageSample
-from tuneoff.record.store import RUNS, write_run
+from tuneoff.record.samples.schema import SCHEMA_VERSION, Coefficients, Header, ProcessUsage, UsageSample
+from tuneoff.record.store import write_run
 
-SAMPLES = 300  # per run: a minute at the sampler's default rate
+SAMPLES_PER_RUN = 300  # per run: a minute at the sampler's default rate
 _encode = msgspec.json.Encoder().encode
 
 
@@ -38,7 +37,7 @@ def write_results(path: Path, runs: int, trials: int, epochs: int, adapters: Seq
     path.mkdir(parents=True)
     (path / PLAN).write_text(json.dumps(plan.to_json()))
     first = path / RUNS / specs[0].run_id / EXECUTION
-    write_log(first / FOLDER, trials * events_per_trial(epochs), epochs)
+    write_log(first / EVENTS, trials * events_per_trial(epochs), epochs)
     _write_samples(first)
     _write_accounting(first)
     end = ExecutionEnd(environment={"analysis_digest": plan.analysis_digest})
@@ -64,11 +63,11 @@ def _write_samples(folder: Path) -> None:
     """Write samples of the run's processes by the model meter, evenly over the run."""
     processes: dict[int, Process] = {}
     begin, end = 0, 0
-    for process, event in EventLog(folder / FOLDER):
+    for process, event in EventLog(folder / EVENTS):
         processes[process.pid] = process
         begin, end = begin or event.t, max(end, event.t)
     lines = [_header(next(iter(processes.values()))), *_usage(list(processes.values()), begin, end)]
-    (folder / FILE_NAME).write_bytes(b"".join(_encode(line) + b"\n" for line in lines))
+    (folder / SAMPLES).write_bytes(b"".join(_encode(line) + b"\n" for line in lines))
 
 
 def _header(process: Process) -> Header:
@@ -91,8 +90,8 @@ def _header(process: Process) -> Header:
 
 
 def _usage(processes: list[Process], begin: int, end: int) -> Iterator[UsageSample]:
-    step = max(1, (end - begin) // (SAMPLES - 2))
-    for number in range(SAMPLES):
+    step = max(1, (end - begin) // (SAMPLES_PER_RUN - 2))
+    for number in range(SAMPLES_PER_RUN):
         t = begin + (number - 1) * step
         used = number * step
         rows = (

@@ -11,7 +11,7 @@ from benchmarks.speed.child import MeasurementError, run_module
 from benchmarks.speed.row import SpeedRow, SpeedTarget, skipped
 from benchmarks.speed.settings import Settings
 from benchmarks.speed.statistics import estimate
-from benchmarks.speed.synthetic_results import SAMPLES, write_results
+from benchmarks.speed.synthetic_results import SAMPLES_PER_RUN, write_results
 
 RUNS, TRIALS, EPOCHS = 1_000, 100, 5
 REPEATS = 3
@@ -21,7 +21,7 @@ SECONDS_TARGET, MEMORY_TARGET = SpeedTarget("<=", 60.0), SpeedTarget("<=", 1000.
 def measure(settings: Settings) -> Iterator[SpeedRow]:
     """Yield a row for time and one for memory."""
     runs = settings.repeats(RUNS)
-    a = f"everything that {runs:,} runs of {TRIALS} trials of {EPOCHS} epochs stored, with {SAMPLES} samples each"
+    a = f"everything that {runs:,} runs of {TRIALS} trials of {EPOCHS} epochs stored, with {SAMPLES_PER_RUN} samples each"
     folder = Path(tempfile.mkdtemp(prefix="verify-", dir=settings.folder))
     probes = []
     try:

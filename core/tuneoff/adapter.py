@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tuneoff.base.files import replacing
 from tuneoff.base.findings import Finding
+from tuneoff.base.layout import BEST_CONFIGURATION, TEST_RESULT
 from tuneoff.base.process_limits import as_parent
 from tuneoff.base.processes import run_to_end
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import StepError
-from tuneoff.record.layout import BEST_CONFIGURATION, TEST_RESULT
 
 __all__ = ["Adapter", "Best", "Finding", "score_best"]
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from builders.specs import TOY, toy_spec
+from tuneoff.base.layout import SPEC, TRIAL_CONTEXT
 from tuneoff.base.process_limits import thread_environment
 from tuneoff.base.processes import MARK
 from tuneoff.base.targets import load_target
@@ -24,10 +25,8 @@ from tuneoff.experiment.spec import (
     Workers,
     WorkloadSpec,
 )
-from tuneoff.experiment.trial_context import FILE_NAME
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Event, TrialEnded, TrialStarted, TrialSubmitted
-from tuneoff.record.layout import SPEC
 from tuneoff.run.supervisor.execution import new_execution, write_inputs
 
 TESTS = Path(__file__).parent.parent
@@ -172,7 +171,7 @@ def run_lifecycle(tmp_path: Path, adapter_target: str, *, timeout_seconds: float
 
 def undeploy_afresh(folder: Path, environment: Mapping[str, str] | None = None) -> None:
     """Un-deploy a run in a fresh process, told what to un-deploy as the supervisor tells it."""
-    request = json.loads((folder / SPEC).read_text()) | {"trial_context": json.loads((folder / FILE_NAME).read_text())}
+    request = json.loads((folder / SPEC).read_text()) | {"trial_context": json.loads((folder / TRIAL_CONTEXT).read_text())}
     command = [sys.executable, "-m", "tuneoff.run.lifecycle", str(folder), "--undeploy=20"]
     done = subprocess.run(
         command, input=json.dumps(request), env=environment, capture_output=True, text=True, check=False, timeout=30.0

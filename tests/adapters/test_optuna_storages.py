@@ -18,9 +18,9 @@ import pytest
 from adapters.lifecycle_run import LifecycleRun, run_lifecycle, start_lifecycle, undeploy_afresh
 from adapters.toy_workload import FAULT_SPACE
 from builders.specs import toy_spec
+from tuneoff.base.layout import OUTSIDE
 from tuneoff.base.processes import end_all, in_session
 from tuneoff.record.events.schema import Stage, StorageUsed, TrialEnded, TrialSubmitted, WorkerDied
-from tuneoff.record.layout import OUTSIDE
 from tuneoff_adapters.optuna.adapter import OptunaAdapter
 from tuneoff_adapters.optuna.options import storage_of, study_plan
 from tuneoff_adapters.optuna.plan import StudyPlan

@@ -16,12 +16,11 @@ from builders.made_runs import made_run, plan_of, planned_run
 from builders.specs import make_spec
 from builders.stored import write_run
 from tuneoff.base.clock import NANOSECONDS, boot_id, monotonic_ns
+from tuneoff.base.layout import LOCK, PLAN, RUNS
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.record.events.schema import Event
 from tuneoff.record.metric_value import known
-from tuneoff.record.results_folder import LOCK, PLAN
 from tuneoff.record.run_record import RunRecord, RunStatus, StepRecord
-from tuneoff.record.store import RUNS
 
 
 class Folder:

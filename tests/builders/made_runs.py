@@ -11,13 +11,13 @@ from typing import Any
 from builders.specs import make_spec
 from builders.stored import write_run
 from tuneoff.base.identity import configuration_digest
+from tuneoff.base.layout import PLAN, RUNS
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.judge.results import Results
 from tuneoff.record.metric_value import known
-from tuneoff.record.results_folder import PLAN
 from tuneoff.record.run_record import AttemptRecord, EpochRecord, FlagRecord, RunRecord, TrialRecord
-from tuneoff.record.store import RUNS, standing
+from tuneoff.record.store import standing
 
 METRIC = "validation_accuracy"
 Curve = Sequence[Mapping[str, float | None]]  # metrics by epoch

@@ -15,14 +15,14 @@ from msgspec import structs
 from builders.event_logs import Log, example_a, example_b
 from builders.made_runs import plan_of, planned_run
 from builders.worked_examples import write_example
+from tuneoff.base.layout import PLAN, RUNS
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.measure.derived import derive_folder
 from tuneoff.measure.stored import read_run
 from tuneoff.record.end import ExecutionEnd, key_of, read_end, seal, write_end
 from tuneoff.record.endings import Ruling
-from tuneoff.record.results_folder import PLAN
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import RUNS, write_run
+from tuneoff.record.store import write_run
 from tuneoff.trust.verify.results import verify
 
 EXECUTION = "run1-abc"  # of the examples' logs

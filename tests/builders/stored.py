@@ -6,10 +6,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from tuneoff.base.layout import END
 from tuneoff.measure import derived
 from tuneoff.record import end, store
 from tuneoff.record.endings import Ruling
-from tuneoff.record.layout import END
 from tuneoff.record.run_record import RunRecord
 
 

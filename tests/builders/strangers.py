@@ -12,8 +12,8 @@ from builders.bundles import packed
 from builders.event_logs import example_a
 from builders.results_folders import Results
 from builders.worked_examples import write_example
+from tuneoff.base.layout import PLAN
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.record.results_folder import PLAN
 
 
 def folder_of(

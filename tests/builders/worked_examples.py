@@ -10,10 +10,10 @@ from typing import Literal
 import msgspec
 
 from builders.event_logs import BOOT, SECOND, T0, example_a, example_b, ns
+from tuneoff.base.layout import EVENTS, SAMPLES
 from tuneoff.experiment.accounting.declared import Accounting, Intensity, Prices, write_accounting
 from tuneoff.experiment.spec import RunSpec
-from tuneoff.record.events.writer import FOLDER
-from tuneoff.record.samples.schema import FILE_NAME, Coefficients, Header, Line, PowerSample, ProcessUsage, UsageSample
+from tuneoff.record.samples.schema import Coefficients, Header, Line, PowerSample, ProcessUsage, UsageSample
 
 WALL = 1_700_000_000 * SECOND  # the wall clock at second 0 of a log
 TICKS_BEFORE = ns(500)  # CPU time of the host before the run
@@ -23,7 +23,7 @@ Points = Sequence[tuple[float, float]]  # (second, CPU seconds used so far), lin
 def write_example(folder: Path, name: Literal["A", "B"]) -> RunSpec:
     """Write events/*.jsonl, power.jsonl and accounting.json of an example into a folder, and return its run's specification."""
     log, spec = example_a() if name == "A" else example_b()
-    log.save(folder / FOLDER)
+    log.save(folder / EVENTS)
     write_samples(folder, samples_a() if name == "A" else samples_b())
     write_accounting(folder, accounting_a() if name == "A" else accounting_b())
     return spec
@@ -31,7 +31,7 @@ def write_example(folder: Path, name: Literal["A", "B"]) -> RunSpec:
 
 def write_samples(folder: Path, lines: Iterable[Line]) -> Path:
     """Write lines as a run's `power.jsonl`."""
-    path = folder / FILE_NAME
+    path = folder / SAMPLES
     path.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
     return path
 

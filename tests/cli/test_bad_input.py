@@ -11,7 +11,7 @@ import pytest
 
 import fake_plugins
 from command_line import Call, File, forbid_runs
-from tuneoff.record.results_folder import PLAN
+from tuneoff.base.layout import PLAN
 
 NAN = "workload: curve\nadapters: [{name: plain, options: {api_seconds: .nan}}]\nbudget: {trials: 1}\n"
 INFINITE = "workload: {name: curve, options: {noise: [1, .inf]}}\nadapters: [plain]\nbudget: {trials: 1}\n"

@@ -16,6 +16,7 @@ from builders.made_choices import made_results, runs_of
 from builders.made_results import Entry, results, steady
 from builders.made_runs import write_results
 from command_line import Call, File
+from tuneoff.base.layout import PLAN
 from tuneoff.cli import matrix
 from tuneoff.cli.folders import new_folder, newest_folder, resumed
 from tuneoff.cli.matrix import reason, resume_command
@@ -23,7 +24,7 @@ from tuneoff.cli.plan import expected_duration
 from tuneoff.cli.run import first_run
 from tuneoff.cli.selection import overridden_plan
 from tuneoff.errors import ExperimentError
-from tuneoff.record.results_folder import PLAN, read_plan
+from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import StepRecord
 from tuneoff.run import execute as execution
 from tuneoff.run.run_ends import RunEnd

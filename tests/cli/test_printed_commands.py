@@ -25,6 +25,7 @@ from builders.stored import write_run
 from command_line import Call
 from printed_commands import CHEAP, COMMANDS, on_page, outside_code, printed, problems
 from tuneoff.base.commands import install_command, is_command, split_command
+from tuneoff.base.layout import PLAN, RUNS
 from tuneoff.cli import run as run_command
 from tuneoff.cli.command import build_parser
 from tuneoff.cli.matrix import shown_ending
@@ -32,9 +33,7 @@ from tuneoff.cli.selection import plan_of
 from tuneoff.experiment.plan import UNPACKED
 from tuneoff.judge.choice.choose import answered
 from tuneoff.judge.results import read_results
-from tuneoff.record.results_folder import PLAN
 from tuneoff.record.run_record import FlagRecord, RunRecord
-from tuneoff.record.store import RUNS
 
 pytestmark = pytest.mark.slow(first=True)
 

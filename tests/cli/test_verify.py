@@ -18,8 +18,8 @@ import pytest
 from builders.event_logs import example_b
 from builders.results_folders import Results, edit, write_examples
 from command_line import Call
+from tuneoff.base.layout import LOCK
 from tuneoff.base.output import write_json
-from tuneoff.record.results_folder import LOCK
 
 
 def damaged(results: Results) -> Path:

@@ -11,7 +11,7 @@ import pytest
 from corpus.cases import CASES
 from corpus.conftest import Recorded
 from corpus.figures import call, differences
-from tuneoff.record.results_folder import PLAN
+from tuneoff.base.layout import PLAN
 
 pytestmark = pytest.mark.slow
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from tuneoff.base.layout import RECORD, RUNS
 from tuneoff.measure.stored import read_run
-from tuneoff.record.store import FILE_NAME, RUNS
 from tuneoff.trust.history_check.counterexample import Counterexample
 from tuneoff.trust.history_check.rules import check_run
 
 
 def breaches(folder: Path) -> list[Counterexample]:
     """Return how the runs in a folder break the rules of a sound history."""
-    folders = [path.parent for path in sorted(folder.rglob(f"{RUNS}/*/*/{FILE_NAME}"))]
+    folders = [path.parent for path in sorted(folder.rglob(f"{RUNS}/*/*/{RECORD}"))]
     return [breach for run in folders for breach in check_run(run, read_run(run))]
 
 

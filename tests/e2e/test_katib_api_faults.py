@@ -19,11 +19,11 @@ from adapters.lifecycle_run import undeploy_afresh
 from contract.runs import Made, experiment, make
 from e2e.faulty_cluster import FOR_EVER, Fault, Faults, FaultyCluster, answering, faulty_cluster, hang, miscounted, sleeping
 from e2e.quitting_workload import Quitting
+from tuneoff.base.layout import OUTSIDE
 from tuneoff.base.processes import command_line, with_mark
 from tuneoff.base.space import SearchSpace, stepped
 from tuneoff.experiment.spec import Budget, RunSpec, Strategy, WorkloadSpec
 from tuneoff.record.events import schema
-from tuneoff.record.layout import OUTSIDE
 from tuneoff.run.machine import FLAGS, PASSING
 from tuneoff.run.progress import LiveRun
 from tuneoff.run.supervisor.execution import Execution, undeploy_outside

@@ -18,10 +18,10 @@ from e2e.following import Following
 from e2e.matrix_runs import finish, start
 from e2e.random_kills import GONE_WITHIN_SECONDS
 from emulated.program import program
+from tuneoff.base.layout import OUTSIDE
 from tuneoff.base.processes import children, command_line, with_mark
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.endings import KILLED
-from tuneoff.record.layout import OUTSIDE
 from tuneoff.record.run_record import RunRecord
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK, remembered
 

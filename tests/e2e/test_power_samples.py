@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from e2e.matrix_runs import finish, has_trained, start
+from tuneoff.base.layout import SAMPLES
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples, read_samples
-from tuneoff.record.samples.schema import FILE_NAME
 from waiting import until
 
 pytestmark = pytest.mark.slow
@@ -58,7 +58,7 @@ def test_a_killed_command_leaves_samples_of_which_its_last_line_may_be_torn(tmp_
     results = tmp_path / "results"
     process = start(file, results)
     try:
-        until(lambda: has_trained(results) and any(path.stat().st_size > 4000 for path in results.glob(f"runs/*/*/{FILE_NAME}")))
+        until(lambda: has_trained(results) and any(path.stat().st_size > 4000 for path in results.glob(f"runs/*/*/{SAMPLES}")))
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()

@@ -17,12 +17,11 @@ import pytest
 from builders.stored import write_run
 from command_line import Answer, Call, caller
 from hostile.attacks import in_time
+from tuneoff.base.layout import END, RECORD
 from tuneoff.cli.main import main
 from tuneoff.experiment.spec import WorkloadSpec, run_spec_to_json
 from tuneoff.measure.stored import read_run
-from tuneoff.record.layout import END
 from tuneoff.record.results_folder import read_plan
-from tuneoff.record.store import FILE_NAME
 
 PLAN = """workload: "null"
 adapters: [serial]
@@ -231,14 +230,14 @@ def test_what_a_folder_has_outside_is_not_undeployed_by_its_own_word(here: Path,
 @pytest.mark.parametrize("name", ["../../../../../victim/x", "/tmp/x", "..", "a/b", "a\nb", "", "a" * 101])
 def test_a_trial_has_no_name_that_leads_elsewhere(here: Path, call: Call, name: str) -> None:
     folder = execution()
-    kept = (folder / FILE_NAME).read_text()
+    kept = (folder / RECORD).read_text()
     record = json.loads(kept)
     record["trials"][0]["trial"] = name
-    (folder / FILE_NAME).write_text(json.dumps(record, indent=1))  # no reader takes it: the record is derived anew
+    (folder / RECORD).write_text(json.dumps(record, indent=1))  # no reader takes it: the record is derived anew
     assert call("compare", "m.yaml", "--output", "results", "--resume").code == 0
     answer = call("verify", "results")
     assert (answer.code, "run.json is damaged" in answer.out) == (0, True)
-    (folder / FILE_NAME).write_text(kept)
+    (folder / RECORD).write_text(kept)
     for events in (folder / "events").glob("*"):
         events.write_text(events.read_text().replace('"trial":"t00000"', f'"trial":{json.dumps(name)}'))
     answer = call("verify", "results")

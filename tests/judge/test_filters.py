@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from builders.made_choices import listing, made_results, runs_of
 from builders.made_runs import write_results
 from command_line import Call
+from tuneoff.base.layout import PLAN
 from tuneoff.cli import report
 from tuneoff.errors import ExperimentError, ResultsError, UnknownNameError
 from tuneoff.judge.choice.eligibility import No, candidate_of, check_request
 from tuneoff.judge.choice.request import NEAR, Bracket, Request, bracket, spans
 from tuneoff.judge.fault_results import read_faults
-from tuneoff.record.results_folder import PLAN
 from tuneoff.registry import list_adapters
 
 pytest.importorskip("scipy")

@@ -14,14 +14,14 @@ import pytest
 from builders.event_logs import example_a, example_b
 from builders.results_folders import edit, write_examples
 from builders.stored import write_run
+from tuneoff.base.layout import END, RECORD
 from tuneoff.errors import ResultsError
 from tuneoff.measure.derived import derive_folder, with_metrics
 from tuneoff.measure.stored import read_run, read_runs
 from tuneoff.record.derive import derive
 from tuneoff.record.end import BESIDE, broken_seals, read_spec, seal
-from tuneoff.record.layout import END
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import FILE_NAME, run_json_schema, standing
+from tuneoff.record.store import run_json_schema, standing
 from tuneoff.tell.record_head import read_head
 
 jsonschema: Any = importlib.import_module("jsonschema")  # it has no types
@@ -65,7 +65,7 @@ def test_the_file_begins_with_its_format_version_and_meets_the_published_schema(
     ],
 )
 def test_a_stored_record_that_is_missing_or_damaged_is_derived_anew(folder: Path, change: Callable[[str], str]) -> None:
-    path = folder / FILE_NAME
+    path = folder / RECORD
     before, head, text = read_run(folder), read_head(folder), path.read_text()
     path.write_bytes(change(text).encode("utf-8", "surrogateescape"))
     assert path.read_bytes() != text.encode()
@@ -78,7 +78,7 @@ def test_a_stored_record_that_is_missing_or_damaged_is_derived_anew(folder: Path
 
 def test_a_stored_record_of_the_same_files_is_taken_as_it_is(folder: Path) -> None:
     """The negative control of the test above: else it would pass where nothing is ever read."""
-    edit(folder / FILE_NAME, lambda text: text.replace('"value":176000.0', '"value":175000.0', 1))
+    edit(folder / RECORD, lambda text: text.replace('"value":176000.0', '"value":175000.0', 1))
     assert read_run(folder).metrics["time.jct"].value == 175_000
 
 
@@ -91,7 +91,7 @@ def test_nothing_is_derived_from_damaged_files(folder: Path, name: str, damage: 
     else:
         (folder / name).write_bytes(damage)
     assert read_run(folder) == before
-    (folder / FILE_NAME).unlink()
+    (folder / RECORD).unlink()
     with pytest.raises(
         ResultsError, match=f"{name} (is missing|changed: .*); restore it, or remove the execution's folder"
     ) as error:
@@ -140,7 +140,7 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_file(
     with pytest.raises(ResultsError, match="No space left on device; free space"):
         write_run(folder, replace(record, status="failed", reason="x"))
     assert read_run(folder) == record
-    assert {path.name for path in folder.iterdir()} == {FILE_NAME, END}
+    assert {path.name for path in folder.iterdir()} == {RECORD, END}
 
 
 def test_a_seal_shows_every_later_change(tmp_path: Path) -> None:

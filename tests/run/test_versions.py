@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from builders.specs import make_spec
-from tuneoff.record.layout import VERSIONS
+from tuneoff.base.layout import VERSIONS
 from tuneoff.record.run_context import note_versions, noted_versions
 from tuneoff.run.finish import finish
 from tuneoff_adapters.serial import SerialAdapter

@@ -13,9 +13,9 @@ from typing import Any
 
 from tuneoff.base import clock
 from tuneoff.base.files import replacing
+from tuneoff.base.layout import CLOCKS
 from tuneoff.errors import InfrastructureError, UserError
 from tuneoff.record.events.reader import read_header
-from tuneoff.record.events.writer import CLOCKS
 from tuneoff.record.run_context import RunContext
 from tuneoff.workload import workload_at
 from tuneoff_adapters.hosts.agent import Agent

@@ -21,9 +21,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tuneoff.base.identity import configuration_digest
+from tuneoff.base.layout import POD
 from tuneoff.base.process_limits import die_with_parent, end_with
 from tuneoff.errors import ExperimentError
-from tuneoff.record.layout import POD
 from tuneoff.run.trial.children import hold_children
 from tuneoff.run.trial.run_trial import Decision, run_trial
 from tuneoff.run.trial.trial_process import trial_process

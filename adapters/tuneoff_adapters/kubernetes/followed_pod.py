@@ -7,15 +7,14 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tuneoff.base.layout import EVENTS, POD, POD_WORKER
 from tuneoff.base.terminal import shown_line
 from tuneoff.base.tracebacks import FIRST_LINE
 from tuneoff.errors import CheckpointError, ResultsError
 from tuneoff.record.events.reader import SUFFIX, decode_lines, read_header
 from tuneoff.record.events.schema import Event, Process
 from tuneoff.record.events.stream import record_in
-from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.events.writer import EventWriter
-from tuneoff.record.layout import POD, POD_WORKER
 from tuneoff.run.trial.checkpoint import checkpoint_path
 from tuneoff_adapters.kubernetes.checkpoint_lines import CheckpointLines
 from tuneoff_adapters.kubernetes.clock_skew import PodClock

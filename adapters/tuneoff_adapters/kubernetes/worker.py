@@ -13,10 +13,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tuneoff.base.layout import POD, POD_WORKER
 from tuneoff.base.process_limits import end_with
 from tuneoff.base.targets import load_target
 from tuneoff.record.events.stream import framed
-from tuneoff.record.layout import POD, POD_WORKER
 from tuneoff.run.trial.children import hold_children
 from tuneoff.run.trial.pool import Ready, Worker
 from tuneoff.run.trial.run_trial import TrialOutcome

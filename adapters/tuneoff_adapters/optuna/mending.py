@@ -8,10 +8,10 @@ from optuna.study import Study
 from optuna.trial import TrialState
 
 from tuneoff.base.identity import trial_name
+from tuneoff.base.layout import EVENTS
 from tuneoff.experiment.spec import Objective
 from tuneoff.record.events.reader import SUFFIX, Statistics, read_file
 from tuneoff.record.events.schema import Epoch, Event, Stage, TrialEnded, TrialSubmitted
-from tuneoff.record.events.writer import FOLDER
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.pool import Death
@@ -69,7 +69,7 @@ class Mender:
         """Return the dead worker's note; a trial that was counted but never submitted becomes a lost ask again."""
         note = self._notes[death.worker].read()
         if note.stage is WorkerStage.SUBMITTING:
-            files = (self._context.run_dir / FOLDER).glob(f"worker-{death.pid}-*{SUFFIX}")
+            files = (self._context.run_dir / EVENTS).glob(f"worker-{death.pid}-*{SUFFIX}")
             submission = trial_name(note.trial), note.attempt
             if any(  # a torn last line does not count
                 isinstance(event, TrialSubmitted) and (event.trial, event.attempt) == submission

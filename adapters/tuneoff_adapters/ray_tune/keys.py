@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tuneoff.base.layout import EXITS
+
 TASK = "__tuneoff__"  # the key of the trainable's config that holds what `train` needs
 OBJECTIVE, EPOCH = "objective", "epoch"  # what a trial reports; fixed, so that no metric's name meets one of Ray's
 
@@ -13,4 +15,4 @@ def cancellation(run_dir: str | Path, trial_id: str, attempt: int) -> Path:
 
     Ray cannot say so: it takes a cancelled trial for one that ran to its end. The run's folder is shared by all hosts.
     """
-    return Path(run_dir) / "exits" / f"{trial_id}.{attempt}.cancelled"
+    return Path(run_dir) / EXITS / f"{trial_id}.{attempt}.cancelled"

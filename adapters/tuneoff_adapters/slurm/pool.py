@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuneoff.base import clock
+from tuneoff.base.layout import EVENTS
 from tuneoff.base.processes import last_words
 from tuneoff.errors import InfrastructureError, StepError
 from tuneoff.record.events.reader import SUFFIX, Statistics, read_file
 from tuneoff.record.events.schema import TrialEnded, TrialStarted
-from tuneoff.record.events.writer import FOLDER
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import announce_kill, out_of_memory_cause
 from tuneoff.run.trial.pool import Death, Message, News, Pool, Ready
@@ -290,7 +290,7 @@ def _give_up(node: AgentNode) -> None:
 def announce_out_of_memory(context: RunContext, host: str, pid: int) -> None:
     """Note that a trial of the worker that had this process on a host ends for its memory, so that it is not tried again."""
     open_attempt: tuple[str, int] | None = None
-    for path in sorted((context.run_dir / FOLDER).glob(f"worker-{pid}-*{SUFFIX}")):
+    for path in sorted((context.run_dir / EVENTS).glob(f"worker-{pid}-*{SUFFIX}")):
         for process, event in read_file(path, Statistics()):
             if process.host != host:
                 break

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base import clock
+from tuneoff.base.layout import EVENTS
 from tuneoff.base.processes import ended
 from tuneoff.record.events.reader import Statistics, read_file
 from tuneoff.record.events.schema import Epoch, TrialEnded, TrialRefused, TrialStarted
-from tuneoff.record.events.writer import FOLDER
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.faults import Retries
 from tuneoff.run.trial.trial_process import TrialBudget
@@ -145,7 +145,7 @@ def read_progress(run_dir: Path, pid: int, trial_id: str, attempt: int) -> Attem
         ResultsError: its event file cannot be read.
     """
     epochs, slot, has_ended, ended_early = 0, None, False, False
-    for path in (run_dir / FOLDER).glob(f"trial-{pid}-*.jsonl"):  # several, where the system used the pid again
+    for path in (run_dir / EVENTS).glob(f"trial-{pid}-*.jsonl"):  # several, where the system used the pid again
         for _, event in read_file(path, Statistics()):
             if isinstance(event, TrialRefused):
                 has_ended = has_ended or event.trial == trial_id

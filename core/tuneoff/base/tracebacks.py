@@ -13,8 +13,8 @@ from types import FrameType
 
 from tuneoff.base.code_digest import PACKAGES
 from tuneoff.base.files import open_regular, open_to_change
+from tuneoff.base.layout import LOG
 
-LOG = "log.txt"  # of an execution: what its processes print, and the tracebacks of its trials
 FIRST_LINE = "Traceback (most recent call last):"
 _MOST_CHARACTERS = 20_000  # of one traceback: a message may hold an array
 _MOST_BYTES = 2_000_000  # of a log, from its end

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from tuneoff.base.layout import EXPORT
 from tuneoff.base.output import write
 from tuneoff.cli.folders import add_results, folder_path, newest_folder
 
@@ -30,7 +31,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
     results = arguments.results or newest_folder(needs_runs=True)
     plan = read_plan(results)  # a folder that is none must not get tables without rows
-    destination = arguments.output or results / "export"
+    destination = arguments.output or results / EXPORT
     for path in export(results, destination, arguments.format, [run.run_id for run in plan.runs]):
         write(str(path.resolve()))
     return 0

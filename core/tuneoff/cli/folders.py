@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from tuneoff.base.commands import command
 from tuneoff.base.files import without_links
+from tuneoff.base.layout import PLAN
 from tuneoff.base.output import note
 from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment.seeds import seeds_text
@@ -120,7 +121,7 @@ def resumed(plan: Plan, named: Path | None, *, adds_seeds: bool, root: Path = RE
         ResultsError: the folder cannot be read, or has other seeds.
     """
     from tuneoff.experiment import analysis
-    from tuneoff.record.results_folder import PLAN, read_plan
+    from tuneoff.record.results_folder import read_plan
 
     if named is None:
         candidates = list(plans(root))
@@ -160,7 +161,6 @@ def _plans(folders: Iterable[Path]) -> Iterator[tuple[Path, Plan]]:
 
 
 def _newest_first(root: Path) -> list[Path]:
-    from tuneoff.record.results_folder import PLAN
 
     dated = []
     try:

@@ -121,7 +121,8 @@ def shown_ending(answer: Answered) -> str:
 
 def _show_tracebacks(execution: Path) -> None:
     """Write to standard error what went wrong in the code of a user or of a framework."""
-    from tuneoff.base.tracebacks import LOG, logged_tracebacks
+    from tuneoff.base.layout import LOG
+    from tuneoff.base.tracebacks import logged_tracebacks
 
     for traceback in logged_tracebacks(execution / LOG):
         print("\n".join(printable(line) for line in traceback.splitlines()), file=sys.stderr)

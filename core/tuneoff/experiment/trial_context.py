@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuneoff.base.identity import configuration_digest, derive_seed
+from tuneoff.base.layout import TRIAL_CONTEXT
 from tuneoff.base.process_limits import SlotLimits
 from tuneoff.workload import Mode, TrialSeeds, Workload, new_workload
 
 if TYPE_CHECKING:
     from tuneoff.capabilities import Reports
-
-FILE_NAME = "trial_context.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +46,7 @@ class TrialContext:
 
     @property
     def path(self) -> Path:
-        return Path(self.run_dir) / FILE_NAME
+        return Path(self.run_dir) / TRIAL_CONTEXT
 
     @property
     def memory_cgroups(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.identity import canonical_json
+from tuneoff.base.layout import TEST_RESULT
 from tuneoff.experiment.accounting.declared import Prices
 from tuneoff.experiment.names import emulated_label, strategy_text, variant_text
 from tuneoff.experiment.plan import PlannedRun
@@ -32,7 +33,6 @@ from tuneoff.judge.runs import (
     value,
 )
 from tuneoff.judge.stats.location import Interval, median, middle, wilson
-from tuneoff.record.layout import TEST_RESULT
 from tuneoff.record.metric_value import Kind
 from tuneoff.record.run_record import RunRecord, TrialState
 

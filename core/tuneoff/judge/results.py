@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.layout import RUNS
 from tuneoff.experiment.names import variant_text
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.variants import named
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import RUNS, standing
+from tuneoff.record.store import standing
 from tuneoff.run.run_ends import RunEnd, Without, ends_of, without_record
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tuneoff.base.layout import EVENTS
 from tuneoff.experiment.accounting.declared import read_accounting
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.attribution.account import EnergyAccount, energy_account
@@ -37,7 +38,6 @@ from tuneoff.record.derive import derive
 from tuneoff.record.end import ExecutionEnd
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Charged
-from tuneoff.record.events.writer import FOLDER
 from tuneoff.record.metric_value import MetricValue, known, milliseconds, missing
 from tuneoff.record.run_context import noted_versions
 from tuneoff.record.run_record import FlagRecord, RunRecord, TrialRecord
@@ -186,7 +186,7 @@ def derive_folder(run_dir: Path, spec: RunSpec, end: ExecutionEnd = NOTHING_STAT
     Raises:
         ResultsError: the events cannot be read.
     """
-    log = log or EventLog(run_dir / FOLDER)
+    log = log or EventLog(run_dir / EVENTS)
     with _paused_garbage_collector():
         versions = {**end.versions, **noted_versions(run_dir)}
         environment = {**end.environment, "power": power_of(run_dir)}

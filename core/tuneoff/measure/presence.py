@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tuneoff.base.layout import IN_PODS
 from tuneoff.measure.spans import Interval, OnSlot, on_slots
-from tuneoff.record.layout import IN_PODS
 from tuneoff.record.run_record import FlagRecord, RunRecord
 
 START_GRAIN_NS = 10_000_000  # the kernel tells a process's start in clock ticks, rounded down

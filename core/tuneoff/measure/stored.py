@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tuneoff.base.files import read_regular
+from tuneoff.base.layout import END, RECORD
 from tuneoff.errors import ResultsError
 from tuneoff.record.end import broken_seals, end_bytes, key_of, read_end, read_spec
-from tuneoff.record.layout import END
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import FILE_NAME, cached_run, encode, ended_executions
+from tuneoff.record.store import cached_run, encode, ended_executions
 
 
 def read_run(folder: Path) -> RunRecord:
@@ -22,7 +22,7 @@ def read_run(folder: Path) -> RunRecord:
     """
     end = end_bytes(folder)
     try:
-        record = cached_run(read_regular(folder / FILE_NAME), key_of(end))
+        record = cached_run(read_regular(folder / RECORD), key_of(end))
     except OSError:
         record = None
     return record if record is not None and is_of(folder, record) else derived_run(folder, end)

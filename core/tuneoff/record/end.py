@@ -15,15 +15,12 @@ import msgspec
 
 import tuneoff
 from tuneoff.base.files import open_regular, read_json, read_regular
+from tuneoff.base.layout import ACCOUNTING, END, EVENTS, SAMPLES, SPEC, TEST_RESULT, VERSIONS
 from tuneoff.errors import ExperimentError, ResultsError
-from tuneoff.experiment.accounting.declared import FILE_NAME as ACCOUNTING
 from tuneoff.experiment.metric_catalogue import METRICS
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
 from tuneoff.record.endings import Ruling
-from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.layout import END, SPEC, TEST_RESULT, VERSIONS
 from tuneoff.record.run_record import FORMAT_VERSION
-from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
 from tuneoff.record.store import write_bytes
 
 BESIDE = (SPEC, ACCOUNTING, SAMPLES, TEST_RESULT, VERSIONS)  # sealed beside the event files, where they are there

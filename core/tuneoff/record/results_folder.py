@@ -15,22 +15,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tuneoff.base.files import append_line, kind_of, open_regular, open_to_change, read_json, read_regular
+from tuneoff.base.layout import BEGUN, FILES, FOLDERS, FOLDERS_OF_EXECUTION, LOCK, PLAN, RUNS
 from tuneoff.base.processes import CLEANING_SECONDS, GUARDIAN, command_line, is_alive, is_stopped, openers
 from tuneoff.errors import ResultsError
 from tuneoff.experiment import analysis
 from tuneoff.experiment.plan import Plan
 from tuneoff.record.endings import KILLED, UNWRITABLE, Ruling
-from tuneoff.record.layout import FRAMEWORK
-from tuneoff.record.store import RUNS, write_bytes
+from tuneoff.record.store import write_bytes
 
-PLAN = "matrix.json"
-LOCK = ".lock"
 _UNWRITABLE = "e"  # in the lock, before an errno: not more bytes than a pid has
-FILE_NAME = ".executions"
-FOLDERS = (RUNS, "report", "export")  # of a results folder; the names below it are those that tuneoff gives
-FILES = (PLAN, LOCK, FILE_NAME, "reproduction.json")
-FOLDERS_OF_EXECUTION = ("events", "clocks", "checkpoints", "slots", "kills", "exits", "later", FRAMEWORK)
-SUFFIXES = (".json", ".jsonl", ".txt")  # of its files
+SUFFIXES = (".json", ".jsonl", ".txt")  # of the files of an execution
 _LINE = re.compile(rb"([0-9a-zA-Z][0-9a-zA-Z._-]*)/([0-9a-zA-Z][0-9a-zA-Z._-]*)\n")
 
 
@@ -240,7 +234,7 @@ def note_begun(results: Path, run_id: str, execution_id: str) -> None:
     Raises:
         ResultsError: the list cannot be written.
     """
-    path = results / FILE_NAME
+    path = results / BEGUN
     try:
         descriptor = open_to_change(path, os.O_WRONLY | os.O_APPEND)
         try:
@@ -258,7 +252,7 @@ def begun(results: Path) -> list[tuple[str, str]]:
         OSError: it cannot be read.
     """
     try:
-        content = read_regular(results / FILE_NAME)
+        content = read_regular(results / BEGUN)
     except FileNotFoundError:
         return []
     matches = (_LINE.fullmatch(line) for line in content.splitlines(keepends=True))  # a kill may have cut the last one

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base.files import append_line, read_json, replacing
+from tuneoff.base.layout import FRAMEWORK, LEFTOVERS, OUTSIDE, SPEC, TRIAL_CONTEXT, VERSIONS
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json
-from tuneoff.experiment.trial_context import FILE_NAME, TrialContext
+from tuneoff.experiment.trial_context import TrialContext
 from tuneoff.record.events.schema import EMULATED_FLAG
 from tuneoff.record.events.writer import EventWriter
-from tuneoff.record.layout import FRAMEWORK, LEFTOVERS, OUTSIDE, SPEC, VERSIONS
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +107,7 @@ def read_context(run_dir: Path, supplied: Mapping[str, Any] | None = None, event
         spec=run_spec_from_json(stored["run"]),
         run_dir=run_dir,
         execution_id=stored["execution_id"],
-        trial_context=TrialContext.read(run_dir / FILE_NAME) if trials is None else TrialContext.from_json(trials),
+        trial_context=TrialContext.read(run_dir / TRIAL_CONTEXT) if trials is None else TrialContext.from_json(trials),
         events=EventWriter(events_in or run_dir, stored["execution_id"], "coordinator"),
     )
 

@@ -13,13 +13,11 @@ from typing import Any
 import msgspec
 
 from tuneoff.base.files import replacing
+from tuneoff.base.layout import END, RECORD, RUNS
 from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment.spec import run_spec_from_json
-from tuneoff.record.layout import END
 from tuneoff.record.run_record import FAILED, FORMAT_VERSION, RunRecord
 
-FILE_NAME = "run.json"
-RUNS = "runs"
 REPEAT = "repeat"  # in a record's environment: which repetition of its block it belongs to, and why the block is repeated
 
 _encoder = msgspec.json.Encoder()
@@ -50,7 +48,7 @@ def write_run(folder: Path, record: RunRecord, key: str) -> Path:
     Raises:
         ResultsError: the folder is full or cannot be written.
     """
-    path = folder / FILE_NAME
+    path = folder / RECORD
     write_file(path, encode(record, key))
     return path
 

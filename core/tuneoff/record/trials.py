@@ -10,10 +10,10 @@ import msgspec
 
 from tuneoff.base.clock import TICK_NS
 from tuneoff.base.identity import configuration_digest, is_finite
+from tuneoff.base.layout import POD
 from tuneoff.experiment.spec import ExperimentSpec, Objective
 from tuneoff.record.endings import Ending, RunStop, ending
 from tuneoff.record.event_index import NOT_REPORTED, AttemptEvents, Collected, Key, Timeline
-from tuneoff.record.layout import POD
 from tuneoff.record.run_record import AttemptRecord, EpochRecord, TrialRecord
 
 TIE_LOSSES = ("validation_loss", "val_loss", "loss")

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.layout import LOG
 from tuneoff.base.process_limits import as_parent, die_with_parent
 from tuneoff.base.processes import end_all, in_session, kill, last_words
-from tuneoff.base.tracebacks import LOG
 from tuneoff.run.supervisor.execution import import_path
 
 REQUEST, ANSWER = "request.json", "answer.json"

@@ -18,6 +18,7 @@ from tuneoff.base.format import counted
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.interrupting import asked_to_end
 from tuneoff.base.json_values import plain, values
+from tuneoff.base.layout import BEGUN, PLAN
 from tuneoff.base.processes import become_subreaper
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.accounting.declared import of_run
@@ -29,8 +30,7 @@ from tuneoff.measure.power.metering import HostPower, PowerPlan, baseline_second
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.endings import UNWRITABLE
 from tuneoff.record.flag_meanings import SERIOUS
-from tuneoff.record.results_folder import FILE_NAME as BEGUN
-from tuneoff.record.results_folder import PLAN, ResultsFolder, begun
+from tuneoff.record.results_folder import ResultsFolder, begun
 from tuneoff.record.run_record import FAILED, RunRecord
 from tuneoff.record.store import REPEAT, is_final, standing
 from tuneoff.registry import adapter_class

@@ -15,9 +15,9 @@ from typing import Any
 
 from tuneoff.adapter import Adapter
 from tuneoff.base.files import pinned
+from tuneoff.base.layout import CHECKPOINTS, END, LOG, RUNS, SLOTS, SPEC
 from tuneoff.base.packages import installed_version
 from tuneoff.base.process_limits import thread_environment
-from tuneoff.base.tracebacks import LOG
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.experiment.plan import Plan
@@ -26,13 +26,11 @@ from tuneoff.measure.derived import derive_folder
 from tuneoff.record.end import ExecutionEnd, key_of, read_spec, seal, write_end
 from tuneoff.record.endings import Ruling
 from tuneoff.record.environment import capture
-from tuneoff.record.layout import END, SPEC
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import RUNS, write_run
+from tuneoff.record.store import write_run
 from tuneoff.registry import adapter_class
 from tuneoff.run.supervisor.execution import Execution, is_named_for, write_spec
 from tuneoff.run.supervisor.logs import shorten
-from tuneoff.run.trial.checkpoint import FOLDER as CHECKPOINTS
 
 log = logging.getLogger(__name__)
 
@@ -76,10 +74,10 @@ def finish(
             for path in checkpoints.iterdir():
                 if path.name not in kept:
                     path.unlink()
-        with contextlib.suppress(OSError), pinned(folder / "slots") as slots:
+        with contextlib.suppress(OSError), pinned(folder / SLOTS) as slots:
             for path in slots.iterdir():
                 path.unlink()
-            (folder / "slots").rmdir()
+            (folder / SLOTS).rmdir()
     except OSError as error:
         raise ResultsError(f"{folder} cannot be tidied: {error.strerror}; see {CHECKPOINTS}/ in it") from error
     write_run(folder, record, key_of(write_end(folder, end)))

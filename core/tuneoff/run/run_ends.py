@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tuneoff.base.files import read_regular
+from tuneoff.base.layout import END, EVENTS, LOCK, RUNS, SPEC
 from tuneoff.base.processes import is_alive
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.endings import KILLED, Ruling
 from tuneoff.record.events.reader import EventLog
-from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.layout import END, SPEC
-from tuneoff.record.results_folder import LOCK, end_of, read_plan
+from tuneoff.record.results_folder import end_of, read_plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import RUNS, is_final, standing
+from tuneoff.record.store import is_final, standing
 
 STATUSES = ("done", "failed", "timeout", "interrupted", "skipped", "running", "planned")
 RUNNING = "running"

@@ -8,12 +8,13 @@ from typing import Annotated, Any
 import msgspec
 
 from tuneoff.base.files import PLAIN_NAME, read_regular
+from tuneoff.base.layout import RECORD
 from tuneoff.measure.stored import derived_run, is_of
 from tuneoff.record.end import end_bytes, key_of
 from tuneoff.record.events.schema import Charged
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord, RunStatus, StepRecord
-from tuneoff.record.store import FILE_NAME, REPEAT, encode, has_key
+from tuneoff.record.store import REPEAT, encode, has_key
 
 BEST, JOB_TIME = "quality.validation", "time.jct_without_test"
 
@@ -59,7 +60,7 @@ def read_head(folder: Path) -> RunRecord:
     end = end_bytes(folder)
     key = key_of(end)
     try:
-        content = read_regular(folder / FILE_NAME)
+        content = read_regular(folder / RECORD)
         head = _head(content) if has_key(content, key) else None
     except (OSError, ValueError, RecursionError):
         head = None

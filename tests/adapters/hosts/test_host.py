@@ -15,10 +15,11 @@ import pytest
 
 from builders.specs import make_context, toy_spec
 from tuneoff.base import clock
+from tuneoff.base.layout import CLOCKS
 from tuneoff.base.packages import installed_version, module_versions
 from tuneoff.base.processes import MARK, is_alive, with_mark
 from tuneoff.errors import ExperimentError, InfrastructureError, StepError
-from tuneoff.record.events.writer import CLOCKS, process_started_ns
+from tuneoff.record.events.writer import process_started_ns
 from tuneoff.run.trial.faults import ask_kill, has_more_memory_there, note_kill
 from tuneoff_adapters.hosts.agent import Agent
 from tuneoff_adapters.hosts.contact import Contact

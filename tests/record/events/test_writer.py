@@ -13,10 +13,11 @@ import msgspec
 import pytest
 
 from tuneoff.base import clock
+from tuneoff.base.layout import CLOCKS
 from tuneoff.errors import ResultsError
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
-from tuneoff.record.events.writer import CLOCKS, EventWriter
+from tuneoff.record.events.writer import EventWriter
 
 KINDS = [kind for kind in schema.Event.__subclasses__() if kind is not schema.Process]
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from builders.worked_examples import header
+from tuneoff.base.layout import SAMPLES
 from tuneoff.record.samples.reader import power_of, read_samples
-from tuneoff.record.samples.schema import FILE_NAME, MOST_NOTES, Header, PowerSample, SampleWriter
+from tuneoff.record.samples.schema import MOST_NOTES, Header, PowerSample, SampleWriter
 
 
 def rapl(**fields: object) -> Header:
@@ -46,7 +47,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     samples = read_samples(tmp_path)
     assert samples is not None
     assert (samples.power_samples, samples.notes, samples.torn_lines) == (1, ("a note",), 0)
-    assert writer.written_bytes == (tmp_path / FILE_NAME).stat().st_size
+    assert writer.written_bytes == (tmp_path / SAMPLES).stat().st_size
     assert power_of(tmp_path) == {
         "meter": "rapl",
         "kind": "measured",
@@ -108,6 +109,6 @@ def test_a_write_that_hangs_does_not_keep_the_file_s_end_from_coming(tmp_path: P
 
 @pytest.mark.parametrize("content", [b"", b'{"type":"head'])
 def test_a_file_that_a_kill_left_without_a_whole_line_holds_no_samples(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / FILE_NAME).write_bytes(content)
+    (tmp_path / SAMPLES).write_bytes(content)
     assert read_samples(tmp_path) is None
     assert power_of(tmp_path) is None

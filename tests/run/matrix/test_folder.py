@@ -18,6 +18,7 @@ import pytest
 from builders.stored import write_run
 from command_line import write_file
 from fake_plugins import register
+from tuneoff.base.layout import LOCK, PLAN
 from tuneoff.base.processes import is_stopped
 from tuneoff.cli.matrix import names, to_json
 from tuneoff.errors import ResultsError
@@ -27,7 +28,7 @@ from tuneoff.experiment.spec import run_spec_to_json
 from tuneoff.judge.results import Results
 from tuneoff.record import results_folder as folder_module
 from tuneoff.record.endings import KILLED, UNWRITABLE
-from tuneoff.record.results_folder import LOCK, PLAN, ResultsFolder, came_to_end, read_plan
+from tuneoff.record.results_folder import ResultsFolder, came_to_end, read_plan
 from tuneoff.record.run_record import RunRecord
 from tuneoff.run.run_ends import holder, run_ends
 from tuneoff.run.supervisor.guardian import Guardian

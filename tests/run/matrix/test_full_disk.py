@@ -16,6 +16,7 @@ from builders.killed_logs import SPEC
 from builders.results_folders import Results
 from builders.specs import make_spec
 from tuneoff.adapter import Best, score_best
+from tuneoff.base.layout import RUNS
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, write_accounting
 from tuneoff.experiment.load import load_matrix
@@ -24,7 +25,6 @@ from tuneoff.measure.stored import read_runs
 from tuneoff.record.endings import KILLED, UNWRITABLE, Ruling
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.run_context import RunContext
-from tuneoff.record.store import RUNS
 from tuneoff.run import execute as execution
 from tuneoff.run.finish import recover
 from tuneoff.run.supervisor.execution import Execution, new_execution, trial_context, write_inputs

@@ -11,10 +11,10 @@ import pytest
 
 from builders.killed_logs import SPEC, killed_log
 from builders.results_folders import Results, edit
+from tuneoff.base.layout import END
 from tuneoff.experiment.spec import run_spec_to_json
 from tuneoff.measure.stored import read_run
 from tuneoff.record.endings import KILLED
-from tuneoff.record.layout import END
 from tuneoff.run.finish import recover
 
 EXECUTION = f"{SPEC.run_id}-0a1b2c"

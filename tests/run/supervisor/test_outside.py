@@ -13,12 +13,11 @@ import pytest
 import outside_adapter
 from builders.specs import make_spec
 from outside_adapter import TEXT, Outside
-from tuneoff.base.tracebacks import LOG
+from tuneoff.base.layout import LOG, OUTSIDE
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.record.end import broken_seals, read_end
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import StepEnded
-from tuneoff.record.layout import OUTSIDE
 from tuneoff.record.results_folder import note_begun
 from tuneoff.run.finish import finish
 from tuneoff.run.supervisor.execution import Execution, new_execution, undeploy_outside, write_inputs

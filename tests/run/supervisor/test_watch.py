@@ -18,9 +18,9 @@ from builders.waiting_processes import started
 from run.supervisor.watching import experiment, watched
 from trial_runs import events_of
 from tuneoff.base import clock, processes
+from tuneoff.base.layout import POD
 from tuneoff.record.events import schema
 from tuneoff.record.events.writer import process_started_ns
-from tuneoff.record.layout import POD
 from tuneoff.run.progress import Tracker
 from tuneoff.run.supervisor import watch
 from tuneoff.run.supervisor.watch import TrialWatch

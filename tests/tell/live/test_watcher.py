@@ -18,13 +18,13 @@ from builders.live_folders import Folder, snapshot
 from builders.made_runs import made_run
 from command_line import Call
 from tuneoff.base.json_values import BEYOND
+from tuneoff.base.layout import LOCK
 from tuneoff.errors import ResultsError
 from tuneoff.judge.groups import grouped
 from tuneoff.judge.results import read_results
 from tuneoff.record.endings import KILLED, UNWRITABLE
 from tuneoff.record.events import reader, tail
 from tuneoff.record.metric_value import known
-from tuneoff.record.results_folder import LOCK
 from tuneoff.run import run_ends as run_ends_module
 from tuneoff.run.run_ends import ELSEWHERE, Holder, holder, run_ends
 from tuneoff.tell import record_head

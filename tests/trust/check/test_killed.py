@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from trust.environments import processes_with
-from tuneoff.record.layout import LEFTOVERS
+from tuneoff.base.layout import LEFTOVERS
 from tuneoff.run.supervisor.leftovers import remembered
 
 SECONDS = 30.0

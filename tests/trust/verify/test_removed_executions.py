@@ -10,10 +10,11 @@ import pytest
 
 from builders.event_logs import example_b
 from builders.results_folders import EXECUTION, Results, lines
+from tuneoff.base.layout import BEGUN
 from tuneoff.errors import ResultsError
 from tuneoff.record.endings import Ruling
 from tuneoff.record.events import schema
-from tuneoff.record.results_folder import FILE_NAME, begun, note_begun
+from tuneoff.record.results_folder import begun, note_begun
 from tuneoff.trust.verify.results import verify
 
 
@@ -52,16 +53,16 @@ def test_the_only_execution_removed_is_named_once(interrupted: Path) -> None:
 
 def test_a_line_cut_by_a_kill_is_no_execution(interrupted: Path) -> None:
     before = begun(interrupted)
-    with (interrupted / FILE_NAME).open("ab") as file:
+    with (interrupted / BEGUN).open("ab") as file:
         file.write(b"0123456789abcdef/0123")
     assert begun(interrupted) == before
     assert lines(interrupted) == []
 
 
 def test_a_folder_without_a_list_is_verified_as_before(interrupted: Path) -> None:
-    (interrupted / FILE_NAME).unlink()
+    (interrupted / BEGUN).unlink()
     assert lines(interrupted) == []
-    (interrupted / FILE_NAME).mkdir()  # control: one that cannot be read is named
-    assert any(line.startswith(f"{FILE_NAME}: cannot be read") for line in lines(interrupted))
+    (interrupted / BEGUN).mkdir()  # control: one that cannot be read is named
+    assert any(line.startswith(f"{BEGUN}: cannot be read") for line in lines(interrupted))
     with pytest.raises(ResultsError, match=r"\.executions cannot be written: Is a directory; free space or"):
         note_begun(interrupted, "a", "a-b")

@@ -19,11 +19,11 @@ from msgspec import Meta
 
 from tuneoff.base.files import read_regular, replacing
 from tuneoff.base.json_values import plain
+from tuneoff.base.layout import ACCOUNTING
 from tuneoff.base.reading import Refused, show
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import ResultsError
 
-FILE_NAME = "accounting.json"
 FORMAT_VERSION = 1
 WORLD = "WORLD"  # the zone that is the whole world
 T = TypeVar("T")
@@ -153,7 +153,7 @@ def of_run(accounting: Accounting, capabilities: Capabilities) -> Accounting:
 
 def write_accounting(run_dir: Path, accounting: Accounting) -> Path:
     """Write what the run is charged into its folder and return the path."""
-    path = run_dir / FILE_NAME
+    path = run_dir / ACCOUNTING
     with replacing(path) as file:
         file.write(msgspec.json.format(msgspec.json.encode(accounting), indent=1) + b"\n")
     return path
@@ -165,7 +165,7 @@ def read_accounting(run_dir: Path) -> Accounting:
     Raises:
         ResultsError: it cannot be read, is damaged, or has another format version.
     """
-    path = run_dir / FILE_NAME
+    path = run_dir / ACCOUNTING
     try:
         accounting = msgspec.json.decode(read_regular(path), type=Accounting)
     except FileNotFoundError:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from tuneoff.base.clock import boot_id
 from tuneoff.base.files import open_regular
+from tuneoff.base.layout import POD, POD_WORKER
 from tuneoff.errors import ResultsError
 from tuneoff.record.events.reader import SUFFIX, decode_lines, read_header
 from tuneoff.record.events.schema import Event, Process, TrialEnded
-from tuneoff.record.layout import POD, POD_WORKER
 
 QUIET_POLLS = 20  # after so many polls without news, a file to which nobody writes any more is read once more and left alone
 SETTLED_NS = 100_000_000  # a folder's modification time may be too coarse to show a file made just after a scan

@@ -13,10 +13,9 @@ from typing import Any
 
 from tuneoff.base import clock
 from tuneoff.base.files import PLAIN_NAME, take_back
+from tuneoff.base.layout import CLOCKS, EVENTS
 from tuneoff.record.events.stream import framed
 
-FOLDER = "events"
-CLOCKS = "clocks"  # folder with the measured clock of each other host of the run, by its boot id
 _compiled = functools.cache(re.compile)  # at the first trial: most processes submit none
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode
 
@@ -39,7 +38,7 @@ class EventWriter:
             self.path, self._fd = None, os.dup(1)
             os.dup2(2, 1)  # whatever else is printed from here on must not get between the events
         else:
-            folder = Path(run_dir) / FOLDER
+            folder = Path(run_dir) / EVENTS
             folder.mkdir(parents=True, exist_ok=True)
             self.path = folder / f"{role}-{self.pid}-{clock.monotonic_ns()}.jsonl"
             self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)

@@ -15,19 +15,11 @@ import msgspec
 
 from tuneoff.base.files import open_regular
 from tuneoff.base.json_values import values
+from tuneoff.base.layout import SAMPLES
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting
 from tuneoff.record.run_record import FlagRecord, RunRecord
-from tuneoff.record.samples.schema import (
-    FILE_NAME,
-    SCHEMA_VERSION,
-    EnergySeries,
-    Header,
-    Line,
-    NodeLine,
-    PowerSample,
-    UsageSample,
-)
+from tuneoff.record.samples.schema import SCHEMA_VERSION, EnergySeries, Header, Line, NodeLine, PowerSample, UsageSample
 
 MOST_NOTES = 3  # in the text of a flag
 STEAL_LIMIT = 0.02  # of the host's processor time: with more of it, the host itself shares its processors with others
@@ -65,7 +57,7 @@ def read_samples(path: Path) -> Samples | None:
     Raises:
         ResultsError: the file cannot be read, has no header, another version, or a line that is none of ours.
     """
-    path = path / FILE_NAME if path.is_dir() else path
+    path = path / SAMPLES if path.is_dir() else path
     collector = _SampleSeries(path)
     try:
         with open_regular(path) as file:
@@ -84,7 +76,7 @@ def read_samples(path: Path) -> Samples | None:
 def header_of(folder: Path) -> Header | None:
     """Return the first line of an execution's samples; None where there is none, or none that can be read."""
     try:
-        with open_regular(folder / FILE_NAME) as file:
+        with open_regular(folder / SAMPLES) as file:
             header = _decoder.decode(file.readline(MOST_LINE_BYTES))
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None

@@ -21,8 +21,8 @@ import msgspec
 
 from tuneoff.base import clock
 from tuneoff.base.files import append_line
+from tuneoff.base.layout import SAMPLES
 
-FILE_NAME = "power.jsonl"
 SCHEMA_VERSION = 1
 LATE = 3  # intervals between two readings or looks, where the sampler had to wait for its turn
 
@@ -153,7 +153,7 @@ class SampleWriter:
         Raises:
             OSError: it cannot be made.
         """
-        self.path = folder / FILE_NAME
+        self.path = folder / SAMPLES
         self.written_bytes = 0
         self._lock = threading.Lock()
         self._noted: set[str] = set()

@@ -17,14 +17,12 @@ import traceback
 from pathlib import Path
 from types import FrameType
 
+from tuneoff.base.layout import END, LATER
 from tuneoff.base.process_limits import die_with_parent
 from tuneoff.base.processes import become_subreaper, descendants, end_all
 from tuneoff.base.targets import load_target
-from tuneoff.record.layout import END
 from tuneoff.record.run_context import read_context
 from tuneoff.run.lifecycle import GUARDIAN_SECONDS, UNCAUGHT, run_lifecycle, undeploy_only
-
-LATER = "later"
 
 
 def main(arguments: list[str]) -> int:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from tuneoff.base.files import odd_entries, open_to_change, pinned, read_json, replacing
+from tuneoff.base.layout import EVENTS, FRAMEWORK, LOG, OUTSIDE, RUNS, SPEC
 from tuneoff.base.process_limits import SlotLimits, as_parent, fresh_environment
 from tuneoff.base.process_state import umask
 from tuneoff.base.processes import (
@@ -37,14 +38,10 @@ from tuneoff.base.processes import (
     session_of,
     with_mark,
 )
-from tuneoff.base.tracebacks import LOG
 from tuneoff.errors import TuneoffError
 from tuneoff.experiment.spec import RunSpec, run_spec_from_json, run_spec_to_json
 from tuneoff.experiment.trial_context import TrialContext
-from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.layout import FRAMEWORK, OUTSIDE, SPEC
 from tuneoff.record.results_folder import begun
-from tuneoff.record.store import RUNS
 from tuneoff.run.supervisor.leftovers import RESULTS_MARK, left_outside
 
 log = logging.getLogger(__name__)

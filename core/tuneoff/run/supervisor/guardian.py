@@ -24,10 +24,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from tuneoff.base.layout import LEFTOVERS, OUTSIDE
 from tuneoff.base.private_folder import PrivateFolder
 from tuneoff.base.processes import CLEANING_SECONDS, GUARDIAN, command_line, end_all, with_mark_and_sessions
 from tuneoff.errors import InfrastructureError
-from tuneoff.record.layout import LEFTOVERS, OUTSIDE
 from tuneoff.run.supervisor.leftovers import CGROUPS, RESULTS_MARK, clean_results, remove_cgroup
 
 UNDEPLOY_SECONDS = 7.0  # in most cases within `CLEANING_SECONDS`

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from tuneoff.base.files import read_regular_text
+from tuneoff.base.layout import END, LEFTOVERS, OUTSIDE, RUNS
 from tuneoff.base.private_folder import PrivateFolder
 from tuneoff.base.processes import all_pids, end_all, with_mark
-from tuneoff.record.layout import LEFTOVERS, OUTSIDE
 
 RESULTS_MARK = "TUNEOFF_RESULTS"  # environment variable with the results folder, in every process of a run
 MOST_BYTES = 1_000_000  # of that list
@@ -106,7 +106,7 @@ def clean_results(results: Path) -> list[int]:
     in the mark.
     """
     mark = str(results)
-    unfinished = [path.parent for path in results.glob(f"runs/*/*/{LEFTOVERS}") if not os.path.lexists(path.parent / "end.json")]
+    unfinished = [path.parent for path in results.glob(f"{RUNS}/*/*/{LEFTOVERS}") if not os.path.lexists(path.parent / END)]
     entries = [(kind, value, folder) for folder in unfinished for kind, value in remembered(folder)]
     with contextlib.ExitStack() as held:
         folders = [folder for kind, value, of in entries if kind == "folder" and (folder := _own_folder(value, of)) is not None]

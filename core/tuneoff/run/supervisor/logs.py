@@ -15,8 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tuneoff.base.files import pinned
-from tuneoff.base.tracebacks import LOG
-from tuneoff.record.layout import FRAMEWORK
+from tuneoff.base.layout import FRAMEWORK, LOG
 
 HEAD_BYTES, TAIL_BYTES = 1_000_000, 4_000_000
 LOOK_SECONDS = 1.0

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base import clock
+from tuneoff.base.layout import EVENTS, LOG, RUNS
 from tuneoff.base.private_folder import PrivateFolder
 from tuneoff.base.processes import COORDINATOR, command_line, last_words, process_text, reap, stat_fields
 from tuneoff.base.targets import load_target
-from tuneoff.base.tracebacks import LOG
 from tuneoff.errors import InfrastructureError, PluginError
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting, write_accounting
 from tuneoff.experiment.spec import RunSpec
@@ -26,11 +26,9 @@ from tuneoff.measure.power.sampler import COLLECT_SECONDS, Sampler
 from tuneoff.record.endings import Ruling
 from tuneoff.record.events.schema import Charged
 from tuneoff.record.events.tail import Tail
-from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.events.writer import EventWriter
 from tuneoff.record.results_folder import note_begun
 from tuneoff.record.run_context import remember
-from tuneoff.record.store import RUNS
 from tuneoff.run.lifecycle import DONE, FAILED, INTERRUPTED, INTERRUPTED_SECONDS, UNCAUGHT
 from tuneoff.run.progress import Listener, Tracker
 from tuneoff.run.supervisor.execution import Coordinator, Execution, Undeploy, new_execution, write_inputs

@@ -15,9 +15,9 @@ import threading
 from collections.abc import Callable, Sequence
 
 from tuneoff.base import clock, processes
+from tuneoff.base.layout import IN_PODS
 from tuneoff.record.events.schema import Charged, Limit, Process
 from tuneoff.record.events.writer import EventWriter
-from tuneoff.record.layout import IN_PODS
 from tuneoff.run.progress import OpenAttempt, Tracker
 from tuneoff.run.supervisor.execution import Execution
 from tuneoff.run.trial.children import left_by

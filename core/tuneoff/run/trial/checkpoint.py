@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tuneoff.base.identity import canonical_json
+from tuneoff.base.layout import CHECKPOINTS
 from tuneoff.base.numbers import described_value, number_of
 from tuneoff.errors import CheckpointError
 from tuneoff.workload import StateTensor, Workload
 
-FOLDER = "checkpoints"
 _KEY = "tuneoff"
 _STATE = "the `state_dict` of a workload with `has_state` must return a pair of mappings, tensors by name and texts by name"
 _WAY_OUT = "return what the test needs, or set `has_state = False` where the configuration is enough"
@@ -64,7 +64,7 @@ class Checkpoint:
 
 def checkpoint_path(run_dir: Path | str, trial_id: str) -> Path:
     """Return where the best checkpoint of a trial lies."""
-    return Path(run_dir) / FOLDER / f"{trial_id}.safetensors"
+    return Path(run_dir) / CHECKPOINTS / f"{trial_id}.safetensors"
 
 
 def state_of(workload: Workload) -> tuple[Mapping[str, StateTensor], Mapping[str, str]]:

@@ -6,20 +6,20 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tuneoff.base.layout import KILLS
 from tuneoff.base.processes import is_own_end
 from tuneoff.experiment.trial_context import TrialContext
 
 if TYPE_CHECKING:
     from tuneoff.record.events.writer import EventWriter
 
-FOLDER = "kills"
-MEMORY = "kills/memory"  # what is watched on other hosts
+MEMORY = f"{KILLS}/memory"  # what is watched on other hosts
 _OVER = "over_"
 
 
 def note_kill(run_dir: Path | str, trial_id: str, attempt: int, cause: str) -> None:
     """Leave a note before a trial's process is killed, so that whoever sees the death knows why."""
-    folder = Path(run_dir) / FOLDER
+    folder = Path(run_dir) / KILLS
     folder.mkdir(exist_ok=True)
     temporary = folder / f".{trial_id}.{attempt}"
     temporary.write_text(cause)
@@ -38,21 +38,21 @@ def announce_kill(run_dir: Path | str, events: EventWriter, trial_id: str, attem
 def kill_cause(run_dir: Path | str, trial_id: str, attempt: int) -> str | None:
     """Return why the supervisor killed this attempt, or None if it did not."""
     try:
-        return (Path(run_dir) / FOLDER / f"{trial_id}.{attempt}").read_text()
+        return (Path(run_dir) / KILLS / f"{trial_id}.{attempt}").read_text()
     except FileNotFoundError:
         return None
 
 
 def ask_kill(run_dir: Path | str, boot_id: str, pid: int, started_ns: int) -> None:
     """Ask whoever looks after another host of the run, by its boot id, to kill a process there."""
-    (Path(run_dir) / FOLDER / f"{boot_id}_{pid}_{started_ns}").touch()
+    (Path(run_dir) / KILLS / f"{boot_id}_{pid}_{started_ns}").touch()
 
 
 def asked_kills(run_dir: Path | str, boot_id: str) -> list[tuple[int, int]]:
     """Return (pid, its start in nanoseconds) of what is to be killed on a host."""
     return [
         (int(pid), int(started))
-        for host, pid, started in (path.name.split("_") for path in (Path(run_dir) / FOLDER).glob(f"{boot_id}_*_*"))
+        for host, pid, started in (path.name.split("_") for path in (Path(run_dir) / KILLS).glob(f"{boot_id}_*_*"))
     ]
 
 
@@ -128,14 +128,14 @@ class KernelKills:
     def claim(self, run_dir: Path | str, slot: int) -> None:
         """Leave a note that the kills so far were of a trial that ended by itself: no death on the slot is theirs."""
         if self._cgroup is not None:
-            folder = Path(run_dir) / FOLDER
+            folder = Path(run_dir) / KILLS
             folder.mkdir(exist_ok=True)
             (folder / f"slot-{slot}").write_text(str(out_of_memory_kills(self._cgroup)))
 
 
 def _claimed(run_dir: Path | str, slot: int) -> int:
     try:
-        return int((Path(run_dir) / FOLDER / f"slot-{slot}").read_text())
+        return int((Path(run_dir) / KILLS / f"slot-{slot}").read_text())
     except (OSError, ValueError):  # nobody did
         return 0
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tuneoff.base import clock
 from tuneoff.base.clock import NANOSECONDS
+from tuneoff.base.layout import SLOTS
 from tuneoff.base.process_state import TrainingState
 from tuneoff.base.processes import children
 from tuneoff.experiment.trial_context import TrialContext
@@ -31,7 +32,7 @@ class Slots:
     """The `count` places of a run. A process holds a slot by an exclusive lock on its file; a killed one frees it."""
 
     def __init__(self, run_dir: Path | str, count: int) -> None:
-        folder = Path(run_dir) / "slots"
+        folder = Path(run_dir) / SLOTS
         folder.mkdir(parents=True, exist_ok=True)
         self._files = [os.open(folder / str(i), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644) for i in range(count)]
         self._reserved: int | None = None

@@ -13,6 +13,7 @@ import msgspec
 
 from tuneoff.base.commands import command, install_command
 from tuneoff.base.files import regular, without_links
+from tuneoff.base.layout import EXPORT
 from tuneoff.base.packages import missing_modules
 from tuneoff.errors import MissingPackageError, ResultsError, UnknownNameError
 from tuneoff.record.results_folder import read_plan
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 INT64 = range(-(2**63), 2**63)
-EXPORT = "export"
 AGAIN = "the records are read instead; for speed export again: %s"
 
 log = logging.getLogger(__name__)

@@ -16,10 +16,10 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.layout import RECORD, RUNS
 from tuneoff.base.output import plain_line
 from tuneoff.errors import ResultsError, TuneoffError
 from tuneoff.measure.stored import record_text
-from tuneoff.record.store import FILE_NAME, RUNS
 from tuneoff.tell.live.sentences import to_json
 from tuneoff.tell.live.watcher import Watcher
 
@@ -119,5 +119,5 @@ class Site:
                 self._state, self._looked = to_json(self._watcher.look()), now
                 self._version = self._watcher.version
             folders = [Path(folder) for folder in self._watcher.ended]
-        records = {f"/{RUNS}/{folder.parent.name}/{folder.name}/{FILE_NAME}": folder for folder in folders}
+        records = {f"/{RUNS}/{folder.parent.name}/{folder.name}/{RECORD}": folder for folder in folders}
         return self._state, self._version, records

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tuneoff.base import clock
+from tuneoff.base.layout import END, EVENTS, PLAN, RUNS
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.names import cell_name, emulated_label, run_name
 from tuneoff.experiment.plan import Plan, PlannedRun
@@ -21,11 +22,9 @@ from tuneoff.judge.results import in_file_order
 from tuneoff.judge.runs import Run, run_of
 from tuneoff.record.events.schema import Process
 from tuneoff.record.events.tail import SETTLED_NS, Tail
-from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.layout import END
-from tuneoff.record.results_folder import PLAN, read_plan
+from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import RUNS, standing
+from tuneoff.record.store import standing
 from tuneoff.run.progress import LiveRun, Tracker
 from tuneoff.run.run_ends import RUNNING, UNFINISHED, Holder, begun_ns, holder, newest
 from tuneoff.tell.live.state import (

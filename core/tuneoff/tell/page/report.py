@@ -12,6 +12,7 @@ from tuneoff.base import files
 from tuneoff.base.commands import command
 from tuneoff.base.format import counted, duration_range
 from tuneoff.base.identity import canonical_json
+from tuneoff.base.layout import RECORD, REPORT
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.metric import Metric
 from tuneoff.experiment.metric_catalogue import metric
@@ -25,7 +26,7 @@ from tuneoff.judge.columns import ENERGY_AND_COST
 from tuneoff.judge.groups import Group, by_scope
 from tuneoff.judge.results import Results
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import FILE_NAME, write_bytes
+from tuneoff.record.store import write_bytes
 from tuneoff.tell.page import texts
 from tuneoff.tell.page.frameworks import FrameworkTable, column_groups, framework_tables
 from tuneoff.tell.page.runs import STATUSES, Facts, fault_tables, framework_facts, machine_facts, package_facts
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 MOST_RUNS = 4000  # in the table of runs; beyond, the page would be too large
 APART = frozenset(("comparisons", "power", "carbon", "prices", "questions", "anchors"))  # shown otherwise, or too long
 KEPT = 160  # characters of a value
-FOLDER = "report"  # in a results folder; derived from it, so it is in no bundle
 PAGE = "report.html"
 
 
@@ -56,7 +56,7 @@ def write_report(results_folder: Path, output: Path | None = None, answer: Answe
     from tuneoff.judge.choice.choose import answered
     from tuneoff.judge.results import read_results
 
-    folder = output or results_folder / FOLDER
+    folder = output or results_folder / REPORT
     text = composed(answer or answered(read_results(results_folder)), folder)
     make_folder(folder)
     path = folder / PAGE
@@ -243,4 +243,4 @@ class Places:
 
     def file(self, record: RunRecord) -> str:
         """Return the link to a record's file."""
-        return path_link(self._results.folder / self._results.run_folder(record) / FILE_NAME, self._folder)
+        return path_link(self._results.folder / self._results.run_folder(record) / RECORD, self._folder)

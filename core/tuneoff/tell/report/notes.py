@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tuneoff.base.commands import command
 from tuneoff.base.format import ESTIMATED, MISSING, counted, figure, listed, number, shown_unit
+from tuneoff.base.layout import RUNS
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.accounting.declared import Prices, carbon_line, prices_line, read_accounting
 from tuneoff.experiment.names import with_pruner
@@ -21,7 +22,6 @@ from tuneoff.record.metric_value import Kind
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import header_of
 from tuneoff.record.samples.schema import Header
-from tuneoff.record.store import RUNS
 
 MEDIANS = "Medians over seeds, in which a failed run is worse than any; below them lowest–highest of the runs that are done."
 ORDER: tuple[Kind, ...] = ("measured", "derived", "declared", "estimated")

@@ -11,16 +11,12 @@ from typing import Any
 
 from tuneoff.base.files import regular
 from tuneoff.base.identity import canonical_json
+from tuneoff.base.layout import END, EVENTS, LATER, PLAN, RECORD, RUNS
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.plan import Plan
 from tuneoff.measure.stored import read_run
 from tuneoff.record.end import BESIDE
-from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.layout import END
-from tuneoff.record.results_folder import PLAN
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import FILE_NAME as RECORD
-from tuneoff.record.store import RUNS
 from tuneoff.run.run_ends import RunEnd
 from tuneoff.run.trial.checkpoint import checkpoint_path
 from tuneoff.trust.bundle.archive import Content
@@ -78,7 +74,7 @@ def result_files(results: Path, by_folder: Executions, *, checkpoints: bool) -> 
 
 def _of_execution(folder: Path, record: RunRecord | None, checkpoints: bool) -> Iterator[Path]:
     yield from (folder / name for name in SINGLE if (folder / name).exists())
-    for events in (folder / EVENTS, folder / "later" / EVENTS):
+    for events in (folder / EVENTS, folder / LATER / EVENTS):
         if events.is_dir():
             yield from sorted(events.iterdir())
     if checkpoints and record is not None and record.test is not None and record.test.checkpoint_sha256 is not None:

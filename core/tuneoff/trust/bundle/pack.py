@@ -14,6 +14,7 @@ import tuneoff
 from tuneoff.base.code_digest import code_digest
 from tuneoff.base.files import open_regular
 from tuneoff.base.interrupting import interrupting
+from tuneoff.base.layout import EXPORT
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.names import run_name
 from tuneoff.experiment.plan import Plan
@@ -34,7 +35,6 @@ from tuneoff.trust.bundle.describe import (
     tells_of,
 )
 from tuneoff.trust.bundle.manifest import BundleManifest, top_folder, wrong_files
-from tuneoff.trust.verify.exports import FOLDER as EXPORTS
 from tuneoff.trust.verify.results import verify
 
 _PASSWORD = re.compile(  # which stands for none where it is a $NAME; Redis has no user before it
@@ -85,7 +85,7 @@ def pack(
         problems = [
             problem.line
             for problem in verify(results).problems
-            if problem.where.partition("/")[0] != EXPORTS  # which are not bundled
+            if problem.where.partition("/")[0] != EXPORT  # which are not bundled
         ]
         if problems and not allow_unverified:
             more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""

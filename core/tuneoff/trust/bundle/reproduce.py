@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tuneoff.base.json_values import plain
+from tuneoff.base.layout import REPRODUCTION
 from tuneoff.errors import MissingPackageError, TuneoffError, UnknownNameError
 from tuneoff.experiment.expand import SkipCheck
 from tuneoff.experiment.names import run_name
@@ -24,7 +25,6 @@ from tuneoff.trust.bundle.opened import Bundle, choose, eligible, group_of, plan
 from tuneoff.trust.bundle.preflight import Preflight, preflight, workload_key
 from tuneoff.trust.bundle.verdict import UNEXPLAINED, ReproducedColumn, ReproductionAnswer, inconclusive, of_columns, overall
 
-REPORT = "reproduction.json"  # in the results folder
 FORMAT_VERSION = 2  # history: 1 = first; 2 = rows of `preflight` have `a` (the bundle) and `b` (here)
 
 
@@ -173,7 +173,7 @@ def compare(request: ReproduceRequest, results: Path | None) -> Reproduction:
         results=results,
     )
     if results is not None:
-        write_bytes(results / REPORT, (json.dumps(reproduction.to_json(), indent=1, ensure_ascii=False) + "\n").encode())
+        write_bytes(results / REPRODUCTION, (json.dumps(reproduction.to_json(), indent=1, ensure_ascii=False) + "\n").encode())
     return reproduction
 
 

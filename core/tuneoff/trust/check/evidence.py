@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from tuneoff.adapter import Adapter
 from tuneoff.base.findings import Check, Finding, judged
+from tuneoff.base.layout import EVENTS
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import TuneoffError
 from tuneoff.experiment.spec import ExperimentSpec, RunSpec
@@ -19,7 +20,6 @@ from tuneoff.measure.use import SHARE
 from tuneoff.record.endings import Ruling
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Event, Flag, Process, TrialEnded
-from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.run_record import RunRecord
 from tuneoff.run.finish import finish
 from tuneoff.trust.check.fault_injection import RAISED

@@ -20,11 +20,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tuneoff.base.layout import RUNS
 from tuneoff.base.process_limits import die_with_parent
 from tuneoff.base.processes import MARK, become_subreaper, kill, with_mark
 from tuneoff.experiment.spec import run_spec_from_json
 from tuneoff.record.events.reader import EventLog
-from tuneoff.record.store import RUNS
 from tuneoff.run.child import answer_request, ask
 from tuneoff.run.progress import Listener, LiveRun
 from tuneoff.run.supervisor import cgroups

@@ -12,13 +12,12 @@ from typing import Any
 from tuneoff.base.clock import NANOSECONDS
 from tuneoff.base.format import counted
 from tuneoff.base.identity import configuration_digest
+from tuneoff.base.layout import EVENTS, POD
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.experiment.strategies import listed_configurations
 from tuneoff.record.events import schema
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Event, Process
-from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.layout import POD
 from tuneoff.record.run_record import RunRecord
 from tuneoff.trust.history_check.counterexample import Breach, Counterexample, counterexample
 from tuneoff.trust.history_check.trial_histories import AttemptHistory, Moment, RunHistory, Training, Trial

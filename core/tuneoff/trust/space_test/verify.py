@@ -14,6 +14,7 @@ from typing import Any
 
 from tuneoff.base.format import counted, duration_text
 from tuneoff.base.interrupting import interrupting
+from tuneoff.base.layout import EVENTS, RUNS
 from tuneoff.base.process_limits import fresh_environment
 from tuneoff.base.processes import MARK, in_session, with_mark
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING
@@ -22,8 +23,6 @@ from tuneoff.experiment.power_settings import PowerSettings
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import TrialStarted, TrialSubmitted
-from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.store import RUNS
 from tuneoff.run.child import ask
 from tuneoff.run.execute import PlanRequest, execute
 from tuneoff.run.run_ends import UNFINISHED, RunEnd

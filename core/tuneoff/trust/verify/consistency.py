@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tuneoff.base.clock import NANOSECONDS
+from tuneoff.base.layout import EVENTS, SAMPLES
 from tuneoff.measure.attribution.account import EnergyAccount, job_pieces
 from tuneoff.record.events.reader import Alignment, EventLog, Statistics, read_file
 from tuneoff.record.events.schema import Event, Process, RunStopped
-from tuneoff.record.events.writer import FOLDER as EVENTS
 from tuneoff.record.metric_value import MetricValue
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Samples
-from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
 from tuneoff.record.samples.schema import Header
 from tuneoff.trust.verify.findings import Fault
 

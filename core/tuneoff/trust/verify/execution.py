@@ -12,16 +12,14 @@ import msgspec
 from msgspec.structs import replace
 
 from tuneoff.base.files import odd_entries, open_regular, read_json, read_regular
+from tuneoff.base.layout import BEST_CONFIGURATION, END, EVENTS, FRAMEWORK, RECORD, SAMPLES, TEST_RESULT
 from tuneoff.errors import ResultsError
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.derived import Derived, derive_folder
 from tuneoff.record.end import ExecutionEnd, broken_seals, key_of, read_end, read_spec
 from tuneoff.record.endings import IN_NO_EVENT
-from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.layout import BEST_CONFIGURATION, END, FRAMEWORK, TEST_RESULT
 from tuneoff.record.run_record import FORMAT_VERSION, RunRecord
-from tuneoff.record.samples.schema import FILE_NAME as SAMPLES
-from tuneoff.record.store import FILE_NAME, cached_run
+from tuneoff.record.store import cached_run
 from tuneoff.run.trial.checkpoint import checkpoint_path
 from tuneoff.trust.history_check.rules import check_run
 from tuneoff.trust.verify.consistency import WatchedLog, clock_faults, wrong_sums
@@ -160,19 +158,19 @@ def _derive(
 def _compare(folder: Path, key: str, record: RunRecord, outcome: VerifiedExecution) -> None:
     """Name each value of the stored record that differs; one that no reader takes is told, and no defect."""
     try:
-        content = read_regular(folder / FILE_NAME)
+        content = read_regular(folder / RECORD)
     except OSError:
         return
     if is_same_text(content, record, key):
         return
     if cached_run(content, key) is None:
-        outcome.notes.append(f"{FILE_NAME} is damaged, or of other files or another tuneoff: it is not used")
+        outcome.notes.append(f"{RECORD} is damaged, or of other files or another tuneoff: it is not used")
         return
     try:
         for difference in record_differences(content, record, key):
             outcome.add("value", difference.path, difference.text, difference.stored, difference.recomputed)
     except UnicodeDecodeError as error:  # in what no reader takes
-        outcome.add("schema", FILE_NAME, f"is damaged: {error}")
+        outcome.add("schema", RECORD, f"is damaged: {error}")
 
 
 def _test_files(folder: Path, record: RunRecord) -> Iterator[Fault]:

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Literal
 
 from tuneoff.base.files import pinned, without_links
+from tuneoff.base.layout import EXPORT
 from tuneoff.errors import TuneoffError
 from tuneoff.tell.frames.export import TABLES, export, stored_keys
 from tuneoff.tell.frames.parquet import export_key
 from tuneoff.trust.verify.findings import Check, Problem
 
-FOLDER = "export"
 AGAIN = "export again"
 
 
@@ -27,15 +27,15 @@ def export_problems(results: Path, run_ids: Sequence[str], defective: Sequence[s
     `defective`: executions ("run id/execution id") with problems of their own: no table of these can be held to anything.
     `notes`: what was not compared.
     """
-    folder = results / FOLDER
+    folder = results / EXPORT
     try:
         with pinned(folder) as path:
             present = sorted(os.listdir(path))
     except OSError as error:
-        yield Problem(check="file", where=FOLDER, what="", text=f"cannot be read: {error.strerror}")
+        yield Problem(check="file", where=EXPORT, what="", text=f"cannot be read: {error.strerror}")
         return
     if any(name.endswith(".parquet") for name in present):
-        notes.append(f"{FOLDER}/*.parquet were not compared: only csv and json are")
+        notes.append(f"{EXPORT}/*.parquet were not compared: only csv and json are")
     formats: tuple[Literal["csv", "json"], ...] = ("csv", "json")
     for format in formats:
         names = [f"{table}.{format}" for table in TABLES]
@@ -48,9 +48,9 @@ def export_problems(results: Path, run_ids: Sequence[str], defective: Sequence[s
                 yield _problem("file", name, "is no file")
                 return
         if defective:
-            notes.append(f"{FOLDER}/*.{format} were not compared: executions differ themselves: {', '.join(defective)}")
+            notes.append(f"{EXPORT}/*.{format} were not compared: executions differ themselves: {', '.join(defective)}")
         elif stored_keys(folder).get(format) != export_key(results):
-            notes.append(f"{FOLDER}/*.{format} are of other executions, or of another tuneoff: {AGAIN}")
+            notes.append(f"{EXPORT}/*.{format} are of other executions, or of another tuneoff: {AGAIN}")
         else:
             yield from _changed(results, format, [name for name in names if name in present], run_ids, notes)
 
@@ -63,10 +63,10 @@ def _changed(
             with _quiet():
                 export(results, without_links(Path(temporary)), format, run_ids)
             for name in names:
-                if not filecmp.cmp(results / FOLDER / name, Path(temporary, name), shallow=False):
+                if not filecmp.cmp(results / EXPORT / name, Path(temporary, name), shallow=False):
                     yield _problem("value", name, "is not what the records give")
         except (OSError, TuneoffError) as error:
-            notes.append(f"{FOLDER}/*.{format} could not be compared: {error}")
+            notes.append(f"{EXPORT}/*.{format} could not be compared: {error}")
 
 
 @contextlib.contextmanager
@@ -81,4 +81,4 @@ def _quiet() -> Iterator[None]:
 
 
 def _problem(check: Check, name: str, text: str) -> Problem:
-    return Problem(check=check, where=f"{FOLDER}/{name}", what="", text=f"{text}; {AGAIN}")
+    return Problem(check=check, where=f"{EXPORT}/{name}", what="", text=f"{text}; {AGAIN}")

@@ -10,16 +10,14 @@ from typing import Any
 
 from tuneoff.base.files import read_regular
 from tuneoff.base.json_values import plain
+from tuneoff.base.layout import ACCOUNTING, PLAN, RUNS
 from tuneoff.errors import ExperimentError, ResultsError, TuneoffError
-from tuneoff.experiment.accounting.declared import FILE_NAME as ACCOUNTING
 from tuneoff.experiment.accounting.declared import Accounting, frozen
 from tuneoff.experiment.names import run_name
 from tuneoff.experiment.plan import FORMAT_VERSION, LAST_READERS, WARM_UP_BLOCK, Plan
 from tuneoff.experiment.spec import run_spec_from_json
 from tuneoff.measure.derived import Derived
 from tuneoff.record.end import ExecutionEnd
-from tuneoff.record.results_folder import PLAN
-from tuneoff.record.store import RUNS
 from tuneoff.trust.verify.findings import Findings, Problem, VerifiedExecution, differences, read_object, show
 
 STATED = ("name", "path", "content", "labels")  # of the plan: nothing else says them

@@ -19,15 +19,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from tuneoff.base.files import is_utf8, pinned
+from tuneoff.base.layout import BEGUN, END, EVENTS, EXPORT, RUNS
 from tuneoff.base.process_limits import die_with_parent
 from tuneoff.record.events.reader import SUFFIX
-from tuneoff.record.events.writer import FOLDER as EVENTS
-from tuneoff.record.layout import END
-from tuneoff.record.results_folder import FILE_NAME as BEGUN
 from tuneoff.record.results_folder import begun, came_to_end, reading
-from tuneoff.record.store import RUNS
 from tuneoff.trust.verify.execution import VerificationTask, verify_execution
-from tuneoff.trust.verify.exports import FOLDER as EXPORTS
 from tuneoff.trust.verify.exports import export_problems
 from tuneoff.trust.verify.findings import Problem, VerifiedExecution
 from tuneoff.trust.verify.planned import (
@@ -172,7 +168,7 @@ def verify(results: Path, progress: Progress | None = None, processes: int | Non
         verification.plan_problems += removed_executions(
             listed, verification.outcomes, {problem.where for problem in verification.plan_problems}
         )
-    if os.path.lexists(results / EXPORTS) and is_listed:
+    if os.path.lexists(results / EXPORT) and is_listed:
         verification.export_problems += _exports(verification, [run.run_id for run in plan.runs])
     if is_running:
         verification.notes.append("a tuneoff command works in this folder now: it is not complete")
@@ -192,7 +188,7 @@ def _listed(results: Path, plan: PlanFindings) -> list[tuple[str, str]]:
 def _exports(verification: Verification, run_ids: list[str]) -> list[Problem]:
     """Hold the tables to the records where these are as they must be."""
     if any(outcome.has_special_files for outcome in verification.outcomes):
-        verification.notes.append(f"{EXPORTS}/ was not compared: an execution has a file that must not be opened")
+        verification.notes.append(f"{EXPORT}/ was not compared: an execution has a file that must not be opened")
         return []
     defective = sorted(f"{outcome.run_id}/{outcome.execution_id}" for outcome in verification.outcomes if outcome.problems)
     return list(export_problems(verification.results, run_ids, defective, verification.notes))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from trust.check.planted.base import Altered, PlannedTrial, Task
-from tuneoff.record.events.writer import FOLDER
+from tuneoff.base.layout import EVENTS
 from tuneoff.record.run_context import RunContext
 from tuneoff.run.trial.pool import Death
 from tuneoff.run.trial.run_trial import TrialOutcome
@@ -39,7 +39,7 @@ class DropsEvents(SerialAdapter):
 
 
 def worker_files(run_dir: Path) -> list[Path]:
-    return sorted((run_dir / FOLDER).glob("worker-*.jsonl"))
+    return sorted((run_dir / EVENTS).glob("worker-*.jsonl"))
 
 
 def whole_events(file: Path) -> list[dict[str, Any]]:
