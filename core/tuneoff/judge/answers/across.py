@@ -36,7 +36,7 @@ Scores = dict[str, list[float]]  # by task, smaller is better, a failed run +inf
 
 
 @dataclass(slots=True, kw_only=True)
-class _Family:
+class _Condition:
     """The scopes that differ in their task alone."""
 
     scope: Scope
@@ -53,49 +53,43 @@ def across_tasks(
 ) -> Iterator[AcrossTasks]:
     """Yield each question over the tasks of the file, by sampler, pruner and variant; nothing for a file without tasks."""
     for index in range(len(plan.questions)):
-        for family in _families(of_scope, questions, index):
-            yield _across(family, plan)
+        conditions: dict[str, _Condition] = {}
+        for scope, groups in of_scope.items():
+            if not scope.task:
+                continue
+            text = scope.text.removesuffix(f" {scope.task}")
+            whole = Scope(sampler=scope.sampler, pruner=scope.pruner, variant=scope.variant, task="", text=text)
+            bare = _Condition(scope=whole, question=questions[scope][index])
+            condition = conditions.setdefault(groups[0].spec.scope_key(TASK), bare)
+            condition.tasks.append(scope.task)
+            for group in groups:
+                if group.is_compared and group.spec.replicate == 0:
+                    condition.groups.setdefault(group.label, {})[scope.task] = group
+            for again, first in noise_pairs(groups):
+                condition.noise.setdefault((again.label, first.label), []).append((again, first))
+        for condition in conditions.values():
+            yield _across(condition, plan)
 
 
-def _families(
-    of_scope: Mapping[Scope, Sequence[Group]], questions: Mapping[Scope, Sequence[Question]], index: int
-) -> list[_Family]:
-    families: dict[str, _Family] = {}
-    for scope, groups in of_scope.items():
-        if not scope.task:
-            continue
-        key = groups[0].spec.scope_key(TASK)
-        text = scope.text.removesuffix(f" {scope.task}")
-        whole = Scope(sampler=scope.sampler, pruner=scope.pruner, variant=scope.variant, task="", text=text)
-        family = families.setdefault(key, _Family(scope=whole, question=questions[scope][index]))
-        family.tasks.append(scope.task)
-        for group in groups:
-            if group.is_compared and group.spec.replicate == 0:
-                family.groups.setdefault(group.label, {})[scope.task] = group
-        for again, first in noise_pairs(groups):
-            family.noise.setdefault((again.label, first.label), []).append((again, first))
-    return list(families.values())
-
-
-def _across(family: _Family, plan: Frozen) -> AcrossTasks:
-    question = family.question
-    waiting = _waiting(family.groups)
-    metrics = {group.spec.experiment.objective.metric for groups in family.groups.values() for group in groups.values()}
+def _across(condition: _Condition, plan: Frozen) -> AcrossTasks:
+    question = condition.question
+    waiting = _waiting(condition.groups)
+    metrics = {group.spec.experiment.objective.metric for groups in condition.groups.values() for group in groups.values()}
     is_quality = bool(metrics) and all(is_of_objective(question.metric, metric) for metric in metrics)  # compared by regret
     comparison = TaskComparison(question=question, plan=plan, is_quality=is_quality)
-    scores = {label: _scores(groups, question, plan, is_quality) for label, groups in family.groups.items()}
+    scores = {label: _scores(groups, question, plan, is_quality) for label, groups in condition.groups.items()}
     scores = {label: by_task for label, by_task in scores.items() if by_task}
     tasks_of = {
-        (first, second): tuple(task for task in family.tasks if task in scores[first] and task in scores[second])
+        (first, second): tuple(task for task in condition.tasks if task in scores[first] and task in scores[second])
         for first, second in combinations(scores, 2)
-        if is_quality or not _has_several_kinds(family, (first, second))
+        if is_quality or not _has_several_kinds(condition, (first, second))
     }
     tasks_of = {names: tasks for names, tasks in tasks_of.items() if tasks}
-    is_one_kind = is_quality or not _has_several_kinds(family, tuple(scores))
-    whole = [task for task in family.tasks if scores and is_one_kind and all(task in by_task for by_task in scores.values())]
-    tasks = [task for task in family.tasks if task in whole or any(task in shared for shared in tasks_of.values())]
+    is_one_kind = is_quality or not _has_several_kinds(condition, tuple(scores))
+    whole = [task for task in condition.tasks if scores and is_one_kind and all(task in by_task for by_task in scores.values())]
+    tasks = [task for task in condition.tasks if task in whole or any(task in shared for shared in tasks_of.values())]
     labels = tuple(scores) if tasks else ()
-    key = (question.name, question.metric, family.scope.text)
+    key = (question.name, question.metric, condition.scope.text)
     iqm = {}
     if whole and is_quality:
         for label in labels:
@@ -103,15 +97,15 @@ def _across(family: _Family, plan: Frozen) -> AcrossTasks:
             iqm[label] = stratified_iqm(regret, plan.confidence, key=(*key, label))
     across = AcrossTasks(
         question=question,
-        scope=family.scope,
+        scope=condition.scope,
         tasks=tuple(tasks),
         labels=labels,
         iqm_regret=iqm,
-        compared=tuple(compared(family.groups, tasks_of, comparison, family.noise.values())) if waiting is None else (),
+        compared=tuple(compared(condition.groups, tasks_of, comparison, condition.noise.values())) if waiting is None else (),
         tasks_of=tasks_of,
         is_regret=is_quality,
     )
-    said = texts(across, family.tasks, family.groups, plan, waiting)
+    said = texts(across, condition.tasks, condition.groups, plan, waiting)
     return replace(across, texts=tuple(said))
 
 
@@ -137,7 +131,9 @@ def _scores(groups: Mapping[str, Group], question: Question, plan: Frozen, is_qu
     for task, group in groups.items():
         if is_quality:
             anchors = anchors_of(group, plan)
-            scores = regrets(group, anchors) if anchors is not None else []
+            measure = _regret(anchors) if anchors is not None else None
+            values = [math.inf if run.has_failed else measure(run, VALIDATION).value for run in group.runs] if measure else []
+            scores = [regret for regret in values if regret is not None]
         else:
             sign, of = (1.0 if question.better == "min" else -1.0), group.estimate(question.metric)
             scores = [*(sign * amount for amount in of.known), *[math.inf] * of.failed]
@@ -147,9 +143,9 @@ def _scores(groups: Mapping[str, Group], question: Question, plan: Frozen, is_qu
     return by_task
 
 
-def _has_several_kinds(family: _Family, labels: Sequence[str]) -> bool:
-    groups = (group for label in labels for group in family.groups[label].values())
-    return len({kind for group in groups for kind in group.estimate(family.question.metric).kinds}) > 1
+def _has_several_kinds(condition: _Condition, labels: Sequence[str]) -> bool:
+    groups = (group for label in labels for group in condition.groups[label].values())
+    return len({kind for group in groups for kind in group.estimate(condition.question.metric).kinds}) > 1
 
 
 def _waiting(groups: Groups) -> str | None:
@@ -335,18 +331,6 @@ def normalised(validation: float, anchors: AnchorsPart) -> float:
     return (anchors.best_known - validation) / (anchors.best_known - anchors.random_search)
 
 
-def regrets(group: Group, anchors: AnchorsPart) -> list[float]:
-    """Return the regret of each run that ended; +inf for one that failed."""
-    values = []
-    for run in group.runs:
-        selected = value(run, VALIDATION).value
-        if run.has_failed:
-            values.append(math.inf)
-        elif selected is not None:
-            values.append(normalised(selected, anchors))
-    return values
-
-
 def bounded(regret: list[float]) -> list[float]:
     """Return regrets with a failure as the worst anchor, 1, or as the worst of the same runs where that is worse.
 
@@ -386,7 +370,7 @@ def texts(
         warning = f". {_WARNING}, {_chance(plan)}" if _differs(control, plan) else ""
         p = f"p {figure(control.p or 0.0)}"
         yield f"Control (A/A, in no family): {control.one} against {control.other} {difference} ({p}){warning}."
-    if _is_modelled(across, groups):
+    if any(is_modelled(group, group, across.question.metric) for of in groups.values() for group in of.values()):
         yield "Modelled energy: p and interval are the widest over the plausible weights, the rest is at the default ones."
     failed = sum(run.has_failed for of in groups.values() for group in of.values() for run in group.runs)
     if failed:
@@ -402,11 +386,6 @@ def compared_by(across: AcrossTasks) -> Question:
     """Return the question as its differences over tasks are: of regret for quality."""
     question = across.question
     return replace(question, better="min", scale="difference", unit="regret") if across.is_regret else question
-
-
-def _is_modelled(across: AcrossTasks, groups: Groups) -> bool:
-    every = [group for of in groups.values() for group in of.values()]
-    return any(is_modelled(group, group, across.question.metric) for group in every)
 
 
 def _head(across: AcrossTasks, tasks: Sequence[str], regret: bool) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tuneoff.base.json_values import field_values, plain, values
-from tuneoff.judge.answers.answer import AcrossTasks, Answers, OverTasks, Verdict
-from tuneoff.judge.choice.choice import Choice, Point, Row, ScalingCurve, ScopeColumn, Setting
+from tuneoff.judge.answers.answer import AcrossTasks, Answers, Verdict
+from tuneoff.judge.choice.choice import Choice, Point, ScopeColumn, Setting
 from tuneoff.judge.columns import METRICS
 from tuneoff.judge.groups import Group
-from tuneoff.judge.runs import Run, Value
+from tuneoff.judge.runs import Run
 
 FORMAT_VERSION = 6
 _NO_WEIGHTS = "no model's weights are in its values"
@@ -56,12 +56,11 @@ def _estimate(group: Group, metric: str) -> dict[str, Any]:
         **values(of, ("unit", "kinds", "reasons")),
         "median": plain(median),
         **({} if median is not None else {"median_reason_if_null": "; ".join(of.reasons) or "there is no run"}),
-        "values": [_value(value) for value in of.values],
+        "values": [
+            field_values(value, {"value": value.reason or "unknown", "kind": "there is no value"}, without=("reason", "is_done"))
+            for value in of.values
+        ],
     }
-
-
-def _value(value: Value) -> dict[str, Any]:
-    return field_values(value, {"value": value.reason or "unknown", "kind": "there is no value"}, without=("reason", "is_done"))
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:
@@ -94,12 +93,11 @@ def _across(across: AcrossTasks) -> dict[str, Any]:
         "question": across.question.name,
         "metric": across.question.metric,
         "scope": across.scope.text,
-        "compared": [_over_tasks(pair) for pair in across.compared],
+        "compared": [
+            field_values(pair, {"mean": pair.reason, "p": pair.reason, "weights": _NO_WEIGHTS}, without=("reason",))
+            for pair in across.compared
+        ],
     }
-
-
-def _over_tasks(pair: OverTasks) -> dict[str, Any]:
-    return field_values(pair, {"mean": pair.reason, "p": pair.reason, "weights": _NO_WEIGHTS}, without=("reason",))
 
 
 def choice_to_json(choice: Choice) -> dict[str, Any]:
@@ -123,19 +121,21 @@ def _setting(setting: Setting) -> dict[str, Any]:
     }
     return {
         **field_values(setting, because, without=("scopes", "rows", "curves")),
-        "rows": [_row(row) for row in setting.rows],
-        "curves": [_curve(curve) for curve in setting.curves],
+        "rows": [
+            {
+                **field_values(row, without=("columns",)),
+                "columns": {name: _column(column) for name, column in row.columns.items()},
+            }
+            for row in setting.rows
+        ],
+        "curves": [
+            {
+                **field_values(curve, without=("lines",)),
+                "lines": {label: [_point(point) for point in points] for label, points in curve.lines.items()},
+            }
+            for curve in setting.curves
+        ],
     }
-
-
-def _row(row: Row) -> dict[str, Any]:
-    columns = {name: _column(column) for name, column in row.columns.items()}
-    return {**field_values(row, without=("columns",)), "columns": columns}
-
-
-def _curve(curve: ScalingCurve) -> dict[str, Any]:
-    lines = {label: [_point(point) for point in points] for label, points in curve.lines.items()}
-    return {**field_values(curve, without=("lines",)), "lines": lines}
 
 
 def _point(point: Point) -> dict[str, Any]:

@@ -32,7 +32,6 @@ from tuneoff.measure.attribution.gpu import trained_on_gpu
 from tuneoff.measure.power.cpu_table import RATIO_LOW, WeightRange, weight_range
 from tuneoff.measure.spans import started_attempts
 from tuneoff.measure.use import busy_cpu
-from tuneoff.record.metric_value import Kind
 from tuneoff.record.run_record import RunRecord
 
 FEWEST_SEEDS = 10  # paired; with fewer the intervals are shown, and nothing is claimed
@@ -81,15 +80,16 @@ class _Case:
             differences=self.pair.differences,
             failures=self.pair.failures,
             is_noise=self.is_noise,
-            is_estimated=any(self._kind(group, seed) == "estimated" for group in (self.group, self.other) for seed in self._used),
-            disturbance=disturbance(group.by_seed[seed] for group in (self.group, self.other) for seed in self._used),
+            is_estimated=any(value(run, self.question.metric).kind == "estimated" for run in self._used),
+            disturbance=disturbance(self._used),
         )
         few = self._too_few()
         if few is not None:
             return replace(bare, reason=few, interval=self._plain(self._compared))
         blocked = self.pair.waiting or self.pair.excluded
         if blocked is not None:
-            interval = self._shown(values, self.alpha) if self.pair.excluded is None else None
+            can_show = self.pair.excluded is None and len(values) >= FEWEST_FOR_INTERVAL
+            interval = self._judge(values).interval if can_show else None
             return replace(bare, outcome=Outcome.UNDECIDED, reason=blocked, interval=interval)
         if not self._compared:
             return replace(bare, outcome=Outcome.UNDECIDED, reason=f"both failed in {counted(len(values), 'seed')}")
@@ -116,11 +116,8 @@ class _Case:
         return [row.difference for row in self.pair.usable if row.difference is not None and row.reason != BOTH_FAILED]
 
     @property
-    def _used(self) -> list[int]:
-        return [row.seed for row in self.pair.usable]
-
-    def _kind(self, group: Group, seed: int) -> Kind | None:
-        return value(group.by_seed[seed], self.question.metric).kind
+    def _used(self) -> list[Run]:
+        return [group.by_seed[row.seed] for group in (self.group, self.other) for row in self.pair.usable]
 
     @property
     def _step(self) -> float:
@@ -149,9 +146,6 @@ class _Case:
             estimator=estimator,
         )
 
-    def _shown(self, values: Sequence[float], alpha: float) -> Interval | None:
-        return self._judge(values, alpha=alpha).interval if len(values) >= FEWEST_FOR_INTERVAL else None
-
     def _plain(self, values: Sequence[float]) -> Interval | None:
         """Return the median of the differences with an interval that claims nothing: too few seeds for the verdict's own."""
         if len(values) < FEWEST_FOR_INTERVAL:
@@ -179,7 +173,8 @@ class _Case:
         successes = [row for row in rows if row.reason is None]
         sensitivities = [self._sensitivity(WITHOUT_FAILURES, successes)] if len(successes) < len(rows) else []
         sensitivities += [self._sensitivity("median", rows, "median"), self._without_one(rows, outcome)]
-        undisturbed = [row for row in rows if not self._is_disturbed(row.seed)]
+        both = (self.group, self.other)
+        undisturbed = [row for row in rows if all(is_disturbed(group.by_seed[row.seed]) is False for group in both)]
         sensitivities += [self._without_disturbed(undisturbed)] if len(undisturbed) < len(rows) else []
         if is_modelled(self.group, self.other, self.question.metric):
             weights = weights_of(self.group, self.other)
@@ -218,11 +213,9 @@ class _Case:
         if changing:
             first = next(iter(changing.values()))
             return replace(first, choice=f"without seed {' or '.join(map(str, changing))}")
-        return max(tried.values(), key=_width)
-
-    def _is_disturbed(self, seed: int) -> bool:
-        """Whether a run of the pair was disturbed, or may have been."""
-        return any(is_disturbed(group.by_seed[seed]) is not False for group in (self.group, self.other))
+        return max(
+            tried.values(), key=lambda each: each.interval.high - each.interval.low if each.interval is not None else math.inf
+        )
 
     def _without_disturbed(self, rows: Sequence[PairedDifference]) -> Sensitivity:
         """Judge the pairs that nobody disturbed, at the least error that so many allow where that is greater than `alpha`."""
@@ -277,10 +270,6 @@ class _Case:
         if spread <= 1e-12 * max(1.0, self.pair.scale):
             return None
         return seeds_needed(self.question.margin / 2 / spread, self.alpha)
-
-
-def _width(sensitivity: Sensitivity) -> float:
-    return sensitivity.interval.high - sensitivity.interval.low if sensitivity.interval is not None else math.inf
 
 
 def pairs(groups: Sequence[Group]) -> list[tuple[Group, Group]]:
@@ -376,7 +365,9 @@ def is_modelled(group: Group, other: Group, metric: str) -> bool:
     """Whether the metric is modelled with weights. A metered energy with gaps is estimated too, but by none."""
     if not (metric.startswith(("energy.", "carbon.")) or metric.endswith((".energy", ".carbon"))):
         return False  # carbon follows energy
-    return any(_is_modelled(run, metric) for group in (group, other) for run in group.runs)
+    return any(
+        value(run, metric).kind == "estimated" and _metric(run, RATIO_LOW) is not None for run in (*group.runs, *other.runs)
+    )
 
 
 def weights_of(*groups: Group) -> WeightRange:
@@ -420,7 +411,3 @@ def _model_uses(run: Run, record: RunRecord, metric: str) -> tuple[float | None,
 def _metric(run: Run, name: str) -> float | None:
     metric = run.record.metrics.get(name) if run.record is not None else None
     return metric.value if metric is not None else None
-
-
-def _is_modelled(run: Run, metric: str) -> bool:
-    return value(run, metric).kind == "estimated" and _metric(run, RATIO_LOW) is not None

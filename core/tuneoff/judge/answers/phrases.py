@@ -260,7 +260,9 @@ def _of_question(heading: str, verdicts: Sequence[Verdict]) -> Iterator[Statemen
         yield from _counted(heading, by_scope)
     else:
         for scope, in_scope in by_scope.items():
-            where = f"{scope_text(scope)}, {_seeds(in_scope)}"
+            counts = {verdict.seeds for verdict in in_scope}
+            seeds = counted(counts.pop(), "seed") if len(counts) == 1 else f"{min(counts)} to {max(counts)} seeds"
+            where = f"{scope_text(scope)}, {seeds}"
             yield from (Statement(question=heading, where=where, text=text) for text in _of_scope(in_scope[0].question, in_scope))
 
 
@@ -336,8 +338,3 @@ def _common_reason(verdicts: Sequence[Verdict]) -> str | None:
     if all(verdict.outcome is Outcome.NOT_JUDGED for verdict in verdicts):
         return reasons.pop() if len(reasons) == 1 else "; ".join(sorted(reasons))
     return None
-
-
-def _seeds(verdicts: Sequence[Verdict]) -> str:
-    counts = {verdict.seeds for verdict in verdicts}
-    return counted(counts.pop(), "seed") if len(counts) == 1 else f"{min(counts)} to {max(counts)} seeds"

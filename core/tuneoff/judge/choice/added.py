@@ -101,7 +101,7 @@ def added(group: Group, baseline: Group | None, longest: Longest, confidence: fl
     reports = _median(numbers, [group], confidence)
     numbers_of_epochs = {seed: number / used[seed] for seed, number in trained.items() if 0 < used.get(seed, 0) < math.inf}
     epochs = _median(numbers_of_epochs, [group], confidence)
-    per_epoch = 1 / epochs.estimate if epochs is not None and epochs.estimate > 0 else None
+    per_epoch = 1 / epochs.estimate if epochs is not None and epochs.estimate > 0 else 0.0
     lengths = _lengths(whole, [group], confidence, longest.trial)
     return Added(
         baseline=baseline.label if baseline is not None else None,
@@ -113,7 +113,10 @@ def added(group: Group, baseline: Group | None, longest: Longest, confidence: fl
         epochs=epochs.estimate if epochs is not None else None,
         per_whole_trial=_median(whole, [group], confidence),
         lengths=lengths,
-        epoch_lengths=tuple(_part(length, per_epoch) for length in lengths) if per_epoch is not None else (),
+        epoch_lengths=tuple(
+            replace(each, seconds=each.seconds * per_epoch, low=each.low * per_epoch, high=each.high * per_epoch)
+            for each in (lengths if per_epoch else ())
+        ),
         job_lengths=_lengths(above, [group, baseline] if baseline is not None else [], confidence, longest.job),
     )
 
@@ -178,7 +181,3 @@ def _lengths(values: BySeed, groups: Sequence[Group], confidence: float, longest
         )
         for share in SHARES
     )
-
-
-def _part(length: Length, part: float) -> Length:
-    return replace(length, seconds=length.seconds * part, low=length.low * part, high=length.high * part)

@@ -47,7 +47,7 @@ def curves(rows: Sequence[Row], specs: Mapping[Scope, RunSpec], confidence: floa
     take_time = any(_takes_time(column) for row in rows for column in row.columns.values())
     metrics = (UTILIZATION, *(() if length_curves else (ADDED,)), ASK) if take_time else (RATE, ASK)
     by_workers = [
-        replace(curve, limits=_limits(rows, specs, scopes, confidence) if metric == UTILIZATION else {})
+        replace(curve, limits=_limits(rows, scopes, confidence) if metric == UTILIZATION else {})
         for metric in metrics
         for scopes in _apart("workers", specs)
         if _varies(curve := _curve("workers", metric, rows, specs, scopes), 1.0)
@@ -134,7 +134,7 @@ def _curve(over: Over, metric: str, rows: Sequence[Row], specs: Mapping[Scope, R
     lines: dict[str, tuple[Point, ...]] = {}
     for row in rows:
         columns = [row.columns[scope.text] for scope in scopes if scope.text in row.columns]
-        points = [point for column in columns if (point := _point(over, metric, column, specs)) is not None]
+        points = [point for column in columns if (point := _point(over, metric, column)) is not None]
         if points:
             ordered = sorted(points, key=lambda point: point.x)
             lines[row.label] = _predicted(ordered, row) if over == "trial_seconds" else tuple(ordered)
@@ -146,7 +146,7 @@ def _curve(over: Over, metric: str, rows: Sequence[Row], specs: Mapping[Scope, R
     return ScalingCurve(over=over, metric=metric, beside=beside, lines=lines, limits={})
 
 
-def _point(over: Over, metric: str, column: ScopeColumn, specs: Mapping[Scope, RunSpec]) -> Point | None:
+def _point(over: Over, metric: str, column: ScopeColumn) -> Point | None:
     if metric in (ADDED, UTILIZATION) and not _takes_time(column):
         return None
     if metric == ADDED:
@@ -158,7 +158,7 @@ def _point(over: Over, metric: str, column: ScopeColumn, specs: Mapping[Scope, R
         if median is None or not math.isfinite(median.estimate):
             return None
         value = median
-    x = column.trial_seconds if over == "trial_seconds" else float(_number(over, specs[column.scope]))
+    x = column.trial_seconds if over == "trial_seconds" else float(_number(over, column.group.spec))
     if x is None:
         return None
     point = Point(scope=column.scope.text, x=x, value=value)
@@ -185,7 +185,7 @@ def _predicted(points: Sequence[Point], row: Row) -> tuple[Point, ...]:
     return tuple(predicted)
 
 
-def _limits(rows: Iterable[Row], specs: Mapping[Scope, RunSpec], scopes: Sequence[Scope], confidence: float) -> dict[str, Limit]:
+def _limits(rows: Iterable[Row], scopes: Sequence[Scope], confidence: float) -> dict[str, Limit]:
     """Return each framework's limit, by the utilization of its runs of each seed; a run that failed kept no worker busy."""
     limits = {}
     for row in rows:
@@ -195,7 +195,7 @@ def _limits(rows: Iterable[Row], specs: Mapping[Scope, RunSpec], scopes: Sequenc
             for utilization in column.group.estimate(UTILIZATION).values:
                 value = 0.0 if utilization.seed in failed else utilization.value
                 if value is not None:
-                    by_seed.setdefault(utilization.seed, {})[_number("workers", specs[column.scope])] = value
+                    by_seed.setdefault(utilization.seed, {})[_number("workers", column.group.spec)] = value
         if by_seed:
             limits[row.label] = limit(list(by_seed.values()), confidence)
     return limits

@@ -61,15 +61,13 @@ class Request:
     def names(self) -> list[str]:
         """Return the constraints in words."""
         names = [size_text(name, (value, value)) for name, value in self.sizes.items()]
-        names += [f"{kind} {name}" for kind, name in self._strategies() if name is not None]
+        named = {"platform": self.platform, "sampler": self.sampler, "pruner": self.pruner}
+        names += [f"{kind} {name}" for kind, name in named.items() if name is not None]
         names += ["a lost trial is tried again"] if self.must_retry else []
         by = "its adapter" if self.faults_by == ADAPTER else "its own defaults"
         names += [f"survives {', '.join(self.must_survive)} by {by}"] if self.must_survive else []
         names += [f"never silently wrong by {by}"] if self.never_silently_wrong else []
         return names
-
-    def _strategies(self) -> list[tuple[str, str | None]]:
-        return [("platform", self.platform), ("sampler", self.sampler), ("pruner", self.pruner)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +100,9 @@ def bracket(wanted: Mapping[str, float], measured: Sequence[Mapping[str, Range]]
             if all(_side(name, wanted[name], sizes[name]) in (0, side) for name, side in zip(wanted, sides, strict=True))
         }
         if not beside:
-            return Bracket(outside=_outside(wanted, list(candidates.values())))
+            ranges = spans(list(candidates.values()))
+            outside = {name: ranges[name] for name in wanted if name in ranges and _side(name, wanted[name], ranges[name]) != 0}
+            return Bracket(outside=outside)
         least = min(beside.values())
         used |= {index for index, distance in beside.items() if math.isclose(distance, least, rel_tol=1e-6, abs_tol=1e-9)}
     return Bracket(used=tuple(sorted(used)))
@@ -113,11 +113,6 @@ def spans(measured: Sequence[Mapping[str, Range]]) -> dict[str, Range]:
     names = dict.fromkeys(name for sizes in measured for name in sizes)
     ends = {name: [sizes[name] for sizes in measured if name in sizes] for name in names}
     return {name: (min(low for low, _ in ranges), max(high for _, high in ranges)) for name, ranges in ends.items()}
-
-
-def _outside(wanted: Mapping[str, float], measured: Sequence[Mapping[str, Range]]) -> dict[str, Range]:
-    ranges = spans(measured)
-    return {name: ranges[name] for name in wanted if name in ranges and _side(name, wanted[name], ranges[name]) != 0}
 
 
 def _side(name: str, wanted: float, measured: Range) -> int:

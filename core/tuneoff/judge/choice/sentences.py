@@ -238,17 +238,13 @@ def _not_shown(evidence: PairEvidence, rows: Mapping[str, Row], pairs: Collectio
     for question in evidence.answers.questions:
         outcomes = {evidence.outcome(question, label, other) for label, other in pairs}
         if outcomes and outcomes <= {Outcome.EQUIVALENT, Outcome.EQUIVALENT_THOUGH_DIFFERENT}:
-            as_good.append(_within(question))
+            as_good.append(f"{_noun(question)} (within {question.margin_text.partition(' (')[0]})")
         elif outcomes and outcomes <= {Outcome.UNDECIDED, Outcome.NOT_JUDGED}:
             undecided.append(_noun(question))
     if as_good:
         yield f"As good in {listed(as_good)}."
     if undecided:
         yield f"Not decided: {listed(undecided)}."
-
-
-def _within(question: Question) -> str:
-    return f"{_noun(question)} (within {question.margin_text.partition(' (')[0]})"
 
 
 def _noun(question: Question) -> str:
