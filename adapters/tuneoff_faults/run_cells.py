@@ -18,7 +18,7 @@ from tuneoff.errors import ResultsError
 from tuneoff.experiment.plan import seconds_at_most
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.run_record import RunRecord, TrialRecord
-from tuneoff.record.store import standing
+from tuneoff.record.selection import standing
 from tuneoff.registry import adapter_class
 from tuneoff.run.child import ChildEnd
 from tuneoff.run.supervisor.cgroups import group_sites, limit_settings, make_group

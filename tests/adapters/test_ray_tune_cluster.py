@@ -12,7 +12,7 @@ import pytest
 
 from builders.specs import make_context, toy_spec
 from tuneoff.errors import ExperimentError, InfrastructureError
-from tuneoff.experiment.expand import SkipCheck
+from tuneoff.experiment.skip_check import SkipCheck
 from tuneoff.experiment.spec import Workers, WorkloadSpec
 from tuneoff_adapters.hosts.host import Timed
 from tuneoff_adapters.ray_tune.adapter import RayTuneAdapter

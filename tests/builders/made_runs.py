@@ -17,7 +17,7 @@ from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.judge.results import Results
 from tuneoff.record.metric_value import known
 from tuneoff.record.run_record import AttemptRecord, EpochRecord, FlagRecord, RunRecord, TrialRecord
-from tuneoff.record.store import standing
+from tuneoff.record.selection import standing
 
 METRIC = "validation_accuracy"
 Curve = Sequence[Mapping[str, float | None]]  # metrics by epoch

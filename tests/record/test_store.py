@@ -21,7 +21,8 @@ from tuneoff.measure.stored import read_run, read_runs
 from tuneoff.record.derive import derive
 from tuneoff.record.end import BESIDE, broken_seals, read_spec, seal
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import run_json_schema, standing
+from tuneoff.record.selection import standing
+from tuneoff.record.store import run_json_schema
 from tuneoff.tell.record_head import read_head
 
 jsonschema: Any = importlib.import_module("jsonschema")  # it has no types

@@ -78,7 +78,7 @@ def power(plan: Plan | None) -> Iterator[Finding]:
 
 def charges(plan: Plan | None) -> Iterator[Finding]:
     """Say what of energy, carbon and cost the plan's runs will not have."""
-    from tuneoff.run.provenance import uncharged_lines
+    from tuneoff.run.uncharged import uncharged_lines
 
     for number, line in enumerate(uncharged_lines(plan, time.time_ns()) if plan is not None else (), 1):
         yield Finding(id=f"foreseen null {number}", verdict="warning", text=line)

@@ -112,7 +112,7 @@ def _placed(plan: Plan) -> list[str]:
 def _accounting(plan: Plan) -> list[str]:
     """Return what is metered and charged in the runs, one line each, and what of it will be lacking."""
     from tuneoff.experiment.accounting.declared import carbon_line, prices_line
-    from tuneoff.run.provenance import uncharged_lines
+    from tuneoff.run.uncharged import uncharged_lines
 
     lacking = uncharged_lines(plan, time.time_ns())
     return [plan.power.line, carbon_line(plan.accounting), prices_line(plan.accounting), *lacking]

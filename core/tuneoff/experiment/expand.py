@@ -1,32 +1,24 @@
-"""The cells of a matrix file: variant x adapter x seed x replicate, in blocks of seeds, and one short warm-up per adapter.
-
-And why a cell cannot be served, found out before anything starts.
-"""
+"""The cells of a matrix file: variant x adapter x seed x replicate, in blocks of seeds, and one short warm-up per adapter."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tuneoff import registry
-from tuneoff.base.commands import install_command
 from tuneoff.base.identity import canonical_json
-from tuneoff.base.packages import missing_modules
 from tuneoff.base.targets import unknown_name
-from tuneoff.base.tracebacks import text_of
-from tuneoff.capabilities import Capabilities, Offer, Support, framework_status
-from tuneoff.errors import ExperimentError, PluginError, UnknownNameError, UnsupportedError
+from tuneoff.capabilities import Offer, Support
+from tuneoff.errors import ExperimentError, UnknownNameError
 from tuneoff.experiment.names import entry_label
-from tuneoff.experiment.spec import LOCAL, ExperimentSpec, RunSpec, Strategy
+from tuneoff.experiment.skip_check import NO_PRUNER, SkipCheck
+from tuneoff.experiment.spec import LOCAL, ExperimentSpec, RunSpec
 from tuneoff.registry import AdapterClass
 
 if TYPE_CHECKING:  # YAML reads files; those who read a plan need none of it
     from tuneoff.experiment.load import MatrixFile
     from tuneoff.experiment.schema import ExperimentFile
-
-NO_PRUNER = Strategy(name="none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,102 +206,3 @@ def shortened(spec: RunSpec, entry: Entry) -> RunSpec:
             configurations=experiment.configurations[:trials],
         ),
     )
-
-
-class SkipCheck:
-    """Tells why runs are skipped; looks up each package once. `has_plain`: some runs have no pruner."""
-
-    def __init__(self, has_plain: bool = True) -> None:
-        self._has_plain = has_plain
-        self._status = functools.cache(lambda name, adapter: framework_status(name, adapter.capabilities))
-        self._missing = functools.cache(missing_modules)
-
-    def reason(self, spec: RunSpec, adapter: AdapterClass) -> str | None:
-        """Return why `adapter` cannot serve `spec`, or None.
-
-        Raises:
-            ExperimentError: the adapter finds a mistake in the request, e.g. an option that it does not have.
-            PluginError: the adapter's own check fails.
-        """
-        return next(self._reasons(spec, adapter), None)
-
-    def _reasons(self, spec: RunSpec, adapter: AdapterClass) -> Iterator[str]:
-        capabilities = adapter.capabilities.on(spec.platform)
-        yield from declared_reasons(spec, capabilities, self._has_plain)
-        status = self._status(spec.adapter, adapter)
-        if status.state != "ready":
-            yield status.text
-        yield from self._needs(spec, capabilities)
-        yield from self._workload(spec)
-        refused = _refuse(spec, adapter)
-        if refused is not None:
-            yield refused
-
-    def _needs(self, spec: RunSpec, capabilities: Capabilities) -> Iterator[str]:
-        for kind, strategy, offers in (
-            ("sampler", spec.experiment.sampler, capabilities.samplers),
-            ("pruner", spec.experiment.pruner, capabilities.pruners),
-        ):
-            offer = offers.get(strategy.name, Offer())
-            missing = self._missing(offer.needs)
-            if missing:
-                command = install_command(offer.install or capabilities.install or missing[0])
-                yield f"{kind} {strategy.name!r} of adapter {spec.adapter!r} needs {', '.join(missing)}; run: {command}"
-
-    def _workload(self, spec: RunSpec) -> Iterator[str]:
-        workload = spec.experiment.workload.name
-        missing = self._missing(tuple(registry.workload_class(workload).preload))
-        if missing:
-            yield f"workload {workload!r} needs {', '.join(missing)}; run: {install_command(*missing)}"
-
-
-def declared_reasons(spec: RunSpec, capabilities: Capabilities, has_plain: bool = True) -> Iterator[str]:
-    """Yield why an adapter cannot serve `spec`, by what it declares for its platform; `has_plain`: as of `SkipCheck`."""
-    if spec.platform not in capabilities.platforms:
-        offered = ", ".join(capabilities.platforms) or "none"
-        yield f"adapter {spec.adapter!r} does not offer platform {spec.platform!r}; it offers: {offered}"
-    yield from _offer(spec, capabilities, "sampler", has_plain=has_plain)
-    yield from _offer(spec, capabilities, "pruner", has_plain=has_plain)
-    retries = spec.experiment.failures.retries
-    if retries and capabilities.retry is not Support.YES:
-        by = capabilities.retry.value
-        yield f"adapter {spec.adapter!r} repeats no trials ({by}), but `failures.retries` is {retries}; set it to 0"
-    yield from _cpu_limit(spec, capabilities)
-
-
-def _offer(spec: RunSpec, capabilities: Capabilities, kind: str, *, has_plain: bool) -> Iterator[str]:
-    strategy = spec.experiment.sampler if kind == "sampler" else spec.experiment.pruner
-    offers = capabilities.samplers if kind == "sampler" else capabilities.pruners
-    offer = offers.get(strategy.name)
-    if offer is None:
-        offered = ", ".join(name for name, item in offers.items() if item.support is Support.YES) or "none"
-        plain = kind == "pruner" and not has_plain and NO_PRUNER.name in offers
-        way_out = f"; to compare it too: matrix: {{pruner: [{NO_PRUNER.name}, {strategy.name}]}}" if plain else ""
-        yield f"adapter {spec.adapter!r} does not list {kind} {strategy.name!r}; it offers: {offered}{way_out}"
-    elif offer.support is not Support.YES:
-        by_framework = offer.support is Support.NOT_BY_FRAMEWORK
-        by = f"the framework ({capabilities.framework})" if by_framework else f"adapter {spec.adapter!r} yet"
-        note = f": {offer.note}" if offer.note else ""
-        yield f"{kind} {strategy.name!r} is not offered by {by}{note}"
-
-
-def _cpu_limit(spec: RunSpec, capabilities: Capabilities) -> Iterator[str]:
-    """Yield why an adapter that limits CPU itself does not limit it as the file asks: its limiter gives a quota, if any."""
-    limit, by = spec.experiment.workers.cpu_limit, capabilities.cpu_limiter
-    if by and limit != "none":
-        has_quota = spec.platform not in capabilities.emulated_platforms
-        if limit == "affinity" or not has_quota:
-            what = f"a quota by the {by}" if has_quota else "no limit"
-            yield f"`workers.cpu_limit` is {limit}, but adapter {spec.adapter!r} has {what} on platform {spec.platform!r}"
-
-
-def _refuse(spec: RunSpec, adapter: AdapterClass) -> str | None:
-    try:
-        return adapter.refuse(spec)
-    except UnsupportedError as error:
-        return str(error)
-    except ExperimentError as error:  # the user's mistake, e.g. an option that the adapter does not have
-        raise type(error)(f"adapter {spec.adapter!r}: {error}") from error
-    except Exception as error:  # a plugin's own code may fail in any way
-        cause = " ".join(f"{type(error).__name__}: {text_of(error)}".split())
-        raise PluginError(f"adapter {spec.adapter!r} fails to check a run: {cause}; repair {spec.adapter_target}") from error

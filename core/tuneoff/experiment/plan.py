@@ -19,9 +19,10 @@ from tuneoff.base.reading import read
 from tuneoff.errors import ExperimentError, ResultsError
 from tuneoff.experiment import analysis
 from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, Accounting
-from tuneoff.experiment.expand import NO_PRUNER, Cell, SkipCheck, entries, expand, warm_ups
+from tuneoff.experiment.expand import Cell, entries, expand, warm_ups
 from tuneoff.experiment.names import short_label
 from tuneoff.experiment.power_settings import PowerSettings
+from tuneoff.experiment.skip_check import NO_PRUNER, SkipCheck
 from tuneoff.experiment.spec import LOCAL, RunSpec, Strategy
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from tuneoff.experiment.variants import named
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import standing
+from tuneoff.record.selection import standing
 from tuneoff.run.run_ends import RunEnd, Without, ends_of, without_record
 
 

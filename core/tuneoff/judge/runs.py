@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tuneoff.base.files import read_json
 from tuneoff.experiment.accounting.declared import Prices
-from tuneoff.experiment.metric import Scale
+from tuneoff.experiment.metric_catalogue import Scale
 from tuneoff.experiment.metric_catalogue import metric as definition
 from tuneoff.experiment.plan import PlannedRun
 from tuneoff.experiment.spec import RunSpec

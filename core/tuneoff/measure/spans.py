@@ -1,6 +1,6 @@
-"""Job completion time, its partition into seven contiguous parts, and the spans that overlap them (all in ms).
+"""The spans of a run: job completion time and its seven contiguous parts, what overlaps them, busy and waiting attempts.
 
-And what a slot did when: busy and waiting pieces of attempts.
+Metrics are in ms; all else is in ns since the run's start.
 """
 
 from __future__ import annotations

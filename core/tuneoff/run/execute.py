@@ -32,12 +32,12 @@ from tuneoff.record.endings import UNWRITABLE
 from tuneoff.record.flag_meanings import SERIOUS
 from tuneoff.record.results_folder import ResultsFolder, begun
 from tuneoff.record.run_record import FAILED, RunRecord
-from tuneoff.record.store import REPEAT, is_final, standing
+from tuneoff.record.selection import REPEAT, is_final, standing
 from tuneoff.registry import adapter_class
 from tuneoff.run import machine
 from tuneoff.run.finish import finish, recover
 from tuneoff.run.progress import Listener
-from tuneoff.run.provenance import Provenance, prepare, uncharged_lines
+from tuneoff.run.provenance import Provenance, prepare
 from tuneoff.run.repeats import Repeat, to_repeat
 from tuneoff.run.run_ends import RunEnd, run_ends
 from tuneoff.run.supervisor.execution import undeploy_outside
@@ -45,6 +45,7 @@ from tuneoff.run.supervisor.guardian import Guardian
 from tuneoff.run.supervisor.leftovers import clean_results
 from tuneoff.run.supervisor.limits import ReservedProcessors, is_all_here, reserve_processors
 from tuneoff.run.supervisor.run import RunRequest, supervise
+from tuneoff.run.uncharged import uncharged_lines
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ import pytest
 
 from builders.specs import toy_spec
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.expand import SkipCheck
+from tuneoff.experiment.skip_check import SkipCheck
 from tuneoff.experiment.spec import Budget, WorkloadSpec
 from tuneoff_adapters.serial import SerialAdapter
 

@@ -18,9 +18,10 @@ from command_line import write_file
 from tuneoff.capabilities import Capabilities, Reports
 from tuneoff.errors import ExperimentError, PluginError, ResultsError
 from tuneoff.experiment.analysis import difference
-from tuneoff.experiment.expand import Cell, SkipCheck, entries, expand, rotated, williams_rows
+from tuneoff.experiment.expand import Cell, entries, expand, rotated, williams_rows
 from tuneoff.experiment.load import load_matrix
 from tuneoff.experiment.plan import Plan, make_plan
+from tuneoff.experiment.skip_check import SkipCheck
 from tuneoff.experiment.spec import Workers, run_spec_from_json, run_spec_to_json
 from tuneoff_adapters.katib.adapter import KatibAdapter
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
-from tuneoff.experiment.metric import Scale
+from tuneoff.experiment.metric_catalogue import Scale
 from tuneoff.judge.groups import Group
 from tuneoff.judge.runs import Disturbance, Scope
 from tuneoff.judge.stats.location import Interval

@@ -17,8 +17,8 @@ from tuneoff.base.format import counted, figure, listed
 from tuneoff.base.json_values import values
 from tuneoff.capabilities import Capabilities
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.expand import declared_reasons
 from tuneoff.experiment.names import training_name, with_pruner
+from tuneoff.experiment.skip_check import declared_reasons
 from tuneoff.experiment.spec import LOCAL, Strategy
 from tuneoff.judge.answers.answer import Answers, Outcome
 from tuneoff.judge.answers.judging import FEWEST_SEEDS

@@ -25,7 +25,8 @@ from tuneoff.experiment.accounting.declared import NO_ACCOUNTING, read_accountin
 from tuneoff.measure.stored import read_run
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Evidence, on_run_clock, read_samples
-from tuneoff.record.store import ended_executions, standing
+from tuneoff.record.selection import standing
+from tuneoff.record.store import ended_executions
 from tuneoff.tell.frames.columns import CHARGED, Columns
 from tuneoff.tell.frames.columns import TABLES as COLUMNS
 from tuneoff.tell.frames.parquet import ParquetTable, export_key

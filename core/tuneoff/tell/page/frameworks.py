@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tuneoff.base.format import MISSING, duration_range, two_digits
-from tuneoff.experiment.metric import Metric
-from tuneoff.experiment.metric_catalogue import metric
+from tuneoff.experiment.metric_catalogue import Metric, metric
 from tuneoff.judge.choice.added import Added
 from tuneoff.judge.choice.choice import Ratio, Row, ScopeColumn, Setting, failures, ratio_text
 from tuneoff.judge.columns import ADDED, ENERGY_AND_COST, FOOTPRINT, QUALITY_AND_TIME

@@ -14,8 +14,7 @@ from tuneoff.base.format import counted, duration_range
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.layout import RECORD, REPORT
 from tuneoff.errors import ResultsError
-from tuneoff.experiment.metric import Metric
-from tuneoff.experiment.metric_catalogue import metric
+from tuneoff.experiment.metric_catalogue import Metric, metric
 from tuneoff.experiment.names import variant_text
 from tuneoff.judge.answers.answer import Answers, Question
 from tuneoff.judge.answers.anytime import curves

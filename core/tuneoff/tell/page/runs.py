@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from tuneoff.base.format import ESTIMATED, MISSING, counted, listed
 from tuneoff.base.identity import canonical_json
-from tuneoff.experiment.metric import Metric
+from tuneoff.experiment.metric_catalogue import Metric
 from tuneoff.judge.answers.answer import Answers
 from tuneoff.judge.fault_results import TITLES, WORST, FaultResult, read_fault_file
 from tuneoff.judge.results import Results

@@ -1,126 +1,26 @@
-"""A figure over trial length, workers or trials: a point per column, joined by a line.
-
-And where the time of a job goes: the parts of the run in the middle, which add up to the median that the table has.
-"""
+"""A figure over trial length, workers or trials: a point per column, joined by a line."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tuneoff.base.clock import MILLISECONDS
 from tuneoff.base.format import MISSING
-from tuneoff.judge.answers.answer import Question
 from tuneoff.judge.choice.added import SHARES
-from tuneoff.judge.choice.choice import Point, Row, ScalingCurve, Setting
+from tuneoff.judge.choice.choice import Point, ScalingCurve, Setting
 from tuneoff.judge.choice.curve import ADDED, FIGURES, UTILIZATION, amount_text, x_text
 from tuneoff.judge.choice.scaling import BUSY
-from tuneoff.judge.groups import Group
 from tuneoff.tell.plots import drawing
 from tuneoff.tell.plots.anytime import HEIGHT, WIDTH, apart
 from tuneoff.tell.plots.drawing import Scale, scale
 from tuneoff.tell.report.tables import FigureCell
 
-PARTS = {  # by the name of its colour
-    "start": ("time.deploy", "time.setup"),
-    "training": ("time.trial",),
-    "waiting": ("time.trial",),
-    "stop": ("time.result_collection", "time.metric_collection", "time.undeploy"),
-    "test": ("time.test",),
-}
-TEXTS = {"waiting": "waiting for the framework"}
-TRAINED = "slots.utilization"  # % of the trials' span in which the workers trained
 LEAST = 1e-3  # which a smaller figure is drawn at where the axis is logarithmic
 FAR = 1.2  # from this factor on an axis is logarithmic
 NEAR = 0.05  # of the axis: a tick this near to a level would be written over it
 TITLES = {"trial_seconds": "length of a trial, s", "workers": "workers", "trials": "trials"}
 LEVELS = {ADDED: tuple(100 * share for share in SHARES), UTILIZATION: (BUSY,)}  # what is called little, or a loss
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobPart:
-    """A part of a bar: `start` and `width` are shares of the longest bar."""
-
-    name: str
-    seconds: float
-    start: float
-    width: float
-
-    @property
-    def text(self) -> str:
-        """What it is, in words."""
-        return TEXTS.get(self.name, self.name)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
-    """A framework's job. `seconds`: the median job time; `seeds`: the runs in the middle, of which the parts are."""
-
-    row: Row
-    seconds: float
-    seeds: tuple[int, ...]
-    parts: tuple[JobPart, ...]
-
-    @property
-    def end(self) -> float:
-        """Where the bar ends."""
-        return max((part.start + part.width for part in self.parts), default=0.0)
-
-
-def bars(rows: Sequence[Row], scope: str, time: Question) -> list[Bar]:
-    """Return a bar per row that has runs with all parts in this column."""
-    jobs = []
-    for row in rows:
-        group = row.columns[scope].group if scope in row.columns else None
-        middle = _middle(group, time) if group is not None else ()
-        if group is not None and middle:
-            seconds = sum(_value(group, time.metric, seed) or 0.0 for seed in middle) / len(middle) / MILLISECONDS
-            parts = _mean([parts for seed in middle if (parts := _parts(group, seed)) is not None])
-            jobs.append((row, seconds, middle, parts))
-    longest = max((sum(parts.values()) for *_, parts in jobs), default=0.0) or 1.0
-    return [Bar(row=row, seconds=seconds, seeds=seeds, parts=_placed(parts, longest)) for row, seconds, seeds, parts in jobs]
-
-
-def _placed(parts: Mapping[str, float], longest: float) -> tuple[JobPart, ...]:
-    placed, at = [], 0.0
-    for name, seconds in parts.items():
-        placed.append(JobPart(name=name, seconds=seconds, start=at / longest, width=seconds / longest))
-        at += seconds
-    return tuple(placed)
-
-
-def _middle(group: Group, time: Question) -> tuple[int, ...]:
-    """Return the seeds of the one or two runs in the middle by job time; none where one failed or lacks a part."""
-    measured = [
-        (seed_value.value, seed_value.seed) for seed_value in group.estimate(time.metric).values if seed_value.value is not None
-    ]
-    ordered = sorted([*measured, *((math.inf, run.seed) for run in group.runs if run.is_failure)])
-    if not ordered:
-        return ()
-    pair = {ordered[(len(ordered) - 1) // 2][1], ordered[len(ordered) // 2][1]}
-    return tuple(sorted(pair)) if all(_parts(group, seed) is not None for seed in pair) else ()
-
-
-def _parts(group: Group, seed: int) -> dict[str, float] | None:
-    """Return the seconds of each part of a run; None where one is missing."""
-    trained = _value(group, TRAINED, seed)
-    totals = {name: [_value(group, metric, seed) for metric in metrics] for name, metrics in PARTS.items()}
-    if trained is None or any(amount is None for of_part in totals.values() for amount in of_part):
-        return None
-    shares = {"training": trained / 100, "waiting": 1 - trained / 100}
-    return {
-        name: shares.get(name, 1.0) * sum(amount for amount in of_part if amount is not None) / MILLISECONDS
-        for name, of_part in totals.items()
-    }
-
-
-def _value(group: Group, metric: str, seed: int) -> float | None:
-    return next((seed_value.value for seed_value in group.estimate(metric).values if seed_value.seed == seed), None)
-
-
-def _mean(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    return {name: sum(parts[name] for parts in runs) / len(runs) for name in PARTS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,8 +25,7 @@ from tuneoff.base.format import (
     times,
     wrapped,
 )
-from tuneoff.experiment.metric import STEPS, Metric
-from tuneoff.experiment.metric_catalogue import metric
+from tuneoff.experiment.metric_catalogue import STEPS, Metric, metric
 from tuneoff.experiment.names import platform_text
 from tuneoff.judge.answers.answer import Outcome
 from tuneoff.judge.choice.choice import ENERGY, QUALITY, BestConfiguration, Choice, LengthTable, Row, Setting, failures

@@ -19,13 +19,13 @@ from tuneoff import registry
 from tuneoff.base.files import open_regular, without_links
 from tuneoff.base.interrupting import interrupting
 from tuneoff.errors import ExperimentError, MissingPackageError, ResultsError, TuneoffError, UnknownNameError
-from tuneoff.experiment.expand import SkipCheck
 from tuneoff.experiment.plan import REPRODUCES, Plan, PlannedRun
+from tuneoff.experiment.skip_check import SkipCheck
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.results_folder import read_plan
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import standing
+from tuneoff.record.selection import standing
 from tuneoff.trust.bundle.archive import unpack
 from tuneoff.trust.bundle.foreign import TRUSTED, adapter_of, as_installed, is_here, obeyed_power, refuse
 from tuneoff.trust.bundle.manifest import RESULTS, BundleManifest

@@ -11,13 +11,14 @@ from typing import Any
 from tuneoff.base.json_values import plain
 from tuneoff.base.layout import REPRODUCTION
 from tuneoff.errors import MissingPackageError, TuneoffError, UnknownNameError
-from tuneoff.experiment.expand import SkipCheck
 from tuneoff.experiment.names import run_name
 from tuneoff.experiment.plan import Plan, PlannedRun
+from tuneoff.experiment.skip_check import SkipCheck
 from tuneoff.experiment.spec import RunSpec
 from tuneoff.measure.stored import read_runs
 from tuneoff.record.run_record import RunRecord
-from tuneoff.record.store import standing, write_bytes
+from tuneoff.record.selection import standing
+from tuneoff.record.store import write_bytes
 from tuneoff.trust.bundle.exact import RunPair, exact_columns
 from tuneoff.trust.bundle.foreign import adapter_of
 from tuneoff.trust.bundle.inexact import machine_columns, quality_columns, value_columns

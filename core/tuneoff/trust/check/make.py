@@ -19,7 +19,7 @@ from tuneoff.base.interrupting import asked_to_end
 from tuneoff.base.targets import load_target
 from tuneoff.capabilities import framework_status
 from tuneoff.errors import ExperimentError, MissingPackageError, UnsupportedError
-from tuneoff.experiment.expand import SkipCheck
+from tuneoff.experiment.skip_check import SkipCheck
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.run.supervisor.guardian import Announce
 from tuneoff.trust.check import specs

@@ -14,7 +14,7 @@ from tuneoff.adapter import Adapter
 from tuneoff.base.targets import load_target
 from tuneoff.capabilities import Capabilities, Offer, Option, Support
 from tuneoff.errors import ExperimentError
-from tuneoff.experiment.expand import SkipCheck
+from tuneoff.experiment.skip_check import SkipCheck
 from tuneoff.experiment.spec import ExperimentSpec, Failures, RunSpec, Strategy, run_spec_from_json
 from tuneoff.experiment.strategies import PRUNERS, SAMPLERS, check_pruner
 from tuneoff.run.child import answer_request

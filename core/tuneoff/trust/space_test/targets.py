@@ -9,9 +9,9 @@ from typing import Any
 from tuneoff import registry
 from tuneoff.base.identity import canonical_json
 from tuneoff.base.space import Categorical, Dimension, Float, IntegerLog, SearchSpace, stepped
-from tuneoff.experiment.expand import SkipCheck
 from tuneoff.experiment.names import variant_text
 from tuneoff.experiment.plan import Plan, PlannedRun
+from tuneoff.experiment.skip_check import SkipCheck
 from tuneoff.experiment.spec import Budget, ExperimentSpec, Failures, Objective, RunSpec, Strategy, WorkloadSpec
 
 PREFIX = "probe_"
