@@ -25,7 +25,7 @@ from tuneoff.judge.groups import Group
 from tuneoff.judge.runs import Run, Scope
 from tuneoff.judge.stats.location import wilson
 from tuneoff.judge.stats.sign_flip import generator
-from tuneoff.record.metric_value import known
+from tuneoff.record.metric_value import metric_value
 from tuneoff.record.run_record import RunRecord
 
 Floats = NDArray[np.float64]
@@ -97,7 +97,7 @@ class File:
         for of_label, cells in zip(values, self.cells.values(), strict=True):
             for of_task, cell in zip(of_label, cells.values(), strict=True):
                 for number, run in zip(of_task.tolist(), cell.runs, strict=True):
-                    run.record.metrics[metric] = known(number, unit, kind=kind)  # type: ignore[union-attr, index, arg-type]
+                    run.record.metrics[metric] = metric_value(number, unit, kind=kind)  # type: ignore[union-attr, index, arg-type]
         return list(compared(self.cells, self.tasks_of, self.comparison))
 
 

@@ -19,7 +19,7 @@ from tuneoff.base.clock import NANOSECONDS, boot_id, monotonic_ns
 from tuneoff.base.layout import LOCK, PLAN, RUNS
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.record.events.schema import Event
-from tuneoff.record.metric_value import known
+from tuneoff.record.metric_value import metric_value
 from tuneoff.record.run_record import RunRecord, RunStatus, StepRecord
 
 
@@ -46,7 +46,7 @@ class Folder:
         """Add a record; a run took ten seconds."""
         steps = (StepRecord(step="deploy", started_ns=0, ended_ns=10 * NANOSECONDS),)
         reason = None if status == "done" else f"it {status}"
-        metrics = {"time.jct_without_test": known(10_000.0, "ms")} if status == "done" else {}
+        metrics = {"time.jct_without_test": metric_value(10_000.0, "ms")} if status == "done" else {}
         record = made_run(self.specs[adapter, seed], [], execution=execution, steps=steps)
         return self.write(replace(record, **{"status": status, "reason": reason, "metrics": metrics, **changes}))
 

@@ -16,7 +16,7 @@ from tuneoff.experiment.plan import PlannedRun
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.judge.results import Results
 from tuneoff.measure.use import DISTURBED, SHARE
-from tuneoff.record.metric_value import Kind, MetricValue, known, missing
+from tuneoff.record.metric_value import Kind, MetricValue, metric_value, missing
 from tuneoff.record.run_record import FlagRecord, RunRecord, RunStatus
 
 QUESTIONS = {"quality": "quality.test", "time": "time.jct"}
@@ -132,7 +132,9 @@ def _record(entry: Entry, spec: RunSpec) -> RunRecord:
     status = entry.status.get(spec.seed, "done")
     values = dict(entry.draw(spec.seed)) if status == "done" else {}
     is_disturbed = spec.seed in entry.disturbed
-    values[SHARE] = missing("%", "no sample") if spec.seed in entry.unsampled else known(50.0 if is_disturbed else 0.0, "%")
+    values[SHARE] = (
+        missing("%", "no sample") if spec.seed in entry.unsampled else metric_value(50.0 if is_disturbed else 0.0, "%")
+    )
     flags = [*entry.flags.get(spec.seed, ()), *([DISTURBED] if is_disturbed else [])]
     return RunRecord(
         run_id=spec.run_id,
@@ -154,4 +156,4 @@ def _metric(name: str, value: float | MetricValue, objective: str) -> MetricValu
     family = name.partition(".")[0]
     kinds: dict[str, Kind] = {"quality": "measured", "energy": "estimated", "carbon": "estimated", "cost": "declared"}
     unit = objective if family == "quality" else "kWh" if name == "energy.trial" else UNITS.get(family, "J")
-    return known(value, unit, kind=kinds.get(family, "derived"))
+    return metric_value(value, unit, kind=kinds.get(family, "derived"))

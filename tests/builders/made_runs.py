@@ -15,7 +15,7 @@ from tuneoff.base.layout import PLAN, RUNS
 from tuneoff.experiment.plan import Plan, PlannedRun
 from tuneoff.experiment.spec import RunSpec, run_spec_to_json
 from tuneoff.judge.results import Results
-from tuneoff.record.metric_value import known
+from tuneoff.record.metric_value import metric_value
 from tuneoff.record.run_record import AttemptRecord, EpochRecord, FlagRecord, RunRecord, TrialRecord
 from tuneoff.record.selection import standing
 
@@ -48,7 +48,7 @@ def made_run(
         started_at=f"2026-01-01T00:00:0{execution}Z",
         trials=tuple(_trial(place, curve) for place, curve in enumerate(curves)),
         flags=tuple(FlagRecord(name=name, text="planted") for name in flags),
-        metrics={name: known(value, "ms" if name.startswith("time.") else METRIC) for name, value in measured.items()},
+        metrics={name: metric_value(value, "ms" if name.startswith("time.") else METRIC) for name, value in measured.items()},
     )
     return replace(record, **changes)
 

@@ -17,7 +17,7 @@ from builders.made_results import OF_EPOCHS, Draw, Entry, Metrics, over_tasks, r
 from tuneoff.experiment.accounting.declared import Accounting, Prices
 from tuneoff.judge.results import Results
 from tuneoff.measure.power.cpu_table import RATIO_HIGH, RATIO_LOW, default_ratio
-from tuneoff.record.metric_value import Kind, MetricValue, known, missing
+from tuneoff.record.metric_value import Kind, MetricValue, metric_value, missing
 from tuneoff.record.run_record import AttemptRecord, RunRecord, RunStatus, TrialRecord, TrialState
 
 Scenario = Callable[[], Results]
@@ -144,7 +144,7 @@ def uses(cpu: float, cores: float, key: str, **more: Any) -> Draw:
 def metered(joules: float, key: str, kind: Kind = "derived", name: str = ENERGY) -> Draw:
     """Return an energy of a kind, without a model's weights."""
     return lambda seed: {
-        name: known(joules * (1 + 0.002 * random.Random(f"{key} {seed}").gauss(0, 1)), "J", kind=kind),
+        name: metric_value(joules * (1 + 0.002 * random.Random(f"{key} {seed}").gauss(0, 1)), "J", kind=kind),
         "time.jct": 1000.0,
     }
 
@@ -175,7 +175,7 @@ def energy_without_test() -> Results:
 
 
 def ratios(low: float, high: float, servers: str) -> dict[str, MetricValue]:
-    return {name: known(value, "ratio", source=servers) for name, value in ((RATIO_LOW, low), (RATIO_HIGH, high))}
+    return {name: metric_value(value, "ratio", source=servers) for name, value in ((RATIO_LOW, low), (RATIO_HIGH, high))}
 
 
 SERVERS = ratios(0.1, 0.3, "x servers")

@@ -17,7 +17,7 @@ from known_answers import REPORT_SECONDS, START_SECONDS
 from metric_directions import DIRECTIONS, EXCLUDED, Values, improvements
 from tuneoff.experiment.accounting.resolve import DEFAULT_PRICES
 from tuneoff.measure.stored import read_runs
-from tuneoff.record.metric_value import known
+from tuneoff.record.metric_value import metric_value
 from tuneoff.record.run_record import RunRecord
 
 TRIALS, EPOCHS, EPOCH_SECONDS = 10, 10, 0.03
@@ -240,8 +240,8 @@ def test_honest_runs_are_no_better_than_each_other(runs: Repeated, stopped: Repe
 
 def test_only_what_is_better_in_each_repetition_is_better() -> None:
     def matrix(seconds: float, trials: int) -> Runs:
-        worse = {"time.jct": known(seconds, "ms"), "trials.completed": known(trials, "count")}
-        honest = {"time.jct": known(4000.0, "ms"), "trials.completed": known(10, "count")}
+        worse = {"time.jct": metric_value(seconds, "ms"), "trials.completed": metric_value(trials, "count")}
+        honest = {"time.jct": metric_value(4000.0, "ms"), "trials.completed": metric_value(10, "count")}
         return {"worse": [_with(worse)], "honest": [_with(honest)]}
 
     matrices = iter([matrix(2000.0, 11), matrix(4000.0, 11), matrix(2000.0, 11)])
@@ -261,9 +261,18 @@ def test_every_metric_has_a_better_direction_or_a_reason_to_have_none() -> None:
 
 
 def test_a_metric_that_is_better_beyond_its_noise_is_found() -> None:
-    honest = {"time.jct": known(4000.0, "ms"), "trials.completed": known(10, "count"), "slots.busy[0]": known(3.0, "s")}
-    other = {**honest, "time.jct": known(3900.0, "ms")}
-    assert improvements({**honest, "time.jct": known(2801.0, "ms")}, honest) == []
-    assert improvements({**honest, "time.jct": known(2600.0, "ms")}, honest, other) == ["time.jct: 2600 ms, honest 3900"]
-    assert improvements({**honest, "trials.completed": known(11, "count")}, honest) == ["trials.completed: 11 count, honest 10"]
-    assert improvements({**honest, "trials.completed": known(9, "count"), "slots.busy[0]": known(1, "s")}, honest) == []
+    honest = {
+        "time.jct": metric_value(4000.0, "ms"),
+        "trials.completed": metric_value(10, "count"),
+        "slots.busy[0]": metric_value(3.0, "s"),
+    }
+    other = {**honest, "time.jct": metric_value(3900.0, "ms")}
+    assert improvements({**honest, "time.jct": metric_value(2801.0, "ms")}, honest) == []
+    assert improvements({**honest, "time.jct": metric_value(2600.0, "ms")}, honest, other) == ["time.jct: 2600 ms, honest 3900"]
+    assert improvements({**honest, "trials.completed": metric_value(11, "count")}, honest) == [
+        "trials.completed: 11 count, honest 10"
+    ]
+    assert (
+        improvements({**honest, "trials.completed": metric_value(9, "count"), "slots.busy[0]": metric_value(1, "s")}, honest)
+        == []
+    )

@@ -32,7 +32,7 @@ from tuneoff.judge.groups import grouped, log_billing_step
 from tuneoff.judge.results import Results, read_results
 from tuneoff.judge.runs import better, bounds, default_unit, is_of_objective, scale
 from tuneoff.measure.spans import boundaries
-from tuneoff.record.metric_value import known
+from tuneoff.record.metric_value import metric_value
 
 pytest.importorskip("scipy")
 OBJECTIVE = "validation_accuracy"
@@ -146,7 +146,7 @@ def test_a_run_that_has_no_cost_to_compare_makes_the_billing_step_of_the_others_
     made = billed(100.0, 110.0)
     cells = grouped(made)
     record = present(cells[0].runs[3].record)
-    metrics = {**record.metrics, "time.jct": known(500.0, "ms")}
+    metrics = {**record.metrics, "time.jct": metric_value(500.0, "ms")}
 
     def step(**changes: Any) -> float:
         run = replace(cells[0].runs[3], record=replace(record, **changes))

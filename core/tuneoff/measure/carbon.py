@@ -10,7 +10,7 @@ from tuneoff.experiment.accounting.declared import Accounting, Intensity, intens
 from tuneoff.measure.attribution.account import EnergyAccount, job_pieces
 from tuneoff.measure.attribution.slots import JOULES_PER_KWH, EnergyPiece, split
 from tuneoff.measure.spans import PARTS, Interval, jct_ns, part_reasons, partition
-from tuneoff.record.metric_value import MetricValue, known, weakest
+from tuneoff.record.metric_value import MetricValue, metric_value, weakest
 from tuneoff.record.run_record import RunRecord, TrialRecord
 from tuneoff.record.samples.reader import Evidence
 
@@ -136,7 +136,7 @@ def _intensity(
     if mean is None or reason is not None:
         return _missing("g/kWh", reason or "", account)
     is_constant = intensity.kind in _CONSTANT
-    return known(
+    return metric_value(
         intensity.values[0] if is_constant else mean,
         "g/kWh",
         kind="declared" if is_constant else weakest(account.kind, "declared"),

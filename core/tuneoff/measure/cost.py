@@ -13,7 +13,7 @@ from tuneoff.measure.attribution.account import EnergyAccount, job_pieces
 from tuneoff.measure.attribution.slots import JOULES_PER_KWH, joules
 from tuneoff.measure.spans import NO_END, PARTS, jct_ns, part_reasons, partition
 from tuneoff.measure.waste import POLICIES, Policy, no_goal, wasted_segments
-from tuneoff.record.metric_value import MetricValue, known, missing
+from tuneoff.record.metric_value import MetricValue, metric_value, missing
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Evidence
 
@@ -148,7 +148,7 @@ def cost_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> 
         elif job.value is None:
             values[f"cost.{share}"] = job
         else:
-            values[f"cost.{share}"] = known(
+            values[f"cost.{share}"] = metric_value(
                 job.value / completed, "USD", kind=job.kind, source=job.source, n_samples=completed, coverage=job.coverage
             )
     return values
@@ -181,7 +181,7 @@ def _wasted(run: RunRecord, policy: Policy, rented: Rent, prices: Prices) -> Met
         if price.usd is None:
             return _missing(price.reason)
         total += price.usd * wasted_ns / NANOSECONDS_PER_HOUR
-    return known(total, "USD", kind="declared", source=_source(prices, rented.slot.note))
+    return metric_value(total, "USD", kind="declared", source=_source(prices, rented.slot.note))
 
 
 def _rented(run: RunRecord, evidence: Evidence, prices: Prices) -> dict[str, MetricValue]:
@@ -236,7 +236,7 @@ def _missing(reason: str) -> MetricValue:
 
 
 def _declared(usd: float, reason: str, source: str) -> MetricValue:
-    return _missing(reason) if reason else known(usd, "USD", kind="declared", source=source)
+    return _missing(reason) if reason else metric_value(usd, "USD", kind="declared", source=source)
 
 
 def _source(prices: Prices, note: str = "") -> str:

@@ -38,7 +38,7 @@ from tuneoff.record.derive import derive
 from tuneoff.record.end import ExecutionEnd
 from tuneoff.record.events.reader import EventLog
 from tuneoff.record.events.schema import Charged
-from tuneoff.record.metric_value import MetricValue, known, milliseconds, missing
+from tuneoff.record.metric_value import MetricValue, metric_value, milliseconds, missing
 from tuneoff.record.run_context import noted_versions
 from tuneoff.record.run_record import FlagRecord, RunRecord, TrialRecord
 from tuneoff.record.samples.reader import (
@@ -131,12 +131,12 @@ def budget_metrics(run: RunRecord) -> dict[str, MetricValue]:
         "trials.refused": _count(len(run.refusals)),
         "trials.retries": _count(sum(max(0, len(trial.attempts) - 1) for trial in run.trials)),
         "trials.distinct_configurations": _count(len({trial.digest for trial in used})),
-        "trials.of_budget": known(100 * len(used) / budget.trials, "%"),
+        "trials.of_budget": metric_value(100 * len(used) / budget.trials, "%"),
         "epochs.trained": _count(epochs),
         "epochs.of_budget": (
-            known(100 * epochs / budget.epochs_total, "%")
+            metric_value(100 * epochs / budget.epochs_total, "%")
             if budget.epochs_total is not None
-            else known(100 * epochs / (budget.trials * budget.epochs_per_trial), "%")
+            else metric_value(100 * epochs / (budget.trials * budget.epochs_per_trial), "%")
         ),
     }
     values["trials.ended_early"] = _count(sum(trial.ended_early(budget.epochs_per_trial) for trial in used))
@@ -161,12 +161,12 @@ def _execution_times(run: RunRecord, used: Sequence[TrialRecord]) -> dict[str, M
     span = [attempt.submitted_ns for trial in run.trials for attempt in trial.attempts if attempt.submitted_ns is not None]
     ends = [attempt.ended_ns for trial in run.trials for attempt in trial.attempts if attempt.ended_ns is not None]
     seconds = (max(ends) - min(span)) / 1e9 if span and ends else 0.0
-    values["trials.per_second"] = known(len(times) / seconds, "1/s") if seconds > 0 and times else missing("1/s", none)
+    values["trials.per_second"] = metric_value(len(times) / seconds, "1/s") if seconds > 0 and times else missing("1/s", none)
     return values
 
 
 def _count(number: int) -> MetricValue:
-    return known(number, "count", kind="measured")
+    return metric_value(number, "count", kind="measured")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

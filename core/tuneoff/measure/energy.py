@@ -9,7 +9,7 @@ from tuneoff.measure.attribution.slots import JOULES_PER_KWH, joules, split
 from tuneoff.measure.power.cpu_table import RATIO_HIGH, RATIO_LOW, default_ratio
 from tuneoff.measure.slots import slot_window
 from tuneoff.measure.spans import NO_BEST, NO_END, part_reasons, partition
-from tuneoff.record.metric_value import MetricValue, known_or
+from tuneoff.record.metric_value import MetricValue, metric_value_or
 from tuneoff.record.run_record import FlagRecord, RunRecord
 
 ROUNDING = 1e-6  # of the job's energy: sums in another order differ by less
@@ -134,7 +134,7 @@ def _of_idling(run: RunRecord, account: EnergyAccount) -> dict[str, MetricValue]
     total = idle + joules(account.parts.get("overhead", ()), window) if no_share is None else 0.0
     if no_share is None:
         total += sum(joules(pieces, window) for pieces in account.attempts.values())
-    node = known_or(
+    node = metric_value_or(
         joules(account.node) if account.node is not None and account.reason is None else None,
         "J",
         account.reason or NO_NODE_METER,
@@ -158,16 +158,16 @@ def _of_model(run: RunRecord, account: EnergyAccount) -> dict[str, MetricValue]:
     no_test = part_reasons(run)["test"] if partition(run)["test"] is None else NO_CPU_TIME
     without_test = cpu - test if cpu is not None and test is not None else None
     values = {
-        "energy.cpu_seconds": known_or(cpu, "s", NO_CPU_TIME, kind=account.use_kind, source=clocks),
-        "energy.cpu_seconds_without_test": known_or(without_test, "s", no_test, kind=account.use_kind, source=clocks),
-        "energy.reserved_core_seconds": known_or(
+        "energy.cpu_seconds": metric_value_or(cpu, "s", NO_CPU_TIME, kind=account.use_kind, source=clocks),
+        "energy.cpu_seconds_without_test": metric_value_or(without_test, "s", no_test, kind=account.use_kind, source=clocks),
+        "energy.reserved_core_seconds": metric_value_or(
             account.core_seconds, "s", NO_END, kind="declared", source="workers.cpus times the slots' time"
         ),
     }
     model = account.model
     ratio, servers = (model.ratio, model.servers) if model is not None and model.ratio is not None else default_ratio()
     for name, end in zip((RATIO_LOW, RATIO_HIGH), ratio, strict=True):
-        values[name] = known_or(
+        values[name] = metric_value_or(
             end if model is not None else None,
             "ratio",
             account.reason or NO_MODEL,

@@ -8,7 +8,7 @@ from tuneoff.base.identity import is_finite
 from tuneoff.experiment.spec import Objective
 from tuneoff.measure.spans import boundaries
 from tuneoff.record.derive import best_trial
-from tuneoff.record.metric_value import MetricValue, known, known_or, missing
+from tuneoff.record.metric_value import MetricValue, metric_value, metric_value_or, missing
 from tuneoff.record.run_record import RunRecord, TestRecord
 
 NO_TEST = "the workload offers no test"
@@ -95,9 +95,9 @@ def quality_metrics(run: RunRecord) -> dict[str, MetricValue]:
     ours = best_trial(objective, run.trials)
     validation = chosen.value if chosen is not None else None
     unnamed = no_trial if ours is None else "the framework named no best trial"
-    values["quality.validation"] = known_or(validation, objective.metric, unnamed, kind="measured")
+    values["quality.validation"] = metric_value_or(validation, objective.metric, unnamed, kind="measured")
     best = ours.value if ours is not None else None
-    values["quality.validation_of_core_best"] = known_or(best, objective.metric, no_trial, kind="measured")
+    values["quality.validation_of_core_best"] = metric_value_or(best, objective.metric, no_trial, kind="measured")
     scores = _scores(run.test) if run.test is not None else {}
     values.update((f"test.{name}", score) for name, score in scores.items())
     same = test_counterpart(objective.metric, list(scores))
@@ -107,14 +107,14 @@ def quality_metrics(run: RunRecord) -> dict[str, MetricValue]:
     values["quality.test"] = test
     sign = 1 if objective.mode == "max" else -1
     values["quality.optimism"] = (
-        known(sign * (validation - test.value) + 0.0, objective.metric, n_samples=1)
+        metric_value(sign * (validation - test.value) + 0.0, objective.metric, n_samples=1)
         if validation is not None and test.value is not None
         else missing(objective.metric, test.reason_if_null or no_trial if validation is not None else no_trial)
     )
     goal = goal_reached(run)
     reason = "the objective has no threshold" if objective.threshold is None else "the threshold was not reached"
     for axis, unit in (("seconds", "s"), ("trials", "count"), ("epochs", "count")):
-        values[f"goal.{axis}"] = known_or(getattr(goal, axis) if goal is not None else None, unit, reason)
+        values[f"goal.{axis}"] = metric_value_or(getattr(goal, axis) if goal is not None else None, unit, reason)
     return values
 
 
@@ -130,6 +130,6 @@ test_counterpart.__test__ = False  # type: ignore[attr-defined]  # no test for p
 def _scores(test: TestRecord) -> dict[str, MetricValue]:
     odd = test.non_finite or {}
     return {
-        name: known_or(score, name, f"the test gave {odd.get(name, 'no finite number')}", kind="measured", source="test")
+        name: metric_value_or(score, name, f"the test gave {odd.get(name, 'no finite number')}", kind="measured", source="test")
         for name, score in test.scores.items()
     }

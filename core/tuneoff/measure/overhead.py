@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tuneoff.measure.presence import Presence, Present, following
 from tuneoff.measure.slots import trial_window
 from tuneoff.measure.spans import Interval, busy_ns, length, started_attempts, waits
-from tuneoff.record.metric_value import MetricValue, known, known_or, milliseconds, missing
+from tuneoff.record.metric_value import MetricValue, metric_value, metric_value_or, milliseconds, missing
 from tuneoff.record.run_record import RunRecord, TrialRecord
 
 NO_TRIAL = "no trial started"
@@ -102,13 +102,13 @@ def overhead_metrics(run: RunRecord, presence: Presence) -> dict[str, MetricValu
     stages = slot_stages_ns(presence, window) if window is not None else dict.fromkeys(SLOT_STAGES, 0)
     reports = reports_of(presence, window) if window is not None else Reports(0, None)
     for name, total in {"per_trial": sum(stages.values()), **stages}.items():
-        values[f"overhead.{name}"] = known_or(float(total) / used / 1e6 if used else None, "ms", NO_TRIAL, n_samples=used)
+        values[f"overhead.{name}"] = metric_value_or(float(total) / used / 1e6 if used else None, "ms", NO_TRIAL, n_samples=used)
     processes = len({attempt.process for _, attempt in started_attempts(run)})
     workers = run.run_spec().experiment.workers.count
     values |= of_longer_jobs(stages, reports, used=used, processes=processes, workers=workers)
     exits = sum(attempt.exited_ns is not None for trial in run.trials for attempt in trial.attempts)
     if used:
-        seen = known(float(stages["exit"]) / used / 1e6, "ms", n_samples=exits)
+        seen = metric_value(float(stages["exit"]) / used / 1e6, "ms", n_samples=exits)
         values["overhead.exit"] = seen if exits else missing("ms", NO_EXIT)
     delivered = [  # the framework's latency, of first attempts
         attempt.started_ns - attempt.submitted_ns
@@ -139,7 +139,7 @@ def storage_metrics(run: RunRecord) -> dict[str, MetricValue]:
         if total is None or not used:
             reason = NO_STORAGE if not run.storage else reason if used else NO_TRIAL
             return missing(unit, reason, kind="measured", source="storage_used")
-        return known(total / parts / used, unit, kind="measured", source="storage_used", n_samples=used)
+        return metric_value(total / parts / used, unit, kind="measured", source="storage_used", n_samples=used)
 
     return {
         "storage.operations": per_trial("operations", "count"),
@@ -159,19 +159,19 @@ def of_longer_jobs(
     """
     first = min(processes, workers)
     each = sum(stages[name] for name in BY_PROCESS) / processes if processes else 0
-    job = known(float(first * each / workers) / 1e6, "ms", n_samples=first) if used else missing("ms", NO_TRIAL)
+    job = metric_value(float(first * each / workers) / 1e6, "ms", n_samples=first) if used else missing("ms", NO_TRIAL)
     number, waited = reports
     values = {
         "overhead.job_start": job,
         "overhead.further_trial": missing("ms", NO_FURTHER if used else NO_TRIAL),
-        "overhead.per_report": known_or(waited / 1e6 if waited is not None else None, "ms", NO_REPORT, n_samples=number),
-        "overhead.reports": known_or(number / used if used else None, "count", NO_TRIAL, n_samples=used),
+        "overhead.per_report": metric_value_or(waited / 1e6 if waited is not None else None, "ms", NO_REPORT, n_samples=number),
+        "overhead.reports": metric_value_or(number / used if used else None, "count", NO_TRIAL, n_samples=used),
     }
     if used > workers:
         of_trials = sum(total for name, total in stages.items() if name not in BY_PROCESS) - number * (waited or 0.0)
         of_processes = (processes - first) * each / (used - first)
         further = max(0.0, float(of_trials / used + of_processes))  # never below 0 by rounding
-        values["overhead.further_trial"] = known(further / 1e6, "ms", n_samples=used - first)
+        values["overhead.further_trial"] = metric_value(further / 1e6, "ms", n_samples=used - first)
     return values
 
 
@@ -209,9 +209,9 @@ def stop_metrics(run: RunRecord) -> dict[str, MetricValue]:
         late["ignored"] += trial.state == "completed"
     if not late["decided"]:
         return {**values, **{name: missing(unit, none) for name, unit in _LATE.items()}}
-    values["stop.epochs_after_decision"] = known(late["epochs"], "count", n_samples=late["decided"])
+    values["stop.epochs_after_decision"] = metric_value(late["epochs"], "count", n_samples=late["decided"])
     values["stop.busy_after_decision"] = milliseconds(late["busy_ns"], none, n_samples=late["decided"])
-    values["stop.ignored"] = known(late["ignored"], "count", n_samples=late["decided"])
+    values["stop.ignored"] = metric_value(late["ignored"], "count", n_samples=late["decided"])
     return values
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tuneoff.measure.presence import Presence
 from tuneoff.measure.spans import NO_BEST, Interval, OnSlot, boundaries, busy, busy_ns, length, union, waits
-from tuneoff.record.metric_value import MetricValue, known, milliseconds, missing
+from tuneoff.record.metric_value import MetricValue, metric_value, milliseconds, missing
 from tuneoff.record.run_record import RunRecord
 
 
@@ -110,13 +110,13 @@ def slot_metrics(run: RunRecord, presence: Presence) -> dict[str, MetricValue]:
         total = len(times) * (window[1] - window[0])
         sums = _sums(times)
         for name in names:
-            values[f"slots.{name}"] = known((total if name == "slot_time" else sums[name]) / 1e9, "slot-s")
+            values[f"slots.{name}"] = metric_value((total if name == "slot_time" else sums[name]) / 1e9, "slot-s")
         for name in ("overhead", "idle"):
             values[f"slots.{name}_share"] = _share(sums[name], total, "the slot window is empty")
         for time in times:
-            values[f"slots.busy[{time.slot}]"] = known(time.busy_ns / 1e9, "s")
-            values[f"slots.overhead[{time.slot}]"] = known(time.overhead_ns / 1e9, "s")
-            values[f"slots.idle[{time.slot}]"] = known(time.idle_ns / 1e9, "s")
+            values[f"slots.busy[{time.slot}]"] = metric_value(time.busy_ns / 1e9, "s")
+            values[f"slots.overhead[{time.slot}]"] = metric_value(time.overhead_ns / 1e9, "s")
+            values[f"slots.idle[{time.slot}]"] = metric_value(time.idle_ns / 1e9, "s")
     span = trial_window(run)
     overlapped = crowded = 0
     if span is None:
@@ -126,9 +126,9 @@ def slot_metrics(run: RunRecord, presence: Presence) -> dict[str, MetricValue]:
         values["slots.utilization"] = _share(_sums(times)["busy"], len(times) * (span[1] - span[0]), "the trial span is empty")
         overlapped = sum(time.overlapped_ns for time in times)
         crowded = length(presence.crowded, span)
-    values["slots.overlapped"] = known(overlapped / 1e9, "s")
-    values["slots.crowded"] = known(crowded / 1e9, "s")
-    values["slots.greatest_overlap"] = known(greatest_overlap(presence.slots), "count")
+    values["slots.overlapped"] = metric_value(overlapped / 1e9, "s")
+    values["slots.crowded"] = metric_value(crowded / 1e9, "s")
+    values["slots.greatest_overlap"] = metric_value(greatest_overlap(presence.slots), "count")
     gaps = [  # overlaps left out
         after.started_ns - before.ended_ns
         for items in presence.slots.values()
@@ -202,4 +202,4 @@ def _sums(times: list[SlotTime]) -> dict[str, int]:
 
 
 def _share(part: int, whole: int, reason: str) -> MetricValue:
-    return known(100 * part / whole, "%") if whole > 0 else missing("%", reason)
+    return metric_value(100 * part / whole, "%") if whole > 0 else missing("%", reason)

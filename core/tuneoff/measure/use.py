@@ -18,7 +18,7 @@ from tuneoff.measure.attribution.account import LEAST_COVERAGE, NO_SAMPLES, Ener
 from tuneoff.measure.attribution.method import NO_COORDINATOR
 from tuneoff.measure.power.tree import LARGE_BYTES
 from tuneoff.measure.spans import NO_END, busy_ns, foreign_attempts, jct_ns, partition, started_attempts
-from tuneoff.record.metric_value import MetricValue, known, missing
+from tuneoff.record.metric_value import MetricValue, metric_value, metric_value_or, missing
 from tuneoff.record.run_record import AttemptRecord, FlagRecord, RunRecord
 from tuneoff.record.samples.reader import Evidence, Samples
 from tuneoff.record.samples.schema import ProcessUsage
@@ -51,6 +51,13 @@ def memory_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -
     if samples is not None:
         tree, looks, unseen = trial_tree_peaks(run, samples), len(samples.usage), NOT_SEEN
         tree_rss = [sample.rss_bytes for sample in samples.usage if sample.rss_bytes]
+    suite_share = metric_value_or(
+        100 * suite_seconds.value / account.cpu_seconds if suite_seconds.value is not None and account.cpu_seconds else None,
+        "%",
+        suite_seconds.reason_if_null or "the CPU time of the job is not known",
+        source=SAMPLES,
+        n_samples=suite_seconds.n_samples,
+    )
     return {
         "memory.peak_rss": _peak_rss(run, samples),
         "memory.peak_pss": _peak_pss(run, samples),
@@ -60,16 +67,14 @@ def memory_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) -
         "memory.driver_peak_rss": _driver_peak(run, samples),
         "suite.sampler_cpu_share": _sampler_share(samples),
         "suite.cpu_seconds": suite_seconds,
-        "suite.cpu_share": missing("%", suite_seconds.reason_if_null or "the CPU time of the job is not known", source=SAMPLES)
-        if suite_seconds.value is None or not account.cpu_seconds
-        else known(100 * suite_seconds.value / account.cpu_seconds, "%", source=SAMPLES, n_samples=suite_seconds.n_samples),
+        "suite.cpu_share": suite_share,
     }
 
 
 def _peak_rss(run: RunRecord, samples: Samples | None) -> MetricValue:
     read = [attempt.peak_rss_bytes for _, attempt in started_attempts(run) if attempt.peak_rss_bytes is not None]
     if read:
-        return known(max(read) / MEGABYTE, "MB", kind="measured", source="trial_ended", n_samples=len(read))
+        return metric_value(max(read) / MEGABYTE, "MB", kind="measured", source="trial_ended", n_samples=len(read))
     if samples is None:
         return missing("MB", f"no trial could say it at its end, and {NO_SAMPLES}", kind="measured")
     seen = [usage.rss_bytes for usage in usages_of(samples, process_keys(run, samples.header.host)) if usage.rss_bytes]
@@ -94,7 +99,7 @@ def _driver_peak(run: RunRecord, samples: Samples | None) -> MetricValue:
 def _peak(values: list[int], reason: str, looks: int | None = None) -> MetricValue:
     if not values:
         return missing("MB", reason, kind="measured", source=SAMPLES)
-    return known(max(values) / MEGABYTE, "MB", kind="measured", source=SAMPLES, n_samples=looks or len(values))
+    return metric_value(max(values) / MEGABYTE, "MB", kind="measured", source=SAMPLES, n_samples=looks or len(values))
 
 
 def _sampler_share(samples: Samples | None) -> MetricValue:
@@ -105,7 +110,7 @@ def _sampler_share(samples: Samples | None) -> MetricValue:
     if len(usage) < 2:
         return missing("%", NO_USE, source=SAMPLES)
     used, elapsed = usage[-1].own_cpu_ns - usage[0].own_cpu_ns, usage[-1].t - usage[0].t
-    return known(100 * max(0, used) / elapsed, "%", source=SAMPLES, n_samples=len(usage))
+    return metric_value(100 * max(0, used) / elapsed, "%", source=SAMPLES, n_samples=len(usage))
 
 
 def _suite_cpu(samples: Samples | None) -> MetricValue:
@@ -119,7 +124,7 @@ def _suite_cpu(samples: Samples | None) -> MetricValue:
     seen = [usage.cpu_ns for usage in usages_of(samples, {(int(pid), int(started))})]
     if len(seen) < 2:
         return missing("s", "fewer than two samples saw the process that supervised", source=SAMPLES)
-    return known((max(seen) - min(seen)) / 1e9, "s", source=SAMPLES, n_samples=len(seen))
+    return metric_value((max(seen) - min(seen)) / 1e9, "s", source=SAMPLES, n_samples=len(seen))
 
 
 def busy_cpu(attempt: AttemptRecord) -> tuple[int, int] | None:
@@ -227,7 +232,7 @@ def disturbance_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccou
     if isinstance(others, str):
         return {SHARE: missing("%", others, source="samples")}
     source, share = f"samples in {others.window}", max(0.0, others.share)  # ticks that lag behind may make it negative
-    return {SHARE: known(share, "%", source=source, n_samples=others.looks, coverage=others.coverage)}
+    return {SHARE: metric_value(share, "%", source=source, n_samples=others.looks, coverage=others.coverage)}
 
 
 def disturbance_flags(run: RunRecord, evidence: Evidence, account: EnergyAccount) -> tuple[FlagRecord, ...]:

@@ -12,7 +12,7 @@ from tuneoff.measure.attribution.slots import JOULES_PER_KWH, joules
 from tuneoff.measure.incumbent import goal_reached
 from tuneoff.measure.overhead import stop_due_ns
 from tuneoff.measure.spans import AttemptKey, Interval, busy, length, started_attempts
-from tuneoff.record.metric_value import MetricValue, known, known_or, milliseconds, missing
+from tuneoff.record.metric_value import MetricValue, metric_value, metric_value_or, milliseconds, missing
 from tuneoff.record.run_record import AttemptRecord, FlagRecord, RunRecord, TrialRecord
 from tuneoff.record.samples.reader import Evidence
 
@@ -104,7 +104,7 @@ def waste_metrics(run: RunRecord) -> dict[str, MetricValue]:
             continue
         wasted = sum(end - start for _, (start, end) in wasted_segments(run, policy))
         values[f"waste.{policy}.time"] = milliseconds(wasted, "")
-        values[f"waste.{policy}.core_time"] = known(wasted * experiment.workers.cpus / 1e6, "core-ms")
+        values[f"waste.{policy}.core_time"] = metric_value(wasted * experiment.workers.cpus / 1e6, "core-ms")
     return values
 
 
@@ -172,7 +172,7 @@ def pruning_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) 
         last = attempts[-1].epochs
         epochs_run = max(len(attempt.epochs) for attempt in attempts) if last and last[-1].restored else len(last)
         saved.append(max(0, planned - epochs_run))
-    values = {"pruning.saved_epochs": known(sum(saved), "count", kind="estimated", source=SAVED_BY, n_samples=len(lasts))}
+    values = {"pruning.saved_epochs": metric_value(sum(saved), "count", kind="estimated", source=SAVED_BY, n_samples=len(lasts))}
     spans = [_epochs(attempt) for _, attempt in lasts]
     known_spans = [span for span in spans if span is not None]
     if len(known_spans) < len(spans):
@@ -187,9 +187,9 @@ def pruning_metrics(run: RunRecord, evidence: Evidence, account: EnergyAccount) 
             energy += count * joules(account.attempts[key], span) / attempt.epochs_trained
         else:
             reason = reason or account.reasons.get("trials", "the energy of an attempt is not known")
-    values["pruning.saved_time"] = known(time_ns / 1e6, "ms", kind="estimated", source=SAVED_BY, n_samples=len(lasts))
+    values["pruning.saved_time"] = metric_value(time_ns / 1e6, "ms", kind="estimated", source=SAVED_BY, n_samples=len(lasts))
     source = f"{SAVED_BY}; {account.source}" if account.source else SAVED_BY
-    values["pruning.saved_energy"] = known_or(
+    values["pruning.saved_energy"] = metric_value_or(
         energy / JOULES_PER_KWH if reason is None else None,
         "kWh",
         reason or "",

@@ -47,7 +47,7 @@ def weakest(*kinds: Kind) -> Kind:
     return max(kinds, key=_STRONGEST_FIRST.index)
 
 
-def known(
+def metric_value(
     value: float,
     unit: str,
     *,
@@ -67,7 +67,7 @@ def missing(unit: str, reason: str, *, kind: Kind = "derived", source: str = "ev
     return MetricValue(value=None, unit=unit, kind=kind, source=source, reason_if_null=reason)
 
 
-def known_or(
+def metric_value_or(
     value: float | None,
     unit: str,
     reason: str,
@@ -80,9 +80,9 @@ def known_or(
     """Return a value, or null with `reason` where it is None."""
     if value is None:
         return missing(unit, reason, kind=kind, source=source)
-    return known(value, unit, kind=kind, source=source, n_samples=n_samples, coverage=coverage)
+    return metric_value(value, unit, kind=kind, source=source, n_samples=n_samples, coverage=coverage)
 
 
 def milliseconds(nanoseconds: int | None, reason: str, *, kind: Kind = "derived", n_samples: int | None = None) -> MetricValue:
     """Return a duration in ms, or null with `reason`."""
-    return known_or(None if nanoseconds is None else nanoseconds / 1e6, "ms", reason, kind=kind, n_samples=n_samples)
+    return metric_value_or(None if nanoseconds is None else nanoseconds / 1e6, "ms", reason, kind=kind, n_samples=n_samples)

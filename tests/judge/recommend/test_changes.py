@@ -20,7 +20,7 @@ from tuneoff.judge.answers.answer import Outcome
 from tuneoff.judge.comparison.diff import OTHER_MACHINE, Change, Comparison, compared
 from tuneoff.judge.comparison.diff_output import lines, to_json
 from tuneoff.judge.results import Results
-from tuneoff.record.metric_value import known
+from tuneoff.record.metric_value import metric_value
 from tuneoff.record.run_record import FlagRecord, RunRecord
 
 pytest.importorskip("scipy")
@@ -34,7 +34,7 @@ def changed(runs: Runs, factor: float = 1.0, noise: float = 0.01, name: str = ""
         chance = random.Random(f"{name} {spec.adapter} {spec.seed}")
         metrics = dict(record.metrics)
         if "time.jct" in metrics:
-            metrics["time.jct"] = known((metrics["time.jct"].value or 0) * factor * chance.lognormvariate(0, noise), "ms")
+            metrics["time.jct"] = metric_value((metrics["time.jct"].value or 0) * factor * chance.lognormvariate(0, noise), "ms")
         found.append((spec, replace(record, metrics=metrics, **more)))
     return found
 

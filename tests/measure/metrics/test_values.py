@@ -15,7 +15,7 @@ from tuneoff.measure.energy import energy_metrics
 from tuneoff.measure.power.cpu_table import WeightRange, weight_range, widest
 from tuneoff.measure.slots import slot_window
 from tuneoff.record.derive import derive
-from tuneoff.record.metric_value import Kind, MetricValue, known, weakest
+from tuneoff.record.metric_value import Kind, MetricValue, metric_value, weakest
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.schema import Coefficients
 
@@ -35,7 +35,7 @@ def test_a_product_has_the_weakest_kind_of_its_factors(kinds: tuple[Kind, ...], 
 
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
 def test_a_value_that_overflowed_is_missing_and_takes_no_other_with_it(value: float) -> None:
-    found = known(value, "USD", kind="declared", source="prices", n_samples=3, coverage=0.5)
+    found = metric_value(value, "USD", kind="declared", source="prices", n_samples=3, coverage=0.5)
     assert (found.value, found.unit, found.kind, found.source) == (None, "USD", "declared", "prices")
     assert found.reason_if_null == f"it came out as {value}: what it is computed from is too large"
     with pytest.raises(ValueError, match="must be finite"):  # a record cannot hold it

@@ -72,13 +72,13 @@ def test_rows_of_many_runs_lie_together_and_a_large_run_apart(tmp_path: Path, mo
 def test_a_count_beyond_the_exact_floats_is_exported(odd: Path) -> None:
     from builders.stored import write_run
     from tuneoff.measure.stored import read_run
-    from tuneoff.record.metric_value import known
+    from tuneoff.record.metric_value import metric_value
 
     path = sorted(odd.glob("runs/*/1/run.json"))[0]
     record = read_run(path.parent)
     from dataclasses import replace
 
-    write_run(path.parent, replace(record, metrics={"huge": known(2.0**60 + 1024, "count")}))
+    write_run(path.parent, replace(record, metrics={"huge": metric_value(2.0**60 + 1024, "count")}))
     frame = pandas.read_parquet(export_to(odd) / "metrics.parquet")
     assert frame.loc[frame["name"] == "huge", "value"].tolist() == [2.0**60 + 1024]
 

@@ -24,7 +24,7 @@ from tuneoff.judge.groups import grouped
 from tuneoff.judge.results import read_results
 from tuneoff.record.endings import KILLED, UNWRITABLE
 from tuneoff.record.events import reader, tail
-from tuneoff.record.metric_value import known
+from tuneoff.record.metric_value import metric_value
 from tuneoff.run import run_ends as run_ends_module
 from tuneoff.run.run_ends import ELSEWHERE, Holder, holder, run_ends
 from tuneoff.tell import record_head
@@ -268,7 +268,10 @@ def test_what_frameworks_came_to_is_what_status_says(
 ) -> None:
     """The job time is without the test: the runs took ten seconds in all."""
     for seed in range(3):
-        metrics = {"time.jct_without_test": known(1000.0 * (seed + 1), "ms"), "quality.validation": known(0.5 + seed, "accuracy")}
+        metrics = {
+            "time.jct_without_test": metric_value(1000.0 * (seed + 1), "ms"),
+            "quality.validation": metric_value(0.5 + seed, "accuracy"),
+        }
         folder.end("serial", seed, "failed" if seed < failed else "done", metrics=metrics if seed >= failed else {})
     state = Watcher(folder.path).look()
     best = 2.5 if failed < 3 else None

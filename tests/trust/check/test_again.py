@@ -13,7 +13,7 @@ from builders.check_evidence import evidence, made, trial
 from trust.check.controls import planted_surroundings
 from tuneoff.base.findings import Finding, chosen, failed
 from tuneoff.measure.use import SHARE
-from tuneoff.record.metric_value import known
+from tuneoff.record.metric_value import metric_value
 from tuneoff.record.run_record import RunStatus
 from tuneoff.trust.check.checks import CHECKS
 from tuneoff.trust.check.evidence import AdapterCheck, AdapterEvidence
@@ -27,7 +27,7 @@ LOST = Finding(verdict="not tested", text="run faulty was not made")
 
 
 def _faulty(*trials: Any, state: float = BUSY) -> AdapterEvidence:
-    return evidence(made("faulty", trials, record_fields={"metrics": {SHARE: known(state, "%")}}))
+    return evidence(made("faulty", trials, record_fields={"metrics": {SHARE: metric_value(state, "%")}}))
 
 
 NOT_MADE = AdapterEvidence(subject=_faulty().subject, missing={"faulty": LOST})

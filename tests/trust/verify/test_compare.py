@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from tuneoff.measure.attribution.account import EnergyAccount
 from tuneoff.measure.attribution.slots import EnergyPiece
-from tuneoff.record.metric_value import MetricValue, known
+from tuneoff.record.metric_value import MetricValue, metric_value
 from tuneoff.trust.verify.consistency import wrong_sums
 from tuneoff.trust.verify.findings import ValueDifference, differences, is_same, show
 
@@ -84,7 +84,7 @@ def test_a_long_value_is_cut() -> None:
 
 
 def _metrics(**values: float) -> dict[str, MetricValue]:
-    return {name.replace("__", "."): known(value, "s") for name, value in values.items()}
+    return {name.replace("__", "."): metric_value(value, "s") for name, value in values.items()}
 
 
 PARTS = {

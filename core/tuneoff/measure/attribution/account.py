@@ -15,7 +15,7 @@ from tuneoff.measure.attribution.method import Uses, by_counters, by_rates, mode
 from tuneoff.measure.attribution.slots import NOTHING, Attributed, EnergyPiece, joules
 from tuneoff.measure.presence import Presence, presence_of
 from tuneoff.measure.spans import NO_END, AttemptKey, jct_ns, partition
-from tuneoff.record.metric_value import Kind, MetricValue, known, missing, weakest
+from tuneoff.record.metric_value import Kind, MetricValue, metric_value, missing, weakest
 from tuneoff.record.run_record import RunRecord
 from tuneoff.record.samples.reader import Evidence, Samples
 from tuneoff.record.samples.schema import Coefficients, EnergySeries
@@ -73,7 +73,7 @@ class EnergyAccount:
             return missing(unit, reason or "", kind=kind, source=self.source or "samples")
         count = n_samples if n_samples is not None else self.n_samples
         source = f"{self.source}; {by}" if by else self.source
-        return known(value, unit, kind=kind, source=source, n_samples=count, coverage=self.coverage)
+        return metric_value(value, unit, kind=kind, source=source, n_samples=count, coverage=self.coverage)
 
 
 def energy_account(run: RunRecord, evidence: Evidence, presence: Presence | None = None) -> EnergyAccount:
